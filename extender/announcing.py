@@ -11,56 +11,58 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from extender.kube.correlator import ObjectReference
-from extender.verdict import Answer
+from extender.verdict import VerbResult
 from policies.decision import Candidate, PreemptionDecision
 from policies.model import Pod
 
 COMPONENT: Final = "reprieve"
-_MOST_NAMED: Final = 5
+_MAX_NAMED_VICTIMS: Final = 5
 
 
-class Recorder(Protocol):
+class EventSink(Protocol):
     """Records Events."""
 
-    def normal(self, about: ObjectReference, reason: str, message: str) -> None:
+    def normal(self, involved_object: ObjectReference, reason: str, message: str) -> None:
         """Record an Event of type Normal."""
         ...
 
 
-class Announcer:
+class PreemptionEventRecorder:
     """Records Events for the pods that an answer concerns."""
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+    def __init__(self, sink: EventSink) -> None:
+        self._recorder = sink
 
-    def answered(self, answer: Answer) -> None:
+    def record(self, answer: VerbResult) -> None:
         """Record an Event on the preemptor and on each victim, if the answer names victims."""
-        decision, chosen = answer.decision, answer.promised
+        decision, chosen = answer.decision, answer.named_candidate
         if not isinstance(decision, PreemptionDecision) or chosen is None:
             return
         if not chosen.victims.pods:
             return
-        why = _why(decision)
-        self._recorder.normal(_reference(decision.pod), "VictimsNamed", f"{_goes(chosen)}; {why}")
+        why = _describe_criterion(decision)
+        self._recorder.normal(
+            _object_reference(decision.pod), "VictimsNamed", f"{_describe_victims(chosen)}; {why}"
+        )
         preemptor = f"{decision.pod.key} (priority {decision.pod.priority})"
         for victim in chosen.victims.pods:
             message = f"Named as a victim for pod {preemptor} on node {chosen.node}; {why}"
-            self._recorder.normal(_reference(victim), "NamedAsVictim", message)
+            self._recorder.normal(_object_reference(victim), "NamedAsVictim", message)
 
 
-def _goes(chosen: Candidate) -> str:
+def _describe_victims(chosen: Candidate) -> str:
     pods = chosen.victims.pods
-    named = [f"{pod.key} (priority {pod.priority})" for pod in pods[:_MOST_NAMED]]
-    more = [f"{len(pods) - _MOST_NAMED} more"] if len(pods) > _MOST_NAMED else []
+    named = [f"{pod.key} (priority {pod.priority})" for pod in pods[:_MAX_NAMED_VICTIMS]]
+    more = [f"{len(pods) - _MAX_NAMED_VICTIMS} more"] if len(pods) > _MAX_NAMED_VICTIMS else []
     spared = f", {len(chosen.spared)} spared" if chosen.spared else ""
     return f"On node {chosen.node} {', '.join((*named, *more))} named to go{spared}"
 
 
-def _why(decision: PreemptionDecision) -> str:
+def _describe_criterion(decision: PreemptionDecision) -> str:
     if decision.decided_by is None:
         return "the only candidate"
     return f"{len(decision.candidates)} candidates, decided by {decision.decided_by}"
 
 
-def _reference(pod: Pod) -> ObjectReference:
+def _object_reference(pod: Pod) -> ObjectReference:
     return ObjectReference("v1", "Pod", pod.namespace, pod.name, pod.uid)

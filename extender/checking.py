@@ -14,60 +14,62 @@ import msgspec
 from extender.config import (
     Config,
     ConfigError,
-    ReadConfig,
-    Tracing,
-    filter_faults,
+    PartialConfig,
+    TracingConfig,
     find_policy,
     read_config,
+    validate_filters,
 )
-from extender.front.certificates import CertificateError, identity
+from extender.front.certificates import CertificateError, load_serving_certificate
 from extender.kube.clock import Clock
 from policies.upstream import UnknownReleaseError, release
 
 _PREFIX: Final = re.compile(r"/?[\w.~-]+(/[\w.~-]+)*/?", re.ASCII)
 
 
-def served_config(path: Path | None, given: Mapping[str, Any], clock: Clock) -> Config:
+def load_serving_config(path: Path | None, overrides: Mapping[str, Any], clock: Clock) -> Config:
     """Return the configuration from ``path``, overridden by ``overrides``, the fields set by flags.
 
     Raise ConfigError with all errors. Certificates are validated at the clock's time.
     """
-    read = ReadConfig(Config()) if path is None else read_config(path)
-    config = msgspec.structs.replace(read.value, **given)
+    read = PartialConfig(Config()) if path is None else read_config(path)
+    config = msgspec.structs.replace(read.value, **overrides)
 
     def place(field: str) -> str:
-        if field.partition(".")[0] in given:
+        if field.partition(".")[0] in overrides:
             return f"--{field}"
         return field if path is None else f"{path}: {field}"
 
-    faults = (*read.faults, *served_faults(config, clock.now_ns() / 1e9, place))
-    if "tls" not in read.lost:
-        faults = (*faults, *plain_faults(config, place))
+    faults = (*read.errors, *validate_config(config, clock.now_ns() / 1e9, place))
+    if "tls" not in read.invalid_fields:
+        faults = (*faults, *validate_insecure_serving(config, place))
     if faults:
         raise ConfigError(*faults)
     return config
 
 
-def served_faults(config: Config, now: float, place: Callable[[str], str]) -> Iterator[str]:
+def validate_config(config: Config, now: float, locate: Callable[[str], str]) -> Iterator[str]:
     """Yield one line for each error that keeps a configuration from being served.
 
     ``locate`` returns a field with its source, a file or a flag. ``now`` is in epoch seconds.
     """
-    yield from (place(fault) for fault in (*_host_faults(config.host), *filter_faults(config)))
+    yield from (
+        locate(fault) for fault in (*_validate_host(config.host), *validate_filters(config))
+    )
     try:
         release(config.upstream)
     except UnknownReleaseError as error:
-        yield f"{place('upstream')}: {error}"
+        yield f"{locate('upstream')}: {error}"
     try:
         find_policy(config.policy)
     except ConfigError as error:
-        yield from (f"{place('policy')}: {fault}" for fault in error.faults)
-    yield from (place(fault) for fault in _prefix_faults(config.path_prefixes))
-    yield from _certificate_faults(config, now, place)
-    yield from (place(fault) for fault in _tracing_faults(config.tracing))
+        yield from (f"{locate('policy')}: {fault}" for fault in error.errors)
+    yield from (locate(fault) for fault in _validate_path_prefixes(config.path_prefixes))
+    yield from _validate_certificates(config, now, locate)
+    yield from (locate(fault) for fault in _validate_tracing(config.tracing))
 
 
-def _host_faults(host: str) -> Iterator[str]:
+def _validate_host(host: str) -> Iterator[str]:
     if not _is_host(host):
         yield f"host: {host!r} names no host; expected an address or a name"
 
@@ -79,11 +81,11 @@ def _is_host(host: str) -> bool:
         return False
 
 
-def plain_faults(config: Config, place: Callable[[str], str]) -> Iterator[str]:
+def validate_insecure_serving(config: Config, locate: Callable[[str], str]) -> Iterator[str]:
     """Yield an error if plain HTTP is served beyond loopback without ``allowPlainHTTP``."""
     if config.tls is None and not config.allow_plain_http and not is_loopback(config.host):
         yield (
-            f"{place('host')}: {config.host} is no loopback address, and there is no tls; expected "
+            f"{locate('host')}: {config.host} is no loopback address, and there is no tls; expected "
             "tls, a loopback address, or allowPlainHTTP: true"
         )
 
@@ -96,7 +98,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _prefix_faults(prefixes: Iterable[str]) -> Iterator[str]:
+def _validate_path_prefixes(prefixes: Iterable[str]) -> Iterator[str]:
     served: set[str] = set()
     for index, prefix in enumerate(prefixes):
         place, path = f"pathPrefixes[{index}]", prefix.strip("/")
@@ -107,10 +109,10 @@ def _prefix_faults(prefixes: Iterable[str]) -> Iterator[str]:
         served.add(path)
 
 
-def _tracing_faults(tracing: Tracing | None) -> Iterator[str]:
+def _validate_tracing(tracing: TracingConfig | None) -> Iterator[str]:
     if tracing is None:
         return
-    if not _is_collector(tracing.endpoint):
+    if not _is_collector_url(tracing.endpoint):
         yield (
             "tracing.endpoint: expected a URL such as http://127.0.0.1:4318/v1/traces, without a "
             "user or password"
@@ -124,7 +126,7 @@ def _tracing_faults(tracing: Tracing | None) -> Iterator[str]:
         )
 
 
-def _is_collector(url: str) -> bool:
+def _is_collector_url(url: str) -> bool:
     try:
         parts = urlsplit(url)
         known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
@@ -133,13 +135,15 @@ def _is_collector(url: str) -> bool:
     return bool(known) and "@" not in parts.netloc
 
 
-def _certificate_faults(config: Config, now: float, place: Callable[[str], str]) -> Iterator[str]:
+def _validate_certificates(
+    config: Config, now: float, locate: Callable[[str], str]
+) -> Iterator[str]:
     tls = config.tls
     if tls is None:
         return
     if tls.allowed_client_names and not tls.client_ca:
-        yield f"{place('tls.allowedClientNames')}: nobody can be told by name without tls.clientCA"
+        yield f"{locate('tls.allowedClientNames')}: nobody can be told by name without tls.clientCA"
     try:
-        identity(tls, now)
+        load_serving_certificate(tls, now)
     except CertificateError as error:
-        yield place(str(error))
+        yield locate(str(error))

@@ -20,22 +20,22 @@ from typer.exceptions import TyperException
 
 from extender import spreadcommands
 from extender.advising.command import ADVISE_EXAMPLE, advise_eviction
-from extender.checking import served_config
+from extender.checking import load_serving_config
 from extender.clusterfile import load_cluster, load_pod
-from extender.collecting import spare_collections
-from extender.config import Config, ConfigError, filters_of, find_policy, load_config
-from extender.console import log_to_stderr, refuse
+from extender.collecting import limit_collections
+from extender.config import Config, ConfigError, filters_from_config, find_policy, load_config
+from extender.console import exit_with_errors, log_to_stderr
 from extender.eviction.command import EVICT_EXAMPLE, explain_evict
 from extender.explain import (
     UnknownNodeError,
     explain_preempt,
     filter_document,
-    known_nodes,
     preempt_document,
+    require_known_nodes,
     scale_down_document,
 )
 from extender.front.certificates import CertificateError
-from extender.journal import Journal
+from extender.journal import DecisionLog
 from extender.kube.clock import SystemClock
 from extender.kube.connection import ConnectionConfigError, connect
 from extender.kube.decoding import ObjectError
@@ -43,44 +43,44 @@ from extender.kube.manifests import ManifestError
 from extender.kube.pods import epoch_ns
 from extender.kube.transport import Transport
 from extender.options import (
-    ClusterFiles,
-    ConfigFile,
-    FilterNames,
-    KubeconfigFile,
-    Now,
-    OutputForm,
-    PodFile,
-    ServerURL,
-    Upstream,
-    example,
-    namespaced,
-    show,
-    split,
+    ClusterFilesOption,
+    ConfigFileOption,
+    FiltersOption,
+    KubeconfigOption,
+    NowOption,
+    OutputOption,
+    PodFileOption,
+    ServerOption,
+    UpstreamOption,
+    parse_namespaced_name,
+    print_output,
+    split_names,
+    usage_example,
 )
 from extender.recording import command as recording
-from extender.replicafile import ReplicaFileError, load_replicas
-from extender.serving import Running, running
+from extender.replicafile import ReplicaFileError, load_replica_set_pods
+from extender.serving import ServerProcess, run_server
 from extender.spreadfiles import SpreadFileError
-from extender.stopping import told_to_stop
+from extender.stopping import stop_signal
 from extender.tables import filter_table, preempt_table, scale_down_table
 from extender.verdict import Search
 from policies import decide_filter
-from policies.filtering import UnknownFilterError, named
-from policies.rules import Rules
+from policies.filtering import UnknownFilterError, filters_named
+from policies.rules import SchedulerRules
 from policies.scaledown import decide_scale_down
 from policies.upstream import UnknownReleaseError, release
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class EmbeddedCluster:
     """A cluster in this process, a decision log, and a callback for when the extender is served."""
 
     transport: Transport
-    journal: Journal
-    tell: Callable[[Running], Awaitable[None]]
+    decision_log: DecisionLog
+    on_serving: Callable[[ServerProcess], Awaitable[None]]
 
 
-Embed = Callable[[str], AbstractAsyncContextManager[Embedded]]
+StartEmbedded = Callable[[str], AbstractAsyncContextManager[EmbeddedCluster]]
 """Starts the cluster of a shipped scenario by name; raises ConfigError."""
 
 USER_ERRORS = (
@@ -97,7 +97,7 @@ USER_ERRORS = (
 )
 
 
-def build(embed: Embed) -> typer.Typer:
+def build_command_line(embed: StartEmbedded) -> typer.Typer:
     """Return the command line; ``embed`` starts the cluster that ``serve --embedded`` names."""
     app = typer.Typer(
         add_completion=False,
@@ -106,36 +106,38 @@ def build(embed: Embed) -> typer.Typer:
     )
     explain = typer.Typer(rich_markup_mode=None)
     app.add_typer(explain, name="explain", help="Explain a decision; no server needed.")
-    explain.command("filter", epilog=example("explain filter --cluster c.yaml --pod p.yaml"))(
+    explain.command("filter", epilog=usage_example("explain filter --cluster c.yaml --pod p.yaml"))(
         _explain_filter
     )
-    explain.command("preempt", epilog=example("explain preempt --cluster c.yaml --pod p.yaml"))(
-        _explain_preempt
-    )
+    explain.command(
+        "preempt", epilog=usage_example("explain preempt --cluster c.yaml --pod p.yaml")
+    )(_explain_preempt)
     command = "explain scaledown --cluster c.yaml --replicaset default/web --delete 2"
-    explain.command("scaledown", epilog=example(command))(_explain_scaledown)
-    explain.command("evict", epilog=example(EVICT_EXAMPLE))(explain_evict)
+    explain.command("scaledown", epilog=usage_example(command))(_explain_scaledown)
+    explain.command("evict", epilog=usage_example(EVICT_EXAMPLE))(explain_evict)
     explain.command("spread", epilog=spreadcommands.EXAMPLE)(spreadcommands.explain_spread_command)
     advise = typer.Typer(rich_markup_mode=None)
     app.add_typer(advise, name="advise", help="Tell of a live cluster what is to be expected.")
-    advise.command("eviction", epilog=example(ADVISE_EXAMPLE))(advise_eviction)
-    app.command("check-config", epilog=example("check-config reprieve.yaml"))(_check_config)
-    app.command("serve", epilog=example("serve --embedded demo --port 0"))(_serve_command(embed))
+    advise.command("eviction", epilog=usage_example(ADVISE_EXAMPLE))(advise_eviction)
+    app.command("check-config", epilog=usage_example("check-config reprieve.yaml"))(_check_config)
+    app.command("serve", epilog=usage_example("serve --embedded demo --port 0"))(
+        _serve_command(embed)
+    )
     app.command("record", epilog=recording.EXAMPLE)(recording.record_events)
     return app
 
 
-def run(app: typer.Typer) -> None:
+def run_command_line(app: typer.Typer) -> None:
     """Run a command line; a usage error prints one line on stderr and exits with code 2."""
     log_to_stderr()
     try:
         code = app(prog_name="reprieve", standalone_mode=False)
     except TyperException as error:
-        refuse(f"{error.format_message().rstrip('.')}; see reprieve --help")
+        exit_with_errors(f"{error.format_message().rstrip('.')}; see reprieve --help")
     except ConfigError as error:
-        refuse(*error.faults)
+        exit_with_errors(*error.errors)
     except USER_ERRORS as error:
-        refuse(str(error))
+        exit_with_errors(str(error))
     sys.exit(code)
 
 
@@ -143,86 +145,91 @@ def _check_config(
     file: Annotated[Path, typer.Argument(metavar="F", help="A configuration file, as for serve.")],
 ) -> None:
     """Validate a configuration file, and print all of its errors."""
-    served_config(file, {}, SystemClock())
+    load_serving_config(file, {}, SystemClock())
     print(f"{file}: can be served")  # noqa: T201 - the answer
 
 
 def _explain_filter(
-    cluster: ClusterFiles,
-    pod: PodFile,
-    config: ConfigFile = None,
-    upstream: Upstream = None,
-    filters: FilterNames = None,
-    now: Now = None,  # noqa: ARG001 - filtering is independent of time; every explain has it
-    output: OutputForm = None,
+    cluster: ClusterFilesOption,
+    pod: PodFileOption,
+    config: ConfigFileOption = None,
+    upstream: UpstreamOption = None,
+    filters: FiltersOption = None,
+    now: NowOption = None,  # noqa: ARG001 - filtering is independent of time; every explain has it
+    output: OutputOption = None,
 ) -> None:
     """Show the nodes on which a pod fits now, and why each other node is rejected."""
-    rules = _rules(config, upstream, filters)
+    rules = _explanation_rules(config, upstream, filters)
     files = load_cluster(cluster, rules.release)
     decision = decide_filter(load_pod(pod, files, rules.release), files.snapshot, rules)
-    show(output, lambda: filter_document(decision), lambda: filter_table(decision))
+    print_output(output, lambda: filter_document(decision), lambda: filter_table(decision))
 
 
 def _explain_preempt(
-    cluster: ClusterFiles,
-    pod: PodFile,
-    config: ConfigFile = None,
+    cluster: ClusterFilesOption,
+    pod: PodFileOption,
+    config: ConfigFileOption = None,
     policy: Annotated[
         str | None,
         typer.Option("--policy", metavar="NAME|FILE", help="Who goes first, which node wins."),
     ] = None,
-    upstream: Upstream = None,
+    upstream: UpstreamOption = None,
     nodes: Annotated[
         str | None,
         typer.Option("--nodes", metavar="a,b", help="Try these nodes instead of finding them."),
     ] = None,
-    filters: FilterNames = None,
-    now: Now = None,  # noqa: ARG001 - preemption is independent of time; every explain has it
-    output: OutputForm = None,
+    filters: FiltersOption = None,
+    now: NowOption = None,  # noqa: ARG001 - preemption is independent of time; every explain has it
+    output: OutputOption = None,
 ) -> None:
     """Show which pods would be preempted for a pod, which are reprieved, and why."""
-    rules = _rules(config, upstream, filters, policy)
+    rules = _explanation_rules(config, upstream, filters, policy)
     files = load_cluster(cluster, rules.release)
     preemptor = load_pod(pod, files, rules.release)
     place = f"--cluster {', '.join(cluster)}"
-    potential = None if nodes is None else known_nodes(split(nodes), files.snapshot, place)
+    potential = (
+        None if nodes is None else require_known_nodes(split_names(nodes), files.snapshot, place)
+    )
     order = rules.policy.candidates
     decision = explain_preempt(preemptor, files.snapshot, rules, potential)
-    show(output, lambda: preempt_document(decision), lambda: preempt_table(decision, order))
+    print_output(output, lambda: preempt_document(decision), lambda: preempt_table(decision, order))
 
 
 def _explain_scaledown(
-    cluster: ClusterFiles,
+    cluster: ClusterFilesOption,
     replicaset: Annotated[
         str,
         typer.Option(
-            "--replicaset", metavar="NS/NAME", parser=namespaced, help="Whose pods to delete."
+            "--replicaset",
+            metavar="NS/NAME",
+            parser=parse_namespaced_name,
+            help="Whose pods to delete.",
         ),
     ],
     delete: Annotated[
         int, typer.Option("--delete", metavar="N", min=0, help="How many; at most all active ones.")
     ],
-    now: Now = None,
-    output: OutputForm = None,
+    now: NowOption = None,
+    output: OutputOption = None,
 ) -> None:
     """Show which pods a ReplicaSet would delete first when it is scaled down, and why."""
-    replicas = load_replicas(cluster, replicaset, delete)
+    replicas = load_replica_set_pods(cluster, replicaset, delete)
     now_ns = SystemClock().now_ns() if now is None else epoch_ns(now)
     decision = decide_scale_down(replicas.active, replicas.crowding, delete, now_ns)
-    show(
+    print_output(
         output,
         lambda: scale_down_document(decision),
         lambda: scale_down_table(decision, replicaset),
     )
 
 
-def _serve_command(embed: Embed) -> Callable[..., None]:
+def _serve_command(embed: StartEmbedded) -> Callable[..., None]:
     def serve(
         config: Annotated[
             Path | None, typer.Option("--config", metavar="F", help="A configuration file.")
         ] = None,
-        kubeconfig: KubeconfigFile = None,
-        server: ServerURL = None,
+        kubeconfig: KubeconfigOption = None,
+        server: ServerOption = None,
         embedded: Annotated[
             str | None,
             typer.Option("--embedded", metavar="SCENARIO", help="Start a shipped fake cluster."),
@@ -251,7 +258,7 @@ def _serve_command(embed: Embed) -> Callable[..., None]:
             "upstream": upstream,
         }
         said = {key: value for key, value in given.items() if value is not None}
-        settings = served_config(config, said, SystemClock())
+        settings = load_serving_config(config, said, SystemClock())
         if sum(source is not None for source in (kubeconfig, server, embedded)) > 1:
             raise ConfigError("--kubeconfig, --server and --embedded exclude each other")
         if embedded is not None and settings.tls is not None:
@@ -266,10 +273,10 @@ async def _serve(
     kubeconfig: Path | None,
     server: str | None,
     embedded: str | None,
-    embed: Embed,
+    embed: StartEmbedded,
 ) -> None:
     async with AsyncExitStack() as stack:
-        inside: Embedded | None = None
+        inside: EmbeddedCluster | None = None
         transport: Transport
         if embedded is not None:
             inside = await stack.enter_async_context(embed(embedded))
@@ -277,34 +284,34 @@ async def _serve(
         else:
             transport = await connect(server, kubeconfig)
             stack.push_async_callback(transport.close)
-        journal = None if inside is None else inside.journal
+        journal = None if inside is None else inside.decision_log
         # Used for jitter only: no decision depends on it.
         rng = random.Random()  # noqa: S311
         try:
             extender = await stack.enter_async_context(
-                running(config, transport, SystemClock(), rng, journal)
+                run_server(config, transport, SystemClock(), rng, journal)
             )
         except OSError as error:
             raise ConfigError(f"{config.host}:{config.port}: {error.strerror}") from None
-        stop = told_to_stop()  # before the line that tells a parent process that the server is up
+        stop = stop_signal()  # before the line that tells a parent process that the server is up
         print(f"listening on {extender.url}", flush=True)  # noqa: T201 - part of the interface
         if inside is not None:
-            await inside.tell(extender)
+            await inside.on_serving(extender)
         sparing = asyncio.create_task(
-            spare_collections(extender.wait_synced, SystemClock(), extender.is_idle)
+            limit_collections(extender.wait_synced, SystemClock(), extender.is_idle)
         )
         await stop.wait()
         sparing.cancel()
 
 
-def _rules(
+def _explanation_rules(
     config: Path | None, upstream: str | None, filters: str | None, policy: str | None = None
-) -> Rules:
+) -> SchedulerRules:
     """Return the rules of an explanation: the configuration's, overridden by flags."""
     settings = Config() if config is None else load_config(config)
-    known = filters_of(settings)
-    return Rules(
+    known = filters_from_config(settings)
+    return SchedulerRules(
         release(upstream or settings.upstream),
-        known if filters is None else named(split(filters), known),
+        known if filters is None else filters_named(split_names(filters), known),
         find_policy(policy or settings.policy),
     )

@@ -14,26 +14,26 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from extender.kube.objects import Namespace
-from extender.overlay import Overlay, Promise
-from extender.sinks import PodTable, Table
-from extender.storage_sinks import StorageTables
+from extender.overlay import AssumedPreemption, AssumedPreemptions
+from extender.sinks import ObjectStore, PodStore
+from extender.storage_sinks import StorageStores
 from extender.workloads import WorkloadIndex
 from policies.model import DisruptionBudget, Node, NodeState, Pod, Snapshot
 from policies.selectors import Labels
-from policies.workloads import WORKLOAD_KINDS, Workload
+from policies.workloads import WORKLOAD_KINDS, PodSelectingObject
 
-Follow = Callable[[Snapshot, Collection[str]], None]
+SnapshotObserver = Callable[[Snapshot, Collection[str]], None]
 
 
-def _heed_nothing(_snapshot: Snapshot, _changed: Collection[str]) -> None:
+def _ignore(_snapshot: Snapshot, _changed: Collection[str]) -> None:
     """Ignore a new snapshot."""
 
 
-def _do_nothing() -> None:
+def _ignore_storage_change() -> None:
     """Ignore a change of storage objects."""
 
 
-class LiveCluster:
+class SchedulerCache:
     """The state of the cluster by its watches and by our own answers, like upstream's cache.
 
     ``monotonic`` returns seconds; assumed preemptions expire by it. ``on_snapshot`` is called with
@@ -45,13 +45,13 @@ class LiveCluster:
     def __init__(
         self,
         monotonic: Callable[[], float],
-        follow: Follow = _heed_nothing,
-        storage_changed: Callable[[], None] = _do_nothing,
+        on_snapshot: SnapshotObserver = _ignore,
+        on_storage_change: Callable[[], None] = _ignore_storage_change,
     ) -> None:
         self._monotonic = monotonic
-        self._follow = follow
-        self._storage_changed = storage_changed
-        self._overlay = Overlay()
+        self._follow = on_snapshot
+        self._storage_changed = on_storage_change
+        self._overlay = AssumedPreemptions()
         self._stale: set[str] = set()
         self._changed = True
         self._states: Mapping[str, NodeState] = {}
@@ -59,39 +59,43 @@ class LiveCluster:
         self._repelling_seen: tuple[Pod, ...] = ()
         self._labelled: tuple[Namespace, ...] = ()
         self._namespace_labels: Mapping[str, Labels] = {}
-        self.pods = PodTable(self._touch, self._overlay)
-        self.nodes = Table[Node](lambda node: node.name, self._touch_node)
-        self.budgets = Table[DisruptionBudget](_budget_key, self._touch_any)
-        self.namespaces = Table[Namespace](lambda namespace: namespace.name, self._touch_any)
+        self.pods = PodStore(self._mark_nodes, self._overlay)
+        self.nodes = ObjectStore[Node](lambda node: node.name, self._mark_node)
+        self.budgets = ObjectStore[DisruptionBudget](_budget_key, self._mark_changed)
+        self.namespaces = ObjectStore[Namespace](
+            lambda namespace: namespace.name, self._mark_changed
+        )
         self._selecting = WorkloadIndex()
         self.workloads = {
-            kind: Table[Workload](lambda workload: workload.key, self._touch_workload)
+            kind: ObjectStore[PodSelectingObject](
+                lambda workload: workload.key, self._update_workload
+            )
             for kind in WORKLOAD_KINDS
         }
-        self.storage = StorageTables(self._touch_storage)
+        self.storage = StorageStores(self._mark_storage)
 
     @property
-    def promises(self) -> int:
+    def assumed_count(self) -> int:
         """The number of assumed preemptions that the watch has not confirmed yet."""
         return len(self._overlay)
 
-    def sizes(self) -> Mapping[str, int]:
+    def object_counts(self) -> Mapping[str, int]:
         """Return the number of known objects by kind."""
         return {
             "nodes": len(self.nodes.by_key),
             "pods": len(self.pods.by_key),
             "poddisruptionbudgets": len(self.budgets.by_key),
             "namespaces": len(self.namespaces.by_key),
-            **self.storage.sizes(),
+            **self.storage.object_counts(),
         }
 
-    def promise(self, promise: Promise) -> None:
+    def assume(self, assumed: AssumedPreemption) -> None:
         """Assume a preemption until the watch confirms it or its deadline passes."""
-        self._touch(self._overlay.promise(promise))
+        self._mark_nodes(self._overlay.assume(assumed))
 
     def snapshot(self) -> Snapshot:
         """Return the current snapshot; the same object as before if nothing has changed."""
-        self._touch(self._overlay.expire(self._monotonic()))
+        self._mark_nodes(self._overlay.expire(self._monotonic()))
         if self._changed:
             changed = frozenset(self._stale)
             self._current = self._rebuilt()
@@ -106,7 +110,7 @@ class LiveCluster:
             if node is None:
                 states.pop(name, None)
             else:
-                states[name] = self._overlay.over(self.pods.occupying(node))
+                states[name] = self._overlay.apply(self.pods.node_state(node))
         repelling = self._repelling(states)
         self._stale.clear()
         self._states = states
@@ -114,7 +118,7 @@ class LiveCluster:
             nodes=states,
             budgets=self.budgets.view(),
             namespaces=self._labels(),
-            repelling=repelling,
+            pods_with_anti_affinity=repelling,
             workloads=self._selecting.view(),
             storage=self.storage.storage(),
             generation=self._current.generation + 1,
@@ -128,7 +132,7 @@ class LiveCluster:
         view, before = self.pods.repelling(), self._states
         same_nodes = all((name in states) == (name in before) for name in self._stale)
         if view is self._repelling_seen and same_nodes:
-            return self._current.repelling
+            return self._current.pods_with_anti_affinity
         self._repelling_seen = view
         return tuple([pod for pod in view if pod.node_name in states])
 
@@ -139,15 +143,15 @@ class LiveCluster:
             self._namespace_labels = {namespace.name: namespace.labels for namespace in view}
         return self._namespace_labels
 
-    def _touch(self, nodes: Iterable[str]) -> None:
+    def _mark_nodes(self, nodes: Iterable[str]) -> None:
         for name in nodes:
             self._stale.add(name)
             self._changed = True
 
-    def _touch_node(self, node: Node) -> None:
-        self._touch((node.name,))
+    def _mark_node(self, node: Node) -> None:
+        self._mark_nodes((node.name,))
 
-    def _touch_workload(self, workload: Workload) -> None:
+    def _update_workload(self, workload: PodSelectingObject) -> None:
         current = self.workloads[workload.kind].by_key.get(workload.key)
         if current is None:
             self._selecting.drop(workload)
@@ -155,11 +159,11 @@ class LiveCluster:
             self._selecting.put(current)
         self._changed = True
 
-    def _touch_any(self, _: object) -> None:
+    def _mark_changed(self, _: object) -> None:
         self._changed = True
 
-    def _touch_storage(self, thing: object) -> None:
-        self._touch_any(thing)
+    def _mark_storage(self, thing: object) -> None:
+        self._mark_changed(thing)
         self._storage_changed()
 
 

@@ -23,27 +23,27 @@ from typing import Final
 
 from extender.kube.clock import Clock
 
-MANY: Final = 50_000
+FREEZE_THRESHOLD: Final = 50_000
 """A collection visits this many objects in ten to twenty milliseconds."""
 
-LOOK_SECONDS: Final = 60.0
-_PATIENCE_SECONDS: Final = 10.0
-_GLANCE_SECONDS: Final = 0.05
+FREEZE_INTERVAL_SECONDS: Final = 60.0
+_IDLE_TIMEOUT_SECONDS: Final = 10.0
+_IDLE_POLL_SECONDS: Final = 0.05
 
 
-def always() -> bool:
+def always_idle() -> bool:
     """Return True: the process counts as idle at any time."""
     return True
 
 
-class OutOfSight:
+class FrozenObjects:
     """Frozen objects: first all that exist, then at least ``threshold`` more at a time."""
 
-    def __init__(self, many: int = MANY) -> None:
-        self._many = many
-        self._hide_all()
+    def __init__(self, threshold: int = FREEZE_THRESHOLD) -> None:
+        self._many = threshold
+        self._freeze_all()
 
-    def look(self) -> None:
+    def collect(self) -> None:
         """Collect the objects that are not frozen; freeze the rest if there are ``threshold``."""
         gc.collect()
         come = len(gc.get_objects())
@@ -54,20 +54,20 @@ class OutOfSight:
             gc.freeze()
             return
         gc.unfreeze()
-        self._hide_all()
+        self._freeze_all()
 
-    def _hide_all(self) -> None:
+    def _freeze_all(self) -> None:
         """Collect everything, and freeze the rest."""
         gc.collect()
         gc.freeze()
         self._first, self._added = gc.get_freeze_count(), 0
 
 
-async def spare_collections(
+async def limit_collections(
     synced: Callable[[], Awaitable[object]],
     clock: Clock,
-    idle: Callable[[], bool] = always,
-    look_seconds: float = LOOK_SECONDS,
+    is_idle: Callable[[], bool] = always_idle,
+    interval_seconds: float = FREEZE_INTERVAL_SECONDS,
 ) -> None:
     """Keep the objects of the caches out of garbage collections, until cancelled.
 
@@ -76,16 +76,16 @@ async def spare_collections(
     timeout. Every ``interval_seconds`` objects are frozen if FREEZE_THRESHOLD or more are not.
     """
     await synced()
-    await _idle_moment(idle, clock)
-    hidden = OutOfSight()
+    await _wait_idle(is_idle, clock)
+    hidden = FrozenObjects()
     while True:
-        await clock.sleep(look_seconds)
-        await _idle_moment(idle, clock)
-        hidden.look()
+        await clock.sleep(interval_seconds)
+        await _wait_idle(is_idle, clock)
+        hidden.collect()
 
 
-async def _idle_moment(idle: Callable[[], bool], clock: Clock) -> None:
+async def _wait_idle(is_idle: Callable[[], bool], clock: Clock) -> None:
     """Return when no request is in progress, or after ten seconds."""
-    latest = clock.monotonic() + _PATIENCE_SECONDS
-    while not idle() and clock.monotonic() < latest:
-        await clock.sleep(_GLANCE_SECONDS)
+    latest = clock.monotonic() + _IDLE_TIMEOUT_SECONDS
+    while not is_idle() and clock.monotonic() < latest:
+        await clock.sleep(_IDLE_POLL_SECONDS)

@@ -74,19 +74,19 @@ from typing import Annotated, NamedTuple, TypeVar
 import msgspec
 
 from extender.configfile import ConfigFileError, read_document
-from extender.faults import sift
+from extender.faults import decode_strictly
 from extender.kube import shapes
 from extender.kube.decoding import FieldError, label_selector_of
-from extender.plugin_config import ManagedResource, PluginConfig, settings_of
-from extender.verdict import Search, Substitute
-from policies.filtering import Filter, configured
+from extender.plugin_config import ManagedResource, PluginConfig, filter_settings
+from extender.verdict import FallbackKind, Search
+from policies.filtering import Filter, configured_filters
 from policies.model import Pod
 from policies.policy import (
     CANDIDATE_CRITERIA,
     POD_CRITERIA,
     POLICIES,
-    Guard,
     Policy,
+    ProtectedPods,
     candidate_order,
     pod_order,
 )
@@ -101,21 +101,21 @@ class ConfigError(ValueError):
     Each of ``errors``, and each line of the text, names file, field and what was expected.
     """
 
-    def __init__(self, *faults: str) -> None:
-        super().__init__("\n".join(faults))
-        self.faults = faults
+    def __init__(self, *errors: str) -> None:
+        super().__init__("\n".join(errors))
+        self.errors = errors
 
 
-_LONGEST = 1e9  # seconds; rejects .inf
-_Positive = Annotated[float, msgspec.Meta(gt=0, le=_LONGEST)]
-_Span = Annotated[float, msgspec.Meta(ge=0, le=_LONGEST)]
+_MAX_SECONDS = 1e9  # seconds; rejects .inf
+_PositiveSeconds = Annotated[float, msgspec.Meta(gt=0, le=_MAX_SECONDS)]
+_Seconds = Annotated[float, msgspec.Meta(ge=0, le=_MAX_SECONDS)]
 
 
-class _Part(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
+class _ConfigSection(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
     """A section of the configuration; an empty one has all of its defaults."""
 
 
-class Tls(_Part, frozen=True):
+class TlsConfig(_ConfigSection, frozen=True):
     """PEM files for serving; ``client_ca`` "" requests no client certificates."""
 
     certificate: Annotated[str, msgspec.Meta(min_length=1)]
@@ -124,45 +124,45 @@ class Tls(_Part, frozen=True):
     allowed_client_names: tuple[str, ...] = ()
 
 
-class Limits(_Part, frozen=True):
+class ConnectionLimits(_ConfigSection, frozen=True):
     """Limits on connections and requests; ``idle_seconds`` is the time between requests."""
 
     connections: Annotated[int, msgspec.Meta(ge=1)] = 256
     header_kib: Annotated[int, msgspec.Meta(ge=1)] = msgspec.field(default=32, name="headerKiB")
-    header_seconds: _Positive = 10.0
-    body_seconds: _Positive = 30.0
-    idle_seconds: _Positive = 120.0
+    header_seconds: _PositiveSeconds = 10.0
+    body_seconds: _PositiveSeconds = 30.0
+    idle_seconds: _PositiveSeconds = 120.0
 
 
-class Deadlines(_Part, frozen=True):
+class Deadlines(_ConfigSection, frozen=True):
     """The deadline of a call by verb, in milliseconds."""
 
     filter: Annotated[int, msgspec.Meta(ge=1, le=3_600_000)] = 200
     preempt: Annotated[int, msgspec.Meta(ge=1, le=3_600_000)] = 200
 
 
-class Substitutes(_Part, frozen=True):
+class FallbackConfig(_ConfigSection, frozen=True):
     """The fallback answer by verb."""
 
-    filter: Substitute = Substitute.ERROR
-    preempt: Substitute = Substitute.ERROR
+    filter: FallbackKind = FallbackKind.ERROR
+    preempt: FallbackKind = FallbackKind.ERROR
 
 
-class Degraded(_Part, frozen=True):
+class DegradedConfig(_ConfigSection, frozen=True):
     """The fallback answers by the reason why no decision can be made."""
 
-    late: Substitutes = Substitutes()
-    stale: Substitutes = Substitutes()
-    overloaded: Substitutes = Substitutes()
+    late: FallbackConfig = FallbackConfig()
+    stale: FallbackConfig = FallbackConfig()
+    overloaded: FallbackConfig = FallbackConfig()
 
 
-class Tracing(_Part, frozen=True):
+class TracingConfig(_ConfigSection, frozen=True):
     """The endpoint of traces, and the ratio of calls that are sampled."""
 
     endpoint: Annotated[str, msgspec.Meta(min_length=1)]
     service_name: Annotated[str, msgspec.Meta(min_length=1)] = "reprieve"
     sample_ratio: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
-    timeout_seconds: _Positive = 5.0
+    timeout_seconds: _PositiveSeconds = 5.0
 
 
 class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
@@ -177,45 +177,47 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     policy: str = "kube-scheduler"
     search: Search = Search.OFFERED
     upstream: str = NEWEST.name
-    promise_seconds: _Span = 30.0
+    promise_seconds: _Seconds = 30.0
     managed_resources: tuple[ManagedResource, ...] = ()
     plugin_config: tuple[PluginConfig, ...] = ()
-    tls: Tls | None = None
+    tls: TlsConfig | None = None
     allow_plain_http: bool = msgspec.field(default=False, name="allowPlainHTTP")
-    limits: Limits = Limits()
+    limits: ConnectionLimits = ConnectionLimits()
     deadline_milliseconds: Deadlines = Deadlines()
     queue_limit: Annotated[int, msgspec.Meta(ge=0)] = 64
-    stale_seconds: _Positive = 180.0
-    degraded: Degraded = Degraded()
-    watch_silence_seconds: _Positive = 90.0
-    shutdown_delay_seconds: _Span = 0.0
+    stale_seconds: _PositiveSeconds = 180.0
+    degraded: DegradedConfig = DegradedConfig()
+    watch_silence_seconds: _PositiveSeconds = 90.0
+    shutdown_delay_seconds: _Seconds = 0.0
     decisions_kept: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 256
     events: bool = False
-    tracing: Tracing | None = None
+    tracing: TracingConfig | None = None
 
 
 # Strict: a misspelt or null key would leave the selector empty, and that matches every pod.
-class _Expression(msgspec.Struct, forbid_unknown_fields=True):
+class _LabelSelectorRequirement(msgspec.Struct, forbid_unknown_fields=True):
     key: str
     operator: str
     values: tuple[str, ...] = ()
 
-    def shape(self) -> shapes.Expression:
-        return shapes.Expression(self.key, self.operator, list(self.values))
+    def to_core_v1(self) -> shapes.SelectorRequirementV1:
+        return shapes.SelectorRequirementV1(self.key, self.operator, list(self.values))
 
 
-class _Selector(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+class _LabelSelector(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     match_labels: dict[str, str] = {}
-    match_expressions: tuple[_Expression, ...] = ()
+    match_expressions: tuple[_LabelSelectorRequirement, ...] = ()
 
-    def shape(self) -> shapes.Selector:
-        return shapes.Selector(self.match_labels, [e.shape() for e in self.match_expressions])
+    def to_core_v1(self) -> shapes.LabelSelectorV1:
+        return shapes.LabelSelectorV1(
+            self.match_labels, [e.to_core_v1() for e in self.match_expressions]
+        )
 
 
-class _Protection(msgspec.Struct, forbid_unknown_fields=True):
+class _ProtectRule(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     namespaces: tuple[str, ...] = ()
-    selector: _Selector | None = None
+    selector: _LabelSelector | None = None
 
 
 class PolicyFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -224,52 +226,52 @@ class PolicyFile(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     victims: tuple[str, ...] = tuple(POD_CRITERIA)
     candidates: tuple[str, ...] = tuple(CANDIDATE_CRITERIA)
-    protect: tuple[_Protection, ...] = ()
+    protect: tuple[_ProtectRule, ...] = ()
 
 
 def load_config(path: Path) -> Config:
     """Return a configuration file with valid filters. Raise ConfigError."""
     read = read_config(path)
-    faults = (*read.faults, *(f"{path}: {fault}" for fault in filter_faults(read.value)))
+    faults = (*read.errors, *(f"{path}: {fault}" for fault in validate_filters(read.value)))
     if faults:
         raise ConfigError(*faults)
     return read.value
 
 
-class ReadConfig(NamedTuple):
+class PartialConfig(NamedTuple):
     """The valid part of a file, one line for each error, and the fields that are left out."""
 
     value: Config
-    faults: tuple[str, ...] = ()
-    lost: frozenset[str] = frozenset()
+    errors: tuple[str, ...] = ()
+    invalid_fields: frozenset[str] = frozenset()
 
 
-def read_config(path: Path) -> ReadConfig:
+def read_config(path: Path) -> PartialConfig:
     """Return the valid part of a configuration file; an invalid field has its default.
 
     Raise ConfigError if nothing can be read.
     """
-    document, faults = _document(path)
-    sifted = sift(document, Config)
-    told = tuple(f"{path}: {fault}" for fault in (*faults, *sifted.faults))
+    document, faults = _read_yaml(path)
+    sifted = decode_strictly(document, Config)
+    told = tuple(f"{path}: {fault}" for fault in (*faults, *sifted.errors))
     if sifted.value is None:
         raise ConfigError(*told)
-    return ReadConfig(sifted.value, told, sifted.lost)
+    return PartialConfig(sifted.value, told, sifted.invalid_fields)
 
 
-def filter_faults(config: Config) -> tuple[str, ...]:
+def validate_filters(config: Config) -> tuple[str, ...]:
     """Return the errors of the fields that change kube-scheduler's filters."""
     try:
-        filters_of(config)
+        filters_from_config(config)
     except ConfigError as error:
-        return error.faults
+        return error.errors
     return ()
 
 
-def filters_of(config: Config) -> tuple[Filter, ...]:
+def filters_from_config(config: Config) -> tuple[Filter, ...]:
     """Return kube-scheduler's filters as the configuration changes them. Raise ConfigError."""
     try:
-        return configured(settings_of(config.managed_resources, config.plugin_config))
+        return configured_filters(filter_settings(config.managed_resources, config.plugin_config))
     except FieldError as error:
         raise ConfigError(str(error)) from None
 
@@ -279,62 +281,66 @@ def find_policy(name_or_path: str) -> Policy:
     if name_or_path in POLICIES:
         return POLICIES[name_or_path]
     path = Path(name_or_path)
-    if not _is_there(path):
+    if not _exists(path):
         known = ", ".join(POLICIES)
         raise ConfigError(
             f"policy {name_or_path!r}: no such file, nor a policy called so ({known})"
         )
-    file = _load(path, PolicyFile)
+    file = _load_strictly(path, PolicyFile)
     try:
         return Policy(
             name=file.name,
-            victims=pod_order(_chosen("victims", file.victims, POD_CRITERIA)),
-            candidates=candidate_order(_chosen("candidates", file.candidates, CANDIDATE_CRITERIA)),
-            guards=tuple(
-                _guard(f"protect[{index}]", each) for index, each in enumerate(file.protect)
+            victims=pod_order(_select_criteria("victims", file.victims, POD_CRITERIA)),
+            candidates=candidate_order(
+                _select_criteria("candidates", file.candidates, CANDIDATE_CRITERIA)
+            ),
+            protected_pods=tuple(
+                _build_guard(f"protect[{index}]", each) for index, each in enumerate(file.protect)
             ),
         )
     except FieldError as error:
         raise ConfigError(f"{path}: {error}") from None
 
 
-def _is_there(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except OSError:  # the name is not a valid path
         return False
 
 
-def _load(path: Path, kind: type[T]) -> T:
-    document, faults = _document(path)
-    sifted = sift(document, kind)
-    if sifted.value is None or faults or sifted.faults:
-        raise ConfigError(*(f"{path}: {fault}" for fault in (*faults, *sifted.faults)))
+def _load_strictly(path: Path, kind: type[T]) -> T:
+    document, faults = _read_yaml(path)
+    sifted = decode_strictly(document, kind)
+    if sifted.value is None or faults or sifted.errors:
+        raise ConfigError(*(f"{path}: {fault}" for fault in (*faults, *sifted.errors)))
     return sifted.value
 
 
-def _document(path: Path) -> tuple[object, tuple[str, ...]]:
+def _read_yaml(path: Path) -> tuple[object, tuple[str, ...]]:
     try:
         return read_document(path)
     except ConfigFileError as error:
         raise ConfigError(f"{path}: {error}") from None
 
 
-def _chosen(field: str, names: tuple[str, ...], known: Mapping[str, T]) -> tuple[T, ...]:
+def _select_criteria(field: str, names: tuple[str, ...], known: Mapping[str, T]) -> tuple[T, ...]:
     for name in names:
         if name not in known:
             raise FieldError(field, f"unknown criterion {name!r}; expected some of {list(known)}")
     return tuple(known[name] for name in names)
 
 
-def _guard(path: str, protection: _Protection) -> Guard:
-    written = protection.selector
-    selector = label_selector_of(f"{path}.selector", None if written is None else written.shape())
-    if selector is None and not protection.namespaces:
+def _build_guard(path: str, rule: _ProtectRule) -> ProtectedPods:
+    written = rule.selector
+    selector = label_selector_of(
+        f"{path}.selector", None if written is None else written.to_core_v1()
+    )
+    if selector is None and not rule.namespaces:
         raise FieldError(path, "protects nothing; expected namespaces, a selector, or both")
 
     def protects(pod: Pod) -> bool:
-        here = not protection.namespaces or pod.namespace in protection.namespaces
+        here = not rule.namespaces or pod.namespace in rule.namespaces
         return here and (selector is None or selector.matches(pod.labels))
 
-    return Guard(protection.name, protects)
+    return ProtectedPods(rule.name, protects)

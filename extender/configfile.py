@@ -10,40 +10,40 @@ from pathlib import Path
 
 import yaml
 
-_Place = tuple[str, ...]
+_YamlPath = tuple[str, ...]
 
 
 class ConfigFileError(ValueError):
     """A file holds no document; the text has the reason, without the name of the file."""
 
 
-class _Document:
+class _DuplicateKeyFinder:
     """Finds the duplicate keys of a document; visits each node once, despite aliases."""
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
 
-    def faults(self, node: yaml.Node, place: _Place) -> Iterator[str]:
+    def find(self, node: yaml.Node, path: _YamlPath) -> Iterator[str]:
         """Yield one line for each duplicate key, with its path and line numbers."""
         if id(node) in self._seen:
             return
         self._seen.add(id(node))
         if isinstance(node, yaml.MappingNode):
-            yield from self._of_mapping(node, place)
+            yield from self._find_in_mapping(node, path)
         elif isinstance(node, yaml.SequenceNode):
             for index, each in enumerate(node.value):
-                yield from self.faults(each, (*place, f"[{index}]"))
+                yield from self.find(each, (*path, f"[{index}]"))
 
-    def _of_mapping(self, node: yaml.MappingNode, place: _Place) -> Iterator[str]:
+    def _find_in_mapping(self, node: yaml.MappingNode, path: _YamlPath) -> Iterator[str]:
         lines: dict[str, int] = {}
         for key, value in node.value:
             name = key.value if isinstance(key, yaml.ScalarNode) else "(a key that is no text)"
-            here, line = (*place, f".{name}"), key.start_mark.line + 1
+            here, line = (*path, f".{name}"), key.start_mark.line + 1
             if name in lines:
                 first = lines[name]
-                yield f"{_shown(here)}: written in lines {first} and {line}; expected it once"
+                yield f"{_format_yaml_path(here)}: written in lines {first} and {line}; expected it once"
             lines.setdefault(name, line)
-            yield from self.faults(value, here)
+            yield from self.find(value, here)
 
 
 def read_document(path: Path) -> tuple[object, tuple[str, ...]]:
@@ -54,7 +54,7 @@ def read_document(path: Path) -> tuple[object, tuple[str, ...]]:
     try:
         loader = yaml.CSafeLoader(path.read_bytes().decode("utf-8-sig"))
         node = loader.get_single_node()
-        faults = () if node is None else tuple(_Document().faults(node, ()))
+        faults = () if node is None else tuple(_DuplicateKeyFinder().find(node, ()))
         return (None if node is None else loader.construct_document(node)), faults
     except OSError as error:
         raise ConfigFileError(f"cannot be read: {error.strerror}") from None
@@ -66,5 +66,5 @@ def read_document(path: Path) -> tuple[object, tuple[str, ...]]:
         raise ConfigFileError("nested too deeply") from None
 
 
-def _shown(place: _Place) -> str:
-    return "".join(place).removeprefix(".")
+def _format_yaml_path(path: _YamlPath) -> str:
+    return "".join(path).removeprefix(".")

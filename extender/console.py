@@ -9,15 +9,15 @@ import msgspec
 import structlog
 
 
-def say(line: str) -> None:
+def log_line(line: str) -> None:
     """Print a line on stderr, since stdout may hold an answer."""
     print(f"reprieve: {line}", file=sys.stderr)  # noqa: T201 - output of the command line
 
 
-def refuse(*problems: str) -> NoReturn:
+def exit_with_errors(*errors: str) -> NoReturn:
     """Print one line for each usage error, and exit with 2."""
-    for problem in problems:
-        say(" ".join(problem.split()))
+    for problem in errors:
+        log_line(" ".join(problem.split()))
     sys.exit(2)
 
 

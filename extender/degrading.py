@@ -21,10 +21,10 @@ from enum import Enum
 from msgspec import structs
 
 from extender.config import Config
-from extender.verdict import Substitute
+from extender.verdict import FallbackKind
 
 
-class Case(Enum):
+class FallbackReason(Enum):
     """Why no decision can be made."""
 
     LATE = "late"
@@ -37,7 +37,7 @@ class DegradedError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Degradation:
+class FallbackPolicy:
     """The deadlines by verb in seconds, and the fallbacks by reason and verb.
 
     The default deadline is 200 ms, the default fallback an error.
@@ -45,32 +45,32 @@ class Degradation:
 
     deadlines: Mapping[str, float] = field(default_factory=dict)
     stale_seconds: float = 180.0
-    substitutes: Mapping[tuple[Case, str], Substitute] = field(default_factory=dict)
+    fallbacks: Mapping[tuple[FallbackReason, str], FallbackKind] = field(default_factory=dict)
 
     def deadline(self, verb: str) -> float:
         """Return the deadline of a call, in seconds after its header."""
         return self.deadlines.get(verb, 0.2)
 
-    def substitute(self, case: Case, verb: str) -> Substitute:
+    def fallback(self, reason: FallbackReason, verb: str) -> FallbackKind:
         """Return the fallback for a reason and a verb."""
-        return self.substitutes.get((case, verb), Substitute.ERROR)
+        return self.fallbacks.get((reason, verb), FallbackKind.ERROR)
 
-    def stand_ins(self, verbs: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    def fallback_labels(self, verbs: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         """Yield the labels of all configured fallbacks: verb, reason and fallback."""
         for verb in verbs:
-            for case in Case:
-                yield verb, case.value, self.substitute(case, verb).value
+            for case in FallbackReason:
+                yield verb, case.value, self.fallback(case, verb).value
 
 
-def degradation_of(config: Config) -> Degradation:
+def configured_fallbacks(config: Config) -> FallbackPolicy:
     """Return the fallback policy of a configuration."""
     deadlines: dict[str, int] = structs.asdict(config.deadline_milliseconds)
     by_case = {
-        Case.LATE: config.degraded.late,
-        Case.STALE: config.degraded.stale,
-        Case.OVERLOADED: config.degraded.overloaded,
+        FallbackReason.LATE: config.degraded.late,
+        FallbackReason.STALE: config.degraded.stale,
+        FallbackReason.OVERLOADED: config.degraded.overloaded,
     }
-    return Degradation(
+    return FallbackPolicy(
         {verb: milliseconds / 1000 for verb, milliseconds in deadlines.items()},
         config.stale_seconds,
         {

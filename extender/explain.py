@@ -6,9 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 from policies import decide_filter, post_filter
-from policies.decision import Candidate, FilterDecision, PreemptionDecision, Rejection, needless
+from policies.decision import (
+    Candidate,
+    FilterDecision,
+    PreemptionDecision,
+    Rejection,
+    no_preemption_needed,
+)
 from policies.model import Pod, Snapshot
-from policies.rules import Rules
+from policies.rules import SchedulerRules
 from policies.scaledown import ScaleDownDecision
 
 
@@ -79,7 +85,7 @@ class ScaleDownDocument(TypedDict):
 
 
 def explain_preempt(
-    pod: Pod, snapshot: Snapshot, rules: Rules, potential: Sequence[str] | None
+    pod: Pod, snapshot: Snapshot, rules: SchedulerRules, potential: Sequence[str] | None
 ) -> PreemptionDecision:
     """Decide a preemption as kube-scheduler does: only if the pod fits no node.
 
@@ -87,18 +93,18 @@ def explain_preempt(
     """
     filtering = decide_filter(pod, snapshot, rules)
     if potential is None and filtering.feasible:
-        return needless(filtering)
+        return no_preemption_needed(filtering)
     return post_filter(filtering, snapshot, rules, potential)
 
 
-def known_nodes(names: Sequence[str], snapshot: Snapshot, place: str) -> Sequence[str]:
+def require_known_nodes(names: Sequence[str], snapshot: Snapshot, source: str) -> Sequence[str]:
     """Return ``names`` if all are nodes of the snapshot; ``source`` is its origin.
 
     Raise UnknownNodeError.
     """
     unknown = next((name for name in names if name not in snapshot.nodes), None)
     if unknown is not None:
-        raise UnknownNodeError(f"--nodes: no node {unknown!r} in {place}")
+        raise UnknownNodeError(f"--nodes: no node {unknown!r} in {source}")
     return names
 
 
@@ -106,14 +112,14 @@ def filter_document(decision: FilterDecision) -> FilterDocument:
     """Return the JSON document of a filter decision."""
     return {
         "feasible": sorted(decision.feasible),
-        "rejected": _rejected(decision.rejected),
-        "unjudged": sorted(decision.unjudged),
+        "rejected": _rejection_documents(decision.rejected),
+        "unjudged": sorted(decision.not_evaluated),
     }
 
 
 def preempt_document(decision: PreemptionDecision) -> PreemptDocument:
     """Return the JSON document of a preemption decision."""
-    chosen = None if decision.chosen is None else _candidate(decision.chosen)
+    chosen = None if decision.chosen is None else _candidate_document(decision.chosen)
     return {
         "eligible": decision.eligible,
         "reason": decision.reason,
@@ -122,11 +128,12 @@ def preempt_document(decision: PreemptionDecision) -> PreemptDocument:
         "numPDBViolations": 0 if chosen is None else chosen["numPDBViolations"],
         "decidedBy": decision.decided_by,
         "candidates": {
-            node: _candidate(candidate) for node, candidate in sorted(decision.candidates.items())
+            node: _candidate_document(candidate)
+            for node, candidate in sorted(decision.candidates.items())
         },
-        "rejected": _rejected(decision.rejected),
+        "rejected": _rejection_documents(decision.rejected),
         "message": decision.message,
-        "unjudged": sorted(decision.unjudged),
+        "unjudged": sorted(decision.not_evaluated),
     }
 
 
@@ -137,12 +144,12 @@ def scale_down_document(decision: ScaleDownDecision) -> ScaleDownDocument:
         "order": [replica.name for replica in decision.order],
         "because": [
             {"pod": each.replica.name, "ahead_of": each.ahead_of.name, "criterion": each.criterion}
-            for each in decision.because
+            for each in decision.explanations
         ],
     }
 
 
-def _candidate(candidate: Candidate) -> CandidateDocument:
+def _candidate_document(candidate: Candidate) -> CandidateDocument:
     return {
         "victims": [
             {
@@ -157,7 +164,7 @@ def _candidate(candidate: Candidate) -> CandidateDocument:
     }
 
 
-def _rejected(rejected: Mapping[str, Rejection]) -> dict[str, RejectionDocument]:
+def _rejection_documents(rejected: Mapping[str, Rejection]) -> dict[str, RejectionDocument]:
     return {
         node: {"reason": str(rejection), "resolvable": rejection.resolvable}
         for node, rejection in sorted(rejected.items())

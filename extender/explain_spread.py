@@ -11,13 +11,13 @@ from uuid import NAMESPACE_OID, uuid5
 import msgspec
 
 from extender.kube.workloadspread.pods import decode_spread_pod
-from extender.kube.workloadspread.spreads import WrittenSpread, encode_status
-from extender.spreadanswers import Answer, Document, Trial, answer_creation
-from extender.spreadfiles import SpreadFiles
-from policies.spreading.admitting import Asking, admit_removal
-from policies.spreading.model import SECOND, Spread, SpreadPod
+from extender.kube.workloadspread.spreads import StoredWorkloadSpread, encode_status
+from extender.spreadanswers import Document, InjectionResult, SchedulingSimulation, inject_new_pod
+from extender.spreadfiles import WorkloadSpreadFiles
+from policies.spreading.admitting import AdmissionContext, admit_removal
+from policies.spreading.model import SECOND, SpreadPod, WorkloadSpread
 from policies.spreading.quirks import SIMULATION_MISSING
-from policies.spreading.reconciling import Outcome, SpreadRules, reconcile
+from policies.spreading.reconciling import ReconcileResult, SpreadRules, reconcile
 
 
 class Operation(Enum):
@@ -58,7 +58,7 @@ class SpreadDocument(_SpreadDocument, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SpreadQuery:
     """A pod, and the operation on it that is explained."""
 
     pod: SpreadPod
@@ -67,20 +67,20 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class SpreadExplanation:
     """The controller's result for a WorkloadSpread, and the answer of its webhooks."""
 
-    written: WrittenSpread
-    outcome: Outcome
-    answer: Answer | None = None
+    written: StoredWorkloadSpread
+    outcome: ReconcileResult
+    injection: InjectionResult | None = None
 
     @property
-    def spread(self) -> Spread:
+    def spread(self) -> WorkloadSpread:
         """The WorkloadSpread."""
         return self.written.spread
 
 
-def ask(document: Document, namespace: str, operation: Operation) -> Question:
+def build_query(document: Document, namespace: str, operation: Operation) -> SpreadQuery:
     """Return the query about a pod; its namespace defaults to ``namespace``.
 
     Raise ObjectError.
@@ -88,34 +88,36 @@ def ask(document: Document, namespace: str, operation: Operation) -> Question:
     metadata = document.get("metadata")
     named = metadata if isinstance(metadata, dict) else {}
     placed = {**document, "metadata": {**named, "namespace": named.get("namespace") or namespace}}
-    return Question(decode_spread_pod(msgspec.json.encode(placed)), document, operation)
+    return SpreadQuery(decode_spread_pod(msgspec.json.encode(placed)), document, operation)
 
 
 def explain_spread(
-    files: SpreadFiles,
+    files: WorkloadSpreadFiles,
     key: str,
     now_ns: int,
     rules: SpreadRules,
-    question: Question | None = None,
-    trial: Callable[[], Trial] | None = None,
-) -> Explained:
+    query: SpreadQuery | None = None,
+    simulation: Callable[[], SchedulingSimulation] | None = None,
+) -> SpreadExplanation:
     """Reconcile the WorkloadSpread ``key`` once, and answer the query. Raise SpreadFileError.
 
     ``simulation`` returns the scheduling simulation for a new pod; it is called only if needed.
     """
     written = files.spread(key)
     spread = written.spread
-    outcome = reconcile(spread, files.target(spread), files.surroundings(written), now_ns, rules)
-    if question is None:
-        return Explained(written, outcome)
-    asking = Asking(files.owners(question.pod), files.workload_of, now_ns, rules)
-    return Explained(written, outcome, _answer(files, asking, question, trial))
+    outcome = reconcile(
+        spread, files.target(spread), files.grouping_context(written), now_ns, rules
+    )
+    if query is None:
+        return SpreadExplanation(written, outcome)
+    asking = AdmissionContext(files.owners(query.pod), files.workload_of, now_ns, rules)
+    return SpreadExplanation(written, outcome, _inject_pod(files, asking, query, simulation))
 
 
-def spread_document(explained: Explained) -> SpreadDocument:
+def spread_document(explained: SpreadExplanation) -> SpreadDocument:
     """Return the JSON document of an explanation."""
     outcome = explained.outcome
-    seconds = outcome.look_again_ns
+    seconds = outcome.requeue_after_ns
     document: SpreadDocument = {
         "subsets": {
             pod.name: subset
@@ -124,7 +126,7 @@ def spread_document(explained: Explained) -> SpreadDocument:
         },
         "deletionCosts": {name: cost.value for name, cost in sorted(outcome.costs.items())},
         "status": encode_status(outcome.status),
-        "delete": sorted(each.pod.name for each in outcome.doomed),
+        "delete": sorted(each.pod.name for each in outcome.pods_to_delete),
         "requeueAfterSeconds": None if seconds is None else _seconds(seconds),
         "events": [
             {"type": each.type, "reason": each.reason, "message": each.message}
@@ -132,45 +134,45 @@ def spread_document(explained: Explained) -> SpreadDocument:
         ],
         "failure": outcome.failure,
     }
-    if explained.answer is not None:
-        document["admitted"] = _admitted(explained.spread, explained.answer)
+    if explained.injection is not None:
+        document["admitted"] = _admitted_document(explained.spread, explained.injection)
     return document
 
 
-def _answer(
-    files: SpreadFiles,
-    asking: Asking,
-    question: Question,
-    trial: Callable[[], Trial] | None,
-) -> Answer:
-    pod = question.pod
+def _inject_pod(
+    files: WorkloadSpreadFiles,
+    context: AdmissionContext,
+    query: SpreadQuery,
+    simulation: Callable[[], SchedulingSimulation] | None,
+) -> InjectionResult:
+    pod = query.pod
     spreads = files.spreads_of(pod.namespace)
-    if question.operation is not Operation.CREATE:
+    if query.operation is not Operation.CREATE:
         values = [each.spread for each in spreads]
-        return Answer(admit_removal(pod, values, asking), question.document)
-    tries = SIMULATION_MISSING not in asking.rules.quirks and any(
+        return InjectionResult(admit_removal(pod, values, context), query.document)
+    tries = SIMULATION_MISSING not in context.rules.quirks and any(
         each.spread.strategy.simulates for each in spreads
     )
-    tried = trial() if tries and trial is not None else None
+    tried = simulation() if tries and simulation is not None else None
 
     def new_id() -> str:
-        return str(uuid5(NAMESPACE_OID, f"{pod.namespace} {asking.now_ns}"))
+        return str(uuid5(NAMESPACE_OID, f"{pod.namespace} {context.now_ns}"))
 
-    return answer_creation(pod, question.document, spreads, asking, new_id, tried)
+    return inject_new_pod(pod, query.document, spreads, context, new_id, tried)
 
 
-def _admitted(spread: Spread, answer: Answer) -> AdmittedDocument:
-    admission = answer.admission
-    refused = admission.refusal != ""
+def _admitted_document(spread: WorkloadSpread, injection: InjectionResult) -> AdmittedDocument:
+    admission = injection.admission
+    refused = admission.error != ""
     changed = admission.status if admission.spread == spread.name else None
     return {
         "allowed": not refused,
         "subset": None if refused else admission.subset,
-        "pod": answer.pod,
+        "pod": injection.pod,
         "status": encode_status(spread.status if changed is None else changed),
         "workloadspread": admission.spread,
-        "message": admission.refusal,
-        "passedOver": dict(admission.passed),
+        "message": admission.error,
+        "passedOver": dict(admission.skipped),
         "deletionCost": admission.cost,
     }
 

@@ -22,104 +22,106 @@ _UNKNOWN = re.compile(r"Object contains unknown field (.*)")
 _MISSING = re.compile(r"Object missing required field (.*)")
 
 
-class Sifted(msgspec.Struct, Generic[T], frozen=True):
+class StrictResult(msgspec.Struct, Generic[T], frozen=True):
     """The decoded value (None if nothing is valid), and one line for each error, with its path.
 
     ``invalid_fields`` are the top-level fields of the document that were removed.
     """
 
     value: T | None
-    faults: tuple[str, ...]
-    lost: frozenset[str] = frozenset()
+    errors: tuple[str, ...]
+    invalid_fields: frozenset[str] = frozenset()
 
 
-def sift(document: object, kind: type[T]) -> Sifted[T]:
+def decode_strictly(document: object, kind: type[T]) -> StrictResult[T]:
     """Convert a document to a struct, and collect all errors in the order they are found."""
-    sieve = _Sieve(document, kind)
+    sieve = _StrictDecoder(document, kind)
     while True:
         try:
             value = msgspec.convert(sieve.document, kind)
-            return Sifted(value, tuple(sieve.faults), sieve.lost)
+            return StrictResult(value, tuple(sieve.errors), sieve.invalid_fields)
         except msgspec.ValidationError as error:
-            if not sieve.take_out(str(error).replace("`", "")):
-                return Sifted(None, tuple(sieve.faults))
+            if not sieve.remove_invalid(str(error).replace("`", "")):
+                return StrictResult(None, tuple(sieve.errors))
 
 
-class _Sieve:
+class _StrictDecoder:
     """A document, and the fields removed from it; paths are those of the original."""
 
     def __init__(self, document: object, kind: type) -> None:
         self.document: Any = document
-        self.faults: list[str] = []
+        self.errors: list[str] = []
         self._type = inspect.type_info(kind)
-        self._gone: set[_Path] = set()
+        self._removed: set[_Path] = set()
 
     @property
-    def lost(self) -> frozenset[str]:
+    def invalid_fields(self) -> frozenset[str]:
         """The top-level fields of the document that were removed."""
-        return frozenset(str(path[0]) for path in self._gone if len(path) == 1)
+        return frozenset(str(path[0]) for path in self._removed if len(path) == 1)
 
-    def take_out(self, objection: str) -> bool:
+    def remove_invalid(self, error: str) -> bool:
         """Record an error, and remove the invalid field; False if that is the whole document."""
-        problem, _, place = objection.partition(" - at ")
+        problem, _, place = error.partition(" - at ")
         place = place.removeprefix("key in ")
-        path = _path(place)
+        path = _parse_path(place)
         unknown, missing = _UNKNOWN.fullmatch(problem), _MISSING.fullmatch(problem)
-        strange = unknown is not None and not path and self._is_something_else()
+        strange = unknown is not None and not path and self._is_other_kind()
         if strange:
             problem = f"Object contains unknown field {', '.join(map(str, self.document))}"
-        if missing is None or (*self._original(path), missing[1]) not in self._gone:
-            shown = _shown(self._original(path)) + ("[...]" if place.endswith("[...]") else "")
-            allowed = "" if missing else self._allowed(path)
-            self.faults.append(f"{shown or '(the document)'}: {problem}{allowed}")
+        if missing is None or (*self._original_path(path), missing[1]) not in self._removed:
+            shown = _format_path(self._original_path(path)) + (
+                "[...]" if place.endswith("[...]") else ""
+            )
+            allowed = "" if missing else self._allowed_text(path)
+            self.errors.append(f"{shown or '(the document)'}: {problem}{allowed}")
         if strange:
             return False
         if unknown is not None:
             path = (*path, unknown[1])
         if not path:
             return False
-        self._gone.add(self._original(path))
+        self._removed.add(self._original_path(path))
         self.document = _without(self.document, path)
         return True
 
-    def _is_something_else(self) -> bool:
+    def _is_other_kind(self) -> bool:
         """Return whether no field of the document is known, so that it is of another kind."""
-        known = frozenset(_names(self._type, self.document, ()))
-        return not self._gone and known.isdisjoint(self.document)
+        known = frozenset(_allowed_names(self._type, self.document, ()))
+        return not self._removed and known.isdisjoint(self.document)
 
-    def _original(self, path: _Path) -> _Path:
+    def _original_path(self, path: _Path) -> _Path:
         """Return a path as it was before elements of lists were removed."""
         found: _Path = ()
         for step in path:
             if isinstance(step, int):
-                for gone in sorted(self._gone_from(found)):
+                for gone in sorted(self._removed_from(found)):
                     step += gone <= step
             found = (*found, step)
         return found
 
-    def _gone_from(self, path: _Path) -> list[int]:
+    def _removed_from(self, path: _Path) -> list[int]:
         here = len(path)
         inside = (
-            gone[here] for gone in self._gone if len(gone) == here + 1 and gone[:here] == path
+            gone[here] for gone in self._removed if len(gone) == here + 1 and gone[:here] == path
         )
         return [step for step in inside if isinstance(step, int)]
 
-    def _allowed(self, path: _Path) -> str:
+    def _allowed_text(self, path: _Path) -> str:
         """Return the allowed names at a path for an error message, "" if there are none."""
-        names = _names(self._type, self.document, path)
+        names = _allowed_names(self._type, self.document, path)
         return f"; expected one of {', '.join(names)}" if names else ""
 
 
-def _path(place: str) -> _Path:
+def _parse_path(text: str) -> _Path:
     found: list[str | int] = []
-    for step in _STEP.finditer(place):
+    for step in _STEP.finditer(text):
         if step[0] == "[...]":  # msgspec does not name the key of a mapping
             break
         found.append(int(step[2]) if step[2] else step[1])
     return tuple(found)
 
 
-def _shown(path: _Path) -> str:
+def _format_path(path: _Path) -> str:
     parts = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return "".join(parts).removeprefix(".")
 
@@ -133,11 +135,11 @@ def _without(value: Any, path: _Path) -> object:
     return {**others, step: _without(value[step], tuple(rest))} if rest else others
 
 
-def _names(kind: inspect.Type, value: Any, path: _Path) -> Sequence[str]:
+def _allowed_names(kind: inspect.Type, value: Any, path: _Path) -> Sequence[str]:
     """Return the names allowed at a path: the fields of a struct, the values of an enumeration."""
-    kind = _plain(kind, value, path)
+    kind = _unwrapped_type(kind, value, path)
     if path:
-        return _names_inside(kind, value, path[0], path[1:])
+        return _allowed_names_inside(kind, value, path[0], path[1:])
     match kind:
         case inspect.StructType(fields=fields):
             return [each.encode_name for each in fields] if isinstance(value, Mapping) else ()
@@ -150,22 +152,24 @@ def _names(kind: inspect.Type, value: Any, path: _Path) -> Sequence[str]:
     return ()
 
 
-def _names_inside(kind: inspect.Type, value: Any, step: str | int, rest: _Path) -> Sequence[str]:
+def _allowed_names_inside(
+    kind: inspect.Type, value: Any, step: str | int, rest: _Path
+) -> Sequence[str]:
     match kind:
         case inspect.StructType(fields=fields):
             field = next((each for each in fields if each.encode_name == step), None)
-            return () if field is None else _names(field.type, value[step], rest)
+            return () if field is None else _allowed_names(field.type, value[step], rest)
         case inspect.UnionType(types=types):  # an unknown tag
             return [str(each.tag) for each in types if isinstance(each, inspect.StructType)]
         case inspect.VarTupleType(item_type=item):
-            return _names(item, value[step], rest)
+            return _allowed_names(item, value[step], rest)
     return ()
 
 
-def _plain(kind: inspect.Type, value: Any, path: _Path) -> inspect.Type:
+def _unwrapped_type(kind: inspect.Type, value: Any, path: _Path) -> inspect.Type:
     """Return a type without its bounds, and of a union the member that applies."""
     if isinstance(kind, inspect.Metadata):
-        return _plain(kind.type, value, path)
+        return _unwrapped_type(kind.type, value, path)
     if not isinstance(kind, inspect.UnionType):
         return kind
     members = [each for each in kind.types if not isinstance(each, inspect.NoneType)]

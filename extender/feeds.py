@@ -13,26 +13,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from extender.cluster import LiveCluster
+from extender.cluster import SchedulerCache
 from extender.kube import resources, storage
 from extender.kube.client import Client
 from extender.kube.clock import Clock
-from extender.kube.decoding import Decode, Unreadable, tolerant
-from extender.kube.informer import Informer, OptionalInformer, Sink
+from extender.kube.decoding import Decode, Unreadable, tolerant_decoder
+from extender.kube.informer import OptionalReflector, Reflector, ReflectorStore
 from extender.kube.objects import decode_budget, decode_namespace, decode_node
 from extender.kube.pods import decode_pod
 from extender.kube.resources import Resource
 from extender.kube.workloads import WORKLOAD_DECODERS
-from extender.readiness import Feed
+from extender.readiness import InformerState
 from policies.filtering import reads_workloads
 from policies.model import Pod
-from policies.rules import Rules
+from policies.rules import SchedulerRules
 from policies.upstream import Release
 from policies.workloads import REPLICA_SET, REPLICATION_CONTROLLER, SERVICE, STATEFUL_SET
 
 T = TypeVar("T")
 
-_WORKLOADS = {
+_WORKLOAD_RESOURCES = {
     SERVICE: resources.SERVICES,
     REPLICATION_CONTROLLER: resources.REPLICATION_CONTROLLERS,
     REPLICA_SET: resources.REPLICA_SETS,
@@ -41,7 +41,7 @@ _WORKLOADS = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _ReflectorBuilder:
     """Builds reflectors of one client and one clock."""
 
     client: Client
@@ -50,67 +50,81 @@ class _Source:
     silence_seconds: float | None
     log: Any = None
 
-    def follow(
-        self, resource: Resource, kind: str, decode: Decode[T], sink: Sink[T | Unreadable]
-    ) -> tuple[str, Feed]:
-        read = tolerant(kind, decode)
-        of = (self.client, resource, read, sink, self.clock, self.rng)
-        feed = Informer(*of, log=self.log, silence_seconds=self.silence_seconds)
+    def reflector(
+        self,
+        resource: Resource,
+        kind: str,
+        decode: Decode[T],
+        store: ReflectorStore[T | Unreadable],
+    ) -> tuple[str, InformerState]:
+        read = tolerant_decoder(kind, decode)
+        of = (self.client, resource, read, store, self.clock, self.rng)
+        feed = Reflector(*of, log=self.log, silence_seconds=self.silence_seconds)
         return resource.plural, feed
 
-    def follow_if_served(
-        self, resource: Resource, kind: str, decode: Decode[T], sink: Sink[T | Unreadable]
-    ) -> tuple[str, Feed]:
-        read = tolerant(kind, decode)
-        of = (self.client, resource, read, sink, self.clock, self.rng)
-        feed = OptionalInformer(*of, log=self.log, silence_seconds=self.silence_seconds)
+    def optional_reflector(
+        self,
+        resource: Resource,
+        kind: str,
+        decode: Decode[T],
+        store: ReflectorStore[T | Unreadable],
+    ) -> tuple[str, InformerState]:
+        read = tolerant_decoder(kind, decode)
+        of = (self.client, resource, read, store, self.clock, self.rng)
+        feed = OptionalReflector(*of, log=self.log, silence_seconds=self.silence_seconds)
         return resource.plural, feed
 
 
-def informers(
-    cluster: LiveCluster,
+def build_reflectors(
+    cluster: SchedulerCache,
     client: Client,
-    rules: Rules,
+    rules: SchedulerRules,
     clock: Clock,
     rng: random.Random,
     *,
     silence_seconds: float | None = None,
     log: Any = None,
-) -> dict[str, Feed]:
+) -> dict[str, InformerState]:
     """Return the reflectors that keep ``cluster`` current, by the plural of their resource.
 
     A watch that is silent for ``silence_seconds`` is restarted (None: never). The reflectors log to
     ``log``, by default to structlog's logger.
     """
-    source = _Source(client, clock, rng, silence_seconds, log)
+    source = _ReflectorBuilder(client, clock, rng, silence_seconds, log)
 
     def read_pod(raw: bytes) -> Pod:
         return decode_pod(raw, rules.release)
 
     return dict(
         [
-            source.follow(resources.NODES, "Node", decode_node, cluster.nodes),
-            source.follow(resources.PODS, "Pod", read_pod, cluster.pods),
-            source.follow(
+            source.reflector(resources.NODES, "Node", decode_node, cluster.nodes),
+            source.reflector(resources.PODS, "Pod", read_pod, cluster.pods),
+            source.reflector(
                 resources.POD_DISRUPTION_BUDGETS,
                 "PodDisruptionBudget",
                 decode_budget,
                 cluster.budgets,
             ),
-            source.follow(resources.NAMESPACES, "Namespace", decode_namespace, cluster.namespaces),
-            *(_workloads(source, cluster) if reads_workloads(rules.filters) else ()),
-            *_storage(source, cluster, rules.release),
+            source.reflector(
+                resources.NAMESPACES, "Namespace", decode_namespace, cluster.namespaces
+            ),
+            *(_workload_reflectors(source, cluster) if reads_workloads(rules.filters) else ()),
+            *_storage_reflectors(source, cluster, rules.release),
         ]
     )
 
 
-def _workloads(source: _Source, cluster: LiveCluster) -> Iterator[tuple[str, Feed]]:
-    for kind, resource in _WORKLOADS.items():
-        yield source.follow(resource, kind, WORKLOAD_DECODERS[kind], cluster.workloads[kind])
+def _workload_reflectors(
+    builder: _ReflectorBuilder, cluster: SchedulerCache
+) -> Iterator[tuple[str, InformerState]]:
+    for kind, resource in _WORKLOAD_RESOURCES.items():
+        yield builder.reflector(resource, kind, WORKLOAD_DECODERS[kind], cluster.workloads[kind])
 
 
-def _storage(source: _Source, cluster: LiveCluster, release: Release) -> Iterator[tuple[str, Feed]]:
-    follow, into = source.follow_if_served, cluster.storage
+def _storage_reflectors(
+    builder: _ReflectorBuilder, cluster: SchedulerCache, release: Release
+) -> Iterator[tuple[str, InformerState]]:
+    follow, into = builder.optional_reflector, cluster.storage
     yield follow(
         resources.PERSISTENT_VOLUME_CLAIMS,
         "PersistentVolumeClaim",
@@ -128,7 +142,7 @@ def _storage(source: _Source, cluster: LiveCluster, release: Release) -> Iterato
         yield follow(
             resources.VOLUME_ATTACHMENTS,
             "VolumeAttachment",
-            storage.decode_attachment,
+            storage.decode_volume_attachment,
             into.attachments,
         )
     if release.driver_may_be_required:

@@ -18,17 +18,17 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from extender import wire
-from extender.kube.decoding import Unreadable, tolerant
+from extender.kube.decoding import Unreadable, tolerant_decoder
 from extender.kube.objects import decode_node
 from extender.kube.pods import decode_pod
-from extender.verdict import Answer, Situation
+from extender.verdict import CallContext, VerbResult
 from policies.decision import Code, FilterDecision, Rejection, refused, unresolvable
 from policies.model import Node, NodeState, Pod, Snapshot
-from policies.reference import filter_leniently
-from policies.rules import Rules
+from policies.reference import filter_with_terminating_pods
+from policies.rules import SchedulerRules
 
-_NOT_KNOWN = refused(Code.UNKNOWN_NODE)
-_read_node = tolerant("Node", decode_node)
+_UNKNOWN_NODE = refused(Code.UNKNOWN_NODE)
+_read_node = tolerant_decoder("Node", decode_node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,68 +54,72 @@ class FilterArgs:
     pod: Pod
     names: Sequence[str]
     sent: tuple[SentNode, ...] | None
-    written: msgspec.Raw | None = None
+    raw_names: msgspec.Raw | None = None
 
 
-def decode(body: bytes, rules: Rules) -> FilterArgs:
+def decode(body: bytes, rules: SchedulerRules) -> FilterArgs:
     """Decode a filter call. Raise ExtenderDecodeError, or ObjectError for an invalid pod."""
     request = wire.decode_filter(body)
     pod = decode_pod(request.pod, rules.release)
     if request.names is not None:
-        return FilterArgs(pod, request.names, None, request.written)
+        return FilterArgs(pod, request.names, None, request.raw_names)
     sent = tuple(SentNode(raw, _read_node(raw)) for raw in request.nodes or ())
     return FilterArgs(pod, tuple(node.name for node in sent), sent)
 
 
-def answer(args: FilterArgs, situation: Situation) -> Answer:
+def decide(args: FilterArgs, context: CallContext) -> VerbResult:
     """Return the feasible nodes, and the reason for each other one.
 
     Raise OutOfTimeError if the context has no time left: a partial result is of no use.
     """
     # The volume and device filters pass a pod without volumes and claims.
     pod = args.pod if args.pod.storage is None else replace(args.pod, storage=None)
-    snapshot, engine = situation.snapshot, situation.engine
+    snapshot, engine = context.snapshot, context.engine
     if args.sent is None:
-        decision = engine.filter_leniently(pod, snapshot, args.names, situation.patience)
-        failed = _unknown(args.names, decision, snapshot)
+        decision = engine.filter_with_terminating_pods(
+            pod, snapshot, args.names, context.has_time_left
+        )
+        failed = _unknown_nodes(args.names, decision, snapshot)
     else:
-        states, failed = _as_sent(args.sent, snapshot)
+        states, failed = _sent_node_states(args.sent, snapshot)
         seen = replace(snapshot, nodes={**snapshot.nodes, **states})
-        decision = filter_leniently(pod, seen, situation.rules, states, situation.patience)
+        decision = filter_with_terminating_pods(
+            pod, seen, context.rules, states, context.has_time_left
+        )
     if failed:
         decision = replace(decision, rejected={**decision.rejected, **failed})
-    return Answer(lambda: wire.encode(_result(args, decision)), decision)
+    return VerbResult(lambda: wire.encode(_filter_result(args, decision)), decision)
 
 
-def veto(args: FilterArgs, why: str) -> bytes:
+def refuse_all(args: FilterArgs, reason: str) -> bytes:
     """Return an answer that rejects every node resolvably, so that preemption and retries go on."""
     by_name = args.sent is None
     result = wire.FilterResult(
-        Nodes=None if by_name else wire.NodeList({}, []),
+        Nodes=None if by_name else wire.RawNodeList({}, []),
         NodeNames=() if by_name else None,
-        FailedNodes=dict.fromkeys(args.names, why),
+        FailedNodes=dict.fromkeys(args.names, reason),
         FailedAndUnresolvableNodes={},
     )
     return wire.encode(result)
 
 
-def echo(args: FilterArgs) -> bytes:
+def pass_through(args: FilterArgs) -> bytes:
     """Return an answer that passes every node of the request through, as it was sent."""
-    names = None if args.sent is not None else args.written or tuple(args.names)
-    nodes = None if args.sent is None else wire.NodeList({}, [sent.raw for sent in args.sent])
+    names = None if args.sent is not None else args.raw_names or tuple(args.names)
+    nodes = None if args.sent is None else wire.RawNodeList({}, [sent.raw for sent in args.sent])
     return wire.encode(wire.FilterResult(nodes, names, {}, {}))
 
 
-def _unknown(
+def _unknown_nodes(
     names: Sequence[str], decision: FilterDecision, snapshot: Snapshot
 ) -> dict[str, Rejection]:
     """Return a rejection for each name of the request that no node has."""
     if len(decision.feasible) + len(decision.rejected) == len(names):
         return {}
-    return {name: _NOT_KNOWN for name in names if name not in snapshot.nodes}
+    return {name: _UNKNOWN_NODE for name in names if name not in snapshot.nodes}
 
 
-def _as_sent(
+def _sent_node_states(
     nodes: Iterable[SentNode], snapshot: Snapshot
 ) -> tuple[dict[str, NodeState], dict[str, Rejection]]:
     """Return the state of each node that was sent, and a rejection of each that is not usable.
@@ -129,31 +133,31 @@ def _as_sent(
         if isinstance(sent.node, Unreadable):
             failed[sent.name] = unresolvable(Code.UNREADABLE_NODE, sent.node.problem)
         elif state is None:
-            failed[sent.name] = _NOT_KNOWN
+            failed[sent.name] = _UNKNOWN_NODE
         else:
             states[sent.name] = replace(state, node=sent.node)
     return states, failed
 
 
-def _result(args: FilterArgs, decision: FilterDecision) -> wire.FilterResult:
+def _filter_result(args: FilterArgs, decision: FilterDecision) -> wire.FilterResult:
     by_name = args.sent is None
     fits = frozenset[str]() if by_name else frozenset(decision.feasible)
     items = [sent.raw for sent in args.sent or () if sent.name in fits]
     return wire.FilterResult(
-        Nodes=None if by_name else wire.NodeList({}, items),
-        NodeNames=_names(args, decision) if by_name else None,
-        FailedNodes=dict(_texts(decision, resolvable=True)),
-        FailedAndUnresolvableNodes=dict(_texts(decision, resolvable=False)),
+        Nodes=None if by_name else wire.RawNodeList({}, items),
+        NodeNames=_feasible_names(args, decision) if by_name else None,
+        FailedNodes=dict(_rejection_messages(decision, resolvable=True)),
+        FailedAndUnresolvableNodes=dict(_rejection_messages(decision, resolvable=False)),
     )
 
 
-def _names(args: FilterArgs, decision: FilterDecision) -> Sequence[str] | msgspec.Raw:
-    if args.written is not None and decision.feasible is args.names:
-        return args.written
+def _feasible_names(args: FilterArgs, decision: FilterDecision) -> Sequence[str] | msgspec.Raw:
+    if args.raw_names is not None and decision.feasible is args.names:
+        return args.raw_names
     return tuple(decision.feasible)
 
 
-def _texts(decision: FilterDecision, *, resolvable: bool) -> Iterator[tuple[str, str]]:
+def _rejection_messages(decision: FilterDecision, *, resolvable: bool) -> Iterator[tuple[str, str]]:
     for name, rejection in decision.rejected.items():
         if rejection.resolvable is resolvable:
             yield name, str(rejection)

@@ -20,11 +20,11 @@ from collections.abc import Sequence
 
 from policies.decision import VictimSet
 from policies.model import Pod, Snapshot
-from policies.policy import IMPORTANCE, Policy
+from policies.policy import DEFAULT_VICTIM_ORDER, Policy
 from policies.upstream import Release
 
 
-def objection(
+def guardrail_violation(
     node: str,
     victims: VictimSet,
     preemptor: Pod,
@@ -46,7 +46,7 @@ def objection(
             return f"victim {pod.key} ({pod.uid}) is not on node {node}"
         if pod.priority >= preemptor.priority:
             return f"victim {pod.key} has priority {pod.priority}, not below {preemptor.priority}"
-        guard = policy.guard_of(pod)
+        guard = policy.protection_of(pod)
         if guard is not None:
             return f"victim {pod.key} is protected by {guard.name}"
     if not _most_important_first(victims.pods):
@@ -55,4 +55,4 @@ def objection(
 
 
 def _most_important_first(pods: Sequence[Pod]) -> bool:
-    return list(pods) == IMPORTANCE.sort(pods)
+    return list(pods) == DEFAULT_VICTIM_ORDER.sort(pods)

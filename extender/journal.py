@@ -6,51 +6,51 @@ from typing import Any
 
 import structlog
 
-from extender.verdict import Answer, Circumstances
+from extender.verdict import AnswerContext, VerbResult
 from policies.decision import FilterDecision, PreemptionDecision
 from policies.model import Pod
 
 
-class Journal:
+class DecisionLog:
     """Logs answers; ``silence`` is the age of the newest watch event in seconds."""
 
     def __init__(self) -> None:
         self._log = structlog.get_logger()
 
-    def answered(self, answer: Answer, around: Circumstances, silence: float) -> None:
+    def log_answer(self, answer: VerbResult, context: AnswerContext, watch_silence: float) -> None:
         """Log one answer."""
         decision = answer.decision
         facts = (
-            _filtered(decision)
+            _filter_fields(decision)
             if isinstance(decision, FilterDecision)
-            else _preempted(decision, answer)
+            else _preemption_fields(decision, answer)
         )
         self._log.info(
-            around.verb,
+            context.verb,
             pod=decision.pod.key,
             **facts,
             notes=list(answer.notes),
-            generation=around.generation,
-            pods_version=around.pods_version,
-            watch_silence_seconds=round(silence, 3),
-            took_ms=round(around.seconds * 1000, 3),
+            generation=context.generation,
+            pods_version=context.pods_version,
+            watch_silence_seconds=round(watch_silence, 3),
+            took_ms=round(context.seconds * 1000, 3),
         )
 
-    def degraded(self, verb: str, pod: Pod, degraded: str) -> None:
+    def log_fallback(self, verb: str, pod: Pod, degraded: str) -> None:
         """Log a fallback answer."""
         self._log.warning("degraded", verb=verb, pod=pod.key, degraded=degraded)
 
-    def refused(self, verb: str, status: int, problem: str) -> None:
+    def log_refusal(self, verb: str, status: int, problem: str) -> None:
         """Log why a call was refused."""
         self._log.warning("refused", verb=verb, status=status, problem=problem)
 
 
-def _filtered(decision: FilterDecision) -> dict[str, Any]:
+def _filter_fields(decision: FilterDecision) -> dict[str, Any]:
     return {"fits": len(decision.feasible), "refused": len(decision.rejected)}
 
 
-def _preempted(decision: PreemptionDecision, answer: Answer) -> dict[str, Any]:
-    chosen = answer.promised
+def _preemption_fields(decision: PreemptionDecision, answer: VerbResult) -> dict[str, Any]:
+    chosen = answer.named_candidate
     return {
         "node": None if chosen is None else chosen.node,
         "victims": [] if chosen is None else [pod.key for pod in chosen.victims.pods],

@@ -8,8 +8,8 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from extender.tallies import Tally
-from extender.verdict import Answer
+from extender.tallies import ReasonCounts
+from extender.verdict import VerbResult
 from policies.decision import Code, PreemptionDecision
 
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -19,7 +19,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 UNKNOWN: Final = "unknown"
 """The verb label of calls to an unknown path."""
 
-_REFUSED_WITH: Final = (400, 408, 413, 500, 503)
+_ERROR_STATUSES: Final = (400, 408, 413, 500, 503)
 """The error statuses of a call; a call of an unknown verb gets 404 in place of 200."""
 
 
@@ -41,7 +41,7 @@ class Metrics:
             buckets=_BUCKETS,
             registry=self.registry,
         )
-        self.waited = Histogram(
+        self.queue_seconds = Histogram(
             "reprieve_queue_seconds",
             "From the header of the request to its turn",
             ("verb",),
@@ -79,7 +79,7 @@ class Metrics:
         self.objects = Gauge(
             "reprieve_objects", "Objects known, by kind", ("kind",), registry=self.registry
         )
-        self.ages = Gauge(
+        self.cache_ages = Gauge(
             "reprieve_cache_age_seconds",
             "Time since the server was last heard of, by kind",
             ("kind",),
@@ -88,12 +88,14 @@ class Metrics:
         self.queue = self._gauge("queue_length", "Calls that wait for their turn")
         self.ready = self._gauge("ready", "Whether answers are given: 1 or 0")
         self.generation = self._gauge("snapshot_generation", "Generation of the snapshot")
-        self.promises = self._gauge("promises", "Answers that the watch has not confirmed yet")
-        self.silence = self._gauge(
+        self.assumed_preemptions = self._gauge(
+            "promises", "Answers that the watch has not confirmed yet"
+        )
+        self.watch_silence = self._gauge(
             "watch_silence_seconds", "Time since the server was last heard of on any watch"
         )
 
-    def start(self, verbs: Iterable[str], stand_ins: Iterable[tuple[str, str, str]]) -> None:
+    def initialize(self, verbs: Iterable[str], fallbacks: Iterable[tuple[str, str, str]]) -> None:
         """Initialize the series of these verbs to 0, as far as their labels are known beforehand.
 
         Prometheus misses the first increase of a series that begins with its first event.
@@ -101,18 +103,18 @@ class Metrics:
         priority classes of victims are not known beforehand.
         """
         for verb in verbs:
-            self._start_requests(verb, 200)
-            for histogram in (self.seconds, self.waited):
+            self._initialize_requests(verb, 200)
+            for histogram in (self.seconds, self.queue_seconds):
                 histogram.labels(verb)
             self.overdue.labels(verb)
             for code in Code:
                 self.rejected.labels(verb, _reason(code))
-        self._start_requests(UNKNOWN, 404)
+        self._initialize_requests(UNKNOWN, 404)
         self.cut_short.labels("preempt")
-        for labels in stand_ins:
+        for labels in fallbacks:
             self.degraded.labels(*labels)
 
-    def answered(self, verb: str, answer: Answer, reasons: Tally) -> None:
+    def observe_answer(self, verb: str, answer: VerbResult, reasons: ReasonCounts) -> None:
         """Count an answer; ``reasons`` are those of the nodes it rejects."""
         self.notes.inc(len(answer.notes))
         by_code: Counted[Code] = Counted()
@@ -125,21 +127,21 @@ class Metrics:
         self.candidates.observe(len(answer.decision.candidates))
         if answer.decision.untried:
             self.cut_short.labels(verb).inc()
-        if answer.promised is None:
+        if answer.named_candidate is None:
             self.unanswered.inc()
             return
-        self.victims.inc(len(answer.promised.victims.pods))
-        for pod in answer.promised.victims.pods:
+        self.victims.inc(len(answer.named_candidate.victims.pods))
+        for pod in answer.named_candidate.victims.pods:
             self.by_class.labels(pod.namespace, pod.priority_class).inc()
-        self.violations.inc(answer.promised.victims.violations)
-        self.spared.inc(len(answer.promised.spared))
+        self.violations.inc(answer.named_candidate.victims.violations)
+        self.spared.inc(len(answer.named_candidate.spared))
 
-    def text(self) -> bytes:
+    def exposition(self) -> bytes:
         """Return all metrics in Prometheus's text format."""
         return generate_latest(self.registry)
 
-    def _start_requests(self, verb: str, other: int) -> None:
-        for status in (other, *_REFUSED_WITH):
+    def _initialize_requests(self, verb: str, other: int) -> None:
+        for status in (other, *_ERROR_STATUSES):
             self.requests.labels(verb, str(status))
 
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:

@@ -16,25 +16,25 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Struct
 
-from extender.kube.shapes import NodeShape, PodShape
-from extender.recent import Record
+from extender.kube.shapes import NodeV1, PodV1
+from extender.recent import DecisionRecord
 from extender.verbs import VERBS
 from extender.wire import PreemptionResult
 
-Part = dict[str, object]
+JsonObject = dict[str, object]
 
 
 class NodeList(Struct):
     """v1.NodeList; nodes are returned byte for byte as received."""
 
-    items: list[NodeShape] | None
+    items: list[NodeV1] | None
     metadata: dict[str, object] = {}
 
 
 class ExtenderArgs(Struct):
     """The request of filter: Nodes or, if the extender is nodeCacheCapable, NodeNames."""
 
-    Pod: PodShape
+    Pod: PodV1
     Nodes: NodeList | None = None
     NodeNames: list[str] | None = None
 
@@ -75,7 +75,7 @@ class OfferedVictims(Struct):
 class ExtenderPreemptionArgs(Struct):
     """The request of preempt: kube-scheduler's own candidates, in either form."""
 
-    Pod: PodShape
+    Pod: PodV1
     NodeNameToVictims: dict[str, OfferedVictims | None] | None = None
     NodeNameToMetaVictims: dict[str, OfferedMetaVictims | None] | None = None
 
@@ -83,7 +83,7 @@ class ExtenderPreemptionArgs(Struct):
 class Decisions(Struct):
     """The latest answers, newest first."""
 
-    decisions: list[Record]
+    decisions: list[DecisionRecord]
 
 
 _TYPES: Final = (
@@ -94,9 +94,14 @@ _TYPES: Final = (
     Decisions,
 )
 
-_TEXT: Final[Part] = {"text/plain": {"schema": {"type": "string"}}}
-_REQUEST_ID: Final[Part] = {"schema": {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,64}$"}}
-_RETRY_AFTER: Final[Part] = {"schema": {"type": "integer", "minimum": 0}, "description": "seconds"}
+_TEXT: Final[JsonObject] = {"text/plain": {"schema": {"type": "string"}}}
+_REQUEST_ID: Final[JsonObject] = {
+    "schema": {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,64}$"}
+}
+_RETRY_AFTER: Final[JsonObject] = {
+    "schema": {"type": "integer", "minimum": 0},
+    "description": "seconds",
+}
 _REFUSALS: Final = {
     "400": "the request, or what it says, cannot be understood; one line says what was expected",
     "403": "the client's certificate does not allow it",
@@ -109,24 +114,24 @@ _VERB_REFUSALS: Final = {
 }
 
 
-def document(path_prefixes: Iterable[str] = ()) -> bytes:
+def openapi_document(path_prefixes: Iterable[str] = ()) -> bytes:
     """Return the document as JSON; the verbs are also served below each prefix."""
     refs, schemas = msgspec.json.schema_components(
         _TYPES, schema_hook=_any_value, ref_template="#/components/schemas/{name}"
     )
     named = dict(zip(_TYPES, refs, strict=True))
-    paths: dict[str, Part] = {}
+    paths: dict[str, JsonObject] = {}
     for prefix in ("", *(each.strip("/") for each in path_prefixes)):
         base = f"/{prefix}" if prefix else ""
-        paths[f"{base}/filter"] = _verb(
+        paths[f"{base}/filter"] = _verb_path(
             "Say which nodes a pod fits.", named[ExtenderArgs], named[ExtenderFilterResult]
         )
-        paths[f"{base}/preempt"] = _verb(
+        paths[f"{base}/preempt"] = _verb_path(
             "Say which node a pod gets, and who goes.",
             named[ExtenderPreemptionArgs],
             named[PreemptionResult],
         )
-    paths |= _others(named[Decisions])
+    paths |= _other_paths(named[Decisions])
     return msgspec.json.encode(
         {
             "openapi": "3.1.0",
@@ -137,13 +142,13 @@ def document(path_prefixes: Iterable[str] = ()) -> bytes:
     )
 
 
-def _any_value(_: type) -> Part:
+def _any_value(_: type) -> JsonObject:
     return {"description": "any value"}
 
 
-def _verb(summary: str, asked: Part, answered: Part) -> Part:
+def _verb_path(summary: str, request: JsonObject, result: JsonObject) -> JsonObject:
     responses = {
-        "200": _response("a decision, or what is configured to stand in for one", _json(answered)),
+        "200": _response("a decision, or what is configured to stand in for one", _json(result)),
         **{status: _response(why, _TEXT) for status, why in _VERB_REFUSALS.items()},
     }
     for response in responses.values():
@@ -155,52 +160,56 @@ def _verb(summary: str, asked: Part, answered: Part) -> Part:
             "summary": summary,
             "description": "Keys may have any casing; unknown ones are passed over.",
             "parameters": [{"name": "X-Request-Id", "in": "header", **_REQUEST_ID}],
-            "requestBody": {"required": True, "content": _json(asked)},
+            "requestBody": {"required": True, "content": _json(request)},
             "responses": responses,
         }
     }
 
 
-def _others(decisions: Part) -> dict[str, Part]:
-    limit: Part = {"type": "integer", "minimum": 0, "maximum": 10**9 - 1}
-    asked: list[Part] = [
+def _other_paths(decisions: JsonObject) -> dict[str, JsonObject]:
+    limit: JsonObject = {"type": "integer", "minimum": 0, "maximum": 10**9 - 1}
+    asked: list[JsonObject] = [
         {"name": "limit", "in": "query", "schema": limit},
         {"name": "pod", "in": "query", "schema": {"type": "string"}, "example": "default/web"},
         {"name": "verb", "in": "query", "schema": {"type": "string", "enum": list(VERBS)}},
     ]
-    verbose: Part = {"name": "verbose", "in": "query", "schema": {"type": "string"}}
+    verbose: JsonObject = {"name": "verbose", "in": "query", "schema": {"type": "string"}}
     ready = {"200": "calls are answered", "503": "why they are not"}
     alive = {"200": "the process answers"}
     return {
-        "/livez": _get("Tell whether the process answers.", alive),
-        "/healthz": _get("The same.", alive),
-        "/readyz": _get("Tell whether calls are answered.", ready, [verbose]),
-        "/metrics": _get("Give figures for Prometheus.", {"200": "figures", "403": _FORBIDDEN}),
-        "/decisions": _get(
+        "/livez": _get_path("Tell whether the process answers.", alive),
+        "/healthz": _get_path("The same.", alive),
+        "/readyz": _get_path("Tell whether calls are answered.", ready, [verbose]),
+        "/metrics": _get_path(
+            "Give figures for Prometheus.", {"200": "figures", "403": _FORBIDDEN}
+        ),
+        "/decisions": _get_path(
             "Give the last answers with their explanations.", _REFUSALS, asked, decisions
         ),
-        "/openapi.json": _get("Give this document.", {"403": _FORBIDDEN}, (), {"type": "object"}),
+        "/openapi.json": _get_path(
+            "Give this document.", {"403": _FORBIDDEN}, (), {"type": "object"}
+        ),
     }
 
 
 _FORBIDDEN: Final = _REFUSALS["403"]
 
 
-def _get(
+def _get_path(
     summary: str,
     texts: Mapping[str, str],
-    parameters: Iterable[Part] = (),
-    answered: Part | None = None,
-) -> Part:
+    parameters: Iterable[JsonObject] = (),
+    result: JsonObject | None = None,
+) -> JsonObject:
     responses = {status: _response(why, _TEXT) for status, why in texts.items()}
-    if answered is not None:
-        responses["200"] = _response("what was asked for", _json(answered))
+    if result is not None:
+        responses["200"] = _response("what was asked for", _json(result))
     return {"get": {"summary": summary, "parameters": list(parameters), "responses": responses}}
 
 
-def _response(description: str, content: Part) -> Part:
+def _response(description: str, content: JsonObject) -> JsonObject:
     return {"description": description, "content": content}
 
 
-def _json(schema: Part) -> Part:
+def _json(schema: JsonObject) -> JsonObject:
     return {"application/json": {"schema": schema}}

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console, RenderableType
 
 
-def moment(text: str) -> datetime:
+def parse_time_option(text: str) -> datetime:
     """Parse an RFC 3339 time of the command line; the zone is required."""
     try:
         found = datetime.fromisoformat(text)
@@ -25,7 +25,7 @@ def moment(text: str) -> datetime:
     return found
 
 
-def namespaced(text: str) -> str:
+def parse_namespaced_name(text: str) -> str:
     """Validate that a text of the command line is NAMESPACE/NAME, and return it."""
     namespace, _, name = text.partition("/")
     if not namespace or not name or "/" in name:
@@ -33,64 +33,66 @@ def namespaced(text: str) -> str:
     return text
 
 
-class Output(Enum):
+class OutputFormat(Enum):
     """The output format of a decision."""
 
     TEXT = "text"
     JSON = "json"
 
 
-ClusterFiles = Annotated[
+ClusterFilesOption = Annotated[
     list[str],
     typer.Option("--cluster", metavar="FILE", help="Objects of the cluster; may be repeated."),
 ]
-PodFile = Annotated[str, typer.Option("--pod", metavar="FILE", help="The pod to decide on.")]
-ConfigFile = Annotated[
+PodFileOption = Annotated[str, typer.Option("--pod", metavar="FILE", help="The pod to decide on.")]
+ConfigFileOption = Annotated[
     Path | None,
     typer.Option("--config", metavar="F", help="A configuration file, as for serve."),
 ]
-KubeconfigFile = Annotated[
+KubeconfigOption = Annotated[
     Path | None, typer.Option("--kubeconfig", metavar="F", help="How to reach the cluster.")
 ]
-ServerURL = Annotated[
+ServerOption = Annotated[
     str | None, typer.Option("--server", metavar="URL", help="An API server without auth.")
 ]
-Upstream = Annotated[
+UpstreamOption = Annotated[
     str | None, typer.Option("--upstream", metavar="V", help="Follow this kube-scheduler release.")
 ]
-FilterNames = Annotated[
+FiltersOption = Annotated[
     str | None,
     typer.Option("--filters", metavar="NAME,…", help="Run only these in-tree filters."),
 ]
-OutputForm = Annotated[
-    Output | None, typer.Option("-o", help="Default: text on a terminal, json elsewhere.")
+OutputOption = Annotated[
+    OutputFormat | None, typer.Option("-o", help="Default: text on a terminal, json elsewhere.")
 ]
-Now = Annotated[
+NowOption = Annotated[
     datetime | None,
-    typer.Option("--now", metavar="RFC3339", parser=moment, help="The time to decide at."),
+    typer.Option(
+        "--now", metavar="RFC3339", parser=parse_time_option, help="The time to decide at."
+    ),
 ]
 
 
-def split(names: str) -> list[str]:
+def split_names(names: str) -> list[str]:
     """Split a list that is separated by commas."""
     return [name.strip() for name in names.split(",") if name.strip()]
 
 
-def show(
-    output: Output | None,
+def print_output(
+    output: OutputFormat | None,
     document: Callable[[], object],
     table: Callable[[], RenderableType],
 ) -> None:
     """Print an answer in the given format; by default text on a terminal, otherwise JSON."""
     if output is None:
-        output = Output.TEXT if sys.stdout.isatty() else Output.JSON
-    if output is Output.JSON:
+        output = OutputFormat.TEXT if sys.stdout.isatty() else OutputFormat.JSON
+    if output is OutputFormat.JSON:
         text = msgspec.json.format(msgspec.json.encode(document()), indent=2)
         sys.stdout.write(text.decode() + "\n")
     else:
         Console().print(table())
 
 
-def example(arguments: str) -> str:
+def usage_example(arguments: str) -> str:
     """Return the epilog of a command's help."""
     return f"Example: reprieve {arguments}"

@@ -16,11 +16,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from policies.model import NodeState, Pod
-from policies.preemption import terminating_by_preemption
+from policies.preemption import is_terminating_by_preemption
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class AssumedPreemption:
     """One answer: ``preemptor`` is nominated to ``node``; ``victims`` are the UIDs of its victims.
 
     ``nominates`` is False once the watch has shown the preemptor's nomination, node or end.
@@ -34,50 +34,52 @@ class Promise:
     nominates: bool = True
 
     @property
-    def is_kept(self) -> bool:
+    def is_confirmed(self) -> bool:
         """Whether the watch has confirmed the nomination and all victims."""
         return not self.nominates and not self.victims
 
 
-class Overlay:
+class AssumedPreemptions:
     """The assumed preemptions that are not confirmed yet, one for each preemptor."""
 
     def __init__(self) -> None:
-        self._promises: dict[str, Promise] = {}
+        self._by_preemptor: dict[str, AssumedPreemption] = {}
 
-    def promise(self, promise: Promise) -> frozenset[str]:
+    def assume(self, assumed: AssumedPreemption) -> frozenset[str]:
         """Assume an answer in place of an older one for its pod; return the nodes that change."""
-        older = self._promises.get(promise.preemptor.uid)
-        self._promises[promise.preemptor.uid] = promise
-        return frozenset({promise.node} if older is None else {promise.node, older.node})
+        older = self._by_preemptor.get(assumed.preemptor.uid)
+        self._by_preemptor[assumed.preemptor.uid] = assumed
+        return frozenset({assumed.node} if older is None else {assumed.node, older.node})
 
-    def saw(self, pod: Pod) -> frozenset[str]:
+    def observe_pod(self, pod: Pod) -> frozenset[str]:
         """Record a pod from the watch; return the nodes whose assumed preemptions change."""
-        departing = terminating_by_preemption(pod) or pod.finished
-        return self._settle(pod.uid, ends_victim=departing, ends_nomination=self._has_moved_on(pod))
+        departing = is_terminating_by_preemption(pod) or pod.finished
+        return self._confirm(
+            pod.uid, ends_victim=departing, ends_nomination=self._is_nomination_confirmed(pod)
+        )
 
-    def _has_moved_on(self, pod: Pod) -> bool:
+    def _is_nomination_confirmed(self, pod: Pod) -> bool:
         """Return whether the watch shows more of a preemptor than was known when it was assumed."""
-        promise = self._promises.get(pod.uid)
+        promise = self._by_preemptor.get(pod.uid)
         if promise is None:
             return False
         known = (None, promise.preemptor.nominated_node)
         return pod.finished or pod.node_name is not None or pod.nominated_node not in known
 
-    def lost(self, pod: Pod) -> frozenset[str]:
+    def observe_deletion(self, pod: Pod) -> frozenset[str]:
         """Record the deletion of a pod; return the nodes whose assumed preemptions change."""
-        return self._settle(pod.uid, ends_victim=True, ends_nomination=True)
+        return self._confirm(pod.uid, ends_victim=True, ends_nomination=True)
 
     def expire(self, now: float) -> frozenset[str]:
         """Drop assumed preemptions whose deadline has passed; return their nodes."""
-        late = [promise for promise in self._promises.values() if promise.deadline <= now]
+        late = [promise for promise in self._by_preemptor.values() if promise.deadline <= now]
         for promise in late:
-            del self._promises[promise.preemptor.uid]
+            del self._by_preemptor[promise.preemptor.uid]
         return frozenset(promise.node for promise in late)
 
-    def over(self, state: NodeState) -> NodeState:
+    def apply(self, state: NodeState) -> NodeState:
         """Return the state of a node with its assumed preemptions applied."""
-        promises = [p for p in self._promises.values() if p.node == state.node.name]
+        promises = [p for p in self._by_preemptor.values() if p.node == state.node.name]
         if not promises:
             return state
         leaving = frozenset().union(*(promise.victims for promise in promises))
@@ -85,17 +87,18 @@ class Overlay:
         return replace(
             state,
             pods=tuple(
-                replace(pod, promised=True) if pod.uid in leaving else pod for pod in state.pods
+                replace(pod, assumed_victim=True) if pod.uid in leaving else pod
+                for pod in state.pods
             ),
             nominated=(*state.nominated, *_newly_nominated(promises, present)),
         )
 
     def __len__(self) -> int:
-        return len(self._promises)
+        return len(self._by_preemptor)
 
-    def _settle(self, uid: str, *, ends_victim: bool, ends_nomination: bool) -> frozenset[str]:
+    def _confirm(self, uid: str, *, ends_victim: bool, ends_nomination: bool) -> frozenset[str]:
         changed: set[str] = set()
-        for key, promise in list(self._promises.items()):
+        for key, promise in list(self._by_preemptor.items()):
             kept = promise
             if ends_nomination and key == uid and kept.nominates:
                 kept = replace(kept, nominates=False)
@@ -104,14 +107,14 @@ class Overlay:
             if kept is promise:
                 continue
             changed.add(promise.node)
-            if kept.is_kept:
-                del self._promises[key]
+            if kept.is_confirmed:
+                del self._by_preemptor[key]
             else:
-                self._promises[key] = kept
+                self._by_preemptor[key] = kept
         return frozenset(changed)
 
 
-def _newly_nominated(promises: Iterable[Promise], present: set[str]) -> Iterable[Pod]:
-    for promise in promises:
+def _newly_nominated(assumed: Iterable[AssumedPreemption], present: set[str]) -> Iterable[Pod]:
+    for promise in assumed:
         if promise.nominates and promise.preemptor.uid not in present:
             yield replace(promise.preemptor, nominated_node=promise.node)

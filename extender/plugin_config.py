@@ -19,7 +19,7 @@ import msgspec
 from extender.kube import shapes
 from extender.kube.decoding import FieldError
 from extender.kube.placement import node_selector
-from policies.filtering import Settings
+from policies.filtering import FilterSettings
 from policies.model import SpreadConstraint
 from policies.selectors import NodeSelector
 
@@ -27,23 +27,23 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-class _Strict(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
+class _StrictSection(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
     """A section without unknown fields: a misspelt one would change decisions."""
 
 
-class ManagedResource(_Strict, frozen=True):
+class ManagedResource(_StrictSection, frozen=True):
     """A resource that an extender manages, and whether kube-scheduler ignores it."""
 
     name: str
     ignored_by_scheduler: bool = False
 
 
-class _Args(_Strict, frozen=True):
+class _PluginArgs(_StrictSection, frozen=True):
     api_version: str = ""
     kind: str = ""
 
 
-class FitArgs(_Args, frozen=True):
+class NodeResourcesFitArgs(_PluginArgs, frozen=True):
     """NodeResourcesFitArgs."""
 
     ignored_resources: tuple[str, ...] = ()
@@ -51,47 +51,47 @@ class FitArgs(_Args, frozen=True):
     scoring_strategy: object = None
 
 
-class _Expression(_Strict, frozen=True):
+class _NodeSelectorRequirement(_StrictSection, frozen=True):
     key: str
     operator: str
     values: tuple[str, ...] = ()
 
-    def shape(self) -> shapes.Expression:
-        return shapes.Expression(self.key, self.operator, list(self.values))
+    def to_core_v1(self) -> shapes.SelectorRequirementV1:
+        return shapes.SelectorRequirementV1(self.key, self.operator, list(self.values))
 
 
-class _Term(_Strict, frozen=True):
-    match_expressions: tuple[_Expression, ...] = ()
-    match_fields: tuple[_Expression, ...] = ()
+class _NodeSelectorTerm(_StrictSection, frozen=True):
+    match_expressions: tuple[_NodeSelectorRequirement, ...] = ()
+    match_fields: tuple[_NodeSelectorRequirement, ...] = ()
 
-    def shape(self) -> shapes.SelectorTerm:
-        return shapes.SelectorTerm(
-            [each.shape() for each in self.match_expressions],
-            [each.shape() for each in self.match_fields],
+    def to_core_v1(self) -> shapes.NodeSelectorTermV1:
+        return shapes.NodeSelectorTermV1(
+            [each.to_core_v1() for each in self.match_expressions],
+            [each.to_core_v1() for each in self.match_fields],
         )
 
 
-class _Terms(_Strict, frozen=True):
-    node_selector_terms: tuple[_Term, ...]
+class _RequiredNodeSelector(_StrictSection, frozen=True):
+    node_selector_terms: tuple[_NodeSelectorTerm, ...]
 
 
-class _Affinity(
+class _AddedAffinity(
     msgspec.Struct,
     rename={"required": _REQUIRED, "preferred": _PREFERRED},
     forbid_unknown_fields=True,
     frozen=True,
 ):
-    required: _Terms | None = None
+    required: _RequiredNodeSelector | None = None
     preferred: object = None
 
 
-class AffinityArgs(_Args, frozen=True):
+class NodeAffinityArgs(_PluginArgs, frozen=True):
     """NodeAffinityArgs."""
 
-    added_affinity: _Affinity | None = None
+    added_affinity: _AddedAffinity | None = None
 
 
-class _Constraint(_Strict, frozen=True):
+class _TopologySpreadConstraint(_StrictSection, frozen=True):
     max_skew: Annotated[int, msgspec.Meta(ge=1)]
     topology_key: Annotated[str, msgspec.Meta(min_length=1)]
     when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
@@ -101,82 +101,90 @@ class _Constraint(_Strict, frozen=True):
     match_label_keys: tuple[str, ...] = ()
 
 
-class SpreadArgs(_Args, frozen=True):
+class PodTopologySpreadArgs(_PluginArgs, frozen=True):
     """PodTopologySpreadArgs; constraints that only score are accepted and ignored."""
 
-    default_constraints: tuple[_Constraint, ...] = ()
+    default_constraints: tuple[_TopologySpreadConstraint, ...] = ()
     defaulting_type: Literal["System", "List"] = "System"
 
 
-class FitConfig(_Strict, frozen=True, tag_field="name", tag="NodeResourcesFit"):
+class NodeResourcesFitConfig(_StrictSection, frozen=True, tag_field="name", tag="NodeResourcesFit"):
     """A profile's pluginConfig entry for NodeResourcesFit."""
 
-    args: FitArgs = FitArgs()
+    args: NodeResourcesFitArgs = NodeResourcesFitArgs()
 
 
-class AffinityConfig(_Strict, frozen=True, tag_field="name", tag="NodeAffinity"):
+class NodeAffinityConfig(_StrictSection, frozen=True, tag_field="name", tag="NodeAffinity"):
     """A profile's pluginConfig entry for NodeAffinity."""
 
-    args: AffinityArgs = AffinityArgs()
+    args: NodeAffinityArgs = NodeAffinityArgs()
 
 
-class SpreadConfig(_Strict, frozen=True, tag_field="name", tag="PodTopologySpread"):
+class PodTopologySpreadConfig(
+    _StrictSection, frozen=True, tag_field="name", tag="PodTopologySpread"
+):
     """A profile's pluginConfig entry for PodTopologySpread."""
 
-    args: SpreadArgs = SpreadArgs()
+    args: PodTopologySpreadArgs = PodTopologySpreadArgs()
 
 
-class PreemptionArgs(_Args, frozen=True):
+class DefaultPreemptionArgs(_PluginArgs, frozen=True):
     """DefaultPreemptionArgs: on how many nodes preemption is tried; None: upstream's default."""
 
     min_candidate_nodes_percentage: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
     min_candidate_nodes_absolute: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
-class PreemptionConfig(_Strict, frozen=True, tag_field="name", tag="DefaultPreemption"):
+class DefaultPreemptionConfig(
+    _StrictSection, frozen=True, tag_field="name", tag="DefaultPreemption"
+):
     """An entry that limits the nodes of kube-scheduler's dry run; the extender has no limit."""
 
-    args: PreemptionArgs | None = None
+    args: DefaultPreemptionArgs | None = None
 
 
-class _Unread(_Strict, frozen=True):
+class _IgnoredArgs(_StrictSection, frozen=True):
     args: object = None
 
 
-class InterPodAffinityConfig(_Unread, frozen=True, tag_field="name", tag="InterPodAffinity"):
+class InterPodAffinityConfig(_IgnoredArgs, frozen=True, tag_field="name", tag="InterPodAffinity"):
     """An entry that only scores."""
 
 
-class BalanceConfig(_Unread, frozen=True, tag_field="name", tag="NodeResourcesBalancedAllocation"):
+class BalancedAllocationConfig(
+    _IgnoredArgs, frozen=True, tag_field="name", tag="NodeResourcesBalancedAllocation"
+):
     """An entry that only scores."""
 
 
-class BindingConfig(_Unread, frozen=True, tag_field="name", tag="VolumeBinding"):
+class VolumeBindingConfig(_IgnoredArgs, frozen=True, tag_field="name", tag="VolumeBinding"):
     """An entry that changes the timeout of binding."""
 
 
-class DevicesConfig(_Unread, frozen=True, tag_field="name", tag="DynamicResources"):
+class DynamicResourcesConfig(_IgnoredArgs, frozen=True, tag_field="name", tag="DynamicResources"):
     """An entry for device claims, which are not evaluated."""
 
 
 PluginConfig: TypeAlias = (
-    FitConfig
-    | AffinityConfig
-    | SpreadConfig
-    | PreemptionConfig
+    NodeResourcesFitConfig
+    | NodeAffinityConfig
+    | PodTopologySpreadConfig
+    | DefaultPreemptionConfig
     | InterPodAffinityConfig
-    | BalanceConfig
-    | BindingConfig
-    | DevicesConfig
+    | BalancedAllocationConfig
+    | VolumeBindingConfig
+    | DynamicResourcesConfig
 )
 
 
-def settings_of(managed: Iterable[ManagedResource], plugins: Iterable[PluginConfig]) -> Settings:
+def filter_settings(
+    managed: Iterable[ManagedResource], plugins: Iterable[PluginConfig]
+) -> FilterSettings:
     """Return the settings of the filters. Raise FieldError.
 
     Resources with ``ignoredByScheduler`` replace NodeResourcesFit's ``ignoredResources``.
     """
-    fit, groups = FitArgs(), frozenset[str]()
+    fit, groups = NodeResourcesFitArgs(), frozenset[str]()
     added: NodeSelector | None = None
     spread: tuple[SpreadConstraint, ...] = ()
     seen: set[type] = set()
@@ -186,14 +194,14 @@ def settings_of(managed: Iterable[ManagedResource], plugins: Iterable[PluginConf
         seen.add(type(plugin))
         place = f"pluginConfig[{index}].args"
         match plugin:
-            case FitConfig(args=args):
-                fit, groups = args, frozenset(_groups(args.ignored_resource_groups, place))
-            case AffinityConfig(args=affinity):
-                added = _added(affinity, place)
-            case SpreadConfig(args=defaults):
-                spread = tuple(_hard(defaults, place))
+            case NodeResourcesFitConfig(args=args):
+                fit, groups = args, frozenset(_resource_groups(args.ignored_resource_groups, place))
+            case NodeAffinityConfig(args=affinity):
+                added = _added_affinity(affinity, place)
+            case PodTopologySpreadConfig(args=defaults):
+                spread = tuple(_hard_constraints(defaults, place))
     left = frozenset(each.name for each in managed if each.ignored_by_scheduler)
-    return Settings(
+    return FilterSettings(
         ignored=left or frozenset(fit.ignored_resources),
         ignored_groups=groups,
         added_affinity=added,
@@ -201,26 +209,26 @@ def settings_of(managed: Iterable[ManagedResource], plugins: Iterable[PluginConf
     )
 
 
-def _groups(groups: Iterable[str], place: str) -> Iterator[str]:
+def _resource_groups(groups: Iterable[str], path: str) -> Iterator[str]:
     for index, group in enumerate(groups):
         if "/" in group:
             raise FieldError(
-                f"{place}.ignoredResourceGroups[{index}]",
+                f"{path}.ignoredResourceGroups[{index}]",
                 f"{group!r}: a group is what stands before the slash",
             )
         yield group
 
 
-def _added(args: AffinityArgs, place: str) -> NodeSelector | None:
+def _added_affinity(args: NodeAffinityArgs, path: str) -> NodeSelector | None:
     if args.added_affinity is None or args.added_affinity.required is None:
         return None
     terms = args.added_affinity.required.node_selector_terms
-    required = shapes.RequiredTerms([term.shape() for term in terms])
-    return node_selector(f"{place}.addedAffinity.{_REQUIRED}", required)
+    required = shapes.NodeSelectorV1([term.to_core_v1() for term in terms])
+    return node_selector(f"{path}.addedAffinity.{_REQUIRED}", required)
 
 
-def _hard(args: SpreadArgs, place: str) -> Iterator[SpreadConstraint]:
-    constraints = f"{place}.defaultConstraints"
+def _hard_constraints(args: PodTopologySpreadArgs, path: str) -> Iterator[SpreadConstraint]:
+    constraints = f"{path}.defaultConstraints"
     if args.defaulting_type == "System" and args.default_constraints:
         raise FieldError(constraints, "expected none unless defaultingType is List")
     seen: set[tuple[str, str]] = set()

@@ -14,7 +14,7 @@ from typing import Protocol
 from extender.kube.clock import Clock
 
 
-class Feed(Protocol):
+class InformerState(Protocol):
     """An informer of one kind, as far as readiness reads it."""
 
     async def run(self) -> None:
@@ -51,51 +51,55 @@ class Readiness:
     """``informers`` are by kind; each of ``warnings`` returns a warning, "" for none."""
 
     clock: Clock
-    feeds: Mapping[str, Feed] = field(default_factory=dict)
+    informers: Mapping[str, InformerState] = field(default_factory=dict)
     stale_seconds: float = 180.0
-    alarms: list[Callable[[], str]] = field(default_factory=list)
+    warnings: list[Callable[[], str]] = field(default_factory=list)
     stopping: bool = False
 
-    def waiting_for(self) -> list[str]:
+    def unsynced_kinds(self) -> list[str]:
         """Return the kinds whose first list has not arrived."""
-        return [kind for kind, feed in self.feeds.items() if not feed.settled]
+        return [kind for kind, feed in self.informers.items() if not feed.settled]
 
-    def silent(self) -> list[str]:
+    def silent_kinds(self) -> list[str]:
         """Return the kinds whose watch has been silent for more than ``stale_seconds``."""
         oldest = self.clock.monotonic() - self.stale_seconds
         return [
-            kind for kind, feed in self.feeds.items() if feed.synced and feed.last_heard < oldest
+            kind
+            for kind, feed in self.informers.items()
+            if feed.synced and feed.last_heard < oldest
         ]
 
     def ages(self) -> Mapping[str, float]:
         """Return the seconds since the server was last heard of, by kind."""
         now = self.clock.monotonic()
-        synced = ((kind, feed) for kind, feed in self.feeds.items() if feed.synced)
+        synced = ((kind, feed) for kind, feed in self.informers.items() if feed.synced)
         return {kind: max(0.0, now - feed.last_heard) for kind, feed in synced}
 
     def problem(self) -> str:
         """Return why the extender is not ready, "" if it is."""
         if self.stopping:
             return "shutting down"
-        missing, silent = self.waiting_for(), self.silent()
+        missing, silent = self.unsynced_kinds(), self.silent_kinds()
         if missing:
             return f"waiting for {', '.join(missing)}"
         return f"nothing heard of {', '.join(silent)}" if silent else ""
 
-    def lines(self) -> Iterator[str]:
+    def verbose_lines(self) -> Iterator[str]:
         """Yield the lines of ``/readyz?verbose``: the state of each kind, then the warnings."""
-        silent, ages = frozenset(self.silent()), self.ages()
-        for kind, feed in self.feeds.items():
+        silent, ages = frozenset(self.silent_kinds()), self.ages()
+        for kind, feed in self.informers.items():
             if kind in silent:
                 yield f"[-] {kind} nothing heard for {ages[kind]:.0f} s"
             else:
-                yield f"[{'+' if feed.settled else '-'}] {kind} {_condition(feed)}"
-        yield from (f"[!] {alarm}" for alarm in (each() for each in self.alarms) if alarm)
+                yield f"[{'+' if feed.settled else '-'}] {kind} {_describe_state(feed)}"
+        yield from (f"[!] {alarm}" for alarm in (each() for each in self.warnings) if alarm)
 
 
-def _condition(feed: Feed) -> str:
-    if feed.synced:
+def _describe_state(informer: InformerState) -> str:
+    if informer.synced:
         return "synced"
     return (
-        "refused by the server: pods that need it are not judged" if feed.settled else "not synced"
+        "refused by the server: pods that need it are not judged"
+        if informer.settled
+        else "not synced"
     )

@@ -13,15 +13,15 @@ from typing import Final
 
 import msgspec
 
-from extender.tallies import Tally
-from extender.verdict import Answer, Circumstances
+from extender.tallies import ReasonCounts
+from extender.verdict import AnswerContext, VerbResult
 from policies.decision import FilterDecision
 from policies.model import Pod
 
-_MOST_REASONS: Final = 20
+_MAX_REASONS: Final = 20
 
 
-class KnownPod(msgspec.Struct, rename="camel", frozen=True):
+class PodReference(msgspec.Struct, rename="camel", frozen=True):
     """The identity and the priority of a pod."""
 
     namespace: str
@@ -30,7 +30,7 @@ class KnownPod(msgspec.Struct, rename="camel", frozen=True):
     priority: int
 
 
-class Record(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
+class DecisionRecord(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     """One answer; times are RFC 3339, durations milliseconds.
 
     ``pods_version`` is the resource version of the newest change to a pod that was known at the
@@ -41,14 +41,14 @@ class Record(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     at: str
     request_id: str = msgspec.field(name="requestID")
     verb: str
-    pod: KnownPod
+    pod: PodReference
     took_milliseconds: float = 0.0
     generation: int = 0
     pods_version: str = ""
     fits: int | None = None
     node: str | None = None
-    victims: Sequence[KnownPod] = ()
-    spared: Sequence[KnownPod] = ()
+    victims: Sequence[PodReference] = ()
+    spared: Sequence[PodReference] = ()
     num_pdb_violations: int = msgspec.field(default=0, name="numPDBViolations")
     decided_by: str | None = None
     candidates: int = 0
@@ -59,13 +59,13 @@ class Record(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     degraded: str = ""
 
 
-class Recent:
+class DecisionHistory:
     """The latest ``size`` records."""
 
-    def __init__(self, kept: int = 256) -> None:
-        self._records: deque[Record] = deque(maxlen=kept)
+    def __init__(self, size: int = 256) -> None:
+        self._records: deque[DecisionRecord] = deque(maxlen=size)
 
-    def add(self, record: Record) -> None:
+    def add(self, record: DecisionRecord) -> None:
         """Add a record, and drop the oldest if there are too many."""
         self._records.append(record)
 
@@ -84,18 +84,20 @@ class Recent:
         return msgspec.json.encode({"decisions": chosen[:limit]})
 
 
-def record_of(answer: Answer, around: Circumstances, reasons: Tally) -> Record:
+def decision_record(
+    answer: VerbResult, context: AnswerContext, reasons: ReasonCounts
+) -> DecisionRecord:
     """Return the record of a decision; ``reasons`` are those of the nodes it rejects."""
-    decision, chosen = answer.decision, answer.promised
-    common = Record(
-        around.at,
-        around.request_id,
-        around.verb,
-        known(decision.pod),
-        round(around.seconds * 1000, 3),
-        around.generation,
-        around.pods_version,
-        rejected={str(reason): n for reason, n in reasons.most_common(_MOST_REASONS)},
+    decision, chosen = answer.decision, answer.named_candidate
+    common = DecisionRecord(
+        context.at,
+        context.request_id,
+        context.verb,
+        pod_reference(decision.pod),
+        round(context.seconds * 1000, 3),
+        context.generation,
+        context.pods_version,
+        rejected={str(reason): n for reason, n in reasons.most_common(_MAX_REASONS)},
         notes=answer.notes,
     )
     if isinstance(decision, FilterDecision):
@@ -103,8 +105,8 @@ def record_of(answer: Answer, around: Circumstances, reasons: Tally) -> Record:
     return msgspec.structs.replace(
         common,
         node=None if chosen is None else chosen.node,
-        victims=() if chosen is None else _known(chosen.victims.pods),
-        spared=() if chosen is None else _known(chosen.spared),
+        victims=() if chosen is None else _pod_references(chosen.victims.pods),
+        spared=() if chosen is None else _pod_references(chosen.spared),
         num_pdb_violations=0 if chosen is None else chosen.victims.violations,
         decided_by=decision.decided_by,
         candidates=len(decision.candidates),
@@ -113,14 +115,14 @@ def record_of(answer: Answer, around: Circumstances, reasons: Tally) -> Record:
     )
 
 
-def known(pod: Pod) -> KnownPod:
+def pod_reference(pod: Pod) -> PodReference:
     """Return the identity and the priority of a pod."""
-    return KnownPod(pod.namespace, pod.name, pod.uid, pod.priority)
+    return PodReference(pod.namespace, pod.name, pod.uid, pod.priority)
 
 
-def _known(pods: Iterable[Pod]) -> tuple[KnownPod, ...]:
-    return tuple(known(pod) for pod in pods)
+def _pod_references(pods: Iterable[Pod]) -> tuple[PodReference, ...]:
+    return tuple(pod_reference(pod) for pod in pods)
 
 
-def _key(pod: KnownPod) -> str:
+def _key(pod: PodReference) -> str:
     return f"{pod.namespace}/{pod.name}"

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from extender.announcing import Announcer
-from extender.cluster import LiveCluster
-from extender.degrading import Case, Degradation, DegradedError
-from extender.journal import Journal
+from extender.announcing import PreemptionEventRecorder
+from extender.cluster import SchedulerCache
+from extender.degrading import DegradedError, FallbackPolicy, FallbackReason
+from extender.journal import DecisionLog
 from extender.kube.clock import Clock
-from extender.kube.events import rfc3339
+from extender.kube.events import format_time
 from extender.metrics import Metrics
-from extender.overlay import Promise
-from extender.readiness import Feed, Readiness
-from extender.recent import Recent, Record, known, record_of
-from extender.tallies import tally
-from extender.tracing import Course, Stage, Tracer
-from extender.turns import OverloadedError, Turns
+from extender.overlay import AssumedPreemption
+from extender.readiness import InformerState, Readiness
+from extender.recent import DecisionHistory, DecisionRecord, decision_record, pod_reference
+from extender.tallies import count_reasons
+from extender.tracing import RequestTrace, Tracer, TraceStep
+from extender.turns import CallQueue, OverloadedError
 from extender.verbs import VERBS
-from extender.verdict import Answer, Circumstances, Search, Situation, Substitute
+from extender.verdict import AnswerContext, CallContext, FallbackKind, Search, VerbResult
 from policies.engine import Engine
 from policies.model import Pod
-from policies.patience import OutOfTimeError
+from policies.patience import DeadlineExceededError
 
 
 class UnknownVerbError(LookupError):
@@ -34,7 +34,7 @@ class NotReadyError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class VerbCall:
     """A call as received; ``arrived`` is the time its header was read, in monotonic seconds.
 
     ``trace`` records its steps.
@@ -44,165 +44,171 @@ class Asked:
     body: bytes
     arrived: float
     request_id: str = ""
-    course: Course = field(default_factory=Course)
+    trace: RequestTrace = field(default_factory=RequestTrace)
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class VerbReply:
     """The body to send; ``record`` records the answer and is called after it is sent."""
 
     body: bytes
-    tell: Callable[[], None]
+    record: Callable[[], None]
 
 
 @dataclass(slots=True)
 class Service:
     """Answers calls. ``informers`` are by kind; a call waits for none if it is empty."""
 
-    cluster: LiveCluster
+    cluster: SchedulerCache
     engine: Engine
     clock: Clock
     search: Search = Search.OFFERED
-    promise_seconds: float = 30.0
-    feeds: Mapping[str, Feed] = field(default_factory=dict)
+    assumed_seconds: float = 30.0
+    informers: Mapping[str, InformerState] = field(default_factory=dict)
     metrics: Metrics = field(default_factory=Metrics)
-    journal: Journal = field(default_factory=Journal)
-    degradation: Degradation = field(default_factory=Degradation)
-    turns: Turns = field(default_factory=Turns)
-    recent: Recent = field(default_factory=Recent)
-    announcer: Announcer | None = None
+    decision_log: DecisionLog = field(default_factory=DecisionLog)
+    fallback_policy: FallbackPolicy = field(default_factory=FallbackPolicy)
+    call_queue: CallQueue = field(default_factory=CallQueue)
+    decision_history: DecisionHistory = field(default_factory=DecisionHistory)
+    preemption_events: PreemptionEventRecorder | None = None
     tracer: Tracer | None = None
     readiness: Readiness = field(init=False)
 
     def __post_init__(self) -> None:
         """Build readiness from the informers, and initialize the metrics to 0."""
-        self.readiness = Readiness(self.clock, self.feeds, self.degradation.stale_seconds)
-        self.metrics.start(VERBS, self.degradation.stand_ins(VERBS))
+        self.readiness = Readiness(self.clock, self.informers, self.fallback_policy.stale_seconds)
+        self.metrics.initialize(VERBS, self.fallback_policy.fallback_labels(VERBS))
 
-    def silence(self) -> float:
+    def watch_silence(self) -> float:
         """Return the seconds since the server was last heard of on any watch."""
         return min(self.readiness.ages().values(), default=0.0)
 
-    async def call(self, asked: Asked) -> Answered:
+    async def call(self, verb_call: VerbCall) -> VerbReply:
         """Answer one call when the queue admits it.
 
         Raise UnknownVerbError, NotReadyError, and the errors of :meth:`answer`.
         """
-        if asked.verb not in VERBS:
+        if verb_call.verb not in VERBS:
             known_verbs = ", ".join(VERBS)
-            raise UnknownVerbError(f"no verb {asked.verb!r}; expected one of {known_verbs}")
-        missing = self.readiness.waiting_for()
+            raise UnknownVerbError(f"no verb {verb_call.verb!r}; expected one of {known_verbs}")
+        missing = self.readiness.unsynced_kinds()
         if missing:
             raise NotReadyError(f"not ready: waiting for {', '.join(missing)}")
         try:
-            await self.turns.take()
+            await self.call_queue.acquire()
         except OverloadedError as error:
-            return self._stand_in(Case.OVERLOADED, asked, str(error))
+            return self._fall_back(FallbackReason.OVERLOADED, verb_call, str(error))
         started = self.clock.monotonic()
         try:
-            return self.answer(asked)
+            return self.answer(verb_call)
         finally:
-            self.turns.spent(self.clock.monotonic() - started)
+            self.call_queue.record_duration(self.clock.monotonic() - started)
 
-    def answer(self, asked: Asked) -> Answered:
+    def answer(self, verb_call: VerbCall) -> VerbReply:
         """Answer one call now.
 
         Raise DegradedError, and ExtenderDecodeError or ObjectError for an invalid body.
         """
-        course = asked.course
-        started = course.ends[Stage.WAITING] = self.clock.monotonic()
-        deadline = asked.arrived + self.degradation.deadline(asked.verb)
+        course = verb_call.trace
+        started = course.step_ends[TraceStep.WAITING] = self.clock.monotonic()
+        deadline = verb_call.arrived + self.fallback_policy.deadline(verb_call.verb)
         if started > deadline:
-            waited = f"waited {started - asked.arrived:.3f} s"
-            return self._stand_in(Case.LATE, asked, waited)
-        silent = self.readiness.silent()
+            waited = f"waited {started - verb_call.arrived:.3f} s"
+            return self._fall_back(FallbackReason.LATE, verb_call, waited)
+        silent = self.readiness.silent_kinds()
         if silent:
-            return self._stand_in(Case.STALE, asked, f"nothing heard of {', '.join(silent)}")
-        call = VERBS[asked.verb](asked.body, self.engine.rules)
+            return self._fall_back(
+                FallbackReason.STALE, verb_call, f"nothing heard of {', '.join(silent)}"
+            )
+        call = VERBS[verb_call.verb](verb_call.body, self.engine.rules)
         course.pod = call.pod.key
         snapshot = self.cluster.snapshot()
-        pods = self.feeds.get("pods")
+        pods = self.informers.get("pods")
         pods_version = "" if pods is None else pods.resource_version
         clock = self.clock
-        situation = Situation(
+        situation = CallContext(
             snapshot, self.engine, self.search, lambda: clock.monotonic() <= deadline
         )
         try:
-            answer = call.answer(situation)
-        except OutOfTimeError:
-            return self._stand_in(Case.LATE, asked, "the search was not finished in time")
+            answer = call.decide(situation)
+        except DeadlineExceededError:
+            return self._fall_back(
+                FallbackReason.LATE, verb_call, "the search was not finished in time"
+            )
         course.answer, course.generation = answer, snapshot.generation
-        course.ends[Stage.DECIDING] = clock.monotonic()
+        course.step_ends[TraceStep.DECIDING] = clock.monotonic()
         body = answer.encode()
-        self._remember(call.pod, answer)
-        ended = course.ends[Stage.ENCODING] = clock.monotonic()
+        self._assume_preemption(call.pod, answer)
+        ended = course.step_ends[TraceStep.ENCODING] = clock.monotonic()
 
         def tell() -> None:
-            around = Circumstances(
+            around = AnswerContext(
                 self._now(),
-                asked.request_id,
-                asked.verb,
+                verb_call.request_id,
+                verb_call.verb,
                 snapshot.generation,
                 pods_version,
                 ended - started,
             )
-            self._tell(answer, around)
-            self.metrics.waited.labels(asked.verb).observe(started - asked.arrived)
+            self._record(answer, around)
+            self.metrics.queue_seconds.labels(verb_call.verb).observe(started - verb_call.arrived)
             if ended > deadline:
-                self.metrics.overdue.labels(asked.verb).inc()
+                self.metrics.overdue.labels(verb_call.verb).inc()
 
-        return Answered(body, tell)
+        return VerbReply(body, tell)
 
     def scrape(self) -> bytes:
         """Return the metrics with current gauges."""
         gauges = self.metrics
         gauges.generation.set(self.cluster.snapshot().generation)
-        gauges.promises.set(self.cluster.promises)
-        gauges.silence.set(self.silence())
-        gauges.queue.set(self.turns.waiting)
+        gauges.assumed_preemptions.set(self.cluster.assumed_count)
+        gauges.watch_silence.set(self.watch_silence())
+        gauges.queue.set(self.call_queue.waiting)
         gauges.ready.set(not self.readiness.problem())
-        for kind, count in self.cluster.sizes().items():
+        for kind, count in self.cluster.object_counts().items():
             gauges.objects.labels(kind).set(count)
         for kind, age in self.readiness.ages().items():
-            gauges.ages.labels(kind).set(age)
-        return gauges.text()
+            gauges.cache_ages.labels(kind).set(age)
+        return gauges.exposition()
 
-    def _tell(self, answer: Answer, around: Circumstances) -> None:
-        verb, seconds = around.verb, around.seconds
-        reasons = tally(answer.decision.rejected)
-        self.metrics.answered(verb, answer, reasons)
+    def _record(self, answer: VerbResult, context: AnswerContext) -> None:
+        verb, seconds = context.verb, context.seconds
+        reasons = count_reasons(answer.decision.rejected)
+        self.metrics.observe_answer(verb, answer, reasons)
         self.metrics.seconds.labels(verb).observe(seconds)
-        self.journal.answered(answer, around, self.silence())
-        self.recent.add(record_of(answer, around, reasons))
-        if self.announcer is not None:
-            self.announcer.answered(answer)
+        self.decision_log.log_answer(answer, context, self.watch_silence())
+        self.decision_history.add(decision_record(answer, context, reasons))
+        if self.preemption_events is not None:
+            self.preemption_events.record(answer)
 
-    def _stand_in(self, case: Case, asked: Asked, why: str) -> Answered:
+    def _fall_back(self, reason: FallbackReason, verb_call: VerbCall, detail: str) -> VerbReply:
         """Return the configured fallback for a decision. Raise the errors of :meth:`answer`."""
-        verb, substitute = asked.verb, self.degradation.substitute(case, asked.verb)
-        self.metrics.degraded.labels(verb, case.value, substitute.value).inc()
-        asked.course.case, asked.course.substitute = case.value, substitute.value
-        if substitute is Substitute.ERROR:
-            raise DegradedError(f"{case.value}: {why}")
-        call = VERBS[verb](asked.body, self.engine.rules)
-        asked.course.pod = call.pod.key
-        refusal = f"the extender cannot answer now ({case.value}: {why})"
-        body = call.echo() if substitute is Substitute.ECHO else call.veto(refusal)
-        degraded = f"{case.value}: {why}; {substitute.value}"
+        verb, substitute = verb_call.verb, self.fallback_policy.fallback(reason, verb_call.verb)
+        self.metrics.degraded.labels(verb, reason.value, substitute.value).inc()
+        verb_call.trace.fallback_reason, verb_call.trace.fallback = reason.value, substitute.value
+        if substitute is FallbackKind.ERROR:
+            raise DegradedError(f"{reason.value}: {detail}")
+        call = VERBS[verb](verb_call.body, self.engine.rules)
+        verb_call.trace.pod = call.pod.key
+        refusal = f"the extender cannot answer now ({reason.value}: {detail})"
+        body = call.pass_through() if substitute is FallbackKind.ECHO else call.refuse_all(refusal)
+        degraded = f"{reason.value}: {detail}; {substitute.value}"
 
         def tell() -> None:
-            self.journal.degraded(verb, call.pod, degraded)
-            pod = known(call.pod)
-            self.recent.add(Record(self._now(), asked.request_id, verb, pod, degraded=degraded))
+            self.decision_log.log_fallback(verb, call.pod, degraded)
+            pod = pod_reference(call.pod)
+            self.decision_history.add(
+                DecisionRecord(self._now(), verb_call.request_id, verb, pod, degraded=degraded)
+            )
 
-        return Answered(body, tell)
+        return VerbReply(body, tell)
 
     def _now(self) -> str:
-        return rfc3339(self.clock.now_ns())
+        return format_time(self.clock.now_ns())
 
-    def _remember(self, pod: Pod, answer: Answer) -> None:
-        if answer.promised is None or not answer.promised.victims.pods:
+    def _assume_preemption(self, pod: Pod, answer: VerbResult) -> None:
+        if answer.named_candidate is None or not answer.named_candidate.victims.pods:
             return
-        victims = frozenset(victim.uid for victim in answer.promised.victims.pods)
-        deadline = self.clock.monotonic() + self.promise_seconds
-        self.cluster.promise(Promise(pod, answer.promised.node, victims, deadline))
+        victims = frozenset(victim.uid for victim in answer.named_candidate.victims.pods)
+        deadline = self.clock.monotonic() + self.assumed_seconds
+        self.cluster.assume(AssumedPreemption(pod, answer.named_candidate.node, victims, deadline))

@@ -13,19 +13,19 @@ from typing import Generic, TypeVar
 import structlog
 
 from extender.kube.decoding import Unreadable
-from extender.overlay import Overlay
-from policies.model import Node, NodeState, Pod, occupied
+from extender.overlay import AssumedPreemptions
+from policies.model import Node, NodeState, Pod, build_node_state
 
 T = TypeVar("T")
 
 
-class Table(Generic[T]):
+class ObjectStore(Generic[T]):
     """The objects of one kind by key, filled by their reflector."""
 
-    def __init__(self, key: Callable[[T], str], touch: Callable[[T], None]) -> None:
+    def __init__(self, key: Callable[[T], str], on_change: Callable[[T], None]) -> None:
         self._key = key
-        self._touch = touch
-        self._warn = Warnings()
+        self._touch = on_change
+        self._warn = DecodeWarnings()
         self._view: tuple[T, ...] | None = ()
         self.by_key: dict[str, T] = {}
 
@@ -74,15 +74,17 @@ class Table(Generic[T]):
         self._touch(item)
 
 
-class PodTable:
+class PodStore:
     """Pods by key, and by the node that they are on, are nominated to, or occupy undecoded."""
 
-    def __init__(self, touch: Callable[[Iterable[str]], None], overlay: Overlay) -> None:
-        self._touch = touch
-        self._overlay = overlay
-        self._warn = Warnings()
+    def __init__(
+        self, mark_nodes: Callable[[Iterable[str]], None], assumed: AssumedPreemptions
+    ) -> None:
+        self._touch = mark_nodes
+        self._overlay = assumed
+        self._warn = DecodeWarnings()
         self._on: dict[str, dict[str, Pod]] = {}
-        self._promised_to: dict[str, dict[str, Pod]] = {}
+        self._nominated_to: dict[str, dict[str, Pod]] = {}
         self._unread_on: dict[str, dict[str, Unreadable]] = {}
         self._repelling: dict[str, Pod] = {}
         self._repelling_view: tuple[Pod, ...] | None = ()
@@ -94,12 +96,12 @@ class PodTable:
             self._repelling_view = tuple(self._repelling.values())
         return self._repelling_view
 
-    def occupying(self, node: Node) -> NodeState:
+    def node_state(self, node: Node) -> NodeState:
         """Return the state of ``node``: its pods, nominated pods, and undecoded pods."""
-        return occupied(
+        return build_node_state(
             node,
             self._on.get(node.name, {}).values(),
-            self._promised_to.get(node.name, {}).values(),
+            self._nominated_to.get(node.name, {}).values(),
             sorted(self._unread_on.get(node.name, {})),
         )
 
@@ -116,31 +118,31 @@ class PodTable:
         if self.by_key.get(item.key) != item:
             self._replace(item)
         if isinstance(item, Pod):
-            self._touch(self._overlay.saw(item))
+            self._touch(self._overlay.observe_pod(item))
 
     def remove(self, item: Pod | Unreadable) -> None:
         """Remove a pod."""
         self._drop(item.key)
 
     def _replace(self, item: Pod | Unreadable) -> None:
-        old = self._unfile(item.key)
+        old = self._remove_from_node(item.key)
         if isinstance(old, Pod) and old.uid != item.uid:
-            self._touch(self._overlay.lost(old))  # another pod has taken the name
+            self._touch(self._overlay.observe_deletion(old))  # another pod has taken the name
         self.by_key[item.key] = item
         if isinstance(item, Unreadable):
             self._warn(item)
-            self._file_unread(item)
+            self._add_undecoded(item)
         else:
-            self._file(item)
+            self._add_to_node(item)
 
     def _drop(self, key: str) -> None:
         self._warn.forget(key)
-        gone = self._unfile(key)
+        gone = self._remove_from_node(key)
         self.by_key.pop(key, None)
         if isinstance(gone, Pod):
-            self._touch(self._overlay.lost(gone))
+            self._touch(self._overlay.observe_deletion(gone))
 
-    def _file(self, pod: Pod) -> None:
+    def _add_to_node(self, pod: Pod) -> None:
         if pod.finished:
             return
         if pod.node_name is not None:
@@ -149,13 +151,13 @@ class PodTable:
                 self._repelling[pod.key] = pod
                 self._repelling_view = None
         elif pod.nominated_node is not None:
-            self._put(self._promised_to, pod.nominated_node, pod.key, pod)
+            self._put(self._nominated_to, pod.nominated_node, pod.key, pod)
 
-    def _file_unread(self, pod: Unreadable) -> None:
+    def _add_undecoded(self, pod: Unreadable) -> None:
         if pod.node_name is not None:
             self._put(self._unread_on, pod.node_name, pod.key, pod)
 
-    def _unfile(self, key: str) -> Pod | Unreadable | None:
+    def _remove_from_node(self, key: str) -> Pod | Unreadable | None:
         """Remove a pod from its node.
 
         Its entry by key stays: to delete it and add it again at each change would grow the dict.
@@ -169,7 +171,7 @@ class PodTable:
             self._take(self._unread_on, old.node_name, key)
         else:
             self._take(self._on, old.node_name, key)
-            self._take(self._promised_to, old.nominated_node, key)
+            self._take(self._nominated_to, old.nominated_node, key)
         return old
 
     def _put(self, index: dict[str, dict[str, P]], node: str, key: str, pod: P) -> None:
@@ -187,7 +189,7 @@ class PodTable:
 P = TypeVar("P", Pod, Unreadable)
 
 
-class Warnings:
+class DecodeWarnings:
     """Logs once that an object cannot be decoded, and again only if its error changes."""
 
     def __init__(self) -> None:

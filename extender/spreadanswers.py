@@ -17,113 +17,127 @@ from typing import Any
 import msgspec
 
 from extender.kube.decoding import ObjectError
-from extender.kube.pods import decode_written_pod
+from extender.kube.pods import decode_undefaulted_pod
 from extender.kube.strategic import PatchError
 from extender.kube.workloadspread.injecting import inject
-from extender.kube.workloadspread.spreads import WrittenSpread
+from extender.kube.workloadspread.spreads import StoredWorkloadSpread
 from policies import decide_filter
 from policies.model import Snapshot
-from policies.rules import Rules
-from policies.spreading.admitting import Admission, Asking, NewId, admit_creation, place
+from policies.rules import SchedulerRules
+from policies.spreading.admitting import (
+    AdmissionContext,
+    IdGenerator,
+    PodAdmission,
+    admit_creation,
+    admit_placement,
+)
 from policies.spreading.choosing import Simulate
-from policies.spreading.model import Spread, SpreadPod, Subset
-from policies.wording import unfit
+from policies.spreading.model import SpreadPod, Subset, WorkloadSpread
+from policies.wording import fit_error
 
 Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class InjectionResult:
     """The admission of a pod, and the pod, which is changed only if a subset is injected.
 
     A pod into which its subset cannot be injected is refused, but its admission is still written.
     """
 
-    admission: Admission
+    admission: PodAdmission
     pod: Document
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class SchedulingSimulation:
     """The cluster on which the scheduling of pods is simulated, and the rules of it."""
 
     snapshot: Snapshot
-    rules: Rules
+    rules: SchedulerRules
 
 
-def answer_creation(
+def inject_new_pod(
     pod: SpreadPod,
     document: Document,
-    spreads: Iterable[WrittenSpread],
-    asking: Asking,
-    new_id: NewId,
-    trial: Trial | None,
-) -> Answer:
+    spreads: Iterable[StoredWorkloadSpread],
+    context: AdmissionContext,
+    new_id: IdGenerator,
+    simulation: SchedulingSimulation | None,
+) -> InjectionResult:
     """Return the result for a new pod; ``spreads`` are those of its namespace.
 
     Without ``simulation``, scheduling is not simulated.
     """
     by_name = {each.spread.name: each for each in spreads}
-    simulate = None if trial is None else _simulation(document, by_name, trial)
+    simulate = None if simulation is None else _subset_simulator(document, by_name, simulation)
     values = [each.spread for each in by_name.values()]
-    admission = admit_creation(pod, values, asking, new_id, simulate)
+    admission = admit_creation(pod, values, context, new_id, simulate)
     if admission.spread is None:
-        return Answer(admission, document)
-    return _put_into(admission, document, by_name[admission.spread])
+        return InjectionResult(admission, document)
+    return _inject_subset(admission, document, by_name[admission.spread])
 
 
-def answer_placement(
+def inject_placed_pod(
     pod: SpreadPod,
     document: Document,
-    written: WrittenSpread,
-    asking: Asking,
-    new_id: NewId,
-    trial: Trial | None,
-) -> Answer:
+    written: StoredWorkloadSpread,
+    context: AdmissionContext,
+    new_id: IdGenerator,
+    simulation: SchedulingSimulation | None,
+) -> InjectionResult:
     """Return the result for a new pod of a known WorkloadSpread; repeated with newer versions."""
     simulate = (
-        None if trial is None else _simulation(document, {written.spread.name: written}, trial)
+        None
+        if simulation is None
+        else _subset_simulator(document, {written.spread.name: written}, simulation)
     )
-    admission = place(pod, written.spread, asking, new_id, simulate)
-    return _put_into(admission, document, written)
+    admission = admit_placement(pod, written.spread, context, new_id, simulate)
+    return _inject_subset(admission, document, written)
 
 
-def misfit(document: Document, trial: Trial) -> str:
+def simulated_fit_error(document: Document, simulation: SchedulingSimulation) -> str:
     """Return the fit error of a pod, "" if it fits some node.
 
     The result is also "" if no node is known, or if the pod cannot be decoded.
     """
     metadata = {**(document.get("metadata") or {}), "name": "trial"}
     try:
-        pod = decode_written_pod(
-            msgspec.json.encode({**document, "metadata": metadata}), trial.rules.release
+        pod = decode_undefaulted_pod(
+            msgspec.json.encode({**document, "metadata": metadata}), simulation.rules.release
         )
     except ObjectError:
         return ""
-    decision = decide_filter(pod, trial.snapshot, trial.rules)
-    if decision.feasible or not trial.snapshot.nodes:
+    decision = decide_filter(pod, simulation.snapshot, simulation.rules)
+    if decision.feasible or not simulation.snapshot.nodes:
         return ""
     reasons = Counter(each for why in decision.rejected.values() for each in why.reasons)
-    told = unfit(len(decision.rejected), decision.conflict, reasons, trial.rules.release)
+    told = fit_error(len(decision.rejected), decision.conflict, reasons, simulation.rules.release)
     return f"A pod of this shape fits no node: {told}"
 
 
-def _put_into(admission: Admission, document: Document, written: WrittenSpread) -> Answer:
+def _inject_subset(
+    admission: PodAdmission, document: Document, written: StoredWorkloadSpread
+) -> InjectionResult:
     if admission.subset is None:
-        return Answer(admission, document)
+        return InjectionResult(admission, document)
     try:
         injected = inject(document, written, admission.subset, admission.uid)
     except PatchError as error:
-        return Answer(replace(admission, refusal=str(error)), document)
-    return Answer(admission, injected)
+        return InjectionResult(replace(admission, error=str(error)), document)
+    return InjectionResult(admission, injected)
 
 
-def _simulation(document: Document, spreads: Mapping[str, WrittenSpread], trial: Trial) -> Simulate:
-    def simulate(spread: Spread, subset: Subset) -> str:
+def _subset_simulator(
+    document: Document,
+    spreads: Mapping[str, StoredWorkloadSpread],
+    simulation: SchedulingSimulation,
+) -> Simulate:
+    def simulate(spread: WorkloadSpread, subset: Subset) -> str:
         try:
             injected = inject(document, spreads[spread.name], subset.name)
         except PatchError:
             return ""  # reported when the subset is injected
-        return misfit(injected, trial)
+        return simulated_fit_error(injected, simulation)
 
     return simulate

@@ -12,8 +12,8 @@ import typer
 from extender.clusterfile import load_cluster
 from extender.explain_spread import (
     Operation,
-    Question,
-    ask,
+    SpreadQuery,
+    build_query,
     explain_spread,
     spread_document,
 )
@@ -21,20 +21,33 @@ from extender.kube.clock import SystemClock
 from extender.kube.decoding import ObjectError
 from extender.kube.manifests import ManifestError, read_manifests
 from extender.kube.pods import epoch_ns
-from extender.options import ClusterFiles, Now, OutputForm, example, namespaced, show, split
-from extender.spreadanswers import Trial
+from extender.options import (
+    ClusterFilesOption,
+    NowOption,
+    OutputOption,
+    parse_namespaced_name,
+    print_output,
+    split_names,
+    usage_example,
+)
+from extender.spreadanswers import SchedulingSimulation
 from extender.spreadfiles import load_spread_files
-from extender.spreadtables import faults_table, spread_table
-from extender.validate_spread import PodCheck, load_spread, spread_faults, validation_document
+from extender.spreadtables import errors_table, spread_table
+from extender.validate_spread import (
+    PodSpecValidation,
+    load_spread,
+    spread_errors,
+    validation_document,
+)
 from policies.rules import DEFAULT_RULES
 from policies.spreading.quirks import MODES, Quirks
 from policies.spreading.reconciling import SpreadRules
 from policies.spreading.versions import DEFAULT_VERSIONED_KINDS, versioned_kinds
 
-EXAMPLE = example("explain spread --cluster c.yaml --workloadspread default/web")
+EXAMPLE = usage_example("explain spread --cluster c.yaml --workloadspread default/web")
 
 
-class Mode(Enum):
+class QuirksChoice(Enum):
     """Whether the quirks of OpenKruise are followed or fixed."""
 
     UPSTREAM = "upstream"
@@ -46,20 +59,23 @@ class Mode(Enum):
         return MODES[self.value]
 
 
-QuirksMode = Annotated[
-    Mode, typer.Option("--quirks", help="OpenKruise's oddities, or what is done instead.")
+QuirksOption = Annotated[
+    QuirksChoice, typer.Option("--quirks", help="OpenKruise's oddities, or what is done instead.")
 ]
 
 
 def explain_spread_command(
-    cluster: ClusterFiles,
+    cluster: ClusterFilesOption,
     workloadspread: Annotated[
         str,
         typer.Option(
-            "--workloadspread", metavar="NS/NAME", parser=namespaced, help="Which to explain."
+            "--workloadspread",
+            metavar="NS/NAME",
+            parser=parse_namespaced_name,
+            help="Which to explain.",
         ),
     ],
-    now: Now = None,
+    now: NowOption = None,
     pod: Annotated[
         str | None,
         typer.Option("--pod", metavar="FILE", help="A pod that comes or goes; see --operation."),
@@ -75,8 +91,8 @@ def explain_spread_command(
             help="Kinds whose versions are spread apart; default deployment,replicaset.",
         ),
     ] = None,
-    quirks: QuirksMode = Mode.FIXED,
-    output: OutputForm = None,
+    quirks: QuirksOption = QuirksChoice.FIXED,
+    output: OutputOption = None,
 ) -> None:
     """Show the subset of each pod of a workload, which pods are deleted first and why.
 
@@ -86,15 +102,15 @@ def explain_spread_command(
         raise typer.BadParameter("--operation needs --pod")
     files = load_spread_files(cluster)
     now_ns = SystemClock().now_ns() if now is None else epoch_ns(now)
-    question = _question(pod, workloadspread, operation or Operation.CREATE)
-    rules = SpreadRules(_kinds(versioned_kinds), quirks.quirks)
+    question = _read_query(pod, workloadspread, operation or Operation.CREATE)
+    rules = SpreadRules(_parse_versioned_kinds(versioned_kinds), quirks.quirks)
     explained = explain_spread(
-        files, workloadspread, now_ns, rules, question, lambda: _trial(cluster)
+        files, workloadspread, now_ns, rules, question, lambda: _build_simulation(cluster)
     )
-    show(output, lambda: spread_document(explained), lambda: spread_table(explained))
+    print_output(output, lambda: spread_document(explained), lambda: spread_table(explained))
 
 
-def validate_commands(check_pod: PodCheck) -> typer.Typer:
+def validate_commands(validate_pod: PodSpecValidation) -> typer.Typer:
     """Return the commands of ``validate``; ``validate_pod`` validates the spec of a pod."""
     commands = typer.Typer(rich_markup_mode=None)
 
@@ -103,7 +119,8 @@ def validate_commands(check_pod: PodCheck) -> typer.Typer:
         """Validate objects as webhooks do; no server needed."""
 
     @commands.command(
-        "workloadspread", epilog=example("validate workloadspread spread.yaml --cluster c.yaml")
+        "workloadspread",
+        epilog=usage_example("validate workloadspread spread.yaml --cluster c.yaml"),
     )
     def workloadspread(
         file: Annotated[str, typer.Argument(metavar="FILE", help="Holds the WorkloadSpread.")],
@@ -113,20 +130,20 @@ def validate_commands(check_pod: PodCheck) -> typer.Typer:
                 "--cluster", metavar="FILE", help="Objects of the cluster; may be repeated."
             ),
         ] = None,
-        quirks: QuirksMode = Mode.FIXED,
-        output: OutputForm = None,
+        quirks: QuirksOption = QuirksChoice.FIXED,
+        output: OutputOption = None,
     ) -> None:
         """Validate a WorkloadSpread by OpenKruise's rules; the output has all errors."""
         written = load_spread(file)
         files = load_spread_files(cluster or [])
-        faults = spread_faults(written, files, quirks.quirks, check_pod)
+        faults = spread_errors(written, files, quirks.quirks, validate_pod)
         key = written.spread.key
-        show(output, lambda: validation_document(faults), lambda: faults_table(key, faults))
+        print_output(output, lambda: validation_document(faults), lambda: errors_table(key, faults))
 
     return commands
 
 
-def _question(path: str | None, key: str, operation: Operation) -> Question | None:
+def _read_query(path: str | None, key: str, operation: Operation) -> SpreadQuery | None:
     """Return the query about the only pod of a file. Raise ManifestError."""
     if path is None:
         return None
@@ -135,15 +152,17 @@ def _question(path: str | None, key: str, operation: Operation) -> Question | No
         raise ManifestError(f"{path}: holds {len(pods)} pods; expected exactly one")
     document = msgspec.json.decode(pods[0].raw)
     try:
-        return ask(document, key.partition("/")[0], operation)
+        return build_query(document, key.partition("/")[0], operation)
     except ObjectError as error:
         raise ManifestError(f"{pods[0].source}: {error}") from None
 
 
-def _kinds(names: str | None) -> frozenset[str]:
-    return DEFAULT_VERSIONED_KINDS if names is None else versioned_kinds(split(names))
+def _parse_versioned_kinds(names: str | None) -> frozenset[str]:
+    return DEFAULT_VERSIONED_KINDS if names is None else versioned_kinds(split_names(names))
 
 
-def _trial(cluster: Sequence[str]) -> Trial:
+def _build_simulation(cluster: Sequence[str]) -> SchedulingSimulation:
     """Return the scheduling simulation on the cluster of the files."""
-    return Trial(load_cluster(cluster, DEFAULT_RULES.release).snapshot, DEFAULT_RULES)
+    return SchedulingSimulation(
+        load_cluster(cluster, DEFAULT_RULES.release).snapshot, DEFAULT_RULES
+    )

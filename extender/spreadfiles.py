@@ -8,27 +8,33 @@ from typing import TypeVar
 
 import msgspec
 
-from extender.kube.decoding import Decode, ObjectError, Unreadable, tolerant, unreadable
+from extender.kube.decoding import (
+    Decode,
+    ObjectError,
+    Unreadable,
+    identify_unreadable,
+    tolerant_decoder,
+)
 from extender.kube.manifests import Manifest, read_manifests
 from extender.kube.objects import decode_node
 from extender.kube.workloadspread.injecting import is_as_patched
 from extender.kube.workloadspread.pods import decode_spread_pod
-from extender.kube.workloadspread.spreads import WrittenSpread, decode_spread
+from extender.kube.workloadspread.spreads import StoredWorkloadSpread, decode_workloadspread
 from extender.kube.workloadspread.workloads import (
     CONFIGURATION,
     ScaledKind,
+    decode_allowed_kinds,
     decode_scaled_kinds,
-    decode_whitelist,
     decode_workload,
 )
-from extender.sinks import Table
+from extender.sinks import ObjectStore
 from policies.model import Node
-from policies.spreading.grouping import Surroundings
-from policies.spreading.model import Spread, SpreadPod, Subset
-from policies.spreading.owners import Owners
-from policies.spreading.references import REPLICA_SET, Identity, Reference
+from policies.spreading.grouping import GroupingContext
+from policies.spreading.model import SpreadPod, Subset, WorkloadSpread
+from policies.spreading.owners import OwnerLookup
+from policies.spreading.references import REPLICA_SET, ObjectKey, WorkloadReference
 from policies.spreading.targets import Target
-from policies.spreading.workloads import NO_WHITELIST, Whitelist, Workload
+from policies.spreading.workloads import NO_ALLOWED_KINDS, AllowedKinds, TargetWorkload
 
 T = TypeVar("T")
 
@@ -40,34 +46,34 @@ class SpreadFileError(ValueError):
     """A WorkloadSpread is not found or cannot be decoded; the text names it and its source."""
 
 
-class SpreadFiles:
+class WorkloadSpreadFiles:
     """The objects of some files, as far as WorkloadSpreads refer to them.
 
     Objects are decoded on demand. One that cannot be decoded is skipped with one warning.
     """
 
-    def __init__(self, manifests: Sequence[Manifest], place: str) -> None:
+    def __init__(self, manifests: Sequence[Manifest], source: str) -> None:
         self._manifests = manifests
-        self._place = place
+        self._place = source
 
-    def spread(self, key: str) -> WrittenSpread:
+    def spread(self, key: str) -> StoredWorkloadSpread:
         """Return the WorkloadSpread ``namespace/name``. Raise SpreadFileError."""
         named = [manifest for manifest in self._of_kind(_SPREAD) if _key(manifest) == key]
         if not named:
             raise SpreadFileError(f"no WorkloadSpread {key!r} in {self._place}")
-        return spread_in(named[-1])
+        return decode_spread_manifest(named[-1])
 
     @cached_property
-    def spreads(self) -> Mapping[str, WrittenSpread]:
+    def spreads(self) -> Mapping[str, StoredWorkloadSpread]:
         """All WorkloadSpreads that can be decoded, by key."""
-        return self._table(_SPREAD, decode_spread, lambda each: each.spread.key)
+        return self._decoded_by_key(_SPREAD, decode_workloadspread, lambda each: each.spread.key)
 
-    def spreads_of(self, namespace: str) -> list[WrittenSpread]:
+    def spreads_of(self, namespace: str) -> list[StoredWorkloadSpread]:
         """Return the WorkloadSpreads of a namespace, sorted by name."""
         found = [each for each in self.spreads.values() if each.spread.namespace == namespace]
         return sorted(found, key=lambda each: each.spread.name)
 
-    def target(self, spread: Spread) -> Target:
+    def target(self, spread: WorkloadSpread) -> Target:
         """Return the target of a WorkloadSpread with the ReplicaSets and pods of its namespace."""
         return Target(
             self.workload_of(spread),
@@ -76,52 +82,58 @@ class SpreadFiles:
             self.whitelist,
         )
 
-    def workload_of(self, spread: Spread) -> Workload | None:
+    def workload_of(self, spread: WorkloadSpread) -> TargetWorkload | None:
         """Return the target workload of a WorkloadSpread; None if it is not found."""
         reference = spread.target
-        return None if reference is None else self.workload(reference.presumed, spread.namespace)
+        return (
+            None
+            if reference is None
+            else self.workload(reference.lenient_identity, spread.namespace)
+        )
 
-    def workload(self, identity: Identity, namespace: str) -> Workload | None:
+    def workload(self, identity: ObjectKey, namespace: str) -> TargetWorkload | None:
         """Return an object that may own pods; None if it is not found."""
         candidates = self._workloads(identity.kind, namespace, identity.name)
         return next((each for each in candidates if each.identity == identity), None)
 
-    def owners(self, pod: SpreadPod) -> Owners:
+    def owners(self, pod: SpreadPod) -> OwnerLookup:
         """Return a pod's owners, from controller to controller."""
-        found: dict[Identity, Workload] = {}
-        reference: Reference | None = pod.controller
-        while reference is not None and reference.presumed not in found:
-            owner = self.workload(reference.presumed, pod.namespace)
+        found: dict[ObjectKey, TargetWorkload] = {}
+        reference: WorkloadReference | None = pod.controller
+        while reference is not None and reference.lenient_identity not in found:
+            owner = self.workload(reference.lenient_identity, pod.namespace)
             if owner is None:
                 break
-            found[reference.presumed] = owner
+            found[reference.lenient_identity] = owner
             reference = owner.controller
-        return Owners(found, whitelist=self.whitelist)
+        return OwnerLookup(found, allowed_kinds=self.whitelist)
 
-    def surroundings(self, spread: WrittenSpread) -> Surroundings:
+    def grouping_context(self, spread: StoredWorkloadSpread) -> GroupingContext:
         """Return the grouping context: the nodes, and whether a pod matches a subset's patch."""
 
         def patched(pod: SpreadPod, subset: Subset) -> bool:
             document = msgspec.json.decode(self._written_pods[f"{pod.namespace}/{pod.name}"])
             return is_as_patched(document, spread.subset(subset.name))
 
-        return Surroundings(self._nodes, patched)
+        return GroupingContext(self._nodes, patched)
 
     @cached_property
-    def whitelist(self) -> Whitelist:
+    def whitelist(self) -> AllowedKinds:
         """The kinds that OpenKruise's configuration allows. Raises SpreadFileError."""
         for manifest in self._of_kind("ConfigMap"):
             if _key(manifest) == f"{_KRUISE_NAMESPACE}/{CONFIGURATION}":
-                return _read(manifest, decode_whitelist)
-        return NO_WHITELIST
+                return _read(manifest, decode_allowed_kinds)
+        return NO_ALLOWED_KINDS
 
     @cached_property
     def _nodes(self) -> Mapping[str, Node]:
-        return self._table("Node", decode_node, lambda node: node.name)
+        return self._decoded_by_key("Node", decode_node, lambda node: node.name)
 
     @cached_property
     def _pods(self) -> Mapping[str, SpreadPod]:
-        return self._table("Pod", decode_spread_pod, lambda pod: f"{pod.namespace}/{pod.name}")
+        return self._decoded_by_key(
+            "Pod", decode_spread_pod, lambda pod: f"{pod.namespace}/{pod.name}"
+        )
 
     @cached_property
     def _written_pods(self) -> Mapping[str, bytes]:
@@ -132,7 +144,7 @@ class SpreadFiles:
         defined = self._decoded("CustomResourceDefinition", decode_scaled_kinds)
         return [each for kinds in defined if not isinstance(kinds, Unreadable) for each in kinds]
 
-    def _workloads(self, kind: str, namespace: str, name: str = "") -> Iterator[Workload]:
+    def _workloads(self, kind: str, namespace: str, name: str = "") -> Iterator[TargetWorkload]:
         for manifest in self._of_kind(kind):
             where, _, named = _key(manifest).partition("/")
             if where == namespace and name in ("", named):
@@ -142,24 +154,26 @@ class SpreadFiles:
         return (manifest for manifest in self._manifests if manifest.kind == kind)
 
     def _decoded(self, kind: str, decode: Decode[T]) -> list[T | Unreadable]:
-        read = tolerant(kind, decode)
+        read = tolerant_decoder(kind, decode)
         return [read(manifest.raw) for manifest in self._of_kind(kind)]
 
-    def _table(self, kind: str, decode: Decode[T], key: Callable[[T], str]) -> Mapping[str, T]:
-        table: Table[T] = Table(key, _untold)
+    def _decoded_by_key(
+        self, kind: str, decode: Decode[T], key: Callable[[T], str]
+    ) -> Mapping[str, T]:
+        table: ObjectStore[T] = ObjectStore(key, _ignore_change)
         table.replace(self._decoded(kind, decode))
         return table.by_key
 
 
-def load_spread_files(paths: Sequence[str]) -> SpreadFiles:
+def load_spread_files(paths: Sequence[str]) -> WorkloadSpreadFiles:
     """Read all files together. Raise ManifestError."""
     manifests = [manifest for path in paths for manifest in read_manifests(path)]
-    return SpreadFiles(manifests, f"--cluster {', '.join(paths)}")
+    return WorkloadSpreadFiles(manifests, f"--cluster {', '.join(paths)}")
 
 
-def spread_in(manifest: Manifest) -> WrittenSpread:
+def decode_spread_manifest(manifest: Manifest) -> StoredWorkloadSpread:
     """Decode a WorkloadSpread. Raise SpreadFileError."""
-    return _read(manifest, decode_spread)
+    return _read(manifest, decode_workloadspread)
 
 
 def _read(manifest: Manifest, decode: Decode[T]) -> T:
@@ -171,9 +185,9 @@ def _read(manifest: Manifest, decode: Decode[T]) -> T:
 
 def _key(manifest: Manifest) -> str:
     """Return ``namespace/name`` of an object, even if the rest of it cannot be decoded."""
-    named = unreadable(manifest.kind, manifest.raw, "")
+    named = identify_unreadable(manifest.kind, manifest.raw, "")
     return f"{named.namespace or 'default'}/{named.name}"
 
 
-def _untold(_: object) -> None:
+def _ignore_change(_: object) -> None:
     """Ignore a change: a store that is filled from files has no observers."""

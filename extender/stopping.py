@@ -6,7 +6,7 @@ import asyncio
 import signal
 
 
-def told_to_stop() -> asyncio.Event:
+def stop_signal() -> asyncio.Event:
     """Return an event that SIGINT and SIGTERM set from now on."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -11,35 +11,35 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar, cast
 
 from extender.kube.decoding import Unreadable
-from extender.sinks import Table
+from extender.sinks import ObjectStore
 from policies.storage import (
     CsiDriver,
     CsiNode,
-    Kind,
     PersistentVolume,
     PersistentVolumeClaim,
     ResourceClaim,
     Storage,
     StorageClass,
-    Unread,
+    StorageKind,
+    UnreadableObject,
     VolumeAttachment,
 )
 
 T = TypeVar("T")
 
 
-class StorageTable(Table[T]):
+class StorageStore(ObjectStore[T]):
     """The objects of one such kind by key."""
 
     def __init__(
-        self, kind: Kind, key: Callable[[T], str], touch: Callable[[object], None]
+        self, kind: StorageKind, key: Callable[[T], str], on_change: Callable[[object], None]
     ) -> None:
-        super().__init__(key, touch)
-        self._notice = touch
+        super().__init__(key, on_change)
+        self._on_change = on_change
         self._mapping: Mapping[str, T] | None = {}
         self.kind = kind
         self.listed = False
-        self.unread: frozenset[Unread] = frozenset()
+        self.unread: frozenset[UnreadableObject] = frozenset()
 
     def mapping(self) -> Mapping[str, T]:
         """Return all objects by key; the same mapping as before if none has changed."""
@@ -51,41 +51,43 @@ class StorageTable(Table[T]):
         """Replace all objects by a list."""
         super().replace(items)
         present = {self._key_of(item) for item in items}
-        self._now_unread(each for each in self.unread if each.key in present)
+        self._set_unread(each for each in self.unread if each.key in present)
         if not self.listed:
             self.listed = True
-            self._notice(self)
+            self._on_change(self)
 
     def upsert(self, item: T | Unreadable) -> None:
         """Add or update an object."""
         super().upsert(item)
-        rest = self.unread - {Unread(self.kind, self._key_of(item))}
-        self._now_unread(rest | self._marks(item))
+        rest = self.unread - {UnreadableObject(self.kind, self._key_of(item))}
+        self._set_unread(rest | self._unread_entry(item))
 
     def remove(self, item: T | Unreadable) -> None:
         """Remove an object."""
         super().remove(item)
-        self._now_unread(self.unread - {Unread(self.kind, self._key_of(item))})
+        self._set_unread(self.unread - {UnreadableObject(self.kind, self._key_of(item))})
 
     def _change(self, item: T) -> None:
         self._mapping = None
         super()._change(item)
 
-    def _marks(self, item: T | Unreadable) -> frozenset[Unread]:
-        return frozenset([Unread(self.kind, item.key)] if isinstance(item, Unreadable) else ())
+    def _unread_entry(self, item: T | Unreadable) -> frozenset[UnreadableObject]:
+        return frozenset(
+            [UnreadableObject(self.kind, item.key)] if isinstance(item, Unreadable) else ()
+        )
 
-    def _now_unread(self, unread: Iterable[Unread]) -> None:
+    def _set_unread(self, unread: Iterable[UnreadableObject]) -> None:
         now = frozenset(unread)
         if now != self.unread:
             self.unread = now
-            self._notice(self)
+            self._on_change(self)
 
 
-class AttachmentTable(StorageTable[VolumeAttachment]):
+class VolumeAttachmentStore(StorageStore[VolumeAttachment]):
     """VolumeAttachments grouped by node; a change regroups only those of its node."""
 
-    def __init__(self, touch: Callable[[object], None]) -> None:
-        super().__init__(Kind.ATTACHMENTS, lambda it: it.name, touch)
+    def __init__(self, on_change: Callable[[object], None]) -> None:
+        super().__init__(StorageKind.ATTACHMENTS, lambda it: it.name, on_change)
         self._on: dict[str, dict[str, VolumeAttachment]] = {}
         self._node_of: dict[str, str] = {}
         self._stale: set[str] = set()
@@ -94,13 +96,13 @@ class AttachmentTable(StorageTable[VolumeAttachment]):
     def by_node(self) -> Mapping[str, tuple[VolumeAttachment, ...]]:
         """Return each node's attachments; the same mapping as before if none has changed."""
         if self._stale:
-            grouped = {**self._grouped, **{name: self._there(name) for name in self._stale}}
+            grouped = {**self._grouped, **{name: self._on_node(name) for name in self._stale}}
             self._grouped = {name: there for name, there in grouped.items() if there}
             self._on = {name: self._on[name] for name in self._grouped}
             self._stale.clear()
         return self._grouped
 
-    def _there(self, node: str) -> tuple[VolumeAttachment, ...]:
+    def _on_node(self, node: str) -> tuple[VolumeAttachment, ...]:
         return tuple(self._on.get(node, {}).values())
 
     def _change(self, item: VolumeAttachment) -> None:
@@ -116,22 +118,26 @@ class AttachmentTable(StorageTable[VolumeAttachment]):
         super()._change(item)
 
 
-class StorageTables:
+class StorageStores:
     """The stores of all storage kinds; ``on_change`` is called with each changed object."""
 
-    def __init__(self, touch: Callable[[object], None]) -> None:
-        self._touch = touch
+    def __init__(self, on_change: Callable[[object], None]) -> None:
+        self._touch = on_change
         self._current: Storage | None = None
         changed = self._changed
-        self.claims = StorageTable[PersistentVolumeClaim](Kind.CLAIMS, lambda it: it.key, changed)
-        self.volumes = StorageTable[PersistentVolume](Kind.VOLUMES, lambda it: it.name, changed)
-        self.classes = StorageTable[StorageClass](Kind.CLASSES, lambda it: it.name, changed)
-        self.csi_nodes = StorageTable[CsiNode](Kind.CSI_NODES, lambda it: it.name, changed)
-        self.drivers = StorageTable[CsiDriver](Kind.DRIVERS, lambda it: it.name, changed)
-        self.attachments = AttachmentTable(changed)
-        self.devices = StorageTable[ResourceClaim](Kind.DEVICES, lambda it: it.key, changed)
+        self.claims = StorageStore[PersistentVolumeClaim](
+            StorageKind.CLAIMS, lambda it: it.key, changed
+        )
+        self.volumes = StorageStore[PersistentVolume](
+            StorageKind.VOLUMES, lambda it: it.name, changed
+        )
+        self.classes = StorageStore[StorageClass](StorageKind.CLASSES, lambda it: it.name, changed)
+        self.csi_nodes = StorageStore[CsiNode](StorageKind.CSI_NODES, lambda it: it.name, changed)
+        self.drivers = StorageStore[CsiDriver](StorageKind.DRIVERS, lambda it: it.name, changed)
+        self.attachments = VolumeAttachmentStore(changed)
+        self.devices = StorageStore[ResourceClaim](StorageKind.DEVICES, lambda it: it.key, changed)
 
-    def sizes(self) -> Mapping[str, int]:
+    def object_counts(self) -> Mapping[str, int]:
         """Return the number of known objects by kind."""
         return {each.kind.value: len(each.by_key) for each in self._all()}
 
@@ -147,7 +153,7 @@ class StorageTables:
                 attachments=self.attachments.by_node(),
                 devices=self.devices.mapping(),
                 unknown=frozenset(each.kind for each in self._all() if not each.listed),
-                unread=frozenset().union(*(each.unread for each in self._all())),
+                unreadable=frozenset().union(*(each.unread for each in self._all())),
             )
         return self._current
 
@@ -155,7 +161,7 @@ class StorageTables:
         self._current = None
         self._touch(what)
 
-    def _all(self) -> tuple[StorageTable[object], ...]:
+    def _all(self) -> tuple[StorageStore[object], ...]:
         # The stores differ in their type of object; only kinds and keys are read here.
         tables = (
             self.claims,
@@ -166,4 +172,4 @@ class StorageTables:
             self.attachments,
             self.devices,
         )
-        return cast("tuple[StorageTable[object], ...]", tables)
+        return cast("tuple[StorageStore[object], ...]", tables)

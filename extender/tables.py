@@ -26,8 +26,8 @@ def filter_table(decision: FilterDecision) -> RenderableType:
     table = plain_table("nodes", "", "because", "eviction")
     if decision.feasible:
         table.add_row(str(len(decision.feasible)), _names(sorted(decision.feasible)), "fits", "")
-    _add_refusals(table, decision.rejected)
-    return Group(head, table, *_warning(decision.unjudged))
+    _add_rejections(table, decision.rejected)
+    return Group(head, table, *_not_evaluated_warning(decision.not_evaluated))
 
 
 def preempt_table(decision: PreemptionDecision, order: Order[Candidate]) -> RenderableType:
@@ -41,11 +41,11 @@ def preempt_table(decision: PreemptionDecision, order: Order[Candidate]) -> Rend
         parts.append(_candidates(decision, order))
     if decision.rejected:
         refusals = plain_table("nodes", "", "because", "eviction")
-        _add_refusals(refusals, decision.rejected)
+        _add_rejections(refusals, decision.rejected)
         parts.append(refusals)
     if decision.message:
         parts.append(Text(decision.message, style="italic"))
-    return Group(*parts, *_warning(decision.unjudged))
+    return Group(*parts, *_not_evaluated_warning(decision.not_evaluated))
 
 
 def scale_down_table(decision: ScaleDownDecision, key: str) -> RenderableType:
@@ -53,7 +53,7 @@ def scale_down_table(decision: ScaleDownDecision, key: str) -> RenderableType:
     victims, spared = decision.victims, decision.order[decision.count :]
     head = Text(f"{key}: {len(victims)} of {len(decision.order)} pods go", style="bold")
     table = plain_table("", "pod", "node", "before the next by")
-    criteria = {each.replica: each.criterion for each in decision.because}
+    criteria = {each.replica: each.criterion for each in decision.explanations}
     for mark, replicas, shown in (("→", victims, _SHOWN_VICTIMS), ("", spared, _SHOWN_SPARED)):
         for each in replicas[:shown]:
             table.add_row(mark, each.name, each.node, criteria.get(each, ""))
@@ -78,7 +78,7 @@ def _candidates(decision: PreemptionDecision, order: Order[Candidate]) -> Table:
     return table
 
 
-def _add_refusals(table: Table, rejected: Mapping[str, Rejection]) -> None:
+def _add_rejections(table: Table, rejected: Mapping[str, Rejection]) -> None:
     by_reason: dict[Rejection, list[str]] = {}
     for node, rejection in sorted(rejected.items()):
         by_reason.setdefault(rejection, []).append(node)
@@ -105,7 +105,7 @@ def plain_table(*columns: str) -> Table:
     return table
 
 
-def _warning(unjudged: Iterable[str]) -> Iterator[Text]:
+def _not_evaluated_warning(unjudged: Iterable[str]) -> Iterator[Text]:
     names = ", ".join(sorted(unjudged))
     if names:
         yield Text(f"not judged, so the answer may be too hopeful: {names}", style="yellow")

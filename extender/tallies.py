@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Mapping
 
 from policies.decision import Code, Reason, Rejection
-from policies.vectorized.verdicts import ByName
+from policies.vectorized.verdicts import RejectionsByNode
 
-Tally = Counter[Reason]
+ReasonCounts = Counter[Reason]
 
 
-def tally(rejected: Mapping[str, Rejection]) -> Tally:
+def count_reasons(rejected: Mapping[str, Rejection]) -> ReasonCounts:
     """Return the count of each reason; NO_VICTIM_NEEDED is counted without the node's name."""
-    if isinstance(rejected, ByName):
-        return rejected.tally()
+    if isinstance(rejected, RejectionsByNode):
+        return rejected.count_reasons()
     return Counter(
         Reason(reason.code) if reason.code is Code.NO_VICTIM_NEEDED else reason
         for rejection in rejected.values()

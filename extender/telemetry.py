@@ -30,21 +30,21 @@ from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from extender.config import Tracing
+from extender.config import TracingConfig
 from extender.kube.clock import Clock, within
 from extender.metrics import UNKNOWN
-from extender.tracing import Course, Outcome
-from extender.verdict import Answer
+from extender.tracing import RequestResult, RequestTrace
+from extender.verdict import VerbResult
 from policies.decision import FilterDecision
 
-END_SECONDS: Final = 5.0
+FLUSH_TIMEOUT_SECONDS: Final = 5.0
 _LIBRARY: Final = logging.getLogger("opentelemetry")
 _SERVER_ERROR: Final = 500
 
 Value = str | int | float
 
 
-class Telemetry:
+class TraceExporter:
     """Builds the spans of calls; ``provider`` exports them."""
 
     def __init__(self, provider: TracerProvider, clock: Clock) -> None:
@@ -52,25 +52,25 @@ class Telemetry:
         self._clock = clock
         self._parents = TraceContextTextMapPropagator()
 
-    def answered(self, course: Course, outcome: Outcome) -> None:
+    def record(self, trace: RequestTrace, result: RequestResult) -> None:
         """Build the spans of one call."""
         epoch = self._epoch()
-        known = outcome.verb != UNKNOWN
+        known = result.verb != UNKNOWN
         span = self._tracer.start_span(
-            f"POST /{outcome.verb}" if known else "POST",
-            self._parents.extract(course.parent),
+            f"POST /{result.verb}" if known else "POST",
+            self._parents.extract(trace.parent),
             SpanKind.SERVER,
-            dict(_attributes(course, outcome)),
-            start_time=epoch(course.arrived),
+            dict(_span_attributes(trace, result)),
+            start_time=epoch(trace.arrived),
         )
-        if outcome.status >= _SERVER_ERROR:
-            span.set_status(Status(StatusCode.ERROR, outcome.problem))
-        inside, began = set_span_in_context(span), course.arrived
-        for stage, ended in course.ends.items():
+        if result.status >= _SERVER_ERROR:
+            span.set_status(Status(StatusCode.ERROR, result.problem))
+        inside, began = set_span_in_context(span), trace.arrived
+        for stage, ended in trace.step_ends.items():
             part = self._tracer.start_span(stage.value, inside, start_time=epoch(began))
             part.end(epoch(ended))
             began = ended
-        span.end(epoch(outcome.ended))
+        span.end(epoch(result.ended))
 
     def _epoch(self) -> Callable[[float], int]:
         """Return the conversion of monotonic seconds to nanoseconds since the epoch, as of now."""
@@ -78,14 +78,14 @@ class Telemetry:
         return lambda moment: now_ns - int((now - moment) * 1e9)
 
 
-class Reporting(SpanExporter):
+class ExportReport(SpanExporter):
     """Passes spans to another exporter, and logs when it begins and ceases to fail."""
 
     def __init__(self, inner: SpanExporter, endpoint: str) -> None:
         self._inner = inner
         self._endpoint = endpoint
         self._lost = 0
-        self._heard = _Heard()
+        self._heard = _FirstLogMessage()
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send spans; those that cannot be sent are dropped."""
@@ -105,18 +105,18 @@ class Reporting(SpanExporter):
         """Stop the export; pending retries are abandoned."""
         self._inner.shutdown()
 
-    def listen(self) -> None:
+    def capture_logs(self) -> None:
         """Capture the library's log messages instead of logging them."""
         _LIBRARY.addHandler(self._heard)
         _LIBRARY.propagate = False
 
-    def cease(self) -> None:
+    def release_logs(self) -> None:
         """Stop capturing the library's log messages."""
         _LIBRARY.removeHandler(self._heard)
         _LIBRARY.propagate = True
 
 
-class _Heard(logging.Handler):
+class _FirstLogMessage(logging.Handler):
     """Keeps the first log message of the library."""
 
     def __init__(self) -> None:
@@ -134,26 +134,26 @@ class _Heard(logging.Handler):
 
 
 @asynccontextmanager
-async def telemetry(tracing: Tracing, clock: Clock) -> AsyncIterator[Telemetry]:
+async def export_traces(config: TracingConfig, clock: Clock) -> AsyncIterator[TraceExporter]:
     """Export traces while the block runs; then flush the rest, for five seconds at most."""
-    sending = OTLPSpanExporter(tracing.endpoint, timeout=tracing.timeout_seconds)
-    reporting = Reporting(sending, tracing.endpoint)
+    sending = OTLPSpanExporter(config.endpoint, timeout=config.timeout_seconds)
+    reporting = ExportReport(sending, config.endpoint)
     provider = TracerProvider(
-        sampler=ParentBased(TraceIdRatioBased(tracing.sample_ratio)),
-        resource=Resource.create(_resource(tracing)),
+        sampler=ParentBased(TraceIdRatioBased(config.sample_ratio)),
+        resource=Resource.create(_resource_attributes(config)),
         shutdown_on_exit=False,
     )
     provider.add_span_processor(BatchSpanProcessor(reporting))
-    reporting.listen()
+    reporting.capture_logs()
     try:
-        yield Telemetry(provider, clock)
+        yield TraceExporter(provider, clock)
     finally:
         with suppress(TimeoutError):
-            await within(clock, END_SECONDS, _send_the_rest(provider))
-        reporting.cease()
+            await within(clock, FLUSH_TIMEOUT_SECONDS, _flush(provider))
+        reporting.release_logs()
 
 
-async def _send_the_rest(provider: TracerProvider) -> None:
+async def _flush(provider: TracerProvider) -> None:
     """Return when all spans have been sent or dropped.
 
     The library takes up to half a minute, in a daemon thread that may outlive this call.
@@ -169,29 +169,29 @@ async def _send_the_rest(provider: TracerProvider) -> None:
     await over.wait()
 
 
-def _resource(tracing: Tracing) -> Mapping[str, Value]:
+def _resource_attributes(tracing: TracingConfig) -> Mapping[str, Value]:
     return {"service.name": tracing.service_name, "service.version": version("reprieve")}
 
 
-def _attributes(course: Course, outcome: Outcome) -> Iterator[tuple[str, Value]]:
+def _span_attributes(trace: RequestTrace, result: RequestResult) -> Iterator[tuple[str, Value]]:
     yield "http.request.method", "POST"
-    yield "http.response.status_code", outcome.status
-    yield "reprieve.verb", outcome.verb
-    yield "reprieve.request_id", outcome.request_id
-    if course.pod:
-        yield "reprieve.pod", course.pod
-    if course.case:
-        yield "reprieve.degraded.case", course.case
-        yield "reprieve.degraded.answer", course.substitute
-    if outcome.problem:
-        yield "reprieve.problem", outcome.problem
-    if course.answer is not None:
-        yield "reprieve.generation", course.generation
-        yield from _decision(course.answer)
+    yield "http.response.status_code", result.status
+    yield "reprieve.verb", result.verb
+    yield "reprieve.request_id", result.request_id
+    if trace.pod:
+        yield "reprieve.pod", trace.pod
+    if trace.fallback_reason:
+        yield "reprieve.degraded.case", trace.fallback_reason
+        yield "reprieve.degraded.answer", trace.fallback
+    if result.problem:
+        yield "reprieve.problem", result.problem
+    if trace.answer is not None:
+        yield "reprieve.generation", trace.generation
+        yield from _decision_attributes(trace.answer)
 
 
-def _decision(answer: Answer) -> Iterator[tuple[str, Value]]:
-    decision, chosen = answer.decision, answer.promised
+def _decision_attributes(answer: VerbResult) -> Iterator[tuple[str, Value]]:
+    decision, chosen = answer.decision, answer.named_candidate
     yield "reprieve.notes", len(answer.notes)
     yield "reprieve.rejected", len(decision.rejected)
     if isinstance(decision, FilterDecision):

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Protocol
 
-from extender.verdict import Answer
+from extender.verdict import VerbResult
 
 PARENT_HEADERS: Final = ("traceparent", "tracestate")
 """The headers of the caller's trace (W3C Trace Context)."""
 
 
-class Stage(Enum):
+class TraceStep(Enum):
     """A step of a call, in this order; the value is the name of its span."""
 
     READING = "read the body"
@@ -29,7 +29,7 @@ class Stage(Enum):
 
 
 @dataclass(slots=True)
-class Course:
+class RequestTrace:
     """The trace of one call; times are monotonic seconds.
 
     ``parent`` has the received headers of PARENT_HEADERS. ``step_ends`` has the end of each
@@ -39,16 +39,16 @@ class Course:
 
     parent: Mapping[str, str] = field(default_factory=dict)
     arrived: float = 0.0
-    ends: dict[Stage, float] = field(default_factory=dict)
+    step_ends: dict[TraceStep, float] = field(default_factory=dict)
     pod: str = ""
-    answer: Answer | None = None
+    answer: VerbResult | None = None
     generation: int = 0
-    case: str = ""
-    substitute: str = ""
+    fallback_reason: str = ""
+    fallback: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RequestResult:
     """The result of a call; ``ended`` is in monotonic seconds.
 
     ``verb`` is "unknown" for an unknown path. ``problem`` is the text of an error response.
@@ -64,6 +64,6 @@ class Outcome:
 class Tracer(Protocol):
     """Receives the traces of answered calls."""
 
-    def answered(self, course: Course, outcome: Outcome) -> None:
+    def record(self, trace: RequestTrace, result: RequestResult) -> None:
         """Record an answered call; must neither block nor raise."""
         ...

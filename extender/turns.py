@@ -20,22 +20,22 @@ class OverloadedError(RuntimeError):
     """Too many calls are in the queue."""
 
 
-def _timeless() -> float:
+def _zero_seconds() -> float:
     return 0.0
 
 
-class Turns:
+class CallQueue:
     """A FIFO queue of at most ``limit`` calls.
 
     ``monotonic`` returns seconds; without it there is always one decision per iteration.
     """
 
-    def __init__(self, limit: int = 64, monotonic: Callable[[], float] = _timeless) -> None:
+    def __init__(self, limit: int = 64, monotonic: Callable[[], float] = _zero_seconds) -> None:
         self._limit = limit
         self._monotonic = monotonic
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._taken = False
-        self._together = 1
+        self._batch_size = 1
         self._round_began = 0.0
         self._deciding = 0.0
 
@@ -44,14 +44,14 @@ class Turns:
         """The number of calls in the queue."""
         return sum(not waiting.done() for waiting in self._waiting)
 
-    async def take(self) -> None:
+    async def acquire(self) -> None:
         """Return when the call may be decided. Raise OverloadedError."""
         loop = asyncio.get_running_loop()
         if not self._taken:
             self._taken = True
-            self._together = 1
-            self._begin_round()
-            loop.call_soon(self._pass_on)
+            self._batch_size = 1
+            self._begin_iteration()
+            loop.call_soon(self._run_iteration)
             return
         if self.waiting >= self._limit:
             raise OverloadedError(f"{self._limit} calls wait already")
@@ -59,31 +59,31 @@ class Turns:
         self._waiting.append(turn)
         await turn
 
-    def spent(self, seconds: float) -> None:
+    def record_duration(self, seconds: float) -> None:
         """Record the duration of a decision."""
         self._deciding += seconds
 
-    def _pass_on(self) -> None:
-        self._weigh()
-        self._begin_round()
+    def _run_iteration(self) -> None:
+        self._adjust_batch_size()
+        self._begin_iteration()
         passed = 0
-        while self._waiting and passed < self._together:
+        while self._waiting and passed < self._batch_size:
             turn = self._waiting.popleft()
             if not turn.done():  # a cancelled call, whose client has disconnected, is skipped
                 turn.set_result(None)
                 passed += 1
         self._taken = passed > 0
         if passed:
-            asyncio.get_running_loop().call_soon(self._pass_on)
+            asyncio.get_running_loop().call_soon(self._run_iteration)
 
-    def _begin_round(self) -> None:
+    def _begin_iteration(self) -> None:
         self._round_began = self._monotonic()
         self._deciding = 0.0
 
-    def _weigh(self) -> None:
+    def _adjust_batch_size(self) -> None:
         """Double the decisions per iteration if its rest took longer than them, or halve them."""
         rest = self._monotonic() - self._round_began - self._deciding
         if rest > self._deciding:
-            self._together = min(2 * self._together, max(1, self._limit))
+            self._batch_size = min(2 * self._batch_size, max(1, self._limit))
         elif 2 * rest < self._deciding:
-            self._together = max(1, self._together // 2)
+            self._batch_size = max(1, self._batch_size // 2)

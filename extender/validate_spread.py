@@ -7,21 +7,21 @@ from typing import Any, TypedDict
 
 from extender.kube.manifests import ManifestError, read_manifests
 from extender.kube.strategic import PatchError
-from extender.kube.workloadspread.podpatch import patch_pod
-from extender.kube.workloadspread.spreads import WrittenSpread
-from extender.spreadfiles import SpreadFiles, spread_in
-from policies.spreading.placement_rules import INVALID, Fault
+from extender.kube.workloadspread.podpatch import strategic_merge_pod
+from extender.kube.workloadspread.spreads import StoredWorkloadSpread
+from extender.spreadfiles import WorkloadSpreadFiles, decode_spread_manifest
+from policies.spreading.placement_rules import INVALID, FieldValidationError
 from policies.spreading.quirks import Quirks
-from policies.spreading.validation import PatchFaults, template_holder, validate
-from policies.spreading.workloads import Workload
+from policies.spreading.validation import PatchValidation, template_holder, validate
+from policies.spreading.workloads import TargetWorkload
 
 Document = Mapping[str, Any]
 
-PodCheck = Callable[[Document], Iterable[tuple[str, str, str]]]
+PodSpecValidation = Callable[[Document], Iterable[tuple[str, str, str]]]
 """Validates the spec of a pod; yields the field without ``spec.``, error type, and detail."""
 
 
-class FaultDocument(TypedDict):
+class FieldErrorDocument(TypedDict):
     """A validation error, in upstream's wording."""
 
     field: str
@@ -32,20 +32,23 @@ class ValidationDocument(TypedDict):
     """The output of ``validate workloadspread -o json``."""
 
     valid: bool
-    errors: list[FaultDocument]
+    errors: list[FieldErrorDocument]
 
 
-def load_spread(path: str) -> WrittenSpread:
+def load_spread(path: str) -> StoredWorkloadSpread:
     """Return the only WorkloadSpread of a file. Raise ManifestError, SpreadFileError."""
     found = [each for each in read_manifests(path) if each.kind == "WorkloadSpread"]
     if len(found) != 1:
         raise ManifestError(f"{path}: holds {len(found)} WorkloadSpreads; expected exactly one")
-    return spread_in(found[0])
+    return decode_spread_manifest(found[0])
 
 
-def spread_faults(
-    written: WrittenSpread, files: SpreadFiles, quirks: Quirks, check_pod: PodCheck
-) -> tuple[Fault, ...]:
+def spread_errors(
+    written: StoredWorkloadSpread,
+    files: WorkloadSpreadFiles,
+    quirks: Quirks,
+    validate_pod: PodSpecValidation,
+) -> tuple[FieldValidationError, ...]:
     """Return the validation errors of a WorkloadSpread.
 
     It is validated as an update if the cluster has a WorkloadSpread of its name.
@@ -55,42 +58,42 @@ def spread_faults(
     old = next((each for each in others if each.name == spread.name), None)
     holder = template_holder(spread, quirks)
     workload = None if holder is None else files.workload(holder, spread.namespace)
-    patches = patch_faults(written, workload, check_pod)
+    patches = patch_errors(written, workload, validate_pod)
     return validate(spread, others, files.whitelist, patches, old)
 
 
-def validation_document(faults: Iterable[Fault]) -> ValidationDocument:
+def validation_document(field_errors: Iterable[FieldValidationError]) -> ValidationDocument:
     """Return the JSON document of a validation."""
-    errors: list[FaultDocument] = [
-        {"field": fault.field, "message": fault.detail} for fault in faults
+    errors: list[FieldErrorDocument] = [
+        {"field": fault.field, "message": fault.detail} for fault in field_errors
     ]
     return {"valid": not errors, "errors": errors}
 
 
-def patch_faults(
-    written: WrittenSpread, workload: Workload | None, check_pod: PodCheck
-) -> PatchFaults | None:
+def patch_errors(
+    written: StoredWorkloadSpread, workload: TargetWorkload | None, validate_pod: PodSpecValidation
+) -> PatchValidation | None:
     """Return the validation of patches on the pod template of ``workload``; None without it.
 
     The workload is that of :func:`~policies.workloadspread.validation.template_holder`.
     """
     if workload is None:
         return None
-    template = _template(workload.document)
+    template = _pod_template(workload.document)
 
-    def check(index: int, path: str) -> Iterator[Fault]:
+    def check(index: int, path: str) -> Iterator[FieldValidationError]:
         try:
-            pod = patch_pod(template, written.document["spec"]["subsets"][index]["patch"])
+            pod = strategic_merge_pod(template, written.document["spec"]["subsets"][index]["patch"])
         except PatchError as error:
-            yield Fault(path, INVALID, f"failed to merge patch: {error}")
+            yield FieldValidationError(path, INVALID, f"failed to merge patch: {error}")
             return
-        for field, sort, rule in check_pod(pod):
-            yield Fault(f"{path}.{field}" if field else path, sort, rule)
+        for field, sort, rule in validate_pod(pod):
+            yield FieldValidationError(f"{path}.{field}" if field else path, sort, rule)
 
     return check
 
 
-def _template(workload: Document) -> Document:
+def _pod_template(workload: Document) -> Document:
     """Return the pod template, with a volume for each entry of volumeClaimTemplates."""
     spec = workload.get("spec") or {}
     template = spec.get("template") or {}

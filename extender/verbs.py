@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from extender import filter_verb, preempt_verb
-from extender.verdict import Answer, Situation
+from extender.verdict import CallContext, VerbResult
 from policies.model import Pod
-from policies.rules import Rules
+from policies.rules import SchedulerRules
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class DecodedCall:
     """A decoded call: its pod, and the function that decides it.
 
     ``refuse_all`` and ``pass_through`` return the fallback answers; the argument of ``refuse_all``
@@ -24,33 +24,33 @@ class Call:
     """
 
     pod: Pod
-    answer: Callable[[Situation], Answer]
-    veto: Callable[[str], bytes]
-    echo: Callable[[], bytes]
+    decide: Callable[[CallContext], VerbResult]
+    refuse_all: Callable[[str], bytes]
+    pass_through: Callable[[], bytes]
 
 
-Verb = Callable[[bytes, Rules], Call]
+DecodeVerb = Callable[[bytes, SchedulerRules], DecodedCall]
 """Decodes a body; raises ExtenderDecodeError or ObjectError with what was expected."""
 
 
-def _filter(body: bytes, rules: Rules) -> Call:
+def _filter(body: bytes, rules: SchedulerRules) -> DecodedCall:
     args = filter_verb.decode(body, rules)
-    return Call(
+    return DecodedCall(
         args.pod,
-        lambda situation: filter_verb.answer(args, situation),
-        lambda why: filter_verb.veto(args, why),
-        lambda: filter_verb.echo(args),
+        lambda situation: filter_verb.decide(args, situation),
+        lambda why: filter_verb.refuse_all(args, why),
+        lambda: filter_verb.pass_through(args),
     )
 
 
-def _preempt(body: bytes, rules: Rules) -> Call:
+def _preempt(body: bytes, rules: SchedulerRules) -> DecodedCall:
     args = preempt_verb.decode(body, rules)
-    return Call(
+    return DecodedCall(
         args.pod,
-        lambda situation: preempt_verb.answer(args, situation),
-        lambda _: preempt_verb.veto(),
-        lambda: preempt_verb.echo(args, rules),
+        lambda situation: preempt_verb.decide(args, situation),
+        lambda _: preempt_verb.refuse_all(),
+        lambda: preempt_verb.pass_through(args, rules),
     )
 
 
-VERBS: Mapping[str, Verb] = {"filter": _filter, "preempt": _preempt}
+VERBS: Mapping[str, DecodeVerb] = {"filter": _filter, "preempt": _preempt}

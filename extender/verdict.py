@@ -9,8 +9,8 @@ from enum import Enum
 from policies.decision import Candidate, FilterDecision, PreemptionDecision
 from policies.engine import Engine
 from policies.model import Snapshot
-from policies.patience import Patience, endless
-from policies.rules import Rules
+from policies.patience import HasTimeLeft, no_deadline
+from policies.rules import SchedulerRules
 
 
 class Search(Enum):
@@ -20,7 +20,7 @@ class Search(Enum):
     CLUSTER = "cluster"
 
 
-class Substitute(Enum):
+class FallbackKind(Enum):
     """A fallback answer: an error, a refusal of every node, or the request passed through."""
 
     ERROR = "error"
@@ -29,22 +29,22 @@ class Substitute(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class CallContext:
     """The input of a decision: an immutable snapshot, an engine, and the time that is left."""
 
     snapshot: Snapshot
     engine: Engine
     search: Search = Search.OFFERED
-    patience: Patience = endless
+    has_time_left: HasTimeLeft = no_deadline
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> SchedulerRules:
         """The rules of the engine."""
         return self.engine.rules
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class VerbResult:
     """The encoder of the answer, its decision, and what else is recorded of it.
 
     ``named_candidate`` is the candidate that the answer names. ``notes`` are lines for the decision
@@ -53,7 +53,7 @@ class Answer:
 
     encode: Callable[[], bytes]
     decision: FilterDecision | PreemptionDecision
-    promised: Candidate | None = None
+    named_candidate: Candidate | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -63,7 +63,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class AnswerContext:
     """The circumstances of an answer: time, request, and snapshot.
 
     ``pods_version`` is the resource version of the newest known change to a pod; ``seconds`` is the

@@ -16,10 +16,10 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from policies.names import packed
+from policies.names import parse_names
 
 
-class WireError(ValueError):
+class ExtenderDecodeError(ValueError):
     """A request body is invalid; the text has the error and what was expected."""
 
 
@@ -39,14 +39,14 @@ class MetaVictims(msgspec.Struct):
 class FilterResult(msgspec.Struct):
     """ExtenderFilterResult: the feasible nodes, and the reason for each other one."""
 
-    Nodes: NodeList | None
+    Nodes: RawNodeList | None
     NodeNames: Sequence[str] | msgspec.Raw | None
     FailedNodes: dict[str, str]
     FailedAndUnresolvableNodes: dict[str, str]
     Error: str = ""
 
 
-class NodeList(msgspec.Struct):
+class RawNodeList(msgspec.Struct):
     """A v1.NodeList whose nodes are passed on unchanged."""
 
     metadata: dict[str, str]
@@ -69,11 +69,11 @@ class FilterRequest:
     pod: bytes
     names: Sequence[str] | None
     nodes: tuple[msgspec.Raw, ...] | None
-    written: msgspec.Raw | None = None
+    raw_names: msgspec.Raw | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class CandidateVictims:
     """The victims of kube-scheduler on one node: UIDs, and the number of PDB violations."""
 
     uids: tuple[str, ...]
@@ -85,38 +85,40 @@ class PreemptRequest:
     """A preempt request: a pod, and kube-scheduler's own candidates."""
 
     pod: bytes
-    offers: Mapping[str, Offer]
+    candidates: Mapping[str, CandidateVictims]
 
 
 def decode_filter(body: bytes) -> FilterRequest:
     """Decode ExtenderArgs. Raise ExtenderDecodeError."""
-    by_name = _read_exactly(body)
+    by_name = _decode_by_name(body)
     if by_name is not None:
         return by_name
     fields = _fields(body, "ExtenderArgs")
-    names = _typed(fields, "NodeNames", list[str])
-    nodes = _typed(fields, "Nodes", _Nodes)
+    names = _decode_field(fields, "NodeNames", list[str])
+    nodes = _decode_field(fields, "Nodes", _NodeListInput)
     if names is None and nodes is None:
-        raise WireError("ExtenderArgs: neither Nodes nor NodeNames is set; expected one of them")
+        raise ExtenderDecodeError(
+            "ExtenderArgs: neither Nodes nor NodeNames is set; expected one of them"
+        )
     return FilterRequest(
         pod=_pod(fields, "ExtenderArgs"),
         names=None if names is None else tuple(names),
-        nodes=None if nodes is None else _sendable(nodes.items or ()),
+        nodes=None if nodes is None else _utf8_nodes(nodes.items or ()),
     )
 
 
 def decode_preempt(body: bytes) -> PreemptRequest:
     """Decode ExtenderPreemptionArgs, with victims as pods or UIDs. Raise ExtenderDecodeError."""
     fields = _fields(body, "ExtenderPreemptionArgs")
-    by_uid = _victims(fields, "NodeNameToMetaVictims", dict[str, _MetaOffer | None])
-    in_full = _victims(fields, "NodeNameToVictims", dict[str, _FullOffer | None])
+    by_uid = _victims(fields, "NodeNameToMetaVictims", dict[str, _MetaVictimsInput | None])
+    in_full = _victims(fields, "NodeNameToVictims", dict[str, _VictimsInput | None])
     if by_uid is None and in_full is None:
-        raise WireError(
+        raise ExtenderDecodeError(
             "ExtenderPreemptionArgs: neither NodeNameToVictims nor NodeNameToMetaVictims is set; "
             "expected one of them"
         )
     offers = {
-        node: Offer(tuple(offer.uids()), offer.NumPDBViolations or 0)
+        node: CandidateVictims(tuple(offer.uids()), offer.NumPDBViolations or 0)
         for node, offer in {**(in_full or {}), **(by_uid or {})}.items()
         if offer is not None
     }
@@ -133,7 +135,7 @@ def meta_victims(uids: Iterable[str], violations: int) -> MetaVictims:
     return MetaVictims([MetaPod(uid) for uid in uids], violations)
 
 
-class _ByName(msgspec.Struct, forbid_unknown_fields=True):
+class _FilterArgsByName(msgspec.Struct, forbid_unknown_fields=True):
     """A filter call by name, exactly as kube-scheduler encodes it."""
 
     Pod: msgspec.Raw
@@ -141,14 +143,14 @@ class _ByName(msgspec.Struct, forbid_unknown_fields=True):
     NodeNames: tuple[str, ...]
 
 
-_BY_NAME = msgspec.json.Decoder(_ByName)
+_BY_NAME = msgspec.json.Decoder(_FilterArgsByName)
 _NAMES_KEY = b'"NodeNames":'
 
 
-def _read_exactly(body: bytes) -> FilterRequest | None:
+def _decode_by_name(body: bytes) -> FilterRequest | None:
     """Decode a filter call by name in one pass; None if it is encoded otherwise, or invalid."""
-    written = _written(body)
-    names = None if written is None else packed(written)
+    written = _raw_names(body)
+    names = None if written is None else parse_names(written)
     if written is not None and names is not None:
         # The names need not be parsed, so the parsed body has an empty list in their place.
         body = body[: -len(written) - 1] + b"[]}"
@@ -163,7 +165,7 @@ def _read_exactly(body: bytes) -> FilterRequest | None:
     return FilterRequest(pod, found.NodeNames if names is None else names, None, raw)
 
 
-def _written(body: bytes) -> memoryview | None:
+def _raw_names(body: bytes) -> memoryview | None:
     """Return the JSON list of names if it is the last field of a body, as in kube-scheduler's.
 
     No JSON string contains the key with unescaped quotes, so the last occurrence is the key.
@@ -174,7 +176,7 @@ def _written(body: bytes) -> memoryview | None:
     return memoryview(body)[begin:-1] if ends_with_names else None
 
 
-class _Nodes(msgspec.Struct):
+class _NodeListInput(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
@@ -182,50 +184,50 @@ class _Nodes(msgspec.Struct):
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
-class _MetaPodIn(msgspec.Struct):
+class _MetaPodInput(msgspec.Struct):
     UID: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
-class _MetaOffer(msgspec.Struct):
-    Pods: list[_MetaPodIn | None] | msgspec.UnsetType | None = msgspec.UNSET
+class _MetaVictimsInput(msgspec.Struct):
+    Pods: list[_MetaPodInput | None] | msgspec.UnsetType | None = msgspec.UNSET
     NumPDBViolations: _Count | msgspec.UnsetType | None = msgspec.UNSET
 
     def uids(self) -> Iterable[str]:
-        return ((pod and pod.UID) or _NOBODY for pod in self.Pods or ())
+        return ((pod and pod.UID) or _NO_UID for pod in self.Pods or ())
 
-    def is_spelled_otherwise(self) -> bool:
+    def has_other_casing(self) -> bool:
         # Go always encodes every key, so a missing one suggests another casing.
         return msgspec.UNSET in (self.Pods, self.NumPDBViolations) or any(
             pod is not None and pod.UID is msgspec.UNSET for pod in self.Pods or ()
         )
 
 
-class _Identity(msgspec.Struct):
+class _VictimMeta(msgspec.Struct):
     uid: str | None = None
 
 
-class _Victim(msgspec.Struct):
-    metadata: _Identity | None = None
+class _VictimPod(msgspec.Struct):
+    metadata: _VictimMeta | None = None
 
 
-class _FullOffer(msgspec.Struct):
-    Pods: list[_Victim | None] | msgspec.UnsetType | None = msgspec.UNSET
+class _VictimsInput(msgspec.Struct):
+    Pods: list[_VictimPod | None] | msgspec.UnsetType | None = msgspec.UNSET
     NumPDBViolations: _Count | msgspec.UnsetType | None = msgspec.UNSET
 
     def uids(self) -> Iterable[str]:
-        return ((pod and pod.metadata and pod.metadata.uid) or _NOBODY for pod in self.Pods or ())
+        return ((pod and pod.metadata and pod.metadata.uid) or _NO_UID for pod in self.Pods or ())
 
-    def is_spelled_otherwise(self) -> bool:
+    def has_other_casing(self) -> bool:
         return msgspec.UNSET in (self.Pods, self.NumPDBViolations)
 
 
-O = TypeVar("O", _MetaOffer, _FullOffer)  # noqa: E741
+O = TypeVar("O", _MetaVictimsInput, _VictimsInput)  # noqa: E741
 
 # A null victim keeps its position, so that the other victims do not count as the complete list.
-_NOBODY = ""
+_NO_UID = ""
 _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _NULL = b"null"
-_SPELLINGS = {name.lower(): name for name in ("Pods", "NumPDBViolations", "UID")}
+_GO_KEYS = {name.lower(): name for name in ("Pods", "NumPDBViolations", "UID")}
 
 
 def _fields(body: bytes, what: str) -> dict[str, msgspec.Raw]:
@@ -233,71 +235,73 @@ def _fields(body: bytes, what: str) -> dict[str, msgspec.Raw]:
     try:
         raw = _RAW_FIELDS.decode(body)
     except msgspec.ValidationError:
-        raise WireError(f"{what}: expected a JSON object") from None
+        raise ExtenderDecodeError(f"{what}: expected a JSON object") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise WireError(f"{what}: not JSON: {error}") from None
+        raise ExtenderDecodeError(f"{what}: not JSON: {error}") from None
     except RecursionError:
-        raise WireError(f"{what}: nested too deeply") from None
+        raise ExtenderDecodeError(f"{what}: nested too deeply") from None
     return {name.lower(): value for name, value in raw.items() if bytes(value) != _NULL}
 
 
 def _pod(fields: Mapping[str, msgspec.Raw], what: str) -> bytes:
     raw = fields.get("pod")
     if raw is None:
-        raise WireError(f"{what}: Pod is missing; expected the pod to schedule")
+        raise ExtenderDecodeError(f"{what}: Pod is missing; expected the pod to schedule")
     return bytes(raw)
 
 
 T = TypeVar("T")
 
 
-def _sendable(nodes: Iterable[msgspec.Raw]) -> tuple[msgspec.Raw, ...]:
+def _utf8_nodes(nodes: Iterable[msgspec.Raw]) -> tuple[msgspec.Raw, ...]:
     """Return nodes that can be sent back; also their undecoded fields must be UTF-8."""
     sent = tuple(nodes)
     for index, node in enumerate(sent):
-        _understood(f"Nodes.items[{index}]", bytes(node).decode)
+        _decode_or_raise(f"Nodes.items[{index}]", bytes(node).decode)
     return sent
 
 
-def _typed(fields: Mapping[str, msgspec.Raw], name: str, kind: type[T]) -> T | None:
+def _decode_field(fields: Mapping[str, msgspec.Raw], name: str, kind: type[T]) -> T | None:
     raw = fields.get(name.lower())
-    return None if raw is None else _understood(name, lambda: msgspec.json.decode(raw, type=kind))
+    return (
+        None if raw is None else _decode_or_raise(name, lambda: msgspec.json.decode(raw, type=kind))
+    )
 
 
-def _understood(name: str, read: Callable[[], T]) -> T:
+def _decode_or_raise(name: str, read: Callable[[], T]) -> T:
     try:
         return read()
     except msgspec.ValidationError as error:
-        raise WireError(f"{name}: {error}".replace("`", "").replace(" - at $", " at ")) from None
+        raise ExtenderDecodeError(
+            f"{name}: {error}".replace("`", "").replace(" - at $", " at ")
+        ) from None
     except UnicodeDecodeError as error:
-        raise WireError(f"{name}: not UTF-8: {error.reason}") from None
+        raise ExtenderDecodeError(f"{name}: not UTF-8: {error.reason}") from None
     except RecursionError:
-        raise WireError(f"{name}: nested too deeply") from None
+        raise ExtenderDecodeError(f"{name}: nested too deeply") from None
 
 
 def _victims(
     fields: Mapping[str, msgspec.Raw], name: str, kind: type[dict[str, O | None]]
 ) -> dict[str, O | None] | None:
-    offers = _typed(fields, name, kind)
-    if offers is None or not any(
-        offer and offer.is_spelled_otherwise() for offer in offers.values()
-    ):
+    offers = _decode_field(fields, name, kind)
+    if offers is None or not any(offer and offer.has_other_casing() for offer in offers.values()):
         return offers
     written = fields[name.lower()]
-    return _understood(
-        name, lambda: msgspec.convert(_respelled(msgspec.json.decode(written)), kind)
+    return _decode_or_raise(
+        name, lambda: msgspec.convert(_with_go_keys(msgspec.json.decode(written)), kind)
     )
 
 
-def _respelled(victims: dict[str, dict[str, object] | None]) -> object:
+def _with_go_keys(victims: dict[str, dict[str, object] | None]) -> object:
     """Return the victims with Go's names for keys of any casing.
 
     The keys of a pod itself are kept: they are Kubernetes JSON, where ``uid`` is in lower case.
     """
-    return {node: offer and _respelled_offer(offer) for node, offer in victims.items()}
+    return {node: offer and _victims_with_go_keys(offer) for node, offer in victims.items()}
 
 
-def _respelled_offer(offer: dict[str, object]) -> dict[str, object]:
+def _victims_with_go_keys(offer: dict[str, object]) -> dict[str, object]:
     named = _with_go_names(offer)
     pods = named.get("Pods")
     if isinstance(pods, list):
@@ -306,4 +310,4 @@ def _respelled_offer(offer: dict[str, object]) -> dict[str, object]:
 
 
 def _with_go_names(value: dict[str, object]) -> dict[str, object]:
-    return {_SPELLINGS.get(key.lower(), key): each for key, each in value.items()}
+    return {_GO_KEYS.get(key.lower(), key): each for key, each in value.items()}

@@ -20,11 +20,16 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from extender.kube.http_transport import Anonymous, Endpoint
-from fakeapi.api.authentication import Authenticator, Credentials, Everybody, Lookup
-from fakeapi.api.messages import ADMIN, User
+from fakeapi.api.authentication import (
+    AllowAnonymous,
+    Authenticator,
+    CredentialAuthenticator,
+    TokenLookup,
+)
+from fakeapi.api.messages import ADMIN_USER, User
 
 if TYPE_CHECKING:
-    from fakeapi.certificates import Authority, KeyPair
+    from fakeapi.certificates import CertificateAuthority, KeyPair
 
 _NAME: Final = "fakeapi"
 _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
@@ -35,7 +40,7 @@ class MissingExtraError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
+class StaticToken:
     """A bearer token that never changes."""
 
     value: str
@@ -51,7 +56,7 @@ class _Token:
 class Tls:
     """The certificate authority, the server's TLS context and the administrator's key pair."""
 
-    authority: Authority
+    authority: CertificateAuthority
     server: ssl.SSLContext
     admin: KeyPair
 
@@ -64,7 +69,7 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ClientAccess:
     """How clients authenticate; ``token`` is the administrator's, ``tokens`` are other users'.
 
     ``anonymous_user`` is the user of requests without credentials where credentials are required
@@ -74,14 +79,14 @@ class Access:
     tls: Tls | None = None
     token: str = ""
     tokens: Mapping[str, User] = field(default_factory=dict)
-    nobody: User | None = None
+    anonymous_user: User | None = None
 
-    def authenticator(self, issued: Lookup) -> Authenticator:
+    def authenticator(self, issued_tokens: TokenLookup) -> Authenticator:
         """Return the authenticator; ``issued_tokens`` looks up tokens that the server issued."""
         if self.tls is None and not self.token and not self.tokens:
-            return Everybody(issued)
-        own = {self.token: ADMIN} if self.token else {}
-        return Credentials({**self.tokens, **own}, issued, self.nobody)
+            return AllowAnonymous(issued_tokens)
+        own = {self.token: ADMIN_USER} if self.token else {}
+        return CredentialAuthenticator({**self.tokens, **own}, issued_tokens, self.anonymous_user)
 
     @property
     def certificate(self) -> str:
@@ -90,7 +95,7 @@ class Access:
 
     def endpoint(self, url: str) -> Endpoint:
         """Return the endpoint of a server with the administrator's credentials."""
-        credentials = _Token(self.token) if self.token else Anonymous()
+        credentials = StaticToken(self.token) if self.token else Anonymous()
         return Endpoint(url, credentials, self.tls.client if self.tls else None)
 
     def write_kubeconfig(self, path: Path, url: str) -> Path:
@@ -121,19 +126,19 @@ class Access:
 def create_tls(host: str) -> Tls:
     """Create a certificate authority and issue its certificates; raises MissingExtraError."""
     try:
-        from fakeapi.certificates import Authority
+        from fakeapi.certificates import CertificateAuthority
     except ImportError as error:
         raise MissingExtraError(
             f"TLS needs the package {error.name}; install it with: pip install 'reprieve[tls]'"
         ) from None
-    authority = Authority()
+    authority = CertificateAuthority()
     server = ssl.create_default_context(
         ssl.Purpose.CLIENT_AUTH, cadata=authority.certificate.decode()
     )
     server.verify_mode = ssl.CERT_OPTIONAL
     pair = authority.issue_server(tuple(dict.fromkeys((host, *_LOCAL))))
     load_chain(server, pair.key + pair.certificate)
-    return Tls(authority, server, authority.issue_client(ADMIN.name, ADMIN.groups))
+    return Tls(authority, server, authority.issue_client(ADMIN_USER.name, ADMIN_USER.groups))
 
 
 def load_chain(context: ssl.SSLContext, pem: bytes) -> None:
@@ -150,23 +155,23 @@ def _base64(pem: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Admin:
+class AdminCredentials:
     """The administrator's credentials for a blocking client."""
 
     tls: ssl.SSLContext | None
     headers: Mapping[str, str]
 
 
-def admin_of(kubeconfig: Path) -> Admin:
+def read_admin_credentials(kubeconfig: Path) -> AdminCredentials:
     """Read the administrator's credentials from a kubeconfig that :class:`ClientAccess` wrote."""
     document = orjson.loads(kubeconfig.read_bytes())
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
     headers = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
     authority = cluster.get("certificate-authority-data")
     if authority is None:
-        return Admin(None, headers)
+        return AdminCredentials(None, headers)
     context = ssl.create_default_context(cadata=b64decode(authority).decode())
     if "client-key-data" in user:
         pem = b64decode(user["client-key-data"]) + b64decode(user["client-certificate-data"])
         load_chain(context, pem)
-    return Admin(context, headers)
+    return AdminCredentials(context, headers)

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _LIFETIME: Final = timedelta(days=3650)
-_NO_USE: Final = {
+_NO_KEY_USAGE: Final = {
     "digital_signature": False,
     "content_commitment": False,
     "key_encipherment": False,
@@ -29,8 +29,8 @@ _NO_USE: Final = {
     "encipher_only": False,
     "decipher_only": False,
 }
-_USE_OF_AUTHORITY: Final = x509.KeyUsage(**{**_NO_USE, "key_cert_sign": True, "crl_sign": True})
-_USE_OF_ISSUED: Final = x509.KeyUsage(**{**_NO_USE, "digital_signature": True})
+_CA_KEY_USAGE: Final = x509.KeyUsage(**{**_NO_KEY_USAGE, "key_cert_sign": True, "crl_sign": True})
+_LEAF_KEY_USAGE: Final = x509.KeyUsage(**{**_NO_KEY_USAGE, "digital_signature": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,14 @@ class KeyPair:
     key: bytes
 
 
-class Authority:
+class CertificateAuthority:
     """A certificate authority whose key exists only in this object."""
 
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name("fakeapi-ca")
         builder = _builder(self._name, self._name, self._key.public_key())
-        for extension in (x509.BasicConstraints(ca=True, path_length=0), _USE_OF_AUTHORITY):
+        for extension in (x509.BasicConstraints(ca=True, path_length=0), _CA_KEY_USAGE):
             builder = builder.add_extension(extension, critical=True)
         self._certificate = self._sign(builder)
 
@@ -74,7 +74,7 @@ class Authority:
     ) -> KeyPair:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(subject, self._name, key.public_key())
-        for extension in (x509.BasicConstraints(ca=False, path_length=None), _USE_OF_ISSUED):
+        for extension in (x509.BasicConstraints(ca=False, path_length=None), _LEAF_KEY_USAGE):
             builder = builder.add_extension(extension, critical=True)
         builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())

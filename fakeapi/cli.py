@@ -15,42 +15,41 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-YOUNG_OBJECTS: Final = 10_000
+YOUNG_GENERATION_THRESHOLD: Final = 10_000
 """Net allocations after which the garbage collector's young generation is collected."""
 
 
 def main() -> None:
     """Run the command line."""
     gc.disable()
-    run_command = _command(sys.argv[1] if len(sys.argv) > 1 else "")
+    run_command = _load_command(sys.argv[1] if len(sys.argv) > 1 else "")
     gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS)
+    gc.set_threshold(YOUNG_GENERATION_THRESHOLD)
     gc.enable()
     run_command()
 
 
-def _command(name: str) -> Callable[[], None]:
+def _load_command(name: str) -> Callable[[], None]:
     """Import and return the function that runs a command."""
     if name not in ("fakeapi", "controllers", "record", "replay"):
         from fakeapi.commands import run_commands
 
         return run_commands
-    from fakeapi.alone import check_pod, run_alone
+    from fakeapi.alone import check_pod, run_single_command
 
     if name == "fakeapi":
         from fakeapi.serving import EXAMPLE, serve_fakeapi
 
-        return partial(run_alone, name, serve_fakeapi, EXAMPLE)
+        return partial(run_single_command, name, serve_fakeapi, EXAMPLE)
     if name == "controllers":
-        from fakeapi import standalone
+        from fakeapi.standalone import EXAMPLE as CONTROLLERS_EXAMPLE
+        from fakeapi.standalone import controllers_command
 
-        return partial(
-            run_alone, name, standalone.controllers_command(check_pod), standalone.EXAMPLE
-        )
+        return partial(run_alone, name, controllers_command(check_pod), CONTROLLERS_EXAMPLE)
     if name == "record":
         from extender.recording import command
 
-        return partial(run_alone, name, command.record_events, command.EXAMPLE)
+        return partial(run_single_command, name, command.record_events, command.EXAMPLE)
     from fakeapi import replaycommand
 
-    return partial(run_alone, name, replaycommand.replay_events, replaycommand.EXAMPLE)
+    return partial(run_single_command, name, replaycommand.replay_events, replaycommand.EXAMPLE)

@@ -31,12 +31,12 @@ from extender.kube.clock import Clock, SystemClock
 
 START_NS: Final = 1_767_225_600 * 10**9  # 2026-01-01T00:00:00Z
 
-_TURNS: Final = 50
-_MOST_TURNS: Final = 5_000_000
+_IDLE_ITERATIONS: Final = 50
+_MAX_IDLE_ITERATIONS: Final = 5_000_000
 _TOLERANCE_SECONDS: Final = 1e-6
 
 
-class RestlessError(RuntimeError):
+class NeverIdleError(RuntimeError):
     """Tasks keep running without ever waiting, so virtual time cannot advance."""
 
 
@@ -56,14 +56,14 @@ class VirtualClock:
         self._anchor = self._host.monotonic()
         self._order = count()
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
-        self._lain = asyncio.Event()
+        self._sleeper_added = asyncio.Event()
         self._moving = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
-        self._standing = 0
-        self._pace = 0.0
+        self._pauses = 0
+        self._factor_before_pause = 0.0
 
     @classmethod
-    def like_the_host(cls) -> Self:
+    def from_host(cls) -> Self:
         """Return a clock that starts at the host's time and runs at the host's speed."""
         host = SystemClock()
         return cls(host.now_ns(), 1.0, host)
@@ -90,7 +90,7 @@ class VirtualClock:
             return
         waking: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heappush(self._sleepers, (self.monotonic() + seconds, next(self._order), waking))
-        self._lain.set()
+        self._sleeper_added.set()
         if self._factor and self._sleepers[0][2] is waking:
             self._set_timer()
         await waking
@@ -101,16 +101,16 @@ class VirtualClock:
             raise ValueError(f"time does not go back: {seconds} s")
         async with self._stepping():
             end = self._now + seconds
-            await settle()
+            await wait_idle()
             while self._sleepers and self._sleepers[0][0] <= end:
                 await self._wake_next()
             self._now = end
-            await settle()
+            await wait_idle()
 
     async def jump(self) -> bool:
         """Advance to the next time for which a task sleeps; return False if no task sleeps."""
         async with self._stepping():
-            await settle()
+            await wait_idle()
             while self._sleepers and self._sleepers[0][2].done():
                 heappop(self._sleepers)
             if not self._sleepers:
@@ -123,7 +123,7 @@ class VirtualClock:
     @asynccontextmanager
     async def jumping(self) -> AsyncIterator[None]:
         """Jump whenever all tasks wait, until the block ends."""
-        task = asyncio.create_task(self._jump_on())
+        task = asyncio.create_task(self._jump_repeatedly())
         try:
             yield
         finally:
@@ -134,29 +134,29 @@ class VirtualClock:
         """Run at ``factor`` from now on; raises ValueError for a negative factor."""
         if factor < 0:
             raise ValueError(f"time does not go back: factor {factor}")
-        self._hold()
+        self._capture_now()
         self._factor = factor
         self._set_timer()
 
     @contextmanager
-    def standing(self) -> Iterator[None]:
+    def paused(self) -> Iterator[None]:
         """Pause the clock until the block ends, and every other such block that is open."""
-        if not self._standing:
-            self._pace = self._factor
+        if not self._pauses:
+            self._factor_before_pause = self._factor
             self.run(0.0)
-        self._standing += 1
+        self._pauses += 1
         try:
             yield
         finally:
-            self._standing -= 1
-            if not self._standing:
-                self.run(self._pace)
+            self._pauses -= 1
+            if not self._pauses:
+                self.run(self._factor_before_pause)
 
-    async def _jump_on(self) -> None:
+    async def _jump_repeatedly(self) -> None:
         while True:
             if not await self.jump():
-                self._lain.clear()
-                await self._lain.wait()
+                self._sleeper_added.clear()
+                await self._sleeper_added.wait()
 
     @asynccontextmanager
     async def _stepping(self) -> AsyncIterator[None]:
@@ -169,7 +169,7 @@ class VirtualClock:
             finally:
                 self.run(factor)
 
-    def _hold(self) -> None:
+    def _capture_now(self) -> None:
         self._now, self._anchor = self.monotonic(), self._host.monotonic()
 
     async def _wake_next(self) -> None:
@@ -177,7 +177,7 @@ class VirtualClock:
         if not waking.done():  # its task may have been cancelled
             self._now = max(self._now, moment)
             waking.set_result(None)
-            await settle()
+            await wait_idle()
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -186,9 +186,9 @@ class VirtualClock:
         if self._factor and self._sleepers:
             moment, _, waking = self._sleepers[0]
             left = (moment - self.monotonic()) / self._factor
-            self._timer = waking.get_loop().call_later(max(left, 0.0), self._ring)
+            self._timer = waking.get_loop().call_later(max(left, 0.0), self._wake_due)
 
-    def _ring(self) -> None:
+    def _wake_due(self) -> None:
         now = self.monotonic() + _TOLERANCE_SECONDS
         while self._sleepers and self._sleepers[0][0] <= now:
             waking = heappop(self._sleepers)[2]
@@ -197,21 +197,21 @@ class VirtualClock:
         self._set_timer()
 
 
-async def settle() -> None:
+async def wait_idle() -> None:
     """Run all tasks until each waits for time or a socket; raises NeverIdleError."""
-    ready = _ready(asyncio.get_running_loop())
+    ready = _ready_callbacks(asyncio.get_running_loop())
     if ready is None:
-        for _ in range(_TURNS):
+        for _ in range(_IDLE_ITERATIONS):
             await asyncio.sleep(0)
         return
-    for _ in range(_MOST_TURNS):
+    for _ in range(_MAX_IDLE_ITERATIONS):
         await asyncio.sleep(0)
         if not ready:
             return
-    raise RestlessError("tasks go on and on without waiting, so time cannot go on")
+    raise NeverIdleError("tasks go on and on without waiting, so time cannot go on")
 
 
-def _ready(loop: Any) -> deque[Any] | None:
+def _ready_callbacks(loop: Any) -> deque[Any] | None:
     """Return the event loop's queue of ready callbacks, or None if the loop has no such attribute.
 
     asyncio has no public way to find out whether callbacks are left. With a fixed number of

@@ -20,7 +20,7 @@ from fakeapi.store import ExpiredError, Store
 TTL_SECONDS: Final = 3600.0
 
 
-class EventExpiry:
+class EventTTLController:
     """Deletes the Events of one store when their TTL is over."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -32,12 +32,12 @@ class EventExpiry:
 
     async def run(self) -> None:
         """Delete expired Events until cancelled."""
-        stop = self._store.listen(EVENTS, self._note)
+        stop = self._store.listen(EVENTS, self._record_writes)
         try:
-            self._begin()
+            self._list_all()
             while True:
                 await self._wait()
-                self._end_due()
+                self._delete_expired()
         finally:
             stop()
 
@@ -49,17 +49,17 @@ class EventExpiry:
             self._written.clear()
             await self._written.wait()
 
-    def _begin(self) -> None:
+    def _list_all(self) -> None:
         due = self._clock.monotonic() + TTL_SECONDS
         self._read = self._store.version
         self._due = deque((due, e.key, e.version) for e in self._store.entries(EVENTS))
 
-    def _note(self) -> None:
+    def _record_writes(self) -> None:
         """Record the latest writes; list all Events again if the store was restored."""
         try:
             events = self._store.since(EVENTS, self._read)
         except ExpiredError:
-            self._begin()
+            self._list_all()
             events = ()
         due = self._clock.monotonic() + TTL_SECONDS
         for event in events:
@@ -68,7 +68,7 @@ class EventExpiry:
             self._read = event.version
         self._written.set()
 
-    def _end_due(self) -> None:
+    def _delete_expired(self) -> None:
         now = self._clock.monotonic()
         while self._due and self._due[0][0] <= now:
             _, key, version = self._due.popleft()

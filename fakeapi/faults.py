@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 Names = str | tuple[str, ...]
-Ask = Callable[[str, "dict[str, Any] | None"], dict[str, Any]]
+SendFaultRequest = Callable[[str, "dict[str, Any] | None"], dict[str, Any]]
 """Sends GET, POST with a plan, or DELETE to a world's fault injector; returns plan and counters."""
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -110,8 +110,8 @@ def fault(kind: str | int, **options: Any) -> Fault:
 class FaultControl:
     """Controls fault injection of a cluster in this process, a thread or another process."""
 
-    def __init__(self, ask: Ask) -> None:
-        self.ask = ask
+    def __init__(self, ask: SendFaultRequest) -> None:
+        self.send = ask
 
     def plan(self, *faults: Fault, seed: int | None = None) -> None:
         """Start a plan in place of any other; without ``seed`` the cluster's own seed is used.
@@ -119,15 +119,15 @@ class FaultControl:
         Raises PlanError (a cluster in another process: ProcessError) for an invalid rule.
         """
         document: dict[str, Any] = {"faults": [each.document() for each in faults]}
-        self.ask("POST", document if seed is None else {"seed": seed, **document})
+        self.send("POST", document if seed is None else {"seed": seed, **document})
 
     def report(self) -> dict[str, Any]:
         """Return the plan, each rule with how many requests it ``matched`` and ``injected``."""
-        return self.ask("GET", None)
+        return self.send("GET", None)
 
     def end(self) -> dict[str, Any]:
         """End the plan and return its report."""
-        return self.ask("DELETE", None)
+        return self.send("DELETE", None)
 
     @property
     def injected(self) -> tuple[int, ...]:

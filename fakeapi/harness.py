@@ -25,28 +25,33 @@ from typing import TYPE_CHECKING, Any, Self
 from extender.kube.client import Client
 from extender.kube.clock import Clock
 from extender.kube.http_transport import AiohttpTransport
-from fakeapi.access import Access, create_tls
+from fakeapi.access import ClientAccess, create_tls
 from fakeapi.api import Api
-from fakeapi.api.authentication import ANONYMOUS
-from fakeapi.api.changes import History
+from fakeapi.api.authentication import ANONYMOUS_USER
+from fakeapi.api.changes import ObjectHistory
 from fakeapi.api.messages import User
-from fakeapi.api.outcalls import Hook
-from fakeapi.api.release import DEFAULT_RELEASE, Release
+from fakeapi.api.outcalls import WebhookFunction
+from fakeapi.api.release import DEFAULT_SERVER_VERSION, ServerVersion
 from fakeapi.api.requestlog import RequestRecord
 from fakeapi.clock import START_NS, VirtualClock
-from fakeapi.controlplane.kubelet.outfits import Script
-from fakeapi.controlplane.plane import ControlPlane
-from fakeapi.controlplane.scheduler.outfits import Configured, Extend, SchedulerOutfit, Waiting
+from fakeapi.controlplane.kubelet.outfits import ScriptSource
+from fakeapi.controlplane.plane import ControllerManager
+from fakeapi.controlplane.scheduler.outfits import (
+    ConfigurationSource,
+    ExtenderFunction,
+    ExtenderWait,
+    SchedulerOptions,
+)
 from fakeapi.faults import FaultControl
-from fakeapi.life import Life
-from fakeapi.orders import DEFAULT_RUN, parse_run, read_book, read_orders
+from fakeapi.life import BackgroundTasks
+from fakeapi.orders import DEFAULT_RUN, parse_run, read_scheduler_options, read_simulation_script
 from fakeapi.process import ProcessCluster
 from fakeapi.server import Server
 from fakeapi.store import DEFAULT_HISTORY
 from fakeapi.threads import ThreadedCluster
 from fakeapi.transport import LocalTransport
 from fakeapi.world import World, create_api, create_world
-from policies.spreading.quirks import quirks_of
+from policies.spreading.quirks import quirks_of_mode
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -66,7 +71,7 @@ class Cluster:
     def __init__(self, world: World, run: tuple[str, ...], certificate: str = "") -> None:
         self.world = world
         self._run = run
-        self._life = Life(world, run, certificate)
+        self._background_tasks = BackgroundTasks(world, run, certificate)
         self._stack = AsyncExitStack()
 
     async def __aexit__(
@@ -78,9 +83,9 @@ class Cluster:
         await self._stack.aclose()
 
     @property
-    def control_plane(self) -> ControlPlane:
+    def control_plane(self) -> ControllerManager:
         """The components of the control plane by name; each can be started, paused and stepped."""
-        return self._life.control_plane
+        return self._background_tasks.control_plane
 
     @property
     def api(self) -> Api:
@@ -93,7 +98,7 @@ class Cluster:
         return FaultControl(self.world.management.faults.ask)
 
     @property
-    def scheduler(self) -> SchedulerOutfit:
+    def scheduler(self) -> SchedulerOptions:
         """The scheduler's options; ``trace`` holds its calls to extenders and their answers."""
         return self.world.scheduler
 
@@ -125,7 +130,7 @@ class Cluster:
         """Delete all objects and the history; every watch expires."""
         self.world.api.reset()
 
-    def history(self, kind: str, namespace: str = "", name: str = "") -> History:
+    def history(self, kind: str, namespace: str = "", name: str = "") -> ObjectHistory:
         """Return the changes to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
         return self.world.history(kind, namespace, name)
 
@@ -170,12 +175,12 @@ class ServedCluster(Cluster):
     """A cluster whose API is served on a socket, as an async context manager."""
 
     def __init__(
-        self, world: World, run: tuple[str, ...], access: Access, host: str, port: int
+        self, world: World, run: tuple[str, ...], access: ClientAccess, host: str, port: int
     ) -> None:
         super().__init__(world, run, access.certificate)
         self._access = access
         self._address = (host, port)
-        self.server = self._serve(world, self._life)
+        self.server = self._serve(world, self._background_tasks)
         self.kubeconfig_path = Path()
 
     async def __aenter__(self) -> Self:
@@ -222,9 +227,9 @@ class ServedCluster(Cluster):
 
     def _serve_fork(self, snapshot: str) -> Server:
         world = self.world.fork(snapshot)
-        return self._serve(world, Life(world, self._run, self._access.certificate))
+        return self._serve(world, BackgroundTasks(world, self._run, self._access.certificate))
 
-    def _serve(self, world: World, life: Life) -> Server:
+    def _serve(self, world: World, life: BackgroundTasks) -> Server:
         return Server(
             world.api,
             world.clock,
@@ -233,7 +238,7 @@ class ServedCluster(Cluster):
             tls=self._access.tls.server if self._access.tls else None,
             management=world.management,
             fork=self._serve_fork,
-            life=life,
+            background_tasks=life,
         )
 
 
@@ -276,27 +281,27 @@ class FakeCluster(ServedCluster):
         token: str = "",
         tokens: Mapping[str, User] | None = None,
         rbac: bool = False,
-        release: str = DEFAULT_RELEASE.name,
-        webhooks: Mapping[str, Hook] | None = None,
+        release: str = DEFAULT_SERVER_VERSION.name,
+        webhooks: Mapping[str, WebhookFunction] | None = None,
         services: Mapping[str, str] | None = None,
-        kubelet: Script = "",
+        kubelet: ScriptSource = "",
         quirks: str = "fixed",
-        scheduler: Configured = "",
+        scheduler: ConfigurationSource = "",
         extender: str = "",
-        extenders: Mapping[str, Extend] | None = None,
+        extenders: Mapping[str, ExtenderFunction] | None = None,
         upstream: str = "",
-        waiting: Waiting | None = None,
+        waiting: ExtenderWait | None = None,
     ) -> None:
-        own, playbook = VirtualClock.like_the_host(), read_book(kubelet)
-        outfit = read_orders(scheduler, extender, extenders, upstream, waiting)
-        given = clock or own, seed, history, Release(release), playbook
-        world = create_world(*given, quirks_of(quirks), outfit)
-        world.api.webhooks.hooks.update(webhooks or {})
+        own, playbook = VirtualClock.from_host(), read_simulation_script(kubelet)
+        outfit = read_scheduler_options(scheduler, extender, extenders, upstream, waiting)
+        given = clock or own, seed, history, ServerVersion(release), playbook
+        world = create_world(*given, quirks_of_mode(quirks), outfit)
+        world.api.webhooks.handlers.update(webhooks or {})
         world.api.services.update(services or {})
         if rbac:
             world.api.enforce_rbac()
-        nobody = ANONYMOUS if rbac else None
-        access = Access(create_tls(host) if tls else None, token, tokens or {}, nobody)
+        nobody = ANONYMOUS_USER if rbac else None
+        access = ClientAccess(create_tls(host) if tls else None, token, tokens or {}, nobody)
         super().__init__(world, parse_run(run), access, host, port)
 
     @staticmethod
@@ -347,7 +352,7 @@ class SocketlessCluster(Cluster):
         self.clock = clock
 
     async def __aenter__(self) -> Self:
-        await self._stack.enter_async_context(self._life)
+        await self._stack.enter_async_context(self._background_tasks)
         transport = self.local_transport()
         self.client = Client(transport)
         self._stack.push_async_callback(transport.close)
@@ -375,18 +380,20 @@ class VirtualCluster(SocketlessCluster):
         run: str = DEFAULT_RUN,
         seed: int = 0,
         history: int = DEFAULT_HISTORY,
-        webhooks: Mapping[str, Hook] | None = None,
-        kubelet: Script = "",
+        webhooks: Mapping[str, WebhookFunction] | None = None,
+        kubelet: ScriptSource = "",
         quirks: str = "fixed",
-        scheduler: Configured = "",
+        scheduler: ConfigurationSource = "",
         extender: str = "",
-        extenders: Mapping[str, Extend] | None = None,
+        extenders: Mapping[str, ExtenderFunction] | None = None,
         upstream: str = "",
         start_ns: int = START_NS,
     ) -> None:
-        clock, playbook = VirtualClock(start_ns), read_book(kubelet)
-        outfit = read_orders(scheduler, extender, extenders, upstream)
-        odd = quirks_of(quirks)
-        world = create_world(clock, seed, history, playbook=playbook, quirks=odd, scheduler=outfit)
-        world.api.webhooks.hooks.update(webhooks or {})
+        clock, playbook = VirtualClock(start_ns), read_simulation_script(kubelet)
+        outfit = read_scheduler_options(scheduler, extender, extenders, upstream)
+        odd = quirks_of_mode(quirks)
+        world = create_world(
+            clock, seed, history, simulation_script=playbook, quirks=odd, scheduler=outfit
+        )
+        world.api.webhooks.handlers.update(webhooks or {})
         super().__init__(world, parse_run(run), clock)

@@ -20,7 +20,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from extender.kube.clock import Clock
 from fakeapi.api import Request, Response, Watch
-from fakeapi.api.faulting import Faults
+from fakeapi.api.faulting import FaultInjector
 from fakeapi.api.faulting.asking import as_of
 from fakeapi.api.faulting.effects import (
     WATCHING,
@@ -39,14 +39,14 @@ from fakeapi.api.faulting.effects import (
 )
 from fakeapi.api.options import read_flag
 
-MOST_HELD: Final = 10_000
+MAX_BUFFERED_LINES: Final = 10_000
 """The maximum number of lines that a faulty watch buffers; later ones stay in the history."""
 
 E = TypeVar("E")
-Act = Callable[[Request], Awaitable[Response | Watch]]
+HandleRequest = Callable[[Request], Awaitable[Response | Watch]]
 
 
-class HinderedWatch:
+class FaultyWatch:
     """A watch to which ``effects`` are applied.
 
     Once it has ``ended``, ``ending`` is how to end the connection: reset it (``reset``), close it
@@ -63,18 +63,18 @@ class HinderedWatch:
         self._copies = 2 if _first(effects, Duplication) else 1
         self._silence = _first(effects, Silence)
         self._silent_until: float | None = None
-        self._blow = _first(effects, Drop) or _first(effects, Cut) or _first(effects, Expiry)
-        self._held: deque[tuple[float, bytes]] = deque()
-        self._given = 0
+        self._termination = _first(effects, Drop) or _first(effects, Cut) or _first(effects, Expiry)
+        self._buffered: deque[tuple[float, bytes]] = deque()
+        self._sent = 0
         self._drained = False
-        self._over = False
+        self._terminated = False
         self._wake: Callable[[], None] = lambda: None
         self._alarm: asyncio.Task[None] | None = None
 
     @property
     def ended(self) -> bool:
         """Whether no more lines follow."""
-        return self._over or (self._watch.ended and not self._held)
+        return self._terminated or (self._watch.ended and not self._buffered)
 
     @property
     def breaks(self) -> bool:
@@ -84,21 +84,21 @@ class HinderedWatch:
     def read(self, limit: int) -> Sequence[bytes]:
         """Return the next lines, about ``limit`` at most; the last may be truncated."""
         self._drained = False
-        if self._over or self._silent():
+        if self._terminated or self._is_silent():
             return []
-        while not (self._drained or self._watch.ended) and len(self._held) < MOST_HELD:
+        while not (self._drained or self._watch.ended) and len(self._buffered) < MAX_BUFFERED_LINES:
             lines = self._watch.read(limit)
-            self._hold(lines)
+            self._buffer(lines)
             self._drained = not lines
-        return self._give(limit)
+        return self._take(limit)
 
     def due_bookmark(self) -> Sequence[bytes]:
         """Return the lines for a due bookmark; none while events are left, so order is kept."""
-        if self._over or not self._drained:
+        if self._terminated or not self._drained:
             return []
         for line in self._watch.due_bookmark():
-            self._hold([line] * self._copies)
-        return self._give(self._copies)
+            self._buffer([line] * self._copies)
+        return self._take(self._copies)
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call ``wake`` when lines may be available; the result cancels the registration."""
@@ -112,70 +112,70 @@ class HinderedWatch:
 
         return cancel
 
-    def _hold(self, lines: Iterable[bytes]) -> None:
+    def _buffer(self, lines: Iterable[bytes]) -> None:
         release = self._clock.monotonic() + self._lag
-        self._held.extend((release, line) for line in lines)
+        self._buffered.extend((release, line) for line in lines)
 
-    def _silent(self) -> bool:
+    def _is_silent(self) -> bool:
         silence, now = self._silence, self._clock.monotonic()
-        if silence is None or self._given < silence.after_frames:
+        if silence is None or self._sent < silence.after_frames:
             return False
         if self._silent_until is None:
             self._silent_until = now + (inf if silence.seconds is None else silence.seconds)
         if now < self._silent_until:
-            self._ring_at(self._silent_until)
+            self._wake_at(self._silent_until)
             return True
         return False
 
-    def _give(self, limit: int) -> Sequence[bytes]:
-        lines = self._struck(self._released(limit))
-        self._given += len(lines)
+    def _take(self, limit: int) -> Sequence[bytes]:
+        lines = self._apply_termination(self._released(limit))
+        self._sent += len(lines)
         return lines
 
     def _released(self, limit: int) -> list[bytes]:
         if self._silence is not None and self._silent_until is None:
-            limit = min(limit, self._silence.after_frames - self._given)
+            limit = min(limit, self._silence.after_frames - self._sent)
         now = self._clock.monotonic()
         lines: list[bytes] = []
-        while self._held and len(lines) < limit and self._held[0][0] <= now:
-            lines.append(self._held.popleft()[1])
-        if self._held and not lines:
-            self._ring_at(self._held[0][0])
+        while self._buffered and len(lines) < limit and self._buffered[0][0] <= now:
+            lines.append(self._buffered.popleft()[1])
+        if self._buffered and not lines:
+            self._wake_at(self._buffered[0][0])
         return lines
 
-    def _struck(self, lines: list[bytes]) -> list[bytes]:
+    def _apply_termination(self, lines: list[bytes]) -> list[bytes]:
         """Apply the effect that ends the watch once its number of frames is reached."""
-        blow = self._blow
+        blow = self._termination
         if blow is None:
             return lines
-        whole = blow.after_frames - self._given
+        whole = blow.after_frames - self._sent
         if isinstance(blow, Cut):
             if len(lines) <= whole:
                 return lines
-            self._end(blow.end)
-            return [*lines[:whole], halved_bytes(lines[whole])]
+            self._terminate(blow.end)
+            return [*lines[:whole], first_half(lines[whole])]
         if len(lines) < whole:
             return lines
-        self._end("reset" if isinstance(blow, Drop) else "")
+        self._terminate("reset" if isinstance(blow, Drop) else "")
         return lines[:whole] + ([self._watch.expire()] if isinstance(blow, Expiry) else [])
 
-    def _end(self, ending: str) -> None:
-        self._over, self.ending = True, ending
+    def _terminate(self, ending: str) -> None:
+        self._terminated, self.ending = True, ending
 
-    def _ring_at(self, due: float) -> None:
+    def _wake_at(self, due: float) -> None:
         if due < inf and (self._alarm is None or self._alarm.done()):
-            self._alarm = asyncio.create_task(self._ring(due))
+            self._alarm = asyncio.create_task(self._wake_later(due))
 
-    async def _ring(self, due: float) -> None:
+    async def _wake_later(self, due: float) -> None:
         await self._clock.sleep(due - self._clock.monotonic())
         self._wake()
 
 
-Watched: TypeAlias = Watch | HinderedWatch
+AnyWatch: TypeAlias = Watch | FaultyWatch
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DeliveredResponse:
     """The result of a request: ``response``, or None if the connection must be reset.
 
     ``breaks``: the connection must end in the middle of the response. ``status`` is the status code
@@ -183,44 +183,44 @@ class Outcome:
     ``fault`` describes the injected faults.
     """
 
-    answer: Response | Watched | None
+    response: Response | AnyWatch | None
     status: int
     fault: str = ""
     breaks: bool = False
 
 
-class Carrier:
+class FaultDelivery:
     """Passes requests to an API and applies faults; without ``faults`` it only passes them."""
 
-    def __init__(self, faults: Faults | None, clock: Clock) -> None:
+    def __init__(self, faults: FaultInjector | None, clock: Clock) -> None:
         self._faults = faults
         self._clock = clock
 
-    async def carry(self, request: Request, act: Act) -> Outcome:
+    async def deliver(self, request: Request, act: HandleRequest) -> DeliveredResponse:
         """Handle a request with ``act`` and apply the faults that match it."""
-        effects = self._faults.meet(request) if self._faults else ()
+        effects = self._faults.effects_on(request) if self._faults else ()
         if not self._faults or not effects:
             answer = await act(request)
-            return Outcome(answer, _status(answer))
-        outcome = await self._hinder(self._faults, request, act, effects)
+            return DeliveredResponse(answer, _status(answer))
+        outcome = await self._deliver_with_faults(self._faults, request, act, effects)
         return replace(outcome, fault=", ".join(map(str, effects)))
 
-    async def _hinder(
-        self, faults: Faults, request: Request, act: Act, effects: Sequence[Effect]
-    ) -> Outcome:
+    async def _deliver_with_faults(
+        self, faults: FaultInjector, request: Request, act: HandleRequest, effects: Sequence[Effect]
+    ) -> DeliveredResponse:
         await self._wait(effects, "before")
         refusal, drop = _first(effects, Refusal), _first(effects, Drop)
         if refusal is not None:
-            return Outcome(refusal.response(), refusal.code)
+            return DeliveredResponse(refusal.response(), refusal.code)
         if drop is not None and drop.when == "before":
-            return Outcome(None, 0)
+            return DeliveredResponse(None, 0)
         if _first(effects, Compaction):
             faults.compact()
-        answer = await _act(faults, request, act, _first(effects, Staleness))
+        answer = await _handle(faults, request, act, _first(effects, Staleness))
         await self._wait(effects, "after")
         if isinstance(answer, Watch):
-            return Outcome(_hindered(answer, effects, self._clock), 200)
-        return _ended(answer, drop, _first(effects, Cut))
+            return DeliveredResponse(_with_faults(answer, effects, self._clock), 200)
+        return _with_termination(answer, drop, _first(effects, Cut))
 
     async def _wait(self, effects: Sequence[Effect], when: When) -> None:
         for each in effects:
@@ -228,8 +228,8 @@ class Carrier:
                 await self._clock.sleep(each.most)
 
 
-async def _act(
-    faults: Faults, request: Request, act: Act, staleness: Staleness | None
+async def _handle(
+    faults: FaultInjector, request: Request, act: HandleRequest, staleness: Staleness | None
 ) -> Response | Watch:
     if staleness is None:
         return await act(request)
@@ -242,22 +242,22 @@ async def _act(
     return answer
 
 
-def _ended(answer: Response, drop: Drop | None, cut: Cut | None) -> Outcome:
+def _with_termination(answer: Response, drop: Drop | None, cut: Cut | None) -> DeliveredResponse:
     if drop is not None:
-        return Outcome(None, answer.status)
+        return DeliveredResponse(None, answer.status)
     if cut is not None and cut.end == "clean":
-        return Outcome(replace(answer, body=halved_bytes(answer.body)), answer.status)
-    return Outcome(answer, answer.status, breaks=cut is not None)
+        return DeliveredResponse(replace(answer, body=first_half(answer.body)), answer.status)
+    return DeliveredResponse(answer, answer.status, breaks=cut is not None)
 
 
-def halved_bytes(whole: bytes) -> bytes:
+def first_half(whole: bytes) -> bytes:
     """Return the first half, rounded down."""
     return whole[: len(whole) // 2]
 
 
-def _hindered(watch: Watch, effects: Sequence[Effect], clock: Clock) -> Watched:
+def _with_faults(watch: Watch, effects: Sequence[Effect], clock: Clock) -> AnyWatch:
     hindering = any(isinstance(each, (*WATCHING, Drop, Cut)) for each in effects)
-    return HinderedWatch(watch, effects, clock) if hindering else watch
+    return FaultyWatch(watch, effects, clock) if hindering else watch
 
 
 def _status(answer: Response | Watch) -> int:

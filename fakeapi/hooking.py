@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from extender.config import ConfigError
-from extender.validate_spread import PodCheck
+from extender.validate_spread import PodSpecValidation
 from fakeapi.access import MissingExtraError
-from fakeapi.controllers.spreading.reception import Reception
+from fakeapi.controllers.spreading.reception import WebhookEndpoint
 from fakeapi.hookserver import (
     CertificateError,
-    HookServer,
-    Identity,
-    made_identity,
-    read_identity,
+    WebhookCertificate,
+    WebhookServer,
+    generate_certificate,
+    read_certificate,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class HookPlace:
+class WebhookAddress:
     """The listen address of webhooks, the URL for API servers, and the certificate directory.
 
     A ``url`` of "" is the listen address. Without ``certificates`` they are generated.
@@ -34,14 +34,16 @@ class HookPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Hooked:
+class ServedWebhooks:
     """The base URL at which webhooks are served, and their webhook endpoint."""
 
     address: str
-    reception: Reception
+    endpoint: WebhookEndpoint
 
 
-def read_place(host: str, port: int | None, url: str, directory: Path | None) -> HookPlace | None:
+def read_webhook_address(
+    host: str, port: int | None, url: str, directory: Path | None
+) -> WebhookAddress | None:
     """Read the webhook options; return None if webhooks are not enabled. Raises ConfigError."""
     if port is None:
         if url or directory is not None:
@@ -49,28 +51,32 @@ def read_place(host: str, port: int | None, url: str, directory: Path | None) ->
         return None
     if url and not url.startswith("https://"):
         raise ConfigError(f"--webhook-url: {url!r}; expected https://HOST[:PORT]")
-    return HookPlace(host, port, url, directory)
+    return WebhookAddress(host, port, url, directory)
 
 
 @asynccontextmanager
-async def hooked(place: HookPlace, check_pod: PodCheck) -> AsyncIterator[Hooked]:
+async def serve_webhooks(
+    webhook_address: WebhookAddress, check_pod: PodSpecValidation
+) -> AsyncIterator[ServedWebhooks]:
     """Serve webhooks until the block ends. Raises ConfigError."""
     try:
-        server = HookServer(_identity(place), place.url)
-        address = await server.start(place.host, place.port)
+        server = WebhookServer(_load_certificate(webhook_address), webhook_address.url)
+        address = await server.start(webhook_address.host, webhook_address.port)
     except CertificateError as error:
         raise ConfigError(f"--webhook-certs: {error}") from None
     except MissingExtraError as error:
         raise ConfigError(f"--webhook-port: {error}") from None
     except OSError as error:
-        raise ConfigError(f"--webhook-port: {place.port}: {error.strerror or error}") from None
+        raise ConfigError(
+            f"--webhook-port: {webhook_address.port}: {error.strerror or error}"
+        ) from None
     try:
-        yield Hooked(address, server.reception(check_pod))
+        yield ServedWebhooks(address, server.endpoint(check_pod))
     finally:
         await server.stop()
 
 
-def _identity(place: HookPlace) -> Identity:
-    if place.certificates is None:
-        return made_identity(place.host, place.url)
-    return read_identity(place.certificates)
+def _load_certificate(webhook_address: WebhookAddress) -> WebhookCertificate:
+    if webhook_address.certificates is None:
+        return generate_certificate(webhook_address.host, webhook_address.url)
+    return read_certificate(webhook_address.certificates)

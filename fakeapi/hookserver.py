@@ -23,15 +23,15 @@ from urllib.parse import urlsplit
 import structlog
 from aiohttp import web
 
-from extender.validate_spread import PodCheck
+from extender.validate_spread import PodSpecValidation
 from fakeapi.access import MissingExtraError, load_chain
-from fakeapi.controllers.spreading.reception import Detach, Document, Handlers, Reception
+from fakeapi.controllers.spreading.reception import Detach, Document, Handlers, WebhookEndpoint
 from fakeapi.controllers.spreadwebhooks.reviews import ReviewError
 
 if TYPE_CHECKING:
     from fakeapi.certificates import KeyPair
 
-MOST_BYTES: Final = 16 * 2**20
+MAX_REVIEW_BYTES: Final = 16 * 2**20
 """The maximum size of a body, in bytes: about five times the API server's maximum object size."""
 BODY_SECONDS: Final = 30.0
 IDLE_SECONDS: Final = 90.0
@@ -48,32 +48,32 @@ class CertificateError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class WebhookCertificate:
     """A serving certificate, its key, and the certificate authority's certificate, all PEM."""
 
     certificate: bytes
     key: bytes
-    authority: bytes
+    ca_certificate: bytes
 
 
-def made_identity(host: str, url: str = "") -> Identity:
+def generate_certificate(host: str, url: str = "") -> WebhookCertificate:
     """Generate a certificate for a server at ``host`` that clients reach under ``url``.
 
     Raises MissingExtraError.
     """
     try:
-        from fakeapi.certificates import Authority
+        from fakeapi.certificates import CertificateAuthority
     except ImportError as error:
         raise MissingExtraError(
             f"webhooks need the package {error.name}; install it with: pip install 'reprieve[tls]'"
         ) from None
-    authority = Authority()
+    authority = CertificateAuthority()
     hosts = (urlsplit(url).hostname or host, host, *_LOCAL)
     pair: KeyPair = authority.issue_server(tuple(dict.fromkeys(hosts)))
-    return Identity(pair.certificate, pair.key, authority.certificate)
+    return WebhookCertificate(pair.certificate, pair.key, authority.certificate)
 
 
-def read_identity(directory: Path) -> Identity:
+def read_certificate(directory: Path) -> WebhookCertificate:
     """Read certificate, key and CA from a directory. Raises CertificateError."""
     found = []
     for name in _FILES:
@@ -81,14 +81,14 @@ def read_identity(directory: Path) -> Identity:
             found.append((directory / name).read_bytes())
         except OSError as error:
             raise CertificateError(f"{directory / name}: {error.strerror or error}") from None
-    return Identity(*found)
+    return WebhookCertificate(*found)
 
 
-class HookServer:
+class WebhookServer:
     """An HTTPS server for webhooks; ``url`` is its base URL for API servers, by default its own."""
 
-    def __init__(self, identity: Identity, url: str = "") -> None:
-        self._identity = identity
+    def __init__(self, certificate: WebhookCertificate, url: str = "") -> None:
+        self._certificate = certificate
         self._handlers: Handlers = {}
         self._runner: web.ServerRunner | None = None
         self.url = url.rstrip("/")
@@ -97,7 +97,7 @@ class HookServer:
         """Listen and return the local base URL. Raises OSError, CertificateError."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         try:
-            load_chain(context, self._identity.key + self._identity.certificate)
+            load_chain(context, self._certificate.key + self._certificate.certificate)
         except ssl.SSLError as error:
             raise CertificateError(f"tls.crt, tls.key: {error.reason or error}") from None
         server = web.Server(
@@ -119,15 +119,15 @@ class HookServer:
         if self._runner is not None:
             await self._runner.cleanup()
 
-    def reception(self, check_pod: PodCheck) -> Reception:
+    def endpoint(self, check_pod: PodSpecValidation) -> WebhookEndpoint:
         """Return this server as a webhook endpoint."""
-        return Reception(self._leads_to, self._attend, check_pod)
+        return WebhookEndpoint(self._client_config, self._attach, check_pod)
 
-    def _leads_to(self, path: str) -> Document:
-        bundle = b64encode(self._identity.authority).decode()
+    def _client_config(self, path: str) -> Document:
+        bundle = b64encode(self._certificate.ca_certificate).decode()
         return {"url": f"{self.url}{path}", "caBundle": bundle}
 
-    def _attend(self, handlers: Handlers) -> Detach:
+    def _attach(self, handlers: Handlers) -> Detach:
         self._handlers = handlers
 
         def detach() -> None:
@@ -138,26 +138,28 @@ class HookServer:
     async def _serve(self, request: web.BaseRequest) -> web.Response:
         handler = self._handlers.get(request.path)
         if not self._handlers:
-            return _refusal(503, "nobody answers webhooks yet, or any more")
+            return _error_response(503, "nobody answers webhooks yet, or any more")
         if handler is None:
-            return _refusal(404, f"{request.path}: expected one of {', '.join(self._handlers)}")
+            return _error_response(
+                404, f"{request.path}: expected one of {', '.join(self._handlers)}"
+            )
         if request.method != "POST":
-            return _refusal(405, f"{request.method}: expected POST")
+            return _error_response(405, f"{request.method}: expected POST")
         try:
             answer = await handler(await _body(request))
         except ReviewError as error:
-            return _refusal(400, str(error))
-        except _TooLongError:
-            return _refusal(413, f"expected at most {MOST_BYTES} bytes")
+            return _error_response(400, str(error))
+        except BodyTooLargeError:
+            return _error_response(413, f"expected at most {MAX_REVIEW_BYTES} bytes")
         except TimeoutError:
-            return _refusal(408, f"expected the whole body within {BODY_SECONDS:g} s")
+            return _error_response(408, f"expected the whole body within {BODY_SECONDS:g} s")
         except Exception as error:  # noqa: BLE001 - the outermost loop: one review fails, not all
             _log.exception("webhook_failed", path=request.path)
-            return _refusal(500, f"{type(error).__name__}: {error}")
+            return _error_response(500, f"{type(error).__name__}: {error}")
         return web.Response(body=answer, content_type="application/json")
 
 
-class _TooLongError(Exception):
+class BodyTooLargeError(Exception):
     """A body exceeds the maximum size."""
 
 
@@ -166,10 +168,10 @@ async def _body(request: web.BaseRequest) -> bytes:
     async with asyncio.timeout(BODY_SECONDS):
         async for chunk in request.content.iter_any():
             body += chunk
-            if len(body) > MOST_BYTES:
-                raise _TooLongError
+            if len(body) > MAX_REVIEW_BYTES:
+                raise BodyTooLargeError
     return bytes(body)
 
 
-def _refusal(status: int, why: str) -> web.Response:
-    return web.Response(status=status, text=f"{why}\n")
+def _error_response(status: int, reason: str) -> web.Response:
+    return web.Response(status=status, text=f"{reason}\n")

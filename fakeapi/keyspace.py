@@ -22,7 +22,7 @@ V = TypeVar("V")
 RUN: Final = 256
 
 
-class _Run(Generic[V]):
+class KeyRun(Generic[V]):
     """Keys in order, their values, and the token of the owning map."""
 
     __slots__ = ("keys", "owner", "values")
@@ -33,7 +33,7 @@ class _Run(Generic[V]):
         self.owner = owner
 
 
-class KeySpace(Generic[V]):
+class CopyOnWriteMap(Generic[V]):
     """A map from str to ``V`` in key order; see the module docstring."""
 
     __slots__ = ("_firsts", "_list_owner", "_owner", "_runs", "_size")
@@ -41,13 +41,13 @@ class KeySpace(Generic[V]):
     def __init__(self) -> None:
         self._owner = object()
         self._list_owner = self._owner
-        self._runs: list[_Run[V]] = [_Run([], [], self._owner)]
+        self._runs: list[KeyRun[V]] = [KeyRun([], [], self._owner)]
         self._firsts: list[str] = [""]  # first key of each run; "" for the first run
         self._size = 0
 
-    def copy(self) -> KeySpace[V]:
+    def copy(self) -> CopyOnWriteMap[V]:
         """Return a map with the same content; later writes to one are not visible in the other."""
-        other: KeySpace[V] = KeySpace.__new__(KeySpace)
+        other: CopyOnWriteMap[V] = CopyOnWriteMap.__new__(CopyOnWriteMap)
         other._runs, other._firsts, other._size = self._runs, self._firsts, self._size
         other._list_owner = self._list_owner
         self._owner, other._owner = object(), object()
@@ -111,19 +111,19 @@ class KeySpace(Generic[V]):
     def _run_of(self, key: str) -> int:
         return max(0, bisect_right(self._firsts, key) - 1)
 
-    def _own(self, position: int) -> _Run[V]:
+    def _own(self, position: int) -> KeyRun[V]:
         """Return the run at ``position``; copy it and the list first if another map owns them."""
         if self._list_owner is not self._owner:
             self._runs, self._firsts = self._runs[:], self._firsts[:]
             self._list_owner = self._owner
         run = self._runs[position]
         if run.owner is not self._owner:
-            run = self._runs[position] = _Run(run.keys[:], run.values[:], self._owner)
+            run = self._runs[position] = KeyRun(run.keys[:], run.values[:], self._owner)
         return run
 
     def _split(self, position: int) -> None:
         run = self._runs[position]
-        upper = _Run(run.keys[RUN:], run.values[RUN:], self._owner)
+        upper = KeyRun(run.keys[RUN:], run.values[RUN:], self._owner)
         del run.keys[RUN:], run.values[RUN:]
         self._runs.insert(position + 1, upper)
         self._firsts.insert(position + 1, upper.keys[0])

@@ -14,40 +14,44 @@ from types import TracebackType
 from typing import Self
 
 from extender.kube.client import Client
-from extender.kube.informers import end
-from fakeapi.answering import reception_of
+from extender.kube.informers import cancel_tasks
+from fakeapi.answering import in_process_endpoint
 from fakeapi.api import Api, Response
-from fakeapi.api.plugins import PLUGINS
-from fakeapi.controlplane.kubelet.outfits import AGENT, NodeAnswers, Outfit
-from fakeapi.controlplane.plane import ControlPlane, ManagerOptions
-from fakeapi.expiry import EventExpiry
-from fakeapi.kinds.shipped import definitions_of
+from fakeapi.api.plugins import COMPONENT_PLUGINS
+from fakeapi.controlplane.kubelet.outfits import USER_AGENT, KubeletEndpoint, KubeletOptions
+from fakeapi.controlplane.plane import ControllerManager, ManagerOptions
+from fakeapi.expiry import EventTTLController
+from fakeapi.kinds.shipped import shipped_definitions
 from fakeapi.orders import components
-from fakeapi.world import World, copy_dice
+from fakeapi.world import World, copy_random
 
 
-class Life:
+class BackgroundTasks:
     """The background tasks of one world, as an async context manager.
 
     ``run`` names control-plane components; ``certificate`` is the server's CA certificate in PEM.
     """
 
     def __init__(self, world: World, run: tuple[str, ...], certificate: str = "") -> None:
-        world.api.registry.plugins = tuple(PLUGINS[name] for name in run if name in PLUGINS)
-        world.api.begin_with(definitions_of(run))
-        self._expiry = EventExpiry(world.api.store, world.clock)
-        self._client, self._kubelets = (
-            Client(world.inner_transport(agent)) for agent in ("", AGENT)
+        world.api.registry.plugins = tuple(
+            COMPONENT_PLUGINS[name] for name in run if name in COMPONENT_PLUGINS
         )
-        kubelet = Outfit(world.playbook, self._kubelets, _attended(world.api))
+        world.api.seed(shipped_definitions(run))
+        self._expiry = EventTTLController(world.api.store, world.clock)
+        self._client, self._kubelets = (
+            Client(world.internal_transport(agent)) for agent in ("", USER_AGENT)
+        )
+        kubelet = KubeletOptions(
+            world.simulation_script, self._kubelets, _node_proxy_registrar(world.api)
+        )
         options = ManagerOptions(
             certificate=certificate,
             quirks=world.quirks,
-            reception=reception_of(world.api),
+            reception=in_process_endpoint(world.api),
             components=components(kubelet, world.scheduler),
         )
-        rng = copy_dice(world.rng)
-        self.control_plane = ControlPlane(self._client, world.clock, rng, run, options)
+        rng = copy_random(world.rng)
+        self.control_plane = ControllerManager(self._client, world.clock, rng, run, options)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
@@ -64,19 +68,19 @@ class Life:
         try:
             await self.control_plane.stop()
         finally:
-            await end(self._tasks)
+            await cancel_tasks(self._tasks)
             await self._kubelets.close()
             await self._client.close()
 
 
-def _attended(api: Api) -> Callable[[NodeAnswers], Callable[[], None]]:
+def _node_proxy_registrar(api: Api) -> Callable[[KubeletEndpoint], Callable[[], None]]:
     """Return a function that registers the handler of an API's node proxy requests."""
 
-    def attend(answers: NodeAnswers) -> Callable[[], None]:
+    def attend(answers: KubeletEndpoint) -> Callable[[], None]:
         def answer(node: str, path: str, query: Mapping[str, str]) -> Response | None:
             told = answers(node, path, query)
             return None if told is None else Response(told.status, told.body, told.content_type)
 
-        return api.node_proxy.attend(answer)
+        return api.node_proxy.register(answer)
 
     return attend

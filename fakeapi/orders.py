@@ -11,40 +11,51 @@ from typing import TYPE_CHECKING, Final
 
 from fakeapi.controlplane.disruption import DisruptionController
 from fakeapi.controlplane.gc import GarbageCollector
-from fakeapi.controlplane.kubelet.outfits import NO_OUTFIT, Outfit, Script
+from fakeapi.controlplane.kubelet.outfits import (
+    DEFAULT_KUBELET_OPTIONS,
+    KubeletOptions,
+    ScriptSource,
+)
 from fakeapi.controlplane.namespaces import NamespaceController
 from fakeapi.controlplane.nodelifecycle import NodeLifecycleController
-from fakeapi.controlplane.part import MakePart, Part, Setting
+from fakeapi.controlplane.part import Component, ControllerContext, MakeComponent
 from fakeapi.controlplane.plane import WORKLOADS, parse_names
-from fakeapi.controlplane.podgc import PodCollector
-from fakeapi.controlplane.scheduler.outfits import Configured, Extend, SchedulerOutfit, Waiting
-from fakeapi.controlplane.serviceaccounts import AccountController
-from fakeapi.controlplane.tainteviction import TaintEvictor
+from fakeapi.controlplane.podgc import PodGarbageCollector
+from fakeapi.controlplane.scheduler.outfits import (
+    ConfigurationSource,
+    ExtenderFunction,
+    ExtenderWait,
+    SchedulerOptions,
+)
+from fakeapi.controlplane.serviceaccounts import ServiceAccountController
+from fakeapi.controlplane.tainteviction import TaintEvictionController
 
 if TYPE_CHECKING:
-    from fakeapi.controlplane.kubelet.scripts import Playbook
+    from fakeapi.controlplane.kubelet.scripts import SimulationScript
 
 
-def _kubelets(setting: Setting, outfit: Outfit = NO_OUTFIT) -> Part:
-    from fakeapi.controlplane.kubelet.kubelets import Kubelets  # imported on first use
+def _kubelets(
+    setting: ControllerContext, outfit: KubeletOptions = DEFAULT_KUBELET_OPTIONS
+) -> Component:
+    from fakeapi.controlplane.kubelet.kubelets import HollowKubelet  # imported on first use
 
-    return Kubelets(setting, outfit)
+    return HollowKubelet(setting, outfit)
 
 
-def _scheduler(setting: Setting, outfit: SchedulerOutfit | None = None) -> Part:
+def _scheduler(setting: ControllerContext, outfit: SchedulerOptions | None = None) -> Component:
     from fakeapi.controlplane.scheduler.scheduler import Scheduler  # imported on first use
 
-    return Scheduler(setting, outfit or SchedulerOutfit())
+    return Scheduler(setting, outfit or SchedulerOptions())
 
 
-PARTS: Final[Mapping[str, MakePart]] = {
+PARTS: Final[Mapping[str, MakeComponent]] = {
     "gc": GarbageCollector,
     "namespaces": NamespaceController,
-    "podgc": PodCollector,
-    "serviceaccounts": AccountController,
+    "podgc": PodGarbageCollector,
+    "serviceaccounts": ServiceAccountController,
     "disruption": DisruptionController,
     "nodelifecycle": NodeLifecycleController,
-    "tainteviction": TaintEvictor,
+    "tainteviction": TaintEvictionController,
     **WORKLOADS,
     "kubelet": _kubelets,
     "scheduler": _scheduler,
@@ -53,8 +64,8 @@ DEFAULT_RUN: Final = "gc,namespaces"
 
 
 def components(
-    kubelet: Outfit = NO_OUTFIT, scheduler: SchedulerOutfit | None = None
-) -> Mapping[str, MakePart]:
+    kubelet: KubeletOptions = DEFAULT_KUBELET_OPTIONS, scheduler: SchedulerOptions | None = None
+) -> Mapping[str, MakeComponent]:
     """Return all components of the control plane; kubelet and scheduler take their options."""
     return {
         **PARTS,
@@ -73,38 +84,38 @@ def parse_run(run: str) -> tuple[str, ...]:
     return parse_names(run, PARTS, "control-plane part", ("none", "all", *PARTS))
 
 
-def read_book(kubelet: Script) -> Playbook | None:
+def read_simulation_script(kubelet: ScriptSource) -> SimulationScript | None:
     """Read the simulation script of hollow kubelets, None if empty; raises ScriptError."""
     if not kubelet:
         return None
-    from fakeapi.controlplane.kubelet.parsing import read_playbook
+    from fakeapi.controlplane.kubelet.parsing import load_script
 
-    return read_playbook(kubelet)
+    return load_script(kubelet)
 
 
-def read_orders(
-    document: Configured,
+def read_scheduler_options(
+    document: ConfigurationSource,
     url: str,
-    insiders: Mapping[str, Extend] | None,
+    in_process_extenders: Mapping[str, ExtenderFunction] | None,
     upstream: str,
-    waiting: Waiting | None = None,
-) -> SchedulerOutfit:
+    waiting: ExtenderWait | None = None,
+) -> SchedulerOptions:
     """Read a scheduler's options; raises SchedulerError, UnknownReleaseError."""
-    insiders = insiders or {}
-    if not (document or url or insiders or upstream):
-        return SchedulerOutfit()
-    from fakeapi.controlplane.scheduler.parsing import read_configuration
+    in_process_extenders = in_process_extenders or {}
+    if not (document or url or in_process_extenders or upstream):
+        return SchedulerOptions()
+    from fakeapi.controlplane.scheduler.parsing import load_scheduler_configuration
     from policies.upstream import NEWEST, release
 
-    urls = [*([url] if url else []), *insiders]
+    urls = [*([url] if url else []), *in_process_extenders]
     followed = release(upstream) if upstream else NEWEST
-    configuration = read_configuration(document, followed, urls)
-    return SchedulerOutfit(configuration, insiders, waiting=waiting)
+    configuration = load_scheduler_configuration(document, followed, urls)
+    return SchedulerOptions(configuration, in_process_extenders, waiting=waiting)
 
 
-def elsewhere(outfit: SchedulerOutfit) -> tuple[str, ...]:
+def remote_extender_urls(options: SchedulerOptions) -> tuple[str, ...]:
     """Return the URLs of the extenders that the scheduler calls over HTTP."""
-    extenders = outfit.configuration.extenders if outfit.configuration else ()
-    inside = {prefix.rstrip("/") for prefix in outfit.extenders}
+    extenders = options.configuration.extenders if options.configuration else ()
+    inside = {prefix.rstrip("/") for prefix in options.extenders}
     urls = dict.fromkeys(each.url_prefix.rstrip("/") for each in extenders)
     return tuple(url for url in urls if url not in inside)

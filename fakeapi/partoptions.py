@@ -15,56 +15,56 @@ from fakeapi.orders import parse_run
 KubeconfigOut = Annotated[
     Path | None, typer.Option("--kubeconfig-out", metavar="F", help="Write a kubeconfig.")
 ]
-KubeletBook = Annotated[
+KubeletScriptFile = Annotated[
     str, typer.Option("--kubelet", metavar="FILE", help="What simulated kubelets play.")
 ]
 SchedulerConfig = Annotated[
     str,
     typer.Option("--scheduler-config", metavar="FILE", help="A KubeSchedulerConfiguration."),
 ]
-FollowedScheduler = Annotated[
+UpstreamVersion = Annotated[
     str, typer.Option("--upstream", metavar="V", help="The kube-scheduler to follow: 1.34.")
 ]
 
-_WHO_READS: Final = {"kubelet": "kubelets", "scheduler": "scheduler"}
+_COMPONENT_NOUNS: Final = {"kubelet": "kubelets", "scheduler": "scheduler"}
 
 
-def given(option: str, path: str, part: str, run: str) -> bytes:
+def read_component_file(option: str, path: str, component: str, run: str) -> bytes:
     """Read the file of an option that needs a component.
 
     Return b"" for an empty path. Raise ConfigError and UnknownComponentError.
     """
     if not path:
         return b""
-    check_part(option, part, run)
-    return contents(option, path)
+    check_component_runs(option, component, run)
+    return read_option_file(option, path)
 
 
-def check_scheduler(run: str, given: Mapping[str, str]) -> None:
+def check_scheduler_options(run: str, options: Mapping[str, str]) -> None:
     """Check the scheduler's options; raises ConfigError and UnknownComponentError."""
-    for option, value in given.items():
+    for option, value in options.items():
         if value:
-            check_part(option, "scheduler", run)
-    url = given["--extender"]
+            check_component_runs(option, "scheduler", run)
+    url = options["--extender"]
     if url and not url.startswith(("http://", "https://")):
         raise ConfigError(f"--extender: {url!r}; expected http://HOST:PORT, perhaps with a path")
 
 
-def check_part(option: str, part: str, run: str) -> None:
+def check_component_runs(option: str, component: str, run: str) -> None:
     """Check that an option's component runs; raises ConfigError, UnknownComponentError."""
-    if part not in parse_run(run):
-        nobody = f"no {_WHO_READS[part]} in --run {run}"
-        raise ConfigError(f"{option}: {nobody}; expected '{part}' in it, or 'all'")
+    if component not in parse_run(run):
+        nobody = f"no {_COMPONENT_NOUNS[component]} in --run {run}"
+        raise ConfigError(f"{option}: {nobody}; expected '{component}' in it, or 'all'")
 
 
-def contents(option: str, file: str) -> bytes:
+def read_option_file(option: str, file: str) -> bytes:
     """Read the file of an option ("-": standard input); raises ConfigError."""
     try:
         return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
-        raise ConfigError(f"{option}: {named(file)}: {error.strerror or error}") from None
+        raise ConfigError(f"{option}: {display_name(file)}: {error.strerror or error}") from None
 
 
-def named(file: str) -> str:
+def display_name(file: str) -> str:
     """Return the name of a file in messages."""
     return "standard input" if file == "-" else file

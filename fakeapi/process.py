@@ -21,8 +21,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import orjson
 
-from fakeapi.access import admin_of
-from fakeapi.api.changes import Change, History
+from fakeapi.access import read_admin_credentials
+from fakeapi.api.changes import ObjectChange, ObjectHistory
 from fakeapi.api.management import PREFIX
 from fakeapi.api.requestlog import RequestRecord
 from fakeapi.faults import FaultControl
@@ -57,7 +57,7 @@ class ProcessCluster:
                 stdout=subprocess.PIPE,
                 text=True,
             )
-            stack.callback(_end, process)
+            stack.callback(_stop, process)
             line = process.stdout.readline() if process.stdout else ""
             if not line.startswith(_LISTENING):
                 raise ProcessError(f"fakeapi did not start: {line.strip() or 'see its stderr'}")
@@ -113,11 +113,11 @@ class ProcessCluster:
         """Advance the cluster's clock; return when all work that was due is done."""
         self._ask("POST", "clock", advance=str(seconds))
 
-    def history(self, kind: str, namespace: str = "", name: str = "") -> History:
+    def history(self, kind: str, namespace: str = "", name: str = "") -> ObjectHistory:
         """Return the changes to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
         told = self._ask("GET", "history", kind=kind, namespace=namespace, name=name)
-        changes = [Change(c["version"], c["type"], c["object"]) for c in told["changes"]]
-        return History(told["before"], changes)
+        changes = [ObjectChange(c["version"], c["type"], c["object"]) for c in told["changes"]]
+        return ObjectHistory(told["before"], changes)
 
     def fork(self, snapshot: str = "") -> str:
         """Serve a fork of a snapshot, or of the current state, and return its URL.
@@ -134,7 +134,7 @@ class ProcessCluster:
 
     def _ask(self, method: str, action: str, body: bytes | None = None, **query: str) -> Any:
         target = f"{PREFIX}{action}?{urlencode({k: v for k, v in query.items() if v})}"
-        admin = admin_of(self.kubeconfig_path)
+        admin = read_admin_credentials(self.kubeconfig_path)
         address = urlsplit(self.url).netloc
         connection = (
             HTTPSConnection(address, context=admin.tls) if admin.tls else HTTPConnection(address)
@@ -149,7 +149,7 @@ class ProcessCluster:
         return orjson.loads(text)
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _stop(process: subprocess.Popen[str]) -> None:
     process.terminate()
     try:
         process.wait(_STOP_SECONDS)

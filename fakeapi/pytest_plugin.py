@@ -35,9 +35,9 @@ AnyCluster: TypeAlias = "FakeCluster | ThreadedCluster[Any]"
 AsyncFactory: TypeAlias = "Callable[..., Awaitable[FakeCluster]]"
 Factory: TypeAlias = "Callable[..., ThreadedCluster[Any]]"
 
-LOOPS: Final = find_spec("pytest_asyncio") is not None
+HAS_PYTEST_ASYNCIO: Final = find_spec("pytest_asyncio") is not None
 
-if LOOPS:
+if HAS_PYTEST_ASYNCIO:
     from pytest_asyncio import fixture as async_fixture
 
     @async_fixture
@@ -80,7 +80,7 @@ def _fake_cluster_in_thread() -> Iterator[ThreadedCluster[Any]]:
 @pytest.fixture
 def fake_cluster(request: pytest.FixtureRequest) -> AnyCluster:
     """Return a new cluster: on the test's event loop, or in a thread for a synchronous test."""
-    cluster: AnyCluster = request.getfixturevalue(f"_fake_cluster_{_place(request)}")
+    cluster: AnyCluster = request.getfixturevalue(f"_fake_cluster_{_fixture_suffix(request)}")
     return cluster
 
 
@@ -88,10 +88,12 @@ def fake_cluster(request: pytest.FixtureRequest) -> AnyCluster:
 def fake_cluster_factory(request: pytest.FixtureRequest) -> AsyncFactory | Factory:
     """Return a function that starts clusters; they end with the test."""
     factory: AsyncFactory | Factory = request.getfixturevalue(
-        f"_fake_cluster_factory_{_place(request)}"
+        f"_fake_cluster_factory_{_fixture_suffix(request)}"
     )
     return factory
 
 
-def _place(request: pytest.FixtureRequest) -> str:
-    return "on_loop" if LOOPS and iscoroutinefunction(request.function) else "in_thread"
+def _fixture_suffix(request: pytest.FixtureRequest) -> str:
+    return (
+        "on_loop" if HAS_PYTEST_ASYNCIO and iscoroutinefunction(request.function) else "in_thread"
+    )

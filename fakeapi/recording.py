@@ -12,34 +12,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from extender.recording.choosing import UNTOLD
+from extender.recording.choosing import EXCLUDED_FROM_ALL
 from extender.recording.files import RecordingFile
 from extender.recording.format import RecordedResource
-from extender.recording.tape import DISCREET, Discretion, Tape
-from extender.recording.tracks import Sighting, Tell, Track, sight
+from extender.recording.tape import REDACTED, RecordingWriter, RedactionRules
+from extender.recording.tracks import EventCallback, ObservedObject, ResourceTrack, observe_object
 from fakeapi.api import Api
 from fakeapi.api.conversions import conversion_of
-from fakeapi.kinds import Kind
-from fakeapi.store import Entry, Event
+from fakeapi.kinds import ResourceInfo
+from fakeapi.store import Entry, StoreEvent
 from fakeapi.world import World
 
 
-class StoreFollower:
+class StoreRecorder:
     """Emits the events that informers without latency would see, except for the noisy kinds.
 
     It starts with the existing objects and continues until :meth:`end`.
     """
 
-    def __init__(self, api: Api, tell: Tell) -> None:
+    def __init__(self, api: Api, emit: EventCallback) -> None:
         self._api = api
-        self._tell = tell
-        self._tracks: dict[str, Track] = {}
+        self._emit = emit
+        self._tracks: dict[str, ResourceTrack] = {}
         self._stop: Callable[[], None] | None = None
 
     def begin(self) -> None:
         """Emit the existing objects, and every later write."""
         self._list()
-        self._stop = self._api.store.tap(self._told)
+        self._stop = self._api.store.tap(self._on_event)
 
     def resources(self) -> tuple[RecordedResource, ...]:
         """Return the resources that are currently recorded."""
@@ -52,39 +52,39 @@ class StoreFollower:
         for track in self._tracks.values():
             track.bookmark(str(self._api.store.version))
 
-    def _told(self, event: Event | None) -> None:
+    def _on_event(self, event: StoreEvent | None) -> None:
         if event is None:
             for track in self._tracks.values():
                 track.relisted(str(self._api.store.version))
             self._list()
-        elif event.kind.resource not in UNTOLD:
+        elif event.kind.resource not in EXCLUDED_FROM_ALL:
             track = self._track(event.kind)
             if event.type == "DELETED":
-                track.remove(_sighting(event.entry))
+                track.remove(_observed(event.entry))
             else:
-                track.upsert(_sighting(event.entry))
+                track.upsert(_observed(event.entry))
 
     def _list(self) -> None:
         for kind in _stored(self._api):
             entries = self._api.store.entries(kind)
             if entries or kind.resource in self._tracks:
-                self._track(kind).replace([_sighting(entry) for entry in entries])
+                self._track(kind).replace([_observed(entry) for entry in entries])
 
-    def _track(self, kind: Kind) -> Track:
+    def _track(self, kind: ResourceInfo) -> ResourceTrack:
         track = self._tracks.get(kind.resource)
         if track is None:
-            track = self._tracks[kind.resource] = Track(_recorded(kind), self._tell)
+            track = self._tracks[kind.resource] = ResourceTrack(_recorded(kind), self._emit)
         return track
 
 
 @contextmanager
 def record_world(
-    world: World, path: str, discretion: Discretion = DISCREET
+    world: World, path: str, redaction: RedactionRules = REDACTED
 ) -> Iterator[RecordingFile]:
     """Record into a file until the block ends. Raises RecordingError."""
     with RecordingFile(path) as file:
-        tape = Tape(file.write, world.clock, discretion)
-        follower = StoreFollower(world.api, tape.tell)
+        tape = RecordingWriter(file.write, world.clock, redaction)
+        follower = StoreRecorder(world.api, tape.write_event)
         tape.begin(world.api.release.name, follower.resources())
         follower.begin()
         try:
@@ -93,19 +93,19 @@ def record_world(
             follower.end()
 
 
-def _stored(api: Api) -> list[Kind]:
+def _stored(api: Api) -> list[ResourceInfo]:
     """Return the storage version's kind of each resource."""
-    found: dict[str, Kind] = {}
+    found: dict[str, ResourceInfo] = {}
     for kind in api.kinds.all:
-        listed = {"list", "watch"} <= set(kind.verbs) and kind.resource not in UNTOLD
+        listed = {"list", "watch"} <= set(kind.verbs) and kind.resource not in EXCLUDED_FROM_ALL
         if listed and conversion_of(kind) is None:
             found.setdefault(kind.resource, kind)
     return list(found.values())
 
 
-def _recorded(kind: Kind) -> RecordedResource:
+def _recorded(kind: ResourceInfo) -> RecordedResource:
     return RecordedResource(kind.resource, kind.api_version, kind.kind, namespaced=kind.namespaced)
 
 
-def _sighting(entry: Entry) -> Sighting:
-    return sight(entry.kind.head + entry.raw[1:])
+def _observed(entry: Entry) -> ObservedObject:
+    return observe_object(entry.kind.head + entry.raw[1:])

@@ -19,21 +19,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from extender.config import ConfigError
-from extender.console import say
-from extender.options import OutputForm, show
-from extender.stopping import told_to_stop
+from extender.console import log_line
+from extender.options import OutputOption, print_output
+from extender.stopping import stop_signal
 from extender.verdict import Search
-from fakeapi.controlplane.plane import UnknownPartError
+from fakeapi.controlplane.plane import UnknownComponentError
 from fakeapi.orders import parse_run
 from fakeapi.partoptions import (
-    FollowedScheduler,
     KubeconfigOut,
-    KubeletBook,
+    KubeletScriptFile,
     SchedulerConfig,
-    check_part,
-    check_scheduler,
-    given,
-    named,
+    UpstreamVersion,
+    check_component_runs,
+    check_scheduler_options,
+    display_name,
+    read_component_file,
 )
 from policies.eviction.durations import parse_duration
 from policies.upstream import UnknownReleaseError
@@ -41,12 +41,12 @@ from policies.upstream import UnknownReleaseError
 if TYPE_CHECKING:
     from extender.recording.files import Recording
     from fakeapi.harness import Cluster
-    from fakeapi.insider import Reprieve
+    from fakeapi.insider import InProcessReprieve
     from fakeapi.replaying.report import Report
 
 EXAMPLE: Final = "Example: reprieve replay events.jsonl.gz --run replicaset"
-AT_ONCE: Final = "max"
-IN_PROCESS: Final = "reprieve"
+MAX_SPEED: Final = "max"
+IN_PROCESS_EXTENDER: Final = "reprieve"
 
 _SPEED: Final = (
     "So many times as fast as it was; max: at once. Default: max; with --port or --extender URL, 1."
@@ -54,7 +54,7 @@ _SPEED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReplayOptions:
     """The options of the command line; ``speed`` None is ``max``.
 
     ``cluster_options`` are the keyword arguments of the cluster for the attached components.
@@ -65,9 +65,9 @@ class Wanted:
     speed: float | None
     address: tuple[str, int] | None
     kubeconfig_out: Path | None
-    orders: dict[str, Any]
-    reprieve: Reprieve | None = None
-    outsiders: tuple[str, ...] = ()
+    cluster_options: dict[str, Any]
+    reprieve: InProcessReprieve | None = None
+    remote_extenders: tuple[str, ...] = ()
     head_start: float = 0.0
 
 
@@ -83,7 +83,7 @@ def replay_events(
     ] = None,
     host: Annotated[str, typer.Option("--host", help="Where to listen.")] = "127.0.0.1",
     kubeconfig_out: KubeconfigOut = None,
-    kubelet: KubeletBook = "",
+    kubelet: KubeletScriptFile = "",
     extender: Annotated[
         str,
         typer.Option(
@@ -94,57 +94,63 @@ def replay_events(
         Search, typer.Option("--search", help="How Reprieve here searches, if it is asked.")
     ] = Search.OFFERED,
     scheduler_config: SchedulerConfig = "",
-    upstream: FollowedScheduler = "",
+    upstream: UpstreamVersion = "",
     head_start: Annotated[
         str,
         typer.Option("--head-start", metavar="DURATION", help="For who watches, to catch up: 10s."),
     ] = "",
     seed: Annotated[int, typer.Option("--seed", help="For UIDs and generated names.")] = 0,
-    output: OutputForm = None,
+    output: OutputOption = None,
 ) -> None:
     """Play a recording into a new fakeapi, and report the differences at the end."""
     from extender.recording.files import RecordingError, read_recording
     from fakeapi.controlplane.kubelet.outfits import ScriptError
-    from fakeapi.controlplane.scheduler.outfits import SchedulerError
-    from fakeapi.outsider import SilentError
-    from fakeapi.replaying.parts import UnplayablePartError, attach
+    from fakeapi.controlplane.scheduler.outfits import SchedulerConfigError
+    from fakeapi.outsider import ExtenderNotReadyError
+    from fakeapi.replaying.parts import UnsupportedComponentError, attach
     from fakeapi.replaying.player import ReplayError
 
     try:
         attach(parse_run(run))
         address = None if port is None else (host, port)
-        asked = _Asked(extender, search, scheduler_config, upstream)
-        orders = {"run": run, "seed": seed, "kubelet": given("--kubelet", kubelet, "kubelet", run)}
-        reprieve = _hire(asked, run, orders)
-        outsiders = _outsiders(orders)
-        pace = _read_speed(speed, at_once=address is None and not outsiders)
+        asked = SchedulerArguments(extender, search, scheduler_config, upstream)
+        orders = {
+            "run": run,
+            "seed": seed,
+            "kubelet": read_component_file("--kubelet", kubelet, "kubelet", run),
+        }
+        reprieve = _create_in_process_extender(asked, run, orders)
+        outsiders = _remote_extenders(orders)
+        pace = _read_speed(speed, max_by_default=address is None and not outsiders)
         if outsiders and pace is None:
             raise ConfigError(
                 "--speed: max; an extender elsewhere answers in time; expected a number"
             )
         lead = _read_head_start(head_start)
-        wanted = Wanted(pace, address, kubeconfig_out, orders, reprieve, outsiders, lead)
+        wanted = ReplayOptions(pace, address, kubeconfig_out, orders, reprieve, outsiders, lead)
         recording = read_recording(file)
-        if recording.broken:
-            say(f"{recording.broken}; played up to there")
+        if recording.truncated_at:
+            log_line(f"{recording.truncated_at}; played up to there")
         asyncio.run(_replay(recording, wanted, output))
-    except (UnknownPartError, UnplayablePartError) as error:
+    except (UnknownComponentError, UnsupportedComponentError) as error:
         raise ConfigError(f"--{error}") from None
     except ScriptError as error:
-        raise ConfigError(f"--kubelet: {named(kubelet)}: {error}") from None
-    except SchedulerError as error:
-        raise ConfigError(f"--scheduler-config: {named(scheduler_config)}: {error}") from None
+        raise ConfigError(f"--kubelet: {display_name(kubelet)}: {error}") from None
+    except SchedulerConfigError as error:
+        raise ConfigError(
+            f"--scheduler-config: {display_name(scheduler_config)}: {error}"
+        ) from None
     except UnknownReleaseError as error:
         raise ConfigError(f"--upstream: {error}") from None
-    except SilentError as error:
-        say(f"--extender: {error}")
+    except ExtenderNotReadyError as error:
+        log_line(f"--extender: {error}")
         raise typer.Exit(1) from None
     except (RecordingError, ReplayError) as error:
         raise ConfigError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class SchedulerArguments:
     """The scheduler's options as they were passed on the command line."""
 
     extender: str
@@ -153,47 +159,60 @@ class _Asked:
     upstream: str
 
     @property
-    def elsewhere(self) -> bool:
+    def is_remote(self) -> bool:
         """Whether the extender runs outside this process."""
-        return self.extender not in ("", IN_PROCESS)
+        return self.extender not in ("", IN_PROCESS_EXTENDER)
 
 
-def _hire(asked: _Asked, run: str, orders: dict[str, Any]) -> Reprieve | None:
+def _create_in_process_extender(
+    arguments: SchedulerArguments, run: str, cluster_options: dict[str, Any]
+) -> InProcessReprieve | None:
     """Add the scheduler's options to ``cluster_options``; return Reprieve if it is the extender."""
-    given_file = given("--scheduler-config", asked.configuration, "scheduler", run)
-    url = asked.extender if asked.elsewhere else ""
-    check_scheduler(run, {"--extender": url, "--upstream": asked.upstream})
-    orders |= {"scheduler": given_file, "extender": url, "upstream": asked.upstream}
-    if asked.extender != IN_PROCESS:
+    given_file = read_component_file(
+        "--scheduler-config", arguments.configuration, "scheduler", run
+    )
+    url = arguments.extender if arguments.is_remote else ""
+    check_scheduler_options(run, {"--extender": url, "--upstream": arguments.upstream})
+    cluster_options |= {"scheduler": given_file, "extender": url, "upstream": arguments.upstream}
+    if arguments.extender != IN_PROCESS_EXTENDER:
         return None
-    check_part("--extender", "scheduler", run)
-    from fakeapi.insider import REPRIEVE, Reprieve  # the import takes a second
+    check_component_runs("--extender", "scheduler", run)
+    from fakeapi.insider import REPRIEVE_URL, InProcessReprieve  # the import takes a second
     from policies.upstream import NEWEST, release
 
-    reprieve = Reprieve(asked.search, release(asked.upstream) if asked.upstream else NEWEST)
-    orders["extenders"] = {REPRIEVE: reprieve}
+    reprieve = InProcessReprieve(
+        arguments.search, release(arguments.upstream) if arguments.upstream else NEWEST
+    )
+    cluster_options["extenders"] = {REPRIEVE_URL: reprieve}
     return reprieve
 
 
-def _outsiders(orders: dict[str, Any]) -> tuple[str, ...]:
+def _remote_extenders(cluster_options: dict[str, Any]) -> tuple[str, ...]:
     """Return the URLs of the extenders that are called over HTTP; raises SchedulerError."""
-    from fakeapi.orders import elsewhere, read_orders
+    from fakeapi.orders import read_scheduler_options, remote_extender_urls
 
-    told = orders["scheduler"], orders["extender"], orders.get("extenders"), orders["upstream"]
-    return elsewhere(read_orders(*told))
+    told = (
+        cluster_options["scheduler"],
+        cluster_options["extender"],
+        cluster_options.get("extenders"),
+        cluster_options["upstream"],
+    )
+    return remote_extender_urls(read_scheduler_options(*told))
 
 
-def _read_speed(text: str, *, at_once: bool) -> float | None:
+def _read_speed(text: str, *, max_by_default: bool) -> float | None:
     """Read a speed, None for ``max``; an empty text is ``max`` if ``max_by_default``, else 1."""
-    text = text or (AT_ONCE if at_once else "1")
-    if text == AT_ONCE:
+    text = text or (MAX_SPEED if max_by_default else "1")
+    if text == MAX_SPEED:
         return None
     try:
         speed = float(text)
     except ValueError:
         speed = 0.0
     if not 0 < speed < float("inf"):
-        raise ConfigError(f"--speed: {text!r}; expected {AT_ONCE}, or a number above 0 such as 10")
+        raise ConfigError(
+            f"--speed: {text!r}; expected {MAX_SPEED}, or a number above 0 such as 10"
+        )
     return speed
 
 
@@ -206,53 +225,59 @@ def _read_head_start(text: str) -> float:
         raise ConfigError(f"--head-start: {text!r}; expected a duration such as 10s") from None
 
 
-async def _replay(recording: Recording, wanted: Wanted, output: OutputForm) -> None:
+async def _replay(recording: Recording, options: ReplayOptions, output: OutputOption) -> None:
     from fakeapi.harness import VirtualCluster
 
-    if wanted.address is not None or wanted.speed is not None:
-        await _replay_served(recording, wanted, output)
+    if options.address is not None or options.speed is not None:
+        await _replay_served(recording, options, output)
         return
     start = recording.header.start_ns
     async with (
-        VirtualCluster(start_ns=start, **wanted.orders) as cluster,
-        _followed(cluster, wanted.reprieve),
+        VirtualCluster(start_ns=start, **options.cluster_options) as cluster,
+        _following(cluster, options.reprieve),
     ):
-        _tell(await cluster.replay(recording, wanted.head_start), output)
+        _print_report(await cluster.replay(recording, options.head_start), output)
 
 
-def _followed(cluster: Cluster, reprieve: Reprieve | None) -> AbstractAsyncContextManager[None]:
+def _following(
+    cluster: Cluster, reprieve: InProcessReprieve | None
+) -> AbstractAsyncContextManager[None]:
     return nullcontext() if reprieve is None else reprieve.following(cluster)
 
 
-async def _replay_served(recording: Recording, wanted: Wanted, output: OutputForm) -> None:
+async def _replay_served(
+    recording: Recording, options: ReplayOptions, output: OutputOption
+) -> None:
     """Play into a served cluster; its URL is printed only if a port was given."""
     from fakeapi.clock import VirtualClock
     from fakeapi.harness import FakeCluster
-    from fakeapi.outsider import standing_still, until_ready
+    from fakeapi.outsider import pause_during_calls, wait_extenders_ready
 
     clock = VirtualClock(recording.header.start_ns)
-    host, port = wanted.address or ("127.0.0.1", 0)
-    waiting = standing_still(clock) if wanted.outsiders else None
-    cluster = FakeCluster(host=host, port=port, clock=clock, waiting=waiting, **wanted.orders)
+    host, port = options.address or ("127.0.0.1", 0)
+    waiting = pause_during_calls(clock) if options.remote_extenders else None
+    cluster = FakeCluster(
+        host=host, port=port, clock=clock, waiting=waiting, **options.cluster_options
+    )
     async with AsyncExitStack() as stack:
         try:
             await stack.enter_async_context(cluster)
-            if wanted.kubeconfig_out is not None:
-                cluster.write_kubeconfig(wanted.kubeconfig_out)
+            if options.kubeconfig_out is not None:
+                cluster.write_kubeconfig(options.kubeconfig_out)
         except OSError as error:
             raise ConfigError(f"{error.filename or cluster.address}: {error.strerror}") from None
-        stop = told_to_stop()
-        if wanted.address is not None:
+        stop = stop_signal()
+        if options.address is not None:
             print(f"listening on {cluster.url}", flush=True)  # noqa: T201 - as all servers
-        clock.run(wanted.speed or 0.0)
-        await stack.enter_async_context(_followed(cluster, wanted.reprieve))
-        lead = wanted.head_start * (wanted.speed or 1.0)
-        begin = partial(until_ready, wanted.outsiders)
+        clock.run(options.speed or 0.0)
+        await stack.enter_async_context(_following(cluster, options.reprieve))
+        lead = options.head_start * (options.speed or 1.0)
+        begin = partial(wait_extenders_ready, options.remote_extenders)
         report = await _unless_stopped(cluster.replay(recording, lead, begin), stop)
         if report is not None:
             clock.run(1.0)
-            _tell(report, output)
-            if wanted.address is not None:
+            _print_report(report, output)
+            if options.address is not None:
                 await stop.wait()
 
 
@@ -268,16 +293,16 @@ async def _unless_stopped(
         if not play.done():
             play.cancel()
     if told.done() and not play.done():
-        say("stopped before the end; nothing was compared")
+        log_line("stopped before the end; nothing was compared")
         await asyncio.wait((play,))
         return None
     return play.result()
 
 
-def _tell(report: Report, output: OutputForm) -> None:
+def _print_report(report: Report, output: OutputOption) -> None:
     import msgspec
 
     from fakeapi.replaying.tables import report_table
 
-    show(output, lambda: msgspec.to_builtins(report), lambda: report_table(report))
+    print_output(output, lambda: msgspec.to_builtins(report), lambda: report_table(report))
     sys.stdout.flush()

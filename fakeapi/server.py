@@ -36,26 +36,26 @@ from aiohttp import web
 from extender.kube.clock import Clock
 from fakeapi.api import Api, Request, Response, Watch, parse_query
 from fakeapi.api.authentication import (
+    AllowAnonymous,
     Authenticator,
-    Certificate,
-    Everybody,
+    ClientCertificate,
     certificate_of,
 )
 from fakeapi.api.errors import StatusError, internal_error, request_timeout, too_large_body
 from fakeapi.api.impersonating import read_impersonation
-from fakeapi.api.management import PREFIX, Management, fork_of
+from fakeapi.api.management import PREFIX, ManagementApi, requested_fork
 from fakeapi.api.messages import User
 from fakeapi.api.requestlog import RequestRecord
-from fakeapi.api.timekeeping import ClockOrder, clock_order, describe_clock
+from fakeapi.api.timekeeping import ClockRequest, describe_clock, parse_clock_request
 from fakeapi.clock import VirtualClock
-from fakeapi.hindering import Carrier, HinderedWatch, Outcome, Watched, halved_bytes
-from fakeapi.transport import WatchFeed, watch_timeout
-from fakeapi.webhooks import Connections, Errands
+from fakeapi.hindering import AnyWatch, DeliveredResponse, FaultDelivery, FaultyWatch, first_half
+from fakeapi.transport import WatchPump, watch_timeout
+from fakeapi.webhooks import CallDispatcher, WebhookConnections
 
 MAX_BODY_BYTES: Final = 3 * 1024 * 1024
 MAX_MANAGEMENT_BODY_BYTES: Final = 1024**3
 MAX_HEAD_BYTES: Final = 1024**2
-MAX_RECORDED: Final = 4096
+MAX_LOGGED_CHARACTERS: Final = 4096
 STALL_SECONDS: Final = 60.0
 IDLE_SECONDS: Final = 90.0
 BODY_SECONDS: Final = 60.0
@@ -69,7 +69,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class ServerTimeouts:
     """Timeouts for clients, in seconds.
 
     ``stall``: to read what a watch has written; ``idle``: to send a request's head; ``body``: to
@@ -96,28 +96,28 @@ class Server:
         clock: Clock,
         rng: Random,
         *,
-        patience: Patience = Patience(),
+        timeouts: ServerTimeouts = ServerTimeouts(),
         authenticator: Authenticator | None = None,
         tls: ssl.SSLContext | None = None,
-        management: Management | None = None,
+        management: ManagementApi | None = None,
         fork: Callable[[str], Server] | None = None,
-        life: AbstractAsyncContextManager[object] | None = None,
+        background_tasks: AbstractAsyncContextManager[object] | None = None,
     ) -> None:
-        self.management = management or Management(api, clock.now_ns)
-        self._carrier = Carrier(self.management.faults, clock)
+        self.management = management or ManagementApi(api, clock.now_ns)
+        self._fault_delivery = FaultDelivery(self.management.faults, clock)
         self._api = api
-        self._connections = Connections()
-        self._errands = Errands(api.outbox, self._connections.post, clock)
+        self._connections = WebhookConnections()
+        self._calls = CallDispatcher(api.pending_calls, self._connections.post, clock)
         self._clock = clock
         self._rng = rng
-        self._patience = patience
-        self._authenticator = authenticator or Everybody(api.tokens.user_of)
+        self._timeouts = timeouts
+        self._authenticator = authenticator or AllowAnonymous(api.tokens.user_of)
         api.identify = self._authenticator.token_user
         self._tls = tls
         self._fork = fork
-        self._life = life
-        self._living = AsyncExitStack()
-        self._feeds: set[WatchFeed] = set()
+        self._background_tasks = background_tasks
+        self._running_tasks = AsyncExitStack()
+        self._pumps: set[WatchPump] = set()
         self._forks: list[Server] = []
         self._runner: web.ServerRunner | None = None
         self._address = ("", 0)
@@ -132,7 +132,7 @@ class Server:
     @property
     def watchers(self) -> int:
         """The number of watches that are being served."""
-        return len(self._feeds)
+        return len(self._pumps)
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listen; port 0 picks a free port. Raises OSError if the address is not available."""
@@ -141,7 +141,7 @@ class Server:
                 self._serve,
                 handler_cancellation=True,
                 access_log=None,
-                keepalive_timeout=self._patience.idle,
+                keepalive_timeout=self._timeouts.idle,
                 max_line_size=MAX_HEAD_BYTES,
                 max_field_size=MAX_HEAD_BYTES,
             ),
@@ -150,8 +150,8 @@ class Server:
         await self._runner.setup()
         await web.TCPSite(self._runner, host, port, ssl_context=self._tls).start()
         self._address = (host, self._runner.addresses[0][1])
-        if self._life is not None:
-            await self._living.enter_async_context(self._life)
+        if self._background_tasks is not None:
+            await self._running_tasks.enter_async_context(self._background_tasks)
 
     async def stop(self) -> None:
         """End the watches, finish pending requests and stop listening; stop forks as well.
@@ -159,14 +159,14 @@ class Server:
         Raises the error that ended a background task of the world.
         """
         try:
-            await self._living.aclose()
+            await self._running_tasks.aclose()
         finally:
             await self._stop_serving()
 
     async def _stop_serving(self) -> None:
         for fork in self._forks:
             await fork.stop()
-        for feed in tuple(self._feeds):
+        for feed in tuple(self._pumps):
             feed.stop()
         if self._runner is not None:
             await self._runner.cleanup()
@@ -178,41 +178,41 @@ class Server:
             user = self._authenticator.user(
                 http.headers.get("Authorization", ""), self._certificate(http)
             )
-            request = await _read_request(http, user, self._patience.body)
+            request = await _read_request(http, user, self._timeouts.body)
             body = request.body
             outcome = await self._answer(request)
         except StatusError as error:
-            outcome = Outcome(error.response(), error.code)
+            outcome = DeliveredResponse(error.response(), error.code)
         except Exception as error:  # noqa: BLE001 - the outermost loop: the server must continue
             _log.exception("request failed", method=http.method, path=http.path)
-            outcome = Outcome(internal_error(repr(error)).response(), 500)
+            outcome = DeliveredResponse(internal_error(repr(error)).response(), 500)
         self._record(http, body, outcome)
-        if outcome.answer is None:
+        if outcome.response is None:
             return _reset(http)
-        if not isinstance(outcome.answer, Response):
-            return await self._stream(http, outcome.answer)
+        if not isinstance(outcome.response, Response):
+            return await self._stream(http, outcome.response)
         if outcome.breaks:
-            return await _cut_response(http, outcome.answer)
-        return await _http_response(http, outcome.answer)
+            return await _cut_response(http, outcome.response)
+        return await _http_response(http, outcome.response)
 
-    async def _answer(self, request: Request) -> Outcome:
+    async def _answer(self, request: Request) -> DeliveredResponse:
         if not request.path.startswith(PREFIX):
-            return await self._carrier.carry(request, self._handle)
+            return await self._fault_delivery.deliver(request, self._handle)
         answer = await self._manage(request)
-        return Outcome(answer, answer.status)
+        return DeliveredResponse(answer, answer.status)
 
     async def _handle(self, request: Request) -> Response | Watch:
-        return await self._errands.run(lambda: self._api.handle(request))
+        return await self._calls.run(lambda: self._api.handle(request))
 
     async def _manage(self, request: Request) -> Response:
-        forking, order = fork_of(request), clock_order(request)
+        forking, order = requested_fork(request), parse_clock_request(request)
         if forking is not None and self._fork is not None:
             return await self._serve_fork(self._fork(forking))
         if order is not None:
             return await self._move_clock(order)
-        return await self._errands.run(lambda: self.management.handle(request))
+        return await self._calls.run(lambda: self.management.handle(request))
 
-    async def _move_clock(self, order: ClockOrder) -> Response:
+    async def _move_clock(self, order: ClockRequest) -> Response:
         clock = self._clock
         if not isinstance(clock, VirtualClock):
             raise StatusError(409, "Conflict", "this world lives by a clock that cannot be moved")
@@ -228,7 +228,7 @@ class Server:
         self._forks.append(fork)
         return fork.management.describe(fork.url)
 
-    def _certificate(self, http: web.BaseRequest) -> Certificate | None:
+    def _certificate(self, http: web.BaseRequest) -> ClientCertificate | None:
         shown = None
         if self._tls is not None and http.transport is not None:
             shown = http.transport.get_extra_info("ssl_object")
@@ -237,28 +237,28 @@ class Server:
         sha256 = hashlib.sha256(encoded).hexdigest()
         return certificate_of(shown.getpeercert()["subject"], sha256)
 
-    def _record(self, http: web.BaseRequest, body: bytes, outcome: Outcome) -> None:
+    def _record(self, http: web.BaseRequest, body: bytes, outcome: DeliveredResponse) -> None:
         if http.path.startswith(PREFIX):
             return
         said = (http.headers.get(name, "") for name in ("User-Agent", "Content-Type"))
         texts = (http.path, http.rel_url.raw_query_string, *said)
-        path, query, user_agent, content_type = (text[:MAX_RECORDED] for text in texts)
+        path, query, user_agent, content_type = (text[:MAX_LOGGED_CHARACTERS] for text in texts)
         asked = http.method, path, query, user_agent
         told = outcome.status, outcome.fault, content_type, body
         self.management.requests.append(RequestRecord(*asked, *told))
 
-    async def _stream(self, http: web.BaseRequest, watch: Watched) -> web.StreamResponse:
-        feed = WatchFeed(watch, self._clock, watch_timeout(watch, self._rng), self._errands)
+    async def _stream(self, http: web.BaseRequest, watch: AnyWatch) -> web.StreamResponse:
+        feed = WatchPump(watch, self._clock, watch_timeout(watch, self._rng), self._calls)
         response = web.StreamResponse(headers=_headers("application/json"))
         response.enable_chunked_encoding()
-        self._feeds.add(feed)
+        self._pumps.add(feed)
         try:
             await response.prepare(http)
             async with aclosing(feed.batches()) as batches:
                 async for lines in batches:
-                    async with asyncio.timeout(self._patience.stall):
+                    async with asyncio.timeout(self._timeouts.stall):
                         await response.write(b"".join(lines))
-            if isinstance(watch, HinderedWatch) and watch.breaks:
+            if isinstance(watch, FaultyWatch) and watch.breaks:
                 _break(http, watch.ending)
             else:
                 await response.write_eof()
@@ -268,7 +268,7 @@ class Server:
         except ConnectionResetError:
             pass  # the client has disconnected; its watch ends
         finally:
-            self._feeds.discard(feed)
+            self._pumps.discard(feed)
         return response
 
 
@@ -327,7 +327,7 @@ async def _cut_response(http: web.BaseRequest, answer: Response) -> web.StreamRe
     response = web.StreamResponse(status=whole.status, headers=whole.headers)
     response.content_length = len(body)
     await response.prepare(http)
-    await response.write(halved_bytes(body))
+    await response.write(first_half(body))
     _break(http, "abrupt")
     return response
 

@@ -16,26 +16,26 @@ import orjson
 import typer
 
 from extender.config import ConfigError
-from extender.console import say
+from extender.console import log_line
 from extender.kube.manifests import ManifestError, read_manifests
-from extender.stopping import told_to_stop
+from extender.stopping import stop_signal
 from fakeapi.access import MissingExtraError
 from fakeapi.api.errors import StatusError
 from fakeapi.api.faulting import PlanError
 from fakeapi.controlplane.kubelet.outfits import ScriptError
-from fakeapi.controlplane.plane import UnknownPartError
-from fakeapi.controlplane.scheduler.outfits import SchedulerError
+from fakeapi.controlplane.plane import UnknownComponentError
+from fakeapi.controlplane.scheduler.outfits import SchedulerConfigError
 from fakeapi.harness import FakeCluster
 from fakeapi.orders import DEFAULT_RUN, PARTS
 from fakeapi.partoptions import (
-    FollowedScheduler,
     KubeconfigOut,
-    KubeletBook,
+    KubeletScriptFile,
     SchedulerConfig,
-    check_scheduler,
-    contents,
-    given,
-    named,
+    UpstreamVersion,
+    check_scheduler_options,
+    display_name,
+    read_component_file,
+    read_option_file,
 )
 from policies.spreading.quirks import UnknownModeError
 from policies.upstream import UnknownReleaseError
@@ -46,7 +46,7 @@ _RUN: Final = f"Control-plane parts: {', '.join(PARTS)}; all, or none."
 
 
 @dataclass(frozen=True, slots=True)
-class Outputs:
+class OutputFiles:
     """The files that the server writes: a kubeconfig and a recording."""
 
     kubeconfig: Path | None
@@ -65,14 +65,14 @@ def serve_fakeapi(
     faults: Annotated[
         str, typer.Option("--faults", metavar="FILE", help="A plan of what shall go wrong.")
     ] = "",
-    kubelet: KubeletBook = "",
+    kubelet: KubeletScriptFile = "",
     quirks: Annotated[str, typer.Option("--quirks", metavar="MODE", help=_QUIRKS)] = "fixed",
     extender: Annotated[
         str,
         typer.Option("--extender", metavar="URL", help="One that the scheduler asks."),
     ] = "",
     scheduler_config: SchedulerConfig = "",
-    upstream: FollowedScheduler = "",
+    upstream: UpstreamVersion = "",
     run: Annotated[str, typer.Option("--run", metavar="NAME,…", help=_RUN)] = DEFAULT_RUN,
     record: Annotated[
         str, typer.Option("--record", metavar="F", help="Write all that happens, for replay.")
@@ -98,10 +98,12 @@ def serve_fakeapi(
     """Serve a Kubernetes API from this process."""
     services = dict(_read_service(text) for text in service or ())
     try:
-        script = given("--kubelet", kubelet, "kubelet", run)
-        configuration = given("--scheduler-config", scheduler_config, "scheduler", run)
-        check_scheduler(run, {"--extender": extender, "--upstream": upstream})
-    except UnknownPartError as error:
+        script = read_component_file("--kubelet", kubelet, "kubelet", run)
+        configuration = read_component_file(
+            "--scheduler-config", scheduler_config, "scheduler", run
+        )
+        check_scheduler_options(run, {"--extender": extender, "--upstream": upstream})
+    except UnknownComponentError as error:
         raise ConfigError(str(error)) from None
 
     def create() -> FakeCluster:
@@ -123,18 +125,20 @@ def serve_fakeapi(
 
     unwritten = _recording_errors() if record else ()
     try:
-        asyncio.run(_serve(create, load or [], faults, Outputs(kubeconfig_out, record)))
+        asyncio.run(_serve(create, load or [], faults, OutputFiles(kubeconfig_out, record)))
     except unwritten as error:
-        say(f"--record: {error}")
+        log_line(f"--record: {error}")
         raise typer.Exit(1) from None
-    except (MissingExtraError, UnknownPartError) as error:
+    except (MissingExtraError, UnknownComponentError) as error:
         raise ConfigError(str(error)) from None
     except UnknownModeError as error:
         raise ConfigError(f"--{error}") from None
     except ScriptError as error:
-        raise ConfigError(f"--kubelet: {named(kubelet)}: {error}") from None
-    except SchedulerError as error:
-        raise ConfigError(f"--scheduler-config: {named(scheduler_config)}: {error}") from None
+        raise ConfigError(f"--kubelet: {display_name(kubelet)}: {error}") from None
+    except SchedulerConfigError as error:
+        raise ConfigError(
+            f"--scheduler-config: {display_name(scheduler_config)}: {error}"
+        ) from None
     except UnknownReleaseError as error:
         raise ConfigError(f"--upstream: {error}") from None
 
@@ -149,7 +153,7 @@ def _read_service(text: str) -> tuple[str, str]:
 
 
 async def _serve(
-    create: Callable[[], FakeCluster], files: list[str], faults: str, outputs: Outputs
+    create: Callable[[], FakeCluster], files: list[str], faults: str, outputs: OutputFiles
 ) -> None:
     objects = [(file, read_manifests(file)) for file in files]
     cluster = create()
@@ -164,7 +168,7 @@ async def _serve(
         recording = _record(cluster, outputs.record, stack) if outputs.record else None
         await _start(cluster, stack)
         _write_kubeconfig(cluster, outputs.kubeconfig)
-        stop = told_to_stop()  # before the line after which callers may send the signal
+        stop = stop_signal()  # before the line after which callers may send the signal
         print(f"listening on {cluster.url}", flush=True)  # noqa: T201 - part of the interface
         if recording is not None:
             recording.add_done_callback(lambda _: stop.set())
@@ -187,16 +191,16 @@ def _record(cluster: FakeCluster, path: str, stack: AsyncExitStack) -> asyncio.T
         file = stack.enter_context(cluster.record(path))
     except _recording_errors() as error:
         raise ConfigError(f"--record: {error}") from None
-    task = asyncio.create_task(file.keep_flushed(SystemClock()))
+    task = asyncio.create_task(file.flush_periodically(SystemClock()))
     stack.callback(task.cancel)
     return task
 
 
 def _plan_faults(cluster: FakeCluster, file: str) -> None:
     try:
-        cluster.world.management.faults.read(contents("--faults", file))
+        cluster.world.management.faults.read(read_option_file("--faults", file))
     except PlanError as error:
-        raise ConfigError(f"--faults: {named(file)}: {error}") from None
+        raise ConfigError(f"--faults: {display_name(file)}: {error}") from None
 
 
 async def _start(cluster: FakeCluster, stack: AsyncExitStack) -> None:

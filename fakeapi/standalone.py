@@ -23,9 +23,9 @@ import typer
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
-from extender.collecting import spare_collections
+from extender.collecting import limit_collections
 from extender.config import ConfigError
-from extender.console import say
+from extender.console import log_line
 from extender.kube.client import Client
 from extender.kube.clock import SystemClock
 from extender.kube.connection import connect
@@ -33,29 +33,29 @@ from extender.kube.events import EventWriter
 from extender.kube.leader import LeaderElector, LeadershipLostError
 from extender.kube.lease import LeaseLock
 from extender.metrics import CONTENT_TYPE
-from extender.options import KubeconfigFile, ServerURL
-from extender.stopping import told_to_stop
-from extender.validate_spread import PodCheck
+from extender.options import KubeconfigOption, ServerOption
+from extender.stopping import stop_signal
+from extender.validate_spread import PodSpecValidation
 from fakeapi.controlplane.plane import (
     SPREAD_WEBHOOKS,
     WORKLOADS,
-    ControlPlane,
+    ControllerManager,
     ManagerOptions,
-    UnknownPartError,
+    UnknownComponentError,
     companions_of,
     parse_workloads,
 )
-from fakeapi.hooking import HookPlace, hooked, read_place
-from policies.spreading.quirks import Quirks, UnknownModeError, quirks_of
+from fakeapi.hooking import WebhookAddress, read_webhook_address, serve_webhooks
+from policies.spreading.quirks import Quirks, UnknownModeError, quirks_of_mode
 
 EXAMPLE: Final = "Example: reprieve controllers --kubeconfig ~/.kube/config --run replicaset"
 LEASE: Final = "kube-system/reprieve-controllers"
 FINISH_SECONDS: Final = 10.0
-LOOK_SECONDS: Final = 10.0
+FREEZE_INTERVAL_SECONDS: Final = 10.0
 """Interval at which long-lived objects are excluded from garbage collection: a controller's cache
 of many pods is filled when the controller first needs it."""
 
-Work: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+RunControllers: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 _COMPONENT: Final = "reprieve-controllers"
 
@@ -64,25 +64,25 @@ _RUN: Final = f"Controllers: {', '.join(WORKLOADS)}."
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ControllersOptions:
     """The options of the command line."""
 
     names: tuple[str, ...]
     server: str | None
     kubeconfig: Path | None
-    figures: tuple[str, int] | None
-    hooks: HookPlace | None
+    metrics_address: tuple[str, int] | None
+    webhook_address: WebhookAddress | None
     lease: tuple[str, str] | None
     quirks: Quirks
-    check_pod: PodCheck
+    check_pod: PodSpecValidation
 
 
-def controllers_command(check_pod: PodCheck) -> Callable[..., None]:
+def controllers_command(check_pod: PodSpecValidation) -> Callable[..., None]:
     """Return the command; ``check_pod`` validates the pods that a WorkloadSpread patches."""
 
     def run_controllers(
-        kubeconfig: KubeconfigFile = None,
-        server: ServerURL = None,
+        kubeconfig: KubeconfigOption = None,
+        server: ServerOption = None,
         run: Annotated[str, typer.Option("--run", metavar="NAME,…", help=_RUN)] = ",".join(
             WORKLOADS
         ),
@@ -129,20 +129,24 @@ def controllers_command(check_pod: PodCheck) -> Callable[..., None]:
             raise ConfigError("--kubeconfig and --server exclude each other")
         try:
             names = parse_workloads(run)
-            followed = quirks_of(quirks)
-        except (UnknownModeError, UnknownPartError) as error:
+            followed = quirks_of_mode(quirks)
+        except (UnknownModeError, UnknownComponentError) as error:
             raise ConfigError(f"--{error}") from None
-        hooks = read_place(webhook_host, webhook_port, webhook_url, webhook_certs)
+        hooks = read_webhook_address(webhook_host, webhook_port, webhook_url, webhook_certs)
         if hooks is not None and not any(SPREAD_WEBHOOKS in companions_of(name) for name in names):
             raise ConfigError(f"--webhook-port: no webhooks in --run {','.join(names)}")
         figures = None if metrics_port is None else (metrics_host, metrics_port)
         chosen = _read_lease(lease) if leader_elect else None
         try:
             asyncio.run(
-                _run(Wanted(names, server, kubeconfig, figures, hooks, chosen, followed, check_pod))
+                _run(
+                    ControllersOptions(
+                        names, server, kubeconfig, figures, hooks, chosen, followed, check_pod
+                    )
+                )
             )
         except LeadershipLostError as error:
-            say(str(error))
+            log_line(str(error))
             raise typer.Exit(1) from None
 
     return run_controllers
@@ -155,28 +159,36 @@ def _read_lease(text: str) -> tuple[str, str]:
     return namespace, name
 
 
-async def _run(wanted: Wanted) -> None:
+async def _run(controllers_options: ControllersOptions) -> None:
     async with AsyncExitStack() as stack:
-        transport = await connect(wanted.server, wanted.kubeconfig)
+        transport = await connect(controllers_options.server, controllers_options.kubeconfig)
         stack.push_async_callback(transport.close)
-        registry, figures = CollectorRegistry(), wanted.figures
-        url = await stack.enter_async_context(_served(registry, *figures)) if figures else ""
-        place = wanted.hooks
-        hooks = await stack.enter_async_context(hooked(place, wanted.check_pod)) if place else None
+        registry, figures = CollectorRegistry(), controllers_options.metrics_address
+        url = await stack.enter_async_context(_serve_metrics(registry, *figures)) if figures else ""
+        place = controllers_options.webhook_address
+        hooks = (
+            await stack.enter_async_context(serve_webhooks(place, controllers_options.check_pod))
+            if place
+            else None
+        )
         # Jitter only: no decision depends on it.
         rng = random.Random()  # noqa: S311
         clock, client = SystemClock(), Client(transport)
-        stop = told_to_stop()  # before the line after which callers may send the signal
+        stop = stop_signal()  # before the line after which callers may send the signal
         if url:
             print(f"listening on {url}", flush=True)  # noqa: T201 - as all servers
         if hooks:
             print(f"webhooks on {hooks.address}", flush=True)  # noqa: T201 - the server's address
-        print(f"running {', '.join(wanted.names)} on {transport.url}", flush=True)  # noqa: T201
-        reception = hooks.reception if hooks else None
-        shared = ManagerOptions(registry=registry, quirks=wanted.quirks, reception=reception)
-        plane = ControlPlane(client, clock, rng, wanted.names, shared)
+        print(f"running {', '.join(controllers_options.names)} on {transport.url}", flush=True)  # noqa: T201
+        reception = hooks.endpoint if hooks else None
+        shared = ManagerOptions(
+            registry=registry, quirks=controllers_options.quirks, reception=reception
+        )
+        plane = ControllerManager(client, clock, rng, controllers_options.names, shared)
         stack.push_async_callback(plane.stop)
-        sparing = asyncio.create_task(spare_collections(_at_once, clock, look_seconds=LOOK_SECONDS))
+        sparing = asyncio.create_task(
+            limit_collections(_no_wait, clock, interval_seconds=FREEZE_INTERVAL_SECONDS)
+        )
         stack.callback(sparing.cancel)
         if hooks:
             plane[SPREAD_WEBHOOKS].start()
@@ -184,15 +196,15 @@ async def _run(wanted: Wanted) -> None:
         async def work() -> None:
             plane.start()
             try:
-                await _until(stop, plane)
+                await _run_until_stopped(stop, plane)
             finally:
                 await plane.stop()
 
-        if wanted.lease is None:
+        if controllers_options.lease is None:
             await work()
         else:
             events = EventWriter(client, clock, rng)
-            lock = LeaseLock(client, *wanted.lease)
+            lock = LeaseLock(client, *controllers_options.lease)
             who = f"{socket.gethostname()}_{uuid4()}"
             recorder = events.recorder(_COMPONENT)
             elector = LeaderElector(lock, who, clock, rng, recorder=recorder)
@@ -200,12 +212,12 @@ async def _run(wanted: Wanted) -> None:
             await events.flush()
 
 
-async def _at_once() -> None:
+async def _no_wait() -> None:
     """Return at once: the controllers decide which caches they fill, and when."""
 
 
 async def _while_leading(
-    elector: LeaderElector, work: Work, stop: asyncio.Event, plane: ControlPlane
+    elector: LeaderElector, work: RunControllers, stop: asyncio.Event, plane: ControllerManager
 ) -> None:
     """Run ``work`` once elected, until stopped; raises LeadershipLostError if the Lease is lost."""
     begun = asyncio.Event()
@@ -216,7 +228,7 @@ async def _while_leading(
 
     electing = asyncio.create_task(elector.run(begin))
     told = asyncio.create_task(stop.wait())
-    broken = asyncio.create_task(plane.wait_for_fault())
+    broken = asyncio.create_task(plane.wait_for_failure())
     await asyncio.wait((electing, told, broken), return_when=FIRST_COMPLETED)
     told.cancel()
     broken.cancel()
@@ -227,14 +239,14 @@ async def _while_leading(
         electing.result()
 
 
-async def _until(stop: asyncio.Event, plane: ControlPlane) -> None:
+async def _run_until_stopped(stop: asyncio.Event, plane: ControllerManager) -> None:
     """Wait for a stop signal and for queued work to finish, or for the failure of a component."""
-    broken = asyncio.create_task(plane.wait_for_fault())
+    broken = asyncio.create_task(plane.wait_for_failure())
     told = asyncio.create_task(stop.wait())
     tasks = [broken, told]
     try:
         await asyncio.wait(tasks, return_when=FIRST_COMPLETED)
-        tasks.append(asyncio.create_task(plane.finish()))
+        tasks.append(asyncio.create_task(plane.drain()))
         await asyncio.wait((broken, tasks[-1]), timeout=FINISH_SECONDS, return_when=FIRST_COMPLETED)
     finally:
         for task in tasks:
@@ -242,7 +254,7 @@ async def _until(stop: asyncio.Event, plane: ControlPlane) -> None:
 
 
 @asynccontextmanager
-async def _served(registry: CollectorRegistry, host: str, port: int) -> AsyncIterator[str]:
+async def _serve_metrics(registry: CollectorRegistry, host: str, port: int) -> AsyncIterator[str]:
     """Serve ``/metrics`` until the block ends; yield the base URL. Raises ConfigError."""
 
     async def figures(_: web.Request) -> web.Response:

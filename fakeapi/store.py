@@ -37,8 +37,8 @@ from typing import Any, Final, Literal
 
 import orjson
 
-from fakeapi.keyspace import KeySpace
-from fakeapi.kinds import Kind, SelectableField
+from fakeapi.keyspace import CopyOnWriteMap
+from fakeapi.kinds import ResourceInfo, SelectableField
 
 Document = dict[str, Any]
 """One API object as parsed JSON, with the structure that the client sent."""
@@ -56,11 +56,11 @@ class AlreadyExistsError(StoreError):
     """The key of a create is in use."""
 
 
-class StaleError(StoreError):
+class ConflictError(StoreError):
     """A write is based on a version that is not the newest."""
 
 
-class MissingError(StoreError):
+class NotFoundError(StoreError):
     """There is no object with the key."""
 
 
@@ -80,7 +80,7 @@ class Entry:
     ``fields`` are the values of the kind's selectable fields, in their order.
     """
 
-    kind: Kind
+    kind: ResourceInfo
     key: str
     version: int
     raw: bytes
@@ -94,11 +94,11 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StoreEvent:
     """One write: the entry that it created (a deletion: the last state), and the previous entry."""
 
     type: EventType
-    kind: Kind
+    kind: ResourceInfo
     entry: Entry
     previous: Entry | None
 
@@ -109,26 +109,26 @@ class Event:
 
 
 Listener = Callable[[], None]
-Tap = Callable[["Event | None"], None]
+EventTap = Callable[["StoreEvent | None"], None]
 """Called with each event of all resources as it is written; None: the store was restored."""
 
 
 @dataclass(slots=True)
-class _Table:
+class ResourceState:
     """The objects in key order, the history and the listeners of one resource."""
 
-    objects: KeySpace[Entry] = field(default_factory=KeySpace)
-    events: list[Event] = field(default_factory=list)
+    objects: CopyOnWriteMap[Entry] = field(default_factory=CopyOnWriteMap)
+    events: list[StoreEvent] = field(default_factory=list)
     floor: int = 0
     listeners: dict[object, Listener] = field(default_factory=dict)
 
-    def forget_until(self, index: int) -> None:
+    def discard_until(self, index: int) -> None:
         if index > 0:
             self.floor = self.events[index - 1].version
             del self.events[:index]
 
-    def fork(self) -> _Table:
-        return _Table(self.objects.copy(), self.events[:], self.floor)
+    def fork(self) -> ResourceState:
+        return ResourceState(self.objects.copy(), self.events[:], self.floor)
 
     def wake(self) -> None:
         for wake in tuple(self.listeners.values()):
@@ -145,23 +145,23 @@ class Store:
         self.version = 0
         self._history = history
         self._floor = 0
-        self._tables: dict[str, _Table] = {}
-        self._taps: dict[object, Tap] = {}
+        self._tables: dict[str, ResourceState] = {}
+        self._taps: dict[object, EventTap] = {}
 
-    def stored(self, kind: Kind) -> Kind:
+    def stored(self, kind: ResourceInfo) -> ResourceInfo:
         """Return the kind in which objects are stored: here always ``kind`` itself."""
         return kind
 
-    def get(self, kind: Kind, key: str) -> Entry | None:
+    def get(self, kind: ResourceInfo, key: str) -> Entry | None:
         """Return the newest entry of ``key``, or None."""
         return self._table(kind).objects.get(key)
 
-    def entries(self, kind: Kind, namespace: str = "", start: str = "") -> Sequence[Entry]:
+    def entries(self, kind: ResourceInfo, namespace: str = "", start: str = "") -> Sequence[Entry]:
         """Return the current entries in key order, of one namespace or all, from ``start`` on."""
         return _span(self._table(kind).objects, namespace, start)
 
     def entries_at(
-        self, kind: Kind, version: int, namespace: str = "", start: str = ""
+        self, kind: ResourceInfo, version: int, namespace: str = "", start: str = ""
     ) -> Sequence[Entry]:
         """Return the entries as they were at ``version``; raises ExpiredError."""
         later = self.since(kind, version)
@@ -175,17 +175,17 @@ class Store:
                 objects.put(event.entry.key, event.previous)
         return _span(objects, namespace, start)
 
-    def create(self, kind: Kind, key: str, document: Document) -> Entry:
+    def create(self, kind: ResourceInfo, key: str, document: Document) -> Entry:
         """Store a new object; takes ownership of ``document``. Raises AlreadyExistsError."""
         table = self._table(kind)
         if table.objects.get(key) is not None:
             raise AlreadyExistsError(key)
         entry = self._write(kind, key, document)
         table.objects.put(key, entry)
-        self._record(Event("ADDED", kind, entry, None))
+        self._record(StoreEvent("ADDED", kind, entry, None))
         return entry
 
-    def update(self, kind: Kind, key: str, document: Document, base: int) -> Entry:
+    def update(self, kind: ResourceInfo, key: str, document: Document, base: int) -> Entry:
         """Replace the object whose version is ``base``; takes ownership of ``document``.
 
         Raises NotFoundError, and ConflictError if the object has another version than ``base``.
@@ -193,7 +193,7 @@ class Store:
         previous = self._current(kind, key, base)
         entry = self._write(kind, key, document)
         self._table(kind).objects.put(key, entry)
-        self._record(Event("MODIFIED", kind, entry, previous))
+        self._record(StoreEvent("MODIFIED", kind, entry, previous))
         return entry
 
     def renew(self, newest: Entry, raw: bytes) -> Entry:
@@ -204,15 +204,15 @@ class Store:
         """
         table = self._table(newest.kind)
         if table.objects.get(newest.key) is not newest:
-            raise StaleError(newest.key)
+            raise ConflictError(newest.key)
         self.version += 1
         same = newest.labels, newest.fields
         entry = Entry(newest.kind, newest.key, self.version, raw, *same)
         table.objects.put(newest.key, entry)
-        self._record(Event("MODIFIED", newest.kind, entry, newest))
+        self._record(StoreEvent("MODIFIED", newest.kind, entry, newest))
         return entry
 
-    def delete(self, kind: Kind, key: str, document: Document, base: int) -> Entry:
+    def delete(self, kind: ResourceInfo, key: str, document: Document, base: int) -> Entry:
         """Remove the object whose version is ``base``; ``document`` is its last state.
 
         Returns the final entry with the version of the deletion. Raises NotFoundError,
@@ -221,10 +221,12 @@ class Store:
         previous = self._current(kind, key, base)
         entry = self._write(kind, key, document)
         self._table(kind).objects.remove(key)
-        self._record(Event("DELETED", kind, entry, previous))
+        self._record(StoreEvent("DELETED", kind, entry, previous))
         return entry
 
-    def since(self, kind: Kind, version: int, limit: int | None = None) -> Sequence[Event]:
+    def since(
+        self, kind: ResourceInfo, version: int, limit: int | None = None
+    ) -> Sequence[StoreEvent]:
         """Return the events after ``version``, at most ``limit``; raises ExpiredError.
 
         A version above the current one is from an earlier server whose state no longer exists, so
@@ -236,7 +238,7 @@ class Store:
         first = bisect_right(table.events, version, key=_version)
         return table.events[first : None if limit is None else first + limit]
 
-    def history(self) -> Sequence[Event]:
+    def history(self) -> Sequence[StoreEvent]:
         """Return all events in the history, of all resources, in the order of their versions."""
         return list(merge(*(table.events for table in self._tables.values()), key=_version))
 
@@ -244,10 +246,10 @@ class Store:
         """Discard all events up to and including ``version`` (at most the newest)."""
         self._floor = max(self._floor, min(version, self.version))
         for table in self._tables.values():
-            table.forget_until(bisect_right(table.events, self._floor, key=_version))
+            table.discard_until(bisect_right(table.events, self._floor, key=_version))
             table.floor = max(table.floor, self._floor)
 
-    def floor(self, kind: Kind) -> int:
+    def floor(self, kind: ResourceInfo) -> int:
         """Return the oldest version after which all events of ``kind`` are available."""
         return self._table(kind).floor
 
@@ -267,18 +269,18 @@ class Store:
         self.version = max(self.version, saved.version) + 1
         self.compact(self.version)
         for name in {**self._tables, **saved._tables}:
-            table = self._tables.setdefault(name, _Table(floor=self._floor))
+            table = self._tables.setdefault(name, ResourceState(floor=self._floor))
             source = saved._tables.get(name)
-            table.objects = source.objects.copy() if source else KeySpace()
+            table.objects = source.objects.copy() if source else CopyOnWriteMap()
         for table in tuple(self._tables.values()):
             table.wake()
-        self._tell(None)
+        self._notify_taps(None)
 
-    def show(self, kind: Kind, entries: Sequence[Entry]) -> Sequence[Entry]:  # noqa: ARG002
+    def convert_entries(self, kind: ResourceInfo, entries: Sequence[Entry]) -> Sequence[Entry]:  # noqa: ARG002
         """Return entries in the API version of a kind: here always unchanged."""
         return entries
 
-    def listen(self, kind: Kind, wake: Listener) -> Callable[[], None]:
+    def listen(self, kind: ResourceInfo, wake: Listener) -> Callable[[], None]:
         """Call ``wake`` after each write of ``kind``; the result cancels the registration."""
         token = object()
         listeners = self._table(kind).listeners
@@ -289,52 +291,52 @@ class Store:
 
         return cancel
 
-    def tap(self, told: Tap) -> Callable[[], None]:
+    def tap(self, callback: EventTap) -> Callable[[], None]:
         """Call ``callback`` with each event; the result cancels the registration."""
         token = object()
-        self._taps[token] = told
+        self._taps[token] = callback
 
         def cancel() -> None:
             self._taps.pop(token, None)
 
         return cancel
 
-    def _tell(self, event: Event | None) -> None:
+    def _notify_taps(self, event: StoreEvent | None) -> None:
         for told in tuple(self._taps.values()):
             told(event)
 
-    def _table(self, kind: Kind) -> _Table:
+    def _table(self, kind: ResourceInfo) -> ResourceState:
         table = self._tables.get(kind.resource)
         if table is None:
-            table = self._tables[kind.resource] = _Table(floor=self._floor)
+            table = self._tables[kind.resource] = ResourceState(floor=self._floor)
         return table
 
-    def _current(self, kind: Kind, key: str, base: int) -> Entry:
+    def _current(self, kind: ResourceInfo, key: str, base: int) -> Entry:
         entry = self.get(kind, key)
         if entry is None:
-            raise MissingError(key)
+            raise NotFoundError(key)
         if entry.version != base:
-            raise StaleError(key)
+            raise ConflictError(key)
         return entry
 
-    def _write(self, kind: Kind, key: str, document: Document) -> Entry:
+    def _write(self, kind: ResourceInfo, key: str, document: Document) -> Entry:
         version = self.version + 1
         document["metadata"]["resourceVersion"] = str(version)
         entry = encode_entry(kind, key, version, document)
         self.version = version
         return entry
 
-    def _record(self, event: Event) -> None:
+    def _record(self, event: StoreEvent) -> None:
         table = self._table(event.kind)
         table.events.append(event)
         if len(table.events) >= self._history + self._history // 4 + 1:
-            table.forget_until(len(table.events) - self._history)
+            table.discard_until(len(table.events) - self._history)
         table.wake()
         if self._taps:
-            self._tell(event)
+            self._notify_taps(event)
 
 
-def encode_entry(kind: Kind, key: str, version: int, document: Document) -> Entry:
+def encode_entry(kind: ResourceInfo, key: str, version: int, document: Document) -> Entry:
     """Encode a document; takes ownership of it and removes kind and apiVersion from it."""
     metadata = document.pop("metadata")
     document.pop("kind", None)
@@ -345,11 +347,11 @@ def encode_entry(kind: Kind, key: str, version: int, document: Document) -> Entr
     return Entry(kind, key, version, raw, labels, _field_values(kind.fields, document))
 
 
-def _version(event: Event) -> int:
+def _version(event: StoreEvent) -> int:
     return event.entry.version
 
 
-def _span(objects: KeySpace[Entry], namespace: str, start: str) -> Sequence[Entry]:
+def _span(objects: CopyOnWriteMap[Entry], namespace: str, start: str) -> Sequence[Entry]:
     """Return the entries in ``namespace`` ("" is all) whose keys are ``start`` or later."""
     if not namespace:
         return objects.between(start)

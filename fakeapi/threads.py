@@ -18,13 +18,13 @@ from threading import Thread
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from fakeapi.api.changes import History
+from fakeapi.api.changes import ObjectHistory
 from fakeapi.api.requestlog import RequestRecord
 from fakeapi.clock import VirtualClock
 from fakeapi.faults import FaultControl
 
 
-class Served(Protocol):
+class ThreadableCluster(Protocol):
     """The interface of a cluster that can run in a thread."""
 
     kubeconfig_path: Path
@@ -65,7 +65,7 @@ class Served(Protocol):
         """Delete all objects."""
         ...
 
-    def history(self, kind: str, namespace: str = "", name: str = "") -> History:
+    def history(self, kind: str, namespace: str = "", name: str = "") -> ObjectHistory:
         """Return the changes to objects."""
         ...
 
@@ -74,7 +74,7 @@ class Served(Protocol):
         ...
 
 
-S = TypeVar("S", bound=Served)
+S = TypeVar("S", bound=ThreadableCluster)
 R = TypeVar("R")
 
 
@@ -112,7 +112,7 @@ class ThreadedCluster(Generic[S]):
     @property
     def faults(self) -> FaultControl:
         """Fault injection between clients and the API; inactive until a plan is started."""
-        return FaultControl(lambda *asked: self.call(lambda cluster: cluster.faults.ask(*asked)))
+        return FaultControl(lambda *asked: self.call(lambda cluster: cluster.faults.send(*asked)))
 
     def call(self, act: Callable[[S], R]) -> R:
         """Call ``act`` with the cluster, in its thread; return its result or raise its error."""
@@ -138,7 +138,7 @@ class ThreadedCluster(Generic[S]):
         """Delete all objects and the history; every watch expires."""
         self.call(lambda cluster: cluster.reset())
 
-    def history(self, kind: str, namespace: str = "", name: str = "") -> History:
+    def history(self, kind: str, namespace: str = "", name: str = "") -> ObjectHistory:
         """Return the changes to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
         return self.call(lambda cluster: cluster.history(kind, namespace, name))
 

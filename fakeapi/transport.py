@@ -27,33 +27,33 @@ from extender.kube import transport as kube
 from extender.kube.clock import Clock
 from extender.kube.http_transport import user_agent
 from fakeapi.api import Api, Request, Response, Watch, parse_query
-from fakeapi.api.faulting import Faults
+from fakeapi.api.faulting import FaultInjector
 from fakeapi.api.messages import JSON
 from fakeapi.api.requestlog import RequestRecord
-from fakeapi.hindering import Carrier, HinderedWatch, Watched
-from fakeapi.webhooks import Errands, post
+from fakeapi.hindering import AnyWatch, FaultDelivery, FaultyWatch
+from fakeapi.webhooks import CallDispatcher, post_once
 
-BATCH: Final = 100
+MAX_BATCH_LINES: Final = 100
 BOOKMARK_SECONDS: Final = 60.0
 LAST_BOOKMARK_SECONDS: Final = 2.0
-LEAST_TIMEOUT_SECONDS: Final = 1800.0
+MIN_WATCH_TIMEOUT_SECONDS: Final = 1800.0
 
 _NO_QUERY: Final[Mapping[str, str]] = {}
 
 
-def watch_timeout(watch: Watched, rng: Random) -> float:
+def watch_timeout(watch: AnyWatch, rng: Random) -> float:
     """Return the timeout of a watch, in seconds."""
-    return watch.timeout_seconds or LEAST_TIMEOUT_SECONDS * (1 + rng.random())
+    return watch.timeout_seconds or MIN_WATCH_TIMEOUT_SECONDS * (1 + rng.random())
 
 
-class WatchFeed:
+class WatchPump:
     """Reads the lines of a watch as they become available, until it ends or is stopped."""
 
     def __init__(
-        self, watch: Watched, clock: Clock, timeout_seconds: float, errands: Errands
+        self, watch: AnyWatch, clock: Clock, timeout_seconds: float, calls: CallDispatcher
     ) -> None:
         self._watch = watch
-        self._errands = errands
+        self._errands = calls
         self._clock = clock
         self._timeout = timeout_seconds
         self._woken = asyncio.Event()
@@ -68,7 +68,7 @@ class WatchFeed:
         """Yield lines (each with its newline) in batches that are never empty."""
         deadline = self._clock.monotonic() + self._timeout
         cancel = self._watch.listen(self._woken.set)
-        alarm = _Alarm(self._clock, self._woken)
+        alarm = WakeTimer(self._clock, self._woken)
         try:
             due = self._next_due(deadline)
             while not self._stopped and self._clock.monotonic() < deadline:
@@ -89,7 +89,7 @@ class WatchFeed:
             alarm.cancel()
 
     def _read(self) -> Sequence[bytes]:
-        return self._watch.read(BATCH)
+        return self._watch.read(MAX_BATCH_LINES)
 
     def _next_due(self, deadline: float) -> float:
         """Return when to wake without an event: for a bookmark, or at the end."""
@@ -100,7 +100,7 @@ class WatchFeed:
         return min(now + BOOKMARK_SECONDS, last if last > now else deadline)
 
 
-class _Alarm:
+class WakeTimer:
     """Sets an asyncio event when a clock reaches a time, with at most one task."""
 
     def __init__(self, clock: Clock, woken: asyncio.Event) -> None:
@@ -134,17 +134,17 @@ class LocalTransport:
         clock: Clock,
         rng: Random,
         record: Callable[[RequestRecord], None] = lambda _record: None,
-        faults: Faults | None = None,
+        faults: FaultInjector | None = None,
         agent: str = "",
     ) -> None:
-        self._carrier = Carrier(faults, clock)
+        self._fault_delivery = FaultDelivery(faults, clock)
         self._agent = agent or user_agent()
         self._record = record
         self._api = api
-        self._errands = Errands(api.outbox, post, clock)
+        self._calls = CallDispatcher(api.pending_calls, post_once, clock)
         self._clock = clock
         self._rng = rng
-        self._feeds: set[WatchFeed] = set()
+        self._pumps: set[WatchPump] = set()
         self._closed = False
 
     async def request(self, request: kube.Request) -> kube.Response:
@@ -171,30 +171,30 @@ class LocalTransport:
     async def close(self) -> None:
         """Close; every open stream ends with a TransportError."""
         self._closed = True
-        for feed in tuple(self._feeds):
+        for feed in tuple(self._pumps):
             feed.stop()
 
-    async def _answer(self, request: kube.Request) -> Response | Watched:
+    async def _answer(self, request: kube.Request) -> Response | AnyWatch:
         if self._closed:
             raise kube.TransportError(f"{request}: this transport is closed")
         await asyncio.sleep(0)  # as with any other transport, other tasks run first
-        outcome = await self._carrier.carry(_translate(request, self._agent), self._handle)
+        outcome = await self._fault_delivery.deliver(_translate(request, self._agent), self._handle)
         query = urlencode(request.query) if request.query else ""
         asked = request.method, request.path, query, self._agent
         sent = (request.content_type, request.body) if request.body else ("", b"")
         self._record(RequestRecord(*asked, outcome.status, outcome.fault, *sent))
-        if outcome.answer is None or outcome.breaks:
+        if outcome.response is None or outcome.breaks:
             raise kube.TransportError(f"{request}: the connection was reset")
-        return outcome.answer
+        return outcome.response
 
     async def _handle(self, request: Request) -> Response | Watch:
-        return await self._errands.run(lambda: self._api.handle(request))
+        return await self._calls.run(lambda: self._api.handle(request))
 
     async def _watch_lines(
-        self, watch: Watched, request: kube.Request
+        self, watch: AnyWatch, request: kube.Request
     ) -> AsyncGenerator[bytes, None]:
-        feed = WatchFeed(watch, self._clock, watch_timeout(watch, self._rng), self._errands)
-        self._feeds.add(feed)
+        feed = WatchPump(watch, self._clock, watch_timeout(watch, self._rng), self._calls)
+        self._pumps.add(feed)
         try:
             async with aclosing(feed.batches()) as batches:
                 async for lines in batches:
@@ -202,10 +202,10 @@ class LocalTransport:
                         if line.endswith(b"\n"):  # a line that was cut off is dropped
                             yield line.removesuffix(b"\n")
         finally:
-            self._feeds.discard(feed)
+            self._pumps.discard(feed)
         if self._closed:
             raise kube.TransportError(f"{request}: the transport was closed")
-        if isinstance(watch, HinderedWatch) and watch.breaks:
+        if isinstance(watch, FaultyWatch) and watch.breaks:
             raise kube.TransportError(f"{request}: the connection was reset")
 
 

@@ -24,27 +24,27 @@ import orjson
 
 from extender.kube.clock import Clock
 from fakeapi.api.outcalls import (
-    MOST_CALLS,
-    AnsweredError,
-    Attempts,
-    Outbox,
-    OutCall,
-    OutCallError,
-    SuspendedError,
-    told,
+    MAX_CALLS,
+    CallsPendingError,
+    InvalidReviewError,
+    PendingCalls,
+    RequestAttempts,
+    WebhookCall,
+    WebhookCallError,
+    encode_answer,
 )
-from fakeapi.deadlines import Deadlines
+from fakeapi.deadlines import TimeoutScheduler
 from fakeapi.incoming import MalformedAnswerError
 from fakeapi.posting import ClosedError, Poster
 
 T = TypeVar("T")
-Send = Callable[[OutCall], Awaitable[bytes]]
+SendCall = Callable[[WebhookCall], Awaitable[bytes]]
 """Makes a call and returns the body of its response; raises WebhookCallError."""
 
-_REMEMBERED: Final = 64
-_OVERDUE: Final = "context deadline exceeded"
-_UNPARSED: Final = "unable to load root certificates: unable to parse bytes as PEM block"
-_WORDS: Final = {
+_MAX_CACHED_CONTEXTS: Final = 64
+_DEADLINE_EXCEEDED: Final = "context deadline exceeded"
+_INVALID_CA_BUNDLE: Final = "unable to load root certificates: unable to parse bytes as PEM block"
+_STATUS_MESSAGES: Final = {
     400: "the server rejected our request for an unknown reason",
     401: "the server has asked for the client to provide credentials",
     404: "the server could not find the requested resource",
@@ -60,72 +60,72 @@ _WORDS: Final = {
 }
 
 
-class Errands:
+class CallDispatcher:
     """Makes the pending calls of an API with ``send``; timeouts use ``clock``."""
 
-    def __init__(self, outbox: Outbox, send: Send, clock: Clock) -> None:
+    def __init__(self, outbox: PendingCalls, send: SendCall, clock: Clock) -> None:
         self._outbox = outbox
         self._send = send
-        self._deadlines = Deadlines(clock)
+        self._deadlines = TimeoutScheduler(clock)
 
     async def run(self, act: Callable[[], T]) -> T:
         """Return the result of ``act`` once all calls that it needs have been made."""
-        attempts = Attempts()
+        attempts = RequestAttempts()
         while True:
             try:
                 with self._outbox.attempt(attempts):
                     return act()
-            except SuspendedError as suspended:
+            except CallsPendingError as suspended:
                 calls = suspended.calls
-            if len(attempts.answers) >= MOST_CALLS:
-                refusal = OutCallError("too many calls for one request")
+            if len(attempts.answers) >= MAX_CALLS:
+                refusal = WebhookCallError("too many calls for one request")
                 attempts.answers |= dict.fromkeys(calls, refusal)
                 continue
             answers = await self._make_all(calls)
             attempts.answers |= dict(zip(calls, answers, strict=True))
 
-    async def _make_all(self, calls: Sequence[OutCall]) -> Sequence[bytes | OutCallError]:
+    async def _make_all(self, calls: Sequence[WebhookCall]) -> Sequence[bytes | WebhookCallError]:
         if len(calls) == 1 and calls[0].hook is None:
             # A single call needs no task. A call to an in-process webhook has one nevertheless, so
             # that other tasks run first and receive earlier events.
             return [await self._make(calls[0])]
         return await asyncio.gather(*(self._make(call) for call in calls))
 
-    async def _make(self, call: OutCall) -> bytes | OutCallError:
+    async def _make(self, call: WebhookCall) -> bytes | WebhookCallError:
         """Make one call within its timeout."""
-        limit = self._deadlines.limit(call.timeout_seconds)
+        limit = self._deadlines.timeout(call.timeout_seconds)
         try:
             async with limit:
-                return await (_ask(call) if call.hook is not None else self._send(call))
-        except OutCallError as error:
+                return await (_call_in_process(call) if call.hook is not None else self._send(call))
+        except WebhookCallError as error:
             return error
         except TimeoutError:
-            if not limit.is_over:
+            if not limit.has_expired:
                 raise
-            return OutCallError(_OVERDUE)
+            return WebhookCallError(_DEADLINE_EXCEEDED)
 
 
-async def _ask(call: OutCall) -> bytes:
+async def _call_in_process(call: WebhookCall) -> bytes:
     assert call.hook is not None
     answer = call.hook(orjson.loads(call.body))
-    return told(await answer if isawaitable(answer) else answer)
+    return encode_answer(await answer if isawaitable(answer) else answer)
 
 
-class Connections:
+class WebhookConnections:
     """Makes calls over HTTPS on reusable connections; must be closed."""
 
     def __init__(self) -> None:
         self._poster = Poster()
 
-    async def post(self, call: OutCall) -> bytes:
+    async def post(self, call: WebhookCall) -> bytes:
         """Make a call; raises WebhookCallError with the text of Go's HTTP client."""
         context = _context(call.ca_bundle)
         try:
             answer = await self._poster.post(call.url, call.body, context, call.host)
         except (OSError, MalformedAnswerError) as error:
-            raise OutCallError(_worded(error, call.url)) from None
+            raise WebhookCallError(_connection_error_message(error, call.url)) from None
         if not 200 <= answer.status < 300:
-            raise AnsweredError(_answered(answer.status, answer.body))
+            raise InvalidReviewError(_status_error_message(answer.status, answer.body))
         return answer.body
 
     async def close(self) -> None:
@@ -133,25 +133,25 @@ class Connections:
         await self._poster.close()
 
 
-async def post(call: OutCall) -> bytes:
+async def post_once(call: WebhookCall) -> bytes:
     """Make one call on a new connection; raises WebhookCallError."""
-    connections = Connections()
+    connections = WebhookConnections()
     try:
         return await connections.post(call)
     finally:
         await connections.close()
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_MAX_CACHED_CONTEXTS)
 def _context(ca_bundle: bytes) -> ssl.SSLContext:
     """Return the TLS context for a CA bundle; raises WebhookCallError."""
     try:
         return ssl.create_default_context(cadata=ca_bundle.decode() if ca_bundle else None)
     except (ssl.SSLError, ValueError):
-        raise OutCallError(_UNPARSED) from None
+        raise WebhookCallError(_INVALID_CA_BUNDLE) from None
 
 
-def _answered(status: int, body: bytes) -> str:
+def _status_error_message(status: int, body: bytes) -> str:
     """Return the error text of a failed response as client-go: a Status has its own message."""
     text = body.decode(errors="replace").strip()
     try:
@@ -160,8 +160,8 @@ def _answered(status: int, body: bytes) -> str:
         document = None
     if isinstance(document, dict) and document.get("kind") == "Status" and document.get("message"):
         return str(document["message"])
-    if status in _WORDS:
-        return _WORDS[status]
+    if status in _STATUS_MESSAGES:
+        return _STATUS_MESSAGES[status]
     if status == 403:
         return text or "unknown"
     if status >= 500:
@@ -170,26 +170,26 @@ def _answered(status: int, body: bytes) -> str:
     return f"the server responded with the status code {status} but did not return more information"
 
 
-def _worded(error: Exception, url: str) -> str:
+def _connection_error_message(error: Exception, url: str) -> str:
     if isinstance(error, ssl.SSLError):
-        return f"tls: failed to verify certificate: x509: {_reason(error)}"
+        return f"tls: failed to verify certificate: x509: {_verification_error(error)}"
     if isinstance(error, ClosedError | ConnectionResetError):
         return str(error) if isinstance(error, ClosedError) else "EOF"
     place = urlsplit(url)
     if isinstance(error, socket.gaierror):
         return f"dial tcp: lookup {place.hostname}: no such host"
     if isinstance(error, ConnectionRefusedError):
-        return f"dial tcp {_dialled(place)}: connect: connection refused"
+        return f"dial tcp {_dial_address(place)}: connect: connection refused"
     if isinstance(error, OSError):
-        return f"dial tcp {_dialled(place)}: {error.strerror or error}"
+        return f"dial tcp {_dial_address(place)}: {error.strerror or error}"
     return str(error)
 
 
-def _dialled(place: SplitResult) -> str:
+def _dial_address(place: SplitResult) -> str:
     return place.netloc if place.port else f"{place.netloc}:443"
 
 
-def _reason(error: Exception) -> str:
+def _verification_error(error: Exception) -> str:
     text = str(error)
     if "self-signed" in text or "unable to get local issuer" in text:
         return "certificate signed by unknown authority"

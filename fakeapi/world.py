@@ -17,21 +17,21 @@ from uuid import UUID
 import orjson
 
 from extender.kube.clock import Clock
-from extender.kube.events import rfc3339
-from fakeapi.api import Api, Sources
-from fakeapi.api.changes import History, find_kind, read_history
+from extender.kube.events import format_time
+from fakeapi.api import Api, IdAndTimeSources
+from fakeapi.api.changes import ObjectHistory, find_kind, read_history
 from fakeapi.api.exporting import export
-from fakeapi.api.loading import flatten
-from fakeapi.api.management import Management
-from fakeapi.api.release import DEFAULT_RELEASE, Release
+from fakeapi.api.loading import flatten_lists
+from fakeapi.api.management import ManagementApi
+from fakeapi.api.release import DEFAULT_SERVER_VERSION, ServerVersion
 from fakeapi.api.requestlog import RequestRecord
-from fakeapi.controlplane.scheduler.outfits import SchedulerOutfit
+from fakeapi.controlplane.scheduler.outfits import SchedulerOptions
 from fakeapi.store import DEFAULT_HISTORY, Store
 from fakeapi.transport import LocalTransport
 from policies.spreading.quirks import FIXED, Quirks
 
 if TYPE_CHECKING:
-    from fakeapi.controlplane.kubelet.scripts import Playbook
+    from fakeapi.controlplane.kubelet.scripts import SimulationScript
 
 _SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH: Final = 5
@@ -48,10 +48,10 @@ class World:
     api: Api
     clock: Clock
     rng: Random
-    management: Management
-    playbook: Playbook | None = None
+    management: ManagementApi
+    simulation_script: SimulationScript | None = None
     quirks: Quirks = FIXED
-    scheduler: SchedulerOutfit = field(default_factory=SchedulerOutfit)
+    scheduler: SchedulerOptions = field(default_factory=SchedulerOptions)
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
         """Store objects (or lists of them) as they are, without admission; return their number.
@@ -59,9 +59,9 @@ class World:
         The arguments are not modified. Raises StatusError (400, 422) for an invalid object.
         """
         copies = orjson.loads(orjson.dumps([dict(thing) for thing in objects]))
-        return self.api.load(flatten(copies))
+        return self.api.load(flatten_lists(copies))
 
-    def history(self, kind: str, namespace: str = "", name: str = "") -> History:
+    def history(self, kind: str, namespace: str = "", name: str = "") -> ObjectHistory:
         """Return the changes to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
         return read_history(self.api.store, find_kind(self.api.kinds, kind), namespace, name)
 
@@ -75,7 +75,7 @@ class World:
         record, faults = self.management.requests.append, self.management.faults
         return LocalTransport(self.api, self.clock, self.rng, record, faults, agent)
 
-    def inner_transport(self, agent: str = "") -> LocalTransport:
+    def internal_transport(self, agent: str = "") -> LocalTransport:
         """Return a transport for the world's own components: its requests are not logged."""
         return LocalTransport(self.api, self.clock, self.rng, agent=agent)
 
@@ -88,62 +88,64 @@ class World:
 
         It uses ``clock``, or this world's. Raises StatusError (404).
         """
-        rng, clock = copy_dice(self.rng), clock or self.clock
+        rng, clock = copy_random(self.rng), clock or self.clock
         store = self.management.snapshots.fork(snapshot)
         api = Api(store, _sources(clock, rng), self.api.builtin, self.api.release)
         api.services.update(self.api.services)
         api.converters.update(self.api.converters)
-        api.webhooks.hooks.update(self.api.webhooks.hooks)
-        api.tokens.adopt(self.api.tokens)
+        api.webhooks.handlers.update(self.api.webhooks.handlers)
+        api.tokens.add_all(self.api.tokens)
         if self.api.enforces_rbac:
             api.enforce_rbac()
         scheduler = self.scheduler.for_fork()
-        management = Management(api, clock.now_ns, exchanges=scheduler.trace)
-        management.faults.adopt(self.management.faults)
-        return World(api, clock, rng, management, self.playbook, self.quirks, scheduler)
+        management = ManagementApi(api, clock.now_ns, exchanges=scheduler.trace)
+        management.faults.copy_progress(self.management.faults)
+        return World(api, clock, rng, management, self.simulation_script, self.quirks, scheduler)
 
 
 def create_world(
     clock: Clock,
     seed: int = 0,
     history: int = DEFAULT_HISTORY,
-    release: Release = DEFAULT_RELEASE,
-    playbook: Playbook | None = None,
+    release: ServerVersion = DEFAULT_SERVER_VERSION,
+    simulation_script: SimulationScript | None = None,
     quirks: Quirks = FIXED,
-    scheduler: SchedulerOutfit | None = None,
+    scheduler: SchedulerOptions | None = None,
 ) -> World:
     """Return an empty world; ``history`` is how many events of a resource can be replayed."""
     rng = Random(seed)  # noqa: S311 - repeatable, and nothing here is secret
     api = create_api(clock, rng, history, release)
-    scheduler = scheduler or SchedulerOutfit()
-    management = Management(api, clock.now_ns, seed, scheduler.trace)
-    return World(api, clock, rng, management, playbook, quirks, scheduler)
+    scheduler = scheduler or SchedulerOptions()
+    management = ManagementApi(api, clock.now_ns, seed, scheduler.trace)
+    return World(api, clock, rng, management, simulation_script, quirks, scheduler)
 
 
 def create_api(
     clock: Clock,
     rng: Random,
     history: int = DEFAULT_HISTORY,
-    release: Release = DEFAULT_RELEASE,
+    release: ServerVersion = DEFAULT_SERVER_VERSION,
 ) -> Api:
     """Return an API over an empty store that replays ``history`` events of each resource."""
     return Api(Store(history), _sources(clock, rng), release=release)
 
 
-def copy_dice(rng: Random) -> Random:
+def copy_random(rng: Random) -> Random:
     """Return a random generator with the state of ``rng``."""
     copy = Random()  # noqa: S311 - repeatable, and nothing here is secret
     copy.setstate(rng.getstate())
     return copy
 
 
-def _sources(clock: Clock, rng: Random) -> Sources:
-    return Sources(_timestamps(clock), _uids(rng), _suffixes(rng), lambda: clock.now_ns() // 10**9)
+def _sources(clock: Clock, rng: Random) -> IdAndTimeSources:
+    return IdAndTimeSources(
+        _timestamps(clock), _uids(rng), _suffixes(rng), lambda: clock.now_ns() // 10**9
+    )
 
 
 def _timestamps(clock: Clock) -> Callable[[int], str]:
     def timestamp(offset: int) -> str:
-        return rfc3339(clock.now_ns() + offset * 10**9)
+        return format_time(clock.now_ns() + offset * 10**9)
 
     return timestamp
 

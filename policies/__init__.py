@@ -18,7 +18,7 @@ from policies.model import (
 from policies.reference import filter_nodes as decide_filter
 from policies.reference import post_filter
 from policies.reference import preempt as decide_preemption
-from policies.rules import DEFAULT_RULES, Rules
+from policies.rules import DEFAULT_RULES, SchedulerRules
 from policies.upstream import RELEASES, Release, release
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
     "Rejection",
     "Release",
     "Resources",
-    "Rules",
+    "SchedulerRules",
     "Snapshot",
     "VictimSet",
     "assemble",

@@ -143,7 +143,7 @@ class FilterDecision:
     feasible: Sequence[str]
     rejected: Mapping[str, Rejection]
     conflict: Rejection | None = None
-    unjudged: frozenset[str] = frozenset()
+    not_evaluated: frozenset[str] = frozenset()
 
     def describe(self) -> Iterator[str]:
         """Yield, line by line, the nodes that fit and the status of the others."""
@@ -153,7 +153,7 @@ class FilterDecision:
             yield f"  {node}: fits"
         for node, rejection in sorted(self.rejected.items()):
             yield f"  {node}: {rejection}{_resolution(rejection)}"
-        yield from _unjudged(self.unjudged)
+        yield from _describe_not_evaluated(self.not_evaluated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,21 +193,21 @@ class PreemptionDecision:
     rejected: Mapping[str, Rejection] = field(default_factory=dict)
     decided_by: str | None = None
     message: str = ""
-    unjudged: frozenset[str] = frozenset()
+    not_evaluated: frozenset[str] = frozenset()
     untried: int = 0
 
     def describe(self) -> Iterator[str]:
         """Yield, line by line, the victims and reprieved pods of each node, and what decided."""
-        yield self._verdict()
+        yield self._outcome()
         for node in sorted(self.candidates):
             yield from _describe_candidate(self.candidates[node])
         for node, rejection in sorted(self.rejected.items()):
             yield f"  {node}: {rejection}{_resolution(rejection)}"
         if self.untried:
             yield f"not tried, as time was up: {self.untried} node(s)"
-        yield from _unjudged(self.unjudged)
+        yield from _describe_not_evaluated(self.not_evaluated)
 
-    def _verdict(self) -> str:
+    def _outcome(self) -> str:
         if not self.eligible:
             return f"{self.pod.key} may not preempt: {self.reason}"
         if self.reason:
@@ -218,7 +218,7 @@ class PreemptionDecision:
         return f"{self.pod.key} goes to {self.chosen.node}{why}"
 
 
-def needless(filtering: FilterDecision) -> PreemptionDecision:
+def no_preemption_needed(filtering: FilterDecision) -> PreemptionDecision:
     """Return the decision for a pod that fits some node without preemption: it has no victims."""
     return PreemptionDecision(
         filtering.pod,
@@ -226,7 +226,7 @@ def needless(filtering: FilterDecision) -> PreemptionDecision:
         reason=str(FEASIBLE),
         chosen=None,
         rejected=dict.fromkeys(filtering.feasible, FEASIBLE) | dict(filtering.rejected),
-        unjudged=filtering.unjudged,
+        not_evaluated=filtering.not_evaluated,
     )
 
 
@@ -243,6 +243,6 @@ def _resolution(rejection: Rejection) -> str:
     return "" if rejection.resolvable or rejection == FEASIBLE else " (eviction cannot help)"
 
 
-def _unjudged(filters: frozenset[str]) -> Iterator[str]:
+def _describe_not_evaluated(filters: frozenset[str]) -> Iterator[str]:
     if filters:
         yield f"not judged, so the answer may be too hopeful: {', '.join(sorted(filters))}"

@@ -14,9 +14,9 @@ from dataclasses import replace
 from policies.model import Pod, Snapshot
 
 
-def reach_far(pod: Pod, snapshot: Snapshot) -> bool:
+def affects_other_nodes(pod: Pod, snapshot: Snapshot) -> bool:
     """Return whether departing pods affect other nodes than their own, through anti-affinity."""
-    return bool(pod.anti_affinity or snapshot.repelling)
+    return bool(pod.anti_affinity or snapshot.pods_with_anti_affinity)
 
 
 def without_departing(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
@@ -24,9 +24,11 @@ def without_departing(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
     departing = {
         name: [pod for pod in snapshot.nodes[name].pods if pod.departing] for name in names
     }
-    left = {name: snapshot.nodes[name].without(pods) for name, pods in departing.items() if pods}
+    left = {
+        name: snapshot.nodes[name].without_pods(pods) for name, pods in departing.items() if pods
+    }
     if not left:
         return snapshot
     gone = {pod.uid for pods in departing.values() for pod in pods}
-    repelling = tuple(pod for pod in snapshot.repelling if pod.uid not in gone)
-    return replace(snapshot, nodes={**snapshot.nodes, **left}, repelling=repelling)
+    repelling = tuple(pod for pod in snapshot.pods_with_anti_affinity if pod.uid not in gone)
+    return replace(snapshot, nodes={**snapshot.nodes, **left}, pods_with_anti_affinity=repelling)

@@ -12,8 +12,8 @@ from typing import Protocol
 
 from policies.decision import FilterDecision, PreemptionDecision
 from policies.model import Pod, Snapshot
-from policies.patience import Patience, endless
-from policies.rules import Rules
+from policies.patience import HasTimeLeft, no_deadline
+from policies.rules import SchedulerRules
 
 
 class Engine(Protocol):
@@ -24,7 +24,7 @@ class Engine(Protocol):
     """
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> SchedulerRules:
         """The rules of every decision."""
         ...
 
@@ -41,7 +41,7 @@ class Engine(Protocol):
         pod: Pod,
         snapshot: Snapshot,
         among: Collection[str] | None = None,
-        patience: Patience = endless,
+        has_time_left: HasTimeLeft = no_deadline,
     ) -> FilterDecision:
         """Find the nodes that ``pod`` fits now.
 
@@ -49,12 +49,12 @@ class Engine(Protocol):
         """
         ...
 
-    def filter_leniently(
+    def filter_with_terminating_pods(
         self,
         pod: Pod,
         snapshot: Snapshot,
         among: Collection[str],
-        patience: Patience = endless,
+        has_time_left: HasTimeLeft = no_deadline,
     ) -> FilterDecision:
         """Filter nodes that have departing pods.
 
@@ -68,7 +68,7 @@ class Engine(Protocol):
         snapshot: Snapshot,
         potential: Collection[str] | None = None,
         among: Collection[str] | None = None,
-        patience: Patience = endless,
+        has_time_left: HasTimeLeft = no_deadline,
     ) -> PreemptionDecision:
         """Find the best node for ``pod`` and its victims there.
 

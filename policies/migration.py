@@ -38,25 +38,25 @@ _NOT_TRANSLATED = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-
 
 
 @dataclass(frozen=True, slots=True)
-class _Successor:
+class MigrationTarget:
     driver: str
     zone_label: str | None = None
 
 
-_SUCCESSORS = {
-    AWS_EBS: _Successor("ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone"),
-    GCE_PD: _Successor("pd.csi.storage.gke.io", "topology.gke.io/zone"),
-    CINDER: _Successor("cinder.csi.openstack.org", "topology.cinder.csi.openstack.org/zone"),
-    AZURE_DISK: _Successor("disk.csi.azure.com"),
-    PORTWORX: _Successor("pxd.portworx.com"),
+_TARGETS = {
+    AWS_EBS: MigrationTarget("ebs.csi.aws.com", "topology.ebs.csi.aws.com/zone"),
+    GCE_PD: MigrationTarget("pd.csi.storage.gke.io", "topology.gke.io/zone"),
+    CINDER: MigrationTarget("cinder.csi.openstack.org", "topology.cinder.csi.openstack.org/zone"),
+    AZURE_DISK: MigrationTarget("disk.csi.azure.com"),
+    PORTWORX: MigrationTarget("pxd.portworx.com"),
 }
 
 _EBS_ADDRESS = re.compile(r"aws://[^/]*/+(vol-[^/?#]*)/*(?:[?#].*)?")
 
 
-def migrates(plugin: str, node: CsiNode | None, release: Release) -> bool:
+def is_csi_migration_on(plugin: str, node: CsiNode | None, release: Release) -> bool:
     """Return whether ``node`` counts the plugin's volumes as its driver's (None: no CSINode)."""
-    if node is None or plugin not in _SUCCESSORS:
+    if node is None or plugin not in _TARGETS:
         return False
     if plugin != PORTWORX or release.portworx is PortworxMigration.ALWAYS:
         return True
@@ -65,27 +65,27 @@ def migrates(plugin: str, node: CsiNode | None, release: Release) -> bool:
 
 def is_translated(plugin: str, node: CsiNode | None, release: Release) -> bool:
     """Return whether the plugin's volumes have the driver's node affinity on ``node``."""
-    if node is None or plugin not in _SUCCESSORS or plugin not in node.migrated:
+    if node is None or plugin not in _TARGETS or plugin not in node.migrated:
         return False
     return plugin != PORTWORX or release.portworx is not PortworxMigration.OFF
 
 
 def is_in_tree(plugin: str) -> bool:
     """Return whether ``plugin`` is an in-tree plugin that has a translation."""
-    return plugin in _SUCCESSORS or plugin in _NOT_TRANSLATED
+    return plugin in _TARGETS or plugin in _NOT_TRANSLATED
 
 
-def successor(plugin: str) -> str:
+def csi_driver_of(plugin: str) -> str:
     """Return the CSI driver that replaces a plugin that ``is_csi_migration_on`` may hold for."""
-    return _SUCCESSORS[plugin].driver
+    return _TARGETS[plugin].driver
 
 
-def translated(disk: Disk, zones: str = "") -> CsiVolume | None:
+def translate_to_csi(disk: Disk, zones: str = "") -> CsiVolume | None:
     """Return the CSI volume of an in-tree disk, or None if it has none or its name is malformed.
 
     ``zones`` is the zone label of the persistent volume; the handle of a GCE disk depends on it.
     """
-    if disk.plugin not in _SUCCESSORS:
+    if disk.plugin not in _TARGETS:
         return None
     handle: str | None = disk.identity
     if disk.plugin == AWS_EBS:
@@ -94,15 +94,15 @@ def translated(disk: Disk, zones: str = "") -> CsiVolume | None:
         handle = _gce_handle(disk.identity, zones)
     elif disk.plugin == AZURE_DISK:
         handle = disk.identity or None  # an unmanaged disk has no identity
-    return None if handle is None else CsiVolume(successor(disk.plugin), handle)
+    return None if handle is None else CsiVolume(csi_driver_of(disk.plugin), handle)
 
 
-def migration(disk: Disk, labels: Labels, affinity: NodeSelector | None) -> Migration | None:
+def translate_volume(disk: Disk, labels: Labels, affinity: NodeSelector | None) -> Migration | None:
     """Translate the disk of a persistent volume; return None if its plugin has no CSI driver."""
-    if disk.plugin not in _SUCCESSORS:
+    if disk.plugin not in _TARGETS:
         return None
-    volume = translated(disk, labels.get(BETA_ZONE) or labels.get(ZONE) or "")
-    zone_label = _SUCCESSORS[disk.plugin].zone_label
+    volume = translate_to_csi(disk, labels.get(BETA_ZONE) or labels.get(ZONE) or "")
+    zone_label = _TARGETS[disk.plugin].zone_label
     if volume is not None and zone_label is not None:
         affinity = _affinity(affinity, labels, zone_label)
     return Migration(disk.plugin, volume, affinity)

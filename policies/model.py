@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from policies.selectors import Labels, LabelSelector, NodeSelector, Requirement, Taint, Toleration
 from policies.storage import NO_STORAGE, PodStorage, Storage
-from policies.workloads import Owner, Workload
+from policies.workloads import PodOwner, PodSelectingObject
 
 NO_LABELS: Labels = {}
 ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - how a host port without an address is written, not a bind
@@ -46,10 +46,10 @@ class Resources:
         )
 
 
-NOTHING = Resources()
+NO_RESOURCES = Resources()
 
 
-def total(amounts: Sequence[Resources]) -> Resources:
+def sum_resources(amounts: Sequence[Resources]) -> Resources:
     """Return the sum of amounts."""
     scalars: Mapping[str, int] = {}
     for each in amounts:
@@ -137,9 +137,9 @@ class Pod:
     started_ns: int | None = None
     terminating: bool = False
     preempted: bool = False
-    promised: bool = False
+    assumed_victim: bool = False
     finished: bool = False
-    requests: Resources = NOTHING
+    requests: Resources = NO_RESOURCES
     resource_names: frozenset[str] = frozenset()
     host_ports: frozenset[HostPort] = frozenset()
     node_selector: tuple[Requirement, ...] = ()
@@ -149,7 +149,7 @@ class Pod:
     anti_affinity: tuple[AffinityTerm, ...] = ()
     spread: tuple[SpreadConstraint, ...] = ()
     soft_spread: bool = False
-    controller: Owner | None = None
+    controller: PodOwner | None = None
     storage: PodStorage | None = None
     priority_class: str = ""
 
@@ -161,15 +161,15 @@ class Pod:
     @property
     def departing(self) -> bool:
         """Whether the pod is terminating, or a victim of an assumed preemption."""
-        return self.terminating or self.promised
+        return self.terminating or self.assumed_victim
 
-    def concerns(self, managed: frozenset[str]) -> bool:
+    def requests_any_of(self, managed_resources: frozenset[str]) -> bool:
         """Return whether an extender with these managed resources is called for the pod.
 
         An extender without managed resources is called for every pod. Source: IsInterested in
         pkg/scheduler/extender.go.
         """
-        return not managed or not managed.isdisjoint(self.resource_names)
+        return not managed_resources or not managed_resources.isdisjoint(self.resource_names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class Node:
     labels: Labels = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     unschedulable: bool = False
-    allocatable: Resources = NOTHING
+    allocatable: Resources = NO_RESOURCES
     allowed_pods: int = 0
 
 
@@ -215,7 +215,7 @@ class NodeState:
 
     node: Node
     pods: tuple[Pod, ...] = ()
-    requested: Resources = NOTHING
+    requested: Resources = NO_RESOURCES
     used_ports: frozenset[HostPort] = frozenset()
     nominated: tuple[Pod, ...] = ()
     unreadable: tuple[str, ...] = ()
@@ -229,7 +229,7 @@ class NodeState:
             used_ports=self.used_ports | pod.host_ports,
         )
 
-    def without(self, gone: Iterable[Pod]) -> NodeState:
+    def without_pods(self, gone: Iterable[Pod]) -> NodeState:
         """Return the same node without the pods ``gone``, identified by UID.
 
         As upstream, a host port becomes free with the first pod that releases it, even if another
@@ -239,12 +239,12 @@ class NodeState:
         return replace(
             self,
             pods=tuple([pod for pod in self.pods if pod.uid not in leaving]),
-            requested=self.requested - total([pod.requests for pod in leaving.values()]),
+            requested=self.requested - sum_resources([pod.requests for pod in leaving.values()]),
             used_ports=self.used_ports.difference(*(pod.host_ports for pod in leaving.values())),
         )
 
 
-def occupied(
+def build_node_state(
     node: Node,
     pods: Iterable[Pod],
     nominated: Iterable[Pod] = (),
@@ -255,7 +255,7 @@ def occupied(
     return NodeState(
         node=node,
         pods=present,
-        requested=total([pod.requests for pod in present]),
+        requested=sum_resources([pod.requests for pod in present]),
         used_ports=frozenset().union(*(pod.host_ports for pod in present)),
         nominated=tuple(nominated),
         unreadable=tuple(unreadable),
@@ -275,8 +275,8 @@ class Snapshot:
     nodes: Mapping[str, NodeState] = field(default_factory=dict)
     budgets: tuple[DisruptionBudget, ...] = ()
     namespaces: Mapping[str, Labels] = field(default_factory=dict)
-    repelling: tuple[Pod, ...] = ()
-    workloads: Mapping[str, tuple[Workload, ...]] = field(default_factory=dict)
+    pods_with_anti_affinity: tuple[Pod, ...] = ()
+    workloads: Mapping[str, tuple[PodSelectingObject, ...]] = field(default_factory=dict)
     storage: Storage = NO_STORAGE
     generation: int = 0
 
@@ -286,7 +286,7 @@ def assemble(
     pods: Iterable[Pod] = (),
     budgets: Iterable[DisruptionBudget] = (),
     namespaces: Mapping[str, Labels] | None = None,
-    workloads: Iterable[Workload] = (),
+    workloads: Iterable[PodSelectingObject] = (),
     storage: Storage = NO_STORAGE,
 ) -> Snapshot:
     """Build a snapshot from single objects.
@@ -301,18 +301,20 @@ def assemble(
             bound.setdefault(pod.node_name, []).append(pod)
         elif pod.nominated_node is not None and not pod.finished:
             promised.setdefault(pod.nominated_node, []).append(pod)
-    selecting: dict[str, list[Workload]] = {}
+    selecting: dict[str, list[PodSelectingObject]] = {}
     for workload in workloads:
         selecting.setdefault(workload.namespace, []).append(workload)
     states = {
-        node.name: occupied(node, bound.get(node.name, ()), promised.get(node.name, ()))
+        node.name: build_node_state(node, bound.get(node.name, ()), promised.get(node.name, ()))
         for node in nodes
     }
     return Snapshot(
         nodes=states,
         budgets=tuple(budgets),
         namespaces=dict(namespaces or {}),
-        repelling=tuple(p for state in states.values() for p in state.pods if p.anti_affinity),
+        pods_with_anti_affinity=tuple(
+            p for state in states.values() for p in state.pods if p.anti_affinity
+        ),
         workloads={namespace: tuple(them) for namespace, them in selecting.items()},
         storage=storage,
     )

@@ -23,7 +23,7 @@ else:
 _NUMBER_BYTES = 4
 
 
-class Packed(Sequence[str]):
+class PackedNames(Sequence[str]):
     """Names in one plain text, as :func:`parse_names` accepts it; equal to any such sequence."""
 
     def __init__(self, text: bytes | memoryview, begins: bytes) -> None:
@@ -60,29 +60,31 @@ class Packed(Sequence[str]):
         return self._read
 
 
-class Places:
+class NamePositions:
     """The positions of known names, as a hash table."""
 
-    def __init__(self, known: Packed) -> None:
+    def __init__(self, known: PackedNames) -> None:
         self._known = known
         self._slots = index(known.text, known.begins)
 
-    def of(self, wanted: Packed) -> bytes | None:
+    def find(self, wanted: PackedNames) -> bytes | None:
         """Return the position of each name, int64; None if one is not known, or occurs twice."""
         known = self._known
         return find(self._slots, known.text, known.begins, wanted.text, wanted.begins)
 
 
-def packed(text: bytes | memoryview) -> Packed | None:
+def parse_names(text: bytes | memoryview) -> PackedNames | None:
     """Return the names of a JSON array, in UTF-8, without decoding them.
 
     Return None if the text is no such array, has spaces between names, or has a name with an
     escaped or non-ASCII character; and always without the compiled module.
     """
     begins = split(text) if COMPILED else None
-    return None if begins is None else Packed(text, begins)
+    return None if begins is None else PackedNames(text, begins)
 
 
-def pack(names: Iterable[str]) -> Packed | None:
+def pack_names(names: Iterable[str]) -> PackedNames | None:
     """Return names packed into one text; None where :func:`parse_names` would return None."""
-    return packed(json.dumps(list(names), separators=(",", ":")).encode()) if COMPILED else None
+    return (
+        parse_names(json.dumps(list(names), separators=(",", ":")).encode()) if COMPILED else None
+    )

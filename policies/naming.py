@@ -58,7 +58,7 @@ _FINALIZERS: Final = frozenset(("orphan", "foregroundDeletion", "kubernetes"))
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def label_key_faults(key: str) -> tuple[str, ...]:
+def label_key_errors(key: str) -> tuple[str, ...]:
     """Return all errors of a label or annotation key: a DNS prefix, a slash, a name."""
     prefix, slash, name = key.rpartition("/")
     if prefix.count("/"):
@@ -76,7 +76,7 @@ def label_key_faults(key: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def label_value_faults(value: str) -> tuple[str, ...]:
+def label_value_errors(value: str) -> tuple[str, ...]:
     """Return all errors of a label value."""
     faults = []
     if len(value) > _MAX_LABEL:
@@ -86,48 +86,48 @@ def label_value_faults(value: str) -> tuple[str, ...]:
     return tuple(faults)
 
 
-def wrong_label_key(key: str) -> str:
+def invalid_label_key(key: str) -> str:
     """Return the first error of a label or annotation key: a name, with an optional DNS prefix."""
-    return _first(label_key_faults(key))
+    return _first(label_key_errors(key))
 
 
-def wrong_label_value(value: str) -> str:
+def invalid_label_value(value: str) -> str:
     """Return the first error of a label value."""
-    return _first(label_value_faults(value))
+    return _first(label_value_errors(value))
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def wrong_dns_label(name: str) -> str:
+def invalid_dns_label(name: str) -> str:
     """Return the error of the name of a container, a volume or a namespace."""
     if len(name) > _MAX_LABEL:
         return f"must be no more than {_MAX_LABEL} characters"
     return "" if _matches(_LABEL, name) else _LABEL_RULE
 
 
-def wrong_dns1035_label(name: str) -> str:
+def invalid_dns1035_label(name: str) -> str:
     """Return the error of a name that begins with a letter: a resource, a kind, a version."""
     if len(name) > _MAX_LABEL:
         return f"must be no more than {_MAX_LABEL} characters"
     return "" if _matches(_LABEL_1035, name) else _LABEL_1035_RULE
 
 
-def wrong_subdomain(name: str) -> str:
+def invalid_subdomain(name: str) -> str:
     """Return the error of the name of a node, or of most other objects."""
     if len(name) > _MAX_SUBDOMAIN:
         return f"must be no more than {_MAX_SUBDOMAIN} characters"
     return "" if _matches(_SUBDOMAIN, name) else _SUBDOMAIN_RULE
 
 
-def wrong_config_key(key: str) -> str:
+def invalid_config_key(key: str) -> str:
     """Return the error of a key in the data of a ConfigMap or Secret."""
     if len(key) > _MAX_SUBDOMAIN:
         return f"must be no more than {_MAX_SUBDOMAIN} characters"
     return "" if _matches(_KEY, key) else _KEY_RULE
 
 
-def wrong_finalizer(name: str) -> str:
+def invalid_finalizer(name: str) -> str:
     """Return the error of a finalizer: it is a standard one, or a qualified name."""
-    wrong = wrong_label_key(name)
+    wrong = invalid_label_key(name)
     if wrong or "/" in name or name in _FINALIZERS:
         return wrong
     return "name is neither a standard finalizer name nor is it fully qualified"
@@ -137,5 +137,5 @@ def _matches(pattern: str, text: str, most: int = _MAX_SUBDOMAIN) -> bool:
     return len(text) <= most and re.fullmatch(pattern, text, re.ASCII) is not None
 
 
-def _first(faults: tuple[str, ...]) -> str:
-    return faults[0] if faults else ""
+def _first(errors: tuple[str, ...]) -> str:
+    return errors[0] if errors else ""

@@ -29,7 +29,7 @@ class Criterion(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Coarse(Criterion[T]):
+class ApproximateCriterion(Criterion[T]):
     """A criterion whose key approximates ``exact`` (also int64).
 
     Where two items have the same key but differ in ``exact``, the comparison ends: the order's last
@@ -59,10 +59,10 @@ class Order(Generic[T]):
         """Return ``items`` with the preferred one first."""
         return sorted(items, key=self.key)
 
-    def separating(self, winner: T, rival: T) -> str:
+    def deciding_criterion(self, winner: T, second: T) -> str:
         """Return the name of the first criterion in which two items differ."""
         for criterion in self.criteria:
-            if criterion.key(winner) != criterion.key(rival):
+            if criterion.key(winner) != criterion.key(second):
                 return criterion.name
         return self.last_name
 
@@ -79,7 +79,7 @@ class Stage(Generic[T]):
     """The criteria up to a stop: ``stop`` is the last of them, or None in the last stage."""
 
     criteria: tuple[Criterion[T], ...]
-    stop: Coarse[T] | None
+    stop: ApproximateCriterion[T] | None
 
     def key(self, item: T) -> tuple[int, ...]:
         """Return the keys of ``item``, one for each criterion."""
@@ -87,7 +87,7 @@ class Stage(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class StoppingOrder(Generic[T]):
+class NonTransitiveOrder(Generic[T]):
     """Criteria, some of them an :class:`ApproximateCriterion`, and a last text, as in an Order.
 
     :meth:`compare` is the rule. It need not be transitive. Take an approximate criterion with the
@@ -113,7 +113,9 @@ class StoppingOrder(Generic[T]):
             mine, theirs = criterion.key(one), criterion.key(other)
             if mine != theirs:
                 return Comparison(-1 if mine < theirs else 1, criterion.name)
-            if isinstance(criterion, Coarse) and criterion.exact(one) != criterion.exact(other):
+            if isinstance(criterion, ApproximateCriterion) and criterion.exact(
+                one
+            ) != criterion.exact(other):
                 return Comparison(self._by_text(one, other), criterion.stop_name)
         return Comparison(self._by_text(one, other), self.last_name)
 
@@ -131,7 +133,7 @@ class StoppingOrder(Generic[T]):
         stages: list[Stage[T]] = []
         begun = 0
         for end, criterion in enumerate(self.criteria, 1):
-            if isinstance(criterion, Coarse):
+            if isinstance(criterion, ApproximateCriterion):
                 stages.append(Stage(self.criteria[begun:end], criterion))
                 begun = end
         return (*stages, Stage(self.criteria[begun:], None))

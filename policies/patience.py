@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-Patience: TypeAlias = Callable[[], bool]
+HasTimeLeft: TypeAlias = Callable[[], bool]
 """Returns whether there is time left for one more node."""
 
 
-class OutOfTimeError(Exception):
+class DeadlineExceededError(Exception):
     """The time limit ended filtering before every node was evaluated."""
 
 
-def endless() -> bool:
+def no_deadline() -> bool:
     """Return true: there is no time limit."""
     return True

@@ -18,7 +18,7 @@ _NOT_STARTED = 2**63 - 1
 PRIORITY_SHIFT = 2**31
 
 
-def started(pod: Pod) -> int:
+def start_time(pod: Pod) -> int:
     """Return the start time of a pod in nanoseconds; a pod that has not started is the youngest."""
     return _NOT_STARTED if pod.started_ns is None else pod.started_ns
 
@@ -26,12 +26,12 @@ def started(pod: Pod) -> int:
 def _latest_start(candidate: Candidate) -> int:
     pods = candidate.victims.pods
     top = max(pod.priority for pod in pods)
-    return -min(started(pod) for pod in pods if pod.priority == top)
+    return -min(start_time(pod) for pod in pods if pod.priority == top)
 
 
 _POD_CRITERIA: tuple[Criterion[Pod], ...] = (
     Criterion("highest priority", lambda pod: -pod.priority),
-    Criterion("earliest start", started),
+    Criterion("earliest start", start_time),
 )
 _CANDIDATE_CRITERIA: tuple[Criterion[Candidate], ...] = (
     Criterion("fewest PDB violations", lambda c: c.victims.violations),
@@ -66,14 +66,14 @@ def candidate_order(criteria: tuple[Criterion[Candidate], ...]) -> Order[Candida
     return Order(criteria, last=lambda candidate: candidate.node, last_name="node name")
 
 
-IMPORTANCE = pod_order(_POD_CRITERIA)
+DEFAULT_VICTIM_ORDER = pod_order(_POD_CRITERIA)
 """Upstream's order of pods by importance."""
-COST = candidate_order(_CANDIDATE_CRITERIA)
+DEFAULT_CANDIDATE_ORDER = candidate_order(_CANDIDATE_CRITERIA)
 """Upstream's order of candidates."""
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class ProtectedPods:
     """A rule that protects pods from being victims; the policy file explains it in ``name``."""
 
     name: str
@@ -89,13 +89,13 @@ class Policy:
     """
 
     name: str
-    victims: Order[Pod] = IMPORTANCE
-    candidates: Order[Candidate] = COST
-    guards: tuple[Guard, ...] = ()
+    victims: Order[Pod] = DEFAULT_VICTIM_ORDER
+    candidates: Order[Candidate] = DEFAULT_CANDIDATE_ORDER
+    protected_pods: tuple[ProtectedPods, ...] = ()
 
-    def guard_of(self, pod: Pod) -> Guard | None:
+    def protection_of(self, pod: Pod) -> ProtectedPods | None:
         """Return the first rule that protects ``pod``."""
-        return next((guard for guard in self.guards if guard.protects(pod)), None)
+        return next((guard for guard in self.protected_pods if guard.protects(pod)), None)
 
 
 KUBE_SCHEDULER = Policy("kube-scheduler")

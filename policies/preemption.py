@@ -23,15 +23,15 @@ from dataclasses import dataclass, field
 from policies.decision import Candidate, Code, Rejection, VictimSet, unresolvable
 from policies.filtering import Pipeline
 from policies.model import DisruptionBudget, NodeState, Pod, Snapshot
-from policies.policy import IMPORTANCE, Policy
-from policies.upstream import BudgetAfterViolation, EmptySelector, Release
+from policies.policy import DEFAULT_VICTIM_ORDER, Policy
+from policies.upstream import EmptySelector, PdbViolationCount, Release
 
-NEVER = "not eligible due to preemptionPolicy=Never."
-WAITING = "not eligible due to a terminating pod on the nominated node."
+PREEMPTION_POLICY_NEVER = "not eligible due to preemptionPolicy=Never."
+WAITING_FOR_TERMINATING_POD = "not eligible due to a terminating pod on the nominated node."
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetGroups:
+class PodsByPdbViolation:
     """Pods split by whether evicting them violates a budget; each group keeps the order."""
 
     violating: tuple[Pod, ...]
@@ -46,26 +46,26 @@ def ineligibility(pod: Pod, snapshot: Snapshot, nominated_status: Rejection | No
     that node.
     """
     if not pod.preempts:
-        return NEVER
+        return PREEMPTION_POLICY_NEVER
     if pod.nominated_node is None:
         return None
     if nominated_status is not None and not nominated_status.resolvable:
         return None
     node = snapshot.nodes.get(pod.nominated_node)
     if node is not None and any(
-        other.priority < pod.priority and terminating_by_preemption(other) for other in node.pods
+        other.priority < pod.priority and is_terminating_by_preemption(other) for other in node.pods
     ):
-        return WAITING
+        return WAITING_FOR_TERMINATING_POD
     return None
 
 
-def terminating_by_preemption(pod: Pod) -> bool:
+def is_terminating_by_preemption(pod: Pod) -> bool:
     """Return whether kube-scheduler evicts ``pod``: it terminates, or is an assumed victim."""
-    return pod.promised or (pod.terminating and pod.preempted)
+    return pod.assumed_victim or (pod.terminating and pod.preempted)
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class BudgetCoverage:
     """The budgets that cover a pod, found once for all pods with the same labels.
 
     A cluster has few distinct label sets compared with its pods, so a dry run over many nodes
@@ -88,7 +88,7 @@ class Coverage:
         return found
 
 
-def group_by_budget(pods: Iterable[Pod], coverage: Coverage) -> BudgetGroups:
+def split_by_pdb_violation(pods: Iterable[Pod], coverage: BudgetCoverage) -> PodsByPdbViolation:
     """Count each pod in turn against the budgets that cover it, and split off the PDB violations.
 
     The counters start at each budget's ``allowed`` and exist for this call only: disruptions on
@@ -106,10 +106,10 @@ def group_by_budget(pods: Iterable[Pod], coverage: Coverage) -> BudgetGroups:
             spent[budget.key] += 1
             if spent[budget.key] > budget.allowed:
                 breaks = True
-                if coverage.release.budget_after_violation is BudgetAfterViolation.SPARED:
+                if coverage.release.pdb_violation_count is PdbViolationCount.UNTIL_FIRST_VIOLATION:
                     break
         (violating if breaks else others).append(pod)
-    return BudgetGroups(tuple(violating), tuple(others))
+    return PodsByPdbViolation(tuple(violating), tuple(others))
 
 
 def covers(budget: DisruptionBudget, pod: Pod, release: Release) -> bool:
@@ -124,23 +124,23 @@ def covers(budget: DisruptionBudget, pod: Pod, release: Release) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class NodeDryRun:
     """A node in a dry run, with the filters updated for the pods removed and added so far."""
 
     pipeline: Pipeline
     node: NodeState
 
-    def removing(self, pod: Pod) -> Trial:
+    def removing(self, pod: Pod) -> NodeDryRun:
         """Return the dry run without ``pod``."""
-        node = self.node.without((pod,))
-        return Trial(self.pipeline.removing(pod, node), node)
+        node = self.node.without_pods((pod,))
+        return NodeDryRun(self.pipeline.removing(pod, node), node)
 
-    def adding(self, pod: Pod) -> Trial:
+    def adding(self, pod: Pod) -> NodeDryRun:
         """Return the dry run with ``pod`` added back."""
         node = self.node.with_pod(pod)
-        return Trial(self.pipeline.adding(pod, node), node)
+        return NodeDryRun(self.pipeline.adding(pod, node), node)
 
-    def objection(self) -> Rejection | None:
+    def rejection(self) -> Rejection | None:
         """Return why the preemptor does not fit now, or None if it does."""
         return self.pipeline.refuse(self.node)
 
@@ -148,29 +148,29 @@ class Trial:
 def select_victims(
     pipeline: Pipeline,
     node: NodeState,
-    coverage: Coverage,
+    coverage: BudgetCoverage,
     policy: Policy,
 ) -> Candidate | Rejection:
     """Return the victims on ``node``, or why preemption cannot help there (SelectVictimsOnNode)."""
     potential = policy.victims.sort(
         pod
         for pod in node.pods
-        if pod.priority < pipeline.pod.priority and policy.guard_of(pod) is None
+        if pod.priority < pipeline.pod.priority and policy.protection_of(pod) is None
     )
     if not potential:
         return unresolvable(Code.NO_VICTIMS)
-    trial = Trial(pipeline, node)
+    trial = NodeDryRun(pipeline, node)
     for pod in potential:
         trial = trial.removing(pod)
-    objection = trial.objection()
+    objection = trial.rejection()
     if objection is not None:
         return objection
-    groups = group_by_budget(potential, coverage)
+    groups = split_by_pdb_violation(potential, coverage)
     trial, lost_despite_budget = _reprieve(trial, groups.violating)
     trial, lost = _reprieve(trial, groups.others)
     # In whatever order the policy reprieves, kube-scheduler takes the first victim for the most
     # important one.
-    victims = tuple(IMPORTANCE.sort((*lost_despite_budget, *lost)))
+    victims = tuple(DEFAULT_VICTIM_ORDER.sort((*lost_despite_budget, *lost)))
     if not victims:
         return unresolvable(Code.NO_VICTIM_NEEDED, node.node.name)
     leaving = {pod.uid for pod in victims}
@@ -178,11 +178,11 @@ def select_victims(
     return Candidate(node.node.name, VictimSet(victims, len(lost_despite_budget)), spared)
 
 
-def _reprieve(trial: Trial, pods: Sequence[Pod]) -> tuple[Trial, list[Pod]]:
+def _reprieve(trial: NodeDryRun, pods: Sequence[Pod]) -> tuple[NodeDryRun, list[Pod]]:
     victims: list[Pod] = []
     for pod in pods:
         with_pod = trial.adding(pod)
-        if with_pod.objection() is None:
+        if with_pod.rejection() is None:
             trial = with_pod
         else:
             victims.append(pod)

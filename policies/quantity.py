@@ -19,8 +19,19 @@ import re
 NANOS = 10**9
 _LARGEST_BINARY = (2**63 - 1) * NANOS
 
-_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY_SHIFTS = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_EXPONENTS = {
+    "n": -9,
+    "u": -6,
+    "m": -3,
+    "": 0,
+    "k": 3,
+    "M": 6,
+    "G": 9,
+    "T": 12,
+    "P": 15,
+    "E": 18,
+}
 
 _FORM = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
@@ -48,8 +59,8 @@ def parse_quantity(text: str) -> int:
     digits = int(match["whole"] + (match["part"] or "") or "0")
     places = len(match["part"] or "")
     suffix = match["suffix"]
-    if suffix in _BINARY:
-        nanos = min(_scaled(digits << _BINARY[suffix], 9 - places), _LARGEST_BINARY)
+    if suffix in _BINARY_SHIFTS:
+        nanos = min(_scaled(digits << _BINARY_SHIFTS[suffix], 9 - places), _LARGEST_BINARY)
     else:
         nanos = _scaled(digits, 9 - places + _decimal_exponent(text, suffix))
     return -nanos if match["sign"] == "-" else nanos
@@ -66,8 +77,8 @@ def milli(nanos: int) -> int:
 
 
 def _decimal_exponent(text: str, suffix: str) -> int:
-    if suffix in _DECIMAL:
-        return _DECIMAL[suffix]
+    if suffix in _DECIMAL_EXPONENTS:
+        return _DECIMAL_EXPONENTS[suffix]
     exponent = int(suffix[1:])
     if abs(exponent) > _LARGEST_EXPONENT:
         raise QuantityError(f"{text!r} has an exponent beyond ±{_LARGEST_EXPONENT}")

@@ -21,12 +21,12 @@ from policies.decision import (
     Reason,
     Rejection,
 )
-from policies.departing import reach_far, without_departing
-from policies.filtering import prepare, unjudged
+from policies.departing import affects_other_nodes, without_departing
+from policies.filtering import not_evaluated, run_pre_filters
 from policies.model import Pod, Snapshot
-from policies.patience import OutOfTimeError, Patience, endless
-from policies.preemption import Coverage, ineligibility, select_victims
-from policies.rules import DEFAULT_RULES, Rules
+from policies.patience import DeadlineExceededError, HasTimeLeft, no_deadline
+from policies.preemption import BudgetCoverage, ineligibility, select_victims
+from policies.rules import DEFAULT_RULES, SchedulerRules
 
 _NO_STATUS = Rejection((Reason(Code.NOT_HELPFUL),), resolvable=False)
 
@@ -34,23 +34,23 @@ _NO_STATUS = Rejection((Reason(Code.NOT_HELPFUL),), resolvable=False)
 def filter_nodes(
     pod: Pod,
     snapshot: Snapshot,
-    rules: Rules = DEFAULT_RULES,
+    rules: SchedulerRules = DEFAULT_RULES,
     among: Collection[str] | None = None,
-    patience: Patience = endless,
+    has_time_left: HasTimeLeft = no_deadline,
 ) -> FilterDecision:
     """Find the nodes that ``pod`` fits now.
 
     ``among`` limits the search to nodes with these names, each once; names that are not in the
     snapshot are ignored. Raise DeadlineExceededError if ``has_time_left`` returns false.
     """
-    pipeline = prepare(pod, snapshot, rules.release, rules.filters)
+    pipeline = run_pre_filters(pod, snapshot, rules.release, rules.filters)
     nodes = snapshot.nodes if among is None else _known(among, snapshot)
     rejected: dict[str, Rejection] = {}
     feasible: list[str] = []
     for name in nodes:
-        if not patience():
-            raise OutOfTimeError
-        rejection = pipeline.examine(snapshot.nodes[name])
+        if not has_time_left():
+            raise DeadlineExceededError
+        rejection = pipeline.evaluate(snapshot.nodes[name])
         if rejection is None:
             feasible.append(name)
         else:
@@ -60,7 +60,7 @@ def filter_nodes(
         tuple(feasible),
         rejected,
         pipeline.conflict,
-        unjudged(pod, snapshot, rules.release, rules.filters),
+        not_evaluated(pod, snapshot, rules.release, rules.filters),
     )
 
 
@@ -68,12 +68,12 @@ def _known(names: Iterable[str], snapshot: Snapshot) -> list[str]:
     return [name for name in dict.fromkeys(names) if name in snapshot.nodes]
 
 
-def filter_leniently(
+def filter_with_terminating_pods(
     pod: Pod,
     snapshot: Snapshot,
-    rules: Rules,
+    rules: SchedulerRules,
     among: Collection[str],
-    patience: Patience = endless,
+    has_time_left: HasTimeLeft = no_deadline,
 ) -> FilterDecision:
     """Filter as if the departing pods had left; if that refuses a node, also as if they stayed.
 
@@ -81,48 +81,50 @@ def filter_leniently(
     Raise DeadlineExceededError if ``has_time_left`` returns false.
     """
     among = _known(among, snapshot)
-    near = snapshot.nodes if reach_far(pod, snapshot) else among
+    near = snapshot.nodes if affects_other_nodes(pod, snapshot) else among
     left = without_departing(snapshot, near)
-    gone = filter_nodes(pod, left, rules, among, patience)
+    gone = filter_nodes(pod, left, rules, among, has_time_left)
     if left is snapshot or not gone.rejected:
         return gone
-    there = frozenset(filter_nodes(pod, snapshot, rules, gone.rejected, patience).feasible)
-    return lenient(gone, there, among)
+    there = frozenset(filter_nodes(pod, snapshot, rules, gone.rejected, has_time_left).feasible)
+    return merge_feasible(gone, there, among)
 
 
-def lenient(gone: FilterDecision, there: frozenset[str], among: Collection[str]) -> FilterDecision:
+def merge_feasible(
+    without: FilterDecision, feasible_with: frozenset[str], among: Collection[str]
+) -> FilterDecision:
     """Return ``without`` with the nodes added that are ``feasible_with`` the departing pods."""
-    fits = there.union(gone.feasible)
+    fits = feasible_with.union(without.feasible)
     return replace(
-        gone,
+        without,
         feasible=tuple(name for name in dict.fromkeys(among) if name in fits),
-        rejected={name: why for name, why in gone.rejected.items() if name not in there},
+        rejected={name: why for name, why in without.rejected.items() if name not in feasible_with},
     )
 
 
 def preempt(
     pod: Pod,
     snapshot: Snapshot,
-    rules: Rules = DEFAULT_RULES,
+    rules: SchedulerRules = DEFAULT_RULES,
     potential: Collection[str] | None = None,
     among: Collection[str] | None = None,
-    patience: Patience = endless,
+    has_time_left: HasTimeLeft = no_deadline,
 ) -> PreemptionDecision:
     """Filter, then find the best node for ``pod`` and its victims there (see post_filter).
 
     ``among`` limits the nodes that are filtered. Raise DeadlineExceededError if ``has_time_left``
     returns false while filtering.
     """
-    filtering = filter_nodes(pod, snapshot, rules, among, patience)
-    return post_filter(filtering, snapshot, rules, potential, patience)
+    filtering = filter_nodes(pod, snapshot, rules, among, has_time_left)
+    return post_filter(filtering, snapshot, rules, potential, has_time_left)
 
 
 def post_filter(
     filtering: FilterDecision,
     snapshot: Snapshot,
-    rules: Rules = DEFAULT_RULES,
+    rules: SchedulerRules = DEFAULT_RULES,
     potential: Collection[str] | None = None,
-    patience: Patience = endless,
+    has_time_left: HasTimeLeft = no_deadline,
 ) -> PreemptionDecision:
     """Find the best node, and the victims there, for a pod that filtering refused.
 
@@ -136,7 +138,7 @@ def post_filter(
         return PreemptionDecision(
             pod, eligible=True, reason="", chosen=None, message=wording.NO_NODES
         )
-    failure = wording.unfit(
+    failure = wording.fit_error(
         len(filtering.feasible) + len(statuses),
         filtering.conflict,
         Counter(_reasons(statuses.values())),
@@ -144,18 +146,18 @@ def post_filter(
     )
     reason = ineligibility(pod, snapshot, nominated_status(pod, statuses, rules))
     if reason is not None:
-        first = wording.before_preemption(filtering, snapshot, rules.release)
-        return _ineligible(filtering, reason, f"{failure} {wording.ineligible(reason, first)}")
+        first = wording.deallocation_prefix(filtering, snapshot, rules.release)
+        return _ineligible(filtering, reason, f"{failure} {wording.not_eligible(reason, first)}")
     tried = _potential(snapshot, statuses, potential)
-    candidates, refusals = _dry_run(pod, snapshot, tried, rules, patience)
+    candidates, refusals = _dry_run(pod, snapshot, tried, rules, has_time_left)
     order = rules.policy.candidates
     ranked = order.sort(candidates.values())
-    rejected = _why_not(filtering, candidates, refusals)
+    rejected = _rejections_of_others(filtering, candidates, refusals)
     if ranked:
-        outcome = wording.placed(ranked[0], rules.release)
+        outcome = wording.candidate_found(ranked[0], rules.release)
     else:
-        first = wording.before_preemption(filtering, snapshot, rules.release)
-        outcome = _helpless(len(rejected), refusals, first)
+        first = wording.deallocation_prefix(filtering, snapshot, rules.release)
+        outcome = _no_candidates(len(rejected), refusals, first)
     return PreemptionDecision(
         pod,
         eligible=True,
@@ -163,14 +165,16 @@ def post_filter(
         chosen=ranked[0] if ranked else None,
         candidates=candidates,
         rejected=rejected,
-        decided_by=order.separating(*ranked[:2]) if len(ranked) > 1 else None,
+        decided_by=order.deciding_criterion(*ranked[:2]) if len(ranked) > 1 else None,
         message=" ".join(part for part in (failure, outcome) if part),
-        unjudged=filtering.unjudged,
+        not_evaluated=filtering.not_evaluated,
         untried=len(tried) - len(candidates) - len(refusals),
     )
 
 
-def nominated_status(pod: Pod, statuses: Mapping[str, Rejection], rules: Rules) -> Rejection | None:
+def nominated_status(
+    pod: Pod, statuses: Mapping[str, Rejection], rules: SchedulerRules
+) -> Rejection | None:
     """Return the filter status of the nominated node; from 1.32 on a missing one is unresolvable.
 
     Filtering has no status of a node that passed kube-scheduler's filters and that an extender then
@@ -190,7 +194,7 @@ def _ineligible(filtering: FilterDecision, reason: str, message: str) -> Preempt
         chosen=None,
         rejected=filtering.rejected,
         message=message,
-        unjudged=filtering.unjudged,
+        not_evaluated=filtering.not_evaluated,
     )
 
 
@@ -204,14 +208,18 @@ def _potential(
 
 
 def _dry_run(
-    pod: Pod, snapshot: Snapshot, tried: Collection[str], rules: Rules, patience: Patience
+    pod: Pod,
+    snapshot: Snapshot,
+    tried: Collection[str],
+    rules: SchedulerRules,
+    has_time_left: HasTimeLeft,
 ) -> tuple[dict[str, Candidate], dict[str, Rejection]]:
-    pipeline = prepare(pod, snapshot, rules.release, rules.filters)
-    coverage = Coverage(snapshot.budgets, rules.release)
+    pipeline = run_pre_filters(pod, snapshot, rules.release, rules.filters)
+    coverage = BudgetCoverage(snapshot.budgets, rules.release)
     candidates: dict[str, Candidate] = {}
     refusals: dict[str, Rejection] = {}
     for name in tried:
-        if not patience():
+        if not has_time_left():
             break
         found = select_victims(pipeline, snapshot.nodes[name], coverage, rules.policy)
         if isinstance(found, Candidate):
@@ -221,7 +229,7 @@ def _dry_run(
     return candidates, refusals
 
 
-def _why_not(
+def _rejections_of_others(
     filtering: FilterDecision,
     candidates: Mapping[str, Candidate],
     refusals: Mapping[str, Rejection],
@@ -231,10 +239,10 @@ def _why_not(
     return {name: reason for name, reason in reasons.items() if name not in candidates}
 
 
-def _helpless(nodes: int, refusals: Mapping[str, Rejection], first: str) -> str:
+def _no_candidates(nodes: int, refusals: Mapping[str, Rejection], first: str) -> str:
     errors = [str(r) for r in refusals.values() if r.reasons[0].code is Code.NO_VICTIM_NEEDED]
     reasons = Counter(_reasons(refusals.values()))
-    return wording.helpless(nodes, len(refusals), reasons, errors, first)
+    return wording.no_candidates(nodes, len(refusals), reasons, errors, first)
 
 
 def _reasons(rejections: Iterable[Rejection]) -> Iterator[Reason]:
@@ -242,10 +250,10 @@ def _reasons(rejections: Iterable[Rejection]) -> Iterator[Reason]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ReferenceEngine:
     """These functions as an engine; it keeps no state between decisions."""
 
-    rules: Rules = DEFAULT_RULES
+    rules: SchedulerRules = DEFAULT_RULES
 
     def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
         """Do nothing: each decision reads its snapshot."""
@@ -255,20 +263,20 @@ class Reference:
         pod: Pod,
         snapshot: Snapshot,
         among: Collection[str] | None = None,
-        patience: Patience = endless,
+        has_time_left: HasTimeLeft = no_deadline,
     ) -> FilterDecision:
         """See :func:`filter_nodes`."""
-        return filter_nodes(pod, snapshot, self.rules, among, patience)
+        return filter_nodes(pod, snapshot, self.rules, among, has_time_left)
 
-    def filter_leniently(
+    def filter_with_terminating_pods(
         self,
         pod: Pod,
         snapshot: Snapshot,
         among: Collection[str],
-        patience: Patience = endless,
+        has_time_left: HasTimeLeft = no_deadline,
     ) -> FilterDecision:
         """See :func:`filter_leniently`."""
-        return filter_leniently(pod, snapshot, self.rules, among, patience)
+        return filter_with_terminating_pods(pod, snapshot, self.rules, among, has_time_left)
 
     def preempt(
         self,
@@ -276,7 +284,7 @@ class Reference:
         snapshot: Snapshot,
         potential: Collection[str] | None = None,
         among: Collection[str] | None = None,
-        patience: Patience = endless,
+        has_time_left: HasTimeLeft = no_deadline,
     ) -> PreemptionDecision:
         """See :func:`preempt`."""
-        return preempt(pod, snapshot, self.rules, potential, among, patience)
+        return preempt(pod, snapshot, self.rules, potential, among, has_time_left)

@@ -27,7 +27,7 @@ from policies.upstream import Release, StatusResources
 Amounts = Mapping[str, int]
 """Resource name → nanos (see policies.kubernetes.quantity)."""
 
-NONE: Amounts = {}
+NO_AMOUNTS: Amounts = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def pod_requests(pod: PodResources, release: Release) -> Resources:
     return as_resources(_sum((total, pod.overhead)))
 
 
-def spec_total(pod: PodResources) -> Amounts:
+def container_spec_total(pod: PodResources) -> Amounts:
     """Return the requests of the containers' specs alone, over the pod's life, in nanos."""
     return _aggregate(pod, _spec, _spec)
 
@@ -126,7 +126,7 @@ def _container_requests(pod: PodResources, release: Release) -> Amounts:
 def _larger_of_container(container: ContainerRequests, pod: PodResources) -> Amounts:
     if not container.reported:
         return container.spec
-    reported = (container.actuated or NONE, container.allocated or NONE)
+    reported = (container.actuated or NO_AMOUNTS, container.allocated or NO_AMOUNTS)
     return _largest(reported if pod.resize_infeasible else (container.spec, *reported))
 
 
@@ -146,11 +146,11 @@ def _larger_of_sums(pod: PodResources, release: Release) -> Amounts:
 
 def _pod_level(pod: PodResources, release: Release) -> Amounts:
     if not any(is_pod_level(name) for name in pod.pod_level):
-        return NONE
+        return NO_AMOUNTS
     if not release.pod_level_status or pod.pod_actuated is None:
         return pod.pod_level
-    spec = NONE if pod.resize_infeasible else pod.pod_level
-    effective = _largest((spec, pod.pod_actuated, pod.pod_allocated or NONE))
+    spec = NO_AMOUNTS if pod.resize_infeasible else pod.pod_level
+    effective = _largest((spec, pod.pod_actuated, pod.pod_allocated or NO_AMOUNTS))
     if release.status_resources is StatusResources.PER_POD:
         return effective
     return {name: effective.get(name, 0) for name in pod.pod_level}
@@ -159,7 +159,7 @@ def _pod_level(pod: PodResources, release: Release) -> Amounts:
 def _aggregate(pod: PodResources, chosen: Choice, chosen_once: Choice) -> Amounts:
     """Sum over the pod's life; ``chosen_once`` is for init containers that run once and end."""
     running = [chosen(c) for c in pod.containers]
-    sidecars: Amounts = NONE
+    sidecars: Amounts = NO_AMOUNTS
     peaks: list[Amounts] = []
     for container in pod.init_containers:
         asked = chosen(container) if container.restartable else chosen_once(container)
@@ -175,11 +175,11 @@ def _spec(container: ContainerRequests) -> Amounts:
 
 
 def _none(_: ContainerRequests) -> Amounts:
-    return NONE
+    return NO_AMOUNTS
 
 
 def _first(*choices: Amounts | None) -> Amounts:
-    return next((choice for choice in choices if choice is not None), NONE)
+    return next((choice for choice in choices if choice is not None), NO_AMOUNTS)
 
 
 def _sum(lists: Iterable[Amounts]) -> Amounts:

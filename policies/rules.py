@@ -10,7 +10,7 @@ from policies.upstream import NEWEST, Release
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class SchedulerRules:
     """The release of kube-scheduler, its in-tree filters, and the policy of a decision."""
 
     release: Release = NEWEST
@@ -18,4 +18,4 @@ class Rules:
     policy: Policy = KUBE_SCHEDULER
 
 
-DEFAULT_RULES = Rules()
+DEFAULT_RULES = SchedulerRules()

@@ -21,10 +21,10 @@ _SETS = {"in": "In", "notin": "NotIn"}
 
 def parse_label_selector(text: str) -> LabelSelector:
     """Compile a label selector; an empty one matches everything. Raise SelectorError if invalid."""
-    return LabelSelector(_Parser(text).requirements())
+    return LabelSelector(SelectorParser(text).requirements())
 
 
-class _Parser:
+class SelectorParser:
     """Reads requirements from left to right, one token at a time."""
 
     def __init__(self, text: str) -> None:

@@ -26,18 +26,30 @@ MALFORMED: Final = (
 )
 UNKNOWN_SUFFIX: Final = "unable to parse quantity's suffix"
 
-_DECIMAL: Final = {-9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
+_DECIMAL_SUFFIXES: Final = {
+    -9: "n",
+    -6: "u",
+    -3: "m",
+    0: "",
+    3: "k",
+    6: "M",
+    9: "G",
+    12: "T",
+    15: "P",
+}
 _LARGEST: Final = 18
-_BINARY: Final = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_BINARY_SUFFIXES: Final = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _SCANNED: Final = re.compile(r"[+-]?[0-9]*(?:\.[0-9]*)?[eEinumkKMGTP]*(?:[-+]?[0-9]*)?", re.ASCII)
 _PARTS: Final = re.compile(
     r"[+-]?0*(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<suffix>.*)", re.ASCII
 )
-_EXPONENTS: Final = {suffix: exponent for exponent, suffix in _DECIMAL.items()} | {"E": _LARGEST}
+_EXPONENTS: Final = {suffix: exponent for exponent, suffix in _DECIMAL_SUFFIXES.items()} | {
+    "E": _LARGEST
+}
 _FAST_DIGITS: Final = 18
 
 
-class Format(Enum):
+class QuantityFormat(Enum):
     """The three formats of a quantity."""
 
     BINARY = "1Ki, 1Mi, …"
@@ -53,76 +65,76 @@ def canonical(text: str) -> str:
         nanos = parse_quantity(stripped)
     except QuantityError:
         raise ValueError(MALFORMED) from None
-    return spell(nanos, format_of(stripped))
+    return format_quantity(nanos, quantity_format(stripped))
 
 
 @lru_cache(maxsize=4096)
-def as_read(text: str) -> str:
+def as_decoded(text: str) -> str:
     """Return a quantity as a component prints it after decoding. Raise QuantityError if invalid."""
     nanos = parse_quantity(text)
-    written = format_of(text)
-    kept = _binary_is_kept(text) if written is Format.BINARY else _decimal_is_kept(text)
-    return text if kept else spell(nanos, written)
+    written = quantity_format(text)
+    kept = _binary_is_kept(text) if written is QuantityFormat.BINARY else _decimal_is_kept(text)
+    return text if kept else format_quantity(nanos, written)
 
 
-def refusal(text: str) -> str:
+def parse_error_message(text: str) -> str:
     """Return upstream's error message for a ``text`` that is no quantity."""
     return UNKNOWN_SUFFIX if text and _SCANNED.fullmatch(text) else MALFORMED
 
 
-def format_of(text: str) -> Format:
+def quantity_format(text: str) -> QuantityFormat:
     """Return the format of a quantity."""
     if text.endswith("i"):
-        return Format.BINARY
-    return Format.EXPONENT if "e" in text or "E" in text[:-1] else Format.DECIMAL
+        return QuantityFormat.BINARY
+    return QuantityFormat.EXPONENT if "e" in text or "E" in text[:-1] else QuantityFormat.DECIMAL
 
 
-def spell(nanos: int, form: Format) -> str:
+def format_quantity(nanos: int, form: QuantityFormat) -> str:
     """Return the canonical form of an amount of nanos."""
     sign, amount = ("-", -nanos) if nanos < 0 else ("", nanos)
-    if form is Format.BINARY and amount >= 1024 * NANOS and not amount % NANOS:
+    if form is QuantityFormat.BINARY and amount >= 1024 * NANOS and not amount % NANOS:
         return sign + _binary(amount // NANOS)
     return sign + _decimal(amount, form)
 
 
-def binary(number: int) -> str:
+def format_binary(number: int) -> str:
     """Return the canonical form of a number in binary format, as for bytes: 1536Mi."""
-    return spell(number * NANOS, Format.BINARY)
+    return format_quantity(number * NANOS, QuantityFormat.BINARY)
 
 
-def decimal(number: int) -> str:
+def format_decimal(number: int) -> str:
     """Return the canonical form of a number in decimal format, as for counts: 2k."""
-    return spell(number * NANOS, Format.DECIMAL)
+    return format_quantity(number * NANOS, QuantityFormat.DECIMAL)
 
 
 def _binary(number: int) -> str:
     suffix = ""
-    for larger in _BINARY:
+    for larger in _BINARY_SUFFIXES:
         if number % 1024:
             break
         number, suffix = number // 1024, larger
     return f"{number}{suffix}"
 
 
-def _decimal(nanos: int, form: Format) -> str:
+def _decimal(nanos: int, form: QuantityFormat) -> str:
     if not nanos:
         return "0"
     digits, exponent = nanos, -9
     while digits % 10 == 0:
         digits, exponent = digits // 10, exponent + 1
     spare = exponent % 3
-    if form is not Format.EXPONENT and exponent - spare > _LARGEST:
+    if form is not QuantityFormat.EXPONENT and exponent - spare > _LARGEST:
         spare = exponent - _LARGEST
     digits, exponent = digits * 10**spare, exponent - spare
-    if form is Format.EXPONENT:
+    if form is QuantityFormat.EXPONENT:
         return f"{digits}e{exponent}" if exponent else str(digits)
-    return f"{digits}{_DECIMAL.get(exponent, 'E')}"
+    return f"{digits}{_DECIMAL_SUFFIXES.get(exponent, 'E')}"
 
 
 def _binary_is_kept(text: str) -> bool:
     """Return whether the text is kept: few digits, no fraction, and not a multiple of eight."""
     whole, fraction, suffix = _parts(text)
-    exponent = 10 * (_BINARY.index(suffix) + 1)
+    exponent = 10 * (_BINARY_SUFFIXES.index(suffix) + 1)
     spare = 15 - len(whole) - exponent * 3 // 10 - 1
     number = int(whole)
     return not fraction and spare >= 0 and number << exponent < 2**63 and number % 8 != 0

@@ -65,7 +65,7 @@ class PodStorage:
         return tuple(each for each in self.volumes if isinstance(each, ClaimVolume))
 
     @property
-    def lasting_claims(self) -> tuple[str, ...]:
+    def non_ephemeral_claims(self) -> tuple[str, ...]:
         """The names of the claims, without those that were created for the pod alone."""
         return tuple(each.claim for each in self.claims if not each.ephemeral)
 
@@ -75,7 +75,7 @@ class PodStorage:
         return tuple(each for each in self.volumes if isinstance(each, Disk))
 
 
-NOTHING_STORED = PodStorage()
+NO_POD_STORAGE = PodStorage()
 
 
 class CsiVolume(NamedTuple):
@@ -100,7 +100,7 @@ class PersistentVolumeClaim:
     bound: bool = False
     lost: bool = False
     deleting: bool = False
-    one_pod_only: bool = False
+    read_write_once_pod: bool = False
     owner: str = ""
 
     @property
@@ -138,7 +138,7 @@ class StorageClass:
 
     name: str
     provisioner: str = ""
-    waits: bool = False
+    waits_for_first_consumer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class ResourceClaim:
         return f"{self.namespace}/{self.name}"
 
 
-class Kind(Enum):
+class StorageKind(Enum):
     """A kind of object in the storage, by its plural name in the API."""
 
     CLAIMS = "persistentvolumeclaims"
@@ -204,10 +204,10 @@ class Kind(Enum):
     DEVICES = "resourceclaims"
 
 
-class Unread(NamedTuple):
+class UnreadableObject(NamedTuple):
     """An object that exists and cannot be decoded."""
 
-    kind: Kind
+    kind: StorageKind
     key: str
 
 
@@ -225,23 +225,23 @@ class Storage:
     drivers: Mapping[str, CsiDriver] = field(default_factory=dict)
     attachments: Mapping[str, tuple[VolumeAttachment, ...]] = field(default_factory=dict)
     devices: Mapping[str, ResourceClaim] = field(default_factory=dict)
-    unknown: frozenset[Kind] = frozenset()
-    unread: frozenset[Unread] = frozenset()
+    unknown: frozenset[StorageKind] = frozenset()
+    unreadable: frozenset[UnreadableObject] = frozenset()
 
-    def knows(self, kind: Kind, key: str) -> bool:
+    def knows(self, kind: StorageKind, key: str) -> bool:
         """Return whether the absence of the object means that it does not exist."""
-        return kind not in self.unknown and Unread(kind, key) not in self.unread
+        return kind not in self.unknown and UnreadableObject(kind, key) not in self.unreadable
 
-    def knows_behind(self, claim: PersistentVolumeClaim) -> bool:
+    def knows_volume_or_class(self, claim: PersistentVolumeClaim) -> bool:
         """Return whether the object behind the claim is known: its volume, or else its class."""
         if claim.volume:
-            return self.knows(Kind.VOLUMES, claim.volume)
-        return not claim.storage_class or self.knows(Kind.CLASSES, claim.storage_class)
+            return self.knows(StorageKind.VOLUMES, claim.volume)
+        return not claim.storage_class or self.knows(StorageKind.CLASSES, claim.storage_class)
 
 
 NO_STORAGE = Storage()
 
-Stored = (
+StorageObject = (
     PersistentVolumeClaim
     | PersistentVolume
     | StorageClass
@@ -252,7 +252,9 @@ Stored = (
 )
 
 
-def stored(objects: Iterable[Stored], unknown: Collection[Kind] = ()) -> Storage:
+def build_storage(
+    objects: Iterable[StorageObject], unknown: Collection[StorageKind] = ()
+) -> Storage:
     """Build a storage from single objects, in any order."""
     things = tuple(objects)
     return Storage(
@@ -261,13 +263,17 @@ def stored(objects: Iterable[Stored], unknown: Collection[Kind] = ()) -> Storage
         classes={each.name: each for each in things if isinstance(each, StorageClass)},
         csi_nodes={each.name: each for each in things if isinstance(each, CsiNode)},
         drivers={each.name: each for each in things if isinstance(each, CsiDriver)},
-        attachments=by_node(each for each in things if isinstance(each, VolumeAttachment)),
+        attachments=attachments_by_node(
+            each for each in things if isinstance(each, VolumeAttachment)
+        ),
         devices={each.key: each for each in things if isinstance(each, ResourceClaim)},
         unknown=frozenset(unknown),
     )
 
 
-def by_node(attachments: Iterable[VolumeAttachment]) -> Mapping[str, tuple[VolumeAttachment, ...]]:
+def attachments_by_node(
+    attachments: Iterable[VolumeAttachment],
+) -> Mapping[str, tuple[VolumeAttachment, ...]]:
     """Return the attachments by node."""
     found: dict[str, list[VolumeAttachment]] = {}
     for each in attachments:

@@ -37,11 +37,11 @@ class StatusResources(Enum):
     PER_POD = "the larger of both sums"
 
 
-class BudgetAfterViolation(Enum):
+class PdbViolationCount(Enum):
     """Whether budgets after the first one that a pod violates still count that pod."""
 
-    CHARGED = "all matching budgets are charged"
-    SPARED = "the first violated budget ends the search"
+    ALL_BUDGETS = "all matching budgets are charged"
+    UNTIL_FIRST_VIOLATION = "the first violated budget ends the search"
 
 
 class EmptySelector(Enum):
@@ -80,7 +80,7 @@ class Release:
     names_unexamined_nodes: bool  # nodes excluded before filtering appear in the message
     mentions_claims: bool  # a failed preemption's sentence begins with the deallocation result
     announces_placement: bool  # a successful preemption adds its sentence to the message
-    budget_after_violation: BudgetAfterViolation
+    pdb_violation_count: PdbViolationCount
     empty_selector: EmptySelector
     victimless_candidates: bool  # an extender may receive, and may return, a node without victims
     waits_without_status: bool  # a pod waits for a nominated node that has no filter status
@@ -118,8 +118,10 @@ def _release(minor: int) -> Release:
         names_unexamined_nodes=minor >= 32,
         mentions_claims=34 <= minor <= 36,
         announces_placement=minor >= 37,
-        budget_after_violation=(
-            BudgetAfterViolation.SPARED if minor >= 37 else BudgetAfterViolation.CHARGED
+        pdb_violation_count=(
+            PdbViolationCount.UNTIL_FIRST_VIOLATION
+            if minor >= 37
+            else PdbViolationCount.ALL_BUDGETS
         ),
         empty_selector=EmptySelector.EVERYTHING if minor >= 38 else EmptySelector.NOTHING,
         victimless_candidates=minor >= 38,

@@ -18,7 +18,7 @@ from policies.decision import (
     Rejection,
     fit_message,
 )
-from policies.filtering import deallocation
+from policies.filtering import deallocation_result
 from policies.model import Snapshot
 from policies.upstream import Release
 
@@ -28,7 +28,7 @@ _PREFIX = "preemption: "
 _NOT_HELPFUL = Reason(Code.NOT_HELPFUL)
 
 
-def unfit(
+def fit_error(
     nodes: int, conflict: Rejection | None, reasons: Mapping[Reason, int], release: Release
 ) -> str:
     """Return the event's first sentence: how many of ``nodes`` nodes were refused for which reason.
@@ -45,21 +45,21 @@ def unfit(
     return fit_message(nodes, told)
 
 
-def before_preemption(filtering: FilterDecision, snapshot: Snapshot, release: Release) -> str:
+def deallocation_prefix(filtering: FilterDecision, snapshot: Snapshot, release: Release) -> str:
     """Return the beginning of the second sentence if preemption does not help.
 
     The PostFilter of DynamicResources runs first; from 1.34 to 1.36 its result is part of the
     message.
     """
-    return f"{deallocation(filtering, snapshot)}, " if release.mentions_claims else ""
+    return f"{deallocation_result(filtering, snapshot)}, " if release.mentions_claims else ""
 
 
-def ineligible(reason: str, first: str) -> str:
+def not_eligible(reason: str, first: str) -> str:
     """Return the second sentence for a pod that may not preempt; it begins with ``first``."""
     return f"{first}{_PREFIX}{reason}"
 
 
-def placed(best: Candidate, release: Release) -> str:
+def candidate_found(best: Candidate, release: Release) -> str:
     """Return the second sentence for a pod with a candidate; most releases have none."""
     if not release.announces_placement:
         return ""
@@ -69,7 +69,7 @@ def placed(best: Candidate, release: Release) -> str:
     )
 
 
-def helpless(
+def no_candidates(
     nodes: int, tried: int, reasons: Mapping[Reason, int], errors: Sequence[str], first: str
 ) -> str:
     """Return the second sentence if none of ``nodes`` nodes is a candidate.

@@ -22,7 +22,7 @@ STATEFUL_SET = "StatefulSet"
 WORKLOAD_KINDS = (SERVICE, REPLICATION_CONTROLLER, REPLICA_SET, STATEFUL_SET)
 
 
-class Owner(NamedTuple):
+class PodOwner(NamedTuple):
     """The controller that owns a pod; ``kind`` is one of the three that are followed."""
 
     kind: str
@@ -30,7 +30,7 @@ class Owner(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class PodSelectingObject:
     """A Service or a controller, as far as it selects pods; ``selector`` None selects none."""
 
     kind: str
@@ -45,7 +45,7 @@ class Workload:
 
 
 def default_selector(
-    labels: Labels, controller: Owner | None, workloads: Iterable[Workload]
+    labels: Labels, controller: PodOwner | None, workloads: Iterable[PodSelectingObject]
 ) -> LabelSelector:
     """Return the selector that a pod's ``workloads``, all of its namespace, form; or an empty one.
 

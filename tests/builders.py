@@ -35,26 +35,26 @@ from policies.model import (
     Resources,
     Snapshot,
     assemble,
-    occupied,
+    build_node_state,
 )
 from policies.quantity import parse_quantity
 from policies.requests import as_resources
 from policies.selectors import LabelSelector, Taint, Toleration, equals_all
 from policies.storage import (
-    NOTHING_STORED,
+    NO_POD_STORAGE,
     ClaimVolume,
     CsiVolume,
     DeviceClaim,
     Disk,
-    Kind,
     PersistentVolume,
     PersistentVolumeClaim,
     PodStorage,
     StorageClass,
-    Stored,
-    stored,
+    StorageKind,
+    StorageObject,
+    build_storage,
 )
-from policies.workloads import Workload
+from policies.workloads import PodSelectingObject
 
 SECOND = 10**9
 NO_LABELS: Mapping[str, str] = {}
@@ -99,7 +99,7 @@ def pod(
         started_ns=None if started is None else started * SECOND,
         requests=amounts(cpu, memory, storage, others),
         host_ports=frozenset(host_port(each) for each in ports),
-        storage=behind if behind != NOTHING_STORED else None,
+        storage=behind if behind != NO_POD_STORAGE else None,
         **fields,
     )
 
@@ -152,7 +152,7 @@ def volume(
     return PersistentVolume(name, csi=CsiVolume(driver, handle) if handle else None, **fields)
 
 
-LATE = StorageClass("late", "csi.example.com", waits=True)
+LATE = StorageClass("late", "csi.example.com", waits_for_first_consumer=True)
 """A class whose volumes are bound only when a pod that needs one is scheduled."""
 
 
@@ -162,10 +162,10 @@ def late_claim(name: str = "data") -> PersistentVolumeClaim:
 
 
 def snapshot(
-    *things: Node | Pod | DisruptionBudget | Stored,
+    *things: Node | Pod | DisruptionBudget | StorageObject,
     namespaces: Mapping[str, Mapping[str, str]] | None = None,
-    unknown: Collection[Kind] = (),
-    workloads: Iterable[Workload] = (),
+    unknown: Collection[StorageKind] = (),
+    workloads: Iterable[PodSelectingObject] = (),
 ) -> Snapshot:
     """Put nodes, pods, budgets, claims and volumes, in any order, into a snapshot."""
     return assemble(
@@ -173,24 +173,26 @@ def snapshot(
         pods=[thing for thing in things if isinstance(thing, Pod)],
         budgets=[thing for thing in things if isinstance(thing, DisruptionBudget)],
         namespaces=namespaces,
-        storage=stored((thing for thing in things if isinstance(thing, Stored)), unknown),
+        storage=build_storage(
+            (thing for thing in things if isinstance(thing, StorageObject)), unknown
+        ),
         workloads=workloads,
     )
 
 
 def workload(
     kind: str, name: str, match: Mapping[str, str] | None, namespace: str = "default"
-) -> Workload:
+) -> PodSelectingObject:
     """Build a Service or a controller for pods labelled ``match``; None selects none."""
     selector = None if match is None else LabelSelector(equals_all(match))
-    return Workload(kind, namespace, name, selector)
+    return PodSelectingObject(kind, namespace, name, selector)
 
 
 def holding(
     on: Node, *pods: Pod, nominated: Iterable[Pod] = (), unreadable: Iterable[str] = ()
 ) -> NodeState:
     """Return the node ``on`` with ``pods`` on it, whatever node they name themselves."""
-    return occupied(on, pods, nominated, unreadable)
+    return build_node_state(on, pods, nominated, unreadable)
 
 
 def host_port(text: str | int) -> HostPort:

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from policies.engine import Engine
-from policies.reference import Reference
-from policies.rules import Rules
-from policies.vectorized import Vectorized
+from policies.reference import ReferenceEngine
+from policies.rules import SchedulerRules
+from policies.vectorized import VectorizedEngine
 
-ENGINES: Final[Mapping[str, Callable[[Rules], Engine]]] = {
-    "reference": Reference,
-    "vectorized": Vectorized,
+ENGINES: Final[Mapping[str, Callable[[SchedulerRules], Engine]]] = {
+    "reference": ReferenceEngine,
+    "vectorized": VectorizedEngine,
 }
 
 _PATIENCE: Final = {"reference": 1_000}

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from policies.eviction.configuration import Configuration, Plan, planned
-from policies.eviction.deciding import Sample, Sync, settle, synchronize
+from policies.eviction.configuration import EvictionConfig, ResolvedConfig, resolve
+from policies.eviction.deciding import SyncInput, SyncResult, finish_after_reclaim, synchronize
 from policies.eviction.durations import parse_duration
-from policies.eviction.hysteresis import State
+from policies.eviction.hysteresis import ManagerState
 from policies.eviction.pods import Container, EvictablePod, Volume
 from policies.eviction.signals import Signal
 from policies.eviction.stats import (
@@ -31,7 +31,7 @@ from policies.eviction.stats import (
     VolumeStats,
 )
 from policies.eviction.thresholds import Threshold
-from policies.eviction.values import Value, parse_percentage, quantity
+from policies.eviction.values import ThresholdValue, parse_percentage, read_quantity
 from policies.quantity import parse_quantity, units
 
 SECOND = 10**9
@@ -42,9 +42,9 @@ def whole(text: str) -> int:
     return units(parse_quantity(text))
 
 
-def value(text: str) -> Value:
+def value(text: str) -> ThresholdValue:
     """Read a quantity or a percentage."""
-    return parse_percentage(text) if text.endswith("%") else quantity(text)
+    return parse_percentage(text) if text.endswith("%") else read_quantity(text)
 
 
 def bound(text: str, *, grace: str = "0s", reclaim: str | None = None) -> Threshold:
@@ -59,7 +59,10 @@ def container(
 ) -> Container:
     """Build a container with its requests, and its limit of local storage."""
     return Container(
-        name, quantity(memory), quantity(storage), None if limit is None else quantity(limit)
+        name,
+        read_quantity(memory),
+        read_quantity(storage),
+        None if limit is None else read_quantity(limit),
     )
 
 
@@ -81,7 +84,7 @@ def evictable(
         uid=name,
         memory_request=whole(memory),
         storage_request=whole(storage),
-        storage_limit=None if storage_limit is None else quantity(storage_limit),
+        storage_limit=None if storage_limit is None else read_quantity(storage_limit),
         containers=own,
         volumes=tuple(volumes),
         **fields,
@@ -90,7 +93,7 @@ def evictable(
 
 def scratch(name: str = "scratch", limit: str | None = None, **fields: Any) -> Volume:
     """Build an emptyDir on the node's disk."""
-    size = None if limit is None else quantity(limit)
+    size = None if limit is None else read_quantity(limit)
     return Volume(name, **{"local": True, "size_limit": size, **fields})
 
 
@@ -154,9 +157,9 @@ def node(
     )
 
 
-def plan(*thresholds: Threshold, **fields: Any) -> Plan:
+def plan(*thresholds: Threshold, **fields: Any) -> ResolvedConfig:
     """Plan for these thresholds, and nothing else unless ``fields`` say so."""
-    return planned(Configuration(thresholds, **{"isolates_storage": False, **fields}))
+    return resolve(EvictionConfig(thresholds, **{"isolates_storage": False, **fields}))
 
 
 def summary(
@@ -171,9 +174,9 @@ def summary(
 class Kubelet:
     """A kubelet that is shown one sample after another."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ResolvedConfig) -> None:
         self.plan = plan
-        self.state = State()
+        self.state = ManagerState()
 
     def sees(
         self,
@@ -181,22 +184,22 @@ class Kubelet:
         stats: NodeStats | None,
         pods: Mapping[EvictablePod, PodStats | None],
         regained: NodeStats | None = None,
-    ) -> Sync:
+    ) -> SyncResult:
         """Play the round at second ``at``; ``regained`` is measured once it has cleaned up."""
         sync = self.begins(at, stats, pods)
         if sync.reclaim:
-            sync = settle(sync, summary(regained, pods))
+            sync = finish_after_reclaim(sync, summary(regained, pods))
         self.state = sync.state
         return sync
 
     def begins(
         self, at: int, stats: NodeStats | None, pods: Mapping[EvictablePod, PodStats | None]
-    ) -> Sync:
+    ) -> SyncResult:
         """Return the round as far as it comes without cleaning up; the kubelet forgets it."""
-        sample = Sample(at * SECOND, list(pods), summary(stats, pods))
+        sample = SyncInput(at * SECOND, list(pods), summary(stats, pods))
         return synchronize(self.plan, self.state, sample)
 
 
-def gone(sync: Sync) -> list[str]:
+def gone(sync: SyncResult) -> list[str]:
     """Name the pods that go."""
     return [eviction.pod.name for eviction in sync.evictions]

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from extender.kube.replicas import decode_member, decode_replica_set
-from policies.scaledown import Member, Replica, ReplicaSet
+from policies.scaledown import RankedPod, ReplicaSet, ReplicaSetPod
 from tests.builders import NO_LABELS, SECOND, Document, encoded, pod_json, rfc3339
 
 NOW = 1_700_000_000
@@ -46,9 +46,9 @@ def replica(
     restarts: int = 0,
     sidecar_restarts: int = 0,
     created: float | None = 7200,
-) -> Replica:
+) -> RankedPod:
     """Build a replica that has been ready and there for so many seconds at ``NOW``."""
-    return Replica(
+    return RankedPod(
         namespace="default",
         name=name,
         uid=uid or name,
@@ -63,7 +63,7 @@ def replica(
     )
 
 
-def names(replicas: Iterable[Replica]) -> list[str]:
+def names(replicas: Iterable[RankedPod]) -> list[str]:
     """List the names of replicas."""
     return [each.name for each in replicas]
 
@@ -127,7 +127,7 @@ def condition(status: str, since: int | None, kind: str = "Ready") -> Document:
     return {"type": kind, "status": status, "lastTransitionTime": rfc3339(since)}
 
 
-def members(documents: Iterable[Mapping[str, Any]]) -> list[Member]:
+def members(documents: Iterable[Mapping[str, Any]]) -> list[ReplicaSetPod]:
     """Decode pods."""
     return [decode_member(encoded(each)) for each in documents]
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from extender.explain_spread import Explained, explain_spread
+from extender.explain_spread import SpreadExplanation, explain_spread
 from extender.kube.workloadspread.pods import decode_spread_pod
-from extender.kube.workloadspread.spreads import WrittenSpread, decode_spread
-from extender.spreadfiles import SpreadFiles
+from extender.kube.workloadspread.spreads import StoredWorkloadSpread, decode_workloadspread
+from extender.spreadfiles import WorkloadSpreadFiles
 from policies.spreading.model import SpreadPod
-from policies.spreading.owners import Owners
+from policies.spreading.owners import OwnerLookup
 from policies.spreading.quirks import Quirks
 from policies.spreading.reconciling import SpreadRules
 from policies.spreading.versions import DEFAULT_VERSIONED_KINDS, versioned_kinds
@@ -76,15 +76,15 @@ class Case:
         return DEFAULT_VERSIONED_KINDS if kinds is None else versioned_kinds(kinds)
 
     @cached_property
-    def files(self) -> SpreadFiles:
+    def files(self) -> WorkloadSpreadFiles:
         ones = (self.data.get("workloadspread"), self.data.get("workload"))
         many = (self.data.get(name) or () for name in ("pods", "nodes", "extra", "existing"))
         documents = [*ones, *(each for several in many for each in several)]
         return files(*(each for each in documents if each and each["metadata"].get("name")))
 
     @cached_property
-    def written(self) -> WrittenSpread:
-        return decode_spread(encoded(self.data["workloadspread"]))
+    def written(self) -> StoredWorkloadSpread:
+        return decode_workloadspread(encoded(self.data["workloadspread"]))
 
     @cached_property
     def pods(self) -> list[SpreadPod]:
@@ -99,10 +99,10 @@ class Case:
         return SpreadRules(self.kinds, self.quirks)
 
     @cached_property
-    def explained(self) -> Explained:
+    def explained(self) -> SpreadExplanation:
         return explain_spread(self.files, self.written.spread.key, self.now_ns, self.rules)
 
-    def owners(self, pod: SpreadPod) -> Owners:
+    def owners(self, pod: SpreadPod) -> OwnerLookup:
         return self.files.owners(pod)
 
 

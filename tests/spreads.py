@@ -23,40 +23,40 @@ import msgspec
 from extender.kube.manifests import Manifest
 from extender.kube.pods import epoch_ns
 from extender.kube.workloadspread.pods import write_injection
-from extender.spreadfiles import SpreadFiles
+from extender.spreadfiles import WorkloadSpreadFiles
 from policies.model import Node
-from policies.spreading.grouping import Surroundings
+from policies.spreading.grouping import GroupingContext
 from policies.spreading.model import (
     SECOND,
-    Adaptive,
-    Condition,
+    AdaptiveStrategy,
     Expression,
-    Injection,
     MaxReplicas,
     NodeTerm,
-    Spread,
+    ScheduleStrategy,
     SpreadPod,
-    Status,
-    Strategy,
     Subset,
+    SubsetCondition,
+    SubsetInjection,
     SubsetStatus,
+    WorkloadSpread,
+    WorkloadSpreadStatus,
 )
 from policies.spreading.quirks import FIXED, Quirks
 from policies.spreading.reconciling import SpreadRules
-from policies.spreading.references import Identity, Reference
+from policies.spreading.references import ObjectKey, WorkloadReference
 from policies.spreading.versions import DEFAULT_VERSIONED_KINDS
-from policies.spreading.workloads import Workload
+from policies.spreading.workloads import TargetWorkload
 from tests.builders import encoded
 
 Document = dict[str, Any]
 
 NOW = "2026-01-01T12:00:00Z"
 NOW_NS = epoch_ns(datetime.fromisoformat(NOW))
-CLONE_SET = Reference("apps.kruise.io/v1alpha1", "CloneSet", "web", "web-uid")
-DEPLOYMENT = Reference("apps/v1", "Deployment", "web", "web-uid")
-REPLICA_SET = Reference("apps/v1", "ReplicaSet", "web", "web-uid")
-STATEFUL_SET = Reference("apps/v1", "StatefulSet", "web", "web-uid")
-JOB = Reference("batch/v1", "Job", "web", "web-uid")
+CLONE_SET = WorkloadReference("apps.kruise.io/v1alpha1", "CloneSet", "web", "web-uid")
+DEPLOYMENT = WorkloadReference("apps/v1", "Deployment", "web", "web-uid")
+REPLICA_SET = WorkloadReference("apps/v1", "ReplicaSet", "web", "web-uid")
+STATEFUL_SET = WorkloadReference("apps/v1", "StatefulSet", "web", "web-uid")
+JOB = WorkloadReference("batch/v1", "Job", "web", "web-uid")
 
 
 def moment(text: str) -> int:
@@ -81,25 +81,27 @@ def subset(name: str, limit: MaxReplicas = None, **fields: Any) -> Subset:
 
 def spread(
     *subsets: Subset,
-    target: Reference | None = CLONE_SET,
+    target: WorkloadReference | None = CLONE_SET,
     adaptive: int | None = None,
     name: str = "web",
     **fields: Any,
-) -> Spread:
+) -> WorkloadSpread:
     """Build a WorkloadSpread; ``adaptive`` are the seconds that unschedulable pods are given."""
     if adaptive is not None:
-        fields["strategy"] = Strategy("Adaptive", Adaptive(critical_seconds=adaptive))
-    return Spread("default", name, target, subsets, **fields)
+        fields["strategy"] = ScheduleStrategy(
+            "Adaptive", AdaptiveStrategy(reschedule_critical_seconds=adaptive)
+        )
+    return WorkloadSpread("default", name, target, subsets, **fields)
 
 
-def status(*subsets: SubsetStatus, **versions: tuple[SubsetStatus, ...]) -> Status:
+def status(*subsets: SubsetStatus, **versions: tuple[SubsetStatus, ...]) -> WorkloadSpreadStatus:
     """Build a status: the overall list, and those of versions."""
-    return Status(subsets=subsets, versions=versions)
+    return WorkloadSpreadStatus(subsets=subsets, versions=versions)
 
 
 def member(name: str, put_into: str | None = None, **fields: Any) -> SpreadPod:
     """Build a pod of CLONE_SET that has been put into a subset of the WorkloadSpread web."""
-    injection = None if put_into is None else Injection("web", put_into)
+    injection = None if put_into is None else SubsetInjection("web", put_into)
     own: dict[str, Any] = {
         "controller": CLONE_SET,
         "owners": frozenset(["web-uid"]),
@@ -117,23 +119,23 @@ def stuck(name: str, put_into: str, since: float) -> SpreadPod:
     )
 
 
-def workload(reference: Reference = CLONE_SET, **fields: Any) -> Workload:
+def workload(reference: WorkloadReference = CLONE_SET, **fields: Any) -> TargetWorkload:
     """Build the object that a reference refers to."""
-    return Workload(reference.identity, "default", uid=reference.uid, **fields)
+    return TargetWorkload(reference.identity, "default", uid=reference.uid, **fields)
 
 
-def replica_set(template_hash: str, **fields: Any) -> Workload:
+def replica_set(template_hash: str, **fields: Any) -> TargetWorkload:
     """Build a ReplicaSet of DEPLOYMENT."""
     labels = {"app": "web", "pod-template-hash": template_hash}
-    identity = Identity("apps", "ReplicaSet", f"web-{template_hash}")
+    identity = ObjectKey("apps", "ReplicaSet", f"web-{template_hash}")
     own = {"uid": f"{template_hash}-uid", "labels": labels, "controller": DEPLOYMENT}
-    return Workload(identity, "default", **{**own, **fields})
+    return TargetWorkload(identity, "default", **{**own, **fields})
 
 
-def condition(status: str, since: float, reason: str = "", message: str = "") -> Condition:
+def condition(status: str, since: float, reason: str = "", message: str = "") -> SubsetCondition:
     """Build a condition that has had its status since some seconds after NOW."""
     usual = {"True": "Sufficient", "False": "PodUnschedulable"}
-    return Condition("Schedulable", status, reason or usual[status], message, at(since))
+    return SubsetCondition("Schedulable", status, reason or usual[status], message, at(since))
 
 
 def term(key: str, *values: str) -> NodeTerm:
@@ -141,15 +143,15 @@ def term(key: str, *values: str) -> NodeTerm:
     return NodeTerm((Expression(key, "In", values),))
 
 
-def around(*nodes: Node, patched: Iterable[str] = ()) -> Surroundings:
+def around(*nodes: Node, patched: Iterable[str] = ()) -> GroupingContext:
     """Build surroundings; ``patched`` names the pods that look as if they were patched."""
     names = frozenset(patched)
-    return Surroundings({node.name: node for node in nodes}, lambda pod, _: pod.name in names)
+    return GroupingContext({node.name: node for node in nodes}, lambda pod, _: pod.name in names)
 
 
-def files(*documents: Mapping[str, Any]) -> SpreadFiles:
+def files(*documents: Mapping[str, Any]) -> WorkloadSpreadFiles:
     """Return documents as if they had been read from files."""
-    return SpreadFiles(
+    return WorkloadSpreadFiles(
         [Manifest(each["kind"], encoded(each), "cluster.json") for each in documents],
         "cluster.json",
     )
@@ -187,7 +189,7 @@ def pod_of(name: str, put_into: str | None = None, **parts: Document) -> Documen
     }
     metadata: Document = {"name": name, "namespace": "default", "ownerReferences": [owner]}
     if put_into is not None:
-        written = write_injection(Injection("web", put_into))
+        written = write_injection(SubsetInjection("web", put_into))
         metadata["annotations"] = {"apps.kruise.io/matched-workloadspread": written}
     spec: Document = {"containers": [{"name": "main", "image": "web:1"}]}
     return {

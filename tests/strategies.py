@@ -205,7 +205,7 @@ def rich_residents(draw: st.DrawFn, number: int, places: tuple[str, ...]) -> Pod
         requests=drawn.requests + draw(_devices),
         terminating=leaving != "stays" and not nominated,
         preempted=leaving == "preempted" and not nominated,
-        promised=promised and not nominated,
+        assumed_victim=promised and not nominated,
         anti_affinity=draw(_some_terms),
     )
 

@@ -12,11 +12,11 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from extender.cluster import LiveCluster
+from extender.cluster import SchedulerCache
 from extender.kube.pods import decode_pod
-from extender.service import Asked, Service
+from extender.service import Service, VerbCall
 from policies import DEFAULT_RULES, Snapshot
-from policies.vectorized import Vectorized
+from policies.vectorized import VectorizedEngine
 from tests.bench.clusters import cluster, encoded, snapshot_of
 from tests.extender.conftest import HandClock
 from tests.load import bodies
@@ -90,19 +90,19 @@ def changes(count: int) -> list[Change]:
     return made
 
 
-def live(feed: Feed) -> tuple[LiveCluster, Service]:
-    engine = Vectorized(DEFAULT_RULES)
-    following = LiveCluster(lambda: 0.0, engine.follow)
+def live(feed: Feed) -> tuple[SchedulerCache, Service]:
+    engine = VectorizedEngine(DEFAULT_RULES)
+    following = SchedulerCache(lambda: 0.0, engine.follow)
     for state in first().nodes.values():
         following.nodes.upsert(state.node)
         for pod in state.pods:
             following.pods.upsert(pod)
     for budget in first().budgets:
         following.budgets.upsert(budget)
-    return following, Service(following, engine, HandClock(), feeds={"pods": feed})
+    return following, Service(following, engine, HandClock(), informers={"pods": feed})
 
 
-def follow(following: LiveCluster, feed: Feed, change: Change) -> None:
+def follow(following: SchedulerCache, feed: Feed, change: Change) -> None:
     pod = decode_pod(bytes(change.event.object), DEFAULT_RULES.release)
     if change.event.type == "DELETED":
         following.pods.remove(pod)
@@ -128,8 +128,8 @@ def told() -> Story:
 def ask(story: Story, service: Service, request_id: str, name: str, number: int) -> None:
     verb, body = KIND[name].verb, sent()[name][number]
     with capture_logs() as logs:
-        answered = service.answer(Asked(verb, body, 0.0, request_id))
-        answered.tell()
+        answered = service.answer(VerbCall(verb, body, 0.0, request_id))
+        answered.record()
     [line] = [each for each in logs if each["event"] == verb]
     story.decisions.append(msgspec.convert({**line, "request_id": request_id}, Decision))
     answer = answered.body.decode()

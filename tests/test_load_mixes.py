@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from extender.config import Limits
+from extender.config import ConnectionLimits
 from tests.load.lives import Write, writes
 from tests.load.mixes import (
     ABOVE,
@@ -54,7 +54,7 @@ class TestMixes:
     def test_a_crowd_is_more_than_may_be_connected_and_less_than_is_cut_off(self) -> None:
         [crowded] = [phase for phase in QUICK.phases if phase.name == CROWDED]
         assert crowded.users == {"SlowFinisher": CROWD}
-        assert 1.4 * Limits().connections < CROWD < 2 * Limits().connections
+        assert 1.4 * ConnectionLimits().connections < CROWD < 2 * ConnectionLimits().connections
 
     def test_answers_are_due_for_as_long_as_all_kinds_are_asked_of_the_extender(self) -> None:
         filters, few, many = due(QUICK).values()

@@ -21,17 +21,23 @@ from typing import Final
 
 import msgspec
 
-from extender.advising.deeds import Deed, Outcome, because, refrained
-from extender.advising.rounds import Round
+from extender.advising.deeds import Action, ActionResult, relief_reason, skipped_actions
+from extender.advising.rounds import ObservationRound
 from extender.kube.api_error import ApiError
 from extender.kube.client import Client, PatchType
 from extender.kube.clock import Clock
 from extender.kube.correlator import ObjectReference
 from extender.kube.events import EventRecorder
-from extender.kube.occupants import Host
+from extender.kube.occupants import AdvisedNode
 from extender.kube.resources import NODES, PODS, ObjectPath
 from extender.kube.transport import TransportError
-from policies.eviction.forestalling import Bearing, Step, Terms, relieve, steps_of
+from policies.eviction.forestalling import (
+    NodePodFacts,
+    ReliefLimits,
+    ReliefStep,
+    plan_relief,
+    relief_steps,
+)
 from policies.eviction.pods import EvictablePod
 
 COMPONENT: Final = "reprieve-advisor"
@@ -41,10 +47,10 @@ _BUSY: Final = 429
 _GONE: Final = (404, 409)
 _CORDON: Final = b'{"spec":{"unschedulable":true}}'
 
-Say = Callable[[Deed], None]
+ReportAction = Callable[[Action], None]
 
 
-class Actor:
+class Executor:
     """Relieves nodes, with at most ``per_minute`` evictions; ``report`` reports each action.
 
     It keeps track of its actions: the nodes that it has cordoned (and will not cordon again if they
@@ -52,46 +58,55 @@ class Actor:
     """
 
     def __init__(
-        self, client: Client, clock: Clock, recorder: EventRecorder, per_minute: float, say: Say
+        self,
+        client: Client,
+        clock: Clock,
+        recorder: EventRecorder,
+        per_minute: float,
+        report: ReportAction,
     ) -> None:
         self._client = client
         self._clock = clock
         self._recorder = recorder
         self._gap = 60 / per_minute
-        self._say = say
+        self._say = report
         self._closed: set[str] = set()
         self._sent: dict[str, str] = {}
         self._relieved_ns: dict[str, int] = {}
-        self._blocked: dict[str, tuple[float, Step]] = {}
+        self._blocked: dict[str, tuple[float, ReliefStep]] = {}
         self._next = clock.monotonic()
 
-    async def act(
-        self, seen: Round, hosts: Mapping[str, Host], terms: Terms, until: float
-    ) -> list[Deed]:
+    async def execute(
+        self,
+        observed: ObservationRound,
+        nodes: Mapping[str, AdvisedNode],
+        limits: ReliefLimits,
+        until: float,
+    ) -> list[Action]:
         """Relieve the nodes that need it, as far as the rate allows before ``until`` (monotonic).
 
         Pods whose eviction is blocked are skipped, and reported again only when they are retried.
         """
-        left = replace(terms, most_nodes=max(0, terms.most_nodes - len(self._closed)))
-        reliefs = relieve(seen.outlooks, self._bearings(seen), left)
-        deeds, unclosed = refrained(reliefs), set[str]()
+        left = replace(limits, max_nodes=max(0, limits.max_nodes - len(self._closed)))
+        reliefs = plan_relief(observed.forecasts, self._pod_facts(observed), left)
+        deeds, unclosed = skipped_actions(reliefs), set[str]()
         for deed in deeds:
             self._say(deed)
-        for step in steps_of(reliefs):
+        for step in relief_steps(reliefs):
             node = step.relief.node
             if step.pod is None:
-                deed = await self._close(step, hosts.get(node, Host(node)))
-                unclosed.update({node} if deed.outcome is Outcome.FAILED else ())
-            elif node in unclosed or self._waits(step.pod):
+                deed = await self._cordon(step, nodes.get(node, AdvisedNode(node)))
+                unclosed.update({node} if deed.result is ActionResult.FAILED else ())
+            elif node in unclosed or self._is_backing_off(step.pod):
                 continue
-            elif not await self._paced(until):
+            elif not await self._wait_for_rate(until):
                 break
             else:
                 deed = await self._evict(step, step.pod)
             deeds.append(deed)
         return deeds
 
-    async def insist(self, until: float) -> list[Deed]:
+    async def retry_blocked(self, until: float) -> list[Action]:
         """Retry blocked evictions, until all have succeeded or it is ``until`` (monotonic)."""
         deeds = []
         while self._blocked:
@@ -100,27 +115,27 @@ class Actor:
             if at > until or step.pod is None:
                 break
             await self._clock.sleep(at - self._clock.monotonic())
-            await self._paced(until)
+            await self._wait_for_rate(until)
             deeds.append(await self._evict(step, step.pod))
         return deeds
 
-    def _bearings(self, seen: Round) -> dict[str, Bearing]:
+    def _pod_facts(self, seen: ObservationRound) -> dict[str, NodePodFacts]:
         """Add actions that the cache may not have seen yet."""
-        self._note_who_has_gone(seen)
+        self._record_terminated(seen)
         return {
             node: replace(
                 bearing,
-                leaving=bearing.leaving | self._sent.keys(),
-                closed=bearing.closed or node in self._closed,
+                terminating_pods=bearing.terminating_pods | self._sent.keys(),
+                cordoned=bearing.cordoned or node in self._closed,
                 relieved_ns=self._relieved_ns.get(node, bearing.relieved_ns),
             )
-            for node, bearing in seen.bearings.items()
+            for node, bearing in seen.pod_facts.items()
         }
 
-    def _note_who_has_gone(self, seen: Round) -> None:
+    def _record_terminated(self, seen: ObservationRound) -> None:
         """Record up to which time measurements may include evicted pods."""
-        for outlook in seen.outlooks:
-            sample = outlook.sync.sample
+        for outlook in seen.forecasts:
+            sample = outlook.sync.input
             there = {pod.uid for pod in sample.pods}
             sent = [uid for uid, node in self._sent.items() if node == outlook.node]
             if sent:
@@ -129,11 +144,11 @@ class Actor:
                 if uid not in there:
                     del self._sent[uid]
 
-    def _waits(self, pod: EvictablePod) -> bool:
+    def _is_backing_off(self, pod: EvictablePod) -> bool:
         at, _ = self._blocked.get(pod.uid, (0.0, None))
         return self._clock.monotonic() < at
 
-    async def _paced(self, until: float) -> bool:
+    async def _wait_for_rate(self, until: float) -> bool:
         """Wait until the rate allows an eviction; return False if that is after ``until``."""
         if self._next > until:
             return False
@@ -141,43 +156,43 @@ class Actor:
         self._next = self._clock.monotonic() + self._gap
         return True
 
-    async def _close(self, step: Step, host: Host) -> Deed:
+    async def _cordon(self, step: ReliefStep, host: AdvisedNode) -> Action:
         try:
             await self._client.patch(NODES.object(host.name), PatchType.MERGE, _CORDON, bytes)
         except (ApiError, TransportError) as error:
-            return self._told(Deed(step, Outcome.FAILED, str(error)))
+            return self._report(Action(step, ActionResult.FAILED, str(error)))
         self._closed.add(host.name)
         about = ObjectReference("v1", "Node", "", host.name, host.uid)
-        self._recorder.normal(about, "Cordoned", f"Cordoned: {because(step.relief)}")
-        return self._told(Deed(step, Outcome.DONE))
+        self._recorder.normal(about, "Cordoned", f"Cordoned: {relief_reason(step.relief)}")
+        return self._report(Action(step, ActionResult.DONE))
 
-    async def _evict(self, step: Step, pod: EvictablePod) -> Deed:
+    async def _evict(self, step: ReliefStep, pod: EvictablePod) -> Action:
         about = ObjectReference("v1", "Pod", pod.namespace, pod.name, pod.uid)
         self._blocked.pop(pod.uid, None)
         try:
             await self._client.create(_eviction_of(pod), _eviction(pod), bytes)
         except ApiError as error:
-            return self._told(self._refused(step, pod, about, error))
+            return self._report(self._rejected(step, pod, about, error))
         except TransportError as error:
-            return self._told(Deed(step, Outcome.FAILED, str(error)))
+            return self._report(Action(step, ActionResult.FAILED, str(error)))
         self._sent[pod.uid] = step.relief.node
-        told = f"Evicted from {step.relief.node}: {because(step.relief)}"
+        told = f"Evicted from {step.relief.node}: {relief_reason(step.relief)}"
         self._recorder.normal(about, "EvictedAhead", told)
-        return self._told(Deed(step, Outcome.DONE))
+        return self._report(Action(step, ActionResult.DONE))
 
-    def _refused(
-        self, step: Step, pod: EvictablePod, about: ObjectReference, error: ApiError
-    ) -> Deed:
+    def _rejected(
+        self, step: ReliefStep, pod: EvictablePod, about: ObjectReference, error: ApiError
+    ) -> Action:
         if error.status in _GONE:
-            return Deed(step, Outcome.GONE, error.message)
+            return Action(step, ActionResult.GONE, error.message)
         if error.status != _BUSY:
-            return Deed(step, Outcome.FAILED, str(error))
+            return Action(step, ActionResult.FAILED, str(error))
         later = max(error.retry_after or 0.0, RETRY_SECONDS)
         self._blocked[pod.uid] = (self._clock.monotonic() + later, step)
         self._recorder.warning(about, "EvictionBlocked", error.message)
-        return Deed(step, Outcome.BLOCKED, f"{error.message} Tried again in {later:g} s.")
+        return Action(step, ActionResult.BLOCKED, f"{error.message} Tried again in {later:g} s.")
 
-    def _told(self, deed: Deed) -> Deed:
+    def _report(self, deed: Action) -> Action:
         self._say(deed)
         return deed
 

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from extender.options import KubeconfigFile, OutputForm, ServerURL
+from extender.options import KubeconfigOption, OutputOption, ServerOption
 
 ADVISE_EXAMPLE: Final = "advise eviction --kubeconfig ~/.kube/config --watch"
 
@@ -14,8 +14,8 @@ _Texts = list[str] | None
 
 
 def advise_eviction(
-    kubeconfig: KubeconfigFile = None,
-    server: ServerURL = None,
+    kubeconfig: KubeconfigOption = None,
+    server: ServerOption = None,
     node: Annotated[
         str | None, typer.Option("--node", metavar="N", help="Only this node; default: all.")
     ] = None,
@@ -95,20 +95,20 @@ def advise_eviction(
     upstream: Annotated[
         str | None, typer.Option("--upstream", metavar="V", help="Follow this kubelet's release.")
     ] = None,
-    output: OutputForm = None,
+    output: OutputOption = None,
 ) -> None:
     """Show which nodes are expected to evict pods, how soon, and which pods.
 
     Nothing is changed unless --cordon-and-evict is combined with --yes.
     """
-    from extender.advising.starting import Asked, Here, Relieving, start
+    from extender.advising.starting import AdviseOptions, LocalFlags, ReliefFlags, run_advise
     from extender.eviction.flags import KubeletFlags
 
     flags = KubeletFlags(
         kubelet_config, eviction_hard, eviction_soft, grace_period, minimum_reclaim
     )
-    asked = Asked(
+    asked = AdviseOptions(
         kubeconfig, server, node, watch, interval, samples, top, concurrency, upstream, output
     )
-    relieving = Relieving(cordon_and_evict, within, yes, rate, max_nodes)
-    start(asked, relieving, Here(local, cgroup, flags))
+    relieving = ReliefFlags(cordon_and_evict, within, yes, rate, max_nodes)
+    run_advise(asked, relieving, LocalFlags(local, cgroup, flags))

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from policies.eviction.durations import spell_duration
-from policies.eviction.forestalling import Relief, Step, steps_of
+from policies.eviction.durations import format_duration
+from policies.eviction.forestalling import Relief, ReliefStep, relief_steps
 
 _SECOND: Final = 10**9
 
 
-class Outcome(Enum):
+class ActionResult(Enum):
     """The result of an action."""
 
     PLANNED = "planned"
@@ -25,11 +25,11 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class Action:
     """A step of a relief, and its result."""
 
-    step: Step
-    outcome: Outcome
+    step: ReliefStep
+    result: ActionResult
     message: str = ""
 
     def __str__(self) -> str:
@@ -37,34 +37,36 @@ class Deed:
         what = f"cordon {step.relief.node}" if pod is None else f"evict {pod.key}"
         where = "" if pod is None else f" from {step.relief.node}"
         said = f": {self.message}" if self.message else ""
-        return f"{_VERBS[self.outcome].format(what)}{where} ({because(step.relief)}){said}"
+        return f"{_VERBS[self.result].format(what)}{where} ({relief_reason(step.relief)}){said}"
 
 
-_VERBS: Final[Mapping[Outcome, str]] = {
-    Outcome.PLANNED: "would {}",
-    Outcome.DONE: "did {}",
-    Outcome.BLOCKED: "may not yet {}",
-    Outcome.GONE: "need not {}",
-    Outcome.FAILED: "could not {}",
-    Outcome.REFRAINED: "did not {}",
+_VERBS: Final[Mapping[ActionResult, str]] = {
+    ActionResult.PLANNED: "would {}",
+    ActionResult.DONE: "did {}",
+    ActionResult.BLOCKED: "may not yet {}",
+    ActionResult.GONE: "need not {}",
+    ActionResult.FAILED: "could not {}",
+    ActionResult.REFRAINED: "did not {}",
 }
 
 
-def because(relief: Relief) -> str:
+def relief_reason(relief: Relief) -> str:
     """Return the reason of a relief."""
-    forecast = relief.because
+    forecast = relief.cause
     left = forecast.met_in_ns or 0
-    when = f"in {spell_duration(left // _SECOND * _SECOND)}" if left >= _SECOND else "now"
+    when = f"in {format_duration(left // _SECOND * _SECOND)}" if left >= _SECOND else "now"
     return f"{forecast.threshold} {when}"
 
 
-def rehearse(reliefs: Sequence[Relief]) -> list[Deed]:
+def planned_actions(reliefs: Sequence[Relief]) -> list[Action]:
     """Return the actions that would be taken."""
-    planned = [Deed(step, Outcome.PLANNED) for step in steps_of(reliefs)]
-    return [*planned, *refrained(reliefs)]
+    planned = [Action(step, ActionResult.PLANNED) for step in relief_steps(reliefs)]
+    return [*planned, *skipped_actions(reliefs)]
 
 
-def refrained(reliefs: Sequence[Relief]) -> list[Deed]:
+def skipped_actions(reliefs: Sequence[Relief]) -> list[Action]:
     """Return the nodes that are left alone, as actions."""
     why = "as many nodes are cordoned as --max-nodes allows"
-    return [Deed(Step(each), Outcome.REFRAINED, why) for each in reliefs if each.refrained]
+    return [
+        Action(ReliefStep(each), ActionResult.REFRAINED, why) for each in reliefs if each.skipped
+    ]

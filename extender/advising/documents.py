@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NotRequired, TypedDict
 
-from extender.advising.deeds import Deed
-from extender.advising.rounds import Round
-from extender.eviction.explaining import StepDocument, layout_name, moment
-from extender.eviction.telling import message
-from policies.eviction.outlook import Forecast, Outlook, until_relieved
-from policies.eviction.ranking import Standing, steps
+from extender.advising.deeds import Action
+from extender.advising.rounds import ObservationRound
+from extender.eviction.explaining import RankingStepDocument, format_time, layout_name
+from extender.eviction.telling import result_message
+from policies.eviction.outlook import NodeForecast, ThresholdForecast, pods_covering_shortage
+from policies.eviction.ranking import PodUsage, ranking_steps
 
 _SECOND: Final = 10**9
 
@@ -55,7 +55,7 @@ class NodeDocument(TypedDict):
     actsInSeconds: int | None
     signals: list[SignalDocument]
     order: list[PodDocument]
-    because: list[StepDocument]
+    because: list[RankingStepDocument]
     first: str | None
     untilRelieved: list[str]
     reclaim: list[str]
@@ -65,14 +65,14 @@ class NodeDocument(TypedDict):
     notes: list[str]
 
 
-class UnreadDocument(TypedDict):
+class UnreadNodeDocument(TypedDict):
     """A node that could not be read."""
 
     node: str
     problem: str
 
 
-class DeedDocument(TypedDict):
+class ActionDocument(TypedDict):
     """An action that was taken, or would be."""
 
     do: str
@@ -88,26 +88,28 @@ class RoundDocument(TypedDict):
 
     at: str
     nodes: list[NodeDocument]
-    unread: list[UnreadDocument]
+    unread: list[UnreadNodeDocument]
     heard: list[str]
-    deeds: NotRequired[list[DeedDocument]]
+    deeds: NotRequired[list[ActionDocument]]
 
 
-def round_document(seen: Round, deeds: Sequence[Deed] | None = None) -> RoundDocument:
+def round_document(
+    observed: ObservationRound, actions: Sequence[Action] | None = None
+) -> RoundDocument:
     """Return the document of a round; ``actions`` is None if no actions were requested."""
     document: RoundDocument = {
-        "at": moment(seen.at_ns),
-        "nodes": [_node(each, seen) for each in seen.outlooks],
-        "unread": [{"node": name, "problem": why} for name, why in seen.unread.items()],
-        "heard": list(seen.heard),
+        "at": format_time(observed.at_ns),
+        "nodes": [_node(each, observed) for each in observed.forecasts],
+        "unread": [{"node": name, "problem": why} for name, why in observed.unread.items()],
+        "heard": list(observed.notifications),
     }
-    if deeds is not None:
-        document["deeds"] = [_deed(each) for each in deeds]
+    if actions is not None:
+        document["deeds"] = [_action(each) for each in actions]
     return document
 
 
-def _node(outlook: Outlook, seen: Round) -> NodeDocument:
-    leading, ranking, first = outlook.leading, outlook.ranking, outlook.first
+def _node(outlook: NodeForecast, seen: ObservationRound) -> NodeDocument:
+    leading, ranking, first = outlook.leading, outlook.ranking, outlook.first_victim
     return {
         "node": outlook.node,
         "conditions": list(seen.pressures.get(outlook.node, ())),
@@ -115,36 +117,36 @@ def _node(outlook: Outlook, seen: Round) -> NodeDocument:
         "actsInSeconds": None if leading is None else _seconds(leading.acts_in_ns),
         "signals": [_signal(each) for each in outlook.forecasts],
         "order": [_pod(each) for each in ranking],
-        "because": _because(outlook),
+        "because": _ranking_steps(outlook),
         "first": None if first is None else first.pod.key,
-        "untilRelieved": _until_relieved(leading, ranking),
+        "untilRelieved": _pods_covering_shortage(leading, ranking),
         "reclaim": [each.name.lower() for each in outlook.reclaim],
         "evicts": [each.pod.key for each in outlook.sync.evictions],
-        "message": message(outlook.sync),
-        "layout": layout_name(outlook.sync.plan.configuration.layout),
+        "message": result_message(outlook.sync),
+        "layout": layout_name(outlook.sync.config.config.layout),
         "notes": list(seen.notes.get(outlook.node, ())),
     }
 
 
-def _signal(forecast: Forecast) -> SignalDocument:
+def _signal(forecast: ThresholdForecast) -> SignalDocument:
     trend, observation = forecast.trend, forecast.observation
     return {
         "threshold": str(forecast.threshold),
         "signal": forecast.threshold.signal,
         "available": observation.available,
         "capacity": observation.capacity,
-        "asked": forecast.asked,
-        "above": forecast.above,
+        "asked": forecast.required,
+        "above": forecast.margin,
         "hard": forecast.threshold.hard,
         "met": forecast.met_ns is not None,
-        "readings": 1 if trend is None else trend.readings,
+        "readings": 1 if trend is None else trend.measurements,
         "perMinute": None if trend is None else trend.per_minute,
         "metInSeconds": _seconds(forecast.met_in_ns),
         "actsInSeconds": _seconds(forecast.acts_in_ns),
     }
 
 
-def _pod(standing: Standing) -> PodDocument:
+def _pod(standing: PodUsage) -> PodDocument:
     return {
         "pod": standing.pod.key,
         "priority": standing.pod.priority,
@@ -154,31 +156,33 @@ def _pod(standing: Standing) -> PodDocument:
     }
 
 
-def _because(outlook: Outlook) -> list[StepDocument]:
+def _ranking_steps(outlook: NodeForecast) -> list[RankingStepDocument]:
     leading = outlook.leading
     if leading is None:
         return []
     return [
         {"pod": each.pod.key, "ahead_of": each.ahead_of.key, "criterion": each.criterion}
-        for each in steps(outlook.ranking, leading.threshold.signal)
+        for each in ranking_steps(outlook.ranking, leading.threshold.signal)
     ]
 
 
-def _until_relieved(leading: Forecast | None, ranking: Sequence[Standing]) -> list[str]:
+def _pods_covering_shortage(
+    leading: ThresholdForecast | None, ranking: Sequence[PodUsage]
+) -> list[str]:
     if leading is None:
         return []
     movable = [each for each in ranking if not each.pod.critical]
-    return [each.pod.key for each in until_relieved(movable, leading.shortage)]
+    return [each.pod.key for each in pods_covering_shortage(movable, leading.shortage)]
 
 
-def _deed(deed: Deed) -> DeedDocument:
+def _action(deed: Action) -> ActionDocument:
     pod = deed.step.pod
     return {
         "do": "cordon" if pod is None else "evict",
         "node": deed.step.relief.node,
         "pod": None if pod is None else pod.key,
-        "because": str(deed.step.relief.because.threshold),
-        "outcome": deed.outcome.value,
+        "because": str(deed.step.relief.cause.threshold),
+        "outcome": deed.result.value,
         "message": deed.message,
     }
 

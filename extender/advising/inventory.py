@@ -9,57 +9,62 @@ from random import Random
 
 from extender.kube.client import Client, Selection
 from extender.kube.clock import Clock
-from extender.kube.informer import Informer
-from extender.kube.informers import end
+from extender.kube.informer import Reflector
+from extender.kube.informers import cancel_tasks
 from extender.kube.logs import quiet_log
-from extender.kube.occupants import Host, Occupant, decode_host, occupant_decoder
+from extender.kube.occupants import (
+    AdvisedNode,
+    AdvisedPod,
+    advised_pod_decoder,
+    decode_advised_node,
+)
 from extender.kube.resources import NODES, PODS
 from policies.eviction.releases import EvictionRelease
 
 
-class Hosts:
+class AdvisedNodeStore:
     """The nodes, by their names; the store of an informer."""
 
     def __init__(self) -> None:
-        self.by_name: dict[str, Host] = {}
+        self.by_name: dict[str, AdvisedNode] = {}
 
-    def replace(self, items: Sequence[Host]) -> None:
+    def replace(self, items: Sequence[AdvisedNode]) -> None:
         """Replace all nodes."""
         self.by_name = {each.name: each for each in items}
 
-    def upsert(self, item: Host) -> None:
+    def upsert(self, item: AdvisedNode) -> None:
         """Add or update a node."""
         self.by_name[item.name] = item
 
-    def remove(self, item: Host) -> None:
+    def remove(self, item: AdvisedNode) -> None:
         """Remove a node."""
         self.by_name.pop(item.name, None)
 
 
-class Occupants:
+class AdvisedPodStore:
     """The pods, by their nodes; the store of an informer."""
 
     def __init__(self) -> None:
-        self._on: dict[str, dict[str, Occupant]] = {}
+        self._on: dict[str, dict[str, AdvisedPod]] = {}
         self._node_of: dict[str, str] = {}
 
-    def on(self, node: str) -> list[Occupant]:
+    def pods_on(self, node: str) -> list[AdvisedPod]:
         """Return the pods on a node, active or not."""
         return list(self._on.get(node, {}).values())
 
-    def replace(self, items: Sequence[Occupant]) -> None:
+    def replace(self, items: Sequence[AdvisedPod]) -> None:
         """Replace all pods."""
         self._on, self._node_of = {}, {}
         for each in items:
             self.upsert(each)
 
-    def upsert(self, item: Occupant) -> None:
+    def upsert(self, item: AdvisedPod) -> None:
         """Add or update a pod, whichever node it was on."""
         self.remove(item)
         self._node_of[item.key] = item.node
         self._on.setdefault(item.node, {})[item.key] = item
 
-    def remove(self, item: Occupant) -> None:
+    def remove(self, item: AdvisedPod) -> None:
         """Remove a pod."""
         node = self._node_of.pop(item.key, None)
         if node is not None:
@@ -68,27 +73,27 @@ class Occupants:
                 del self._on[node]
 
 
-class Inventory:
+class NodeInventory:
     """The current nodes and pods."""
 
-    def __init__(self, hosts: Hosts, occupants: Occupants) -> None:
+    def __init__(self, hosts: AdvisedNodeStore, occupants: AdvisedPodStore) -> None:
         self._hosts = hosts
         self._occupants = occupants
 
     @property
-    def hosts(self) -> Mapping[str, Host]:
+    def nodes(self) -> Mapping[str, AdvisedNode]:
         """The nodes by their names."""
         return self._hosts.by_name
 
-    def on(self, node: str) -> list[Occupant]:
+    def pods_on(self, node: str) -> list[AdvisedPod]:
         """Return the active pods on a node."""
-        return [each for each in self._occupants.on(node) if each.active]
+        return [each for each in self._occupants.pods_on(node) if each.active]
 
 
 @asynccontextmanager
-async def inventory(
+async def run_inventory(
     client: Client, clock: Clock, rng: Random, release: EvictionRelease, node: str | None = None
-) -> AsyncIterator[Inventory]:
+) -> AsyncIterator[NodeInventory]:
     """Run the informers of all nodes, or of one.
 
     Raise ApiError, MalformedError or TransportError if the server rejects the first requests or
@@ -96,20 +101,20 @@ async def inventory(
     """
     chosen = "" if node is None else f"metadata.name={node}"
     placed = "spec.nodeName!=" if node is None else f"spec.nodeName={node}"
-    hosts, occupants = Hosts(), Occupants()
+    hosts, occupants = AdvisedNodeStore(), AdvisedPodStore()
     nothing = Selection(field_selector="metadata.name=")
     for resource in (NODES, PODS):
         # An informer would retry without end.
         await client.list(resource, bytes, nothing, resource_version="0")
-    of = (client, NODES, decode_host, hosts, clock, rng, Selection(field_selector=chosen))
-    nodes = Informer(*of, log=quiet_log())
+    of = (client, NODES, decode_advised_node, hosts, clock, rng, Selection(field_selector=chosen))
+    nodes = Reflector(*of, log=quiet_log())
     bound = Selection(field_selector=placed)
-    read = occupant_decoder(release)
-    pods = Informer(client, PODS, read, occupants, clock, rng, bound, log=quiet_log())
+    read = advised_pod_decoder(release)
+    pods = Reflector(client, PODS, read, occupants, clock, rng, bound, log=quiet_log())
     tasks = [asyncio.create_task(nodes.run()), asyncio.create_task(pods.run())]
     try:
         await nodes.wait_synced()
         await pods.wait_synced()
-        yield Inventory(hosts, occupants)
+        yield NodeInventory(hosts, occupants)
     finally:
-        await end(tasks)
+        await cancel_tasks(tasks)

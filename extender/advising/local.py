@@ -13,18 +13,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from extender.advising.asking import Answer, Kubelets, UnreadError
-from extender.advising.inventory import Inventory
-from extender.advising.rounds import Round, bearing_of, measured_as
+from extender.advising.asking import KubeletAnswer, KubeletClient, KubeletReadError
+from extender.advising.inventory import NodeInventory
+from extender.advising.rounds import ObservationRound, node_pod_facts, with_stats_uid
 from extender.kube.clock import Clock
-from extender.memory.groups import MACHINE, Group, MeasureError, find_group
-from extender.memory.listening import Attention, Ears
-from extender.memory.measuring import Gauge
-from policies.eviction.configuration import Plan
-from policies.eviction.deciding import Sample
-from policies.eviction.forestalling import Bearing
-from policies.eviction.observations import notified_usage
-from policies.eviction.outlook import UNSEEN, look_ahead
+from extender.memory.groups import ROOT_CGROUP, Cgroup, MemoryReadError, find_cgroup
+from extender.memory.listening import CgroupNotifiers, NotifierListener
+from extender.memory.measuring import MemoryReader
+from policies.eviction.configuration import ResolvedConfig
+from policies.eviction.deciding import SyncInput
+from policies.eviction.forestalling import NodePodFacts
+from policies.eviction.observations import notification_usage
+from policies.eviction.outlook import NO_HISTORY, forecast_node
 from policies.eviction.pods import EvictablePod
 from policies.eviction.signals import Signal
 from policies.eviction.stats import MemoryStats, NodeStats, Summary
@@ -35,40 +35,42 @@ _ALL_PODS: Final = ("/kubepods.slice", "/kubepods")
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class NodeClusterContext:
     """The cluster that the machine is a node of."""
 
-    known: Inventory
-    kubelets: Kubelets
+    inventory: NodeInventory
+    kubelets: KubeletClient
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class LocalNode:
     """The local node: the machine, or one control group; and all pods, if they have a group."""
 
     node: str
-    gauge: Gauge
-    pods: Gauge | None = None
+    reader: MemoryReader
+    pods: MemoryReader | None = None
 
-    def measure(self, now_ns: int) -> tuple[MemoryStats, MemoryStats | None]:
+    def read(self, now_ns: int) -> tuple[MemoryStats, MemoryStats | None]:
         """Return both measurements. Raise MemoryReadError."""
-        together = None if self.pods is None else self.pods.measure(now_ns)
-        return self.gauge.measure(now_ns), together
+        together = None if self.pods is None else self.pods.read(now_ns)
+        return self.reader.read(now_ns), together
 
 
-def this_machine(node: str, name: str = MACHINE, proc: Path = PROC) -> Machine:
+def find_local_node(node: str, name: str = ROOT_CGROUP, proc: Path = PROC) -> LocalNode:
     """Return the local node, or the control group called ``name``. Raise MemoryReadError."""
-    pods = _group_of_pods(proc) if name == MACHINE else None
-    return Machine(
-        node, Gauge(proc, find_group(proc, name)), None if pods is None else Gauge(proc, pods)
+    pods = _pods_cgroup(proc) if name == ROOT_CGROUP else None
+    return LocalNode(
+        node,
+        MemoryReader(proc, find_cgroup(proc, name)),
+        None if pods is None else MemoryReader(proc, pods),
     )
 
 
-def _group_of_pods(proc: Path) -> Group | None:
+def _pods_cgroup(proc: Path) -> Cgroup | None:
     for name in _ALL_PODS:
         try:
-            return find_group(proc, name)
-        except MeasureError:
+            return find_cgroup(proc, name)
+        except MemoryReadError:
             continue
     return None
 
@@ -78,73 +80,75 @@ class LocalRounds:
 
     def __init__(
         self,
-        machine: Machine,
-        plan: Plan,
+        machine: LocalNode,
+        plan: ResolvedConfig,
         clock: Clock,
-        ears: Ears,
-        beside: Beside | None = None,
+        ears: NotifierListener,
+        beside: NodeClusterContext | None = None,
     ) -> None:
         self._machine = machine
         self._plan = plan
         self._clock = clock
         self._ears = ears
         self._beside = beside
-        self._past = UNSEEN
+        self._past = NO_HISTORY
         self._heard: list[str] = []
-        self._attention = Attention(ears, machine.gauge.proc, machine.gauge.group)
+        self._attention = CgroupNotifiers(ears, machine.reader.proc, machine.reader.cgroup)
 
-    async def look(self) -> Round:
+    async def observe(self) -> ObservationRound:
         """Measure memory, and register thresholds with the kernel. Raise MemoryReadError."""
         node, problem = self._machine.node, ""
-        answer = Answer(Summary(NodeStats()), self._plan)
+        answer = KubeletAnswer(Summary(NodeStats()), self._plan)
         if self._beside is not None:
             try:
-                answer = await self._beside.kubelets.ask(node)
-            except UnreadError as error:
+                answer = await self._beside.kubelets.get(node)
+            except KubeletReadError as error:
                 problem = f"{error}; only memory is known"
         now_ns = self._clock.now_ns()
-        memory, together = self._machine.measure(now_ns)
-        self._attention.expect(_levels(answer.plan, memory))
+        memory, together = self._machine.read(now_ns)
+        self._attention.set_thresholds(_levels(answer.config, memory))
         measured = replace(
             answer.summary.node,
             memory=memory,
             allocatable=together or answer.summary.node.allocatable,
         )
         summary = replace(answer.summary, node=measured)
-        pods, bearing = self._there(summary)
-        sample = Sample(now_ns, pods, summary)
-        outlook = look_ahead(node, answer.plan, self._past, sample)
-        self._past = outlook.past
-        said = (answer.note, problem, *self._attention.lacks)
+        pods, bearing = self._read_pods(summary)
+        sample = SyncInput(now_ns, pods, summary)
+        outlook = forecast_node(node, answer.config, self._past, sample)
+        self._past = outlook.history
+        said = (answer.note, problem, *self._attention.unavailable)
         heard, self._heard = self._heard, []
         notes = [each for each in said if each]
         pressures = {node: outlook.sync.state.pressures}
-        return Round(now_ns, [outlook], {}, {node: notes}, pressures, {node: bearing}, heard)
+        return ObservationRound(
+            now_ns, [outlook], {}, {node: notes}, pressures, {node: bearing}, heard
+        )
 
-    async def rest(self, seconds: float) -> None:
+    async def wait(self, seconds: float) -> None:
         """Return after ``seconds``, or as soon as the kernel notifies of memory pressure."""
         self._heard = await self._ears.wait(seconds)
 
-    def _there(self, summary: Summary) -> tuple[list[EvictablePod], Bearing]:
+    def _read_pods(self, summary: Summary) -> tuple[list[EvictablePod], NodePodFacts]:
         if self._beside is None:
-            return [], Bearing()
-        there = self._beside.known.on(self._machine.node)
-        host = self._beside.known.hosts.get(self._machine.node)
-        pods = [pod for each in there if (pod := measured_as(each, summary)) is not None]
-        return pods, bearing_of(there, closed=host is not None and host.closed)
+            return [], NodePodFacts()
+        there = self._beside.inventory.pods_on(self._machine.node)
+        host = self._beside.inventory.nodes.get(self._machine.node)
+        pods = [pod for each in there if (pod := with_stats_uid(each, summary)) is not None]
+        return pods, node_pod_facts(there, cordoned=host is not None and host.unschedulable)
 
 
-def _levels(plan: Plan, memory: MemoryStats) -> list[int]:
+def _levels(plan: ResolvedConfig, memory: MemoryStats) -> list[int]:
     """Return the usages at which thresholds of the machine's memory are met."""
-    bounds = [each for each in plan.later if each.signal is Signal.MEMORY]
-    levels = {notified_usage(each, memory) for each in bounds}
+    bounds = [each for each in plan.thresholds if each.signal is Signal.MEMORY]
+    levels = {notification_usage(each, memory) for each in bounds}
     return sorted(level for level in levels if level > 0)
 
 
 @asynccontextmanager
-async def listening(clock: Clock) -> AsyncIterator[Ears]:
+async def open_listener(clock: Clock) -> AsyncIterator[NotifierListener]:
     """Open a listener, and close it on exit."""
-    ears = Ears(clock)
+    ears = NotifierListener(clock)
     try:
         yield ears
     finally:

@@ -10,30 +10,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from extender.advising.acting import COMPONENT, Actor
-from extender.advising.asking import Kubelets
-from extender.advising.inventory import Inventory, inventory
-from extender.advising.local import Beside, LocalRounds, listening, this_machine
-from extender.advising.responding import Performance, Rehearsal, Response, Silence
-from extender.advising.rounds import Rounds, Watcher
-from extender.advising.screens import Screen
+from extender.advising.acting import COMPONENT, Executor
+from extender.advising.asking import KubeletClient
+from extender.advising.inventory import NodeInventory, run_inventory
+from extender.advising.local import LocalRounds, NodeClusterContext, find_local_node, open_listener
+from extender.advising.responding import DryRunResponse, Execution, NoResponse, RoundResponse
+from extender.advising.rounds import ClusterRounds, RoundSource
+from extender.advising.screens import Printer
 from extender.config import ConfigError
 from extender.eviction.flags import KubeletFlags
 from extender.kube.client import Client
 from extender.kube.clock import Clock
 from extender.kube.events import EventWriter
 from extender.kube.transport import Transport
-from policies.eviction.configuration import planned
+from policies.eviction.configuration import resolve
 from policies.eviction.filesystems import Layout
-from policies.eviction.forestalling import Terms
+from policies.eviction.forestalling import ReliefLimits
 from policies.eviction.releases import EvictionRelease
 
-UNREAD: Final = 1
+EXIT_UNREAD: Final = 1
 """The exit code if no node could be read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
+class ObservationOptions:
     """The options of observation: one node or all of them, and the seconds between rounds.
 
     ``samples`` is the number of rounds before the answer; None repeats without end. ``concurrency``
@@ -44,20 +44,20 @@ class Looking:
     node: str | None = None
     interval: float = 15.0
     samples: int | None = 2
-    at_once: int = 32
+    concurrency: int = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Doing:
+class ReliefOptions:
     """The options of relief; without ``execute`` it is a dry run."""
 
-    terms: Terms
+    limits: ReliefLimits
     per_minute: float
-    really: bool
+    execute: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class LocalNodeOptions:
     """The options of local observation: a control group, and the flags of the kubelet."""
 
     group: str
@@ -66,16 +66,19 @@ class Local:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class RunContext:
     """The clock, the randomness (for jitter only), and the output."""
 
     clock: Clock
     rng: random.Random
-    screen: Screen
+    printer: Printer
 
 
 async def advise(
-    transport: Transport, looking: Looking, doing: Doing | None, around: Surroundings
+    transport: Transport,
+    observation: ObservationOptions,
+    relief: ReliefOptions | None,
+    context: RunContext,
 ) -> int:
     """Observe a cluster, and return the exit code.
 
@@ -84,82 +87,91 @@ async def advise(
     """
     client = Client(transport)
     async with (
-        _known(client, looking, around) as known,
-        _responding(client, known, doing, around) as response,
+        _checked_inventory(client, observation, context) as known,
+        _open_response(client, known, relief, context) as response,
     ):
-        kubelets = Kubelets(client, around.clock, looking.release, looking.at_once)
-        watcher = Rounds(known, kubelets, around.clock)
-        return await _go_round(watcher, response, looking, around)
+        kubelets = KubeletClient(
+            client, context.clock, observation.release, observation.concurrency
+        )
+        watcher = ClusterRounds(known, kubelets, context.clock)
+        return await _run_rounds(watcher, response, observation, context)
 
 
-async def advise_here(
-    transport: Transport | None, local: Local, looking: Looking, around: Surroundings
+async def advise_local(
+    transport: Transport | None,
+    local: LocalNodeOptions,
+    observation: ObservationOptions,
+    context: RunContext,
 ) -> int:
     """Observe this machine, with the data of a cluster if there is one, and return the exit code.
 
     Raise the errors of :func:`advise`, MemoryReadError, and the errors of the kubelet's flags.
     """
-    node = looking.node or socket.gethostname()
-    machine = this_machine(node, local.group, local.proc)
-    plan = planned(local.flags.configuration(Layout(), looking.release))
+    node = observation.node or socket.gethostname()
+    machine = find_local_node(node, local.group, local.proc)
+    plan = resolve(local.flags.eviction_config(Layout(), observation.release))
     async with AsyncExitStack() as stack:
         beside = None
         if transport is not None:
             client = Client(transport)
-            known = await stack.enter_async_context(_known(client, looking, around))
-            beside = Beside(known, Kubelets(client, around.clock, looking.release, 1))
-        ears = await stack.enter_async_context(listening(around.clock))
-        watcher = LocalRounds(machine, plan, around.clock, ears, beside)
-        return await _go_round(watcher, Silence(around.screen), looking, around)
+            known = await stack.enter_async_context(
+                _checked_inventory(client, observation, context)
+            )
+            beside = NodeClusterContext(
+                known, KubeletClient(client, context.clock, observation.release, 1)
+            )
+        ears = await stack.enter_async_context(open_listener(context.clock))
+        watcher = LocalRounds(machine, plan, context.clock, ears, beside)
+        return await _run_rounds(watcher, NoResponse(context.printer), observation, context)
 
 
 @asynccontextmanager
-async def _known(
-    client: Client, looking: Looking, around: Surroundings
-) -> AsyncIterator[Inventory]:
+async def _checked_inventory(
+    client: Client, looking: ObservationOptions, around: RunContext
+) -> AsyncIterator[NodeInventory]:
     """Run an inventory; raise ConfigError if the node of the options does not exist."""
     of = (client, around.clock, around.rng, looking.release, looking.node)
-    async with inventory(*of) as known:
-        if looking.node is not None and looking.node not in known.hosts:
+    async with run_inventory(*of) as known:
+        if looking.node is not None and looking.node not in known.nodes:
             raise ConfigError(f"--node: no node {looking.node!r} in the cluster")
         yield known
 
 
 @asynccontextmanager
-async def _responding(
-    client: Client, known: Inventory, doing: Doing | None, around: Surroundings
-) -> AsyncIterator[Response]:
+async def _open_response(
+    client: Client, known: NodeInventory, doing: ReliefOptions | None, around: RunContext
+) -> AsyncIterator[RoundResponse]:
     """Return the response; its Events are written on exit."""
-    clock, screen = around.clock, around.screen
+    clock, screen = around.clock, around.printer
     if doing is None:
-        yield Silence(screen)
-    elif not doing.really:
-        yield Rehearsal(screen, doing.terms)
+        yield NoResponse(screen)
+    elif not doing.execute:
+        yield DryRunResponse(screen, doing.limits)
     else:
         events = EventWriter(client, clock, around.rng)
         recorder = events.recorder(COMPONENT)
-        actor = Actor(client, clock, recorder, doing.per_minute, screen.deed)
+        actor = Executor(client, clock, recorder, doing.per_minute, screen.print_action)
         try:
-            yield Performance(screen, doing.terms, actor, known, clock)
+            yield Execution(screen, doing.limits, actor, known, clock)
         finally:
             await events.flush()
 
 
-async def _go_round(
-    watcher: Watcher, response: Response, looking: Looking, around: Surroundings
+async def _run_rounds(
+    watcher: RoundSource, response: RoundResponse, looking: ObservationOptions, around: RunContext
 ) -> int:
     """Observe and respond for the number of samples, or without end; return the exit code."""
     clock, left = around.clock, looking.samples
     while True:
         due = clock.monotonic() + looking.interval
-        seen = await watcher.look()
+        seen = await watcher.observe()
         if left is None:
-            around.screen.seen(seen)
-            await response.follow(seen, due)
+            around.printer.print_round(seen)
+            await response.respond(seen, due)
         elif left <= 1:
-            around.screen.seen(seen)
-            code = await response.conclude(seen)
-            return code or (UNREAD if seen.unread and not seen.outlooks else 0)
+            around.printer.print_round(seen)
+            code = await response.respond_last(seen)
+            return code or (EXIT_UNREAD if seen.unread and not seen.forecasts else 0)
         else:
             left -= 1
-        await watcher.rest(due - clock.monotonic())
+        await watcher.wait(due - clock.monotonic())

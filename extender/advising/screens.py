@@ -16,139 +16,139 @@ import msgspec
 from rich.console import Console
 from rich.live import Live
 
-from extender.advising.deeds import Deed
+from extender.advising.deeds import Action
 from extender.advising.documents import round_document
-from extender.advising.rounds import Round
+from extender.advising.rounds import ObservationRound
 from extender.advising.tables import round_lines, round_table
 
-_SHOWN_DEEDS: Final = 10
+_SHOWN_ACTIONS: Final = 10
 
 
-class Screen(Protocol):
+class Printer(Protocol):
     """Prints rounds and the actions of their responses."""
 
-    def seen(self, seen: Round) -> None:
+    def print_round(self, observed: ObservationRound) -> None:
         """Print a round, before any action."""
         ...
 
-    def deed(self, deed: Deed) -> None:
+    def print_action(self, action: Action) -> None:
         """Print an action that was just taken, or would be."""
         ...
 
-    def done(self, seen: Round, deeds: Sequence[Deed] | None) -> None:
+    def finish_round(self, observed: ObservationRound, actions: Sequence[Action] | None) -> None:
         """Print the completed round; ``actions`` is None if no actions were requested."""
         ...
 
 
-class TextScreen:
+class TextPrinter:
     """Prints each round as a table of the ``max_nodes`` urgent nodes, followed by the actions."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_nodes: int) -> None:
+        self._most = max_nodes
         self._console = Console()
 
-    def seen(self, seen: Round) -> None:
+    def print_round(self, observed: ObservationRound) -> None:
         """Print the table."""
-        self._console.print(round_table(seen, self._most))
+        self._console.print(round_table(observed, self._most))
 
-    def deed(self, deed: Deed) -> None:
+    def print_action(self, action: Action) -> None:
         """Print a line."""
-        self._console.print(str(deed), style="bold", markup=False, highlight=False)
+        self._console.print(str(action), style="bold", markup=False, highlight=False)
 
-    def done(self, seen: Round, deeds: Sequence[Deed] | None) -> None:
+    def finish_round(self, observed: ObservationRound, actions: Sequence[Action] | None) -> None:
         """Do nothing: everything has been printed."""
 
 
-class LineScreen:
+class LinePrinter:
     """Prints plain lines."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_nodes: int) -> None:
+        self._most = max_nodes
 
-    def seen(self, seen: Round) -> None:
+    def print_round(self, observed: ObservationRound) -> None:
         """Print the round's lines."""
-        _write("\n".join(round_lines(seen, self._most)))
+        _write("\n".join(round_lines(observed, self._most)))
 
-    def deed(self, deed: Deed) -> None:
+    def print_action(self, action: Action) -> None:
         """Print a line."""
-        _write(str(deed))
+        _write(str(action))
 
-    def done(self, seen: Round, deeds: Sequence[Deed] | None) -> None:
+    def finish_round(self, observed: ObservationRound, actions: Sequence[Action] | None) -> None:
         """Do nothing: everything has been printed."""
 
 
-class LiveScreen:
+class LivePrinter:
     """Keeps one table current, with the last actions below it."""
 
-    def __init__(self, most: int, live: Live) -> None:
-        self._most = most
+    def __init__(self, max_nodes: int, live: Live) -> None:
+        self._most = max_nodes
         self._live = live
-        self._last: Round | None = None
-        self._deeds: list[Deed] = []
+        self._last: ObservationRound | None = None
+        self._deeds: list[Action] = []
 
-    def seen(self, seen: Round) -> None:
+    def print_round(self, observed: ObservationRound) -> None:
         """Replace the table."""
-        self._last = seen
-        self._refresh(seen)
+        self._last = observed
+        self._refresh(observed)
 
-    def deed(self, deed: Deed) -> None:
+    def print_action(self, action: Action) -> None:
         """Add a line."""
-        self._deeds = [*self._deeds, deed][-_SHOWN_DEEDS:]
+        self._deeds = [*self._deeds, action][-_SHOWN_ACTIONS:]
         if self._last is not None:
             self._refresh(self._last)
 
-    def done(self, seen: Round, deeds: Sequence[Deed] | None) -> None:
+    def finish_round(self, observed: ObservationRound, actions: Sequence[Action] | None) -> None:
         """Do nothing: everything has been printed."""
 
-    def _refresh(self, seen: Round) -> None:
+    def _refresh(self, seen: ObservationRound) -> None:
         self._live.update(round_table(seen, self._most, self._deeds), refresh=True)
 
 
-class DocumentScreen:
+class JsonPrinter:
     """Prints one indented document."""
 
-    def seen(self, seen: Round) -> None:
+    def print_round(self, observed: ObservationRound) -> None:
         """Do nothing: the document follows the actions."""
 
-    def deed(self, deed: Deed) -> None:
+    def print_action(self, action: Action) -> None:
         """Do nothing: the document contains all actions."""
 
-    def done(self, seen: Round, deeds: Sequence[Deed] | None) -> None:
+    def finish_round(self, observed: ObservationRound, actions: Sequence[Action] | None) -> None:
         """Print the document."""
-        document = msgspec.json.encode(round_document(seen, deeds))
+        document = msgspec.json.encode(round_document(observed, actions))
         _write(msgspec.json.format(document, indent=2).decode())
 
 
-class StreamScreen:
+class JsonLinesPrinter:
     """Prints one document per line."""
 
-    def seen(self, seen: Round) -> None:
+    def print_round(self, observed: ObservationRound) -> None:
         """Do nothing: the document follows the actions."""
 
-    def deed(self, deed: Deed) -> None:
+    def print_action(self, action: Action) -> None:
         """Do nothing: the document contains all actions."""
 
-    def done(self, seen: Round, deeds: Sequence[Deed] | None) -> None:
+    def finish_round(self, observed: ObservationRound, actions: Sequence[Action] | None) -> None:
         """Print the line."""
-        _write(msgspec.json.encode(round_document(seen, deeds)).decode())
+        _write(msgspec.json.encode(round_document(observed, actions)).decode())
 
 
-def once(most: int, *, json: bool) -> AbstractContextManager[Screen]:
+def single_printer(max_nodes: int, *, json: bool) -> AbstractContextManager[Printer]:
     """Return the printer for a single round."""
-    return nullcontext(DocumentScreen() if json else TextScreen(most))
+    return nullcontext(JsonPrinter() if json else TextPrinter(max_nodes))
 
 
-def watched(most: int, *, json: bool) -> AbstractContextManager[Screen]:
+def watch_printer(max_nodes: int, *, json: bool) -> AbstractContextManager[Printer]:
     """Return the printer for repeated rounds."""
     if json:
-        return nullcontext(StreamScreen())
-    return _live(most) if sys.stdout.isatty() else nullcontext(LineScreen(most))
+        return nullcontext(JsonLinesPrinter())
+    return _live(max_nodes) if sys.stdout.isatty() else nullcontext(LinePrinter(max_nodes))
 
 
 @contextmanager
-def _live(most: int) -> Iterator[Screen]:
+def _live(max_nodes: int) -> Iterator[Printer]:
     with Live(auto_refresh=False) as live:
-        yield LiveScreen(most, live)
+        yield LivePrinter(max_nodes, live)
 
 
 def _write(text: str) -> None:

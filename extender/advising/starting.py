@@ -14,35 +14,42 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from extender.advising.local import PROC
-from extender.advising.running import Doing, Local, Looking, Surroundings, advise, advise_here
-from extender.advising.screens import Screen, once, watched
+from extender.advising.running import (
+    LocalNodeOptions,
+    ObservationOptions,
+    ReliefOptions,
+    RunContext,
+    advise,
+    advise_local,
+)
+from extender.advising.screens import Printer, single_printer, watch_printer
 from extender.config import ConfigError
-from extender.console import say
+from extender.console import log_line
 from extender.eviction.flags import KubeletFlags
 from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.clock import SystemClock
 from extender.kube.connection import connect
 from extender.kube.transport import Transport, TransportError
-from extender.memory.groups import MACHINE, MeasureError
-from extender.options import Output
-from extender.stopping import told_to_stop
+from extender.memory.groups import ROOT_CGROUP, MemoryReadError
+from extender.options import OutputFormat
+from extender.stopping import stop_signal
 from policies.eviction.durations import parse_duration
-from policies.eviction.forestalling import SURE_READINGS, Terms
+from policies.eviction.forestalling import MIN_TREND_MEASUREMENTS, ReliefLimits
 from policies.eviction.releases import eviction_release
 from policies.upstream import NEWEST, release
 
 _SAMPLES: Final = 2
 _PER_MINUTE: Final = 6.0
-_MOST_NODES: Final = 3
+_MAX_NODES: Final = 3
 _FAILED: Final = 1
-_COLLECTED: Final = 200_000
+_GC_THRESHOLD: Final = 200_000
 """New objects between garbage collections; reference counting frees a round's objects."""
 
 _SECOND: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AdviseOptions:
     """The options of observation and output."""
 
     kubeconfig: Path | None
@@ -54,14 +61,14 @@ class Asked:
     top: int
     concurrency: int
     upstream: str | None
-    output: Output | None
+    output: OutputFormat | None
 
 
 @dataclass(frozen=True, slots=True)
-class Relieving:
+class ReliefFlags:
     """The flags of relief."""
 
-    wanted: bool
+    enabled: bool
     within: str | None
     yes: bool
     rate: float | None
@@ -69,42 +76,46 @@ class Relieving:
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class LocalFlags:
     """The flags of local observation."""
 
-    wanted: bool
+    enabled: bool
     cgroup: str | None
     flags: KubeletFlags
 
 
-Run = Callable[[Surroundings], Coroutine[Any, Any, int]]
+AdviseRun = Callable[[RunContext], Coroutine[Any, Any, int]]
 
 
-def start(asked: Asked, relieving: Relieving, here: Here) -> None:
+def run_advise(options: AdviseOptions, relief_flags: ReliefFlags, local_flags: LocalFlags) -> None:
     """Run, and exit with the run's code. Raise ConfigError, and the errors of files and flags."""
-    doing = _doing(relieving)
-    looking = _looking(asked, _SAMPLES if doing is None else SURE_READINGS)
-    if asked.kubeconfig is not None and asked.server is not None:
+    doing = _relief_options(relief_flags)
+    looking = _observation_options(options, _SAMPLES if doing is None else MIN_TREND_MEASUREMENTS)
+    if options.kubeconfig is not None and options.server is not None:
         raise ConfigError("--kubeconfig and --server exclude each other")
-    if here.wanted and doing is not None:
+    if local_flags.enabled and doing is not None:
         raise ConfigError("--local and --cordon-and-evict exclude each other")
-    if not here.wanted and (here.cgroup is not None or here.flags != KubeletFlags()):
+    if not local_flags.enabled and (
+        local_flags.cgroup is not None or local_flags.flags != KubeletFlags()
+    ):
         raise ConfigError("--cgroup and the kubelet's flags need --local")
-    if here.wanted:
-        local = Local(here.cgroup or MACHINE, here.flags, PROC)
-        work = _here(asked, looking, local)
+    if local_flags.enabled:
+        local = LocalNodeOptions(local_flags.cgroup or ROOT_CGROUP, local_flags.flags, PROC)
+        work = _local_run(options, looking, local)
     else:
-        work = _there(asked, looking, doing)
-    gc.set_threshold(_COLLECTED)
+        work = _cluster_run(options, looking, doing)
+    gc.set_threshold(_GC_THRESHOLD)
     try:
-        code = asyncio.run(_shown(asked, looking, work))
-    except (ApiError, MalformedError, TransportError, MeasureError) as error:
+        code = asyncio.run(_run_printed(options, looking, work))
+    except (ApiError, MalformedError, TransportError, MemoryReadError) as error:
         _fail(str(error))
     sys.exit(code)
 
 
-def _there(asked: Asked, looking: Looking, doing: Doing | None) -> Run:
-    async def work(around: Surroundings) -> int:
+def _cluster_run(
+    asked: AdviseOptions, looking: ObservationOptions, doing: ReliefOptions | None
+) -> AdviseRun:
+    async def work(around: RunContext) -> int:
         transport = await connect(asked.server, asked.kubeconfig)
         try:
             return await advise(transport, looking, doing, around)
@@ -114,28 +125,30 @@ def _there(asked: Asked, looking: Looking, doing: Doing | None) -> Run:
     return work
 
 
-def _here(asked: Asked, looking: Looking, local: Local) -> Run:
-    async def work(around: Surroundings) -> int:
+def _local_run(
+    asked: AdviseOptions, looking: ObservationOptions, local: LocalNodeOptions
+) -> AdviseRun:
+    async def work(around: RunContext) -> int:
         if asked.server is None and asked.kubeconfig is None:
-            return await advise_here(None, local, looking, around)
+            return await advise_local(None, local, looking, around)
         transport: Transport = await connect(asked.server, asked.kubeconfig)
         try:
-            return await advise_here(transport, local, looking, around)
+            return await advise_local(transport, local, looking, around)
         finally:
             await transport.close()
 
     return work
 
 
-async def _shown(asked: Asked, looking: Looking, work: Run) -> int:
+async def _run_printed(asked: AdviseOptions, looking: ObservationOptions, work: AdviseRun) -> int:
     """Run until done; with --watch, a stop signal ends the run successfully."""
-    with _screen(asked) as screen:
+    with _open_printer(asked) as screen:
         # For jitter only: no decision depends on it.
         rng = random.Random()  # noqa: S311
-        working = asyncio.create_task(work(Surroundings(SystemClock(), rng, screen)))
+        working = asyncio.create_task(work(RunContext(SystemClock(), rng, screen)))
         if looking.samples is not None:
             return await working
-        stop = asyncio.create_task(told_to_stop().wait())
+        stop = asyncio.create_task(stop_signal().wait())
         await asyncio.wait((working, stop), return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
         if not working.done():
@@ -144,23 +157,25 @@ async def _shown(asked: Asked, looking: Looking, work: Run) -> int:
         return 0 if working.cancelled() else working.result()
 
 
-def _screen(asked: Asked) -> AbstractContextManager[Screen]:
-    default = Output.TEXT if sys.stdout.isatty() else Output.JSON
-    json = (asked.output or default) is Output.JSON
-    return watched(asked.top, json=json) if asked.watch else once(asked.top, json=json)
+def _open_printer(asked: AdviseOptions) -> AbstractContextManager[Printer]:
+    default = OutputFormat.TEXT if sys.stdout.isatty() else OutputFormat.JSON
+    json = (asked.output or default) is OutputFormat.JSON
+    return (
+        watch_printer(asked.top, json=json) if asked.watch else single_printer(asked.top, json=json)
+    )
 
 
-def _looking(asked: Asked, least: int) -> Looking:
+def _observation_options(asked: AdviseOptions, least: int) -> ObservationOptions:
     if asked.watch and asked.samples is not None:
         raise ConfigError("--watch and --samples exclude each other")
     rules = eviction_release(release(asked.upstream or NEWEST.name))
     interval = _duration("--interval", asked.interval) / _SECOND
     samples = None if asked.watch else asked.samples or least
-    return Looking(rules, asked.node, interval, samples, asked.concurrency)
+    return ObservationOptions(rules, asked.node, interval, samples, asked.concurrency)
 
 
-def _doing(relieving: Relieving) -> Doing | None:
-    if not relieving.wanted:
+def _relief_options(relieving: ReliefFlags) -> ReliefOptions | None:
+    if not relieving.enabled:
         beside = {
             "--within": relieving.within is not None,
             "--yes": relieving.yes,
@@ -177,8 +192,8 @@ def _doing(relieving: Relieving) -> Doing | None:
     if not (math.isfinite(rate) and rate > 0):
         raise ConfigError(f"--rate: expected a number of evictions above 0, got {rate:g}")
     within = _duration("--within", relieving.within)
-    terms = Terms(within, relieving.max_nodes or _MOST_NODES)
-    return Doing(terms, rate, relieving.yes)
+    terms = ReliefLimits(within, relieving.max_nodes or _MAX_NODES)
+    return ReliefOptions(terms, rate, relieving.yes)
 
 
 def _duration(flag: str, text: str) -> int:
@@ -194,5 +209,5 @@ def _duration(flag: str, text: str) -> int:
 
 def _fail(problem: str) -> NoReturn:
     """Print an error in one line, and exit with 1."""
-    say(" ".join(problem.split()))
+    log_line(" ".join(problem.split()))
     sys.exit(_FAILED)

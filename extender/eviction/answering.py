@@ -8,26 +8,26 @@ from dataclasses import dataclass, field
 from rich.console import RenderableType
 
 from extender.config import ConfigError
-from extender.eviction.explaining import LAYOUTS, EvictDocument, evict_document, play
+from extender.eviction.explaining import LAYOUTS, EvictDocument, evict_document, run_rounds
 from extender.eviction.files import load_node
 from extender.eviction.flags import KubeletFlags
 from extender.eviction.scenario import (
-    Played,
     ScenarioDocument,
-    play_scenario,
+    ScenarioStepResult,
+    run_scenario,
     scenario_document,
 )
 from extender.eviction.scenario_file import load_scenario
 from extender.eviction.tables import evict_table, scenario_table
-from policies.eviction.configuration import planned
-from policies.eviction.deciding import Sync
+from policies.eviction.configuration import resolve
+from policies.eviction.deciding import SyncResult
 from policies.eviction.filesystems import Layout
 from policies.eviction.inferring import infer_layout
 from policies.eviction.releases import EvictionRelease
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class EvictQuery:
     """The options of the command line; times in nanoseconds."""
 
     cluster: Sequence[str]
@@ -41,11 +41,11 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeAnswer:
+class NodeExplanation:
     """The rounds of a node's kubelet."""
 
     node: str
-    rounds: Sequence[Sync]
+    rounds: Sequence[SyncResult]
 
     def document(self) -> EvictDocument:
         """Return the JSON document."""
@@ -57,47 +57,47 @@ class NodeAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class ScenarioAnswer:
+class ScenarioExplanation:
     """The steps of a scenario."""
 
-    played: Sequence[Played]
+    results: Sequence[ScenarioStepResult]
 
     def document(self) -> ScenarioDocument:
         """Return the JSON document."""
-        return scenario_document(self.played)
+        return scenario_document(self.results)
 
     def table(self) -> RenderableType:
         """Return the table."""
-        return scenario_table(self.played)
+        return scenario_table(self.results)
 
 
-def answer(question: Question) -> NodeAnswer | ScenarioAnswer:
+def explain_query(query: EvictQuery) -> NodeExplanation | ScenarioExplanation:
     """Return the explanation of a query.
 
     Raise ConfigError if options exclude each other, and the errors of reading files.
     """
-    if question.scenario is not None:
-        _nothing_beside_a_scenario(question)
-        scenario = load_scenario(question.scenario, question.release)
-        return ScenarioAnswer(play_scenario(scenario))
-    if not question.cluster or question.node is None or not question.summaries:
+    if query.scenario is not None:
+        _check_scenario_alone(query)
+        scenario = load_scenario(query.scenario, query.release)
+        return ScenarioExplanation(run_scenario(scenario))
+    if not query.cluster or query.node is None or not query.summaries:
         raise ConfigError("explain evict needs --cluster, --node and --summary, or --scenario")
     # Check the flags first, so that their errors do not depend on the files.
-    question.flags.configuration(Layout(), question.release)
-    files = load_node(question.cluster, question.summaries, question.node, question.release)
-    layout = _layout(question.layout) or infer_layout(files.samples[-1].node)
-    plan = planned(question.flags.configuration(layout, question.release))
-    return NodeAnswer(question.node, play(plan, files, question.now_ns))
+    query.flags.eviction_config(Layout(), query.release)
+    files = load_node(query.cluster, query.summaries, query.node, query.release)
+    layout = _layout(query.layout) or infer_layout(files.samples[-1].node)
+    plan = resolve(query.flags.eviction_config(layout, query.release))
+    return NodeExplanation(query.node, run_rounds(plan, files, query.now_ns))
 
 
-def _nothing_beside_a_scenario(question: Question) -> None:
+def _check_scenario_alone(query: EvictQuery) -> None:
     beside = {
-        "--cluster": bool(question.cluster),
-        "--node": question.node is not None,
-        "--summary": bool(question.summaries),
-        "--layout": question.layout is not None,
-        "--now": question.now_ns is not None,
-        "the kubelet's flags": question.flags != KubeletFlags(),
+        "--cluster": bool(query.cluster),
+        "--node": query.node is not None,
+        "--summary": bool(query.summaries),
+        "--layout": query.layout is not None,
+        "--now": query.now_ns is not None,
+        "the kubelet's flags": query.flags != KubeletFlags(),
     }
     given = [name for name, there in beside.items() if there]
     if given:

@@ -6,10 +6,10 @@ from typing import Annotated, Final
 
 import typer
 
-from extender.eviction.answering import Question, answer
+from extender.eviction.answering import EvictQuery, explain_query
 from extender.eviction.flags import KubeletFlags
 from extender.kube.pods import epoch_ns
-from extender.options import Now, OutputForm, show
+from extender.options import NowOption, OutputOption, print_output
 from policies.eviction.releases import eviction_release
 from policies.upstream import NEWEST, release
 
@@ -69,8 +69,8 @@ def explain_evict(
     upstream: Annotated[
         str | None, typer.Option("--upstream", metavar="V", help="Follow this kubelet's release.")
     ] = None,
-    now: Now = None,
-    output: OutputForm = None,
+    now: NowOption = None,
+    output: OutputOption = None,
 ) -> None:
     """Show which pods the kubelet would evict from a node under pressure, and in which order."""
     rules = eviction_release(release(upstream or NEWEST.name))
@@ -78,5 +78,7 @@ def explain_evict(
         kubelet_config, eviction_hard, eviction_soft, grace_period, minimum_reclaim
     )
     at = None if now is None else epoch_ns(now)
-    found = answer(Question(cluster or (), node, summary or (), scenario, rules, flags, layout, at))
-    show(output, found.document, found.table)
+    found = explain_query(
+        EvictQuery(cluster or (), node, summary or (), scenario, rules, flags, layout, at)
+    )
+    print_output(output, found.document, found.table)

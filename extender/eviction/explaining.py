@@ -8,13 +8,13 @@ from typing import TypedDict
 
 from extender.eviction import telling
 from extender.eviction.files import NodeFiles
-from policies.eviction.configuration import INTERVAL_NS, Plan
-from policies.eviction.deciding import Sample, Sync, settle, synchronize
+from policies.eviction.configuration import INTERVAL_NS, ResolvedConfig
+from policies.eviction.deciding import SyncInput, SyncResult, finish_after_reclaim, synchronize
 from policies.eviction.filesystems import DEDICATED_IMAGES, ONE_FILESYSTEM, SPLIT, Layout
-from policies.eviction.hysteresis import State
+from policies.eviction.hysteresis import ManagerState
 from policies.eviction.messages import Eviction
 from policies.eviction.observations import observe
-from policies.eviction.ranking import steps
+from policies.eviction.ranking import ranking_steps
 from policies.eviction.stats import Summary
 
 LAYOUTS = {"one": ONE_FILESYSTEM, "dedicated-imagefs": DEDICATED_IMAGES, "split": SPLIT}
@@ -32,7 +32,7 @@ class EvictionDocument(TypedDict):
     disruptionTarget: bool
 
 
-class StepDocument(TypedDict):
+class RankingStepDocument(TypedDict):
     """The criterion that ranks a pod directly ahead of another."""
 
     pod: str
@@ -57,48 +57,48 @@ class EvictDocument(TypedDict):
     evict: str | None
     gracePeriodSeconds: int
     message: str
-    because: list[StepDocument]
+    because: list[RankingStepDocument]
     evictions: list[EvictionDocument]
     layout: str
     notes: list[str]
     samples: list[SampleDocument]
 
 
-def play(plan: Plan, files: NodeFiles, now_ns: int | None) -> list[Sync]:
+def run_rounds(config: ResolvedConfig, files: NodeFiles, now_ns: int | None) -> list[SyncResult]:
     """Run one round per sample; the pods are the same in all rounds.
 
     The time of a round is the latest time of its stats, but never before the previous round;
     without times, it is an interval after the previous round. The last round is at ``now_ns``, if
     set. Node-level reclaim frees nothing.
     """
-    state, rounds, at = State(), list[Sync](), 0
+    state, rounds, at = ManagerState(), list[SyncResult](), 0
     for sample in files.samples:
-        at = _moment(sample, at, first=not rounds)
+        at = _round_time(sample, at, first=not rounds)
         if now_ns is not None and sample is files.samples[-1]:
             at = now_ns
-        sync = synchronize(plan, state, Sample(at, files.pods, sample))
+        sync = synchronize(config, state, SyncInput(at, files.pods, sample))
         if sync.reclaim:
-            sync = settle(sync, sample)
+            sync = finish_after_reclaim(sync, sample)
         state = sync.state
         rounds.append(sync)
     return rounds
 
 
-def evict_document(rounds: Sequence[Sync]) -> EvictDocument:
+def evict_document(rounds: Sequence[SyncResult]) -> EvictDocument:
     """Return the JSON document of the last of these rounds."""
     last = rounds[-1]
     chosen = last.evictions[0] if last.evictions else None
     return {
-        "thresholdsMet": [str(threshold) for threshold in last.state.met_since],
+        "thresholdsMet": [str(threshold) for threshold in last.state.first_observed_at],
         "conditions": list(last.state.pressures),
         "order": [standing.pod.key for standing in last.ranking],
         "evict": None if chosen is None else chosen.pod.key,
         "gracePeriodSeconds": 0 if chosen is None else chosen.grace_seconds,
-        "message": telling.message(last),
-        "because": _because(last),
+        "message": telling.result_message(last),
+        "because": _ranking_steps(last),
         "evictions": [_eviction(each) for each in last.evictions],
-        "layout": layout_name(last.plan.configuration.layout),
-        "notes": telling.notes(last),
+        "layout": layout_name(last.config.config.layout),
+        "notes": telling.result_notes(last),
         "samples": [_sample(each) for each in rounds],
     }
 
@@ -108,19 +108,19 @@ def layout_name(layout: Layout) -> str:
     return next(name for name, known in LAYOUTS.items() if known == layout)
 
 
-def moment(nanoseconds: int) -> str:
+def format_time(nanoseconds: int) -> str:
     """Format a time as Kubernetes does."""
     written = _EPOCH + timedelta(microseconds=nanoseconds // 1000)
     return written.isoformat().replace("+00:00", "Z")
 
 
-def _because(sync: Sync) -> list[StepDocument]:
+def _ranking_steps(sync: SyncResult) -> list[RankingStepDocument]:
     ranking = sync.ranking
     if not ranking:
         return []
     return [
         {"pod": each.pod.key, "ahead_of": each.ahead_of.key, "criterion": each.criterion}
-        for each in steps(ranking, sync.calling[0].signal)
+        for each in ranking_steps(ranking, sync.triggered[0].signal)
     ]
 
 
@@ -133,15 +133,15 @@ def _eviction(eviction: Eviction) -> EvictionDocument:
     }
 
 
-def _sample(sync: Sync) -> SampleDocument:
+def _sample(sync: SyncResult) -> SampleDocument:
     return {
-        "at": moment(sync.sample.now_ns),
+        "at": format_time(sync.input.now_ns),
         "conditions": list(sync.state.pressures),
         "evict": sync.evictions[0].pod.key if sync.evictions else None,
     }
 
 
-def _moment(sample: Summary, before: int, *, first: bool) -> int:
+def _round_time(sample: Summary, before: int, *, first: bool) -> int:
     times = [each.time_ns for each in observe(sample.node).values() if each.time_ns is not None]
     if times:
         return max(before, *times)

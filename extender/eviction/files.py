@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from extender.clusterfile import priority_classes, priority_of_class
 from extender.explain import UnknownNodeError
-from extender.kube.decoding import ObjectError, unreadable
-from extender.kube.evictable import decode_written_evictable, static_uid
+from extender.kube.decoding import ObjectError, identify_unreadable
+from extender.kube.evictable import decode_undefaulted_evictable_pod, static_pod_uid
 from extender.kube.manifests import Manifest, ManifestError, read_documents, read_manifests
 from extender.kube.objects import PriorityClass
 from extender.kube.stats import decode_summary
@@ -40,7 +40,8 @@ def load_node(
         raise UnknownNodeError(f"--node: no node {node!r} in --cluster {', '.join(cluster)}")
     measured = {uid for sample in samples for uid in sample.pods}
     return NodeFiles(
-        tuple(_known_as(_pod(each, classes, release), each, measured) for each in here), samples
+        tuple(_with_stats_uid(_pod(each, classes, release), each, measured) for each in here),
+        samples,
     )
 
 
@@ -58,31 +59,31 @@ def _samples(path: str, node: str) -> Iterable[Summary]:
 
 
 def _node_of(manifest: Manifest) -> str | None:
-    return unreadable(manifest.kind, manifest.raw, "").node_name
+    return identify_unreadable(manifest.kind, manifest.raw, "").node_name
 
 
 def _name_of(manifest: Manifest) -> str:
-    return unreadable(manifest.kind, manifest.raw, "").name
+    return identify_unreadable(manifest.kind, manifest.raw, "").name
 
 
 def _pod(
     manifest: Manifest, classes: Mapping[str, PriorityClass], release: EvictionRelease
 ) -> EvictablePod:
     try:
-        pod = decode_written_evictable(manifest.raw, release)
+        pod = decode_undefaulted_evictable_pod(manifest.raw, release)
     except ObjectError as error:
         raise ManifestError(f"{manifest.source}: {error}") from None
     priority = priority_of_class(manifest.raw, classes)
     return pod if priority is None else replace(pod, priority=priority)
 
 
-def _known_as(pod: EvictablePod, manifest: Manifest, measured: set[str]) -> EvictablePod:
+def _with_stats_uid(pod: EvictablePod, manifest: Manifest, measured: set[str]) -> EvictablePod:
     """Return the pod with the UID under which it has stats.
 
     A mirror pod represents a static pod, whose UID is in its annotation; a pod from a hand-written
     file may have no UID.
     """
-    uid = static_uid(manifest.raw)
+    uid = static_pod_uid(manifest.raw)
     if uid in measured and pod.uid not in measured:
         return replace(pod, uid=uid)
     return pod if pod.uid else replace(pod, uid=pod.key)

@@ -19,7 +19,7 @@ import msgspec
 from extender.config import ConfigError
 from extender.kube.kubelet_config import KubeletConfig, decode_kubelet_config
 from extender.kube.manifests import ManifestError, read_documents
-from policies.eviction.configuration import Configuration
+from policies.eviction.configuration import EvictionConfig
 from policies.eviction.filesystems import Layout
 from policies.eviction.releases import EvictionRelease
 from policies.eviction.thresholds import ThresholdError
@@ -45,7 +45,7 @@ class KubeletFlags:
 
     def read(self) -> KubeletConfig:
         """Read the configuration file, and apply the flags. Raise ConfigError or ManifestError."""
-        base = KubeletConfig() if self.config is None else _config_in(self.config)
+        base = KubeletConfig() if self.config is None else _read_config(self.config)
         given = {
             "eviction_hard": _pairs("evictionHard", self.eviction_hard, "<"),
             "eviction_soft": _pairs("evictionSoft", self.eviction_soft, "<"),
@@ -56,14 +56,14 @@ class KubeletFlags:
             base, **{name: pairs for name, pairs in given.items() if pairs is not None}
         )
 
-    def configuration(self, layout: Layout, release: EvictionRelease) -> Configuration:
+    def eviction_config(self, layout: Layout, release: EvictionRelease) -> EvictionConfig:
         """Return the eviction configuration. Raise ConfigError, or ManifestError for the file."""
         try:
             return self.read().configuration(layout, release)
         except ThresholdError as error:
-            raise ConfigError(f"{self._place(error)}: {error}") from None
+            raise ConfigError(f"{self._location(error)}: {error}") from None
 
-    def _place(self, error: ThresholdError) -> str:
+    def _location(self, error: ThresholdError) -> str:
         field = error.field
         given = {
             "evictionHard": self.eviction_hard,
@@ -77,7 +77,7 @@ class KubeletFlags:
         return f"{self.config}: {field}{f'[{error.entry[0]}]' if error.entry else ''}"
 
 
-def _config_in(path: str) -> KubeletConfig:
+def _read_config(path: str) -> KubeletConfig:
     documents = read_documents(path)
     if len(documents) != 1:
         raise ManifestError(f"{path}: holds {len(documents)} documents; expected exactly one")

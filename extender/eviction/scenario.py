@@ -10,16 +10,22 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from policies.eviction.conditions import admit
-from policies.eviction.configuration import Configuration, planned
-from policies.eviction.deciding import Outcome, Sample, Sync, settle, synchronize
-from policies.eviction.filesystems import Reclaim
-from policies.eviction.hysteresis import State
+from policies.eviction.configuration import EvictionConfig, resolve
+from policies.eviction.deciding import (
+    SyncInput,
+    SyncOutcome,
+    SyncResult,
+    finish_after_reclaim,
+    synchronize,
+)
+from policies.eviction.filesystems import ReclaimAction
+from policies.eviction.hysteresis import ManagerState
 from policies.eviction.pods import EvictablePod
 from policies.eviction.stats import Summary
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScenarioStep:
     """One step: the time that passes, the stats, and the pods from then on."""
 
     advance_ns: int
@@ -32,18 +38,18 @@ class Step:
 class Scenario:
     """A kubelet's configuration, its pods, the pods to admit, and the steps."""
 
-    configuration: Configuration
+    config: EvictionConfig
     pods: tuple[EvictablePod, ...]
     to_admit: tuple[EvictablePod, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ScenarioStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class ScenarioStepResult:
     """The result of a step: the round, the reclaim actions, and the admission of pods after it."""
 
-    sync: Sync
-    reclaimed: tuple[Reclaim, ...]
+    sync: SyncResult
+    reclaimed: tuple[ReclaimAction, ...]
     admitted: tuple[bool, ...]
 
 
@@ -70,7 +76,7 @@ class _Round(TypedDict):
     nodeReclaim: ReclaimDocument
 
 
-class StepDocument(_Round, total=False):
+class ScenarioStepDocument(_Round, total=False):
     """The result of one step; ``error`` is only present if it failed."""
 
     error: str
@@ -79,36 +85,36 @@ class StepDocument(_Round, total=False):
 class ScenarioDocument(TypedDict):
     """The output of ``explain evict --scenario``."""
 
-    steps: list[StepDocument]
+    steps: list[ScenarioStepDocument]
 
 
-def play_scenario(scenario: Scenario) -> list[Played]:
+def run_scenario(scenario: Scenario) -> list[ScenarioStepResult]:
     """Run all steps."""
-    return list(_played(scenario))
+    return list(_run_steps(scenario))
 
 
-def scenario_document(played: Sequence[Played]) -> ScenarioDocument:
+def scenario_document(results: Sequence[ScenarioStepResult]) -> ScenarioDocument:
     """Return the JSON document of a scenario."""
-    return {"steps": [_step_document(each) for each in played]}
+    return {"steps": [_step_document(each) for each in results]}
 
 
-def _played(scenario: Scenario) -> Iterator[Played]:
-    plan, state, now_ns, pods = planned(scenario.configuration), State(), 0, scenario.pods
+def _run_steps(scenario: Scenario) -> Iterator[ScenarioStepResult]:
+    plan, state, now_ns, pods = resolve(scenario.config), ManagerState(), 0, scenario.pods
     for step in scenario.steps:
         now_ns += step.advance_ns
         pods = pods if step.pods is None else step.pods
-        sync = synchronize(plan, state, Sample(now_ns, pods, step.summary))
+        sync = synchronize(plan, state, SyncInput(now_ns, pods, step.summary))
         reclaimed = sync.reclaim
         if reclaimed:
-            sync = settle(sync, step.after_reclaim or step.summary)
+            sync = finish_after_reclaim(sync, step.after_reclaim or step.summary)
         state = sync.state
         admitted = tuple(admit(pod, state.pressures).admitted for pod in scenario.to_admit)
-        yield Played(sync, reclaimed, admitted)
+        yield ScenarioStepResult(sync, reclaimed, admitted)
 
 
-def _step_document(played: Played) -> StepDocument:
+def _step_document(played: ScenarioStepResult) -> ScenarioStepDocument:
     sync = played.sync
-    document: StepDocument = {
+    document: ScenarioStepDocument = {
         "nodeConditions": list(sync.state.pressures),
         "evicted": [
             {
@@ -121,10 +127,10 @@ def _step_document(played: Played) -> StepDocument:
         ],
         "admit": list(played.admitted),
         "nodeReclaim": {
-            "imageGC": Reclaim.IMAGES in played.reclaimed,
-            "containerGC": Reclaim.CONTAINERS in played.reclaimed,
+            "imageGC": ReclaimAction.IMAGES in played.reclaimed,
+            "containerGC": ReclaimAction.CONTAINERS in played.reclaimed,
         },
     }
-    if sync.outcome is Outcome.REFUSED:
-        document["error"] = sync.refusal
+    if sync.outcome is SyncOutcome.REFUSED:
+        document["error"] = sync.error
     return document

@@ -24,17 +24,17 @@ from typing import Annotated
 import msgspec
 from msgspec import Struct
 
-from extender.eviction.scenario import Scenario, Step
+from extender.eviction.scenario import Scenario, ScenarioStep
 from extender.kube.decoding import ObjectError
-from extender.kube.evictable import decode_evictable
-from extender.kube.manifests import Document, ManifestError, document_as, read_documents
-from extender.kube.stats import SummaryShape, summary_of
-from policies.eviction.configuration import Configuration
+from extender.kube.evictable import decode_evictable_pod
+from extender.kube.manifests import Document, ManifestError, decode_document, read_documents
+from extender.kube.stats import SummaryV1Alpha1, summary_of
+from policies.eviction.configuration import EvictionConfig
 from policies.eviction.filesystems import Layout
 from policies.eviction.pods import EvictablePod
 from policies.eviction.releases import EvictionRelease
-from policies.eviction.thresholds import Threshold, ThresholdError, signal_named
-from policies.eviction.values import Value, quantity, share
+from policies.eviction.thresholds import Threshold, ThresholdError, parse_signal
+from policies.eviction.values import ThresholdValue, percentage_from_fraction, read_quantity
 
 _SECOND = 10**9
 _LESS_THAN = "LessThan"
@@ -42,21 +42,21 @@ _LESS_THAN = "LessThan"
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=2**33)]
 
 
-class _Value(Struct, rename="camel"):
+class _ScenarioValue(Struct, rename="camel"):
     quantity: str | None = None
     percentage: float | None = None
 
 
-class _Threshold(Struct, rename="camel"):
+class _ScenarioThreshold(Struct, rename="camel"):
     signal: str
-    value: _Value
+    value: _ScenarioValue
     operator: str = _LESS_THAN
     grace_period_seconds: Seconds = 0
-    min_reclaim: _Value | None = None
+    min_reclaim: _ScenarioValue | None = None
 
 
-class _Config(Struct, rename="camel"):
-    thresholds: list[_Threshold]
+class _ScenarioConfig(Struct, rename="camel"):
+    thresholds: list[_ScenarioThreshold]
     pressure_transition_period_seconds: Seconds = 300
     max_pod_grace_period_seconds: int = 0
     local_storage_capacity_isolation: bool = True
@@ -65,21 +65,21 @@ class _Config(Struct, rename="camel"):
     feature_gates: dict[str, bool] | None = None
 
 
-class _Step(Struct):
+class _ScenarioFileStep(Struct):
     advanceSeconds: Seconds = 0  # noqa: N815 - the key of the document
-    summary: SummaryShape | None = None
-    summaryAfterGC: SummaryShape | None = None  # noqa: N815
+    summary: SummaryV1Alpha1 | None = None
+    summaryAfterGC: SummaryV1Alpha1 | None = None  # noqa: N815
     pods: list[msgspec.Raw] | None = None
 
 
-class _Document(Struct, rename="camel"):
-    config: _Config
-    steps: list[_Step]
+class _ScenarioFile(Struct, rename="camel"):
+    config: _ScenarioConfig
+    steps: list[_ScenarioFileStep]
     pods: list[msgspec.Raw] | None = None
     pods_to_admit: list[msgspec.Raw] | None = None
 
 
-_scenarios = msgspec.json.Decoder(_Document)
+_scenarios = msgspec.json.Decoder(_ScenarioFile)
 
 
 def load_scenario(path: str, release: EvictionRelease) -> Scenario:
@@ -92,8 +92,8 @@ def load_scenario(path: str, release: EvictionRelease) -> Scenario:
 
 def decode_scenario(document: Document, release: EvictionRelease) -> Scenario:
     """Decode a scenario from its document. Raise ManifestError."""
-    shape = document_as(_scenarios, document)
-    gated = release.gated(shape.config.feature_gates or {})
+    shape = decode_document(_scenarios, document)
+    gated = release.with_feature_gates(shape.config.feature_gates or {})
 
     def pods(path: str, raws: Iterable[msgspec.Raw] | None) -> tuple[EvictablePod, ...]:
         return tuple(_pods(f"{document.source}: {path}", raws or (), gated))
@@ -107,7 +107,7 @@ def decode_scenario(document: Document, release: EvictionRelease) -> Scenario:
         pods("pods", shape.pods),
         pods("podsToAdmit", shape.pods_to_admit),
         tuple(
-            Step(
+            ScenarioStep(
                 _nanoseconds(step.advanceSeconds),
                 None if step.summary is None else summary_of(step.summary),
                 None if step.summaryAfterGC is None else summary_of(step.summaryAfterGC),
@@ -118,11 +118,11 @@ def decode_scenario(document: Document, release: EvictionRelease) -> Scenario:
     )
 
 
-def _configuration(config: _Config, release: EvictionRelease) -> Configuration:
+def _configuration(config: _ScenarioConfig, release: EvictionRelease) -> EvictionConfig:
     thresholds = (
         _threshold(f"thresholds[{index}]", each) for index, each in enumerate(config.thresholds)
     )
-    return Configuration(
+    return EvictionConfig(
         tuple(thresholds),
         _nanoseconds(config.pressure_transition_period_seconds),
         config.max_pod_grace_period_seconds,
@@ -132,12 +132,12 @@ def _configuration(config: _Config, release: EvictionRelease) -> Configuration:
     )
 
 
-def _threshold(path: str, shape: _Threshold) -> Threshold:
+def _threshold(path: str, shape: _ScenarioThreshold) -> Threshold:
     if shape.operator != _LESS_THAN:
         problem = f"expected {_LESS_THAN}, got {shape.operator!r}"
         raise ThresholdError(problem, f"{path}.operator")
     try:
-        signal = signal_named(shape.signal)
+        signal = parse_signal(shape.signal)
     except ThresholdError as error:
         raise ThresholdError(str(error), f"{path}.signal") from None
     reclaim = shape.min_reclaim
@@ -149,13 +149,13 @@ def _threshold(path: str, shape: _Threshold) -> Threshold:
     )
 
 
-def _value(path: str, shape: _Value) -> Value:
+def _value(path: str, shape: _ScenarioValue) -> ThresholdValue:
     if shape.percentage is not None and shape.quantity is None:
-        return share(shape.percentage)
+        return percentage_from_fraction(shape.percentage)
     if shape.quantity is None or shape.percentage is not None:
         raise ThresholdError("expected either a quantity or a percentage", path)
     try:
-        return quantity(shape.quantity)
+        return read_quantity(shape.quantity)
     except ValueError as error:
         raise ThresholdError(str(error), f"{path}.quantity") from None
 
@@ -165,7 +165,7 @@ def _pods(
 ) -> Iterator[EvictablePod]:
     for index, raw in enumerate(raws):
         try:
-            pod = decode_evictable(bytes(raw), release)
+            pod = decode_evictable_pod(bytes(raw), release)
         except ObjectError as error:
             raise ManifestError(f"{place}[{index}]: {error}") from None
         yield pod if pod.uid else replace(pod, uid=pod.key)

@@ -13,13 +13,13 @@ from typing import Any, Final
 OPEN_PATHS: Final = frozenset({"/livez", "/readyz", "/healthz"})
 
 
-class Doorkeeper:
+class ClientCertAuthorizer:
     """Authorizes clients by their certificates; by default all that have one."""
 
     def __init__(self, allowed_names: Iterable[str] = ()) -> None:
         self._allowed = frozenset(allowed_names)
 
-    def objection(self, path: str, certificate: Mapping[str, Any] | None) -> str:
+    def denial_reason(self, path: str, certificate: Mapping[str, Any] | None) -> str:
         """Return why a client may not request ``path``, "" if it may.
 
         ``certificate`` is a verified one as Python decodes it; None or empty if there is none.
@@ -28,13 +28,13 @@ class Doorkeeper:
             return ""
         if not certificate:
             return "a client certificate is required"
-        names = sorted(names_of(certificate))
+        names = sorted(certificate_names(certificate))
         if self._allowed and self._allowed.isdisjoint(names):
             return f"the client {', '.join(names) or 'without a name'} is not allowed"
         return ""
 
 
-def names_of(certificate: Mapping[str, Any]) -> Iterator[str]:
+def certificate_names(certificate: Mapping[str, Any]) -> Iterator[str]:
     """Yield the names of a certificate in the form of :meth:`ssl.SSLSocket.getpeercert`."""
     for part in certificate.get("subject", ()):
         yield from (value for key, value in part if key == "commonName")

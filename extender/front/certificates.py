@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from extender.config import Tls
+from extender.config import TlsConfig
 
 # X509_V_FLAG_NO_CHECK_TIME: the validity period is compared with our own clock.
 _ANY_TIME: Final = 0x200000
-_MOST_MESSAGES: Final = 10
+_MAX_HANDSHAKE_STEPS: Final = 10
 
 
 class CertificateError(Exception):
@@ -24,7 +24,7 @@ class CertificateError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class KeyPairFiles:
     """The bytes of the certificate files; equal until a file is rotated."""
 
     certificate: bytes
@@ -33,24 +33,24 @@ class Material:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ServingCertificate:
     """An SSL context for serving, and its certificate's validity period in epoch seconds."""
 
     context: ssl.SSLContext
-    begins: int
-    ends: int
+    not_before: int
+    not_after: int
 
 
-def read_material(tls: Tls) -> Material:
+def read_key_pair_files(tls: TlsConfig) -> KeyPairFiles:
     """Read the files. Raise CertificateError."""
-    return Material(
-        _bytes("tls.certificate", tls.certificate),
-        _bytes("tls.key", tls.key),
-        _bytes("tls.clientCA", tls.client_ca) if tls.client_ca else b"",
+    return KeyPairFiles(
+        _read_file("tls.certificate", tls.certificate),
+        _read_file("tls.key", tls.key),
+        _read_file("tls.clientCA", tls.client_ca) if tls.client_ca else b"",
     )
 
 
-def identity(tls: Tls, now: float) -> Identity:
+def load_serving_certificate(tls: TlsConfig, now: float) -> ServingCertificate:
     """Load the files for serving, and validate them; ``now`` is in epoch seconds.
 
     Raise CertificateError.
@@ -61,14 +61,14 @@ def identity(tls: Tls, now: float) -> Identity:
         context.load_cert_chain(tls.certificate, tls.key, password=_no_password)
     except (OSError, _EncryptedError) as error:
         place = f"tls.certificate: {tls.certificate} with tls.key {tls.key}"
-        raise CertificateError(f"{place}: {_reason(error)}; {_EXPECTED}") from None
+        raise CertificateError(f"{place}: {_error_reason(error)}; {_EXPECTED}") from None
     if tls.client_ca:
-        _ask_for_certificates(context, tls.client_ca)
+        _request_client_certificates(context, tls.client_ca)
     begins, ends = _validity(context, tls)
     if not begins <= now < ends:
         when = "has expired" if now >= ends else "is not valid yet"
         raise CertificateError(f"tls.certificate: {tls.certificate}: {when}; expected a valid one")
-    return Identity(context, begins, ends)
+    return ServingCertificate(context, begins, ends)
 
 
 _EXPECTED: Final = "expected a certificate chain in PEM, the server's first, and its key"
@@ -83,36 +83,38 @@ def _no_password() -> str:
     raise _EncryptedError
 
 
-def _bytes(key: str, path: str) -> bytes:
+def _read_file(key: str, path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
         raise CertificateError(f"{key}: {path}: cannot be read: {error.strerror}") from None
 
 
-def _ask_for_certificates(context: ssl.SSLContext, path: str) -> None:
+def _request_client_certificates(context: ssl.SSLContext, path: str) -> None:
     """Request client certificates; they are optional, since kubelets that probe have none."""
     try:
         context.load_verify_locations(path)
     except OSError as error:
         expected = "expected certificates of authorities in PEM"
-        raise CertificateError(f"tls.clientCA: {path}: {_reason(error)}; {expected}") from None
+        raise CertificateError(
+            f"tls.clientCA: {path}: {_error_reason(error)}; {expected}"
+        ) from None
     context.verify_mode = ssl.CERT_OPTIONAL
     # Most cluster certificates are issued by Go, which omits fields that strict checks require.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
 
 
-def _validity(context: ssl.SSLContext, tls: Tls) -> tuple[int, int]:
+def _validity(context: ssl.SSLContext, tls: TlsConfig) -> tuple[int, int]:
     try:
-        shown = _shake_hands(context, Path(tls.certificate).read_text())
+        shown = _handshake_in_memory(context, Path(tls.certificate).read_text())
     except (OSError, UnicodeDecodeError) as error:
         place = f"tls.certificate: {tls.certificate}"
-        raise CertificateError(f"{place}: {_reason(error)}; {_EXPECTED}") from None
+        raise CertificateError(f"{place}: {_error_reason(error)}; {_EXPECTED}") from None
     begins, ends = (str(shown[name]) for name in ("notBefore", "notAfter"))
     return ssl.cert_time_to_seconds(begins), ssl.cert_time_to_seconds(ends)
 
 
-def _shake_hands(context: ssl.SSLContext, trusted: str) -> dict[str, object]:
+def _handshake_in_memory(context: ssl.SSLContext, trusted: str) -> dict[str, object]:
     """Return the server certificate that a client receives, as Python decodes it. Raise OSError."""
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trusting.check_hostname = False
@@ -122,7 +124,7 @@ def _shake_hands(context: ssl.SSLContext, trusted: str) -> dict[str, object]:
     to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = trusting.wrap_bio(to_client, to_server)
     server = context.wrap_bio(to_server, to_client, server_side=True)
-    for _ in range(_MOST_MESSAGES):
+    for _ in range(_MAX_HANDSHAKE_STEPS):
         if sum(_is_done(side) for side in (client, server)) == 2:
             break
     return dict(client.getpeercert() or {})
@@ -136,7 +138,7 @@ def _is_done(side: ssl.SSLObject) -> bool:
     return True
 
 
-def _reason(error: Exception) -> str:
+def _error_reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"is not good for serving: {error.verify_message}"
     if isinstance(error, ssl.SSLError) and error.reason:

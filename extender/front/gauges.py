@@ -8,61 +8,65 @@ from dataclasses import dataclass
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from extender.front.connections import Visits
-from extender.front.rotation import Rotation
+from extender.front.connections import ConnectionRegistry
+from extender.front.rotation import CertificateReloader
 from extender.service import Service
 
 
-def watch_front(service: Service, visits: Visits, rotation: Rotation | None) -> None:
+def register_serving_metrics(
+    service: Service, connections: ConnectionRegistry, reloader: CertificateReloader | None
+) -> None:
     """Register the metrics of connections and, with TLS, of the certificate and its warning."""
-    service.metrics.registry.register(_Connections(visits))
-    if rotation is not None:
-        service.metrics.registry.register(_Certificate(rotation))
+    service.metrics.registry.register(_ConnectionMetrics(connections))
+    if reloader is not None:
+        service.metrics.registry.register(_CertificateMetrics(reloader))
 
         def alarm() -> str:
-            said = rotation.alarm()
+            said = reloader.warning()
             return said and f"certificate {said}"
 
-        service.readiness.alarms.append(alarm)
+        service.readiness.warnings.append(alarm)
 
 
 @dataclass(frozen=True)
-class _Connections(Collector):
-    visits: Visits
+class _ConnectionMetrics(Collector):
+    connections: ConnectionRegistry
 
     def collect(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily("reprieve_connections", "Connections", value=len(self.visits))
+        yield GaugeMetricFamily("reprieve_connections", "Connections", value=len(self.connections))
         cut = CounterMetricFamily(
             "reprieve_connections_cut", "Connections cut off for taking too long", labels=("phase",)
         )
-        for phase, times in self.visits.cut.items():
+        for phase, times in self.connections.aborted.items():
             cut.add_metric((phase.value,), times)
         yield cut
         yield CounterMetricFamily(
-            "reprieve_connections_full", "Connections that met a full house", value=self.visits.full
+            "reprieve_connections_full",
+            "Connections that met a full house",
+            value=self.connections.at_limit,
         )
 
 
 @dataclass(frozen=True)
-class _Certificate(Collector):
-    rotation: Rotation
+class _CertificateMetrics(Collector):
+    reloader: CertificateReloader
 
     def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily(
             "reprieve_certificate_expires_seconds",
             "When the certificate in use ends, in seconds since the epoch",
-            value=self.rotation.ends,
+            value=self.reloader.not_after,
         )
         yield GaugeMetricFamily(
             "reprieve_certificate_trouble",
             "Whether the certificate's files are of no use as they are: 1 or 0",
-            value=bool(self.rotation.trouble),
+            value=bool(self.reloader.error),
         )
         yield CounterMetricFamily(
-            "reprieve_certificate_reloads", "Certificates put to use", value=self.rotation.reloads
+            "reprieve_certificate_reloads", "Certificates put to use", value=self.reloader.reloads
         )
         yield CounterMetricFamily(
             "reprieve_certificate_failures",
             "Certificates that could not be put to use",
-            value=self.rotation.failures,
+            value=self.reloader.failures,
         )

@@ -16,24 +16,24 @@ from typing import Final
 from aiohttp import web
 
 from extender.config import Config
-from extender.front.connections import Connection, Phase, Visit, Visits
+from extender.front.connections import ConnectionProtocol, ConnectionRegistry, OpenConnection, Phase
 
 FINISH_SECONDS: Final = 10.0
-_MOST_HEADERS: Final = 64
-_TURNS_TO_COME_IN: Final = 2
+_MAX_HEADERS: Final = 64
+_LOOP_ITERATIONS_AFTER_ACCEPT: Final = 2
 _LINGERING_SECONDS: Final = 2.0
 """How long the rest of a refused body is read, so that the client receives the response."""
 
-Context = Callable[[], ssl.SSLContext]
+ContextSource = Callable[[], ssl.SSLContext]
 
 
-class Listening:
+class Listener:
     """A listening socket; ``url`` is its base URL."""
 
-    def __init__(self, url: str, listener: asyncio.Server, door: _Door) -> None:
+    def __init__(self, url: str, server: asyncio.Server, acceptor: _Acceptor) -> None:
         self.url = url
-        self._listener = listener
-        self._door = door
+        self._listener = server
+        self._door = acceptor
 
     async def finish(self) -> None:
         """Accept no more connections, and finish the requests in progress."""
@@ -50,15 +50,18 @@ async def _close(listener: asyncio.Server) -> None:
     loop = asyncio.get_running_loop()
     for each in listener.sockets:
         loop.remove_reader(each.fileno())
-    for _ in range(_TURNS_TO_COME_IN):
+    for _ in range(_LOOP_ITERATIONS_AFTER_ACCEPT):
         await asyncio.sleep(0)
     listener.close()
 
 
 @asynccontextmanager
-async def listening(
-    app: web.Application, config: Config, visits: Visits, context: Context | None
-) -> AsyncIterator[Listening]:
+async def serve_app(
+    app: web.Application,
+    config: Config,
+    connections: ConnectionRegistry,
+    context: ContextSource | None,
+) -> AsyncIterator[Listener]:
     """Serve while the block runs, or until ``finish`` is called.
 
     ``context`` returns the current SSL context; without it there is no TLS. Raise OSError for the
@@ -67,7 +70,7 @@ async def listening(
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=FINISH_SECONDS)
     await runner.setup()
     assert runner.server is not None
-    door = _Door(runner, runner.server, config, visits, context)
+    door = _Acceptor(runner, runner.server, config, connections, context)
     try:
         loop = asyncio.get_running_loop()
         listener = await loop.create_server(door.accept, config.host, config.port)
@@ -75,7 +78,7 @@ async def listening(
         scheme = "http" if context is None else "https"
         url = f"{scheme}://{host}:{listener.sockets[0].getsockname()[1]}"
         try:
-            yield Listening(url, listener, door)
+            yield Listener(url, listener, door)
         finally:
             listener.close()
     finally:
@@ -83,58 +86,58 @@ async def listening(
 
 
 @dataclass(slots=True)
-class _Door:
+class _Acceptor:
     runner: web.AppRunner
     server: web.Server
     config: Config
-    visits: Visits
-    context: Context | None
-    securing: set[asyncio.Task[None]] = field(default_factory=set)
+    connections: ConnectionRegistry
+    context: ContextSource | None
+    handshakes: set[asyncio.Task[None]] = field(default_factory=set)
 
     def accept(self) -> asyncio.BaseProtocol:
         """Return the protocol of a new connection."""
         connection = self._connection()
-        return connection if self.context is None else _Handshake(self, connection)
+        return connection if self.context is None else _TlsHandshake(self, connection)
 
-    def secure(self, work: asyncio.Task[None]) -> None:
+    def track_handshake(self, task: asyncio.Task[None]) -> None:
         """Track the task of a handshake until it is done."""
-        self.securing.add(work)
-        work.add_done_callback(self.securing.discard)
+        self.handshakes.add(task)
+        task.add_done_callback(self.handshakes.discard)
 
     async def finish(self) -> None:
         """Cancel handshakes, and finish the requests in progress."""
-        for work in self.securing:
+        for work in self.handshakes:
             work.cancel()
-        await asyncio.gather(*self.securing, return_exceptions=True)
-        await self.visits.finish(FINISH_SECONDS)
+        await asyncio.gather(*self.handshakes, return_exceptions=True)
+        await self.connections.wait_idle(FINISH_SECONDS)
         await self.runner.cleanup()
 
-    def _connection(self) -> Connection:
+    def _connection(self) -> ConnectionProtocol:
         size = self.config.limits.header_kib * 1024
-        return Connection(
+        return ConnectionProtocol(
             self.server,
-            self.visits,
+            self.connections,
             access_log=None,
             max_line_size=size,
             max_field_size=size,
-            max_headers=_MOST_HEADERS,
+            max_headers=_MAX_HEADERS,
             lingering_time=_LINGERING_SECONDS,
         )
 
 
-class _Handshake(asyncio.Protocol):
+class _TlsHandshake(asyncio.Protocol):
     """The protocol of a connection during its TLS handshake; passes on early data."""
 
-    def __init__(self, door: _Door, connection: Connection) -> None:
-        self._door = door
+    def __init__(self, acceptor: _Acceptor, connection: ConnectionProtocol) -> None:
+        self._door = acceptor
         self._connection = connection
         self._early: list[bytes] = []
         self._lost = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        visit = self._door.visits.begin(transport, Phase.HANDSHAKE)
+        visit = self._door.connections.register(transport, Phase.HANDSHAKE)
         if visit is not None and isinstance(transport, asyncio.Transport):
-            self._door.secure(asyncio.create_task(self._secure(transport, visit)))
+            self._door.track_handshake(asyncio.create_task(self._secure(transport, visit)))
 
     def data_received(self, data: bytes) -> None:
         self._early.append(data)
@@ -142,7 +145,7 @@ class _Handshake(asyncio.Protocol):
     def connection_lost(self, exc: BaseException | None) -> None:  # noqa: ARG002
         self._lost = True
 
-    async def _secure(self, transport: asyncio.Transport, visit: Visit) -> None:
+    async def _secure(self, transport: asyncio.Transport, open_connection: OpenConnection) -> None:
         context = self._door.context
         assert context is not None
         loop = asyncio.get_running_loop()
@@ -151,12 +154,12 @@ class _Handshake(asyncio.Protocol):
         except OSError:  # the client gets a TLS alert
             secured = None
         except asyncio.CancelledError:
-            self._door.visits.end(visit)
+            self._door.connections.remove(open_connection)
             raise
         if secured is None or self._lost:
-            self._door.visits.end(visit)
+            self._door.connections.remove(open_connection)
             return
         secured.set_protocol(self._connection)
-        self._connection.go_on(visit, secured)
+        self._connection.begin_serving(open_connection, secured)
         for data in self._early:
             self._connection.data_received(data)

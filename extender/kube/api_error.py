@@ -17,7 +17,7 @@ from extender.kube.transport import Request
 
 _TOO_LARGE = "ResourceVersionTooLarge"
 _SHOWN_CHARS = 300
-_WHOSE_MOVE = {
+_REMEDIES = {
     400: "the request is wrong",
     401: "the server does not accept our credentials; renew them",
     403: "our account may not do this; grant it by RBAC",
@@ -37,8 +37,8 @@ class MalformedError(Exception):
 class NestedTooDeeplyError(MalformedError):
     """A response with an object that is nested too deeply to be decoded."""
 
-    def __init__(self, asked: Request) -> None:
-        super().__init__(f"{asked}: an object is nested too deeply")
+    def __init__(self, request: Request) -> None:
+        super().__init__(f"{request}: an object is nested too deeply")
 
 
 class ApiError(Exception):
@@ -56,7 +56,7 @@ class ApiError(Exception):
         message: str,
         retry_after: float | None = None,
         causes: tuple[str, ...] = (),
-        asked: str = "",
+        request: str = "",
     ) -> None:
         super().__init__(status, reason, message)
         self.status = status
@@ -64,18 +64,18 @@ class ApiError(Exception):
         self.message = message
         self.retry_after = retry_after
         self.causes = causes
-        self.asked = asked
+        self.request = request
 
     def __str__(self) -> str:
         said = f"{self.status} {self.reason}: {self.message}"
-        line = f"{self.asked}: {said}" if self.asked else said
-        return f"{line} ({self.whose_move})"
+        line = f"{self.request}: {said}" if self.request else said
+        return f"{line} ({self.remedy})"
 
     @property
-    def whose_move(self) -> str:
+    def remedy(self) -> str:
         """The remedy, or the cause of the error, in a few words."""
         fallback = "the server failed; try again" if self.status >= 500 else "unexpected"
-        return _WHOSE_MOVE.get(self.status, fallback)
+        return _REMEDIES.get(self.status, fallback)
 
     @property
     def expired(self) -> bool:
@@ -115,17 +115,17 @@ def error_from_body(
 
     `headers` have lower-case names.
     """
-    said = _said(body)
+    said = _decode_status(body)
     said.code = status
-    return _error(request, said, _seconds(headers.get("retry-after", "")))
+    return _api_error(request, said, _parse_retry_after(headers.get("retry-after", "")))
 
 
 def error_from_status(request: Request, status: bytes) -> ApiError:
     """Return the error of a watch's ERROR frame. Raise msgspec.DecodeError if it is no Status."""
-    return _error(request, _statuses.decode(status), None)
+    return _api_error(request, _statuses.decode(status), None)
 
 
-def _said(body: bytes) -> _Status:
+def _decode_status(body: bytes) -> _Status:
     try:
         said = _statuses.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -134,19 +134,19 @@ def _said(body: bytes) -> _Status:
     return said if said.kind == "Status" else _Status(message=text or "empty answer")
 
 
-def _error(request: Request, said: _Status, header_seconds: float | None) -> ApiError:
-    details = said.details or _Details()
+def _api_error(request: Request, status: _Status, header_seconds: float | None) -> ApiError:
+    details = status.details or _Details()
     return ApiError(
-        status=said.code,
-        reason=said.reason or _phrase(said.code),
-        message=said.message,
+        status=status.code,
+        reason=status.reason or _phrase(status.code),
+        message=status.message,
         retry_after=float(details.retry_after_seconds) or header_seconds,
         causes=tuple(cause.reason for cause in details.causes or ()),
-        asked=str(request),
+        request=str(request),
     )
 
 
-def _seconds(header: str) -> float | None:
+def _parse_retry_after(header: str) -> float | None:
     """Parse Retry-After as seconds; Kubernetes does not use its other format, a date."""
     return float(header) if header.isascii() and header.isdigit() else None
 

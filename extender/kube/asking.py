@@ -10,11 +10,11 @@ from extender.kube.decoding import amounts_of, reported_amounts
 from policies.requests import Amounts, ContainerRequests, PodResources
 
 
-def pod_resources(spec: shapes.PodSpec, status: shapes.PodStatus) -> PodResources:
+def pod_resources(spec: shapes.PodSpecV1, status: shapes.PodStatusV1) -> PodResources:
     """Read the resources that a pod requests, and validate its limits. Raise FieldError."""
     reported = {s.name: s for s in status.initContainerStatuses or ()}
     reported |= {s.name: s for s in status.containerStatuses or ()}
-    of_pod, in_force = spec.resources or shapes.Amounts(), status.resources
+    of_pod, in_force = spec.resources or shapes.ResourceRequirementsV1(), status.resources
     return PodResources(
         containers=tuple(_containers("spec.containers", spec.containers, reported)),
         init_containers=tuple(_containers("spec.initContainers", spec.initContainers, reported)),
@@ -26,22 +26,22 @@ def pod_resources(spec: shapes.PodSpec, status: shapes.PodStatus) -> PodResource
     )
 
 
-def mentioned(spec: shapes.PodSpec) -> Iterator[str]:
+def mentioned_resources(spec: shapes.PodSpecV1) -> Iterator[str]:
     """List every resource that a container requests or limits, even to zero."""
     for container in _all_containers(spec):
-        amounts = container.resources or shapes.Amounts()
+        amounts = container.resources or shapes.ResourceRequirementsV1()
         yield from amounts.requests or ()
         yield from amounts.limits or ()
 
 
-class Containing(Protocol):
+class PodResourceFields(Protocol):
     """The fields of a pod spec that list its containers."""
 
-    containers: list[shapes.Container] | None
-    initContainers: list[shapes.Container] | None  # noqa: N815 - the key as Kubernetes writes it
+    containers: list[shapes.ContainerV1] | None
+    initContainers: list[shapes.ContainerV1] | None  # noqa: N815 - the key as Kubernetes writes it
 
 
-def default_requests(spec: Containing) -> None:
+def default_requests(spec: PodResourceFields) -> None:
     """Set each container's missing requests to its limits, in place.
 
     Source: SetDefaults_Pod in pkg/apis/core/v1/defaults.go.
@@ -52,23 +52,23 @@ def default_requests(spec: Containing) -> None:
             amounts.requests = {**amounts.limits, **(amounts.requests or {})}
 
 
-def _all_containers(spec: Containing) -> Iterable[shapes.Container]:
+def _all_containers(spec: PodResourceFields) -> Iterable[shapes.ContainerV1]:
     return (*(spec.initContainers or ()), *(spec.containers or ()))
 
 
-def _infeasible(conditions: Iterable[shapes.Condition]) -> bool:
+def _infeasible(conditions: Iterable[shapes.PodConditionV1]) -> bool:
     pending = next((c for c in conditions if c.type == "PodResizePending"), None)
     return pending is not None and pending.reason == "Infeasible"
 
 
 def _containers(
     path: str,
-    containers: Sequence[shapes.Container] | None,
-    reported: dict[str, shapes.ContainerStatus],
+    containers: Sequence[shapes.ContainerV1] | None,
+    reported: dict[str, shapes.ContainerStatusV1],
 ) -> Iterator[ContainerRequests]:
     for index, container in enumerate(containers or ()):
-        asked = container.resources or shapes.Amounts()
-        status = reported.get(container.name, shapes.ContainerStatus())
+        asked = container.resources or shapes.ResourceRequirementsV1()
+        status = reported.get(container.name, shapes.ContainerStatusV1())
         in_force = status.resources
         yield ContainerRequests(
             spec=_requests(f"{path}[{index}].resources", asked),
@@ -81,7 +81,7 @@ def _containers(
         )
 
 
-def _requests(path: str, asked: shapes.Amounts) -> Amounts:
+def _requests(path: str, asked: shapes.ResourceRequirementsV1) -> Amounts:
     # No decision reads limits, but Go rejects a pod with malformed limits, so it is unreadable.
     amounts_of(f"{path}.limits", asked.limits)
     return amounts_of(f"{path}.requests", asked.requests)

@@ -16,25 +16,25 @@ import random
 
 from extender.kube.clock import Clock
 
-FIRST_SECONDS = 0.8
-LONGEST_SECONDS = 30.0
-HEALTHY_SECONDS = 120.0
+INITIAL_BACKOFF_SECONDS = 0.8
+MAX_BACKOFF_SECONDS = 30.0
+BACKOFF_RESET_SECONDS = 120.0
 
 
-class Backoff:
+class ReflectorBackoff:
     """The backoff of retries against one server."""
 
     def __init__(self, clock: Clock, rng: random.Random) -> None:
         self._clock = clock
         self._rng = rng
-        self._base = FIRST_SECONDS
+        self._base = INITIAL_BACKOFF_SECONDS
         self._last = clock.monotonic()
 
     def next_delay(self) -> float:
         """Return the delay before the next attempt, in seconds, and increase the backoff."""
         now = self._clock.monotonic()
-        if now - self._last > HEALTHY_SECONDS:
-            self._base = FIRST_SECONDS
+        if now - self._last > BACKOFF_RESET_SECONDS:
+            self._base = INITIAL_BACKOFF_SECONDS
         self._last = now
-        base, self._base = self._base, min(self._base * 2, LONGEST_SECONDS)
+        base, self._base = self._base, min(self._base * 2, MAX_BACKOFF_SECONDS)
         return base * (1 + self._rng.random())

@@ -65,7 +65,7 @@ EVERYTHING = Selection()
 
 
 @dataclass(frozen=True, slots=True)
-class Listing(Generic[T]):
+class ObjectList(Generic[T]):
     """The objects at one resourceVersion, in the server's order."""
 
     resource_version: str
@@ -86,17 +86,17 @@ class _DeleteOptions(msgspec.Struct, rename="camel", omit_defaults=True):
     propagation_policy: Propagation | None = None
 
 
-class _Meta(msgspec.Struct, rename="camel"):
+class _ListMeta(msgspec.Struct, rename="camel"):
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
 
 
-class _Page(msgspec.Struct):
-    metadata: _Meta
+class _ListPage(msgspec.Struct):
+    metadata: _ListMeta
     items: list[msgspec.Raw] | None = None
 
 
-_pages = msgspec.json.Decoder(_Page)
+_list_decoder = msgspec.json.Decoder(_ListPage)
 
 
 class Client:
@@ -164,7 +164,7 @@ class Client:
         selection: Selection = EVERYTHING,
         *,
         resource_version: str = "",
-    ) -> Listing[T]:
+    ) -> ObjectList[T]:
         """List all selected objects.
 
         `resource_version` "" requests the newest state, "0" any state the server has cached,
@@ -186,7 +186,7 @@ class Client:
             await _decode_into(items, page.items or (), decode)
             token = page.metadata.continue_
             if not token:
-                return Listing(page.metadata.resource_version, items)
+                return ObjectList(page.metadata.resource_version, items)
             query = _next_page_query(selection, token)
 
     def watch(
@@ -242,7 +242,7 @@ class Client:
         )
         path = resource.collection(selection.namespace).path
         silence = silence_seconds or timeout_seconds + WATCH_GRACE_SECONDS
-        return self._events(Request("GET", path, query, silence_limit=silence))
+        return self._events(Request("GET", path, query, idle_timeout=silence))
 
     @asynccontextmanager
     async def _events(self, request: Request) -> AsyncIterator[EventStream]:
@@ -252,9 +252,9 @@ class Client:
                 raise error_from_body(request, stream.status, stream.headers, body)
             yield EventStream(request, stream)
 
-    async def _page(self, request: Request) -> _Page:
+    async def _page(self, request: Request) -> _ListPage:
         try:
-            return _pages.decode(await self._body(request))
+            return _list_decoder.decode(await self._body(request))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise MalformedError(f"{request}: not a list of objects: {error}") from error
         except RecursionError:

@@ -42,8 +42,8 @@ from extender.kube.transport import TransportError
 
 # The errors that kubernetes_asyncio raises. It validates little before it reads, so a malformed
 # file raises one of the second row.
-_NAMED_FAULTS = (ConfigException, aiohttp.ClientError, yaml.YAMLError, OSError, RuntimeError)
-_SHAPE_FAULTS = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
+_CONFIG_ERRORS = (ConfigException, aiohttp.ClientError, yaml.YAMLError, OSError, RuntimeError)
+_FORMAT_ERRORS = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
 class ConnectionConfigError(Exception):
@@ -91,7 +91,7 @@ async def kubeconfig_endpoint(
         await _load_kubeconfig(paths, context, configuration)
 
     where = f"kubeconfig {paths}"
-    await _load_or_explain(load, where)
+    await _load_or_raise(load, where)
     return _endpoint(configuration, load, where, environ)
 
 
@@ -111,7 +111,7 @@ async def in_cluster_endpoint(
         await asyncio.to_thread(loader.load_and_set, configuration)
 
     where = f"service account ({SERVICE_HOST_ENV_NAME}, {SERVICE_PORT_ENV_NAME}, {token_file})"
-    await _load_or_explain(load, where)
+    await _load_or_raise(load, where)
     return _endpoint(configuration, load, where, environ)
 
 
@@ -132,8 +132,10 @@ class _ConfiguredCredentials:
         async with self._renewing:  # one run of a credential plugin serves all waiting requests
             try:
                 return await self._current()
-            except (*_NAMED_FAULTS, *_SHAPE_FAULTS) as error:
-                raise TransportError(f"{self._where}: no credentials: {_line(error)}") from error
+            except (*_CONFIG_ERRORS, *_FORMAT_ERRORS) as error:
+                raise TransportError(
+                    f"{self._where}: no credentials: {_error_line(error)}"
+                ) from error
 
     def refused(self) -> None:
         """Reload everything before the next request."""
@@ -171,11 +173,11 @@ async def _load_kubeconfig(paths: str, context: str | None, configuration: Confi
     configuration.refresh_api_key_hook = renew
 
 
-async def _load_or_explain(load: Callable[[], Awaitable[None]], where: str) -> None:
+async def _load_or_raise(load: Callable[[], Awaitable[None]], where: str) -> None:
     try:
         await load()
-    except (*_NAMED_FAULTS, *_SHAPE_FAULTS) as error:
-        raise ConnectionConfigError(f"{where}: {_line(error)}") from error
+    except (*_CONFIG_ERRORS, *_FORMAT_ERRORS) as error:
+        raise ConnectionConfigError(f"{where}: {_error_line(error)}") from error
 
 
 def _endpoint(
@@ -230,7 +232,7 @@ def _tls(configuration: Configuration, where: str) -> ssl.SSLContext:
         if configuration.cert_file:
             context.load_cert_chain(configuration.cert_file, configuration.key_file)
     except OSError as error:
-        raise ConnectionConfigError(f"{where}: certificates: {_line(error)}") from error
+        raise ConnectionConfigError(f"{where}: certificates: {_error_line(error)}") from error
     # Python 3.13 requires extensions that Go omits from the certificates of most clusters.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not configuration.verify_ssl:
@@ -239,9 +241,9 @@ def _tls(configuration: Configuration, where: str) -> ssl.SSLContext:
     return context
 
 
-def _line(error: BaseException) -> str:
+def _error_line(error: BaseException) -> str:
     """Return an error's message on one line."""
     said = " ".join(str(error).split()) or type(error).__name__
     return (
-        f"not the shape that kubectl writes: {said}" if isinstance(error, _SHAPE_FAULTS) else said
+        f"not the shape that kubectl writes: {said}" if isinstance(error, _FORMAT_ERRORS) else said
     )

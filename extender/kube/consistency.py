@@ -30,7 +30,7 @@ from extender.kube.resources import Resource
 _COMPARABLE: Final = re.compile(r"[1-9][0-9]*", re.ASCII)
 
 
-class Copy(Protocol):
+class ObjectVersion(Protocol):
     """The version of a cache; a reflector has one."""
 
     @property
@@ -40,7 +40,7 @@ class Copy(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Stale:
+class StaleCache:
     """A cache that does not show a write yet."""
 
     resource: Resource
@@ -66,8 +66,8 @@ class ConsistencyStore:
     An owner is named ``namespace/name``. Record only resources that have a cache.
     """
 
-    def __init__(self, copies: Mapping[Resource, Copy]) -> None:
-        self._copies = copies
+    def __init__(self, caches: Mapping[Resource, ObjectVersion]) -> None:
+        self._copies = caches
         self._records: dict[str, _Record] = {}
 
     def __len__(self) -> int:
@@ -82,13 +82,13 @@ class ConsistencyStore:
         if _comparable(version) if before is None else _newer(version, before):
             record.versions[resource] = version
 
-    def stale(self, owner: str) -> Stale | None:
+    def stale(self, owner: str) -> StaleCache | None:
         """Return a cache that lags behind an owner's writes; None if all have caught up."""
         record = self._records.get(owner)
         for resource, written in (record.versions if record else {}).items():
             read = self._copies[resource].resource_version
             if _newer(written, read):
-                return Stale(resource, read, written)
+                return StaleCache(resource, read, written)
         self._records.pop(owner, None)
         return None
 

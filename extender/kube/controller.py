@@ -42,7 +42,7 @@ class Controller(Generic[K]):
 
     async def run(self) -> None:
         """Run the workers until drained or cancelled."""
-        workers = [asyncio.create_task(self._work_on()) for _ in range(self._workers)]
+        workers = [asyncio.create_task(self._run_worker()) for _ in range(self._workers)]
         try:
             await asyncio.gather(*workers)
         finally:
@@ -59,17 +59,17 @@ class Controller(Generic[K]):
         """Sync the next key, paused or not, and return it; None if no key waits."""
         key = self.queue.take()
         if key is not None:
-            await self._work(key)
+            await self._process_key(key)
         return key
 
-    async def _work_on(self) -> None:
+    async def _run_worker(self) -> None:
         try:
             while True:
-                await self._work(await self.queue.get())
+                await self._process_key(await self.queue.get())
         except ShutDownError:
             return
 
-    async def _work(self, key: K) -> None:
+    async def _process_key(self, key: K) -> None:
         try:
             again = await self._sync(key)
         except (ApiError, MalformedError, TransportError, RetryError) as trouble:

@@ -20,11 +20,11 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
-MOST_SIMILAR: Final = 10
-SIMILAR_WITHIN_NS: Final = 600 * 10**9
+MAX_SIMILAR: Final = 10
+AGGREGATION_INTERVAL_NS: Final = 600 * 10**9
 BURST: Final = 25
 REFILL_NS: Final = 300 * 10**9
-REMEMBERED: Final = 4096
+MAX_CACHE_ENTRIES: Final = 4096
 
 _COMBINED: Final = "(combined from similar events): "
 
@@ -60,7 +60,7 @@ class ObjectReference:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class EventRecord:
     """A recorded event: by ``component``, about an object; ``type`` is Normal or Warning.
 
     ``name`` is the name of the Event object. ``first_ns`` and ``last_ns`` are the times of the
@@ -70,17 +70,17 @@ class Event:
 
     name: str
     component: str
-    about: ObjectReference
+    involved_object: ObjectReference
     type: str
     reason: str
     message: str
     first_ns: int
     last_ns: int
     count: int = 1
-    combined: bool = False
+    aggregated: bool = False
 
 
-class _Recent(Generic[K, V]):
+class _LruCache(Generic[K, V]):
     """A dictionary that drops the least recently used item."""
 
     def __init__(self) -> None:
@@ -95,12 +95,12 @@ class _Recent(Generic[K, V]):
     def put(self, key: K, value: V) -> None:
         self._items.pop(key, None)
         self._items[key] = value
-        if len(self._items) > REMEMBERED:
+        if len(self._items) > MAX_CACHE_ENTRIES:
             del self._items[next(iter(self._items))]
 
 
 @dataclass(slots=True)
-class _Similar:
+class _SimilarEvents:
     """The messages of events that differ in nothing else."""
 
     last_ns: int
@@ -108,7 +108,7 @@ class _Similar:
 
 
 @dataclass(slots=True)
-class _Allowance:
+class _SpamFilterBucket:
     """A token bucket of events about one object; tokens are added with time."""
 
     as_of_ns: int
@@ -122,43 +122,43 @@ class _Allowance:
         return allowed
 
 
-class Correlator:
+class EventCorrelator:
     """Correlates events with the earlier ones; see the module's rules."""
 
     def __init__(self) -> None:
-        self._similar: _Recent[Hashable, _Similar] = _Recent()
-        self._told: _Recent[Hashable, Event] = _Recent()
-        self._allowances: _Recent[Hashable, _Allowance] = _Recent()
+        self._similar: _LruCache[Hashable, _SimilarEvents] = _LruCache()
+        self._told: _LruCache[Hashable, EventRecord] = _LruCache()
+        self._allowances: _LruCache[Hashable, _SpamFilterBucket] = _LruCache()
 
-    def correlate(self, event: Event, now_ns: int) -> Event | None:
+    def correlate(self, event: EventRecord, now_ns: int) -> EventRecord | None:
         """Return the Event to write for a recorded event; None if it is dropped.
 
         If its count is above 1, it has been written before (unless the write failed): only its
         count, last time and message are new.
         """
-        key, event = self._combined(event, now_ns)
+        key, event = self._aggregate(event, now_ns)
         told = self._told.get(key)
         if told is not None:
             event = replace(event, name=told.name, first_ns=told.first_ns, count=told.count + 1)
         self._told.put(key, event)
-        return event if self._allowed(event, now_ns) else None
+        return event if self._is_allowed(event, now_ns) else None
 
-    def _combined(self, event: Event, now_ns: int) -> tuple[Hashable, Event]:
+    def _aggregate(self, event: EventRecord, now_ns: int) -> tuple[Hashable, EventRecord]:
         """Return the event, or the aggregate of all similar ones, and the key to count it by."""
-        kind = (event.component, event.about, event.type, event.reason)
+        kind = (event.component, event.involved_object, event.type, event.reason)
         similar = self._similar.get(kind)
-        if similar is None or now_ns - similar.last_ns > SIMILAR_WITHIN_NS:
-            similar = _Similar(now_ns)
+        if similar is None or now_ns - similar.last_ns > AGGREGATION_INTERVAL_NS:
+            similar = _SimilarEvents(now_ns)
         similar.messages[event.message] = None
         similar.last_ns = now_ns
         self._similar.put(kind, similar)
-        if len(similar.messages) < MOST_SIMILAR:
+        if len(similar.messages) < MAX_SIMILAR:
             return (*kind, event.message), event
         del similar.messages[next(iter(similar.messages))]
-        return kind, replace(event, message=_COMBINED + event.message, combined=True)
+        return kind, replace(event, message=_COMBINED + event.message, aggregated=True)
 
-    def _allowed(self, event: Event, now_ns: int) -> bool:
-        source = (event.component, event.about, event.type)
-        allowance = self._allowances.get(source) or _Allowance(now_ns)
+    def _is_allowed(self, event: EventRecord, now_ns: int) -> bool:
+        source = (event.component, event.involved_object, event.type)
+        allowance = self._allowances.get(source) or _SpamFilterBucket(now_ns)
         self._allowances.put(source, allowance)
         return allowance.take(now_ns)

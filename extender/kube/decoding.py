@@ -21,16 +21,16 @@ from policies.requests import Amounts
 from policies.selectors import LabelSelector, Requirement, SelectorError, label_requirement
 
 
-class Shape(Protocol):
+class DecodedType(Protocol):
     """A decoded type with metadata, which has the object's name."""
 
     @property
-    def metadata(self) -> shapes.Meta:
+    def metadata(self) -> shapes.ObjectMetaV1:
         """The object's metadata."""
         ...
 
 
-S = TypeVar("S", bound=Shape)
+S = TypeVar("S", bound=DecodedType)
 T = TypeVar("T")
 Decode = Callable[[bytes], T]
 
@@ -71,33 +71,33 @@ class Unreadable:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-def tolerant(kind: str, decode: Decode[T]) -> Decode[T | Unreadable]:
+def tolerant_decoder(kind: str, decode: Decode[T]) -> Decode[T | Unreadable]:
     """Return a decoder that returns an Unreadable where ``decode`` raises ObjectError."""
 
     def read(raw: bytes) -> T | Unreadable:
         try:
             return decode(raw)
         except ObjectError as error:
-            return unreadable(kind, raw, str(error))
+            return identify_unreadable(kind, raw, str(error))
 
     return read
 
 
-def decoded(
+def decode_object(
     kind: str, decoder: msgspec.json.Decoder[S], raw: bytes, convert: Callable[[S], T]
 ) -> T:
     """Decode ``raw`` and ``convert`` it. Raise ObjectError, which names the object."""
-    return decoded_unnamed(kind, decoder, raw, lambda shape: convert(_named(shape)))
+    return decode_unnamed_object(kind, decoder, raw, lambda shape: convert(_require_name(shape)))
 
 
-def decoded_unnamed(
+def decode_unnamed_object(
     kind: str, decoder: msgspec.json.Decoder[S], raw: bytes, convert: Callable[[S], T]
 ) -> T:
     """Decode an object as ``decode_object`` does, but allow one without a name, before creation."""
     try:
         return convert(decoder.decode(raw))
     except msgspec.ValidationError as error:
-        problem = located(str(error))
+        problem = with_field_path(str(error))
     except msgspec.DecodeError as error:
         problem = f"not JSON: {error}"
     except UnicodeDecodeError as error:
@@ -106,18 +106,18 @@ def decoded_unnamed(
         problem = "nested too deeply"
     except FieldError as error:
         problem = str(error)
-    key = unreadable(kind, raw, problem).key
+    key = identify_unreadable(kind, raw, problem).key
     raise ObjectError(f"{kind} {key}: {problem}" if key else f"{kind}: {problem}")
 
 
-def _named(shape: S) -> S:
+def _require_name(shape: S) -> S:
     # Objects are identified by name; one without a name could be confused with any other.
     if not shape.metadata.name:
         raise FieldError("metadata.name", "required")
     return shape
 
 
-def located(message: str) -> str:
+def with_field_path(message: str) -> str:
     """Convert msgspec's "Expected `str`, got `int` - at `$.spec.x`" to "spec.x: expected str…"."""
     problem, _, place = message.partition(" - at ")
     path = _IDENTITY.sub("", place.strip("`")) or "(the object)"
@@ -130,7 +130,7 @@ class _AnyObject(msgspec.Struct):
     status: object = None
 
 
-def unreadable(kind: str, raw: bytes, problem: str) -> Unreadable:
+def identify_unreadable(kind: str, raw: bytes, problem: str) -> Unreadable:
     """Return as much of a malformed object's identity as can be decoded."""
     try:
         found = msgspec.json.decode(raw, type=_AnyObject)
@@ -173,8 +173,8 @@ _parsed = lru_cache(maxsize=8192)(parse_quantity)
 Compile = Callable[[str, str, Sequence[str]], Requirement]
 
 
-def compiled(
-    path: str, compile_one: Compile, expressions: Iterable[shapes.Expression] | None
+def compile_requirements(
+    path: str, compile_one: Compile, expressions: Iterable[shapes.SelectorRequirementV1] | None
 ) -> tuple[Requirement, ...]:
     """Compile selector expressions with ``compile_one``. Raise FieldError."""
     try:
@@ -183,10 +183,12 @@ def compiled(
         raise FieldError(path, str(error)) from None
 
 
-def label_selector_of(path: str, selector: shapes.Selector | None) -> LabelSelector | None:
+def label_selector_of(path: str, selector: shapes.LabelSelectorV1 | None) -> LabelSelector | None:
     """Compile a label selector; return None for an absent one. Raise FieldError."""
     if selector is None:
         return None
-    equal = [shapes.Expression(k, "In", [v]) for k, v in (selector.matchLabels or {}).items()]
+    equal = [
+        shapes.SelectorRequirementV1(k, "In", [v]) for k, v in (selector.matchLabels or {}).items()
+    ]
     expressions = (*equal, *(selector.matchExpressions or ()))
-    return LabelSelector(compiled(path, label_requirement, expressions))
+    return LabelSelector(compile_requirements(path, label_requirement, expressions))

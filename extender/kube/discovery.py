@@ -37,7 +37,7 @@ class ServedResource:
 
 
 @dataclass(frozen=True, slots=True)
-class Discovered:
+class DiscoveryResult:
     """The resources, in the server's order, and the failures by group and version."""
 
     resources: Sequence[ServedResource]
@@ -56,41 +56,41 @@ class Discovered:
         return next(iter(exact or found), None)
 
 
-class _Versions(msgspec.Struct):
+class _CoreVersions(msgspec.Struct):
     versions: list[str] = []
 
 
-class _Preferred(msgspec.Struct):
+class _GroupVersion(msgspec.Struct):
     groupVersion: str  # noqa: N815 - the key as Kubernetes writes it
 
 
 class _Group(msgspec.Struct):
-    preferredVersion: _Preferred  # noqa: N815
+    preferredVersion: _GroupVersion  # noqa: N815
 
 
-class _Versioned(msgspec.Struct):
-    versions: list[_Preferred] = []
+class _NamedGroup(msgspec.Struct):
+    versions: list[_GroupVersion] = []
 
 
 class _Groups(msgspec.Struct):
     groups: list[_Group] = []
 
 
-class _Listed(msgspec.Struct):
+class _APIResource(msgspec.Struct):
     name: str
     kind: str = ""
     namespaced: bool = False
     verbs: list[str] = []
 
 
-class _Resources(msgspec.Struct):
-    resources: list[_Listed] = []
+class _APIResourceList(msgspec.Struct):
+    resources: list[_APIResource] = []
 
 
-async def discover(client: Client) -> Discovered:
+async def discover(client: Client) -> DiscoveryResult:
     """Discover all groups; raise ApiError, MalformedError, TransportError if none can be listed."""
-    core = await _ask(client, "/api", _Versions)
-    named = await _ask(client, "/apis", _Groups)
+    core = await _get_document(client, "/api", _CoreVersions)
+    named = await _get_document(client, "/apis", _Groups)
     roots = {version: f"/api/{version}" for version in core.versions[:1]}
     for group in named.groups:
         roots[group.preferredVersion.groupVersion] = f"/apis/{group.preferredVersion.groupVersion}"
@@ -98,12 +98,12 @@ async def discover(client: Client) -> Discovered:
     failures: dict[str, str] = {}
     for group_version, root in roots.items():
         try:
-            listed = await _ask(client, root, _Resources)
+            listed = await _get_document(client, root, _APIResourceList)
         except (ApiError, MalformedError) as error:
             failures[group_version] = str(error)
         else:
-            resources += _served(group_version, listed.resources)
-    return Discovered(resources, failures)
+            resources += _served_resources(group_version, listed.resources)
+    return DiscoveryResult(resources, failures)
 
 
 async def resource_of_kind(client: Client, api_version: str, kind: str) -> Resource | None:
@@ -112,8 +112,8 @@ async def resource_of_kind(client: Client, api_version: str, kind: str) -> Resou
     Raise ApiError (404 if there is no such version), MalformedError, TransportError.
     """
     root = "/apis" if "/" in api_version else "/api"
-    listed = await _ask(client, f"{root}/{api_version}", _Resources)
-    served = _served(api_version, listed.resources)
+    listed = await _get_document(client, f"{root}/{api_version}", _APIResourceList)
+    served = _served_resources(api_version, listed.resources)
     return next((each.resource for each in served if each.kind == kind), None)
 
 
@@ -124,8 +124,8 @@ async def discover_group(client: Client, group: str) -> Sequence[ServedResource]
     """
     found: dict[str, ServedResource] = {}
     for group_version, root in await _roots(client, group):
-        listed = await _ask(client, root, _Resources)
-        for served in _served(group_version, listed.resources):
+        listed = await _get_document(client, root, _APIResourceList)
+        for served in _served_resources(group_version, listed.resources):
             found.setdefault(served.kind, served)
     return tuple(found.values())
 
@@ -133,10 +133,10 @@ async def discover_group(client: Client, group: str) -> Sequence[ServedResource]
 async def _roots(client: Client, group: str) -> Sequence[tuple[str, str]]:
     """Return a group's versions, the preferred one first, and the path of each."""
     if not group:
-        core = await _ask(client, "/api", _Versions)
+        core = await _get_document(client, "/api", _CoreVersions)
         return [(version, f"/api/{version}") for version in core.versions]
     try:
-        named = await _ask(client, f"/apis/{group}", _Versioned)
+        named = await _get_document(client, f"/apis/{group}", _NamedGroup)
     except ApiError as error:
         if error.status == 404:
             return ()
@@ -147,14 +147,14 @@ async def _roots(client: Client, group: str) -> Sequence[tuple[str, str]]:
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-async def _ask(client: Client, path: str, shape: type[S]) -> S:
+async def _get_document(client: Client, path: str, shape: type[S]) -> S:
     try:
         return await client.get(ObjectPath(path), lambda raw: msgspec.json.decode(raw, type=shape))
     except msgspec.DecodeError as error:
         raise MalformedError(f"GET {path}: not a discovery document: {error}") from error
 
 
-def _served(group_version: str, listed: Sequence[_Listed]) -> list[ServedResource]:
+def _served_resources(group_version: str, listed: Sequence[_APIResource]) -> list[ServedResource]:
     group, _, version = group_version.rpartition("/")
     below: dict[str, set[str]] = {}
     for each in listed:

@@ -52,7 +52,7 @@ class RbdImage(Struct):
     readOnly: bool | None = None  # noqa: N815
 
 
-class DiskSources(Struct):
+class InTreeVolumeSources(Struct):
     """The fields of v1.VolumeSource and v1.PersistentVolumeSource that filter plugins read."""
 
     gcePersistentDisk: GceDisk | None = None  # noqa: N815
@@ -64,7 +64,7 @@ class DiskSources(Struct):
     rbd: RbdImage | None = None
 
 
-def disks_of(sources: DiskSources) -> Iterator[Disk]:
+def disks_of(sources: InTreeVolumeSources) -> Iterator[Disk]:
     """Return the in-tree volume of the sources, if there is one; no object has two."""
     if sources.gcePersistentDisk:
         gce = sources.gcePersistentDisk

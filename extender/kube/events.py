@@ -38,17 +38,17 @@ import msgspec
 from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.client import Client, PatchType
 from extender.kube.clock import Clock, within
-from extender.kube.correlator import Correlator, Event, ObjectReference
+from extender.kube.correlator import EventCorrelator, EventRecord, ObjectReference
 from extender.kube.logs import quiet_log
 from extender.kube.resources import Resource
 from extender.kube.transport import TransportError
 
-__all__ = ["EVENTS", "EventRecorder", "EventWriter", "ObjectReference", "rfc3339"]
+__all__ = ["EVENTS", "EventRecorder", "EventWriter", "ObjectReference", "format_time"]
 
 EVENTS: Final = Resource("", "v1", "events", namespaced=True)
-MOST_WAITING: Final = 1000
-TRIES: Final = 12
-PAUSE_SECONDS: Final = 10.0
+MAX_PENDING: Final = 1000
+MAX_ATTEMPTS: Final = 12
+RETRY_SECONDS: Final = 10.0
 FLUSH_SECONDS: Final = 5.0
 
 _DEFAULT_NAMESPACE: Final = "default"
@@ -63,8 +63,8 @@ class EventWriter:
         self._client = client
         self._clock = clock
         self._rng = rng
-        self._correlator = Correlator()
-        self._waiting: deque[Event] = deque()
+        self._correlator = EventCorrelator()
+        self._waiting: deque[EventRecord] = deque()
         self._writing: asyncio.Task[None] | None = None
         self._pause: asyncio.Task[None] | None = None
         self._flushing = False
@@ -75,16 +75,23 @@ class EventWriter:
         """Return a recorder of events by ``component``."""
         return EventRecorder(self, component)
 
-    def tell(
-        self, component: str, about: ObjectReference, type_: str, reason: str, message: str
+    def enqueue(
+        self,
+        component: str,
+        involved_object: ObjectReference,
+        type_: str,
+        reason: str,
+        message: str,
     ) -> None:
         """Enqueue an event to be written."""
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) >= MAX_PENDING:
             self._log.warning("event_dropped", reason=reason, error="too many events wait")
             return
         now_ns = self._last_ns = max(self._last_ns + 1, self._clock.now_ns())
-        name = self._name(about.name, now_ns)
-        event = Event(name, component, about, type_, reason, message, now_ns, now_ns)
+        name = self._event_name(involved_object.name, now_ns)
+        event = EventRecord(
+            name, component, involved_object, type_, reason, message, now_ns, now_ns
+        )
         self._waiting.append(event)
         if self._writing is None:
             self._writing = asyncio.create_task(self._write_all())
@@ -97,7 +104,7 @@ class EventWriter:
         if self._pause is not None:
             self._pause.cancel()
         try:
-            await within(self._clock, FLUSH_SECONDS, _ended(writing))
+            await within(self._clock, FLUSH_SECONDS, _wait_for_task(writing))
         except TimeoutError:
             self._log.warning("events_dropped", left=len(self._waiting) + 1)
             self._waiting.clear()
@@ -117,20 +124,20 @@ class EventWriter:
                 await self._write(event)
         self._writing = None
 
-    async def _write(self, event: Event) -> None:
-        for tried in range(TRIES):
+    async def _write(self, event: EventRecord) -> None:
+        for tried in range(MAX_ATTEMPTS):
             if tried:
-                await self._rest(PAUSE_SECONDS * (self._rng.random() if tried == 1 else 1))
-            if await self._try(event):
+                await self._sleep(RETRY_SECONDS * (self._rng.random() if tried == 1 else 1))
+            if await self._try_write(event):
                 return
             if self._flushing:
                 break
         self._log.warning("event_dropped", event_name=event.name, error="no answer")
 
-    async def _try(self, event: Event) -> bool:
+    async def _try_write(self, event: EventRecord) -> bool:
         """Write an event; return False if there was no response."""
         try:
-            if event.count == 1 or not await self._count(event):
+            if event.count == 1 or not await self._patch_count(event):
                 await self._create(event)
         except ApiError as refusal:
             self._log.debug("event_dropped", event_name=event.name, error=str(refusal))
@@ -138,14 +145,14 @@ class EventWriter:
             return False
         return True
 
-    async def _count(self, event: Event) -> bool:
+    async def _patch_count(self, event: EventRecord) -> bool:
         """Update the count of an Event; return False if it has expired or was never written."""
         news = {
             "count": event.count,
-            "lastTimestamp": rfc3339(event.last_ns),
+            "lastTimestamp": format_time(event.last_ns),
             "message": event.message,
         }
-        path, body = EVENTS.object(event.name, _place(event)), msgspec.json.encode(news)
+        path, body = EVENTS.object(event.name, _event_namespace(event)), msgspec.json.encode(news)
         try:
             await self._client.patch(path, PatchType.STRATEGIC, body, bytes)
         except ApiError as error:
@@ -154,17 +161,17 @@ class EventWriter:
             raise
         return True
 
-    async def _create(self, event: Event) -> None:
+    async def _create(self, event: EventRecord) -> None:
         body = msgspec.json.encode(_document(event))
-        await self._client.create(EVENTS.collection(_place(event)), body, bytes)
+        await self._client.create(EVENTS.collection(_event_namespace(event)), body, bytes)
 
-    async def _rest(self, seconds: float) -> None:
+    async def _sleep(self, seconds: float) -> None:
         """Wait, unless a flush ends the pause."""
         self._pause = asyncio.create_task(self._clock.sleep(seconds))
         await asyncio.wait((self._pause,))
         self._pause = None
 
-    def _name(self, of: str, now_ns: int) -> str:
+    def _event_name(self, of: str, now_ns: int) -> str:
         name = f"{of}.{now_ns:x}"
         if _SUBDOMAIN.fullmatch(name):
             return name
@@ -178,46 +185,46 @@ class EventRecorder:
         self._writer = writer
         self._component = component
 
-    def normal(self, about: ObjectReference, reason: str, message: str) -> None:
+    def normal(self, involved_object: ObjectReference, reason: str, message: str) -> None:
         """Record an event of type Normal."""
-        self._writer.tell(self._component, about, "Normal", reason, message)
+        self._writer.enqueue(self._component, involved_object, "Normal", reason, message)
 
-    def warning(self, about: ObjectReference, reason: str, message: str) -> None:
+    def warning(self, involved_object: ObjectReference, reason: str, message: str) -> None:
         """Record an event of type Warning."""
-        self._writer.tell(self._component, about, "Warning", reason, message)
+        self._writer.enqueue(self._component, involved_object, "Warning", reason, message)
 
 
-def rfc3339(epoch_ns: int) -> str:
+def format_time(epoch_ns: int) -> str:
     """Format a time as metav1.Time, in whole seconds."""
-    return _rfc3339(epoch_ns // 10**9)
+    return _format_seconds(epoch_ns // 10**9)
 
 
 @lru_cache(maxsize=64)
-def _rfc3339(seconds: int) -> str:
+def _format_seconds(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
+async def _wait_for_task(task: asyncio.Task[None]) -> None:
     await asyncio.wait((task,))
 
 
-def _place(event: Event) -> str:
-    return event.about.namespace or _DEFAULT_NAMESPACE
+def _event_namespace(event: EventRecord) -> str:
+    return event.involved_object.namespace or _DEFAULT_NAMESPACE
 
 
-def _document(event: Event) -> dict[str, Any]:
+def _document(event: EventRecord) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": event.name, "namespace": _place(event)},
-        "involvedObject": event.about.document(),
+        "metadata": {"name": event.name, "namespace": _event_namespace(event)},
+        "involvedObject": event.involved_object.document(),
         "reason": event.reason,
         "message": event.message,
         "source": {"component": event.component},
-        "firstTimestamp": rfc3339(event.first_ns),
-        "lastTimestamp": rfc3339(event.last_ns),
+        "firstTimestamp": format_time(event.first_ns),
+        "lastTimestamp": format_time(event.last_ns),
         "count": event.count,
         "type": event.type,
-        "reportingComponent": "" if event.combined else event.component,
+        "reportingComponent": "" if event.aggregated else event.component,
         "reportingInstance": "",
     }

@@ -9,22 +9,22 @@ from msgspec import Struct
 
 from extender.kube import shapes
 from extender.kube.asking import default_requests
-from extender.kube.decoding import amounts_of, decoded
+from extender.kube.decoding import amounts_of, decode_object
 from extender.kube.pods import toleration_of
 from policies.eviction.pods import Container, EvictablePod, Volume
 from policies.eviction.releases import EvictionRelease
 from policies.eviction.requests import (
-    Claims,
+    KubeletRequests,
     is_best_effort,
-    limited,
-    pod_request,
-    requested,
+    reports_pod_memory_request,
+    requested_nanos,
+    storage_limit_nanos,
 )
 from policies.eviction.signals import Resource
-from policies.eviction.values import NOTHING, Quantity, quantity
+from policies.eviction.values import ZERO_QUANTITY, Quantity, read_quantity
 from policies.quantity import units
 from policies.requests import ContainerRequests, PodResources
-from policies.spelling import format_of, spell
+from policies.spelling import format_quantity, quantity_format
 
 _SOURCE = "kubernetes.io/config.source"
 _MIRROR = "kubernetes.io/config.mirror"
@@ -32,77 +32,77 @@ _HASH = "kubernetes.io/config.hash"
 _DEFAULT_GRACE_SECONDS = 30
 
 
-class _Meta(shapes.Meta):
+class _KubeletPodMeta(shapes.ObjectMetaV1):
     annotations: dict[str, str] | None = None
     generation: int | None = None
 
 
-class _EmptyDir(Struct, rename="camel"):
+class _EmptyDirVolume(Struct, rename="camel"):
     medium: str | None = None
     size_limit: shapes.Quantity | None = None
 
 
-class _Volume(Struct, rename="camel"):
+class _KubeletVolume(Struct, rename="camel"):
     name: str = ""
-    empty_dir: _EmptyDir | None = None
+    empty_dir: _EmptyDirVolume | None = None
     host_path: object = None
     git_repo: object = None
     config_map: object = None
 
 
-class _Spec(Struct):
-    containers: list[shapes.Container] | None = None
-    initContainers: list[shapes.Container] | None = None  # noqa: N815 - as Kubernetes writes it
+class _KubeletPodSpec(Struct):
+    containers: list[shapes.ContainerV1] | None = None
+    initContainers: list[shapes.ContainerV1] | None = None  # noqa: N815 - as Kubernetes writes it
     overhead: shapes.ResourceList | None = None
-    resources: shapes.Amounts | None = None
-    tolerations: list[shapes.TolerationShape] | None = None
-    volumes: list[_Volume] | None = None
+    resources: shapes.ResourceRequirementsV1 | None = None
+    tolerations: list[shapes.TolerationV1] | None = None
+    volumes: list[_KubeletVolume] | None = None
     priority: shapes.Int32 | None = None
     terminationGracePeriodSeconds: int | None = None  # noqa: N815
 
 
-class _Status(Struct, rename={"quality": "qosClass"}):
+class _KubeletPodStatus(Struct, rename={"quality": "qosClass"}):
     quality: str | None = None
 
 
-class _Pod(Struct):
-    metadata: _Meta
-    spec: _Spec
-    status: _Status | None = None
+class _KubeletPod(Struct):
+    metadata: _KubeletPodMeta
+    spec: _KubeletPodSpec
+    status: _KubeletPodStatus | None = None
 
 
-_pods = msgspec.json.Decoder(_Pod)
+_pods = msgspec.json.Decoder(_KubeletPod)
 
 
-def decode_evictable(raw: bytes, release: EvictionRelease) -> EvictablePod:
+def decode_evictable_pod(raw: bytes, release: EvictionRelease) -> EvictablePod:
     """Decode a v1.Pod. Raise ObjectError."""
-    return decoded("Pod", _pods, raw, lambda shape: _pod(shape, release))
+    return decode_object("Pod", _pods, raw, lambda shape: _pod(shape, release))
 
 
-def decode_written_evictable(raw: bytes, release: EvictionRelease) -> EvictablePod:
+def decode_undefaulted_evictable_pod(raw: bytes, release: EvictionRelease) -> EvictablePod:
     """Decode a v1.Pod that no API server has defaulted yet. Raise ObjectError."""
 
-    def convert(shape: _Pod) -> EvictablePod:
+    def convert(shape: _KubeletPod) -> EvictablePod:
         default_requests(shape.spec)
         if shape.spec.terminationGracePeriodSeconds is None:
             shape.spec.terminationGracePeriodSeconds = _DEFAULT_GRACE_SECONDS
         return _pod(shape, release)
 
-    return decoded("Pod", _pods, raw, convert)
+    return decode_object("Pod", _pods, raw, convert)
 
 
-def static_uid(raw: bytes) -> str:
+def static_pod_uid(raw: bytes) -> str:
     """Return the UID under which a kubelet knows the static pod of a mirror pod; else ""."""
     annotations = _pods.decode(raw).metadata.annotations or {}
     return annotations.get(_HASH, "") if _MIRROR in annotations else ""
 
 
-def _pod(shape: _Pod, release: EvictionRelease) -> EvictablePod:
+def _pod(shape: _KubeletPod, release: EvictionRelease) -> EvictablePod:
     meta, spec = shape.metadata, shape.spec
     annotations = meta.annotations or {}
-    claims = _claims(spec)
+    claims = _kubelet_requests(spec)
     quality = shape.status.quality if shape.status is not None else None
-    whole = (spec.resources or shapes.Amounts()).requests or {}
+    whole = (spec.resources or shapes.ResourceRequirementsV1()).requests or {}
     return EvictablePod(
         namespace=meta.namespace or "default",
         name=meta.name,
@@ -114,10 +114,12 @@ def _pod(shape: _Pod, release: EvictionRelease) -> EvictablePod:
         tolerations=tuple(map(toleration_of, spec.tolerations or ())),
         grace_seconds=spec.terminationGracePeriodSeconds,
         generation=meta.generation or 0,
-        memory_request=units(requested(claims, Resource.MEMORY, release)),
-        storage_request=units(requested(claims, Resource.STORAGE, release)),
+        memory_request=units(requested_nanos(claims, Resource.MEMORY, release)),
+        storage_request=units(requested_nanos(claims, Resource.STORAGE, release)),
         pod_memory_request=(
-            _quantity(whole[Resource.MEMORY]) if pod_request(claims, release) else None
+            _quantity(whole[Resource.MEMORY])
+            if reports_pod_memory_request(claims, release)
+            else None
         ),
         storage_limit=_storage_limit(claims, spec),
         containers=tuple(_containers(spec, release)),
@@ -125,44 +127,44 @@ def _pod(shape: _Pod, release: EvictionRelease) -> EvictablePod:
     )
 
 
-def _claims(spec: _Spec) -> Claims:
-    whole = spec.resources or shapes.Amounts()
+def _kubelet_requests(spec: _KubeletPodSpec) -> KubeletRequests:
+    whole = spec.resources or shapes.ResourceRequirementsV1()
     overhead = amounts_of("spec.overhead", spec.overhead)
 
     def of(kind: str) -> PodResources:
         return PodResources(
-            tuple(_asked("spec.containers", spec.containers, kind)),
-            tuple(_asked("spec.initContainers", spec.initContainers, kind)),
+            tuple(_container_requests("spec.containers", spec.containers, kind)),
+            tuple(_container_requests("spec.initContainers", spec.initContainers, kind)),
             overhead,
             amounts_of(f"spec.resources.{kind}", _listed(whole, kind)),
         )
 
-    return Claims(of("requests"), of("limits"))
+    return KubeletRequests(of("requests"), of("limits"))
 
 
-def _asked(
-    path: str, containers: Iterable[shapes.Container] | None, kind: str
+def _container_requests(
+    path: str, containers: Iterable[shapes.ContainerV1] | None, kind: str
 ) -> Iterator[ContainerRequests]:
     for index, container in enumerate(containers or ()):
-        listed = _listed(container.resources or shapes.Amounts(), kind)
+        listed = _listed(container.resources or shapes.ResourceRequirementsV1(), kind)
         yield ContainerRequests(
             spec=amounts_of(f"{path}[{index}].resources.{kind}", listed),
             restartable=_restarts(container),
         )
 
 
-def _containers(spec: _Spec, release: EvictionRelease) -> Iterator[Container]:
+def _containers(spec: _KubeletPodSpec, release: EvictionRelease) -> Iterator[Container]:
     """Return the containers of eviction messages; of init containers, only sidecars have limits."""
     for container in spec.containers or ():
         yield _container(container, _limit(container))
-    if release.tells_init_containers:
+    if release.reports_init_containers:
         for container in spec.initContainers or ():
             limits = release.limits_sidecars and _restarts(container)
             yield _container(container, _limit(container) if limits else None)
 
 
-def _container(container: shapes.Container, limit: Quantity | None) -> Container:
-    asked = (container.resources or shapes.Amounts()).requests or {}
+def _container(container: shapes.ContainerV1, limit: Quantity | None) -> Container:
+    asked = (container.resources or shapes.ResourceRequirementsV1()).requests or {}
     return Container(
         container.name,
         _quantity(asked.get(Resource.MEMORY)),
@@ -171,22 +173,22 @@ def _container(container: shapes.Container, limit: Quantity | None) -> Container
     )
 
 
-def _limit(container: shapes.Container) -> Quantity | None:
-    limits = (container.resources or shapes.Amounts()).limits or {}
+def _limit(container: shapes.ContainerV1) -> Quantity | None:
+    limits = (container.resources or shapes.ResourceRequirementsV1()).limits or {}
     return _quantity(limits[Resource.STORAGE]) if Resource.STORAGE in limits else None
 
 
-def _storage_limit(claims: Claims, spec: _Spec) -> Quantity | None:
+def _storage_limit(claims: KubeletRequests, spec: _KubeletPodSpec) -> Quantity | None:
     """Return the sum of the limits, in the format of the first that is not zero."""
-    total = limited(claims)
+    total = storage_limit_nanos(claims)
     if total is None:
         return None
     largest = max(_limits_at_once(spec), key=lambda limits: sum(each.nanos for each in limits))
-    first = next((limit for limit in largest if limit.nanos), NOTHING)
-    return Quantity(total, spell(total, format_of(first.text)))
+    first = next((limit for limit in largest if limit.nanos), ZERO_QUANTITY)
+    return Quantity(total, format_quantity(total, quantity_format(first.text)))
 
 
-def _limits_at_once(spec: _Spec) -> list[list[Quantity]]:
+def _limits_at_once(spec: _KubeletPodSpec) -> list[list[Quantity]]:
     """List the limits that apply together: of running containers, and with each init container."""
     sidecars: list[Quantity] = []
     starting = []
@@ -200,7 +202,7 @@ def _limits_at_once(spec: _Spec) -> list[list[Quantity]]:
     return [[*running, *sidecars], *starting]
 
 
-def _volumes(volumes: Iterable[_Volume]) -> Iterator[Volume]:
+def _volumes(volumes: Iterable[_KubeletVolume]) -> Iterator[Volume]:
     for index, volume in enumerate(volumes):
         held = volume.empty_dir
         on_disk = held is not None and not held.medium
@@ -213,7 +215,7 @@ def _volumes(volumes: Iterable[_Volume]) -> Iterator[Volume]:
         )
 
 
-def _size_limit(path: str, held: _EmptyDir) -> Quantity | None:
+def _size_limit(path: str, held: _EmptyDirVolume) -> Quantity | None:
     if held.size_limit is None:
         return None
     amounts_of(f"{path}.emptyDir", {"sizeLimit": held.size_limit})
@@ -222,12 +224,12 @@ def _size_limit(path: str, held: _EmptyDir) -> Quantity | None:
 
 def _quantity(given: shapes.Quantity | None) -> Quantity:
     """Parse an amount that was already validated as a quantity."""
-    return NOTHING if given is None else quantity(str(given).strip())
+    return ZERO_QUANTITY if given is None else read_quantity(str(given).strip())
 
 
-def _listed(amounts: shapes.Amounts, kind: str) -> shapes.ResourceList | None:
+def _listed(amounts: shapes.ResourceRequirementsV1, kind: str) -> shapes.ResourceList | None:
     return amounts.requests if kind == "requests" else amounts.limits
 
 
-def _restarts(container: shapes.Container) -> bool:
+def _restarts(container: shapes.ContainerV1) -> bool:
     return container.restartPolicy == "Always"

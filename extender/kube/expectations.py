@@ -39,7 +39,7 @@ class _Expected:
     since: float
 
 
-class Expectations:
+class ControllerExpectations:
     """Counters of creations and deletions, for each key; see the module's rules."""
 
     def __init__(self, clock: Clock) -> None:
@@ -77,11 +77,11 @@ class Expectations:
         self._expected.pop(key, None)
 
 
-class TrackedExpectations:
+class UIDTrackingControllerExpectations:
     """Expectations whose deletions are tracked by name."""
 
     def __init__(self, clock: Clock) -> None:
-        self._counters = Expectations(clock)
+        self._counters = ControllerExpectations(clock)
         self._deleted: dict[str, set[str]] = {}
         self._log = quiet_log()
 

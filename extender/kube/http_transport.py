@@ -27,10 +27,10 @@ from aiohttp.connector import AddrInfoType
 from extender.kube.transport import (
     MAX_ERROR_BODY_BYTES,
     MAX_LINE_BYTES,
+    IdleTimeoutError,
     LineSplitter,
     Request,
     Response,
-    SilentError,
     Stream,
     TransportError,
 )
@@ -102,15 +102,15 @@ class AiohttpTransport:
     async def request(self, request: Request) -> Response:
         """Send a request and return the whole response. Raise TransportError."""
         async with self._exchange(request) as answer:
-            with _Faults(self._endpoint, request):
+            with _TransportErrors(self._endpoint, request):
                 body = await answer.read()
-            return Response(answer.status, body, _lowered(answer.headers))
+            return Response(answer.status, body, _with_lower_case_names(answer.headers))
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[Stream]:
         """Send a request and stream the response. Raise TransportError on entering."""
         async with self._exchange(request) as answer:
-            faults = _Faults(self._endpoint, request)
+            faults = _TransportErrors(self._endpoint, request)
             yield _AiohttpStream(answer, faults, LineSplitter(self._max_line_bytes))
 
     async def close(self) -> None:
@@ -120,14 +120,14 @@ class AiohttpTransport:
     @asynccontextmanager
     async def _exchange(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
         authorization = await self._endpoint.credentials.authorization()
-        with _Faults(self._endpoint, request):
+        with _TransportErrors(self._endpoint, request):
             answer = await self._session.request(
                 request.method,
                 yarl.URL(self._endpoint.url + request.target, encoded=True),
                 data=request.body,
                 headers=_headers(request, authorization),
                 timeout=aiohttp.ClientTimeout(
-                    sock_connect=CONNECT_SECONDS, sock_read=request.silence_limit
+                    sock_connect=CONNECT_SECONDS, sock_read=request.idle_timeout
                 ),
                 proxy=self._endpoint.proxy,
                 server_hostname=self._endpoint.tls_server_name,
@@ -146,12 +146,12 @@ class _AiohttpStream:
     """The lines of a response whose body is read only as fast as it is consumed."""
 
     def __init__(
-        self, answer: aiohttp.ClientResponse, faults: _Faults, splitter: LineSplitter
+        self, answer: aiohttp.ClientResponse, errors: _TransportErrors, splitter: LineSplitter
     ) -> None:
         self.status = answer.status
-        self.headers = _lowered(answer.headers)
+        self.headers = _with_lower_case_names(answer.headers)
         self._content = answer.content
-        self._faults = faults
+        self._faults = errors
         self._splitter = splitter
         self._lines: deque[bytes] = deque()
 
@@ -176,7 +176,7 @@ class _AiohttpStream:
         return body[:MAX_ERROR_BODY_BYTES]
 
 
-class _Faults:
+class _TransportErrors:
     """Converts aiohttp's exceptions to TransportErrors that name server and request."""
 
     def __init__(self, endpoint: Endpoint, request: Request) -> None:
@@ -189,7 +189,7 @@ class _Faults:
         if isinstance(fault, aiohttp.ClientError | OSError):
             detail = " ".join(str(fault).split()) or type(fault).__name__
             silent = isinstance(fault, aiohttp.SocketTimeoutError)
-            kind = SilentError if silent else TransportError
+            kind = IdleTimeoutError if silent else TransportError
             raise kind(f"{self._where}: {detail}") from fault
 
 
@@ -209,7 +209,7 @@ def _headers(request: Request, authorization: str | None) -> dict[str, str]:
     return headers
 
 
-def _lowered(headers: Mapping[str, str]) -> dict[str, str]:
+def _with_lower_case_names(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 

@@ -24,7 +24,7 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 from extender.kube.metadata import ObjectMeta
 
 
-class Thing(Protocol):
+class IndexedObject(Protocol):
     """An object with metadata."""
 
     @property
@@ -33,12 +33,12 @@ class Thing(Protocol):
         ...
 
 
-T = TypeVar("T", bound=Thing)
-T_contra = TypeVar("T_contra", bound=Thing, contravariant=True)
+T = TypeVar("T", bound=IndexedObject)
+T_contra = TypeVar("T_contra", bound=IndexedObject, contravariant=True)
 IndexBy = Callable[[T], Iterable[str]]
 
 
-class Handler(Protocol[T_contra]):
+class ResourceEventHandler(Protocol[T_contra]):
     """Handles changes of objects; an exception that it raises ends the reflector."""
 
     def added(self, item: T_contra) -> None:
@@ -55,10 +55,10 @@ class Handler(Protocol[T_contra]):
 
 
 @runtime_checkable
-class TombstoneHandler(Handler[T_contra], Protocol[T_contra]):
+class TombstoneHandler(ResourceEventHandler[T_contra], Protocol[T_contra]):
     """A handler that distinguishes observed removals from missed ones."""
 
-    def found_gone(self, item: T_contra) -> None:
+    def removed_tombstone(self, item: T_contra) -> None:
         """Handle a removal that was missed; ``item`` is the last observed state."""
         ...
 
@@ -70,7 +70,7 @@ class Indexer(Generic[T]):
         self._items: dict[str, T] = {}
         self._index_by: dict[str, IndexBy[T]] = {}
         self._indexed: dict[str, dict[str, dict[str, T]]] = {}
-        self._handlers: list[Handler[T]] = []
+        self._handlers: list[ResourceEventHandler[T]] = []
 
     def __len__(self) -> int:
         return len(self._items)
@@ -97,13 +97,13 @@ class Indexer(Generic[T]):
             for item in self._items.values():
                 self._enter(index, item)
 
-    def add_handler(self, handler: Handler[T]) -> None:
+    def add_handler(self, handler: ResourceEventHandler[T]) -> None:
         """Add a handler: it receives all present objects as added, then every change."""
         self._handlers.append(handler)
         for item in tuple(self._items.values()):
             handler.added(item)
 
-    def remove_handler(self, handler: Handler[T]) -> None:
+    def remove_handler(self, handler: ResourceEventHandler[T]) -> None:
         """Remove a handler: it receives all present objects as removed, and then nothing."""
         self._handlers.remove(handler)
         for item in tuple(self._items.values()):
@@ -113,7 +113,7 @@ class Indexer(Generic[T]):
         """Replace all objects."""
         present = {item.metadata.key for item in items}
         for key in [key for key in self._items if key not in present]:
-            self._bury(key)
+            self._remove_missed(key)
         for item in items:
             self.upsert(item)
 
@@ -121,7 +121,7 @@ class Indexer(Generic[T]):
         """Add or update an object."""
         old = self._items.get(item.metadata.key)
         if old is not None and old.metadata.uid != item.metadata.uid:
-            self._bury(item.metadata.key)
+            self._remove_missed(item.metadata.key)
             old = None
         if old is None:
             self._store(item)
@@ -141,12 +141,12 @@ class Indexer(Generic[T]):
             for handler in self._handlers:
                 handler.removed(item)
 
-    def _bury(self, key: str) -> None:
+    def _remove_missed(self, key: str) -> None:
         """Remove an object whose deletion was missed."""
         last = self._drop(key)
         for handler in self._handlers:
             if isinstance(handler, TombstoneHandler):
-                handler.found_gone(last)
+                handler.removed_tombstone(last)
             else:
                 handler.removed(last)
 

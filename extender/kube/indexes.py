@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from extender.kube.indexer import IndexBy, Thing
+from extender.kube.indexer import IndexBy, IndexedObject
 
 BY_NAMESPACE: Final = "namespace"
 BY_CONTROLLER: Final = "controller"
 BY_NODE: Final = "node"
 
 
-class Assigned(Protocol):
+class AssignedPodSpec(Protocol):
     """The field of a pod spec that names its node."""
 
     @property
@@ -29,35 +29,35 @@ class Assigned(Protocol):
         ...
 
 
-class PodLike(Thing, Protocol):
+class AssignedPod(IndexedObject, Protocol):
     """A pod that can be indexed by its node."""
 
     @property
-    def spec(self) -> Assigned:
+    def spec(self) -> AssignedPodSpec:
         """The pod's spec."""
         ...
 
 
-def namespace_of(item: Thing) -> tuple[str, ...]:
+def namespace_of(item: IndexedObject) -> tuple[str, ...]:
     """Return the value of ``BY_NAMESPACE``: the object's namespace; nothing if cluster-scoped."""
     return (item.metadata.namespace,) if item.metadata.namespace else ()
 
 
-def controller_of(item: Thing) -> tuple[str, ...]:
+def controller_of(item: IndexedObject) -> tuple[str, ...]:
     """Return the value of ``BY_CONTROLLER``: the UID of the object's controller."""
     owner = item.metadata.controller
     return (owner.uid,) if owner else ()
 
 
-def node_of(pod: PodLike) -> tuple[str, ...]:
+def node_of(pod: AssignedPod) -> tuple[str, ...]:
     """Return the value of ``BY_NODE``: the pod's node, if it has one."""
     return (pod.spec.node_name,) if pod.spec.node_name else ()
 
 
-def by_label(key: str) -> tuple[str, IndexBy[Thing]]:
+def by_label(key: str) -> tuple[str, IndexBy[IndexedObject]]:
     """Return the name and the function of an index by the value of a label."""
 
-    def value_of(item: Thing) -> tuple[str, ...]:
+    def value_of(item: IndexedObject) -> tuple[str, ...]:
         value = (item.metadata.labels or {}).get(key)
         return () if value is None else (value,)
 

@@ -40,19 +40,19 @@ from typing import Any, Generic, Protocol, TypeVar
 import structlog
 
 from extender.kube.api_error import ApiError, MalformedError
-from extender.kube.backoff import Backoff
-from extender.kube.client import EVERYTHING, Client, Decode, Listing, Selection
+from extender.kube.backoff import ReflectorBackoff
+from extender.kube.client import EVERYTHING, Client, Decode, ObjectList, Selection
 from extender.kube.clock import Clock
 from extender.kube.resources import Resource
-from extender.kube.transport import SilentError, TransportError
+from extender.kube.transport import IdleTimeoutError, TransportError
 from extender.kube.trouble import (
-    Trouble,
-    asked_to_wait,
-    kind_of,
-    repeatable,
-    version_unusable,
+    RequestError,
+    error_kind,
+    is_retriable,
+    is_version_unusable,
+    requested_delay,
 )
-from extender.kube.watch_stream import Event, EventStream
+from extender.kube.watch_stream import EventStream, WatchEvent
 
 MIN_WATCH_SECONDS = 300
 SHORT_WATCH_SECONDS = 1.0
@@ -62,7 +62,7 @@ T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 
 
-class Sink(Protocol[T_contra]):
+class ReflectorStore(Protocol[T_contra]):
     """The store that a reflector fills. An exception that it raises ends the reflector."""
 
     def replace(self, items: Sequence[T_contra]) -> None:
@@ -78,7 +78,7 @@ class Sink(Protocol[T_contra]):
         ...
 
 
-class Informer(Generic[T]):
+class Reflector(Generic[T]):
     """Lists and watches one resource into one store.
 
     `decode` must return a value for a malformed object too; an exception of it ends the reflector.
@@ -96,7 +96,7 @@ class Informer(Generic[T]):
         client: Client,
         resource: Resource,
         decode: Decode[T],
-        sink: Sink[T],
+        store: ReflectorStore[T],
         clock: Clock,
         rng: random.Random,
         selection: Selection = EVERYTHING,
@@ -106,12 +106,12 @@ class Informer(Generic[T]):
         self._client = client
         self._resource = resource
         self._decode = decode
-        self._sink = sink
+        self._sink = store
         self._silence_seconds = silence_seconds
         self._clock = clock
         self._rng = rng
         self._selection = selection
-        self._backoff = Backoff(clock, rng)
+        self._backoff = ReflectorBackoff(clock, rng)
         self._log = (log or structlog.get_logger()).bind(resource=str(resource))
         self._synced = asyncio.Event()
         self._settled = asyncio.Event()
@@ -164,9 +164,9 @@ class Informer(Generic[T]):
             self._selection,
             resource_version=self._least_version("0"),
         )
-        self._fill(listing)
+        self._replace(listing)
 
-    def _fill(self, listing: Listing[T]) -> None:
+    def _replace(self, listing: ObjectList[T]) -> None:
         """Replace the state of the store."""
         self._sink.replace(listing.items)
         self._reached(listing.resource_version)
@@ -174,7 +174,7 @@ class Informer(Generic[T]):
         self.relists += self.synced
         self._synced.set()
         self._settled.set()
-        self._well()
+        self._log_recovery()
         self._log.info(
             "informer_listed", items=len(listing.items), resource_version=self.resource_version
         )
@@ -207,22 +207,22 @@ class Informer(Generic[T]):
         self._resuming = True
         if not self._doubted:
             self.last_heard = self._clock.monotonic()
-        self._well()
+        self._log_recovery()
         try:
             async for event in events:
                 self._apply(event)
             self._doubted = False
-        except SilentError:
+        except IdleTimeoutError:
             self._doubted = True
             raise
         finally:
             self.watching = False
 
-    def _apply(self, event: Event) -> None:
-        self._tell(event)
+    def _apply(self, event: WatchEvent) -> None:
+        self._apply_to_store(event)
         self._reached(event.resource_version)
 
-    def _tell(self, event: Event) -> None:
+    def _apply_to_store(self, event: WatchEvent) -> None:
         if event.type == "DELETED":
             self._sink.remove(self._decode(event.object))
         elif event.type != "BOOKMARK":
@@ -233,42 +233,42 @@ class Informer(Generic[T]):
         self._doubted = False
         self.last_heard = self._clock.monotonic()
 
-    async def _recover(self, trouble: Trouble) -> None:
+    async def _recover(self, error: RequestError) -> None:
         """Choose between resuming and listing again, and wait for the delay."""
-        if version_unusable(trouble) and self._must_list and not self._version_refused:
+        if is_version_unusable(error) and self._must_list and not self._version_refused:
             self._version_refused = True
             return
-        if self._ends_waiting(trouble):
+        if self._is_unavailable(error):
             self._settled.set()
-        self._must_list = self._must_list or not repeatable(trouble)
-        delay = max(self._backoff.next_delay(), asked_to_wait(trouble))
-        self._unwell(trouble, delay)
+        self._must_list = self._must_list or not is_retriable(error)
+        delay = max(self._backoff.next_delay(), requested_delay(error))
+        self._log_failure(error, delay)
         await self._clock.sleep(delay)
 
-    def _ends_waiting(self, trouble: Trouble) -> bool:  # noqa: ARG002 - see OptionalReflector
+    def _is_unavailable(self, error: RequestError) -> bool:  # noqa: ARG002 - see OptionalReflector
         return False
 
-    def _unwell(self, trouble: Trouble, delay: float) -> None:
-        kind = kind_of(trouble)
+    def _log_failure(self, error: RequestError, delay: float) -> None:
+        kind = error_kind(error)
         if kind != self._trouble:
             then = "list" if self._must_list else "resume"
             self._log.warning(
-                "informer_trouble", error=str(trouble), then=then, in_seconds=round(delay, 1)
+                "informer_trouble", error=str(error), then=then, in_seconds=round(delay, 1)
             )
         self._trouble = kind
 
-    def _well(self) -> None:
+    def _log_recovery(self) -> None:
         if self._trouble:
             self._log.info("informer_recovered", resource_version=self.resource_version)
         self._trouble = ""
 
 
-class OptionalInformer(Informer[T]):
+class OptionalReflector(Reflector[T]):
     """Lists and watches a resource that the server may not serve, or may not permit.
 
     After a 404 or 403 it counts as unavailable, so that waiting for it ends. The list is retried
     with the usual delays, and the resource is watched once it is served.
     """
 
-    def _ends_waiting(self, trouble: Trouble) -> bool:
-        return isinstance(trouble, ApiError) and trouble.status in _REFUSALS
+    def _is_unavailable(self, error: RequestError) -> bool:
+        return isinstance(error, ApiError) and error.status in _REFUSALS

@@ -24,56 +24,56 @@ from typing import Any, Generic, TypeVar, cast
 
 from extender.kube.client import EVERYTHING, Client, Decode, Selection
 from extender.kube.clock import Clock
-from extender.kube.indexer import Handler, Indexer, Thing
-from extender.kube.informer import Informer
+from extender.kube.indexer import IndexedObject, Indexer, ResourceEventHandler
+from extender.kube.informer import Reflector
 from extender.kube.logs import quiet_log
 from extender.kube.resources import Resource
-from extender.kube.streaming import StreamingInformer
+from extender.kube.streaming import WatchListReflector
 
-T = TypeVar("T", bound=Thing)
+T = TypeVar("T", bound=IndexedObject)
 
 
 @dataclass(frozen=True, slots=True)
-class Shared(Generic[T]):
+class SharedInformer(Generic[T]):
     """A cache of a resource, and the reflector that fills it."""
 
     objects: Indexer[T]
-    informer: Informer[T]
+    reflector: Reflector[T]
 
     async def wait_synced(self) -> None:
         """Return once the cache has been filled for the first time."""
-        await self.informer.wait_synced()
+        await self.reflector.wait_synced()
 
 
-class Informers:
+class SharedInformerFactory:
     """The shared informers of one process; see the module's rules."""
 
     def __init__(self, client: Client, clock: Clock, rng: Random) -> None:
         self._client = client
         self._clock = clock
         self._rng = rng
-        self._shared: dict[tuple[Resource, Decode[Any], Selection], Shared[Any]] = {}
+        self._shared: dict[tuple[Resource, Decode[Any], Selection], SharedInformer[Any]] = {}
         self._tasks: dict[tuple[Resource, Decode[Any], Selection], asyncio.Task[None]] = {}
         self._joined: Counter[tuple[Resource, Decode[Any], Selection]] = Counter()
-        self.fault = asyncio.Event()
+        self.failure = asyncio.Event()
 
     def of(
         self,
         resource: Resource,
         decode: Decode[T],
         selection: Selection = EVERYTHING,
-    ) -> Shared[T]:
+    ) -> SharedInformer[T]:
         """Return the shared informer of a resource, and start it if it is new."""
         wanted = (resource, decode, selection)
         shared = self._shared.get(wanted)
         if shared is None:
             objects: Indexer[T] = Indexer()
             of = (self._client, resource, decode, objects, self._clock, self._rng, selection)
-            informer = StreamingInformer(*of, log=quiet_log())
-            shared = self._shared[wanted] = Shared(objects, informer)
+            informer = WatchListReflector(*of, log=quiet_log())
+            shared = self._shared[wanted] = SharedInformer(objects, informer)
             task = self._tasks[wanted] = asyncio.create_task(informer.run())
             task.add_done_callback(self._ended)
-        return cast("Shared[T]", shared)
+        return cast("SharedInformer[T]", shared)
 
     def drop(
         self, resource: Resource, decode: Decode[T], selection: Selection = EVERYTHING
@@ -89,7 +89,7 @@ class Informers:
         resource: Resource,
         decode: Decode[T],
         selection: Selection = EVERYTHING,
-    ) -> Shared[T]:
+    ) -> SharedInformer[T]:
         """Return the shared informer of a resource, to be followed by :meth:`leave`."""
         self._joined[resource, decode, selection] += 1
         return self.of(resource, decode, selection)
@@ -100,7 +100,7 @@ class Informers:
         decode: Decode[T],
         selection: Selection = EVERYTHING,
         *,
-        handlers: Iterable[Handler[T]] = (),
+        handlers: Iterable[ResourceEventHandler[T]] = (),
     ) -> None:
         """Remove one's handlers from an informer; they receive its objects as removed.
 
@@ -117,14 +117,16 @@ class Informers:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
-            self.fault.set()
+            self.failure.set()
 
     async def stop(self) -> None:
         """Stop all informers; raise the exception that ended one of them before."""
-        await end(self._tasks.values())
+        await cancel_tasks(self._tasks.values())
 
 
-async def resync(shared: Shared[T], handler: Handler[T], clock: Clock, seconds: float) -> None:
+async def resync(
+    shared: SharedInformer[T], handler: ResourceEventHandler[T], clock: Clock, seconds: float
+) -> None:
     """Call ``handler.updated`` for all objects, every ``seconds``; never return.
 
     Old and new are the same object. The first resync comes ``seconds`` after the cache has synced.
@@ -137,7 +139,7 @@ async def resync(shared: Shared[T], handler: Handler[T], clock: Clock, seconds: 
             handler.updated(item, item)
 
 
-async def end(tasks: Iterable[asyncio.Task[None]]) -> None:
+async def cancel_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
     """Cancel tasks and await them; raise the exception that ended one of them before."""
     running = tuple(tasks)
     for task in running:

@@ -14,12 +14,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Struct
 
-from extender.kube.manifests import Document, ManifestError, document_as
-from policies.eviction.configuration import DEFAULT_HARD, DEFAULT_TRANSITION_NS, Configuration
+from extender.kube.manifests import Document, ManifestError, decode_document
+from policies.eviction.configuration import DEFAULT_HARD, DEFAULT_TRANSITION_NS, EvictionConfig
 from policies.eviction.durations import parse_duration
 from policies.eviction.filesystems import Layout
 from policies.eviction.releases import EvictionRelease
-from policies.eviction.thresholds import ThresholdError, ThresholdTexts, parse_thresholds
+from policies.eviction.thresholds import ThresholdError, ThresholdFlags, parse_thresholds
 
 _KIND = "KubeletConfiguration"
 _PODS = "pods"
@@ -42,12 +42,12 @@ class KubeletConfig(Struct, rename="camel", frozen=True):
     merge_default_eviction_settings: bool | None = None
     feature_gates: dict[str, bool] | None = None
 
-    def configuration(self, layout: Layout, release: EvictionRelease) -> Configuration:
+    def configuration(self, layout: Layout, release: EvictionRelease) -> EvictionConfig:
         """Return the eviction configuration of a kubelet of ``release`` with this disk layout.
 
         Raise ThresholdError, which names the field, also for an invalid transition period.
         """
-        texts = ThresholdTexts(
+        texts = ThresholdFlags(
             self._hard(release),
             self.eviction_soft or {},
             self.eviction_soft_grace_period or {},
@@ -55,13 +55,13 @@ class KubeletConfig(Struct, rename="camel", frozen=True):
         )
         enforced = self.enforce_node_allocatable
         isolates = self.local_storage_capacity_isolation
-        return Configuration(
+        return EvictionConfig(
             tuple(parse_thresholds(texts, (_PODS,) if enforced is None else enforced)),
             self._transition_ns() or DEFAULT_TRANSITION_NS,
             self.eviction_max_pod_grace_period or 0,
             True if isolates is None else isolates,
             layout,
-            release.gated(self.feature_gates or {}),
+            release.with_feature_gates(self.feature_gates or {}),
         )
 
     def _transition_ns(self) -> int:
@@ -89,8 +89,8 @@ _configs = msgspec.json.Decoder(KubeletConfig)
 
 def decode_kubelet_config(document: Document) -> KubeletConfig:
     """Decode a KubeletConfiguration. Raise ManifestError."""
-    wrapped = document_as(_configz, document).kubeletconfig
-    config = document_as(_configs, document) if wrapped is None else wrapped
+    wrapped = decode_document(_configz, document).kubeletconfig
+    config = decode_document(_configs, document) if wrapped is None else wrapped
     if config.kind != _KIND:
         raise ManifestError(f"{document.source}: kind: expected {_KIND}, got {config.kind}")
     return config

@@ -46,12 +46,12 @@ import structlog
 from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.clock import Clock, within
 from extender.kube.events import EventRecorder
-from extender.kube.lease import LeaseLock, LeaseSpec, micro_time
+from extender.kube.lease import LeaseLock, LeaseSpec, format_micro_time
 from extender.kube.transport import TransportError
 
 JITTER: Final = 1.2
 
-_WORTH_WAITING_SECONDS: Final = 0.01
+_MIN_WAIT_SECONDS: Final = 0.01
 
 
 class LeadershipLostError(Exception):
@@ -59,7 +59,7 @@ class LeadershipLostError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class LeaderElectionConfig:
     """The duration of the Lease, and how often its holder renews it, in seconds.
 
     Raise ValueError if the holder would not give up in time, or could not try twice.
@@ -93,7 +93,7 @@ class LeaderElector:
         identity: str,
         clock: Clock,
         rng: Random,
-        terms: Terms | None = None,
+        config: LeaderElectionConfig | None = None,
         recorder: EventRecorder | None = None,
         log: Any = None,
     ) -> None:
@@ -102,14 +102,14 @@ class LeaderElector:
         self._recorder = recorder
         self._clock = clock
         self._rng = rng
-        self._terms = terms or Terms()
+        self._terms = config or LeaderElectionConfig()
         self._log = (log or structlog.get_logger()).bind(lease=str(lock), identity=identity)
         self._seen = LeaseSpec()
         self._seen_at = 0.0
         self._leads_until = -1.0
 
     @property
-    def leading(self) -> bool:
+    def is_leader(self) -> bool:
         """Whether this candidate leads now."""
         return self._clock.monotonic() < self._leads_until
 
@@ -127,10 +127,10 @@ class LeaderElector:
         try:
             await self._acquire()
         except asyncio.CancelledError:
-            await self._stand_back()
+            await self._release_if_held()
             raise
         self._log.info("leader_elected")
-        self._announce("became leader")
+        self._record_event("became leader")
         renewing = asyncio.create_task(self._renew())
         working = asyncio.create_task(work())
         try:
@@ -150,9 +150,9 @@ class LeaderElector:
     async def _renew(self) -> None:
         """Renew the Lease periodically, until the renew deadline has passed."""
         now = began = self._clock.monotonic()
-        while (left := self._leads_until - now) > _WORTH_WAITING_SECONDS:
+        while (left := self._leads_until - now) > _MIN_WAIT_SECONDS:
             pause = min(began + self._terms.retry_period - now, left)
-            if pause > _WORTH_WAITING_SECONDS:
+            if pause > _MIN_WAIT_SECONDS:
                 await self._clock.sleep(pause)
             else:
                 began = now
@@ -168,30 +168,30 @@ class LeaderElector:
             return False
 
     async def _acquire_or_renew(self) -> bool:
-        if self.leading:
+        if self.is_leader:
             try:
-                await self._claim(self._lock.update, self._term_after(self._seen))
+                await self._claim(self._lock.update, self._next_spec(self._seen))
             except (ApiError, MalformedError, TransportError) as trouble:
                 self._log.debug("leader_looks_again", error=str(trouble))
             else:
                 return True
         found = await self._lock.read()
         if found is None:
-            await self._claim(self._lock.create, self._term(None, 0))
+            await self._claim(self._lock.create, self._new_spec(None, 0))
             return True
-        self._see(found)
-        if found.holder not in ("", self.identity) and self._counts():
+        self._observe(found)
+        if found.holder not in ("", self.identity) and self._is_lease_valid():
             return False
-        await self._claim(self._lock.update, self._term_after(found))
+        await self._claim(self._lock.update, self._next_spec(found))
         return True
 
     async def _claim(self, write: Callable[[LeaseSpec], Awaitable[None]], spec: LeaseSpec) -> None:
         sent = self._clock.monotonic()
         await write(spec)
-        self._see(spec)
+        self._observe(spec)
         self._leads_until = sent + self._terms.renew_deadline
 
-    def _see(self, spec: LeaseSpec) -> None:
+    def _observe(self, spec: LeaseSpec) -> None:
         """Record an observed spec, and the time of its first observation."""
         if spec.holder != self._seen.holder:
             self._log.info("leader_seen", holder=spec.holder)
@@ -200,18 +200,18 @@ class LeaderElector:
         if spec.holder != self.identity:
             self._leads_until = -1.0
 
-    def _counts(self) -> bool:
+    def _is_lease_valid(self) -> bool:
         """Return whether the last observed Lease has not expired."""
         return self._clock.monotonic() < self._seen_at + self._seen.seconds
 
-    def _term_after(self, spec: LeaseSpec) -> LeaseSpec:
+    def _next_spec(self, spec: LeaseSpec) -> LeaseSpec:
         """Return the spec that follows an observed one: a renewal, or a change of the holder."""
         if spec.holder == self.identity:
-            return self._term(spec.acquire_time, spec.transitions)
-        return self._term(None, spec.transitions + 1)
+            return self._new_spec(spec.acquire_time, spec.transitions)
+        return self._new_spec(None, spec.transitions + 1)
 
-    def _term(self, acquired: str | None, transitions: int) -> LeaseSpec:
-        now = micro_time(self._clock.now_ns())
+    def _new_spec(self, acquired: str | None, transitions: int) -> LeaseSpec:
+        now = format_micro_time(self._clock.now_ns())
         seconds = self._terms.lease_seconds
         return LeaseSpec(self.identity, seconds, acquired or now, now, transitions)
 
@@ -228,29 +228,29 @@ class LeaderElector:
             renewing.cancel()
             self._leads_until = -1.0
         await asyncio.wait((renewing,))
-        self._announce("stopped leading")
-        await self._stand_back()
+        self._record_event("stopped leading")
+        await self._release_if_held()
         for task in (working, renewing):
             if not task.cancelled():
                 task.result()
 
-    def _announce(self, what: str) -> None:
+    def _record_event(self, what: str) -> None:
         if self._recorder is not None:
             told = f"{self.identity} {what}"
             self._recorder.normal(self._lock.reference, "LeaderElection", told)
 
-    async def _stand_back(self) -> None:
+    async def _release_if_held(self) -> None:
         self._leads_until = -1.0
         if self.holder != self.identity:
             return
         try:
-            await within(self._clock, self._terms.attempt_seconds, self._give_back())
+            await within(self._clock, self._terms.attempt_seconds, self._release())
         except (ApiError, MalformedError, TransportError, TimeoutError) as trouble:
             self._log.warning("leader_not_released", error=str(trouble))
 
-    async def _give_back(self) -> None:
+    async def _release(self) -> None:
         while (found := await self._lock.read()) is not None and found.holder == self.identity:
-            now = micro_time(self._clock.now_ns())
+            now = format_micro_time(self._clock.now_ns())
             try:
                 await self._lock.update(LeaseSpec("", 1, now, now, found.transitions))
             except ApiError as error:

@@ -56,13 +56,13 @@ class _Lease(Struct):
     spec: LeaseSpec = LeaseSpec()
 
 
-class _Identity(Struct, rename="camel"):
+class _LeaseIdentity(Struct, rename="camel"):
     uid: str = ""
     resource_version: str = ""
 
 
 _leases = msgspec.json.Decoder(_Lease)
-_identities = msgspec.json.Decoder(_Identity)
+_identities = msgspec.json.Decoder(_LeaseIdentity)
 
 
 class LeaseLock:
@@ -95,25 +95,27 @@ class LeaseLock:
             if error.status == 404:
                 return None
             raise
-        return self._keep(lease)
+        return self._remember_metadata(lease)
 
     async def create(self, spec: LeaseSpec) -> None:
         """Create the Lease; a 409 means that another candidate has created it."""
         metadata = msgspec.json.encode({"name": self.name, "namespace": self.namespace})
         place = LEASES.collection(self.namespace)
-        self._keep(await self._client.create(place, _encode(metadata, spec), _decode))
+        self._remember_metadata(await self._client.create(place, _encode(metadata, spec), _decode))
 
     async def update(self, spec: LeaseSpec) -> None:
         """Replace the spec that was last read or written; a 409 means that it has changed."""
         place = LEASES.object(self.name, self.namespace)
-        self._keep(await self._client.update(place, _encode(self._metadata, spec), _decode))
+        self._remember_metadata(
+            await self._client.update(place, _encode(self._metadata, spec), _decode)
+        )
 
-    def _keep(self, lease: _Lease) -> LeaseSpec:
+    def _remember_metadata(self, lease: _Lease) -> LeaseSpec:
         self._metadata = bytes(lease.metadata)
         return lease.spec
 
 
-def micro_time(epoch_ns: int) -> str:
+def format_micro_time(epoch_ns: int) -> str:
     """Format a time as metav1.MicroTime."""
     seconds, rest = divmod(epoch_ns, 10**9)
     whole = datetime.fromtimestamp(seconds, UTC)

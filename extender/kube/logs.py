@@ -26,11 +26,11 @@ class OnceLog:
         self._log = quiet_log(**bound)
         self._said: dict[tuple[str, str], str] = {}
 
-    def warning(self, event: str, about: str, **details: object) -> None:
+    def warning(self, event: str, object_name: str, **details: object) -> None:
         """Log a warning about an object, unless it equals the last one about that object."""
-        said, details_said = (event, about), repr(details)
+        said, details_said = (event, object_name), repr(details)
         if self._said.get(said) != details_said:
             self._said[said] = details_said
-            self._log.warning(event, object=about, **details)
+            self._log.warning(event, object=object_name, **details)
         while len(self._said) > _REMEMBERED:
             del self._said[next(iter(self._said))]

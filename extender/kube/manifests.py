@@ -20,7 +20,7 @@ from typing import TypeVar
 import msgspec
 import yaml
 
-from extender.kube.decoding import Decode, Unreadable, located, tolerant
+from extender.kube.decoding import Decode, Unreadable, tolerant_decoder, with_field_path
 
 T = TypeVar("T")
 
@@ -89,21 +89,23 @@ def read_documents(path: str) -> list[Document]:
         raise ManifestError(f"{name}: nested too deeply") from None
 
 
-def document_as(decoder: msgspec.json.Decoder[T], document: Document) -> T:
+def decode_document(decoder: msgspec.json.Decoder[T], document: Document) -> T:
     """Decode a document that is not an API object. Raise ManifestError."""
     try:
         return decoder.decode(document.raw)
     except msgspec.ValidationError as error:
-        raise ManifestError(f"{document.source}: {located(str(error))}") from None
+        raise ManifestError(f"{document.source}: {with_field_path(str(error))}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ManifestError(f"{document.source}: not JSON: {error}") from None
     except RecursionError:
         raise ManifestError(f"{document.source}: nested too deeply") from None
 
 
-def of_kind(manifests: Iterable[Manifest], kind: str, decode: Decode[T]) -> list[T | Unreadable]:
+def decode_manifests(
+    manifests: Iterable[Manifest], kind: str, decode: Decode[T]
+) -> list[T | Unreadable]:
     """Decode the objects of one kind; a malformed one becomes an Unreadable."""
-    read = tolerant(kind, decode)
+    read = tolerant_decoder(kind, decode)
     return [read(manifest.raw) for manifest in manifests if manifest.kind == kind]
 
 

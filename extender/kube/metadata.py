@@ -59,19 +59,19 @@ class PartialObject(Struct):
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
 
 
-class _Identity(Struct, rename="camel"):
+class _ObjectIdentity(Struct, rename="camel"):
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
 
 
-class _Identified(Struct):
-    metadata: _Identity = field(default_factory=_Identity)
+class _IdentifiedObject(Struct):
+    metadata: _ObjectIdentity = field(default_factory=_ObjectIdentity)
 
 
 _partial = msgspec.json.Decoder(PartialObject)
-_identified = msgspec.json.Decoder(_Identified)
+_identified = msgspec.json.Decoder(_IdentifiedObject)
 
 
 def decode_partial(raw: msgspec.Raw | bytes) -> PartialObject:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import msgspec
 
 from extender.kube import shapes
-from extender.kube.decoding import amounts_of, decoded, label_selector_of
+from extender.kube.decoding import amounts_of, decode_object, label_selector_of
 from policies.model import DisruptionBudget, Node
 from policies.quantity import units
 from policies.requests import as_resources
 from policies.selectors import Labels, Taint
 
-_nodes = msgspec.json.Decoder(shapes.NodeShape)
-_budgets = msgspec.json.Decoder(shapes.BudgetShape)
-_namespaces = msgspec.json.Decoder(shapes.NamespaceShape)
-_priority_classes = msgspec.json.Decoder(shapes.PriorityClassShape)
+_nodes = msgspec.json.Decoder(shapes.NodeV1)
+_budgets = msgspec.json.Decoder(shapes.PodDisruptionBudgetV1)
+_namespaces = msgspec.json.Decoder(shapes.NamespaceV1)
+_priority_classes = msgspec.json.Decoder(shapes.PriorityClassV1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +39,24 @@ class PriorityClass:
 
 def decode_node(raw: bytes) -> Node:
     """Decode a v1.Node. Raise ObjectError."""
-    return decoded("Node", _nodes, raw, _node)
+    return decode_object("Node", _nodes, raw, _node)
 
 
 def decode_budget(raw: bytes) -> DisruptionBudget:
     """Decode a policy/v1.PodDisruptionBudget. Raise ObjectError."""
-    return decoded("PodDisruptionBudget", _budgets, raw, _budget)
+    return decode_object("PodDisruptionBudget", _budgets, raw, _budget)
 
 
 def decode_namespace(raw: bytes) -> Namespace:
     """Decode a v1.Namespace. Raise ObjectError."""
-    return decoded(
+    return decode_object(
         "Namespace", _namespaces, raw, lambda s: Namespace(s.metadata.name, s.metadata.labels or {})
     )
 
 
 def decode_priority_class(raw: bytes) -> PriorityClass:
     """Decode a scheduling.k8s.io/v1.PriorityClass. Raise ObjectError."""
-    return decoded(
+    return decode_object(
         "PriorityClass",
         _priority_classes,
         raw,
@@ -66,8 +66,8 @@ def decode_priority_class(raw: bytes) -> PriorityClass:
     )
 
 
-def _node(shape: shapes.NodeShape) -> Node:
-    spec, status = shape.spec or shapes.NodeSpec(), shape.status or shapes.NodeStatus()
+def _node(shape: shapes.NodeV1) -> Node:
+    spec, status = shape.spec or shapes.NodeSpecV1(), shape.status or shapes.NodeStatusV1()
     amounts = amounts_of("status.allocatable", status.allocatable)
     return Node(
         name=shape.metadata.name,
@@ -79,8 +79,11 @@ def _node(shape: shapes.NodeShape) -> Node:
     )
 
 
-def _budget(shape: shapes.BudgetShape) -> DisruptionBudget:
-    spec, status = shape.spec or shapes.BudgetSpec(), shape.status or shapes.BudgetStatus()
+def _budget(shape: shapes.PodDisruptionBudgetV1) -> DisruptionBudget:
+    spec, status = (
+        shape.spec or shapes.PodDisruptionBudgetSpecV1(),
+        shape.status or shapes.PodDisruptionBudgetStatusV1(),
+    )
     return DisruptionBudget(
         namespace=shape.metadata.namespace or "default",
         name=shape.metadata.name,

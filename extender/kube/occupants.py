@@ -12,30 +12,30 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import Struct, field
 
-from extender.kube.decoding import ObjectError, unreadable
-from extender.kube.evictable import decode_evictable, static_uid
+from extender.kube.decoding import ObjectError, identify_unreadable
+from extender.kube.evictable import decode_evictable_pod, static_pod_uid
 from extender.kube.metadata import ObjectMeta
 from policies.eviction.pods import EvictablePod
 from policies.eviction.releases import EvictionRelease
 from policies.eviction.signals import Pressure
 
-_ENDED = ("Succeeded", "Failed")
+_TERMINAL_PHASES = ("Succeeded", "Failed")
 _PRESSURES = frozenset(Pressure)
-_DAEMONS = "DaemonSet"  # of any group: others define DaemonSets as well
+_DAEMON_SET = "DaemonSet"  # of any group: others define DaemonSets as well
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class AdvisedNode:
     """A node, whether it is cordoned, and the ``pressures`` that it reports."""
 
     name: str
     uid: str = ""
-    closed: bool = False
+    unschedulable: bool = False
     pressures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Occupant:
+class AdvisedPod:
     """A pod on a node.
 
     ``pod`` is None if it cannot be decoded, and ``problem`` is the error; ``static_uid`` is the UID
@@ -47,83 +47,83 @@ class Occupant:
     pod: EvictablePod | None
     static_uid: str = ""
     active: bool = True
-    leaving: bool = False
+    terminating: bool = False
     daemon: bool = False
     problem: str = ""
 
 
-class _NodeSpec(Struct):
+class _NodeSpecFields(Struct):
     unschedulable: bool = False
 
 
-class _Condition(Struct):
+class _NodeCondition(Struct):
     type: str = ""
     status: str = ""
 
 
-class _NodeStatus(Struct):
-    conditions: list[_Condition] | None = None
+class _NodeStatusFields(Struct):
+    conditions: list[_NodeCondition] | None = None
 
 
-class _Node(Struct):
+class _NodeFields(Struct):
     metadata: ObjectMeta
-    spec: _NodeSpec = field(default_factory=_NodeSpec)
-    status: _NodeStatus = field(default_factory=_NodeStatus)
+    spec: _NodeSpecFields = field(default_factory=_NodeSpecFields)
+    status: _NodeStatusFields = field(default_factory=_NodeStatusFields)
 
 
-class _PodSpec(Struct, rename="camel"):
+class _PodSpecFields(Struct, rename="camel"):
     node_name: str = ""
 
 
-class _PodStatus(Struct):
+class _PodStatusFields(Struct):
     phase: str = ""
 
 
-class _Pod(Struct):
+class _PodFields(Struct):
     metadata: ObjectMeta
-    spec: _PodSpec = field(default_factory=_PodSpec)
-    status: _PodStatus = field(default_factory=_PodStatus)
+    spec: _PodSpecFields = field(default_factory=_PodSpecFields)
+    status: _PodStatusFields = field(default_factory=_PodStatusFields)
 
 
-_nodes = msgspec.json.Decoder(_Node)
-_pods = msgspec.json.Decoder(_Pod)
+_nodes = msgspec.json.Decoder(_NodeFields)
+_pods = msgspec.json.Decoder(_PodFields)
 
 
-def decode_host(raw: msgspec.Raw | bytes) -> Host:
+def decode_advised_node(raw: msgspec.Raw | bytes) -> AdvisedNode:
     """Decode a v1.Node; of a malformed one, only its name."""
     try:
         node = _nodes.decode(raw)
     except msgspec.ValidationError:
-        return Host(unreadable("Node", bytes(raw), "").name)
+        return AdvisedNode(identify_unreadable("Node", bytes(raw), "").name)
     reported = (each.type for each in node.status.conditions or () if each.status == "True")
     pressures = tuple(sorted(each for each in reported if each in _PRESSURES))
-    return Host(node.metadata.name, node.metadata.uid, node.spec.unschedulable, pressures)
+    return AdvisedNode(node.metadata.name, node.metadata.uid, node.spec.unschedulable, pressures)
 
 
-def occupant_decoder(release: EvictionRelease) -> Callable[[msgspec.Raw | bytes], Occupant]:
+def advised_pod_decoder(release: EvictionRelease) -> Callable[[msgspec.Raw | bytes], AdvisedPod]:
     """Return a decoder of v1.Pod by the rules of a kubelet of ``release``; it raises nothing."""
 
-    def decode(raw: msgspec.Raw | bytes) -> Occupant:
+    def decode(raw: msgspec.Raw | bytes) -> AdvisedPod:
         body = bytes(raw)
         try:
-            return _occupant(_pods.decode(body), body, release)
+            return _advised_pod(_pods.decode(body), body, release)
         except (msgspec.ValidationError, ObjectError) as error:
-            broken = unreadable("Pod", body, str(error))
+            broken = identify_unreadable("Pod", body, str(error))
             key = f"{broken.namespace}/{broken.name}"
-            return Occupant(key, broken.node_name or "", None, problem=str(error))
+            return AdvisedPod(key, broken.node_name or "", None, problem=str(error))
 
     return decode
 
 
-def _occupant(shape: _Pod, raw: bytes, release: EvictionRelease) -> Occupant:
-    pod, meta = decode_evictable(raw, release), shape.metadata
+def _advised_pod(shape: _PodFields, raw: bytes, release: EvictionRelease) -> AdvisedPod:
+    pod, meta = decode_evictable_pod(raw, release), shape.metadata
     owner = meta.controller
-    return Occupant(
+    return AdvisedPod(
         pod.key,
         shape.spec.node_name,
         pod,
-        static_uid(raw),
-        shape.status.phase not in _ENDED,
+        static_pod_uid(raw),
+        shape.status.phase not in _TERMINAL_PHASES,
         meta.deleting,
-        owner is not None and owner.kind == _DAEMONS,
+        owner is not None and owner.kind == _DAEMON_SET,
     )

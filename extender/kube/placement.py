@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from extender.kube import shapes
-from extender.kube.decoding import compiled, label_selector_of
+from extender.kube.decoding import compile_requirements, label_selector_of
 from policies.model import AffinityTerm, SpreadConstraint
 from policies.selectors import (
     LabelSelector,
@@ -22,20 +22,20 @@ from policies.selectors import (
 )
 
 
-def node_affinity(affinity: shapes.Affinity) -> NodeSelector | None:
+def node_affinity(affinity: shapes.AffinityV1) -> NodeSelector | None:
     """Compile the required node affinity; return None if there is none. Raise FieldError."""
     required = affinity.nodeAffinity and affinity.nodeAffinity.required
     path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
     return node_selector(path, required) if required else None
 
 
-def node_selector(path: str, required: shapes.RequiredTerms) -> NodeSelector:
+def node_selector(path: str, required: shapes.NodeSelectorV1) -> NodeSelector:
     """Compile a node selector; ``path`` is its field path. Raise FieldError."""
     return NodeSelector(
         tuple(
             NodeSelectorTerm(
-                labels=compiled(path, node_requirement, term.matchExpressions),
-                fields=compiled(path, field_requirement, term.matchFields),
+                labels=compile_requirements(path, node_requirement, term.matchExpressions),
+                fields=compile_requirements(path, field_requirement, term.matchFields),
             )
             for term in required.nodeSelectorTerms or ()
         )
@@ -43,7 +43,7 @@ def node_selector(path: str, required: shapes.RequiredTerms) -> NodeSelector:
 
 
 def pod_terms(
-    field: str, terms: shapes.PodTerms | None, pod: shapes.Meta
+    field: str, terms: shapes.PodAffinityV1 | None, pod: shapes.ObjectMetaV1
 ) -> tuple[AffinityTerm, ...]:
     """Compile the required terms of pod (anti-)affinity; preferred terms do not filter."""
     path = f"spec.affinity.{field}"
@@ -52,7 +52,7 @@ def pod_terms(
 
 
 def hard_constraints(
-    constraints: Iterable[shapes.Spread], pod: shapes.Meta
+    constraints: Iterable[shapes.TopologySpreadConstraintV1], pod: shapes.ObjectMetaV1
 ) -> tuple[SpreadConstraint, ...]:
     """Compile the topology spread constraints with DoNotSchedule; others do not filter."""
     return tuple(
@@ -72,7 +72,7 @@ def hard_constraints(
     )
 
 
-def _pod_term(path: str, term: shapes.PodTerm, pod: shapes.Meta) -> AffinityTerm:
+def _pod_term(path: str, term: shapes.PodAffinityTermV1, pod: shapes.ObjectMetaV1) -> AffinityTerm:
     own = not term.namespaces and term.namespaceSelector is None
     return AffinityTerm(
         selector=_with_own_labels(
@@ -89,7 +89,7 @@ def _pod_term(path: str, term: shapes.PodTerm, pod: shapes.Meta) -> AffinityTerm
 
 
 def _own_labels(
-    pod: shapes.Meta, keys: Iterable[str] | None, operator: str
+    pod: shapes.ObjectMetaV1, keys: Iterable[str] | None, operator: str
 ) -> Iterator[Requirement]:
     labels = pod.labels or {}
     return (Requirement(key, operator, (labels[key],)) for key in keys or () if key in labels)

@@ -10,14 +10,14 @@ from sys import intern
 import msgspec
 
 from extender.kube import asking, placement, shapes
-from extender.kube.decoding import FINISHED, decoded
+from extender.kube.decoding import FINISHED, decode_object
 from extender.kube.disks import disks_of
 from policies.model import ANY_ADDRESS, HostPort, Pod
 from policies.requests import pod_requests
 from policies.selectors import Toleration, equals_all
 from policies.storage import ClaimVolume, DeviceClaim, Disk, PodStorage
 from policies.upstream import Release
-from policies.workloads import REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, Owner
+from policies.workloads import REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET, PodOwner
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -29,23 +29,23 @@ _FOLLOWED = {
     ("apps/v1", STATEFUL_SET),
 }
 
-_NO_AFFINITY = shapes.Affinity()
-_pods = msgspec.json.Decoder(shapes.PodShape)
+_NO_AFFINITY = shapes.AffinityV1()
+_pods = msgspec.json.Decoder(shapes.PodV1)
 
 
 def decode_pod(raw: bytes, release: Release) -> Pod:
     """Decode a v1.Pod; its requests are summed by the rules of ``release``. Raise ObjectError."""
-    return decoded("Pod", _pods, raw, lambda shape: _pod(shape, release))
+    return decode_object("Pod", _pods, raw, lambda shape: _pod(shape, release))
 
 
-def decode_written_pod(raw: bytes, release: Release) -> Pod:
+def decode_undefaulted_pod(raw: bytes, release: Release) -> Pod:
     """Decode a v1.Pod that no API server has defaulted yet. Raise ObjectError."""
 
-    def convert(shape: shapes.PodShape) -> Pod:
+    def convert(shape: shapes.PodV1) -> Pod:
         asking.default_requests(shape.spec)
         return _pod(shape, release)
 
-    return decoded("Pod", _pods, raw, convert)
+    return decode_object("Pod", _pods, raw, convert)
 
 
 def epoch_ns(moment: datetime) -> int:
@@ -59,8 +59,8 @@ def epoch_ns(moment: datetime) -> int:
     return max(-_LAST_NS, min(exact, _LAST_NS))
 
 
-def _pod(shape: shapes.PodShape, release: Release) -> Pod:
-    meta, spec, status = shape.metadata, shape.spec, shape.status or shapes.PodStatus()
+def _pod(shape: shapes.PodV1, release: Release) -> Pod:
+    meta, spec, status = shape.metadata, shape.spec, shape.status or shapes.PodStatusV1()
     namespace = meta.namespace or "default"
     affinity = spec.affinity or _NO_AFFINITY
     constraints = spec.topologySpreadConstraints or ()
@@ -78,7 +78,7 @@ def _pod(shape: shapes.PodShape, release: Release) -> Pod:
         preempted=_preempted(status.conditions or ()),
         finished=status.phase in FINISHED,
         requests=pod_requests(asking.pod_resources(spec, status), release),
-        resource_names=frozenset(asking.mentioned(spec)),
+        resource_names=frozenset(asking.mentioned_resources(spec)),
         host_ports=frozenset(_host_ports(spec, release)),
         node_selector=equals_all(spec.nodeSelector or {}),
         node_affinity=placement.node_affinity(affinity),
@@ -93,14 +93,14 @@ def _pod(shape: shapes.PodShape, release: Release) -> Pod:
     )
 
 
-def _preempted(conditions: Iterable[shapes.Condition]) -> bool:
+def _preempted(conditions: Iterable[shapes.PodConditionV1]) -> bool:
     for condition in conditions:
         if condition.type == "DisruptionTarget":
             return condition.status == "True" and condition.reason == "PreemptionByScheduler"
     return False
 
 
-def _host_ports(spec: shapes.PodSpec, release: Release) -> Iterator[HostPort]:
+def _host_ports(spec: shapes.PodSpecV1, release: Release) -> Iterator[HostPort]:
     sidecars = [c for c in spec.initContainers or () if c.restartPolicy == "Always"]
     for container in (*(sidecars if release.sidecar_host_ports else ()), *(spec.containers or ())):
         for port in container.ports or ():
@@ -108,7 +108,7 @@ def _host_ports(spec: shapes.PodSpec, release: Release) -> Iterator[HostPort]:
                 yield HostPort(port.hostIP or ANY_ADDRESS, port.protocol or "TCP", port.hostPort)
 
 
-def _controller(references: Iterable[shapes.OwnerReference]) -> Owner | None:
+def _controller(references: Iterable[shapes.OwnerReferenceV1]) -> PodOwner | None:
     for each in references:
         if each.controller:
             followed = (each.apiVersion, each.kind) in _FOLLOWED
@@ -116,10 +116,10 @@ def _controller(references: Iterable[shapes.OwnerReference]) -> Owner | None:
     return None
 
 
-_interned_owner = lru_cache(maxsize=4096)(Owner)
+_interned_owner = lru_cache(maxsize=4096)(PodOwner)
 
 
-def toleration_of(shape: shapes.TolerationShape) -> Toleration:
+def toleration_of(shape: shapes.TolerationV1) -> Toleration:
     """Decode a toleration; equal ones are the same object."""
     return _interned_toleration(
         shape.key or "", shape.operator or "", shape.value or "", shape.effect or ""
@@ -129,13 +129,13 @@ def toleration_of(shape: shapes.TolerationShape) -> Toleration:
 _interned_toleration = lru_cache(maxsize=1024)(Toleration)
 
 
-def _storage(name: str, spec: shapes.PodSpec, status: shapes.PodStatus) -> PodStorage | None:
+def _storage(name: str, spec: shapes.PodSpecV1, status: shapes.PodStatusV1) -> PodStorage | None:
     volumes = tuple(_volumes(name, spec.volumes)) if spec.volumes else ()
     devices = tuple(_devices(spec.resourceClaims, status)) if spec.resourceClaims else ()
     return PodStorage(volumes, devices) if volumes or devices else None
 
 
-def _volumes(pod: str, volumes: Iterable[shapes.Volume]) -> Iterator[ClaimVolume | Disk]:
+def _volumes(pod: str, volumes: Iterable[shapes.VolumeV1]) -> Iterator[ClaimVolume | Disk]:
     for volume in volumes:
         if volume.persistentVolumeClaim is not None:
             yield ClaimVolume(volume.persistentVolumeClaim.claimName)
@@ -146,7 +146,7 @@ def _volumes(pod: str, volumes: Iterable[shapes.Volume]) -> Iterator[ClaimVolume
 
 
 def _devices(
-    sources: Iterable[shapes.DeviceSource], status: shapes.PodStatus
+    sources: Iterable[shapes.PodResourceClaimV1], status: shapes.PodStatusV1
 ) -> Iterator[DeviceClaim]:
     """Return the pod's device claims, except those that turned out not to be needed."""
     made = {each.name: each.resourceClaimName for each in status.resourceClaimStatuses or ()}

@@ -13,14 +13,14 @@ from typing import Annotated
 import msgspec
 from msgspec import Struct
 
-from extender.kube.disks import DiskSources
+from extender.kube.disks import InTreeVolumeSources
 
 Quantity = str | int | float
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 ResourceList = dict[str, Quantity | None]
 
 
-class OwnerReference(Struct):
+class OwnerReferenceV1(Struct):
     """metav1.OwnerReference."""
 
     apiVersion: str = ""  # noqa: N815 - the key as Kubernetes writes it
@@ -30,7 +30,7 @@ class OwnerReference(Struct):
     controller: bool | None = None
 
 
-class Meta(Struct):
+class ObjectMetaV1(Struct):
     """metadata."""
 
     name: str = ""
@@ -38,10 +38,10 @@ class Meta(Struct):
     uid: str | None = None
     labels: dict[str, str] | None = None
     deletionTimestamp: datetime | None = None  # noqa: N815
-    ownerReferences: list[OwnerReference] | None = None  # noqa: N815
+    ownerReferences: list[OwnerReferenceV1] | None = None  # noqa: N815
 
 
-class Expression(Struct):
+class SelectorRequirementV1(Struct):
     """One entry of matchExpressions or matchFields."""
 
     key: str = ""
@@ -49,85 +49,85 @@ class Expression(Struct):
     values: list[str] | None = None
 
 
-class Selector(Struct):
+class LabelSelectorV1(Struct):
     """metav1.LabelSelector."""
 
     matchLabels: dict[str, str] | None = None  # noqa: N815
-    matchExpressions: list[Expression] | None = None  # noqa: N815
+    matchExpressions: list[SelectorRequirementV1] | None = None  # noqa: N815
 
 
-class SelectorTerm(Struct):
+class NodeSelectorTermV1(Struct):
     """v1.NodeSelectorTerm."""
 
-    matchExpressions: list[Expression] | None = None  # noqa: N815
-    matchFields: list[Expression] | None = None  # noqa: N815
+    matchExpressions: list[SelectorRequirementV1] | None = None  # noqa: N815
+    matchFields: list[SelectorRequirementV1] | None = None  # noqa: N815
 
 
-class RequiredTerms(Struct):
+class NodeSelectorV1(Struct):
     """v1.NodeSelector."""
 
-    nodeSelectorTerms: list[SelectorTerm] | None = None  # noqa: N815
+    nodeSelectorTerms: list[NodeSelectorTermV1] | None = None  # noqa: N815
 
 
-class NodeAffinity(Struct, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}):
+class NodeAffinityV1(Struct, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}):
     """v1.NodeAffinity; preferred terms do not filter."""
 
-    required: RequiredTerms | None = None
+    required: NodeSelectorV1 | None = None
 
 
-class PodTerm(Struct):
+class PodAffinityTermV1(Struct):
     """v1.PodAffinityTerm."""
 
-    labelSelector: Selector | None = None  # noqa: N815
+    labelSelector: LabelSelectorV1 | None = None  # noqa: N815
     namespaces: list[str] | None = None
-    namespaceSelector: Selector | None = None  # noqa: N815
+    namespaceSelector: LabelSelectorV1 | None = None  # noqa: N815
     topologyKey: str = ""  # noqa: N815
     matchLabelKeys: list[str] | None = None  # noqa: N815
     mismatchLabelKeys: list[str] | None = None  # noqa: N815
 
 
-class PodTerms(Struct, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}):
+class PodAffinityV1(Struct, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}):
     """v1.PodAffinity and v1.PodAntiAffinity; preferred terms do not filter."""
 
-    required: list[PodTerm] | None = None
+    required: list[PodAffinityTermV1] | None = None
 
 
-class Affinity(Struct):
+class AffinityV1(Struct):
     """v1.Affinity."""
 
-    nodeAffinity: NodeAffinity | None = None  # noqa: N815
-    podAffinity: PodTerms | None = None  # noqa: N815
-    podAntiAffinity: PodTerms | None = None  # noqa: N815
+    nodeAffinity: NodeAffinityV1 | None = None  # noqa: N815
+    podAffinity: PodAffinityV1 | None = None  # noqa: N815
+    podAntiAffinity: PodAffinityV1 | None = None  # noqa: N815
 
 
-class Spread(Struct):
+class TopologySpreadConstraintV1(Struct):
     """v1.TopologySpreadConstraint."""
 
     maxSkew: int = 1  # noqa: N815
     topologyKey: str = ""  # noqa: N815
     whenUnsatisfiable: str = ""  # noqa: N815
-    labelSelector: Selector | None = None  # noqa: N815
+    labelSelector: LabelSelectorV1 | None = None  # noqa: N815
     minDomains: int | None = None  # noqa: N815
     nodeAffinityPolicy: str | None = None  # noqa: N815
     nodeTaintsPolicy: str | None = None  # noqa: N815
     matchLabelKeys: list[str] | None = None  # noqa: N815
 
 
-class ClaimSource(Struct):
+class ClaimVolumeSourceV1(Struct):
     """v1.PersistentVolumeClaimVolumeSource."""
 
     claimName: str = ""  # noqa: N815
 
 
-class Volume(DiskSources):
+class VolumeV1(InTreeVolumeSources):
     """v1.Volume, as far as filter plugins read it."""
 
     name: str = ""
-    persistentVolumeClaim: ClaimSource | None = None  # noqa: N815
+    persistentVolumeClaim: ClaimVolumeSourceV1 | None = None  # noqa: N815
     ephemeral: object = None
 
 
-class DeviceSource(Struct):
+class PodResourceClaimV1(Struct):
     """v1.PodResourceClaim."""
 
     name: str = ""
@@ -135,14 +135,14 @@ class DeviceSource(Struct):
     resourceClaimTemplateName: str | None = None  # noqa: N815
 
 
-class Amounts(Struct):
+class ResourceRequirementsV1(Struct):
     """v1.ResourceRequirements."""
 
     requests: ResourceList | None = None
     limits: ResourceList | None = None
 
 
-class Port(Struct):
+class ContainerPortV1(Struct):
     """v1.ContainerPort."""
 
     hostPort: int | None = None  # noqa: N815
@@ -150,16 +150,16 @@ class Port(Struct):
     protocol: str | None = None
 
 
-class Container(Struct):
+class ContainerV1(Struct):
     """v1.Container."""
 
     name: str = ""
-    resources: Amounts | None = None
-    ports: list[Port] | None = None
+    resources: ResourceRequirementsV1 | None = None
+    ports: list[ContainerPortV1] | None = None
     restartPolicy: str | None = None  # noqa: N815
 
 
-class TolerationShape(Struct):
+class TolerationV1(Struct):
     """v1.Toleration."""
 
     key: str | None = None
@@ -168,26 +168,26 @@ class TolerationShape(Struct):
     effect: str | None = None
 
 
-class PodSpec(Struct):
+class PodSpecV1(Struct):
     """v1.PodSpec."""
 
-    containers: list[Container] | None = None
-    initContainers: list[Container] | None = None  # noqa: N815
+    containers: list[ContainerV1] | None = None
+    initContainers: list[ContainerV1] | None = None  # noqa: N815
     overhead: ResourceList | None = None
-    resources: Amounts | None = None
+    resources: ResourceRequirementsV1 | None = None
     nodeName: str | None = None  # noqa: N815
     nodeSelector: dict[str, str] | None = None  # noqa: N815
-    affinity: Affinity | None = None
-    tolerations: list[TolerationShape] | None = None
-    topologySpreadConstraints: list[Spread] | None = None  # noqa: N815
-    volumes: list[Volume] | None = None
-    resourceClaims: list[DeviceSource] | None = None  # noqa: N815
+    affinity: AffinityV1 | None = None
+    tolerations: list[TolerationV1] | None = None
+    topologySpreadConstraints: list[TopologySpreadConstraintV1] | None = None  # noqa: N815
+    volumes: list[VolumeV1] | None = None
+    resourceClaims: list[PodResourceClaimV1] | None = None  # noqa: N815
     priority: Int32 | None = None
     priorityClassName: str | None = None  # noqa: N815
     preemptionPolicy: str | None = None  # noqa: N815
 
 
-class Condition(Struct):
+class PodConditionV1(Struct):
     """v1.PodCondition."""
 
     type: str = ""
@@ -195,44 +195,44 @@ class Condition(Struct):
     reason: str | None = None
 
 
-class ContainerStatus(Struct):
+class ContainerStatusV1(Struct):
     """v1.ContainerStatus, as far as in-place resizing reports resources in it."""
 
     name: str = ""
     allocatedResources: ResourceList | None = None  # noqa: N815
-    resources: Amounts | None = None
+    resources: ResourceRequirementsV1 | None = None
 
 
-class DeviceStatus(Struct):
+class PodResourceClaimStatusV1(Struct):
     """v1.PodResourceClaimStatus: the claim created from a template; null if none is needed."""
 
     name: str = ""
     resourceClaimName: str | None = None  # noqa: N815
 
 
-class PodStatus(Struct):
+class PodStatusV1(Struct):
     """v1.PodStatus."""
 
     phase: str | None = None
-    conditions: list[Condition] | None = None
+    conditions: list[PodConditionV1] | None = None
     nominatedNodeName: str | None = None  # noqa: N815
     startTime: datetime | None = None  # noqa: N815
-    containerStatuses: list[ContainerStatus] | None = None  # noqa: N815
-    initContainerStatuses: list[ContainerStatus] | None = None  # noqa: N815
-    resources: Amounts | None = None
+    containerStatuses: list[ContainerStatusV1] | None = None  # noqa: N815
+    initContainerStatuses: list[ContainerStatusV1] | None = None  # noqa: N815
+    resources: ResourceRequirementsV1 | None = None
     allocatedResources: ResourceList | None = None  # noqa: N815
-    resourceClaimStatuses: list[DeviceStatus] | None = None  # noqa: N815
+    resourceClaimStatuses: list[PodResourceClaimStatusV1] | None = None  # noqa: N815
 
 
-class PodShape(Struct):
+class PodV1(Struct):
     """v1.Pod."""
 
-    metadata: Meta
-    spec: PodSpec
-    status: PodStatus | None = None
+    metadata: ObjectMetaV1
+    spec: PodSpecV1
+    status: PodStatusV1 | None = None
 
 
-class TaintShape(Struct):
+class TaintV1(Struct):
     """v1.Taint."""
 
     key: str = ""
@@ -240,84 +240,84 @@ class TaintShape(Struct):
     effect: str = ""
 
 
-class NodeSpec(Struct):
+class NodeSpecV1(Struct):
     """v1.NodeSpec."""
 
-    taints: list[TaintShape] | None = None
+    taints: list[TaintV1] | None = None
     unschedulable: bool | None = None
 
 
-class NodeStatus(Struct):
+class NodeStatusV1(Struct):
     """v1.NodeStatus."""
 
     allocatable: ResourceList | None = None
 
 
-class NodeShape(Struct):
+class NodeV1(Struct):
     """v1.Node."""
 
-    metadata: Meta
-    spec: NodeSpec | None = None
-    status: NodeStatus | None = None
+    metadata: ObjectMetaV1
+    spec: NodeSpecV1 | None = None
+    status: NodeStatusV1 | None = None
 
 
-class BudgetSpec(Struct):
+class PodDisruptionBudgetSpecV1(Struct):
     """policy/v1.PodDisruptionBudgetSpec."""
 
-    selector: Selector | None = None
+    selector: LabelSelectorV1 | None = None
 
 
-class BudgetStatus(Struct):
+class PodDisruptionBudgetStatusV1(Struct):
     """policy/v1.PodDisruptionBudgetStatus."""
 
     disruptionsAllowed: int | None = None  # noqa: N815
     disruptedPods: dict[str, object] | None = None  # noqa: N815
 
 
-class BudgetShape(Struct):
+class PodDisruptionBudgetV1(Struct):
     """policy/v1.PodDisruptionBudget."""
 
-    metadata: Meta
-    spec: BudgetSpec | None = None
-    status: BudgetStatus | None = None
+    metadata: ObjectMetaV1
+    spec: PodDisruptionBudgetSpecV1 | None = None
+    status: PodDisruptionBudgetStatusV1 | None = None
 
 
-class MapSelectingSpec(Struct):
+class MapSelectorSpecV1(Struct):
     """v1.ServiceSpec and v1.ReplicationControllerSpec, as far as they select pods."""
 
     selector: dict[str, str] | None = None
 
 
-class MapSelectingShape(Struct):
+class MapSelectorWorkloadV1(Struct):
     """v1.Service and v1.ReplicationController."""
 
-    metadata: Meta
-    spec: MapSelectingSpec | None = None
+    metadata: ObjectMetaV1
+    spec: MapSelectorSpecV1 | None = None
 
 
-class SelectingSpec(Struct):
+class LabelSelectorSpecV1(Struct):
     """apps/v1.ReplicaSetSpec and apps/v1.StatefulSetSpec, as far as they select pods."""
 
-    selector: Selector | None = None
+    selector: LabelSelectorV1 | None = None
 
 
-class SelectingShape(Struct):
+class LabelSelectorWorkloadV1(Struct):
     """apps/v1.ReplicaSet and apps/v1.StatefulSet."""
 
-    metadata: Meta
-    spec: SelectingSpec | None = None
+    metadata: ObjectMetaV1
+    spec: LabelSelectorSpecV1 | None = None
 
 
-class NamespaceShape(Struct):
+class NamespaceV1(Struct):
     """v1.Namespace."""
 
-    metadata: Meta
+    metadata: ObjectMetaV1
 
 
-class PriorityClassShape(Struct):
+class PriorityClassV1(Struct):
     """scheduling.k8s.io/v1.PriorityClass."""
 
-    metadata: Meta
+    metadata: ObjectMetaV1
     value: int = 0
     globalDefault: bool | None = None  # noqa: N815
     preemptionPolicy: str | None = None  # noqa: N815

@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Struct
 
-from extender.kube.manifests import Document, document_as
+from extender.kube.manifests import Document, decode_document
 from extender.kube.pods import epoch_ns
 from policies.eviction.stats import (
     ContainerStats,
@@ -30,14 +30,14 @@ _PODS = "pods"
 Amount = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class _Memory(Struct, rename="camel"):
+class _MemoryStats(Struct, rename="camel"):
     time: datetime | None = None
     available_bytes: Amount | None = None
     working_set_bytes: Amount | None = None
     usage_bytes: Amount | None = None
 
 
-class _Filesystem(Struct, rename="camel"):
+class _FsStats(Struct, rename="camel"):
     time: datetime | None = None
     available_bytes: Amount | None = None
     capacity_bytes: Amount | None = None
@@ -45,79 +45,79 @@ class _Filesystem(Struct, rename="camel"):
     inodes: Amount | None = None
 
 
-class _Usage(Struct, rename="camel"):
+class _FsUsage(Struct, rename="camel"):
     used_bytes: Amount | None = None
     inodes_used: Amount | None = None
 
 
-class _Volume(_Usage, rename="camel"):
+class _VolumeStats(_FsUsage, rename="camel"):
     name: str = ""
     capacity_bytes: Amount | None = None
 
 
-class _Limits(Struct):
+class _RlimitStats(Struct):
     time: datetime | None = None
     maxpid: int | None = None
     curproc: int | None = None
 
 
-class _Container(Struct):
+class _ContainerStats(Struct):
     name: str = ""
-    memory: _Memory | None = None
-    rootfs: _Usage | None = None
-    logs: _Usage | None = None
+    memory: _MemoryStats | None = None
+    rootfs: _FsUsage | None = None
+    logs: _FsUsage | None = None
 
 
-class _Runtime(Struct, rename="camel"):
-    image_fs: _Filesystem | None = None
-    container_fs: _Filesystem | None = None
+class _RuntimeStats(Struct, rename="camel"):
+    image_fs: _FsStats | None = None
+    container_fs: _FsStats | None = None
 
 
-class _Node(Struct, rename="camel"):
+class _NodeStats(Struct, rename="camel"):
     node_name: str = ""
-    system_containers: list[_Container] | None = None
-    memory: _Memory | None = None
-    fs: _Filesystem | None = None
-    runtime: _Runtime | None = None
-    rlimit: _Limits | None = None
+    system_containers: list[_ContainerStats] | None = None
+    memory: _MemoryStats | None = None
+    fs: _FsStats | None = None
+    runtime: _RuntimeStats | None = None
+    rlimit: _RlimitStats | None = None
 
 
-class _Processes(Struct):
+class _ProcessStats(Struct):
     process_count: Amount | None = None
 
 
-class _Reference(Struct):
+class _PodReference(Struct):
     name: str = ""
     namespace: str = ""
     uid: str = ""
 
 
-class _Pod(Struct, rename={"pod_ref": "podRef", "storage": "ephemeral-storage"}):
-    pod_ref: _Reference
-    containers: list[_Container] | None = None
-    memory: _Memory | None = None
-    volume: list[_Volume] | None = None
-    storage: _Usage | None = None
-    process_stats: _Processes | None = None
+class _PodStats(Struct, rename={"pod_ref": "podRef", "storage": "ephemeral-storage"}):
+    pod_ref: _PodReference
+    containers: list[_ContainerStats] | None = None
+    memory: _MemoryStats | None = None
+    volume: list[_VolumeStats] | None = None
+    storage: _FsUsage | None = None
+    process_stats: _ProcessStats | None = None
 
 
-class SummaryShape(Struct):
+class SummaryV1Alpha1(Struct):
     """The Summary document; only the node is required."""
 
-    node: _Node
-    pods: list[_Pod] | None = None
+    node: _NodeStats
+    pods: list[_PodStats] | None = None
 
 
-_summaries = msgspec.json.Decoder(SummaryShape)
+_summaries = msgspec.json.Decoder(SummaryV1Alpha1)
 
 
 def decode_summary(document: Document) -> tuple[str, Summary]:
     """Decode a summary and the name of its node, "" if it has none. Raise ManifestError."""
-    shape = document_as(_summaries, document)
+    shape = decode_document(_summaries, document)
     return shape.node.node_name, summary_of(shape)
 
 
-def summary_of(shape: SummaryShape) -> Summary:
+def summary_of(shape: SummaryV1Alpha1) -> Summary:
     """Convert a decoded summary. A pod without a UID has the key ``namespace/name``."""
     return Summary(
         _node(shape.node),
@@ -128,8 +128,8 @@ def summary_of(shape: SummaryShape) -> Summary:
     )
 
 
-def _node(node: _Node) -> NodeStats:
-    runtime = node.runtime or _Runtime()
+def _node(node: _NodeStats) -> NodeStats:
+    runtime = node.runtime or _RuntimeStats()
     together = next((each for each in node.system_containers or () if each.name == _PODS), None)
     return NodeStats(
         memory=_memory(node.memory),
@@ -141,7 +141,7 @@ def _node(node: _Node) -> NodeStats:
     )
 
 
-def _memory(stats: _Memory | None) -> MemoryStats | None:
+def _memory(stats: _MemoryStats | None) -> MemoryStats | None:
     if stats is None:
         return None
     return MemoryStats(
@@ -149,7 +149,7 @@ def _memory(stats: _Memory | None) -> MemoryStats | None:
     )
 
 
-def _filesystem(stats: _Filesystem | None) -> FilesystemStats | None:
+def _filesystem(stats: _FsStats | None) -> FilesystemStats | None:
     if stats is None:
         return None
     return FilesystemStats(
@@ -161,13 +161,13 @@ def _filesystem(stats: _Filesystem | None) -> FilesystemStats | None:
     )
 
 
-def _processes(limits: _Limits | None) -> ProcessStats | None:
+def _processes(limits: _RlimitStats | None) -> ProcessStats | None:
     if limits is None:
         return None
     return ProcessStats(limits.maxpid, limits.curproc, _time(limits.time))
 
 
-def _pod(pod: _Pod) -> PodStats:
+def _pod(pod: _PodStats) -> PodStats:
     return PodStats(
         working_set=_working_set(pod.memory),
         processes=None if pod.process_stats is None else pod.process_stats.process_count,
@@ -177,12 +177,12 @@ def _pod(pod: _Pod) -> PodStats:
     )
 
 
-def _working_set(memory: _Memory | None) -> int | None:
+def _working_set(memory: _MemoryStats | None) -> int | None:
     # A memory section without a working set is zero to the kubelet.
     return None if memory is None else memory.working_set_bytes or 0
 
 
-def _container(container: _Container) -> ContainerStats:
+def _container(container: _ContainerStats) -> ContainerStats:
     return ContainerStats(
         container.name,
         None if container.memory is None else container.memory.working_set_bytes,
@@ -191,14 +191,14 @@ def _container(container: _Container) -> ContainerStats:
     )
 
 
-def _volumes(volumes: Iterable[_Volume]) -> Iterable[VolumeStats]:
+def _volumes(volumes: Iterable[_VolumeStats]) -> Iterable[VolumeStats]:
     for each in volumes:
         yield VolumeStats(
             each.name, DiskUsage(each.used_bytes, each.inodes_used), each.capacity_bytes
         )
 
 
-def _usage(stats: _Usage | None) -> DiskUsage | None:
+def _usage(stats: _FsUsage | None) -> DiskUsage | None:
     return None if stats is None else DiskUsage(stats.used_bytes, stats.inodes_used)
 
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from extender.kube import storage_shapes as shapes
-from extender.kube.decoding import decoded
+from extender.kube.decoding import decode_object
 from extender.kube.disks import disks_of
 from extender.kube.placement import node_selector
-from policies.migration import BETA_REGION, BETA_ZONE, REGION, ZONE, migration
+from policies.migration import BETA_REGION, BETA_ZONE, REGION, ZONE, translate_volume
 from policies.selectors import Labels
 from policies.storage import (
     CsiDriver,
@@ -32,69 +32,69 @@ _MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 _TOPOLOGY = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 
 
-_claims = msgspec.json.Decoder(shapes.ClaimShape)
-_volumes = msgspec.json.Decoder(shapes.VolumeShape)
-_classes = msgspec.json.Decoder(shapes.ClassShape)
-_csi_nodes = msgspec.json.Decoder(shapes.CsiNodeShape)
-_drivers = msgspec.json.Decoder(shapes.DriverShape)
-_attachments = msgspec.json.Decoder(shapes.AttachmentShape)
-_device_claims = msgspec.json.Decoder(shapes.DeviceClaimShape)
+_claims = msgspec.json.Decoder(shapes.PersistentVolumeClaimV1)
+_volumes = msgspec.json.Decoder(shapes.PersistentVolumeV1)
+_classes = msgspec.json.Decoder(shapes.StorageClassV1)
+_csi_nodes = msgspec.json.Decoder(shapes.CsiNodeV1)
+_drivers = msgspec.json.Decoder(shapes.CsiDriverV1)
+_attachments = msgspec.json.Decoder(shapes.VolumeAttachmentV1)
+_device_claims = msgspec.json.Decoder(shapes.ResourceClaimV1)
 
 
 def decode_claim(raw: bytes) -> PersistentVolumeClaim:
     """Decode a v1.PersistentVolumeClaim. Raise ObjectError."""
-    return decoded("PersistentVolumeClaim", _claims, raw, _claim)
+    return decode_object("PersistentVolumeClaim", _claims, raw, _claim)
 
 
 def decode_volume(raw: bytes) -> PersistentVolume:
     """Decode a v1.PersistentVolume. Raise ObjectError."""
-    return decoded("PersistentVolume", _volumes, raw, _volume)
+    return decode_object("PersistentVolume", _volumes, raw, _volume)
 
 
 def decode_storage_class(raw: bytes) -> StorageClass:
     """Decode a storage.k8s.io/v1.StorageClass; the default mode is Immediate. Raise ObjectError."""
-    return decoded(
+    return decode_object(
         "StorageClass",
         _classes,
         raw,
         lambda shape: StorageClass(
             shape.metadata.name,
             shape.provisioner,
-            waits=shape.volumeBindingMode == "WaitForFirstConsumer",
+            waits_for_first_consumer=shape.volumeBindingMode == "WaitForFirstConsumer",
         ),
     )
 
 
 def decode_csi_node(raw: bytes) -> CsiNode:
     """Decode a storage.k8s.io/v1.CSINode. Raise ObjectError."""
-    return decoded("CSINode", _csi_nodes, raw, _csi_node)
+    return decode_object("CSINode", _csi_nodes, raw, _csi_node)
 
 
 def decode_csi_driver(raw: bytes) -> CsiDriver:
     """Decode a storage.k8s.io/v1.CSIDriver. Raise ObjectError."""
-    return decoded(
+    return decode_object(
         "CSIDriver",
         _drivers,
         raw,
         lambda shape: CsiDriver(
             shape.metadata.name,
-            required=bool((shape.spec or shapes.DriverSpec()).preventPodSchedulingIfMissing),
+            required=bool((shape.spec or shapes.CsiDriverSpecV1()).preventPodSchedulingIfMissing),
         ),
     )
 
 
-def decode_attachment(raw: bytes) -> VolumeAttachment:
+def decode_volume_attachment(raw: bytes) -> VolumeAttachment:
     """Decode a storage.k8s.io/v1.VolumeAttachment. Raise ObjectError."""
-    return decoded("VolumeAttachment", _attachments, raw, _attachment)
+    return decode_object("VolumeAttachment", _attachments, raw, _attachment)
 
 
 def decode_resource_claim(raw: bytes) -> ResourceClaim:
     """Decode a resource.k8s.io ResourceClaim. Raise ObjectError."""
-    return decoded("ResourceClaim", _device_claims, raw, _resource_claim)
+    return decode_object("ResourceClaim", _device_claims, raw, _resource_claim)
 
 
-def _claim(shape: shapes.ClaimShape) -> PersistentVolumeClaim:
-    meta, spec = shape.metadata, shape.spec or shapes.ClaimSpec()
+def _claim(shape: shapes.PersistentVolumeClaimV1) -> PersistentVolumeClaim:
+    meta, spec = shape.metadata, shape.spec or shapes.PersistentVolumeClaimSpecV1()
     notes = meta.annotations or {}
     return PersistentVolumeClaim(
         namespace=meta.namespace or "default",
@@ -102,15 +102,15 @@ def _claim(shape: shapes.ClaimShape) -> PersistentVolumeClaim:
         volume=spec.volumeName or "",
         storage_class=notes.get(_CLASS, spec.storageClassName or ""),
         bound=_BOUND in notes,
-        lost=(shape.status or shapes.ClaimStatus()).phase == "Lost",
+        lost=(shape.status or shapes.PersistentVolumeClaimStatusV1()).phase == "Lost",
         deleting=meta.deletionTimestamp is not None,
-        one_pod_only="ReadWriteOncePod" in (spec.accessModes or ()),
+        read_write_once_pod="ReadWriteOncePod" in (spec.accessModes or ()),
         owner=_controller(meta),
     )
 
 
-def _volume(shape: shapes.VolumeShape) -> PersistentVolume:
-    meta, spec = shape.metadata, shape.spec or shapes.VolumeSpec()
+def _volume(shape: shapes.PersistentVolumeV1) -> PersistentVolume:
+    meta, spec = shape.metadata, shape.spec or shapes.PersistentVolumeSpecV1()
     labels: Mapping[str, str] = meta.labels or {}
     affinity = None
     if spec.nodeAffinity and spec.nodeAffinity.required:
@@ -122,7 +122,7 @@ def _volume(shape: shapes.VolumeShape) -> PersistentVolume:
         affinity=affinity,
         topology=tuple(_topology(labels)),
         csi=csi,
-        migration=None if disk is None or csi else migration(disk, labels, affinity),
+        migration=None if disk is None or csi else translate_volume(disk, labels, affinity),
     )
 
 
@@ -135,8 +135,8 @@ def _topology(labels: Labels) -> Iterator[tuple[str, frozenset[str]]]:
                 yield key, values
 
 
-def _csi_node(shape: shapes.CsiNodeShape) -> CsiNode:
-    drivers = (shape.spec or shapes.CsiNodeSpec()).drivers or ()
+def _csi_node(shape: shapes.CsiNodeV1) -> CsiNode:
+    drivers = (shape.spec or shapes.CsiNodeSpecV1()).drivers or ()
     migrated = (shape.metadata.annotations or {}).get(_MIGRATED, "")
     return CsiNode(
         name=shape.metadata.name,
@@ -150,19 +150,19 @@ def _csi_node(shape: shapes.CsiNodeShape) -> CsiNode:
     )
 
 
-def _attachment(shape: shapes.AttachmentShape) -> VolumeAttachment:
-    spec = shape.spec or shapes.AttachmentSpec()
-    source = spec.source or shapes.AttachmentSource()
+def _attachment(shape: shapes.VolumeAttachmentV1) -> VolumeAttachment:
+    spec = shape.spec or shapes.VolumeAttachmentSpecV1()
+    source = spec.source or shapes.VolumeAttachmentSourceV1()
     return VolumeAttachment(
         shape.metadata.name, spec.nodeName, spec.attacher, source.persistentVolumeName or ""
     )
 
 
-def _resource_claim(shape: shapes.DeviceClaimShape) -> ResourceClaim:
-    meta, status = shape.metadata, shape.status or shapes.DeviceClaimStatus()
-    allocation = status.allocation or shapes.Allocation()
+def _resource_claim(shape: shapes.ResourceClaimV1) -> ResourceClaim:
+    meta, status = shape.metadata, shape.status or shapes.ResourceClaimStatusV1()
+    allocation = status.allocation or shapes.AllocationResultV1()
     nodes = allocation.nodeSelector
-    results = (allocation.devices or shapes.AllocatedDevices()).results or ()
+    results = (allocation.devices or shapes.DeviceAllocationResultV1()).results or ()
     return ResourceClaim(
         namespace=meta.namespace or "default",
         name=meta.name,
@@ -175,6 +175,6 @@ def _resource_claim(shape: shapes.DeviceClaimShape) -> ResourceClaim:
     )
 
 
-def _controller(meta: shapes.Meta) -> str:
+def _controller(meta: shapes.StorageMetaV1) -> str:
     owners = meta.ownerReferences or ()
     return next((owner.uid for owner in owners if owner.controller), "")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from msgspec import Struct
 
 from extender.kube import shapes
-from extender.kube.disks import DiskSources
+from extender.kube.disks import InTreeVolumeSources
 
 
-class Meta(shapes.Meta):
+class StorageMetaV1(shapes.ObjectMetaV1):
     """metadata, with the annotations of a claim's class and binding."""
 
     annotations: dict[str, str] | None = None
 
 
-class ClaimSpec(Struct):
+class PersistentVolumeClaimSpecV1(Struct):
     """v1.PersistentVolumeClaimSpec."""
 
     accessModes: list[str] | None = None  # noqa: N815 - the key as Kubernetes writes it
@@ -22,149 +22,149 @@ class ClaimSpec(Struct):
     volumeName: str | None = None  # noqa: N815
 
 
-class ClaimStatus(Struct):
+class PersistentVolumeClaimStatusV1(Struct):
     """v1.PersistentVolumeClaimStatus."""
 
     phase: str | None = None
 
 
-class ClaimShape(Struct):
+class PersistentVolumeClaimV1(Struct):
     """v1.PersistentVolumeClaim."""
 
-    metadata: Meta
-    spec: ClaimSpec | None = None
-    status: ClaimStatus | None = None
+    metadata: StorageMetaV1
+    spec: PersistentVolumeClaimSpecV1 | None = None
+    status: PersistentVolumeClaimStatusV1 | None = None
 
 
-class CsiSource(Struct):
+class CsiVolumeSourceV1(Struct):
     """v1.CSIPersistentVolumeSource."""
 
     driver: str = ""
     volumeHandle: str = ""  # noqa: N815
 
 
-class VolumeAffinity(Struct):
+class VolumeNodeAffinityV1(Struct):
     """v1.VolumeNodeAffinity."""
 
-    required: shapes.RequiredTerms | None = None
+    required: shapes.NodeSelectorV1 | None = None
 
 
-class VolumeSpec(DiskSources):
+class PersistentVolumeSpecV1(InTreeVolumeSources):
     """v1.PersistentVolumeSpec."""
 
-    csi: CsiSource | None = None
-    nodeAffinity: VolumeAffinity | None = None  # noqa: N815
+    csi: CsiVolumeSourceV1 | None = None
+    nodeAffinity: VolumeNodeAffinityV1 | None = None  # noqa: N815
 
 
-class VolumeShape(Struct):
+class PersistentVolumeV1(Struct):
     """v1.PersistentVolume."""
 
-    metadata: Meta
-    spec: VolumeSpec | None = None
+    metadata: StorageMetaV1
+    spec: PersistentVolumeSpecV1 | None = None
 
 
-class ClassShape(Struct):
+class StorageClassV1(Struct):
     """storage.k8s.io/v1.StorageClass."""
 
-    metadata: Meta
+    metadata: StorageMetaV1
     provisioner: str = ""
     volumeBindingMode: str | None = None  # noqa: N815
 
 
-class DriverLimit(Struct):
+class VolumeNodeResourcesV1(Struct):
     """storage.k8s.io/v1.VolumeNodeResources."""
 
     count: int | None = None
 
 
-class NodeDriver(Struct):
+class CsiNodeDriverV1(Struct):
     """storage.k8s.io/v1.CSINodeDriver."""
 
     name: str = ""
-    allocatable: DriverLimit | None = None
+    allocatable: VolumeNodeResourcesV1 | None = None
 
 
-class CsiNodeSpec(Struct):
+class CsiNodeSpecV1(Struct):
     """storage.k8s.io/v1.CSINodeSpec."""
 
-    drivers: list[NodeDriver] | None = None
+    drivers: list[CsiNodeDriverV1] | None = None
 
 
-class CsiNodeShape(Struct):
+class CsiNodeV1(Struct):
     """storage.k8s.io/v1.CSINode."""
 
-    metadata: Meta
-    spec: CsiNodeSpec | None = None
+    metadata: StorageMetaV1
+    spec: CsiNodeSpecV1 | None = None
 
 
-class DriverSpec(Struct):
+class CsiDriverSpecV1(Struct):
     """storage.k8s.io/v1.CSIDriverSpec."""
 
     preventPodSchedulingIfMissing: bool | None = None  # noqa: N815
 
 
-class DriverShape(Struct):
+class CsiDriverV1(Struct):
     """storage.k8s.io/v1.CSIDriver."""
 
-    metadata: Meta
-    spec: DriverSpec | None = None
+    metadata: StorageMetaV1
+    spec: CsiDriverSpecV1 | None = None
 
 
-class AttachmentSource(Struct):
+class VolumeAttachmentSourceV1(Struct):
     """storage.k8s.io/v1.VolumeAttachmentSource."""
 
     persistentVolumeName: str | None = None  # noqa: N815
 
 
-class AttachmentSpec(Struct):
+class VolumeAttachmentSpecV1(Struct):
     """storage.k8s.io/v1.VolumeAttachmentSpec."""
 
     attacher: str = ""
     nodeName: str = ""  # noqa: N815
-    source: AttachmentSource | None = None
+    source: VolumeAttachmentSourceV1 | None = None
 
 
-class AttachmentShape(Struct):
+class VolumeAttachmentV1(Struct):
     """storage.k8s.io/v1.VolumeAttachment."""
 
-    metadata: Meta
-    spec: AttachmentSpec | None = None
+    metadata: StorageMetaV1
+    spec: VolumeAttachmentSpecV1 | None = None
 
 
-class AllocatedDevice(Struct):
+class DeviceRequestAllocationResultV1(Struct):
     """resource.k8s.io/v1.DeviceRequestAllocationResult."""
 
     bindingConditions: list[str] | None = None  # noqa: N815
 
 
-class AllocatedDevices(Struct):
+class DeviceAllocationResultV1(Struct):
     """resource.k8s.io/v1.DeviceAllocationResult."""
 
-    results: list[AllocatedDevice] | None = None
+    results: list[DeviceRequestAllocationResultV1] | None = None
 
 
-class Allocation(Struct):
+class AllocationResultV1(Struct):
     """resource.k8s.io/v1.AllocationResult."""
 
-    devices: AllocatedDevices | None = None
-    nodeSelector: shapes.RequiredTerms | None = None  # noqa: N815
+    devices: DeviceAllocationResultV1 | None = None
+    nodeSelector: shapes.NodeSelectorV1 | None = None  # noqa: N815
 
 
-class Consumer(Struct):
+class ResourceClaimConsumerV1(Struct):
     """resource.k8s.io/v1.ResourceClaimConsumerReference."""
 
     uid: str = ""
 
 
-class DeviceClaimStatus(Struct):
+class ResourceClaimStatusV1(Struct):
     """resource.k8s.io/v1.ResourceClaimStatus."""
 
-    allocation: Allocation | None = None
-    reservedFor: list[Consumer] | None = None  # noqa: N815
+    allocation: AllocationResultV1 | None = None
+    reservedFor: list[ResourceClaimConsumerV1] | None = None  # noqa: N815
 
 
-class DeviceClaimShape(Struct):
+class ResourceClaimV1(Struct):
     """resource.k8s.io/v1.ResourceClaim; its older versions have the same keys."""
 
-    metadata: Meta
-    status: DeviceClaimStatus | None = None
+    metadata: StorageMetaV1
+    status: ResourceClaimStatusV1 | None = None

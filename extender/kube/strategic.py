@@ -40,7 +40,7 @@ class PatchError(ValueError):
     """A patch is malformed; the text has the expected value."""
 
 
-class Grammar(Protocol[S]):
+class PatchSchema(Protocol[S]):
     """The schema of documents, as far as it determines how they merge."""
 
     def child(self, shape: S, key: str) -> S:
@@ -61,20 +61,20 @@ class Grammar(Protocol[S]):
 
 
 def strategic_merge(
-    grammar: Grammar[S], shape: S, document: Mapping[str, Any], patch: Mapping[str, Any]
+    schema: PatchSchema[S], shape: S, document: Mapping[str, Any], patch: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return ``document`` with ``patch`` merged in; both stay unchanged.
 
     Unchanged values are shared with the result. Raise PatchError.
     """
-    return _Merging(grammar).map(shape, document, patch)
+    return _Merge(schema).map(shape, document, patch)
 
 
-class _Merging(Generic[S]):
+class _Merge(Generic[S]):
     """A merge under one schema."""
 
-    def __init__(self, grammar: Grammar[S]) -> None:
-        self._grammar = grammar
+    def __init__(self, schema: PatchSchema[S]) -> None:
+        self._grammar = schema
 
     def map(self, shape: S, target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
         """Merge a map of the patch into one of the document."""
@@ -114,7 +114,7 @@ class _Merging(Generic[S]):
                     else self._new_list(element, value)
                 )
             else:
-                merged[key] = _unite(_list(present), value)
+                merged[key] = _union(_list(present), value)
 
     def _object(self, shape: S, key: str, merged: dict[str, Any], value: Mapping[str, Any]) -> None:
         if self._grammar.replaces(shape, key):
@@ -174,7 +174,7 @@ def _element(key: str, element: Any) -> Mapping[str, Any]:
     if not isinstance(element, dict):
         raise PatchError(f"error decoding patch: expected an object with merge key {key!r}")
     if key not in element and element.get(_PATCH) != "replace":
-        raise PatchError(f"map: {_shown(element)} does not contain declared merge key: {key}")
+        raise PatchError(f"map: {_go_format(element)} does not contain declared merge key: {key}")
     return element
 
 
@@ -193,7 +193,7 @@ def _arrange(
     others = [e for e in identified if e[0] not in wanted]
     arranged, rest = [], deque(others)
     for identity, element in ours:
-        while rest and _stood_before(had, rest[0][0], identity):
+        while rest and _preceded(had, rest[0][0], identity):
             arranged.append(rest.popleft()[1])
         arranged.append(element)
     return arranged + [element for _, element in rest]
@@ -206,7 +206,7 @@ def _ranks(key: str, elements: Sequence[Any]) -> dict[bytes, int]:
     return ranks
 
 
-def _stood_before(had: Mapping[bytes, int], one: bytes, other: bytes) -> bool:
+def _preceded(had: Mapping[bytes, int], one: bytes, other: bytes) -> bool:
     return one in had and other in had and had[one] < had[other]
 
 
@@ -233,7 +233,7 @@ def _retain(target: dict[str, Any], keys: Any) -> dict[str, Any]:
     return {key: value for key, value in target.items() if key in keys}
 
 
-def _unite(present: list[Any], values: list[Any]) -> list[Any]:
+def _union(present: list[Any], values: list[Any]) -> list[Any]:
     united = {_identity("", value): value for value in present}
     for value in values:
         united.setdefault(_identity("", value), value)
@@ -244,12 +244,12 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _shown(value: Any) -> str:
+def _go_format(value: Any) -> str:
     """Format a value as Go's %v does, which upstream's messages do."""
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{_shown(value[key])}' for key in sorted(value))}]"
+        return f"map[{' '.join(f'{key}:{_go_format(value[key])}' for key in sorted(value))}]"
     if isinstance(value, list):
-        return f"[{' '.join(map(_shown, value))}]"
+        return f"[{' '.join(map(_go_format, value))}]"
     if value is None:
         return "<nil>"
     return str(value).lower() if isinstance(value, bool) else str(value)

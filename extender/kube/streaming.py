@@ -31,18 +31,18 @@ from collections.abc import Sequence
 from typing import Final, TypeVar
 
 from extender.kube.api_error import ApiError, MalformedError
-from extender.kube.client import CHUNK, Decode, Listing
-from extender.kube.informer import Informer
+from extender.kube.client import CHUNK, Decode, ObjectList
+from extender.kube.informer import Reflector
 from extender.kube.transport import TransportError
-from extender.kube.trouble import Trouble, version_unusable
-from extender.kube.watch_stream import Event, EventStream
+from extender.kube.trouble import RequestError, is_version_unusable
+from extender.kube.watch_stream import EventStream, WatchEvent
 
 _BUSY: Final = 429
 
 T = TypeVar("T")
 
 
-class StreamingInformer(Informer[T]):
+class WatchListReflector(Reflector[T]):
     """Streams one resource into one store, with list and watch as the fallback."""
 
     _answered = False
@@ -63,36 +63,36 @@ class StreamingInformer(Informer[T]):
             timeout_seconds=self._watch_seconds(),
         ) as events:
             self._answered = True
-            listing, changes = await read_initial(events, self._decode)
-            self._fill(listing)
+            listing, changes = await read_initial_events(events, self._decode)
+            self._replace(listing)
             for change in changes:
-                self._tell(change)
+                self._apply_to_store(change)
             await self._follow(events)
 
-    def _fill(self, listing: Listing[T]) -> None:
+    def _replace(self, listing: ObjectList[T]) -> None:
         self._lists = False
-        super()._fill(listing)
+        super()._replace(listing)
 
-    async def _recover(self, trouble: Trouble) -> None:
+    async def _recover(self, error: RequestError) -> None:
         streamed = self._must_list and not self._lists
-        if not streamed or self._may_stream_later(trouble):
-            await super()._recover(trouble)
+        if not streamed or self._can_stream_later(error):
+            await super()._recover(error)
         else:
             self._lists = True
-            self._log.info("informer_not_streamed", error=str(trouble), then="list")
+            self._log.info("informer_not_streamed", error=str(error), then="list")
 
-    def _may_stream_later(self, trouble: Trouble) -> bool:
+    def _can_stream_later(self, error: RequestError) -> bool:
         """Return whether an error before the bookmark allows another stream instead of a list."""
-        if version_unusable(trouble):
+        if is_version_unusable(error):
             return not self._version_refused
-        if isinstance(trouble, ApiError):
-            return trouble.status == _BUSY
-        return isinstance(trouble, TransportError) and not self._answered
+        if isinstance(error, ApiError):
+            return error.status == _BUSY
+        return isinstance(error, TransportError) and not self._answered
 
 
-async def read_initial(
+async def read_initial_events(
     events: EventStream, decode: Decode[T]
-) -> tuple[Listing[T], Sequence[Event]]:
+) -> tuple[ObjectList[T], Sequence[WatchEvent]]:
     """Read a stream up to its bookmark: the initial objects, and the changes among them.
 
     From the first event on that is not ADDED, all events are changes, as an ADDED among them may be
@@ -100,12 +100,12 @@ async def read_initial(
     bookmark is an ordinary one, or missing.
     """
     items: list[T] = []
-    changes: list[Event] = []
+    changes: list[WatchEvent] = []
     async for event in events:
         if event.type == "BOOKMARK":
-            if not event.ends_initial:
+            if not event.ends_initial_events:
                 raise MalformedError("an ordinary bookmark among the objects of a stream")
-            return Listing(event.resource_version, items), changes
+            return ObjectList(event.resource_version, items), changes
         if changes or event.type != "ADDED":
             changes.append(event)
         else:

@@ -13,7 +13,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 @lru_cache(maxsize=8192)
-def moment(timestamp: str | None) -> int:
+def parse_time(timestamp: str | None) -> int:
     """Parse an RFC 3339 timestamp to nanoseconds since the epoch; 0 if absent or malformed."""
     if not timestamp:
         return 0

@@ -28,7 +28,7 @@ class TransportError(Exception):
     """No response: the peer was not reached, was silent, or closed. A retry may succeed."""
 
 
-class SilentError(TransportError):
+class IdleTimeoutError(TransportError):
     """The peer was reached, but sent nothing for the request's idle timeout."""
 
 
@@ -49,7 +49,7 @@ class Request:
     query: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
     content_type: str = "application/json"
-    silence_limit: float = 60.0
+    idle_timeout: float = 60.0
 
     def __str__(self) -> str:
         return f"{self.method} {self.target}"

@@ -17,32 +17,32 @@ from extender.kube.transport import TransportError
 
 MAX_RETRY_AFTER_SECONDS: Final = 300.0
 
-_REPEATABLE: Final = frozenset({401, 403, 408, 429})
+_RETRIABLE: Final = frozenset({401, 403, 408, 429})
 
-Trouble: TypeAlias = ApiError | MalformedError | TransportError
+RequestError: TypeAlias = ApiError | MalformedError | TransportError
 
 
-def repeatable(trouble: Trouble) -> bool:
+def is_retriable(error: RequestError) -> bool:
     """Return whether the same request may succeed later."""
-    if isinstance(trouble, ApiError):
-        later = trouble.status in _REPEATABLE or trouble.status >= 500
-        return later and not version_unusable(trouble)
-    return isinstance(trouble, TransportError)
+    if isinstance(error, ApiError):
+        later = error.status in _RETRIABLE or error.status >= 500
+        return later and not is_version_unusable(error)
+    return isinstance(error, TransportError)
 
 
-def version_unusable(trouble: Trouble) -> bool:
+def is_version_unusable(error: RequestError) -> bool:
     """Return whether the server cannot serve the requested resourceVersion."""
-    return isinstance(trouble, ApiError) and (trouble.expired or trouble.ahead_of_server)
+    return isinstance(error, ApiError) and (error.expired or error.ahead_of_server)
 
 
-def asked_to_wait(trouble: Trouble) -> float:
+def requested_delay(error: RequestError) -> float:
     """Return the delay that the server asks for, in seconds, at most 300; 0 without one."""
-    seconds = trouble.retry_after if isinstance(trouble, ApiError) else None
+    seconds = error.retry_after if isinstance(error, ApiError) else None
     return min(seconds or 0.0, MAX_RETRY_AFTER_SECONDS)
 
 
-def kind_of(trouble: Trouble) -> str:
+def error_kind(error: RequestError) -> str:
     """Return the kind of an error; errors of one kind count as the same error."""
-    if isinstance(trouble, ApiError):
-        return f"{trouble.status} {trouble.reason}"
-    return type(trouble).__name__
+    if isinstance(error, ApiError):
+        return f"{error.status} {error.reason}"
+    return type(error).__name__

@@ -19,7 +19,7 @@ _CHANGES = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class WatchEvent:
     """One frame of a watch. `type` is ADDED, MODIFIED, DELETED or BOOKMARK."""
 
     type: str
@@ -27,7 +27,7 @@ class Event:
     object: msgspec.Raw
 
     @property
-    def ends_initial(self) -> bool:
+    def ends_initial_events(self) -> bool:
         """Whether this is the bookmark that ends the initial events of a stream."""
         if self.type != "BOOKMARK":
             return False
@@ -53,7 +53,7 @@ class EventStream:
     def __aiter__(self) -> EventStream:
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> WatchEvent:
         try:
             frame = _frames.decode(await anext(self._lines))
             if frame.type == "ERROR":
@@ -65,34 +65,34 @@ class EventStream:
             raise NestedTooDeeplyError(self._request) from None
 
 
-class _Frame(msgspec.Struct):
+class _WatchFrame(msgspec.Struct):
     type: str
     object: msgspec.Raw
 
 
-class _Meta(msgspec.Struct, rename="camel"):
+class _EventObjectMeta(msgspec.Struct, rename="camel"):
     resource_version: str
 
 
-class _Object(msgspec.Struct):
-    metadata: _Meta
+class _EventObject(msgspec.Struct):
+    metadata: _EventObjectMeta
 
 
-class _Marks(msgspec.Struct):
+class _BookmarkMeta(msgspec.Struct):
     annotations: dict[str, str] | None = None
 
 
 class _Bookmark(msgspec.Struct):
-    metadata: _Marks
+    metadata: _BookmarkMeta
 
 
-_frames = msgspec.json.Decoder(_Frame)
-_objects = msgspec.json.Decoder(_Object)
+_frames = msgspec.json.Decoder(_WatchFrame)
+_objects = msgspec.json.Decoder(_EventObject)
 _bookmarks = msgspec.json.Decoder(_Bookmark)
 
 
-def _event(frame: _Frame) -> Event:
+def _event(frame: _WatchFrame) -> WatchEvent:
     version = _objects.decode(frame.object).metadata.resource_version
     if frame.type not in _CHANGES or not version:
         raise msgspec.ValidationError(f"type {frame.type!r}, resourceVersion {version!r}")
-    return Event(frame.type, version, frame.object)
+    return WatchEvent(frame.type, version, frame.object)

@@ -30,12 +30,12 @@ from typing import Final, Generic, TypeVar
 
 from extender.kube.clock import Clock
 
-FIRST_DELAY_SECONDS: Final = 0.005
-LONGEST_DELAY_SECONDS: Final = 1000.0
+BASE_DELAY_SECONDS: Final = 0.005
+MAX_DELAY_SECONDS: Final = 1000.0
 OVERALL_RATE: Final = 10.0
 OVERALL_BURST: Final = 100
 
-_MOST_DOUBLINGS: Final = 18
+_MAX_DOUBLINGS: Final = 18
 
 K = TypeVar("K", bound=Hashable)
 
@@ -44,7 +44,7 @@ class ShutDownError(Exception):
     """The queue has been shut down, and no keys are left."""
 
 
-class _Bucket:
+class _TokenBucket:
     """A token bucket whose tokens can be reserved in advance, at a delay."""
 
     def __init__(self, clock: Clock, rate: float, burst: int) -> None:
@@ -76,18 +76,18 @@ class WorkQueue(Generic[K]):
     def __init__(
         self,
         clock: Clock,
-        longest: float = LONGEST_DELAY_SECONDS,
+        max_delay: float = MAX_DELAY_SECONDS,
         rank: Callable[[K], int] = _equal,
     ) -> None:
         self._clock = clock
-        self._longest = longest
+        self._longest = max_delay
         self._rank = rank
         self._waiting: dict[K, int] = {}
         self._lined_up: list[tuple[int, int, K]] = []
         self._working: dict[K, None] = {}
         self._again: dict[K, None] = {}
         self._failures: dict[K, int] = {}
-        self._bucket = _Bucket(clock, OVERALL_RATE, OVERALL_BURST)
+        self._bucket = _TokenBucket(clock, OVERALL_RATE, OVERALL_BURST)
         self._order = count()
         self._later: list[tuple[float, int, K]] = []
         self._due: dict[K, float] = {}
@@ -110,7 +110,7 @@ class WorkQueue(Generic[K]):
         if key in self._working:
             self._again[key] = None
         else:
-            self._line_up(key)
+            self._push(key)
 
     def add_after(self, key: K, seconds: float) -> None:
         """Enqueue ``key`` after ``seconds``."""
@@ -122,13 +122,13 @@ class WorkQueue(Generic[K]):
             self._due[key] = due
             heappush(self._later, (due, next(self._order), key))
             if self._later[0][2] == key:
-                self._set_alarm()
+                self._set_timer()
 
     def add_rate_limited(self, key: K) -> None:
         """Enqueue ``key`` again, after the delay of its failures and of the overall rate limit."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        own = FIRST_DELAY_SECONDS * 2 ** min(failures, _MOST_DOUBLINGS)
+        own = BASE_DELAY_SECONDS * 2 ** min(failures, _MAX_DOUBLINGS)
         self.add_after(key, max(min(own, self._longest), self._bucket.delay()))
 
     def forget(self, key: K) -> None:
@@ -167,7 +167,7 @@ class WorkQueue(Generic[K]):
         self._working.pop(key, None)
         if key in self._again:
             del self._again[key]
-            self._line_up(key)
+            self._push(key)
         elif self._draining:
             self._changed.set()
 
@@ -209,7 +209,7 @@ class WorkQueue(Generic[K]):
         self._again.clear()
         self.shut_down()
 
-    def _line_up(self, key: K) -> None:
+    def _push(self, key: K) -> None:
         if key not in self._waiting:
             self._waiting[key] = place = next(self._order)
             heappush(self._lined_up, (self._rank(key), place, key))
@@ -227,12 +227,12 @@ class WorkQueue(Generic[K]):
                 self._working[key] = None
                 return key
 
-    def _set_alarm(self) -> None:
+    def _set_timer(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        self._alarm = asyncio.create_task(self._ring())
+        self._alarm = asyncio.create_task(self._run_timer())
 
-    async def _ring(self) -> None:
+    async def _run_timer(self) -> None:
         while self._later:
             due, _, key = self._later[0]
             if self._due.get(key) != due:  # cancelled, or replaced by an earlier time

@@ -18,21 +18,21 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-MACHINE: Final = "/"
+ROOT_CGROUP: Final = "/"
 """The group at the mount point of the hierarchy."""
 
-OWN: Final = "self"
+OWN_CGROUP: Final = "self"
 """The group of this process."""
 
 _CONTROLLER: Final = "memory"
 _ESCAPED: Final = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
 
 
-class MeasureError(Exception):
+class MemoryReadError(Exception):
     """The machine's memory cannot be measured; the text names the file and the reason."""
 
 
-class Version(Enum):
+class CgroupVersion(Enum):
     """The version of a control group."""
 
     ONE = "cgroup v1"
@@ -40,15 +40,15 @@ class Version(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class Cgroup:
     """A control group that accounts for memory; ``is_root`` if it is the root of the hierarchy."""
 
-    version: Version
+    version: CgroupVersion
     directory: Path
-    machine: bool = True
+    is_root: bool = True
 
 
-def find_group(proc: Path, name: str = MACHINE) -> Group | None:
+def find_cgroup(proc: Path, name: str = ROOT_CGROUP) -> Cgroup | None:
     """Return the group called ``name``; None if no hierarchy accounts for memory.
 
     ``proc`` is the mount point of procfs. Raise MemoryReadError if the group does not exist, or if
@@ -56,31 +56,31 @@ def find_group(proc: Path, name: str = MACHINE) -> Group | None:
     """
     mount = _mount(_text(proc / "self/mountinfo"))
     if mount is None:
-        if name != MACHINE:
-            raise MeasureError(f"--cgroup: {name}: no control groups account for memory here")
+        if name != ROOT_CGROUP:
+            raise MemoryReadError(f"--cgroup: {name}: no control groups account for memory here")
         return None
-    inside = _own(_text(proc / "self/cgroup"), mount) if name == OWN else name
+    inside = _own_path(_text(proc / "self/cgroup"), mount) if name == OWN_CGROUP else name
     directory = mount.directory / inside.strip("/")
     if not directory.is_dir():
-        raise MeasureError(f"--cgroup: {name}: no such control group: {directory}")
-    return Group(mount.version, directory, directory == mount.directory)
+        raise MemoryReadError(f"--cgroup: {name}: no such control group: {directory}")
+    return Cgroup(mount.version, directory, directory == mount.directory)
 
 
 @dataclass(frozen=True, slots=True)
-class _Mount:
+class _CgroupMount:
     """A hierarchy, and the group at its mount point."""
 
-    version: Version
+    version: CgroupVersion
     directory: Path
     group: str
 
 
-def _mount(mountinfo: str) -> _Mount | None:
+def _mount(mountinfo: str) -> _CgroupMount | None:
     """Return the hierarchy that accounts for memory."""
-    return next((each for each in _mounts(mountinfo) if _accounts(each)), None)
+    return next((each for each in _mounts(mountinfo) if _has_memory_controller(each)), None)
 
 
-def _mounts(mountinfo: str) -> Iterator[_Mount]:
+def _mounts(mountinfo: str) -> Iterator[_CgroupMount]:
     """Yield the hierarchies that can account for memory, those of version 1 first."""
     unified = []
     for line in mountinfo.splitlines():
@@ -88,35 +88,35 @@ def _mounts(mountinfo: str) -> Iterator[_Mount]:
         fields, (kind, *rest) = before.split(), after.split() or [""]
         if len(fields) < 5:
             continue
-        group, directory = _plain(fields[3]), Path(_plain(fields[4]))
+        group, directory = _unescape(fields[3]), Path(_unescape(fields[4]))
         if kind == "cgroup" and _CONTROLLER in rest[-1].split(","):
-            yield _Mount(Version.ONE, directory, group)
+            yield _CgroupMount(CgroupVersion.ONE, directory, group)
         elif kind == "cgroup2":
-            unified.append(_Mount(Version.TWO, directory, group))
+            unified.append(_CgroupMount(CgroupVersion.TWO, directory, group))
     yield from unified
 
 
-def _accounts(mount: _Mount) -> bool:
+def _has_memory_controller(mount: _CgroupMount) -> bool:
     """Return whether a hierarchy has the memory controller; one of version 2 may lack it."""
     controllers = mount.directory / "cgroup.controllers"
-    if mount.version is Version.ONE:
+    if mount.version is CgroupVersion.ONE:
         return True
     return controllers.is_file() and _CONTROLLER in _text(controllers).split()
 
 
-def _own(cgroup: str, mount: _Mount) -> str:
+def _own_path(cgroup: str, mount: _CgroupMount) -> str:
     """Return this process's group, relative to the mount point of the hierarchy."""
     for line in cgroup.splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         unified = number == "0" and not controllers
         of_memory = _CONTROLLER in controllers.split(",")
-        if unified if mount.version is Version.TWO else of_memory:
+        if unified if mount.version is CgroupVersion.TWO else of_memory:
             return path.removeprefix(mount.group.rstrip("/"))
-    raise MeasureError(f"--cgroup: {OWN}: this process is in no control group of memory")
+    raise MemoryReadError(f"--cgroup: {OWN_CGROUP}: this process is in no control group of memory")
 
 
-def _plain(text: str) -> str:
+def _unescape(text: str) -> str:
     """Unescape spaces, tabs, newlines and backslashes of mountinfo."""
     for escaped, plain in _ESCAPED:
         text = text.replace(escaped, plain)
@@ -127,4 +127,4 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(errors="surrogateescape")
     except OSError as error:
-        raise MeasureError(f"{path}: cannot be read: {error.strerror}") from None
+        raise MemoryReadError(f"{path}: cannot be read: {error.strerror}") from None

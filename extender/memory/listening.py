@@ -17,19 +17,19 @@ from threading import Lock, Thread
 from typing import Final
 
 from extender.kube.clock import Clock
-from extender.memory.groups import Group, Version
+from extender.memory.groups import Cgroup, CgroupVersion
 from extender.memory.notifying import (
     EventsNotifier,
     Notifier,
     NotifierError,
-    StallNotifier,
+    PsiNotifier,
     ThresholdNotifier,
 )
 
 _PRESSURE: Final = "pressure/memory"
 
 
-class Ears:
+class NotifierListener:
     """Polls notifiers from its construction until it is closed; requires a running event loop."""
 
     def __init__(self, clock: Clock) -> None:
@@ -42,10 +42,10 @@ class Ears:
         self._guard = Lock()
         self._said: list[str] = []
         self._called = asyncio.Event()
-        self._thread = Thread(target=self._listen, name="memory", daemon=True)
+        self._thread = Thread(target=self._poll, name="memory", daemon=True)
         self._thread.start()
 
-    def listen_to(self, notifier: Notifier) -> None:
+    def add(self, notifier: Notifier) -> None:
         """Add a notifier, and take over closing it. Raise NotifierError."""
         with self._guard:
             try:
@@ -55,10 +55,10 @@ class Ears:
                 raise NotifierError(f"{notifier}: cannot be polled: {error.strerror}") from None
             self._notifiers[notifier.fileno()] = notifier
 
-    def forget(self, notifier: Notifier) -> None:
+    def remove(self, notifier: Notifier) -> None:
         """Remove and close a notifier, if it is still open."""
         with self._guard:
-            self._forget(notifier)
+            self._remove(notifier)
 
     async def wait(self, seconds: float) -> list[str]:
         """Return notifications as soon as there are any, or an empty list after ``seconds``."""
@@ -78,91 +78,91 @@ class Ears:
         os.eventfd_write(self._end, 1)
         self._thread.join()
         for notifier in list(self._notifiers.values()):
-            self.forget(notifier)
+            self.remove(notifier)
         self._set.close()
         os.close(self._end)
 
-    def _listen(self) -> None:
+    def _poll(self) -> None:
         """Poll in a thread until the end is signaled."""
         while True:
             ready = self._set.poll()
             with self._guard:
-                said = [heard for file, how in ready if (heard := self._hear(file, how))]
+                said = [heard for file, how in ready if (heard := self._read(file, how))]
             if said:
-                self._loop.call_soon_threadsafe(self._tell, said)
+                self._loop.call_soon_threadsafe(self._deliver, said)
             if any(file == self._end for file, _ in ready):
                 return
 
-    def _hear(self, file: int, how: int) -> str:
+    def _read(self, file: int, how: int) -> str:
         notifier = self._notifiers.get(file)
         if notifier is None:
             return ""  # it was removed in the meantime
         try:
             if how & notifier.mask:
-                return notifier.heard()
+                return notifier.read_notification()
         except OSError as error:
             problem = error.strerror
         else:
             problem = "there is nothing to listen to any more"
-        self._forget(notifier)
+        self._remove(notifier)
         return f"{notifier}: {problem}"
 
-    def _forget(self, notifier: Notifier) -> None:
+    def _remove(self, notifier: Notifier) -> None:
         if self._notifiers.get(notifier.fileno()) is notifier:
             del self._notifiers[notifier.fileno()]
             self._set.unregister(notifier.fileno())
             notifier.close()
 
-    def _tell(self, said: Sequence[str]) -> None:
+    def _deliver(self, said: Sequence[str]) -> None:
         self._said.extend(said)
         self._called.set()
 
 
-class Attention:
+class CgroupNotifiers:
     """All notifiers of one group; its thresholds are registered again when the usage moves.
 
     ``unavailable`` lists the notifiers that are unavailable, each in one line.
     """
 
-    def __init__(self, ears: Ears, proc: Path, group: Group | None) -> None:
-        self.lacks: list[str] = []
+    def __init__(self, ears: NotifierListener, proc: Path, group: Cgroup | None) -> None:
+        self.unavailable: list[str] = []
         self._ears = ears
         self._group = group
         self._thresholds: list[Notifier] = []
         self._levels: Sequence[int] = ()
-        self._try(partial(StallNotifier, _pressure_of(proc, group)))
-        if group is not None and group.version is Version.TWO:
+        self._try(partial(PsiNotifier, _pressure_of(proc, group)))
+        if group is not None and group.version is CgroupVersion.TWO:
             events = group.directory / "memory.events"
             if events.exists():  # the root group has none
                 self._try(partial(EventsNotifier, events))
 
-    def expect(self, levels: Sequence[int]) -> None:
+    def set_thresholds(self, levels: Sequence[int]) -> None:
         """Set the usages in bytes whose crossing is notified, where that is supported.
 
         The reclaimable memory changes, and with it the usage at which a threshold is met; so call
         this after each measurement.
         """
         group = self._group
-        if group is None or group.version is not Version.ONE or levels == self._levels:
+        if group is None or group.version is not CgroupVersion.ONE or levels == self._levels:
             return
         self._levels = levels
         for notifier in self._thresholds:
-            self._ears.forget(notifier)
+            self._ears.remove(notifier)
         kept = (self._try(partial(ThresholdNotifier, group.directory, at)) for at in levels)
         self._thresholds = [notifier for notifier in kept if notifier is not None]
 
     def _try(self, make: Callable[[], Notifier]) -> Notifier | None:
         try:
             notifier = make()
-            self._ears.listen_to(notifier)
+            self._ears.add(notifier)
         except NotifierError as error:
-            if str(error) not in self.lacks:
-                self.lacks.append(str(error))
+            if str(error) not in self.unavailable:
+                self.unavailable.append(str(error))
             return None
         return notifier
 
 
-def _pressure_of(proc: Path, group: Group | None) -> Path:
+def _pressure_of(proc: Path, group: Cgroup | None) -> Path:
     """Return the PSI file of a group, or the machine's if it has none."""
     own = None if group is None else group.directory / "memory.pressure"
     return own if own is not None and own.exists() else proc / _PRESSURE

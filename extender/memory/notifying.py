@@ -48,7 +48,7 @@ class Notifier(Protocol):
         """Return the descriptor."""
         ...
 
-    def heard(self) -> str:
+    def read_notification(self) -> str:
         """Consume the notification, and return its text; "" if there is nothing to report."""
         ...
 
@@ -57,7 +57,7 @@ class Notifier(Protocol):
         ...
 
 
-class StallNotifier:
+class PsiNotifier:
     """Notifies of tasks that had to wait for memory."""
 
     mask: Final = select.EPOLLPRI
@@ -66,7 +66,7 @@ class StallNotifier:
         """Register the trigger. Raise NotifierError."""
         self._path = path
         self._told = f"{path}: tasks had to wait {stall_us // 1000} ms of {window_us // 1000}"
-        self._file = _opened(path, os.O_RDWR)
+        self._file = _open(path, os.O_RDWR)
         try:
             os.write(self._file, f"some {stall_us} {window_us}\0".encode())
         except OSError as error:
@@ -77,7 +77,7 @@ class StallNotifier:
         """Return the descriptor."""
         return self._file
 
-    def heard(self) -> str:
+    def read_notification(self) -> str:
         """Return the text of the notification; a trigger fires at most once per window."""
         return self._told
 
@@ -97,14 +97,14 @@ class EventsNotifier:
     def __init__(self, path: Path) -> None:
         """Read the counts. Raise NotifierError."""
         self._path = path
-        self._file = _opened(path, os.O_RDONLY)
+        self._file = _open(path, os.O_RDONLY)
         self._counts = self._read()
 
     def fileno(self) -> int:
         """Return the descriptor."""
         return self._file
 
-    def heard(self) -> str:
+    def read_notification(self) -> str:
         """Read the counts, which rearms the notification, and return the ones that increased."""
         before, self._counts = self._counts, self._read()
         grown = (
@@ -138,7 +138,7 @@ class ThresholdNotifier:
         self._path = directory / "memory.usage_in_bytes"
         self._told = f"{self._path}: has crossed {usage} bytes"
         with ExitStack() as stack:
-            self._usage = _opened(self._path, os.O_RDONLY)
+            self._usage = _open(self._path, os.O_RDONLY)
             stack.callback(os.close, self._usage)
             self._counter = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
             stack.callback(os.close, self._counter)
@@ -149,7 +149,7 @@ class ThresholdNotifier:
         """Return the descriptor."""
         return self._counter
 
-    def heard(self) -> str:
+    def read_notification(self) -> str:
         """Return the text of the notification, and reset the descriptor."""
         os.eventfd_read(self._counter)
         return self._told
@@ -164,7 +164,7 @@ class ThresholdNotifier:
 
 
 def _register(control: Path, line: str) -> None:
-    file = _opened(control, os.O_WRONLY)
+    file = _open(control, os.O_WRONLY)
     try:
         os.write(file, line.encode())
     except OSError as error:
@@ -173,7 +173,7 @@ def _register(control: Path, line: str) -> None:
         os.close(file)
 
 
-def _opened(path: Path, how: int) -> int:
+def _open(path: Path, how: int) -> int:
     try:
         return os.open(path, how | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:

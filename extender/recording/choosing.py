@@ -14,7 +14,7 @@ import msgspec
 
 from extender.kube.api_error import ApiError
 from extender.kube.client import Client, Selection
-from extender.kube.discovery import Discovered, ServedResource, discover
+from extender.kube.discovery import DiscoveryResult, ServedResource, discover
 from extender.kube.resources import ObjectPath, Resource
 from extender.recording.format import RecordedResource
 
@@ -41,7 +41,9 @@ DEFAULT: Final = (
 )
 ALL: Final = "all"
 
-UNTOLD: Final = frozenset(("events", "events.events.k8s.io", "leases.coordination.k8s.io"))
+EXCLUDED_FROM_ALL: Final = frozenset(
+    ("events", "events.events.k8s.io", "leases.coordination.k8s.io")
+)
 """Left out of ``all``: more numerous than all other objects, and not read by any decision."""
 _DEFINITIONS: Final = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
@@ -53,7 +55,7 @@ class ResourceNameError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class RecordedSource:
     """A resource to record, the selection of its objects, and its entry in the header."""
 
     resource: Resource
@@ -62,50 +64,50 @@ class Followed:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RecordingPlan:
     """The resources to record, and the release of their server."""
 
     server: str
     namespace: str
-    followed: tuple[Followed, ...]
+    sources: tuple[RecordedSource, ...]
 
 
-class _Release(msgspec.Struct):
+class _ServerVersion(msgspec.Struct):
     gitVersion: str = ""  # noqa: N815 - the key as Kubernetes writes it
 
 
-async def make_plan(client: Client, names: Sequence[str], namespace: str) -> Plan:
+async def make_plan(client: Client, names: Sequence[str], namespace: str) -> RecordingPlan:
     """Return the plan to record the resources ``names`` of a server (empty: the default).
 
     Raise ResourceNameError, ApiError, MalformedError, TransportError.
     """
     release = await client.get(
-        ObjectPath("/version"), lambda raw: msgspec.json.decode(raw, type=_Release)
+        ObjectPath("/version"), lambda raw: msgspec.json.decode(raw, type=_ServerVersion)
     )
-    served = choose(await discover(client), names)
-    followed = [_follow(each, namespace) for each in served]
+    served = select_resources(await discover(client), names)
+    followed = [_recorded_source(each, namespace) for each in served]
     definitions = [
         await _definition(client, each) for each in served if each.resource.group.count(".")
     ]
     of = *(each for each in definitions if each is not None), *followed
-    return Plan(release.gitVersion, namespace, of)
+    return RecordingPlan(release.gitVersion, namespace, of)
 
 
-def choose(discovered: Discovered, names: Sequence[str]) -> Sequence[ServedResource]:
+def select_resources(discovered: DiscoveryResult, names: Sequence[str]) -> Sequence[ServedResource]:
     """Return the resources of these names; if empty, the default ones that are served.
 
     A name is a plural, optionally with its group. Raise ResourceNameError.
     """
     able = [each for each in discovered.resources if {"list", "watch"} <= each.verbs]
     if ALL in names:
-        return [each for each in able if str(each.resource) not in UNTOLD]
+        return [each for each in able if str(each.resource) not in EXCLUDED_FROM_ALL]
     if not names:
         return [each for name in DEFAULT for each in able if str(each.resource) == name]
-    return [_named(able, name) for name in dict.fromkeys(names)]
+    return [_find_named(able, name) for name in dict.fromkeys(names)]
 
 
-def _named(able: Iterable[ServedResource], name: str) -> ServedResource:
-    found = [each for each in able if name in (each.resource.plural, str(each.resource))]
+def _find_named(recordable: Iterable[ServedResource], name: str) -> ServedResource:
+    found = [each for each in recordable if name in (each.resource.plural, str(each.resource))]
     if not found:
         raise ResourceNameError(
             f"no resource {name!r} can be listed and watched there; expected a plural such as "
@@ -114,16 +116,16 @@ def _named(able: Iterable[ServedResource], name: str) -> ServedResource:
     return found[0]
 
 
-def _follow(served: ServedResource, namespace: str) -> Followed:
+def _recorded_source(served: ServedResource, namespace: str) -> RecordedSource:
     resource = served.resource
     within = Selection(namespace if resource.namespaced else "")
     recorded = RecordedResource(
         str(resource), served.api_version, served.kind, namespaced=resource.namespaced
     )
-    return Followed(resource, within, recorded)
+    return RecordedSource(resource, within, recorded)
 
 
-async def _definition(client: Client, served: ServedResource) -> Followed | None:
+async def _definition(client: Client, served: ServedResource) -> RecordedSource | None:
     """Return the definition of a custom resource; None if there is none or it is forbidden."""
     name = str(served.resource)
     try:
@@ -133,4 +135,4 @@ async def _definition(client: Client, served: ServedResource) -> Followed | None
     recorded = RecordedResource(
         str(_DEFINITIONS), "apiextensions.k8s.io/v1", "CustomResourceDefinition", only=name
     )
-    return Followed(_DEFINITIONS, Selection(field_selector=f"metadata.name={name}"), recorded)
+    return RecordedSource(_DEFINITIONS, Selection(field_selector=f"metadata.name={name}"), recorded)

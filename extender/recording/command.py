@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from extender.config import ConfigError
-from extender.console import say
+from extender.console import log_line
 from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.client import Client
 from extender.kube.clock import SystemClock
-from extender.kube.informers import end
+from extender.kube.informers import cancel_tasks
 from extender.kube.transport import TransportError
-from extender.options import KubeconfigFile, ServerURL, split
+from extender.options import KubeconfigOption, ServerOption, split_names
 from extender.recording.choosing import ALL, DEFAULT, ResourceNameError, make_plan
 from extender.recording.files import RecordingError, RecordingFile
 from extender.recording.format import FormatError
 from extender.recording.recorder import Recorder, Source
-from extender.recording.tape import DISCREET, OPEN, Discretion, Tape
-from extender.stopping import told_to_stop
+from extender.recording.tape import REDACTED, UNREDACTED, RecordingWriter, RedactionRules
+from extender.stopping import stop_signal
 from policies.eviction.durations import parse_duration
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _RESOURCES: Final = f"Plurals, or {ALL}; default: {', '.join(n.split('.')[0] for
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RecordOptions:
     """The options of the command line; ``seconds`` None means until a stop signal."""
 
     server: str | None
@@ -45,15 +45,15 @@ class Wanted:
     resources: tuple[str, ...]
     namespace: str
     seconds: float | None
-    discretion: Discretion
+    redaction: RedactionRules
 
 
 def record_events(
     out: Annotated[
         str, typer.Option("--out", metavar="F", help="Where to; F.gz: compressed; -: stdout.")
     ],
-    kubeconfig: KubeconfigFile = None,
-    server: ServerURL = None,
+    kubeconfig: KubeconfigOption = None,
+    server: ServerOption = None,
     resources: Annotated[str, typer.Option("--resources", metavar="NAME,…", help=_RESOURCES)] = "",
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", metavar="NS", help="One; default: all.")
@@ -70,16 +70,16 @@ def record_events(
     if kubeconfig is not None and server is not None:
         raise ConfigError("--kubeconfig and --server exclude each other")
     seconds = _read_duration(duration)
-    discretion = OPEN if include_sensitive else DISCREET
-    wanted = Wanted(
-        server, kubeconfig, out, tuple(split(resources)), namespace, seconds, discretion
+    discretion = UNREDACTED if include_sensitive else REDACTED
+    wanted = RecordOptions(
+        server, kubeconfig, out, tuple(split_names(resources)), namespace, seconds, discretion
     )
     try:
-        asyncio.run(_record(wanted))
+        asyncio.run(_run_recorder(wanted))
     except ResourceNameError as error:
         raise ConfigError(f"--resources: {error}") from None
     except (ApiError, MalformedError, TransportError, RecordingError, FormatError) as error:
-        say(str(error))
+        log_line(str(error))
         raise typer.Exit(1) from None
 
 
@@ -95,42 +95,42 @@ def _read_duration(text: str) -> float | None:
     return nanoseconds / 10**9
 
 
-async def _record(wanted: Wanted) -> None:
+async def _run_recorder(options: RecordOptions) -> None:
     clock = SystemClock()
     async with AsyncExitStack() as stack:
-        transport = await _connected(wanted)
+        transport = await _connect(options)
         stack.push_async_callback(transport.close)
-        stop = told_to_stop()
+        stop = stop_signal()
         client = Client(transport)
-        plan = await make_plan(client, wanted.resources, wanted.namespace)
-        file = stack.enter_context(_opened(wanted.out))
-        tape = Tape(file.write, clock, wanted.discretion)
+        plan = await make_plan(client, options.resources, options.namespace)
+        file = stack.enter_context(_open_file(options.out))
+        tape = RecordingWriter(file.write, clock, options.redaction)
         # Used for jitter only: no recorded event depends on it.
         source = Source(client, clock, random.Random())  # noqa: S311
         recorder = Recorder(source, plan, tape)
-        say(f"recording {len(plan.followed)} resources of {transport.url} to {file.name}")
-        helpers = [asyncio.create_task(file.keep_flushed(clock))]
-        if wanted.seconds is not None:
-            helpers.append(asyncio.create_task(clock.sleep(wanted.seconds)))
+        log_line(f"recording {len(plan.sources)} resources of {transport.url} to {file.name}")
+        helpers = [asyncio.create_task(file.flush_periodically(clock))]
+        if options.seconds is not None:
+            helpers.append(asyncio.create_task(clock.sleep(options.seconds)))
         for helper in helpers:
             helper.add_done_callback(lambda _: stop.set())
         try:
             await recorder.run(stop)
         finally:
-            await end(helpers)
-        say(f"recorded {tape.lines} events to {file.name}")
+            await cancel_tasks(helpers)
+        log_line(f"recorded {tape.lines} events to {file.name}")
 
 
-async def _connected(wanted: Wanted) -> AiohttpTransport:
+async def _connect(options: RecordOptions) -> AiohttpTransport:
     from extender.kube.connection import ConnectionConfigError, connect  # takes half a second
 
     try:
-        return await connect(wanted.server, wanted.kubeconfig)
+        return await connect(options.server, options.kubeconfig)
     except ConnectionConfigError as error:
         raise ConfigError(str(error)) from None
 
 
-def _opened(out: str) -> RecordingFile:
+def _open_file(out: str) -> RecordingFile:
     try:
         return RecordingFile(out)
     except RecordingError as error:

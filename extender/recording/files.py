@@ -30,7 +30,7 @@ _GZIP: Final = 31  # zlib's number for its largest window, within gzip's frame
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _PADDING: Final = 0
 _CHUNK: Final = 1 << 12
-_HELD: Final = 1 << 18
+_BUFFER_BYTES: Final = 1 << 18
 
 
 class RecordingError(ValueError):
@@ -44,7 +44,7 @@ class Recording:
     source: str
     header: Header
     events: tuple[RecordedEvent, ...]
-    broken: str = ""
+    truncated_at: str = ""
 
     @property
     def duration_ns(self) -> int:
@@ -63,9 +63,9 @@ class RecordingFile:
         self._deflate = zlib.compressobj(wbits=_GZIP) if path.endswith(".gz") else None
         self._held = bytearray()
         try:
-            self._file: BinaryIO = sys.stdout.buffer if path == "-" else _opened(path)
+            self._file: BinaryIO = sys.stdout.buffer if path == "-" else _open_unbuffered(path)
         except OSError as error:
-            raise self._trouble(error) from None
+            raise self._write_error(error) from None
 
     def __enter__(self) -> Self:
         return self
@@ -81,7 +81,7 @@ class RecordingFile:
     def write(self, data: bytes) -> None:
         """Add lines."""
         self._held += data
-        if len(self._held) >= _HELD:
+        if len(self._held) >= _BUFFER_BYTES:
             self.flush()
 
     def flush(self) -> None:
@@ -97,7 +97,7 @@ class RecordingFile:
             if self._file is not sys.stdout.buffer:
                 self._file.close()
 
-    async def keep_flushed(self, clock: Clock) -> None:
+    async def flush_periodically(self, clock: Clock) -> None:
         """Flush every half second, until cancelled."""
         while True:
             await clock.sleep(FLUSH_SECONDS)
@@ -113,9 +113,9 @@ class RecordingFile:
                 left = left[self._file.write(left) :]
             self._file.flush()
         except OSError as error:
-            raise self._trouble(error) from None
+            raise self._write_error(error) from None
 
-    def _trouble(self, error: OSError) -> RecordingError:
+    def _write_error(self, error: OSError) -> RecordingError:
         return RecordingError(f"{self.name}: cannot be written: {error.strerror or error}")
 
 
@@ -131,7 +131,7 @@ def read_recording(path: str) -> Recording:
 
 def parse_recording(data: bytes, name: str) -> Recording:
     """Parse the bytes of a recording; errors call it ``name``. Raise RecordingError."""
-    text, cut = _unpacked(data, name) if data.startswith(_GZIP_MAGIC) else (data, False)
+    text, cut = _decompress(data, name) if data.startswith(_GZIP_MAGIC) else (data, False)
     *lines, tail = text.split(b"\n")
     torn = bool(tail) and (cut or not _is_json(tail))
     if tail and not torn:
@@ -139,12 +139,12 @@ def parse_recording(data: bytes, name: str) -> Recording:
     if not lines:
         expected = "expected the header of a recording"
         raise RecordingError(f"{name}: line 1: {expected}{', it breaks off' if torn else ''}")
-    header, events = _parsed(lines, name)
+    header, events = _parse_lines(lines, name)
     broken = f"{name}: breaks off in line {len(lines) + 1}" if torn or cut else ""
     return Recording(name, header, tuple(events), broken)
 
 
-def _parsed(lines: list[bytes], name: str) -> tuple[Header, list[RecordedEvent]]:
+def _parse_lines(lines: list[bytes], name: str) -> tuple[Header, list[RecordedEvent]]:
     number = 1
     try:
         header, events = decode_header(lines[0]), []
@@ -155,7 +155,7 @@ def _parsed(lines: list[bytes], name: str) -> tuple[Header, list[RecordedEvent]]
     return header, events
 
 
-def _unpacked(data: bytes, name: str) -> tuple[bytes, bool]:
+def _decompress(data: bytes, name: str) -> tuple[bytes, bool]:
     """Return the decompressed data, and whether it is truncated. Raise RecordingError.
 
     Concatenated gzip members count as one stream, as they do for gzip.
@@ -175,7 +175,7 @@ def _unpacked(data: bytes, name: str) -> tuple[bytes, bool]:
     return b"".join(pieces), not inflate.eof
 
 
-def _opened(path: str) -> BinaryIO:
+def _open_unbuffered(path: str) -> BinaryIO:
     # Unbuffered: RecordingFile has its own buffer, and the file's would be written again at close.
     return cast("BinaryIO", Path(path).open("wb", buffering=0))
 

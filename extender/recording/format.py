@@ -31,9 +31,9 @@ import msgspec
 import orjson
 from msgspec import Meta, Struct, field
 
-from extender.kube.decoding import located
+from extender.kube.decoding import with_field_path
 from extender.kube.metadata import OwnerReference
-from extender.kube.times import moment
+from extender.kube.times import parse_time
 
 NAME: Final = "reprieve-recording"
 VERSION: Final = 1
@@ -41,7 +41,7 @@ VERSION: Final = 1
 TOO_DEEP: Final = "nested too deeply; expected no more levels than JSON is written with: 254"
 """The error of an object that no line can hold, and of a line with such an object."""
 
-LONGEST_NS: Final = 3660 * 86_400 * 10**9
+MAX_OFFSET_NS: Final = 3660 * 86_400 * 10**9
 """Ten years: a later time is invalid."""
 
 _START: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", re.ASCII)
@@ -83,7 +83,7 @@ class Header(Struct, frozen=True, rename="camel"):
     def start_ns(self) -> int:
         """The start in nanoseconds since the epoch."""
         whole, _, fraction = self.start.removesuffix("Z").partition(".")
-        return moment(f"{whole}Z") + int(fraction.ljust(9, "0"))
+        return parse_time(f"{whole}Z") + int(fraction.ljust(9, "0"))
 
 
 class Metadata(Struct, frozen=True, rename="camel"):
@@ -97,14 +97,14 @@ class Metadata(Struct, frozen=True, rename="camel"):
     owner_references: tuple[OwnerReference, ...] | None = None
 
 
-class _Object(Struct, frozen=True, rename="camel"):
+class _ObjectHeader(Struct, frozen=True, rename="camel"):
     api_version: str = ""
     kind: str = ""
     metadata: Metadata = field(default_factory=Metadata)
 
 
 class _Line(Struct, frozen=True):
-    t: Annotated[int, Meta(ge=0, le=LONGEST_NS)]
+    t: Annotated[int, Meta(ge=0, le=MAX_OFFSET_NS)]
     type: EventType
     resource: str
     object: msgspec.Raw
@@ -133,7 +133,7 @@ class RecordedEvent:
         return f"{of.namespace}/{of.name}" if of.namespace else of.name
 
     @property
-    def changes(self) -> bool:
+    def is_object_event(self) -> bool:
         """Whether the event is about an object."""
         return self.type not in ("BOOKMARK", "RELISTED")
 
@@ -143,14 +143,14 @@ class RecordedEvent:
         return document
 
 
-_LEVELS: Final = 253  # nesting of an object within its line
+_MAX_NESTING: Final = 253  # nesting of an object within its line
 
-_lines = msgspec.json.Decoder(_Line)
-_objects = msgspec.json.Decoder(_Object)
-_headers = msgspec.json.Decoder(Header)
+_line_decoder = msgspec.json.Decoder(_Line)
+_object_decoder = msgspec.json.Decoder(_ObjectHeader)
+_header_decoder = msgspec.json.Decoder(Header)
 
 
-def start_of(epoch_ns: int) -> str:
+def format_start(epoch_ns: int) -> str:
     """Format a time in epoch nanoseconds as the start of a header, to the nanosecond."""
     seconds, fraction = divmod(epoch_ns, 10**9)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{fraction:09}Z"
@@ -171,7 +171,7 @@ def encode_event(at_ns: int, kind: EventType, resource: str, document: Document)
         raise FormatError(TOO_DEEP) from None
 
 
-def version_mark(resource_version: str) -> Document:
+def version_object(resource_version: str) -> Document:
     """Return the object of a BOOKMARK or a RELISTED."""
     return {"metadata": {"resourceVersion": resource_version}}
 
@@ -188,18 +188,18 @@ def decode_header(line: bytes) -> Header:
     if not isinstance(version, int) or version < 1 or version > VERSION:
         raise FormatError(f"version {version!r} of the format; expected at most {VERSION}")
     try:
-        header = _headers.decode(line)
+        header = _header_decoder.decode(line)
     except msgspec.ValidationError as error:
-        raise FormatError(located(str(error))) from None
+        raise FormatError(with_field_path(str(error))) from None
     except RecursionError:
         raise FormatError(TOO_DEEP) from None
-    if not _is_moment(header.start):
+    if not _is_start_time(header.start):
         expected = "expected a time such as 2026-01-02T15:04:05.000000000Z"
         raise FormatError(f"start: {header.start!r}; {expected}")
     return header
 
 
-def _is_moment(text: str) -> bool:
+def _is_start_time(text: str) -> bool:
     if _START.fullmatch(text) is None:
         return False
     try:
@@ -212,20 +212,20 @@ def _is_moment(text: str) -> bool:
 def decode_event(line: bytes, number: int = 0) -> RecordedEvent:
     """Decode any other line. Raise FormatError."""
     try:
-        read = _lines.decode(line)
+        read = _line_decoder.decode(line)
         raw = bytes(read.object)
         value = orjson.loads(raw)  # validates the JSON of fields that the decoder above skips
-        thing = _objects.decode(raw)
-        if raw.count(b"{") + raw.count(b"[") > _LEVELS:
+        thing = _object_decoder.decode(raw)
+        if raw.count(b"{") + raw.count(b"[") > _MAX_NESTING:
             orjson.dumps([value])
     except msgspec.ValidationError as error:
-        raise FormatError(located(str(error))) from None
+        raise FormatError(with_field_path(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError, orjson.JSONDecodeError) as error:
         raise FormatError(f"not JSON: {error}") from None
     except (RecursionError, orjson.JSONEncodeError):
         raise FormatError(TOO_DEEP) from None
     of = thing.api_version, thing.kind, thing.metadata
     event = RecordedEvent(read.t, read.type, read.resource, *of, raw, number)
-    if event.changes and not (event.api_version and event.kind and event.metadata.name):
+    if event.is_object_event and not (event.api_version and event.kind and event.metadata.name):
         raise FormatError("object: expected an apiVersion, a kind and a metadata.name")
     return event

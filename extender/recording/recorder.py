@@ -16,17 +16,17 @@ from typing import Final
 import orjson
 
 from extender.kube.api_error import NestedTooDeeplyError
-from extender.kube.client import Client, Listing
+from extender.kube.client import Client, ObjectList
 from extender.kube.clock import Clock, within
-from extender.kube.informer import OptionalInformer
-from extender.kube.informers import end
+from extender.kube.informer import OptionalReflector
+from extender.kube.informers import cancel_tasks
 from extender.kube.logs import quiet_log
-from extender.kube.trouble import Trouble
-from extender.kube.watch_stream import Event
-from extender.recording.choosing import Followed, Plan
+from extender.kube.trouble import RequestError
+from extender.kube.watch_stream import WatchEvent
+from extender.recording.choosing import RecordedSource, RecordingPlan
 from extender.recording.format import TOO_DEEP, FormatError
-from extender.recording.tape import Tape
-from extender.recording.tracks import Sighting, Track, sight
+from extender.recording.tape import RecordingWriter
+from extender.recording.tracks import ObservedObject, ResourceTrack, observe_object
 
 BEGIN_SECONDS: Final = 10.0
 
@@ -40,14 +40,14 @@ class Source:
     rng: Random
 
 
-class TrackedInformer(OptionalInformer[Sighting]):
+class TrackedReflector(OptionalReflector[ObservedObject]):
     """A reflector that also passes bookmarks and relists to its track."""
 
-    def __init__(self, source: Source, followed: Followed, track: Track) -> None:
-        of = source.client, followed.resource, sight, track, source.clock, source.rng
-        super().__init__(*of, followed.selection, quiet_log())
+    def __init__(self, source: Source, recorded: RecordedSource, track: ResourceTrack) -> None:
+        of = source.client, recorded.resource, observe_object, track, source.clock, source.rng
+        super().__init__(*of, recorded.selection, quiet_log())
         self._track = track
-        self._name = followed.recorded.name
+        self._name = recorded.recorded.name
 
     async def run(self) -> None:
         """List and watch until cancelled. Raise FormatError if an object is nested too deeply."""
@@ -56,38 +56,39 @@ class TrackedInformer(OptionalInformer[Sighting]):
         except (NestedTooDeeplyError, RecursionError, orjson.JSONDecodeError):
             raise FormatError(f"{self._name}: an object is {TOO_DEEP}") from None
 
-    async def _recover(self, trouble: Trouble) -> None:
-        if isinstance(trouble, NestedTooDeeplyError):
-            raise trouble  # a relist would fail again
-        await super()._recover(trouble)
+    async def _recover(self, error: RequestError) -> None:
+        if isinstance(error, NestedTooDeeplyError):
+            raise error  # a relist would fail again
+        await super()._recover(error)
 
-    def mark(self) -> None:
+    def record_bookmark(self) -> None:
         """Record a bookmark with the current resource version."""
         if self.synced:
             self._track.bookmark(self.resource_version)
 
-    def _fill(self, listing: Listing[Sighting]) -> None:
+    def _replace(self, listing: ObjectList[ObservedObject]) -> None:
         if self.synced:
             self._track.relisted(listing.resource_version)
-        super()._fill(listing)
-        self.mark()
+        super()._replace(listing)
+        self.record_bookmark()
 
-    def _tell(self, event: Event) -> None:
+    def _apply_to_store(self, event: WatchEvent) -> None:
         if event.type == "BOOKMARK":
             self._track.bookmark(event.resource_version)
         else:
-            super()._tell(event)
+            super()._apply_to_store(event)
 
 
 class Recorder:
     """Records the resources of a plan while :meth:`run` runs."""
 
-    def __init__(self, source: Source, plan: Plan, tape: Tape) -> None:
+    def __init__(self, source: Source, plan: RecordingPlan, writer: RecordingWriter) -> None:
         self._clock = source.clock
         self._plan = plan
-        self._tape = tape
+        self._tape = writer
         self._informers = [
-            TrackedInformer(source, each, Track(each.recorded, tape.tell)) for each in plan.followed
+            TrackedReflector(source, each, ResourceTrack(each.recorded, writer.write_event))
+            for each in plan.sources
         ]
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -100,16 +101,16 @@ class Recorder:
         told = asyncio.create_task(stop.wait())
         try:
             beginning = asyncio.create_task(self._begin())
-            await _first_of(told, beginning, *tasks)
+            await _wait_first(told, beginning, *tasks)
             beginning.cancel()
-            if not self._tape.begun:
+            if not self._tape.has_begun:
                 self._start()
-            await _first_of(told, *tasks)
+            await _wait_first(told, *tasks)
         finally:
             told.cancel()
-            await end(tasks)
+            await cancel_tasks(tasks)
         for informer in self._informers:
-            informer.mark()
+            informer.record_bookmark()
 
     async def _begin(self) -> None:
         with suppress(TimeoutError):
@@ -122,10 +123,10 @@ class Recorder:
 
     def _start(self) -> None:
         plan = self._plan
-        self._tape.begin(plan.server, [each.recorded for each in plan.followed], plan.namespace)
+        self._tape.begin(plan.server, [each.recorded for each in plan.sources], plan.namespace)
 
 
-async def _first_of(*tasks: asyncio.Task[object]) -> None:
+async def _wait_first(*tasks: asyncio.Task[object]) -> None:
     """Return when one of the tasks has ended; raise its error."""
     done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in done:

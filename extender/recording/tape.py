@@ -20,32 +20,32 @@ from extender.recording.format import (
     RecordedResource,
     encode_event,
     encode_header,
-    start_of,
+    format_start,
 )
-from extender.recording.withholding import LEFT_OUT, keep_all, withhold
+from extender.recording.withholding import REDACTED_FIELDS, keep_all, redact
 
 Write: TypeAlias = Callable[[bytes], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Discretion:
+class RedactionRules:
     """The redaction of objects by ``redact``; ``left_out`` names the removed values."""
 
-    keep: Callable[[Document], Document]
+    redact: Callable[[Document], Document]
     left_out: tuple[str, ...]
 
 
-DISCREET: Final = Discretion(withhold, LEFT_OUT)
-OPEN: Final = Discretion(keep_all, ())
+REDACTED: Final = RedactionRules(redact, REDACTED_FIELDS)
+UNREDACTED: Final = RedactionRules(keep_all, ())
 
 
-class Tape:
+class RecordingWriter:
     """Writes one recording with ``write``, timed by ``clock``; ``lines`` counts its events."""
 
-    def __init__(self, write: Write, clock: Clock, discretion: Discretion) -> None:
+    def __init__(self, write: Write, clock: Clock, redaction: RedactionRules) -> None:
         self._write = write
         self._clock = clock
-        self._discretion = discretion
+        self._discretion = redaction
         self._start = clock.monotonic()
         self._held: list[tuple[EventType, str, Document]] | None = []
         self.lines = 0
@@ -55,19 +55,19 @@ class Tape:
     ) -> None:
         """Write the header and the buffered events. Raise the errors of :meth:`write_event`."""
         left_out = self._discretion.left_out
-        start = start_of(self._clock.now_ns())
+        start = format_start(self._clock.now_ns())
         self._start = self._clock.monotonic()
         self._write(encode_header(Header(start, server, namespace, left_out, tuple(resources))))
         held, self._held = self._held or [], None
-        for event in sorted(held, key=_comes_late):
+        for event in sorted(held, key=_is_not_listed):
             self._put(0, *event)
 
     @property
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         """Whether the header has been written."""
         return self._held is None
 
-    def tell(self, kind: EventType, resource: str, document: Document) -> None:
+    def write_event(self, kind: EventType, resource: str, document: Document) -> None:
         """Write one event; ``document`` may be changed.
 
         Raise FormatError with the object's name if it is nested too deeply, and the errors of
@@ -82,7 +82,7 @@ class Tape:
 
     def _put(self, at_ns: int, kind: EventType, resource: str, document: Document) -> None:
         try:
-            line = encode_event(at_ns, kind, resource, self._discretion.keep(document))
+            line = encode_event(at_ns, kind, resource, self._discretion.redact(document))
         except (FormatError, RecursionError):
             raise FormatError(f"{resource} {_key(document)}: {TOO_DEEP}") from None
         self._write(line)
@@ -94,5 +94,5 @@ def _key(document: Document) -> str:
     return "/".join(filter(None, (of.get("namespace"), of["name"])))
 
 
-def _comes_late(event: tuple[EventType, str, Document]) -> bool:
+def _is_not_listed(event: tuple[EventType, str, Document]) -> bool:
     return event[0] != "LISTED"

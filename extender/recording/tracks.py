@@ -19,15 +19,15 @@ from extender.recording.format import (
     EventType,
     Metadata,
     RecordedResource,
-    version_mark,
+    version_object,
 )
 
-Tell: TypeAlias = Callable[[EventType, str, Document], None]
+EventCallback: TypeAlias = Callable[[EventType, str, Document], None]
 """Receives an event: its type, the name of the resource, the object."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class ObservedObject:
     """One object as observed; ``raw`` is its JSON."""
 
     metadata: Metadata
@@ -44,58 +44,58 @@ class Sighting:
         return document
 
 
-class _Thing(msgspec.Struct):
+class _ObjectWithMetadata(msgspec.Struct):
     metadata: Metadata
 
 
-_things = msgspec.json.Decoder(_Thing)
+_metadata_decoder = msgspec.json.Decoder(_ObjectWithMetadata)
 
 
-def sight(raw: msgspec.Raw | bytes) -> Sighting:
+def observe_object(raw: msgspec.Raw | bytes) -> ObservedObject:
     """Decode the metadata of an object, and keep its JSON. Raise msgspec.DecodeError."""
-    return Sighting(_things.decode(raw).metadata, bytes(raw))
+    return ObservedObject(_metadata_decoder.decode(raw).metadata, bytes(raw))
 
 
-class Track:
+class ResourceTrack:
     """The store of one resource's reflector; ``on_event`` is called with each event."""
 
-    def __init__(self, resource: RecordedResource, tell: Tell) -> None:
+    def __init__(self, resource: RecordedResource, on_event: EventCallback) -> None:
         self._resource = resource
-        self._tell = tell
-        self._known: dict[tuple[str, str], Sighting] = {}
+        self._tell = on_event
+        self._known: dict[tuple[str, str], ObservedObject] = {}
         self._listed = False
 
-    def replace(self, items: Sequence[Sighting]) -> None:
+    def replace(self, items: Sequence[ObservedObject]) -> None:
         """Record a list: the first as a whole, later ones as their changes."""
         if self._listed:
-            self._differ(items)
+            self._record_differences(items)
         else:
             for item in items:
-                self._note("LISTED", item)
+                self._record("LISTED", item)
         self._listed = True
 
-    def upsert(self, item: Sighting) -> None:
+    def upsert(self, item: ObservedObject) -> None:
         """Record that an object was added or modified."""
         known = self._known.get(item.key)
-        if known is not None and _another(known, item):
+        if known is not None and _is_other_object(known, item):
             self.remove(known)
             known = None
-        self._note("ADDED" if known is None else "MODIFIED", item)
+        self._record("ADDED" if known is None else "MODIFIED", item)
 
-    def remove(self, item: Sighting) -> None:
+    def remove(self, item: ObservedObject) -> None:
         """Record that an object was deleted."""
         self._known.pop(item.key, None)
-        self._say("DELETED", item)
+        self._emit("DELETED", item)
 
     def bookmark(self, resource_version: str) -> None:
         """Record the resource version that the cache has reached."""
-        self._tell("BOOKMARK", self._resource.name, version_mark(resource_version))
+        self._tell("BOOKMARK", self._resource.name, version_object(resource_version))
 
     def relisted(self, resource_version: str) -> None:
         """Record that the following changes were found by a relist."""
-        self._tell("RELISTED", self._resource.name, version_mark(resource_version))
+        self._tell("RELISTED", self._resource.name, version_object(resource_version))
 
-    def _differ(self, items: Sequence[Sighting]) -> None:
+    def _record_differences(self, items: Sequence[ObservedObject]) -> None:
         present = {item.key for item in items}
         for known in [each for key, each in self._known.items() if key not in present]:
             self.remove(known)
@@ -104,15 +104,15 @@ class Track:
             if before is None or before.metadata != item.metadata:
                 self.upsert(item)
 
-    def _note(self, kind: EventType, item: Sighting) -> None:
+    def _record(self, kind: EventType, item: ObservedObject) -> None:
         self._known[item.key] = item
-        self._say(kind, item)
+        self._emit(kind, item)
 
-    def _say(self, kind: EventType, item: Sighting) -> None:
+    def _emit(self, kind: EventType, item: ObservedObject) -> None:
         of = self._resource
         head = {"apiVersion": of.api_version, "kind": of.kind}
         self._tell(kind, of.name, {**head, **item.document()})
 
 
-def _another(known: Sighting, item: Sighting) -> bool:
-    return known.metadata.uid != item.metadata.uid
+def _is_other_object(previous: ObservedObject, item: ObservedObject) -> bool:
+    return previous.metadata.uid != item.metadata.uid

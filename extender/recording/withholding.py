@@ -27,7 +27,7 @@ import orjson
 Document: TypeAlias = dict[str, Any]
 """One API object as parsed JSON, of any kind."""
 
-LEFT_OUT: Final = (
+REDACTED_FIELDS: Final = (
     "environment values",
     "arguments of commands",
     "values of probes' HTTP headers",
@@ -44,7 +44,7 @@ def keep_all(document: Document) -> Document:
     return document
 
 
-def withhold(document: Document) -> Document:
+def redact(document: Document) -> Document:
     """Remove sensitive values from an object in place, and return it."""
     if document.get("kind") == "ConfigMap":  # the keys of its data are chosen by users
         _walk(document.get("metadata"))
@@ -72,22 +72,22 @@ def _drop_values(parent: Document, key: str) -> None:
     """Empty the values in a list or a map of names and values."""
     given = parent[key]
     if isinstance(given, list):
-        parent[key] = [_nameless(each) for each in given]
+        parent[key] = [_without_value(each) for each in given]
     elif isinstance(given, dict):
-        parent[key] = {name: _emptied(each) for name, each in given.items()}
+        parent[key] = {name: _emptied_value(each) for name, each in given.items()}
 
 
-def _nameless(entry: Any) -> Any:
+def _without_value(entry: Any) -> Any:
     """Return a variable or a header without its value."""
     if isinstance(entry, str):
         name, equals, _ = entry.partition("=")
         return name + equals
     if isinstance(entry, dict) and "value" in entry:
-        return {**entry, "value": _emptied(entry["value"])}
+        return {**entry, "value": _emptied_value(entry["value"])}
     return entry
 
 
-def _emptied(value: Any) -> Any:
+def _emptied_value(value: Any) -> Any:
     """Return the empty value of the same type; keep references to other objects."""
     if isinstance(value, bool) or value is None:
         return value
@@ -100,13 +100,13 @@ def _drop_arguments(parent: Document, key: str) -> None:
     if isinstance(parent[key], list):
         del parent[key]
     else:
-        parent[key] = _emptied_through(parent[key])
+        parent[key] = _emptied_tree(parent[key])
 
 
-def _emptied_through(value: Any) -> Any:
+def _emptied_tree(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _emptied_through(each) for key, each in value.items()}
-    return [] if isinstance(value, list) else _emptied(value)
+        return {key: _emptied_tree(each) for key, each in value.items()}
+    return [] if isinstance(value, list) else _emptied_value(value)
 
 
 def _keep_program(parent: Document, key: str) -> None:
@@ -116,7 +116,7 @@ def _keep_program(parent: Document, key: str) -> None:
         parent[key] = next(iter(parent[key].split()), "")
 
 
-def _go_through_annotations(parent: Document, key: str) -> None:
+def _redact_annotations(parent: Document, key: str) -> None:
     marks = parent[key]
     if not isinstance(marks, dict):
         return
@@ -124,10 +124,10 @@ def _go_through_annotations(parent: Document, key: str) -> None:
         del parent[key]
     for name, text in marks.items():
         if isinstance(text, str) and text.lstrip()[:1] in ("{", "["):
-            marks[name] = _withheld_json(text)
+            marks[name] = _redacted_json(text)
 
 
-def _withheld_json(text: str) -> str:
+def _redacted_json(text: str) -> str:
     """Return JSON without its sensitive values; unchanged if there are none.
 
     Return "" if the JSON is nested too deeply to be walked or encoded again.
@@ -139,7 +139,7 @@ def _withheld_json(text: str) -> str:
     try:
         for each in value if isinstance(value, list) else (value,):
             if isinstance(each, dict):
-                withhold(each)
+                redact(each)
         return text if value == before else orjson.dumps(value).decode()
     except (RecursionError, orjson.JSONEncodeError):
         return ""
@@ -155,5 +155,5 @@ _SENSITIVE: Final[dict[str, Callable[[Document, str], None]]] = {
     "args": _drop_arguments,
     "command": _keep_program,
     "httpHeaders": _drop_values,
-    "annotations": _go_through_annotations,
+    "annotations": _redact_annotations,
 }

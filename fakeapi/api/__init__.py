@@ -5,7 +5,7 @@ from __future__ import annotations
 from fakeapi.api.dispatch import Api
 from fakeapi.api.errors import StatusError
 from fakeapi.api.messages import Request, Response, parse_query
-from fakeapi.api.metadata import Sources
+from fakeapi.api.metadata import IdAndTimeSources
 from fakeapi.api.watching import Watch
 
-__all__ = ["Api", "Request", "Response", "Sources", "StatusError", "Watch", "parse_query"]
+__all__ = ["Api", "IdAndTimeSources", "Request", "Response", "StatusError", "Watch", "parse_query"]

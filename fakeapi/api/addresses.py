@@ -13,79 +13,85 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fakeapi.api.outcalls import OutCallError
-from fakeapi.api.rehearsing import Objects
-from fakeapi.kinds import BUILTIN, Kind
+from fakeapi.api.outcalls import WebhookCallError
+from fakeapi.api.rehearsing import ObjectReader
+from fakeapi.kinds import BUILTIN, ResourceInfo
 from fakeapi.store import Document
 
 Json = Mapping[str, Any]
-Services = Mapping[str, str]
+ServiceUrls = Mapping[str, str]
 """URLs of services, by ``namespace/name``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ResolvedAddress:
     """The ``url`` of a webhook and the ``host`` of its certificate ("": the host of the URL)."""
 
     url: str
     host: str = ""
 
 
-def address_of(objects: Objects, services: Services, config: Json) -> Address:
+def resolve_address(
+    objects: ObjectReader, services: ServiceUrls, client_config: Json
+) -> ResolvedAddress:
     """Return the address of a webhook's client configuration; raise WebhookCallError."""
-    service = config.get("service")
+    service = client_config.get("service")
     if service is None:
-        return Address(_spelled(config["url"]))
+        return ResolvedAddress(_normalized_url(client_config["url"]))
     told = services.get(f"{service['namespace']}/{service['name']}")
     if told is not None:
-        return Address(f"{told.rstrip('/')}{_path(service)}", _host(service))
-    place = _place(objects, service["namespace"], service["name"], service.get("port", 443))
-    return Address(f"https://{place}{_path(service)}", _host(service))
+        return ResolvedAddress(f"{told.rstrip('/')}{_path(service)}", _certificate_name(service))
+    place = _service_endpoint(
+        objects, service["namespace"], service["name"], service.get("port", 443)
+    )
+    return ResolvedAddress(f"https://{place}{_path(service)}", _certificate_name(service))
 
 
-def name_of(config: Json) -> str:
+def display_url(client_config: Json) -> str:
     """Return the URL of a client configuration as error messages write it."""
-    service = config.get("service")
+    service = client_config.get("service")
     if service is None:
-        return _spelled(config["url"])
-    return f"https://{_host(service)}:{service.get('port', 443)}{_path(service)}"
+        return _normalized_url(client_config["url"])
+    return f"https://{_certificate_name(service)}:{service.get('port', 443)}{_path(service)}"
 
 
-def _host(service: Json) -> str:
+def _certificate_name(service: Json) -> str:
     return f"{service['name']}.{service['namespace']}.svc"
 
 
 def _path(service: Json) -> str:
-    return _rooted(service.get("path") or "")
+    return _absolute_path(service.get("path") or "")
 
 
-def _spelled(url: str) -> str:
+def _normalized_url(url: str) -> str:
     """Return a URL as Go's client writes it: with a path, and without a trailing slash."""
     scheme, _, rest = url.partition("://")
     place, _, path = rest.partition("/")
-    return f"{scheme}://{place}{_rooted(path)}"
+    return f"{scheme}://{place}{_absolute_path(path)}"
 
 
-def _rooted(path: str) -> str:
+def _absolute_path(path: str) -> str:
     return f"/{path.strip('/')}"
 
 
-def _place(objects: Objects, namespace: str, name: str, port: int) -> str:
+def _service_endpoint(objects: ObjectReader, namespace: str, name: str, port: int) -> str:
     entry = objects.get(_kind("", "services"), f"{namespace}/{name}")
     if entry is None:
-        raise OutCallError(f'service "{name}" not found')
+        raise WebhookCallError(f'service "{name}" not found')
     spec = entry.document().get("spec") or {}
     if spec.get("type") == "ExternalName":
         return f"{spec.get('externalName')}:{port}"
     wanted = next((p for p in spec.get("ports") or () if p.get("port") == port), None)
     if wanted is None:
-        raise OutCallError(f'no service port {port} found for service "{name}"')
+        raise WebhookCallError(f'no service port {port} found for service "{name}"')
     for ip, target in _endpoints(objects, namespace, name, wanted.get("name") or ""):
         return f"[{ip}]:{target}" if ":" in ip else f"{ip}:{target}"
-    raise OutCallError(f'no endpoints available for service "{name}"')
+    raise WebhookCallError(f'no endpoints available for service "{name}"')
 
 
-def _endpoints(objects: Objects, namespace: str, name: str, port: str) -> Iterator[tuple[str, int]]:
+def _endpoints(
+    objects: ObjectReader, namespace: str, name: str, port: str
+) -> Iterator[tuple[str, int]]:
     for entry in objects.entries(_kind("discovery.k8s.io", "endpointslices"), namespace):
         if entry.labels.get("kubernetes.io/service-name") == name:
             yield from _slice_addresses(entry.document(), port)
@@ -108,7 +114,7 @@ def _ports(holder: Json, name: str) -> list[int]:
     return [p["port"] for p in holder.get("ports") or () if (p.get("name") or "") == name]
 
 
-def _kind(group: str, plural: str) -> Kind:
+def _kind(group: str, plural: str) -> ResourceInfo:
     found = BUILTIN.at(group, "v1", plural)
     assert found is not None, plural
     return found

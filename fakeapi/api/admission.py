@@ -24,17 +24,17 @@ from fakeapi.api.priority import (
     check_priority_class_update,
     keep_pod_priority,
 )
-from fakeapi.api.rehearsing import Objects
-from fakeapi.api.topology import label_by_node
-from fakeapi.kinds import Kind
+from fakeapi.api.rehearsing import ObjectReader
+from fakeapi.api.topology import set_topology_labels
+from fakeapi.kinds import ResourceInfo
 from fakeapi.kinds.builtin import NAMESPACES
 from fakeapi.store import Document
 
-Admit = Callable[[Objects, Kind, Document], None]
-AdmitUpdate = Callable[[Objects, Kind, Document, Mapping[str, Any]], None]
+AdmitCreate = Callable[[ObjectReader, ResourceInfo, Document], None]
+AdmitUpdate = Callable[[ObjectReader, ResourceInfo, Document, Mapping[str, Any]], None]
 
-_ON_CREATE: Final[Mapping[str, tuple[Admit, ...]]] = {
-    "pods": (admit_pod, label_by_node),
+_ON_CREATE: Final[Mapping[str, tuple[AdmitCreate, ...]]] = {
+    "pods": (admit_pod, set_topology_labels),
     "priorityclasses.scheduling.k8s.io": (check_priority_class, admit_priority_class),
 }
 _ON_UPDATE: Final[Mapping[str, tuple[AdmitUpdate, ...]]] = {
@@ -43,7 +43,9 @@ _ON_UPDATE: Final[Mapping[str, tuple[AdmitUpdate, ...]]] = {
 }
 
 
-def admit_create(objects: Objects, kind: Kind, namespace: str, document: Document) -> None:
+def admit_create(
+    objects: ObjectReader, kind: ResourceInfo, namespace: str, document: Document
+) -> None:
     """Complete or reject an object to be created; raise StatusError (403, 404, 422)."""
     if kind.namespaced:
         _admit_namespace(objects, kind, namespace, document)
@@ -55,13 +57,17 @@ def admit_create(objects: Objects, kind: Kind, namespace: str, document: Documen
         admit(objects, kind, document)
 
 
-def admit_update(objects: Objects, kind: Kind, document: Document, old: Mapping[str, Any]) -> None:
+def admit_update(
+    objects: ObjectReader, kind: ResourceInfo, document: Document, old: Mapping[str, Any]
+) -> None:
     """Complete or reject an object that replaces ``old``; raise StatusError (403, 422)."""
     for admit in _ON_UPDATE.get(kind.resource, ()):
         admit(objects, kind, document, old)
 
 
-def _admit_namespace(objects: Objects, kind: Kind, name: str, document: Document) -> None:
+def _admit_namespace(
+    objects: ObjectReader, kind: ResourceInfo, name: str, document: Document
+) -> None:
     namespace = objects.get(NAMESPACES, name)
     if namespace is None:
         raise not_found(NAMESPACES, name)

@@ -23,76 +23,82 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any, Final, Protocol
 
 from fakeapi.api.causes import invalid_value
-from fakeapi.api.clusterips import NONE, has_addresses, let_go, level, settle_families
+from fakeapi.api.clusterips import (
+    NONE,
+    drop_type_dependent_fields,
+    has_cluster_ips,
+    init_ip_families,
+    normalize_cluster_ips,
+)
 from fakeapi.api.errors import Cause, internal_error, invalid
-from fakeapi.api.rehearsing import Objects, Rehearsal
+from fakeapi.api.rehearsing import DryRunStore, ObjectReader
 from fakeapi.kinds.builtin import SERVICES
 from fakeapi.store import Document
 
-RANGE: Final = IPv4Network("10.96.0.0/12")
+CLUSTER_IP_RANGE: Final = IPv4Network("10.96.0.0/12")
 
 _FIRST: Final = 10
-_SPARED: Final = 16  # at both ends: the search begins between them
+_RESERVED: Final = 16  # at both ends: the search begins between them
 _KUBERNETES: Final = ("default", "kubernetes")
 _FIRST_PORT: Final = 30_000
 _PORTS: Final = 2_768
 
 
-class FullError(Exception):
+class RangeFullError(Exception):
     """No address of the range is free (upstream's ErrFull)."""
 
 
-class Pool(Protocol):
+class AllocationRange(Protocol):
     """A range that cluster IPs are allocated from."""
 
-    def refusal(self, address: str) -> str:
+    def unavailable_reason(self, address: str) -> str:
         """Return why an address is not available; "" if it is."""
         ...
 
-    def free(self) -> str:
+    def next_free(self) -> str:
         """Return a free address; raise RangeFullError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Addresses:
+class ClusterIPRange:
     """The addresses of ``range`` except those that are ``taken``; ``start`` is any number."""
 
     taken: frozenset[str]
     start: int
-    range: IPv4Network = RANGE
+    range: IPv4Network = CLUSTER_IP_RANGE
 
-    def refusal(self, address: str) -> str:
+    def unavailable_reason(self, address: str) -> str:
         """Return why an address is not available; "" if it is."""
         if not _is_inside(self.range, address):
             return "the provided network does not match the current range"
         return "provided IP is already allocated" if address in self.taken else ""
 
-    def free(self) -> str:
+    def next_free(self) -> str:
         """Return the first free address after ``start``; the search wraps around."""
         size = self.range.num_addresses
-        start = _FIRST + self.start % max(size - _SPARED, 1)
+        start = _FIRST + self.start % max(size - _RESERVED, 1)
         for step in range(size):
             address = str(self.range[(start + step) % size])
-            if not self.refusal(address):
+            if not self.unavailable_reason(address):
                 return address
-        raise FullError
+        raise RangeFullError
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsed:
+class DryRunAddresses:
     """The cluster IPs of a dry run."""
 
-    range: IPv4Network = RANGE
+    range: IPv4Network = CLUSTER_IP_RANGE
 
-    def refusal(self, address: str) -> str:
+    def unavailable_reason(self, address: str) -> str:
         """Return why an address is not available; "" if it is."""
         if _is_inside(self.range, address):
             return ""
         rule = f"the provided IP ({address}) is not in the valid range"
         return f"{rule}. The range of valid IPs is {self.range}"
 
-    def free(self) -> str:
+    def next_free(self) -> str:
         """Return the network's own address."""
         return str(self.range.network_address)
 
@@ -103,78 +109,78 @@ def _is_inside(network: IPv4Network, address: str) -> bool:
     return found in network and found not in ends
 
 
-def allot_create(service: Document, store: Objects) -> None:
+def allocate_create(service: Document, store: ObjectReader) -> None:
     """Allocate the addresses and ports of a new Service.
 
     Raise StatusError: 422 for an address that is not available, 500 if the range is full.
     """
     spec = service["spec"]
-    level(spec, {})
-    if has_addresses(spec):
-        _settle(service, {})
-        _allot_address(service, store)
-        _allot_ports(spec, store.version + 1)
+    normalize_cluster_ips(spec, {})
+    if has_cluster_ips(spec):
+        _init_ip_families(service, {})
+        _allocate_address(service, store)
+        _allocate_ports(spec, store.version + 1)
     else:
-        let_go(spec, {})
+        drop_type_dependent_fields(spec, {})
 
 
-def allot_update(service: Document, old: Mapping[str, Any], store: Objects) -> None:
+def allocate_update(service: Document, old: Mapping[str, Any], store: ObjectReader) -> None:
     """Keep the allocations of a Service and add missing ones; raise StatusError (422, 500)."""
     spec, before = service["spec"], old.get("spec") or {}
-    had = has_addresses(before) and (before.get("clusterIP") or before.get("clusterIPs"))
-    level(spec, before)
-    if not has_addresses(spec):
-        let_go(spec, before)
+    had = has_cluster_ips(before) and (before.get("clusterIP") or before.get("clusterIPs"))
+    normalize_cluster_ips(spec, before)
+    if not has_cluster_ips(spec):
+        drop_type_dependent_fields(spec, before)
         return
-    _settle(service, before)
+    _init_ip_families(service, before)
     if had:
         _keep_ports(spec, before)
     else:
-        _allot_address(service, store)
-    _allot_ports(spec, store.version + 1)
+        _allocate_address(service, store)
+    _allocate_ports(spec, store.version + 1)
 
 
-def _settle(service: Document, before: Mapping[str, Any]) -> None:
-    faults = settle_families(service["spec"], before)
+def _init_ip_families(service: Document, before: Mapping[str, Any]) -> None:
+    faults = init_ip_families(service["spec"], before)
     if faults:
         raise invalid("Service", service["metadata"]["name"], faults)
 
 
-def _allot_address(service: Document, store: Objects) -> None:
+def _allocate_address(service: Document, store: ObjectReader) -> None:
     spec, name = service["spec"], service["metadata"]["name"]
     asked = spec.get("clusterIPs")
     if asked == [NONE]:
         return
-    pool = _pool(service, store)
+    pool = _allocation_range(service, store)
     if asked:
-        why = pool.refusal(asked[0])
+        why = pool.unavailable_reason(asked[0])
         if why:
-            raise invalid("Service", name, [_cannot_be_had(asked, why)])
+            raise invalid("Service", name, [_unavailable_error(asked, why)])
         return
     try:
-        spec["clusterIP"] = pool.free()
-    except FullError:
+        spec["clusterIP"] = pool.next_free()
+    except RangeFullError:
         problem = f'failed to allocate a serviceIP for Service "{name}": range is full'
         raise internal_error(problem) from None
     spec["clusterIPs"] = [spec["clusterIP"]]
 
 
-def _cannot_be_had(asked: list[str], why: str) -> Cause:
+def _unavailable_error(asked: list[str], why: str) -> Cause:
     return invalid_value("spec.clusterIPs", asked, f"failed to allocate IP {asked[0]}: {why}")
 
 
-def _pool(service: Document, store: Objects) -> Pool:
-    if isinstance(store, Rehearsal):
-        return Rehearsed()
+def _allocation_range(service: Document, store: ObjectReader) -> AllocationRange:
+    if isinstance(store, DryRunStore):
+        return DryRunAddresses()
     index = [field.label for field in SERVICES.fields].index("spec.clusterIP")
     taken = {entry.fields[index] for entry in store.entries(SERVICES)}
     metadata = service["metadata"]
     if (metadata["namespace"], metadata["name"]) != _KUBERNETES:
-        taken.add(str(RANGE[1]))
-    return Addresses(frozenset(taken), store.version + 1)
+        taken.add(str(CLUSTER_IP_RANGE[1]))
+    return ClusterIPRange(frozenset(taken), store.version + 1)
 
 
-def _allot_ports(spec: Document, serial: int) -> None:
+def _allocate_ports(spec: Document, serial: int) -> None:
     if spec["type"] == "NodePort" or spec.get("allocateLoadBalancerNodePorts"):
         taken = {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
         free = (p for p in _ports(serial) if p not in taken)

@@ -24,7 +24,7 @@ _MARKUP: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 @dataclass(frozen=True, slots=True)
-class Attributes:
+class AuthorizationAttributes:
     """A user and the requested operation; ``path`` is set for non-resource requests."""
 
     user: User
@@ -39,7 +39,7 @@ class Attributes:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ResourceRules:
     """The permissions of a user in a namespace, as SelfSubjectRulesReview lists them."""
 
     resources: Sequence[dict[str, Any]] = field(default_factory=tuple)
@@ -49,11 +49,11 @@ class Rules:
 class Authorizer(Protocol):
     """Decides whether a user may perform an operation."""
 
-    def reason(self, attributes: Attributes) -> str | None:
+    def reason(self, attributes: AuthorizationAttributes) -> str | None:
         """Return why the operation is allowed (may be ""), or None if it is not."""
         ...
 
-    def rules(self, user: User, namespace: str) -> Rules:
+    def rules(self, user: User, namespace: str) -> ResourceRules:
         """Return the permissions of a user in a namespace."""
         ...
 
@@ -61,17 +61,17 @@ class Authorizer(Protocol):
 class AlwaysAllow:
     """Allows every operation."""
 
-    def reason(self, attributes: Attributes) -> str | None:  # noqa: ARG002
+    def reason(self, attributes: AuthorizationAttributes) -> str | None:  # noqa: ARG002
         """Return "": every operation is allowed."""
         return ""
 
-    def rules(self, user: User, namespace: str) -> Rules:  # noqa: ARG002
+    def rules(self, user: User, namespace: str) -> ResourceRules:  # noqa: ARG002
         """Return a rule that allows everything."""
         everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-        return Rules([everything], [{"verbs": ["*"], "nonResourceURLs": ["*"]}])
+        return ResourceRules([everything], [{"verbs": ["*"], "nonResourceURLs": ["*"]}])
 
 
-def attributes_of(request: Request, user: User) -> Attributes:
+def authorization_attributes(request: Request, user: User) -> AuthorizationAttributes:
     """Return the authorization attributes of a request."""
     verb = _VERBS.get(request.method, "get")
     match request.path.strip("/").split("/"):
@@ -79,12 +79,12 @@ def attributes_of(request: Request, user: User) -> Attributes:
             return _resource_attributes(request, user, verb, ("", version, first, *rest))
         case ["apis", group, version, first, *rest]:
             return _resource_attributes(request, user, verb, (group, version, first, *rest))
-    return Attributes(user, request.method.lower(), path=request.path)
+    return AuthorizationAttributes(user, request.method.lower(), path=request.path)
 
 
-def forbidden_request(attributes: Attributes) -> StatusError:
+def forbidden_request(attributes: AuthorizationAttributes) -> StatusError:
     """Return a 403 Forbidden: the user may not perform the operation."""
-    what = forbidden_text(attributes)
+    what = forbidden_message(attributes)
     if attributes.path:
         return StatusError(403, "Forbidden", f"forbidden: {what}", {})
     group, resource, name = attributes.group, attributes.resource, attributes.name
@@ -94,7 +94,7 @@ def forbidden_request(attributes: Attributes) -> StatusError:
     return StatusError(403, "Forbidden", message or f"{qualified} is forbidden: {what}", details)
 
 
-def forbidden_text(attributes: Attributes) -> str:
+def forbidden_message(attributes: AuthorizationAttributes) -> str:
     """Return upstream's message for an operation that is not allowed."""
     head = f'User "{attributes.user.name}" cannot {attributes.verb}'
     if attributes.path:
@@ -108,7 +108,7 @@ def forbidden_text(attributes: Attributes) -> str:
 
 def _resource_attributes(
     request: Request, user: User, verb: str, parts: tuple[str, ...]
-) -> Attributes:
+) -> AuthorizationAttributes:
     group, version, *below = parts
     namespace = ""
     if below[0] == "namespaces" and len(below) > 1:
@@ -118,7 +118,9 @@ def _resource_attributes(
     resource, name, subresource = (*below, "", "")[:3]
     if not name:
         verb, name = _collection_verb(request, verb)
-    return Attributes(user, verb, group, version, resource, subresource, namespace, name)
+    return AuthorizationAttributes(
+        user, verb, group, version, resource, subresource, namespace, name
+    )
 
 
 def _collection_verb(request: Request, verb: str) -> tuple[str, str]:

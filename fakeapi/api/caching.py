@@ -22,7 +22,7 @@ def etag_of(body: bytes) -> str:
     return f'"{hashlib.sha512(body).hexdigest().upper()}"'
 
 
-def cached(
+def conditional_response(
     request: Request, body: bytes, content_type: str, etag: str = "", **headers: str
 ) -> Response:
     """Return the response, or 304 if the client has it already.

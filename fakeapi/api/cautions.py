@@ -11,22 +11,24 @@ from typing import Any
 
 from fakeapi.api.crds.objects import finalizer_warnings
 from fakeapi.api.structural.formats import known_format
-from fakeapi.kinds import Kind
+from fakeapi.kinds import ResourceInfo
 from fakeapi.kinds.builtin import CUSTOM_RESOURCE_DEFINITIONS
 from fakeapi.store import Document, Entry
 
 Json = Mapping[str, Any]
 
 
-def cautions(kind: Kind, entry: Entry, before: Entry | None = None) -> tuple[str, ...]:
+def warnings_for(
+    kind: ResourceInfo, entry: Entry, previous: Entry | None = None
+) -> tuple[str, ...]:
     """Return the warnings for an object that was written and replaced ``previous``."""
     if kind.custom is not None:
         if b'"finalizers"' not in entry.raw:
             return ()
-        return finalizer_warnings(entry.document(), before.document() if before else None)
+        return finalizer_warnings(entry.document(), previous.document() if previous else None)
     if kind is not CUSTOM_RESOURCE_DEFINITIONS:
         return ()
-    known = set(_definition_warnings(before.document())) if before else set()
+    known = set(_definition_warnings(previous.document())) if previous else set()
     found = dict.fromkeys(_definition_warnings(entry.document()))
     return tuple(words for words in found if words not in known)
 
@@ -34,7 +36,7 @@ def cautions(kind: Kind, entry: Entry, before: Entry | None = None) -> tuple[str
 def _definition_warnings(definition: Document) -> Iterator[str]:
     sets = []
     for version in definition["spec"].get("versions") or ():
-        for schema in _schemas((version.get("schema") or {}).get("openAPIV3Schema")):
+        for schema in _nested_schemas((version.get("schema") or {}).get("openAPIV3Schema")):
             if schema.get("format") and not known_format(schema):
                 yield f'unrecognized format "{schema["format"]}"'
             items = schema.get("items")
@@ -47,15 +49,15 @@ def _definition_warnings(definition: Document) -> Iterator[str]:
     yield from sorted(set(sets))
 
 
-def _schemas(schema: Any) -> Iterator[Json]:
+def _nested_schemas(schema: Any) -> Iterator[Json]:
     """Yield a schema and all schemas inside it."""
     if not isinstance(schema, dict):
         return
     yield schema
     for name in ("items", "additionalProperties", "not"):
-        yield from _schemas(schema.get(name))
+        yield from _nested_schemas(schema.get(name))
     for name in ("allOf", "anyOf", "oneOf"):
         for below in schema.get(name) or ():
-            yield from _schemas(below)
+            yield from _nested_schemas(below)
     for below in (schema.get("properties") or {}).values():
-        yield from _schemas(below)
+        yield from _nested_schemas(below)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fakeapi.api.errors import bad_request
-from fakeapi.kinds import Kind, Kinds
+from fakeapi.kinds import ResourceInfo, ResourceRegistry
 from fakeapi.store import Document, Entry, EventType, Store
 
 Predicate = Callable[[Collection[Document]], bool]
@@ -25,7 +25,7 @@ class InvariantError(AssertionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ObjectChange:
     """One write; ``object`` is the object after it or, for a deletion, its last state."""
 
     version: int
@@ -33,17 +33,17 @@ class Change:
     object: Document
 
     def __str__(self) -> str:
-        return f"version {self.version}: {self.type} {_key(self.object)}"
+        return f"version {self.version}: {self.type} {_object_key(self.object)}"
 
     def document(self) -> dict[str, Any]:
         """Return the change as JSON."""
         return {"version": self.version, "type": self.type, "object": self.object}
 
 
-class History(Sequence[Change]):
+class ObjectHistory(Sequence[ObjectChange]):
     """Changes in the order of their versions, after the initial objects ``before``."""
 
-    def __init__(self, before: Sequence[Document], changes: Sequence[Change]) -> None:
+    def __init__(self, before: Sequence[Document], changes: Sequence[ObjectChange]) -> None:
         self.before = before
         self._changes = changes
 
@@ -55,13 +55,13 @@ class History(Sequence[Change]):
 
     def states(self) -> Iterator[Collection[Document]]:
         """Yield the initial objects, and the objects after each change."""
-        present = {_key(thing): thing for thing in self.before}
+        present = {_object_key(thing): thing for thing in self.before}
         yield present.values()
         for change in self._changes:
             if change.type == "DELETED":
-                present.pop(_key(change.object), None)
+                present.pop(_object_key(change.object), None)
             else:
-                present[_key(change.object)] = change.object
+                present[_object_key(change.object)] = change.object
             yield present.values()
 
     def always(self, holds: Predicate) -> None:
@@ -69,23 +69,25 @@ class History(Sequence[Change]):
         for index, present in enumerate(self.states()):
             if not holds(present):
                 when = f"after {self._changes[index - 1]}" if index else "in the beginning"
-                names = ", ".join(map(_key, present)) or "nothing"
+                names = ", ".join(map(_object_key, present)) or "nothing"
                 raise InvariantError(f"it did not hold {when}; there was: {names}")
 
 
-def find_kind(kinds: Kinds, word: str) -> Kind:
+def find_kind(kinds: ResourceRegistry, resource: str) -> ResourceInfo:
     """Return the kind that kubectl would find for a word; raise StatusError (400).
 
     Kind, plural, singular and short names are accepted, and ``plural.group`` for ambiguous ones.
     """
-    low = word.lower()
+    low = resource.lower()
     for kind in kinds.all:
         if low in (kind.resource, kind.plural, kind.singular, kind.kind.lower(), *kind.short_names):
             return kind
-    raise bad_request(f"no kind {word!r} is served here")
+    raise bad_request(f"no kind {resource!r} is served here")
 
 
-def read_history(store: Store, kind: Kind, namespace: str = "", name: str = "") -> History:
+def read_history(
+    store: Store, kind: ResourceInfo, namespace: str = "", name: str = ""
+) -> ObjectHistory:
     """Return the retained history of one object, of a namespace, or of a whole kind."""
     floor = store.floor(kind)
 
@@ -93,19 +95,19 @@ def read_history(store: Store, kind: Kind, namespace: str = "", name: str = "") 
         space, _, own = entry.key.rpartition("/")
         return namespace in ("", space) and name in ("", own)
 
-    before = [_document(kind, e) for e in store.entries_at(kind, floor) if counts(e)]
+    before = [_versioned_document(kind, e) for e in store.entries_at(kind, floor) if counts(e)]
     changes = [
-        Change(event.version, event.type, _document(kind, event.entry))
+        ObjectChange(event.version, event.type, _versioned_document(kind, event.entry))
         for event in store.since(kind, floor)
         if counts(event.entry)
     ]
-    return History(before, changes)
+    return ObjectHistory(before, changes)
 
 
-def _document(kind: Kind, entry: Entry) -> Document:
+def _versioned_document(kind: ResourceInfo, entry: Entry) -> Document:
     return {"kind": kind.kind, "apiVersion": kind.api_version, **entry.document()}
 
 
-def _key(document: Document) -> str:
+def _object_key(document: Document) -> str:
     metadata = document["metadata"]
     return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))

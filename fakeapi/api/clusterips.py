@@ -14,41 +14,41 @@ from collections.abc import Iterator, Mapping
 from ipaddress import IPv6Address, ip_address
 from typing import Any, Final
 
-from fakeapi.api.causes import duplicate, invalid_value, unsupported
+from fakeapi.api.causes import duplicate, invalid_value, unsupported_value
 from fakeapi.api.errors import Cause
 
 Spec = dict[str, Any]
-Before = Mapping[str, Any]
+PreviousSpec = Mapping[str, Any]
 
 NONE: Final = "None"
 
-_PLACE: Final = "spec.clusterIPs"
+_CLUSTER_IPS: Final = "spec.clusterIPs"
 _POLICY: Final = "spec.ipFamilyPolicy"
-_OURS: Final = "IPv4"
-_OTHER: Final = {"IPv4": "IPv6", "IPv6": "IPv4"}
+_CLUSTER_FAMILY: Final = "IPv4"
+_OTHER_FAMILY: Final = {"IPv4": "IPv6", "IPv6": "IPv4"}
 _SINGLE: Final = "SingleStack"
 _BOTH: Final = "RequireDualStack"
 _POLICIES: Final = ("PreferDualStack", _BOTH, _SINGLE)
 
 
-def has_addresses(spec: Before) -> bool:
+def has_cluster_ips(spec: PreviousSpec) -> bool:
     """Return whether Services of this type have cluster IPs ("None" included)."""
     return spec.get("type") != "ExternalName"
 
 
-def addresses_of(spec: Before) -> list[str]:
+def cluster_ips_of(spec: PreviousSpec) -> list[str]:
     """Return a Service's cluster IPs; ``clusterIP`` counts if ``clusterIPs`` is not set."""
     alone = spec.get("clusterIP")
     return list(spec.get("clusterIPs") or ([alone] if alone else ()))
 
 
-def level(spec: Spec, before: Before) -> None:
+def normalize_cluster_ips(spec: Spec, before: PreviousSpec) -> None:
     """Keep fields that an update omits, and set ``clusterIPs`` from ``clusterIP``.
 
     ``before`` is the previous spec; it is empty for a new Service.
     """
-    old = addresses_of(before)
-    if old and has_addresses(spec) and has_addresses(before):
+    old = cluster_ips_of(before)
+    if old and has_cluster_ips(spec) and has_cluster_ips(before):
         spec["clusterIP"] = spec.get("clusterIP") or old[0]
         spec["clusterIPs"] = spec.get("clusterIPs") or old
     alone, was = spec.get("clusterIP") or "", old[0] if old else ""
@@ -65,12 +65,12 @@ def _set(spec: Spec, name: str, values: list[str]) -> None:
         spec[name] = values
 
 
-def let_go(spec: Spec, before: Before) -> None:
+def drop_type_dependent_fields(spec: Spec, before: PreviousSpec) -> None:
     """Drop from an ExternalName the fields of its previous type, unless the client changed them."""
     spec.pop("internalTrafficPolicy", None)
-    if not has_addresses(before):
+    if not has_cluster_ips(before):
         return
-    old = addresses_of(before)
+    old = cluster_ips_of(before)
     if old and [spec.get("clusterIP"), spec.get("clusterIPs")] == [old[0], old]:
         del spec["clusterIP"], spec["clusterIPs"]
     for name in ("ipFamilies", "ipFamilyPolicy"):
@@ -78,75 +78,79 @@ def let_go(spec: Spec, before: Before) -> None:
             del spec[name]
 
 
-def settle_families(spec: Spec, before: Before) -> list[Cause]:
+def init_ip_families(spec: Spec, before: PreviousSpec) -> list[Cause]:
     """Set the IP families of a Service that has addresses, and return the errors."""
     if spec.get("ipFamilyPolicy") is None:
-        usual = _BOTH if _is_bare(spec) else _SINGLE
+        usual = _BOTH if _is_headless_without_selector(spec) else _SINGLE
         spec["ipFamilyPolicy"] = before.get("ipFamilyPolicy") or usual
-    if faults := list(_shape_faults(spec)):
+    if faults := list(_field_errors(spec)):
         return faults
     families, old = list(spec.get("ipFamilies") or ()), list(before.get("ipFamilies") or ())
     if spec["ipFamilyPolicy"] == _SINGLE and families == old:
         families = families[:1]
-    if faults := list(_number_faults(spec, families, old)):
+    if faults := list(_count_errors(spec, families, old)):
         return faults
-    families = families or [_OURS]
-    if _is_bare(spec):
+    families = families or [_CLUSTER_FAMILY]
+    if _is_headless_without_selector(spec):
         if spec["ipFamilyPolicy"] != _SINGLE and len(families) == 1:
-            families.append(_OTHER[families[0]])
-    elif faults := list(_cluster_faults(spec, families)):
+            families.append(_OTHER_FAMILY[families[0]])
+    elif faults := list(_cluster_errors(spec, families)):
         return faults
     spec["ipFamilies"] = families
     return []
 
 
-def _is_bare(spec: Before) -> bool:
+def _is_headless_without_selector(spec: PreviousSpec) -> bool:
     """Return whether a Service is headless without a selector: any families are valid then."""
     return spec.get("clusterIP") == NONE and not spec.get("selector")
 
 
-def _shape_faults(spec: Before) -> Iterator[Cause]:
+def _field_errors(spec: PreviousSpec) -> Iterator[Cause]:
     """Yield the errors that do not depend on the families of the cluster."""
     alone, several = spec.get("clusterIP") or "", list(spec.get("clusterIPs") or ())
     families = list(spec.get("ipFamilies") or ())
     if several and not alone:
-        yield invalid_value(_PLACE, several, "must be empty when `clusterIP` is not specified")
+        yield invalid_value(
+            _CLUSTER_IPS, several, "must be empty when `clusterIP` is not specified"
+        )
     elif several and several[0] != alone:
-        yield invalid_value(_PLACE, several, "first value must match `clusterIP`")
+        yield invalid_value(_CLUSTER_IPS, several, "first value must match `clusterIP`")
     for index, family in enumerate(families):
-        if family not in _OTHER:
-            yield unsupported(f"spec.ipFamilies[{index}]", family, tuple(_OTHER))
+        if family not in _OTHER_FAMILY:
+            yield unsupported_value(f"spec.ipFamilies[{index}]", family, tuple(_OTHER_FAMILY))
         if family in families[:index]:
             yield duplicate(f"spec.ipFamilies[{index}]", family)
     if spec["ipFamilyPolicy"] not in _POLICIES:
-        yield unsupported(_POLICY, spec["ipFamilyPolicy"], _POLICIES)
-    wrong = list(_wrong_addresses(several))
+        yield unsupported_value(_POLICY, spec["ipFamilyPolicy"], _POLICIES)
+    wrong = list(_address_errors(several))
     yield from wrong
     if several[2:]:
-        yield invalid_value(_PLACE, several, "may only hold up to 2 values")
+        yield invalid_value(_CLUSTER_IPS, several, "may only hold up to 2 values")
     if not wrong and several[:1] != [NONE]:
-        yield from _mismatches(several, families)
+        yield from _family_mismatch_errors(several, families)
 
 
-def _mismatches(several: list[str], families: list[str]) -> Iterator[Cause]:
+def _family_mismatch_errors(several: list[str], families: list[str]) -> Iterator[Cause]:
     """Yield the errors of addresses that do not match their families."""
     if several[1:] and len(set(map(_family, several))) == 1:
         rule = "may specify no more than one IP for each IP family"
-        yield invalid_value(_PLACE, several, rule)
+        yield invalid_value(_CLUSTER_IPS, several, rule)
     for index, (address, family) in enumerate(zip(several, families, strict=False)):
-        if family in _OTHER and _family(address) != family:
+        if family in _OTHER_FAMILY and _family(address) != family:
             rule = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
-            yield invalid_value(f"{_PLACE}[{index}]", address, rule)
+            yield invalid_value(f"{_CLUSTER_IPS}[{index}]", address, rule)
 
 
-def _wrong_addresses(several: list[str]) -> Iterator[Cause]:
+def _address_errors(several: list[str]) -> Iterator[Cause]:
     for index, address in enumerate(several):
         if index == 0 and address == NONE:
             if len(several) > 1:
-                yield invalid_value(_PLACE, several, "'None' must be the first and only value")
+                yield invalid_value(
+                    _CLUSTER_IPS, several, "'None' must be the first and only value"
+                )
         elif not _is_address(address):
             rule = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-            yield invalid_value(f"{_PLACE}[{index}]", address, rule)
+            yield invalid_value(f"{_CLUSTER_IPS}[{index}]", address, rule)
 
 
 def _is_address(text: str) -> bool:
@@ -161,7 +165,7 @@ def _family(address: str) -> str:
     return "IPv6" if isinstance(ip_address(address), IPv6Address) else "IPv4"
 
 
-def _number_faults(spec: Before, families: list[str], old: list[str]) -> Iterator[Cause]:
+def _count_errors(spec: PreviousSpec, families: list[str], old: list[str]) -> Iterator[Cause]:
     """Yield the errors of more or fewer addresses or families than the policy allows."""
     policy, several = spec["ipFamilyPolicy"], list(spec.get("clusterIPs") or ())
     if policy != _SINGLE and families and len(families) < len(old):
@@ -172,18 +176,18 @@ def _number_faults(spec: Before, families: list[str], old: list[str]) -> Iterato
             rule = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are"
             yield invalid_value(_POLICY, policy, f"{rule} specified")
     for index in range(len(families), len(several)):
-        if several[index] != NONE and _family(several[index]) != _OURS:
+        if several[index] != NONE and _family(several[index]) != _CLUSTER_FAMILY:
             rule = f"{_family(several[index])} is not configured on this cluster"
-            yield invalid_value(f"{_PLACE}[{index}]", several, rule)
+            yield invalid_value(f"{_CLUSTER_IPS}[{index}]", several, rule)
 
 
-def _cluster_faults(spec: Before, families: list[str]) -> Iterator[Cause]:
+def _cluster_errors(spec: PreviousSpec, families: list[str]) -> Iterator[Cause]:
     """Yield the errors of families that the cluster does not have."""
     if spec["ipFamilyPolicy"] == _BOTH:
         rule = "this cluster is not configured for dual-stack services"
         yield invalid_value(_POLICY, _BOTH, rule)
     for index, family in enumerate(families):
-        if family != _OURS:
+        if family != _CLUSTER_FAMILY:
             yield invalid_value(
                 f"spec.ipFamilies[{index}]", family, "not configured on this cluster"
             )

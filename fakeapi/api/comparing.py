@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
 
-from fakeapi.api.changes import Change, History
+from fakeapi.api.changes import ObjectChange, ObjectHistory
 
-_BY_CHANCE: Final = frozenset(
+_GENERATED_FIELDS: Final = frozenset(
     ("creationTimestamp", "generation", "managedFields", "resourceVersion", "uid")
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class HistoryComparison:
     """The difference of two histories.
 
     ``same`` is the number of common changes; ``one`` and ``other`` are the next change of each
@@ -32,8 +32,8 @@ class Comparison:
     """
 
     same: int
-    one: Change | None
-    other: Change | None
+    one: ObjectChange | None
+    other: ObjectChange | None
     only_one: Sequence[str]
     only_other: Sequence[str]
     different: Sequence[str]
@@ -57,13 +57,13 @@ class Comparison:
         return "\n".join(told)
 
 
-def compare(one: History, other: History) -> Comparison:
+def compare(one: ObjectHistory, other: ObjectHistory) -> HistoryComparison:
     """Compare two histories of the same kind."""
     pairs = list(zip_longest(one, other))
     same = next((i for i, (ours, theirs) in enumerate(pairs) if ours != theirs), len(pairs))
     ours, theirs = pairs[same] if same < len(pairs) else (None, None)
-    here, there = _end(one), _end(other)
-    return Comparison(
+    here, there = _final_objects(one), _final_objects(other)
+    return HistoryComparison(
         same,
         ours,
         theirs,
@@ -73,16 +73,16 @@ def compare(one: History, other: History) -> Comparison:
     )
 
 
-def _end(history: History) -> Mapping[str, Any]:
+def _final_objects(history: ObjectHistory) -> Mapping[str, Any]:
     """Return the final objects by namespace and name, without generated fields."""
     *_, last = history.states()
-    return {_key(each["metadata"]): _lasting(each) for each in last}
+    return {_metadata_key(each["metadata"]): _without_generated_fields(each) for each in last}
 
 
-def _key(metadata: Mapping[str, Any]) -> str:
+def _metadata_key(metadata: Mapping[str, Any]) -> str:
     return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
 
 
-def _lasting(document: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = {k: v for k, v in document["metadata"].items() if k not in _BY_CHANCE}
+def _without_generated_fields(document: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = {k: v for k, v in document["metadata"].items() if k not in _GENERATED_FIELDS}
     return {**document, "metadata": metadata}

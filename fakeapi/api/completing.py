@@ -18,16 +18,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from fakeapi.api.allotting import allot_create, allot_update
+from fakeapi.api.allotting import allocate_create, allocate_update
 from fakeapi.api.conditions import set_condition
-from fakeapi.api.crds.statuses import first_status, note_stored_version
-from fakeapi.api.rehearsing import Objects
-from fakeapi.kinds import Kind
+from fakeapi.api.crds.statuses import record_stored_version, set_initial_status
+from fakeapi.api.rehearsing import ObjectReader
+from fakeapi.kinds import ResourceInfo
 from fakeapi.store import Document
 from policies.spelling import canonical
 
 _TOLERATED_SECONDS: Final = 300
-_COMPUTE: Final = ("cpu", "memory")
+_COMPUTE_RESOURCES: Final = ("cpu", "memory")
 _GATED: Final = {
     "type": "PodScheduled",
     "status": "False",
@@ -38,7 +38,7 @@ _GATED: Final = {
 _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
 
-def complete_create(kind: Kind, document: Document, store: Objects) -> None:
+def derive_create_fields(kind: ResourceInfo, document: Document, store: ObjectReader) -> None:
     """Set the derived fields of a new object that has its UID, defaults and first status.
 
     Raise StatusError if a Service requests an address that is not available.
@@ -48,27 +48,29 @@ def complete_create(kind: Kind, document: Document, store: Objects) -> None:
         complete(document, store)
 
 
-def complete_update(kind: Kind, document: Document, old: Mapping[str, Any], store: Objects) -> None:
+def derive_update_fields(
+    kind: ResourceInfo, document: Document, old: Mapping[str, Any], store: ObjectReader
+) -> None:
     """Keep allocated fields, and allocate those that an update needs; raise StatusError."""
     complete = _ON_UPDATE.get(kind.resource)
     if complete is not None:
         complete(document, old, store)
 
 
-def _create_pod(pod: Document, _store: Objects) -> None:
-    pod["status"]["qosClass"] = quality_of_service(pod["spec"])
-    _tolerate(pod)
+def _create_pod(pod: Document, _store: ObjectReader) -> None:
+    pod["status"]["qosClass"] = qos_class(pod["spec"])
+    _add_default_tolerations(pod)
     if pod["spec"].get("schedulingGates"):
         set_condition(pod["status"], _GATED, pod["metadata"]["creationTimestamp"])
 
 
-def _update_pod(pod: Document, old: Mapping[str, Any], _store: Objects) -> None:
+def _update_pod(pod: Document, old: Mapping[str, Any], _store: ObjectReader) -> None:
     """Add again the tolerations that were added on create, if the update omits them."""
     if "tolerations" in (old.get("spec") or {}):
-        _tolerate(pod)
+        _add_default_tolerations(pod)
 
 
-def _tolerate(pod: Document) -> None:
+def _add_default_tolerations(pod: Document) -> None:
     """Add tolerations for a not-ready or unreachable node, unless the pod has its own."""
     tolerations = pod["spec"].get("tolerations") or []
     for condition in ("not-ready", "unreachable"):
@@ -84,7 +86,7 @@ def _tolerates(toleration: Mapping[str, Any], key: str) -> bool:
     return keyed and toleration.get("effect", "") in ("", "NoExecute")
 
 
-def quality_of_service(spec: Mapping[str, Any]) -> str:
+def qos_class(spec: Mapping[str, Any]) -> str:
     """Return a pod's QoS class.
 
     Guaranteed: every container limits CPU and memory, and its requests equal the limits.
@@ -94,8 +96,13 @@ def quality_of_service(spec: Mapping[str, Any]) -> str:
     guaranteed = True
     for container in _containers(spec):
         resources = container.get("resources") or {}
-        asked, limits = _compute(resources.get("requests")), _compute(resources.get("limits"))
-        guaranteed = guaranteed and set(limits) == set(_COMPUTE) and limits == {**limits, **asked}
+        asked, limits = (
+            _compute_amounts(resources.get("requests")),
+            _compute_amounts(resources.get("limits")),
+        )
+        guaranteed = (
+            guaranteed and set(limits) == set(_COMPUTE_RESOURCES) and limits == {**limits, **asked}
+        )
         for name in (*asked, *limits):
             requests.setdefault(name, set())
     if not requests:
@@ -108,13 +115,13 @@ def _containers(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield from spec.get("initContainers") or ()
 
 
-def _compute(amounts: Mapping[str, Any] | None) -> dict[str, str]:
+def _compute_amounts(amounts: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the amounts of CPU and memory that are not zero."""
-    found = {k: canonical(str(v)) for k, v in (amounts or {}).items() if k in _COMPUTE}
+    found = {k: canonical(str(v)) for k, v in (amounts or {}).items() if k in _COMPUTE_RESOURCES}
     return {name: amount for name, amount in found.items() if amount != "0"}
 
 
-def _create_job(job: Document, _store: Objects) -> None:
+def _create_job(job: Document, _store: ObjectReader) -> None:
     """Bind the pods of a job to its UID, unless the job has a manual selector."""
     spec, uid, name = job["spec"], job["metadata"]["uid"], job["metadata"]["name"]
     if spec.get("manualSelector"):
@@ -133,49 +140,49 @@ def _create_job(job: Document, _store: Objects) -> None:
     job["metadata"]["labels"] = labels or dict(template["labels"])
 
 
-def _update_job(job: Document, old: Mapping[str, Any], _store: Objects) -> None:
+def _update_job(job: Document, old: Mapping[str, Any], _store: ObjectReader) -> None:
     """Keep the selector if the client omits it."""
     spec, before = job.setdefault("spec", {}), old.get("spec") or {}
     if "selector" in before:
         spec.setdefault("selector", before["selector"])
 
 
-def _create_daemon_set(daemon_set: Document, _store: Objects) -> None:
-    _count_template(daemon_set, 1)
+def _create_daemon_set(daemon_set: Document, _store: ObjectReader) -> None:
+    _set_template_generation(daemon_set, 1)
 
 
-def _update_daemon_set(daemon_set: Document, old: Mapping[str, Any], _store: Objects) -> None:
+def _update_daemon_set(daemon_set: Document, old: Mapping[str, Any], _store: ObjectReader) -> None:
     before = (old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "1")
     changed = daemon_set["spec"].get("template") != (old.get("spec") or {}).get("template")
-    _count_template(daemon_set, int(before) + changed if before.isdecimal() else 1)
+    _set_template_generation(daemon_set, int(before) + changed if before.isdecimal() else 1)
 
 
-def _count_template(daemon_set: Document, generation: int) -> None:
+def _set_template_generation(daemon_set: Document, generation: int) -> None:
     annotations = daemon_set["metadata"].setdefault("annotations", {})
     annotations[_TEMPLATE_GENERATION] = str(generation)
 
 
-def _create_definition(definition: Document, _store: Objects) -> None:
-    first_status(definition)
+def _create_definition(definition: Document, _store: ObjectReader) -> None:
+    set_initial_status(definition)
 
 
-def _update_definition(definition: Document, _old: Mapping[str, Any], _store: Objects) -> None:
-    note_stored_version(definition)
+def _update_definition(definition: Document, _old: Mapping[str, Any], _store: ObjectReader) -> None:
+    record_stored_version(definition)
 
 
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
-_ON_CREATE: Final[Mapping[str, Callable[[Document, Objects], None]]] = {
+_ON_CREATE: Final[Mapping[str, Callable[[Document, ObjectReader], None]]] = {
     _DEFINITIONS: _create_definition,
     "daemonsets.apps": _create_daemon_set,
     "jobs.batch": _create_job,
     "pods": _create_pod,
-    "services": allot_create,
+    "services": allocate_create,
 }
-_ON_UPDATE: Final[Mapping[str, Callable[[Document, Mapping[str, Any], Objects], None]]] = {
+_ON_UPDATE: Final[Mapping[str, Callable[[Document, Mapping[str, Any], ObjectReader], None]]] = {
     _DEFINITIONS: _update_definition,
     "daemonsets.apps": _update_daemon_set,
     "jobs.batch": _update_job,
     "pods": _update_pod,
-    "services": allot_update,
+    "services": allocate_update,
 }

@@ -17,7 +17,7 @@ from fakeapi.store import Document
 
 def read_configuration(body: bytes) -> Document:
     """Decode the applied object; raise StatusError (400)."""
-    value = _read(body)
+    value = _decode(body)
     if not isinstance(value, dict):
         raise bad_request(
             "error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot "
@@ -26,7 +26,7 @@ def read_configuration(body: bytes) -> Document:
     return value
 
 
-def _read(body: bytes) -> Any:
+def _decode(body: bytes) -> Any:
     if body.lstrip()[:1] == b"{":
         try:
             return read_json(body)

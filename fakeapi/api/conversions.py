@@ -21,14 +21,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
-from fakeapi.kinds import Kind, Kinds
+from fakeapi.kinds import ResourceInfo, ResourceRegistry
 from fakeapi.store import Document
 
 Convert = Callable[[Document], Document]
 
 
 @dataclass(frozen=True, slots=True)
-class Conversion:
+class VersionConversion:
     """The conversion between a served version and the stored one.
 
     ``stored`` is the stored version: group, version, plural. ``to_stored`` and ``to_served``
@@ -37,28 +37,30 @@ class Conversion:
     """
 
     stored: tuple[str, str, str]
-    store: Convert
-    show: Convert
+    to_stored: Convert
+    to_served: Convert
     names: Mapping[str, str]
 
-    def stored_kind(self, kinds: Kinds) -> Kind | None:
+    def stored_kind(self, kinds: ResourceRegistry) -> ResourceInfo | None:
         """Return the stored kind; None if it is not served here."""
         return kinds.at(*self.stored)
 
 
-def conversion_of(kind: Kind) -> Conversion | None:
+def conversion_of(kind: ResourceInfo) -> VersionConversion | None:
     """Return the conversion of a kind; None if it is stored as it is served."""
     return _CONVERSIONS.get((kind.group, kind.version, kind.plural))
 
 
-def stored_form(kinds: Kinds, kind: Kind, document: Document) -> tuple[Kind, Document]:
+def to_stored_version(
+    kinds: ResourceRegistry, kind: ResourceInfo, document: Document
+) -> tuple[ResourceInfo, Document]:
     """Return the stored kind and version of a document; most documents are unchanged."""
     conversion = conversion_of(kind)
     stored = conversion.stored_kind(kinds) if conversion is not None else None
     if conversion is None or stored is None:
         return kind, document
     header = {"kind": stored.kind, "apiVersion": stored.api_version}
-    return stored, {**conversion.store(document), **header}
+    return stored, {**conversion.to_stored(document), **header}
 
 
 def _rename(names: Mapping[str, str], document: Document) -> Document:
@@ -84,14 +86,14 @@ _NO_REPLICAS: Final = {"currentReplicas": 0, "desiredReplicas": 0}  # v2 omits z
 _STATUS_OF_V2: Final = ("conditions", "currentMetrics")
 
 
-def _cpu(role: str, share: int) -> dict[str, Any]:
+def _cpu_metric(role: str, share: int) -> dict[str, Any]:
     value: dict[str, Any] = {"averageUtilization": share}
     if role == "target":
         value = {"type": "Utilization", **value}
     return {"type": "Resource", "resource": {"name": "cpu", role: value}}
 
 
-def _store_autoscaler(document: Document) -> Document:
+def _autoscaler_to_stored(document: Document) -> Document:
     stored = dict(document)
     for part, share, metrics, role in (
         ("spec", _TARGET, "metrics", "target"),
@@ -100,19 +102,19 @@ def _store_autoscaler(document: Document) -> Document:
         if isinstance(stored.get(part), dict) and share in stored[part]:
             members = dict(stored[part])
             value = members.pop(share)
-            members[metrics] = [_cpu(role, value)] if isinstance(value, int) else value
+            members[metrics] = [_cpu_metric(role, value)] if isinstance(value, int) else value
             stored[part] = members
     return stored
 
 
-def _show_autoscaler(document: Document) -> Document:
+def _autoscaler_to_served(document: Document) -> Document:
     spec, status = (
         dict(document.get("spec") or {}),
         {**_NO_REPLICAS, **(document.get("status") or {})},
     )
     spec.pop("behavior", None)
-    target = _cpu_share(spec.pop("metrics", None), "target")
-    current = _cpu_share(status.get("currentMetrics"), "current")
+    target = _cpu_utilization(spec.pop("metrics", None), "target")
+    current = _cpu_utilization(status.get("currentMetrics"), "current")
     for member in _STATUS_OF_V2:
         status.pop(member, None)
     if target is not None:
@@ -122,7 +124,7 @@ def _show_autoscaler(document: Document) -> Document:
     return {**document, "spec": spec, "status": status}
 
 
-def _cpu_share(metrics: Any, role: str) -> int | None:
+def _cpu_utilization(metrics: Any, role: str) -> int | None:
     for metric in metrics if isinstance(metrics, list) else ():
         match metric:
             case {"type": "Resource", "resource": {"name": "cpu", **resource}}:
@@ -132,17 +134,17 @@ def _cpu_share(metrics: Any, role: str) -> int | None:
     return None
 
 
-_CONVERSIONS: Final[Mapping[tuple[str, str, str], Conversion]] = {
-    ("events.k8s.io", "v1", "events"): Conversion(
+_CONVERSIONS: Final[Mapping[tuple[str, str, str], VersionConversion]] = {
+    ("events.k8s.io", "v1", "events"): VersionConversion(
         stored=("", "v1", "events"),
-        store=partial(_rename, _EVENT_NAMES),
-        show=partial(_rename, _EVENT_NAMES_BACK),
+        to_stored=partial(_rename, _EVENT_NAMES),
+        to_served=partial(_rename, _EVENT_NAMES_BACK),
         names=_EVENT_NAMES,
     ),
-    ("autoscaling", "v1", "horizontalpodautoscalers"): Conversion(
+    ("autoscaling", "v1", "horizontalpodautoscalers"): VersionConversion(
         stored=("autoscaling", "v2", "horizontalpodautoscalers"),
-        store=_store_autoscaler,
-        show=_show_autoscaler,
+        to_stored=_autoscaler_to_stored,
+        to_served=_autoscaler_to_served,
         names=MappingProxyType({}),
     ),
 }

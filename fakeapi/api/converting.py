@@ -17,56 +17,56 @@ from typing import Any, Final
 import orjson
 
 from fakeapi.api.bodies import media_type, read_json, read_object
-from fakeapi.api.conversions import Conversion, conversion_of
+from fakeapi.api.conversions import VersionConversion, conversion_of
 from fakeapi.api.errors import StatusError
 from fakeapi.api.managers import APPLY_PATCH
 from fakeapi.api.messages import JSON, Request, Response
 from fakeapi.api.patching import JSON_PATCH, PATCH_TYPES
 from fakeapi.api.registry import Target
-from fakeapi.api.selecting import parse_selection
+from fakeapi.api.selecting import parse_selectors
 from fakeapi.api.watching import Watch
 from fakeapi.api.yaml_bodies import read_yaml
-from fakeapi.kinds import Kind, Kinds
+from fakeapi.kinds import ResourceInfo, ResourceRegistry
 from fakeapi.store import Document
 
-Serve = Callable[[Target, Request], "Response | Watch"]
+ServeRequest = Callable[[Target, Request], "Response | Watch"]
 
 _FIELD: Final = re.compile(r"(?<![^,])(?<!\\,)\s*(\w+)")
 
 
 def serve_converted(
-    kinds: Kinds, target: Target, request: Request, serve: Serve
+    kinds: ResourceRegistry, target: Target, request: Request, serve: ServeRequest
 ) -> Response | Watch:
     """Serve a request in the version of its path; raise StatusError."""
     conversion = conversion_of(target.kind)
     stored = conversion.stored_kind(kinds) if conversion is not None else None
     if conversion is None or stored is None:
         return serve(target, request)
-    forms = _Forms(conversion, target.kind, stored)
+    forms = AlternateVersion(conversion, target.kind, stored)
     try:
         answer = serve(replace(target, kind=stored), forms.request(request))
     except StatusError as refusal:
-        raise forms.refusal(refusal) from None
+        raise forms.served_error(refusal) from None
     if isinstance(answer, Watch):
-        answer.show(forms.line)
+        answer.add_transform(forms.watch_line)
         return answer
     return replace(answer, body=forms.body(answer.body))
 
 
 @dataclass(frozen=True, slots=True)
-class _Forms:
+class AlternateVersion:
     """The served and the stored version of one kind."""
 
-    conversion: Conversion
-    served: Kind
-    stored: Kind
+    conversion: VersionConversion
+    served: ResourceInfo
+    stored: ResourceInfo
 
     def request(self, request: Request) -> Request:
         """Return the request in the stored version; raise StatusError (400)."""
         if "fieldSelector" in request.query:
             request = replace(request, query=self._query(request))
         if request.method in ("POST", "PUT"):
-            document = self._store(read_object(request))
+            document = self._to_stored(read_object(request))
             return replace(request, body=orjson.dumps(document), content_type=JSON)
         if request.method == "PATCH":
             return replace(request, body=self._patch(request))
@@ -75,15 +75,15 @@ class _Forms:
     def body(self, body: bytes) -> bytes:
         """Return the document of a response in the served version."""
         document = orjson.loads(body)
-        return orjson.dumps(self._show(document)) + b"\n"
+        return orjson.dumps(self._to_served(document)) + b"\n"
 
-    def line(self, line: bytes) -> bytes:
+    def watch_line(self, line: bytes) -> bytes:
         """Return a line of a watch in the served version."""
         event = orjson.loads(line)
-        event["object"] = self._show(event["object"])
+        event["object"] = self._to_served(event["object"])
         return orjson.dumps(event) + b"\n"
 
-    def refusal(self, refusal: StatusError) -> StatusError:
+    def served_error(self, refusal: StatusError) -> StatusError:
         """Return an error that names the served kind."""
         details = dict(refusal.details or {})
         if details.get("group", "") == self.stored.group and details.get("kind"):
@@ -102,22 +102,22 @@ class _Forms:
     def _query(self, request: Request) -> dict[str, str]:
         """Rename the fields of a selector, after checking that the served version has them."""
         selector = request.query["fieldSelector"]
-        parse_selection(self.served, "", selector)
+        parse_selectors(self.served, "", selector)
         names = self.conversion.names
         renamed = _FIELD.sub(lambda match: names.get(match[1], match[1]), selector)
         return {**request.query, "fieldSelector": renamed}
 
-    def _store(self, document: Document) -> Document:
-        stored = self.conversion.store(document)
+    def _to_stored(self, document: Document) -> Document:
+        stored = self.conversion.to_stored(document)
         header = {"kind": self.stored.kind, "apiVersion": self.stored.api_version}
         return {**stored, **{name: header[name] for name in header if name in document}}
 
-    def _show(self, document: Document) -> Document:
+    def _to_served(self, document: Document) -> Document:
         if document.get("kind") == self.stored.kind:
             header = {"kind": self.served.kind, "apiVersion": self.served.api_version}
-            return {**header, **self.conversion.show({**document, **header})}
+            return {**header, **self.conversion.to_served({**document, **header})}
         if document.get("kind") == self.stored.list_kind:
-            items = [self.conversion.show(item) for item in document["items"]]
+            items = [self.conversion.to_served(item) for item in document["items"]]
             return {**document, "apiVersion": self.served.api_version, "items": items}
         return document
 
@@ -130,7 +130,7 @@ class _Forms:
         patch = reads(request.body)
         if patch_type == JSON_PATCH and isinstance(patch, list):
             return orjson.dumps([self._operation(operation) for operation in patch])
-        return orjson.dumps(self._store(patch)) if isinstance(patch, dict) else request.body
+        return orjson.dumps(self._to_stored(patch)) if isinstance(patch, dict) else request.body
 
     def _operation(self, operation: Any) -> Any:
         if not isinstance(operation, dict):

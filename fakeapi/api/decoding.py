@@ -24,15 +24,15 @@ from fakeapi.kinds.types import ListType, MapType, Scalar, Struct, Type, Untyped
 from fakeapi.store import Document
 from policies.spelling import MALFORMED, canonical
 
-Where = tuple[Any, str] | None
+LinkedPath = tuple[Any, str] | None
 """A field path as a linked list: the parent path and the last step; indices are in brackets."""
 
 
-class MismatchError(ValueError):
+class StructDecodeError(ValueError):
     """A value has the wrong type for its field; the message is that of Go."""
 
 
-def decode(shape: Struct | Untyped, document: Document) -> tuple[str, ...]:
+def decode_struct(shape: Struct | Untyped, document: Document) -> tuple[str, ...]:
     """Drop the fields of ``document`` that do not fit, and return the paths of unknown fields.
 
     Raise StructDecodeError.
@@ -44,12 +44,12 @@ def decode(shape: Struct | Untyped, document: Document) -> tuple[str, ...]:
     return tuple(unknown)
 
 
-def _struct(shape: Struct, value: dict[str, Any], where: Where, unknown: list[str]) -> None:
+def _struct(shape: Struct, value: dict[str, Any], where: LinkedPath, unknown: list[str]) -> None:
     fields = shape.fields
     for key, item in list(value.items()):
         field = fields.get(key)
         if field is None:
-            unknown.append(spell((where, key)))
+            unknown.append(format_path((where, key)))
             del value[key]
         elif item is None:
             del value[key]
@@ -58,10 +58,10 @@ def _struct(shape: Struct, value: dict[str, Any], where: Where, unknown: list[st
             if decoded is not item:
                 value[key] = decoded
             elif not item and isinstance(field.type, ListType | MapType):
-                _empty(value, key, required=field.required)
+                _drop_empty(value, key, required=field.required)
 
 
-def _empty(value: dict[str, Any], key: str, *, required: bool) -> None:
+def _drop_empty(value: dict[str, Any], key: str, *, required: bool) -> None:
     """Drop an empty list or map, as ``omitempty`` does; a required list becomes null."""
     if required and isinstance(value[key], list):
         value[key] = None
@@ -69,27 +69,27 @@ def _empty(value: dict[str, Any], key: str, *, required: bool) -> None:
         del value[key]
 
 
-def _value(shape: Type, item: Any, owner: Struct, where: Where, unknown: list[str]) -> Any:
+def _value(shape: Type, item: Any, owner: Struct, where: LinkedPath, unknown: list[str]) -> Any:
     """Decode one value; ``owner`` is the struct that contains the field."""
     if isinstance(shape, Scalar):
         return _SCALARS[shape.type](shape, item, owner, where)
     if isinstance(shape, Struct):
         if not isinstance(item, dict):
-            raise _mismatch(shape, item, owner, where)
+            raise _type_error(shape, item, owner, where)
         _struct(shape, item, where, unknown)
     elif isinstance(shape, ListType):
         if not isinstance(item, list):
-            raise _mismatch(shape, item, owner, where)
+            raise _type_error(shape, item, owner, where)
         _elements(shape.element, item, owner, where, unknown)
     elif isinstance(shape, MapType):
         if not isinstance(item, dict):
-            raise _mismatch(shape, item, owner, where)
+            raise _type_error(shape, item, owner, where)
         _entries(shape.value, item, owner, where, unknown)
     return item
 
 
 def _elements(
-    shape: Type, items: list[Any], owner: Struct, where: Where, unknown: list[str]
+    shape: Type, items: list[Any], owner: Struct, where: LinkedPath, unknown: list[str]
 ) -> None:
     for index, item in enumerate(items):
         if item is None:
@@ -99,7 +99,7 @@ def _elements(
 
 
 def _entries(
-    shape: Type, entries: dict[str, Any], owner: Struct, where: Where, unknown: list[str]
+    shape: Type, entries: dict[str, Any], owner: Struct, where: LinkedPath, unknown: list[str]
 ) -> None:
     for key, item in entries.items():
         entries[key] = (
@@ -114,51 +114,51 @@ def _zero(shape: Type) -> Any:
     return [] if isinstance(shape, ListType) else {}
 
 
-def _text(shape: Scalar, item: Any, owner: Struct, where: Where) -> Any:
+def _text(shape: Scalar, item: Any, owner: Struct, where: LinkedPath) -> Any:
     if not isinstance(item, str):
-        raise _mismatch(shape, item, owner, where)
+        raise _type_error(shape, item, owner, where)
     check = _FORMATS.get(shape.format)
     if check is not None:
         check(item)
     return item
 
 
-def _integer(shape: Scalar, item: Any, owner: Struct, where: Where) -> Any:
+def _integer(shape: Scalar, item: Any, owner: Struct, where: LinkedPath) -> Any:
     limit = 2**31 if shape.format == "int32" else 2**63
     if not isinstance(item, int) or isinstance(item, bool) or not -limit <= item < limit:
-        raise _mismatch(shape, item, owner, where)
+        raise _type_error(shape, item, owner, where)
     return item
 
 
-def _number(shape: Scalar, item: Any, owner: Struct, where: Where) -> Any:
+def _number(shape: Scalar, item: Any, owner: Struct, where: LinkedPath) -> Any:
     if not isinstance(item, int | float) or isinstance(item, bool):
-        raise _mismatch(shape, item, owner, where)
+        raise _type_error(shape, item, owner, where)
     return item
 
 
-def _boolean(shape: Scalar, item: Any, owner: Struct, where: Where) -> Any:
+def _boolean(shape: Scalar, item: Any, owner: Struct, where: LinkedPath) -> Any:
     if not isinstance(item, bool):
-        raise _mismatch(shape, item, owner, where)
+        raise _type_error(shape, item, owner, where)
     return item
 
 
-def _quantity(_shape: Scalar, item: Any, _owner: Struct, _where: Where) -> Any:
+def _quantity(_shape: Scalar, item: Any, _owner: Struct, _where: LinkedPath) -> Any:
     if isinstance(item, bool) or not isinstance(item, str | int | float):
-        raise MismatchError(MALFORMED)
+        raise StructDecodeError(MALFORMED)
     try:
         return canonical(item if isinstance(item, str) else repr(item))
     except ValueError as error:
-        raise MismatchError(str(error)) from None
+        raise StructDecodeError(str(error)) from None
 
 
 _INT32: Final = Scalar("integer", "int32")
 
 
-def _int_or_string(_shape: Scalar, item: Any, owner: Struct, where: Where) -> Any:
+def _int_or_string(_shape: Scalar, item: Any, owner: Struct, where: LinkedPath) -> Any:
     return item if isinstance(item, str) else _integer(_INT32, item, owner, where)
 
 
-_SCALARS: Final[Mapping[str, Callable[[Scalar, Any, Struct, Where], Any]]] = {
+_SCALARS: Final[Mapping[str, Callable[[Scalar, Any, Struct, LinkedPath], Any]]] = {
     "string": _text,
     "integer": _integer,
     "number": _number,
@@ -183,7 +183,9 @@ def _check_micro_time(item: str) -> None:
 
 def _check_time_as(item: str, layout: str) -> None:
     if not _TIME.fullmatch(item):
-        raise MismatchError(f'parsing time "{item}" as "{layout}": cannot parse "{item}" as "2006"')
+        raise StructDecodeError(
+            f'parsing time "{item}" as "{layout}": cannot parse "{item}" as "2006"'
+        )
 
 
 def _check_base64(item: str) -> None:
@@ -194,7 +196,7 @@ def _check_base64(item: str) -> None:
         match = _BASE64.match(compact)
         valid = match.end() if match else 0
         at = valid if valid < len(compact.rstrip("=")) else len(compact) // 4 * 4
-        raise MismatchError(f"illegal base64 data at input byte {at}") from None
+        raise StructDecodeError(f"illegal base64 data at input byte {at}") from None
 
 
 _FORMATS: Final[Mapping[str, Callable[[str], None]]] = {
@@ -213,7 +215,7 @@ _JSON_NAMES: Final[tuple[tuple[type, str], ...]] = (
 )
 
 
-def _mismatch(shape: Type, item: Any, owner: Struct, where: Where) -> MismatchError:
+def _type_error(shape: Type, item: Any, owner: Struct, where: LinkedPath) -> StructDecodeError:
     found = next(name for python_type, name in _JSON_NAMES if isinstance(item, python_type))
     if found == "number" and isinstance(shape, Scalar) and shape.type == "integer":
         found = f"number {item!r}"
@@ -221,26 +223,26 @@ def _mismatch(shape: Type, item: Any, owner: Struct, where: Where) -> MismatchEr
     path = ".".join(step for step in _steps(where) if not step.startswith("["))
     if isinstance(shape, Scalar) and isinstance(_container(owner, where), MapType):
         path = path.rpartition(".")[0]
-    return MismatchError(
-        f"json: cannot unmarshal {found} into Go struct field {name}.{path} of type {_go(shape)}"
+    return StructDecodeError(
+        f"json: cannot unmarshal {found} into Go struct field {name}.{path} of type {_go_type_name(shape)}"
     )
 
 
-def _container(owner: Struct, where: Where) -> Type | None:
+def _container(owner: Struct, where: LinkedPath) -> Type | None:
     """Return the type of the owner's field, if the path ends one step below that field."""
     steps = _steps(where)
     field = owner.fields.get(steps[-2]) if len(steps) > 1 else None
     return field.type if field is not None and steps[-1] not in owner.fields else None
 
 
-def _go(shape: Type) -> str:
+def _go_type_name(shape: Type) -> str:
     """Return the name of a type as Go prints it."""
     if isinstance(shape, Struct):
         return ".".join(shape.name.split(".")[-2:])
     if isinstance(shape, ListType):
-        return f"[]{_go(shape.element)}"
+        return f"[]{_go_type_name(shape.element)}"
     if isinstance(shape, MapType):
-        return f"map[string]{_go(shape.value)}"
+        return f"map[string]{_go_type_name(shape.value)}"
     if isinstance(shape, Scalar):
         return _GO_NAMES.get((shape.type, shape.format)) or _GO_NAMES[shape.type, ""]
     return "interface {}"
@@ -258,12 +260,12 @@ _GO_NAMES: Final[Mapping[tuple[str, str], str]] = {
 }
 
 
-def spell(where: Where) -> str:
+def format_path(where: LinkedPath) -> str:
     """Return a path as messages write it: ``spec.containers[0].ports``."""
     return ".".join(_steps(where)).replace(".[", "[")
 
 
-def _steps(where: Where) -> list[str]:
+def _steps(where: LinkedPath) -> list[str]:
     steps: list[str] = []
     while where is not None:
         where, step = where

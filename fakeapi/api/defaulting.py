@@ -22,9 +22,9 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
-from fakeapi.api.crds.compiled import compiled
-from fakeapi.api.plans import Plan, plan_of
-from fakeapi.kinds import Kind
+from fakeapi.api.crds.compiled import compiled_schema
+from fakeapi.api.plans import FieldWalk, build_field_walk
+from fakeapi.kinds import ResourceInfo
 from fakeapi.kinds.defaults import DEFAULTS, SCALE_DOWN, SCALE_UP
 from fakeapi.store import Document
 
@@ -36,42 +36,44 @@ Rule = Callable[[dict[str, Any]], None]
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-def apply_defaults(kind: Kind, document: Document, before: Mapping[str, Any] = _NOTHING) -> None:
+def apply_defaults(
+    kind: ResourceInfo, document: Document, previous: Mapping[str, Any] = _NOTHING
+) -> None:
     """Set the defaults of missing fields, in place.
 
     Subobjects that ``document`` shares with ``previous``, which has its defaults, are skipped.
     """
     if kind.custom is not None:
-        compiled(kind.custom).fill(document)
+        compiled_schema(kind.custom).apply_defaults(document)
         return
-    _follow(_plan(kind), document, before)
+    _apply_rules(_field_walk(kind), document, previous)
 
 
-def _follow(plan: Plan[Rule], target: dict[str, Any], before: Mapping[str, Any]) -> None:
-    for rule in plan.steps:
+def _apply_rules(plan: FieldWalk[Rule], target: dict[str, Any], before: Mapping[str, Any]) -> None:
+    for rule in plan.rules:
         rule(target)
     for name, below in plan.objects:
         found, known = target.get(name), before.get(name)
         if isinstance(found, dict) and found is not known:
-            _follow(below, found, known if isinstance(known, dict) else _NOTHING)
+            _apply_rules(below, found, known if isinstance(known, dict) else _NOTHING)
     for name, below in plan.lists:
         found = target.get(name) or ()
         for element in () if found is before.get(name) else found:
             if isinstance(element, dict):
-                _follow(below, element, _NOTHING)
+                _apply_rules(below, element, _NOTHING)
 
 
 @cache
-def _plan(kind: Kind) -> Plan[Rule]:
-    return plan_of(kind, _rules_at)
+def _field_walk(kind: ResourceInfo) -> FieldWalk[Rule]:
+    return build_field_walk(kind, _rules_at)
 
 
 def _rules_at(definition: str) -> list[Rule]:
     constants = DEFAULTS.get(definition)
-    return [*([_filling(constants)] if constants else ()), *_RULES.get(definition, ())]
+    return [*([_constant_rule(constants)] if constants else ()), *_RULES.get(definition, ())]
 
 
-def _filling(constants: Mapping[str, Any]) -> Rule:
+def _constant_rule(constants: Mapping[str, Any]) -> Rule:
     def fill(target: dict[str, Any]) -> None:
         for name, value in constants.items():
             if name not in target:
@@ -80,7 +82,7 @@ def _filling(constants: Mapping[str, Any]) -> Rule:
     return fill
 
 
-def _when(name: str, value: str, missing: str, content: Mapping[str, Any]) -> Rule:
+def _object_rule(name: str, value: str, missing: str, content: Mapping[str, Any]) -> Rule:
     """Return a rule: if a field has a value, another field that is missing becomes an object."""
 
     def rule(target: dict[str, Any]) -> None:
@@ -257,10 +259,14 @@ _EXTENSIONS: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
 _RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     f"{_EXTENSIONS}.CustomResourceDefinitionSpec": (_definition_spec,),
     f"{_EXTENSIONS}.ServiceReference": (_service_reference,),
-    "apps.v1.DaemonSetUpdateStrategy": (_when("type", "RollingUpdate", "rollingUpdate", {}),),
-    "apps.v1.DeploymentStrategy": (_when("type", "RollingUpdate", "rollingUpdate", {}),),
+    "apps.v1.DaemonSetUpdateStrategy": (
+        _object_rule("type", "RollingUpdate", "rollingUpdate", {}),
+    ),
+    "apps.v1.DeploymentStrategy": (_object_rule("type", "RollingUpdate", "rollingUpdate", {}),),
     "apps.v1.StatefulSet": (_claim_template,),
-    "apps.v1.StatefulSetUpdateStrategy": (_when("type", "RollingUpdate", "rollingUpdate", {}),),
+    "apps.v1.StatefulSetUpdateStrategy": (
+        _object_rule("type", "RollingUpdate", "rollingUpdate", {}),
+    ),
     "autoscaling.v2.HorizontalPodAutoscalerBehavior": (_autoscaler_behavior,),
     "autoscaling.v2.HorizontalPodAutoscalerSpec": (_autoscaler_spec,),
     "batch.v1.Job": (_job,),

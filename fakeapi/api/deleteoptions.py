@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fakeapi.api.errors import Cause, bad_request, invalid
-from fakeapi.api.options import dry_run_faults, parse_integer, read_flag
+from fakeapi.api.options import dry_run_errors, parse_integer, read_flag
 
 _KIND: Final = "DeleteOptions"
 _QUALIFIED: Final = "DeleteOptions.meta.k8s.io"
@@ -61,7 +61,7 @@ def parse_delete_options(query: Mapping[str, str], body: Mapping[str, Any]) -> D
     """Read and validate the options; raise StatusError (400, 422)."""
     given = dict(body) if body else _from_query(query)
     _check_types(given)
-    causes = [*_policy_faults(given), *dry_run_faults(given.get("dryRun") or [])]
+    causes = [*_policy_errors(given), *dry_run_errors(given.get("dryRun") or [])]
     if causes:
         raise invalid(_QUALIFIED, "", causes)
     preconditions = given.get("preconditions") or {}
@@ -132,7 +132,7 @@ def _wrong_type(where: str, value: Any, go_type: str) -> Exception:
     )
 
 
-def _policy_faults(given: Mapping[str, Any]) -> list[Cause]:
+def _policy_errors(given: Mapping[str, Any]) -> list[Cause]:
     policy = given.get("propagationPolicy")
     field = "propagationPolicy"
     causes = []

@@ -24,8 +24,8 @@ from typing import Any, Final
 from fakeapi.api.conditions import set_condition
 from fakeapi.api.deleteoptions import DeleteOptions
 from fakeapi.api.errors import Cause, StatusError, conflict, forbidden, invalid, storage_conflict
-from fakeapi.api.metadata import Sources, epoch_seconds
-from fakeapi.kinds import Kind
+from fakeapi.api.metadata import IdAndTimeSources, epoch_seconds
+from fakeapi.kinds import ResourceInfo
 from fakeapi.store import Document
 
 ORPHAN: Final = "orphan"
@@ -38,7 +38,7 @@ _LONGEST_GRACE_SECONDS: Final = 10**9
 _FINISHED: Final = ("Succeeded", "Failed")
 
 
-class Step(Enum):
+class DeletionStep(Enum):
     """The effect of a delete: whether the mark is written, and whether the object is removed."""
 
     NOTHING = (False, False)
@@ -57,7 +57,7 @@ class Step(Enum):
         return self.value[1]
 
 
-def check_delete(kind: Kind, name: str, document: Document, options: DeleteOptions) -> None:
+def check_delete(kind: ResourceInfo, name: str, document: Document, options: DeleteOptions) -> None:
     """Check that the object may be deleted and meets the preconditions.
 
     Raise StatusError (403, 409).
@@ -72,7 +72,7 @@ def check_delete(kind: Kind, name: str, document: Document, options: DeleteOptio
 
 
 def check_preconditions(
-    kind: Kind, name: str, document: Mapping[str, Any], options: DeleteOptions
+    kind: ResourceInfo, name: str, document: Mapping[str, Any], options: DeleteOptions
 ) -> None:
     """Check the UID and resourceVersion of the options; raise StatusError (409)."""
     metadata = document["metadata"]
@@ -84,7 +84,7 @@ def check_preconditions(
             continue
         if kind.first_spec_finalizers:
             raise conflict(kind, name, precondition_failed(label, wanted, found))
-        raise _not_the_one_meant(
+        raise _precondition_conflict(
             kind,
             name,
             f"the {label} in the precondition ({wanted}) does not match the {label} in record "
@@ -99,7 +99,9 @@ def precondition_failed(label: str, wanted: str, found: str) -> str:
     )
 
 
-def mark_deleted(kind: Kind, document: Document, options: DeleteOptions, sources: Sources) -> Step:
+def mark_deleted(
+    kind: ResourceInfo, document: Document, options: DeleteOptions, sources: IdAndTimeSources
+) -> DeletionStep:
     """Mark ``document`` as being deleted, and return the effect of the delete.
 
     Unless the returned step marks, ``document`` is unchanged.
@@ -108,25 +110,25 @@ def mark_deleted(kind: Kind, document: Document, options: DeleteOptions, sources
     if kind.first_spec_finalizers:
         if "deletionTimestamp" not in metadata:
             _mark_terminating(kind, document, options, sources)
-            return Step.MARKED
+            return DeletionStep.MARKED
         if (document.get("spec") or {}).get("finalizers"):
-            return Step.NOTHING
+            return DeletionStep.NOTHING
     if kind.deletion_finalizer and "deletionTimestamp" not in metadata:
-        _mark_to_be_cleared(kind, document, sources)
-        return Step.MARKED
-    step = _mark_grace(document, options, sources) if kind.graceful else None
-    if step is Step.NOTHING:
+        _mark_definition(kind, document, sources)
+        return DeletionStep.MARKED
+    step = _mark_grace_period(document, options, sources) if kind.graceful else None
+    if step is DeletionStep.NOTHING:
         return step
     finalizers = _finalizers(kind, metadata, options)
     if finalizers:
         _write_finalizers(metadata, finalizers)
         if step is None:
-            _mark_waiting(metadata, sources)
-        return Step.MARKED
-    return step or Step.GONE
+            _mark_pending_finalizers(metadata, sources)
+        return DeletionStep.MARKED
+    return step or DeletionStep.GONE
 
 
-def may_vanish(kind: Kind, document: Document) -> bool:
+def can_be_removed(kind: ResourceInfo, document: Document) -> bool:
     """Return whether a marked object can be removed: it has no finalizer and no grace period."""
     metadata = document["metadata"]
     if kind.first_spec_finalizers and (document.get("spec") or {}).get("finalizers"):
@@ -134,7 +136,7 @@ def may_vanish(kind: Kind, document: Document) -> bool:
     return not metadata.get("finalizers") and not metadata.get("deletionGracePeriodSeconds")
 
 
-def check_finalizers(kind: Kind, document: Document, old: Mapping[str, Any]) -> None:
+def check_finalizers(kind: ResourceInfo, document: Document, old: Mapping[str, Any]) -> None:
     """Raise StatusError (422) if an update adds finalizers to an object that is being deleted."""
     before = old["metadata"]
     if "deletionTimestamp" not in before:
@@ -149,14 +151,14 @@ def check_finalizers(kind: Kind, document: Document, old: Mapping[str, Any]) -> 
         raise invalid(kind.qualified_kind, before["name"], [cause])
 
 
-def _not_the_one_meant(kind: Kind, name: str, why: str) -> StatusError:
+def _precondition_conflict(kind: ResourceInfo, name: str, why: str) -> StatusError:
     message = f'Operation cannot be fulfilled on {kind.qualified_kind} "{name}": {why}'
     details = {"name": name, "group": kind.group, "kind": kind.kind}
     return StatusError(409, "Conflict", message, details)
 
 
 def _mark_terminating(
-    kind: Kind, document: Document, options: DeleteOptions, sources: Sources
+    kind: ResourceInfo, document: Document, options: DeleteOptions, sources: IdAndTimeSources
 ) -> None:
     metadata = document["metadata"]
     metadata["deletionTimestamp"] = sources.timestamp(0)
@@ -164,7 +166,7 @@ def _mark_terminating(
     _write_finalizers(metadata, _finalizers(kind, metadata, options))
 
 
-def _mark_waiting(metadata: dict[str, Any], sources: Sources) -> None:
+def _mark_pending_finalizers(metadata: dict[str, Any], sources: IdAndTimeSources) -> None:
     """Mark an object that only finalizers hold."""
     marked = metadata.get("deletionTimestamp")
     if marked is None and "generation" in metadata:
@@ -174,7 +176,7 @@ def _mark_waiting(metadata: dict[str, Any], sources: Sources) -> None:
     metadata["deletionGracePeriodSeconds"] = 0
 
 
-def _mark_to_be_cleared(kind: Kind, document: Document, sources: Sources) -> None:
+def _mark_definition(kind: ResourceInfo, document: Document, sources: IdAndTimeSources) -> None:
     """Mark a definition whose instances are deleted before it."""
     metadata, now = document["metadata"], sources.timestamp(0)
     metadata["deletionTimestamp"] = now
@@ -184,7 +186,9 @@ def _mark_to_be_cleared(kind: Kind, document: Document, sources: Sources) -> Non
     set_condition(document.setdefault("status", {}), kind.deletion_condition, now)
 
 
-def _mark_grace(document: Document, options: DeleteOptions, sources: Sources) -> Step | None:
+def _mark_grace_period(
+    document: Document, options: DeleteOptions, sources: IdAndTimeSources
+) -> DeletionStep | None:
     """Start or shorten the grace period; return None if only finalizers hold the object."""
     metadata = document["metadata"]
     if "deletionTimestamp" not in metadata:
@@ -195,16 +199,18 @@ def _mark_grace(document: Document, options: DeleteOptions, sources: Sources) ->
         left = metadata.get("deletionGracePeriodSeconds") or 0
         if not left:
             return None
-        if options.grace_seconds is None or _not_negative(options.grace_seconds) >= left:
-            return Step.NOTHING
-        grace, offset = _shortened(metadata, left, _not_negative(options.grace_seconds), sources)
+        if options.grace_seconds is None or _non_negative(options.grace_seconds) >= left:
+            return DeletionStep.NOTHING
+        grace, offset = _shortened_grace_period(
+            metadata, left, _non_negative(options.grace_seconds), sources
+        )
     metadata["deletionTimestamp"] = sources.timestamp(offset)
     metadata["deletionGracePeriodSeconds"] = grace
-    return Step.MARKED if grace else Step.MARKED_AND_GONE
+    return DeletionStep.MARKED if grace else DeletionStep.MARKED_AND_GONE
 
 
-def _shortened(
-    metadata: Mapping[str, Any], left: int, grace: int, sources: Sources
+def _shortened_grace_period(
+    metadata: Mapping[str, Any], left: int, grace: int, sources: IdAndTimeSources
 ) -> tuple[int, int]:
     """Return the new grace period, and its end in seconds from now."""
     end = epoch_seconds(metadata["deletionTimestamp"])
@@ -223,14 +229,16 @@ def _grace_seconds(document: Document, options: DeleteOptions) -> int:
         asked = spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS)
     if not isinstance(asked, int):
         return _DEFAULT_GRACE_SECONDS
-    return min(_not_negative(asked), _LONGEST_GRACE_SECONDS)
+    return min(_non_negative(asked), _LONGEST_GRACE_SECONDS)
 
 
-def _not_negative(seconds: int) -> int:
+def _non_negative(seconds: int) -> int:
     return seconds if seconds >= 0 else 1
 
 
-def _finalizers(kind: Kind, metadata: Mapping[str, Any], options: DeleteOptions) -> list[str]:
+def _finalizers(
+    kind: ResourceInfo, metadata: Mapping[str, Any], options: DeleteOptions
+) -> list[str]:
     """Return the finalizers; of those for propagation policies only that of the options' policy."""
     present = metadata.get("finalizers") or []
     wanted = [f for f in present if f not in _POLICIES]
@@ -240,7 +248,7 @@ def _finalizers(kind: Kind, metadata: Mapping[str, Any], options: DeleteOptions)
     return present if set(present) == set(wanted) else wanted
 
 
-def _policy(kind: Kind, present: list[str], options: DeleteOptions) -> str:
+def _policy(kind: ResourceInfo, present: list[str], options: DeleteOptions) -> str:
     if kind.dependents == "ignore":
         return ""
     if options.orphan_dependents is not None:

@@ -23,13 +23,13 @@ from typing import Any, Final
 
 import orjson
 
-from fakeapi.api.caching import cached, etag_of
+from fakeapi.api.caching import conditional_response, etag_of
 from fakeapi.api.errors import not_acceptable
-from fakeapi.api.health import CHECKS, check_health
+from fakeapi.api.health import CHECKS, serve_health
 from fakeapi.api.messages import JSON, Request, Response
-from fakeapi.api.negotiation import OFFERED, is_pretty, matches
-from fakeapi.api.release import Release
-from fakeapi.kinds import Kind, Kinds
+from fakeapi.api.negotiation import OFFERED, is_pretty, matching_clauses
+from fakeapi.api.release import ServerVersion
+from fakeapi.kinds import ResourceInfo, ResourceRegistry
 from fakeapi.kinds.kind import Subresource
 
 _GROUP: Final = "apidiscovery.k8s.io"
@@ -46,7 +46,7 @@ Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class CachedDocument:
     """An encoded document and its ETag."""
 
     body: bytes
@@ -56,11 +56,11 @@ class _Stored:
 class Discovery:
     """Serves the discovery, version and health paths."""
 
-    def __init__(self, kinds: Kinds, release: Release) -> None:
+    def __init__(self, kinds: ResourceRegistry, release: ServerVersion) -> None:
         self.kinds = kinds
         self._groups = group_versions(kinds)
         self._version = release.document()
-        self._made: dict[str, _Stored] = {}
+        self._documents: dict[str, CachedDocument] = {}
 
     def answer(self, request: Request) -> Response | None:
         """Serve a GET of a discovery, version or health path; return None for other paths.
@@ -86,7 +86,7 @@ class Discovery:
                 return self._resources(request, "", version)
             case ["", "apis", group, version]:
                 return self._resources(request, group, version)
-        return check_health(request)
+        return serve_health(request)
 
     def _plain(self, request: Request, make: Callable[[], Document]) -> Response:
         _aggregated_version(request)  # raises 406
@@ -102,16 +102,16 @@ class Discovery:
             return None
         groups = [group for group in self._groups if bool(group) is ("apis" in request.path)]
         stored = self._store(
-            f"{request.path.rstrip('/')} {version}", lambda: self._all(groups, version)
+            f"{request.path.rstrip('/')} {version}", lambda: self._aggregated_list(groups, version)
         )
         content_type = f"{JSON};g={_GROUP};v={version};as={_LIST}"
-        return cached(request, stored.body, content_type, stored.etag)
+        return conditional_response(request, stored.body, content_type, stored.etag)
 
-    def _store(self, name: str, make: Callable[[], Document]) -> _Stored:
-        if name not in self._made:
+    def _store(self, name: str, make: Callable[[], Document]) -> CachedDocument:
+        if name not in self._documents:
             body = orjson.dumps(make()) + b"\n"
-            self._made[name] = _Stored(body, etag_of(body))
-        return self._made[name]
+            self._documents[name] = CachedDocument(body, etag_of(body))
+        return self._documents[name]
 
     def _paths(self) -> Document:
         paths = ["/api", "/apis", "/version", "/openapi/v3"]
@@ -149,7 +149,7 @@ class Discovery:
             "resources": [entry for kind in found for entry in _plain_entries(kind, preferred)],
         }
 
-    def _all(self, groups: Sequence[str], version: str) -> Document:
+    def _aggregated_list(self, groups: Sequence[str], version: str) -> Document:
         return {
             "kind": _LIST,
             "apiVersion": f"{_GROUP}/{version}",
@@ -167,7 +167,7 @@ class Discovery:
         return {"metadata": {"name": group} if group else {}, "versions": versions}
 
 
-def group_versions(kinds: Kinds) -> dict[str, list[str]]:
+def group_versions(kinds: ResourceRegistry) -> dict[str, list[str]]:
     """Return the versions of each group, preferred first: stable before beta, v2 before v1."""
     groups: dict[str, list[str]] = {}
     for group, version in kinds.group_versions:
@@ -188,8 +188,8 @@ def _aggregated_version(request: Request) -> str | None:
     Raise StatusError (406) if the client accepts neither.
     """
     whole = request.path.strip("/") in ("api", "apis")
-    for clause, _ in matches(request.accept, OFFERED):
-        group, version, kind = clause.asks_for()
+    for clause, _ in matching_clauses(request.accept, OFFERED):
+        group, version, kind = clause.group_version_kind()
         if not (group or version or kind):
             return None
         if whole and (group, kind) == (_GROUP, _LIST) and version in _VERSIONS:
@@ -197,15 +197,15 @@ def _aggregated_version(request: Request) -> str | None:
     raise not_acceptable(OFFERED)
 
 
-def _sorted(kinds: Sequence[Kind]) -> list[Kind]:
+def _sorted(kinds: Sequence[ResourceInfo]) -> list[ResourceInfo]:
     return sorted(kinds, key=lambda kind: kind.plural)
 
 
-def _subresources(kind: Kind) -> list[Subresource]:
+def _subresources(kind: ResourceInfo) -> list[Subresource]:
     return [kind.subresources[name] for name in sorted(kind.subresources)]
 
 
-def _names(kind: Kind) -> Document:
+def _names(kind: ResourceInfo) -> Document:
     names: Document = {}
     if kind.short_names:
         names["shortNames"] = list(kind.short_names)
@@ -214,23 +214,23 @@ def _names(kind: Kind) -> Document:
     return names
 
 
-def _home(kind: Kind) -> dict[str, str]:
+def _response_group_version(kind: ResourceInfo) -> dict[str, str]:
     """Return group and version of a custom kind; built-in kinds leave them to the document."""
     if kind.custom is None:
         return {"group": "", "version": ""}
     return {"group": kind.group, "version": kind.version}
 
 
-def _verbs(kind: Kind) -> list[str]:
+def _verbs(kind: ResourceInfo) -> list[str]:
     if kind.custom is None:
         return sorted(kind.verbs)
-    verbs = [str(verb) for verb in _ORDER if verb in kind.verbs]
+    verbs = [str(verb) for verb in _CUSTOM_VERB_ORDER if verb in kind.verbs]
     if kind.custom.terminating:
         return [verb for verb in verbs if verb not in ("create", "patch", "update")]
     return verbs
 
 
-_ORDER: Final = (
+_CUSTOM_VERB_ORDER: Final = (
     "delete",
     "deletecollection",
     "get",
@@ -243,7 +243,7 @@ _ORDER: Final = (
 """The verbs of custom resources in upstream's order."""
 
 
-def _plain_entries(kind: Kind, preferred: str) -> list[Document]:
+def _plain_entries(kind: ResourceInfo, preferred: str) -> list[Document]:
     main = {
         "name": kind.plural,
         "singularName": kind.singular,
@@ -257,14 +257,14 @@ def _plain_entries(kind: Kind, preferred: str) -> list[Document]:
     return [main, *(_plain_subresource(kind, below) for below in _subresources(kind))]
 
 
-def _storage_hash(kind: Kind, preferred: str) -> str:
+def _storage_hash(kind: ResourceInfo, preferred: str) -> str:
     """Return a hash of the stored version; clients detect a change of storage by it."""
     version = preferred if kind.custom is None else kind.custom.storage_version
     stored = f"{kind.group}/{version}/{kind.kind}"
     return b64encode(hashlib.sha256(stored.encode()).digest()[:8]).decode()
 
 
-def _plain_subresource(kind: Kind, below: Subresource) -> Document:
+def _plain_subresource(kind: ResourceInfo, below: Subresource) -> Document:
     own = (below.group, below.version) == (kind.group, kind.version)
     return {
         "name": f"{kind.plural}/{below.name}",
@@ -276,10 +276,10 @@ def _plain_subresource(kind: Kind, below: Subresource) -> Document:
     }
 
 
-def _aggregated_entry(kind: Kind) -> Document:
+def _aggregated_entry(kind: ResourceInfo) -> Document:
     entry = {
         "resource": kind.plural,
-        "responseKind": {**_home(kind), "kind": kind.kind},
+        "responseKind": {**_response_group_version(kind), "kind": kind.kind},
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular,
         "verbs": _verbs(kind),
@@ -290,12 +290,16 @@ def _aggregated_entry(kind: Kind) -> Document:
     return entry
 
 
-def _aggregated_subresource(kind: Kind, below: Subresource) -> Document:
+def _aggregated_subresource(kind: ResourceInfo, below: Subresource) -> Document:
     own = (below.group, below.version) == (kind.group, kind.version)
     return {
         "subresource": below.name,
         "responseKind": {
-            **(_home(kind) if own else {"group": below.group, "version": below.version}),
+            **(
+                _response_group_version(kind)
+                if own
+                else {"group": below.group, "version": below.version}
+            ),
             "kind": below.kind,
         },
         "verbs": sorted(below.verbs),

@@ -14,42 +14,47 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Final
 
-from fakeapi.api.authorizing import AlwaysAllow, Authorizer, attributes_of, forbidden_request
-from fakeapi.api.calls import Call, Identify, Services
+from fakeapi.api.authorizing import (
+    AlwaysAllow,
+    Authorizer,
+    authorization_attributes,
+    forbidden_request,
+)
+from fakeapi.api.calls import IdentifyToken, RequestScope, ServerComponents
 from fakeapi.api.converting import serve_converted
 from fakeapi.api.discovery import Discovery
 from fakeapi.api.errors import StatusError, method_not_allowed, not_served, unknown_resource
-from fakeapi.api.extending.definitions import Definitions
-from fakeapi.api.extending.forms import Forms
-from fakeapi.api.extending.reviewing import Converter, Hook
-from fakeapi.api.faces import choose_face
-from fakeapi.api.hooks import Asked, Reviewers, Shapes, Webhooks
+from fakeapi.api.extending.definitions import DefinitionController
+from fakeapi.api.extending.forms import VersionedStore
+from fakeapi.api.extending.reviewing import ConversionHandler, VersionConverter
+from fakeapi.api.faces import choose_representation
+from fakeapi.api.hooks import RequestedOperation, VersionedObjects, WebhookDispatcher, Webhooks
 from fakeapi.api.impersonating import check_impersonation
-from fakeapi.api.loading import ensure_namespace, load, place, remove
+from fakeapi.api.loading import ensure_namespace, load_documents, put_document, remove_document
 from fakeapi.api.messages import TEXT, Request, Response, User
-from fakeapi.api.metadata import Sources
+from fakeapi.api.metadata import IdAndTimeSources
 from fakeapi.api.nodeproxy import NodeProxy
 from fakeapi.api.openapi import serve_openapi
 from fakeapi.api.options import is_dry_run
-from fakeapi.api.outcalls import Outbox
+from fakeapi.api.outcalls import PendingCalls
 from fakeapi.api.paths import find_target, group_version_path
 from fakeapi.api.priority import system_priority_classes
 from fakeapi.api.rbac import RbacAuthorizer
 from fakeapi.api.rbacroles import bootstrap_roles
 from fakeapi.api.registry import Registry, Target
-from fakeapi.api.release import DEFAULT_RELEASE, Release
-from fakeapi.api.renewals import Renewals
+from fakeapi.api.release import DEFAULT_SERVER_VERSION, ServerVersion
+from fakeapi.api.renewals import HeartbeatCache
 from fakeapi.api.reviews import REVIEWS
 from fakeapi.api.subresources import CUSTOM_SUBRESOURCES, SUBRESOURCES
 from fakeapi.api.tokens import IssuedTokens
-from fakeapi.api.updating import PREPARE
-from fakeapi.api.verbs import ON_COLLECTION, ON_OBJECT, Verb
+from fakeapi.api.updating import PREPARE_UPDATE
+from fakeapi.api.verbs import ON_COLLECTION, ON_OBJECT, ResourceHandler
 from fakeapi.api.watching import Watch
-from fakeapi.kinds import BUILTIN, Kind, Kinds
+from fakeapi.kinds import BUILTIN, ResourceInfo, ResourceRegistry
 from fakeapi.kinds.builtin import CUSTOM_RESOURCE_DEFINITIONS, PRIORITY_CLASSES
 from fakeapi.store import Document, Store
 
-FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 _HANDLERS = {**SUBRESOURCES, **REVIEWS}
 _OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -65,44 +70,44 @@ class Api:
     def __init__(
         self,
         store: Store,
-        sources: Sources,
-        kinds: Kinds = BUILTIN,
-        release: Release = DEFAULT_RELEASE,
+        sources: IdAndTimeSources,
+        kinds: ResourceRegistry = BUILTIN,
+        release: ServerVersion = DEFAULT_SERVER_VERSION,
     ) -> None:
         self.store = store
         self.builtin = kinds
-        self.outbox = Outbox()
+        self.pending_calls = PendingCalls()
         self.services: MutableMapping[str, str] = {}
-        uid, self._renewals = sources.uid, Renewals(store, sources.timestamp)
-        sources = self.outbox.steady(sources)
-        self._definitions = Definitions(store, kinds)
-        self._converter = Converter(store, self.outbox, sources, self.services)
-        self.objects = Forms(store, self._definitions.stored, self._converter)
-        self.webhooks = Webhooks(store, self.outbox, uid, self.services)
+        uid, self._heartbeats = sources.uid, HeartbeatCache(store, sources.timestamp)
+        sources = self.pending_calls.repeatable(sources)
+        self._definitions = DefinitionController(store, kinds)
+        self._converter = VersionConverter(store, self.pending_calls, sources, self.services)
+        self.objects = VersionedStore(store, self._definitions.stored, self._converter)
+        self.webhooks = Webhooks(store, self.pending_calls, uid, self.services)
         self.node_proxy = NodeProxy()
         self.registry = Registry(self.objects, sources)
         self.tokens = IssuedTokens(sources.timestamp)
         self.authorizer: Authorizer = AlwaysAllow()
-        self.identify: Identify = self.tokens.user_of
+        self.identify: IdentifyToken = self.tokens.user_of
         self._sources = sources
         self.release = release
-        self._first_definitions: list[Document] = []
-        self._ensure_first_objects()
+        self._initial_definitions: list[Document] = []
+        self._ensure_initial_objects()
         self._discovery = Discovery(self.kinds, release)
 
     @property
-    def kinds(self) -> Kinds:
+    def kinds(self) -> ResourceRegistry:
         """Return all kinds that are served, custom resources included."""
         return self._definitions.kinds
 
     @property
-    def converters(self) -> MutableMapping[str, Hook]:
+    def converters(self) -> MutableMapping[str, ConversionHandler]:
         """Return the functions that convert custom resources in place of webhooks, by definition.
 
         The keys are the names of definitions. Each function takes a ConversionReview and returns it
         with a response.
         """
-        return self._converter.hooks
+        return self._converter.handlers
 
     def handle(self, request: Request) -> Response | Watch:
         """Serve one request; an error becomes a response with a Status.
@@ -115,43 +120,43 @@ class Api:
         except StatusError as refusal:
             return refusal.response()
         finally:
-            self._settle()
+            self._sync_definitions()
 
     def load(self, documents: Iterable[Document]) -> int:
         """Store documents as they are, and return their number; raise StatusError (400, 422)."""
         try:
-            return load(self.registry, self.kinds, documents)
+            return load_documents(self.registry, self.kinds, documents)
         finally:
-            self._settle()
+            self._sync_definitions()
 
-    def begin_with(self, definitions: Iterable[Document]) -> None:
+    def seed(self, definitions: Iterable[Document]) -> None:
         """Add definitions that the cluster has from now on, and again after each reset.
 
         A definition that exists is not changed.
         """
-        self._first_definitions += definitions
-        self._ensure_first_objects()
-        self._settle()
+        self._initial_definitions += definitions
+        self._ensure_initial_objects()
+        self._sync_definitions()
 
-    def place(self, document: Document) -> None:
+    def put(self, document: Document) -> None:
         """Store one document as it is, and create no namespace; raise StatusError (400, 422)."""
         try:
-            place(self.registry, self.kinds, document)
+            put_document(self.registry, self.kinds, document)
         finally:
-            self._settle()
+            self._sync_definitions()
 
     def remove(self, document: Document) -> None:
         """Remove an object if it exists, ignoring finalizers; raise StatusError (400, 422)."""
         try:
-            remove(self.registry, self.kinds, document)
+            remove_document(self.registry, self.kinds, document)
         finally:
-            self._settle()
+            self._sync_definitions()
 
     def reset(self) -> None:
         """Remove all objects except the initial ones of a cluster; every watch expires."""
         self.store.clear()
-        self._ensure_first_objects()
-        self._settle()
+        self._ensure_initial_objects()
+        self._sync_definitions()
 
     @property
     def enforces_rbac(self) -> bool:
@@ -161,22 +166,22 @@ class Api:
     def enforce_rbac(self) -> None:
         """Enforce RBAC with the roles and bindings in the store, and create the bootstrap roles."""
         self.authorizer = RbacAuthorizer(self.store, self.builtin)
-        self._ensure_first_objects()
+        self._ensure_initial_objects()
 
-    def _ensure_first_objects(self) -> None:
-        for name in FIRST_NAMESPACES:
+    def _ensure_initial_objects(self) -> None:
+        for name in INITIAL_NAMESPACES:
             ensure_namespace(self.registry, name)
         for document in system_priority_classes():
             if self.store.get(PRIORITY_CLASSES, document["metadata"]["name"]) is None:
                 self.registry.create(Target(PRIORITY_CLASSES), document)
-        for document in self._first_definitions:
+        for document in self._initial_definitions:
             if self.store.get(CUSTOM_RESOURCE_DEFINITIONS, document["metadata"]["name"]) is None:
                 self.load([deepcopy(document)])
         if self.enforces_rbac:
             self.load(bootstrap_roles())
 
-    def _settle(self) -> None:
-        self._definitions.settle(self.registry, self._sources.timestamp)
+    def _sync_definitions(self) -> None:
+        self._definitions.reconcile(self.registry, self._sources.timestamp)
 
     def _discover(self, request: Request) -> Response | None:
         if self._discovery.kinds is not self.kinds:
@@ -189,27 +194,29 @@ class Api:
             found = self._discover(request) or self.node_proxy.serve(request, self.store)
             if found is not None:
                 return found
-        renewed = self._renewals.answer(request) if not self.webhooks.any else None
+        renewed = self._heartbeats.serve(request) if not self.webhooks.any else None
         if renewed is not None:
             return renewed
         position, kinds = group_version_path(request.path), self.kinds
         if position is None:
-            return _NOWHERE
+            return _PATH_NOT_FOUND
         group, version, rest = position
         if not rest and (group, version) in kinds.group_versions:
             raise method_not_allowed()
         target = find_target(kinds, group, version, rest)
-        if target is None or (_everywhere(target) and target.kind.custom and _writes(request)):
-            return _nowhere(kinds, group)
-        face = choose_face(request, self._sources.timestamp)
-        reviewers = self._reviewers(target, request, user)
+        if target is None or (
+            _is_all_namespaces(target) and target.kind.custom and _is_write(request)
+        ):
+            return _unknown_path(kinds, group)
+        face = choose_representation(request, self._sources.timestamp)
+        reviewers = self._webhook_dispatcher(target, request, user)
 
         def serve(target: Target, request: Request) -> Response | Watch:
-            call = self._call(target, request, user, reviewers)
-            return _warned(reviewers, lambda: _handler(target, request)(call))
+            call = self._scope(target, request, user, reviewers)
+            return _with_webhook_warnings(reviewers, lambda: _handler(target, request)(call))
 
         answer = serve_converted(kinds, target, request, serve)
-        return face.of(target.kind).dress(_warn(target.kind, answer))
+        return face.for_kind(target.kind).convert(_with_deprecation_warning(target.kind, answer))
 
     def _authorized(self, request: Request) -> User:
         """Return the acting user; raise StatusError (403) if the request is not allowed."""
@@ -218,77 +225,85 @@ class Api:
             return user
         if user is not request.user:
             check_impersonation(self.authorizer, request.user, user)
-        attributes = attributes_of(request, user)
+        attributes = authorization_attributes(request, user)
         if self.authorizer.reason(attributes) is None:
             raise forbidden_request(attributes)
         return user
 
-    def _reviewers(self, target: Target, request: Request, user: User) -> Reviewers | None:
+    def _webhook_dispatcher(
+        self, target: Target, request: Request, user: User
+    ) -> WebhookDispatcher | None:
         """Return the dispatcher of a request's webhooks; None if no webhook is configured."""
         if request.method == "GET" or not self.webhooks.any:
             return None
         path = (target.namespace, target.name, target.subresource)
-        asked = Asked(user, target.kind, *path, request.query)
-        return Reviewers(self.webhooks, asked, self.objects, Shapes(self.kinds, self._convert))
+        asked = RequestedOperation(user, target.kind, *path, request.query)
+        return WebhookDispatcher(
+            self.webhooks, asked, self.objects, VersionedObjects(self.kinds, self._convert)
+        )
 
-    def _convert(self, wanted: Kind, given: Kind, document: Document) -> Document:
+    def _convert(
+        self, to_kind: ResourceInfo, from_kind: ResourceInfo, document: Document
+    ) -> Document:
         """Return a custom resource in another version.
 
         Raise StatusError (500), CallsPendingError.
         """
-        assert wanted.custom is not None
-        version = given.api_version
-        [found] = self._converter.convert(wanted, wanted.custom, [document], version)
+        assert to_kind.custom is not None
+        version = from_kind.api_version
+        [found] = self._converter.convert(to_kind, to_kind.custom, [document], version)
         return found
 
-    def _call(
-        self, target: Target, request: Request, user: User, reviewers: Reviewers | None
-    ) -> Call:
+    def _scope(
+        self, target: Target, request: Request, user: User, dispatcher: WebhookDispatcher | None
+    ) -> RequestScope:
         dry = is_dry_run(request.method, request.query)
-        registry = self.registry.rehearsing() if dry else self.registry
-        if reviewers is not None and not _has_own_handler(target):
-            registry = registry.reviewed_by(reviewers)
-        services = Services(
+        registry = self.registry.dry_run() if dry else self.registry
+        if dispatcher is not None and not _has_own_handler(target):
+            registry = registry.with_webhooks(dispatcher)
+        services = ServerComponents(
             self.objects,
             self.kinds,
             self._sources,
             self.authorizer,
             self.tokens,
             self.identify,
-            self.outbox,
-            self._renewals,
+            self.pending_calls,
+            self._heartbeats,
         )
-        return Call(target, request, registry, services, user, reviewers)
+        return RequestScope(target, request, registry, services, user, dispatcher)
 
 
-def _nowhere(kinds: Kinds, group: str) -> Response:
+def _unknown_path(kinds: ResourceRegistry, group: str) -> Response:
     """Return the 404 for an unknown path; for groups of built-in kinds raise it as a Status."""
     if any(kind.group == group and kind.custom is None for kind in kinds.all):
         raise unknown_resource()
-    return _NOWHERE
+    return _PATH_NOT_FOUND
 
 
-_NOWHERE: Final = Response(404, b"404 page not found\n", TEXT)
+_PATH_NOT_FOUND: Final = Response(404, b"404 page not found\n", TEXT)
 
 
-def _warn(kind: Kind, answer: Response | Watch) -> Response | Watch:
+def _with_deprecation_warning(kind: ResourceInfo, answer: Response | Watch) -> Response | Watch:
     """Return an answer with the deprecation warning of its kind, if there is one."""
     if kind.deprecation and isinstance(answer, Response):
         return replace(answer, warnings=(kind.deprecation, *answer.warnings))
     return answer
 
 
-def _warned(reviewers: Reviewers | None, serve: Callable[[], Response | Watch]) -> Response | Watch:
+def _with_webhook_warnings(
+    dispatcher: WebhookDispatcher | None, serve: Callable[[], Response | Watch]
+) -> Response | Watch:
     """Return an answer, or raise an error, with the warnings of webhooks."""
-    if reviewers is None:
+    if dispatcher is None:
         return serve()
     try:
         answer = serve()
     except StatusError as refusal:
-        refusal.warnings = reviewers.warnings
+        refusal.warnings = dispatcher.warnings
         raise
     if isinstance(answer, Response):
-        return replace(answer, warnings=(*answer.warnings, *reviewers.warnings))
+        return replace(answer, warnings=(*answer.warnings, *dispatcher.warnings))
     return answer
 
 
@@ -298,21 +313,21 @@ def _has_own_handler(target: Target) -> bool:
     return (target.kind.resource, target.subresource) in _HANDLERS
 
 
-def _lead_nowhere(call: Call) -> Response:
-    call.registry.get(call.target)
-    raise not_served(call.target.kind, call.target.subresource)
+def _reject_subresource(scope: RequestScope) -> Response:
+    scope.registry.get(scope.target)
+    raise not_served(scope.target.kind, scope.target.subresource)
 
 
-def _everywhere(target: Target) -> bool:
+def _is_all_namespaces(target: Target) -> bool:
     """Return whether the target is the collection of all namespaces."""
     return target.kind.namespaced and not target.namespace and not target.name
 
 
-def _writes(request: Request) -> bool:
+def _is_write(request: Request) -> bool:
     return request.method != "GET"
 
 
-def _handler(target: Target, request: Request) -> Verb:
+def _handler(target: Target, request: Request) -> ResourceHandler:
     """Return the handler of a request; raise StatusError (404, 405)."""
     kind, method, subresource = target.kind, request.method, target.subresource
     own = _HANDLERS.get((kind.resource, subresource))
@@ -322,13 +337,13 @@ def _handler(target: Target, request: Request) -> Verb:
         raise unknown_resource()  # resources that can only be created have no name
     usual = ON_OBJECT if target.name else ON_COLLECTION
     handler = (usual if own is None else own).get(method)
-    if handler is None or (_everywhere(target) and _writes(request)):
+    if handler is None or (_is_all_namespaces(target) and _is_write(request)):
         raise method_not_allowed()
     if own is None:
         names = _OBJECT_VERBS if target.name else _COLLECTION_VERBS
         verbs = kind.subresources[subresource].verbs if subresource else kind.verbs
         if names[method] not in verbs:
             raise method_not_allowed()
-        if subresource not in PREPARE:
-            return _lead_nowhere
+        if subresource not in PREPARE_UPDATE:
+            return _reject_subresource
     return handler

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from fakeapi.api.causes import invalid_value, missing, required, unsupported
-from fakeapi.api.crds.definitions import definition_faults, name_faults
+from fakeapi.api.causes import invalid_value, required, unsupported_value, value_not_found
+from fakeapi.api.crds.definitions import definition_errors, name_errors
 from fakeapi.api.errors import Cause
-from fakeapi.api.webhookrules import check_webhooks
-from policies.naming import wrong_config_key, wrong_dns_label, wrong_label_key
+from fakeapi.api.webhookrules import webhook_configuration_errors
+from policies.naming import invalid_config_key, invalid_dns_label, invalid_label_key
 from policies.selectors import LabelSelector, Requirement
 
 Object = Mapping[str, Any]
@@ -36,10 +36,10 @@ def _section(document: Object, *path: str) -> Mapping[str, Any]:
 def _pod(pod: Object, _path: str) -> Iterator[Cause]:
     policy = _section(pod, "spec").get("restartPolicy")
     if policy not in _RESTARTS:
-        yield unsupported("spec.restartPolicy", policy, _RESTARTS)
+        yield unsupported_value("spec.restartPolicy", policy, _RESTARTS)
 
 
-def _mounts(*path: str) -> Rule:
+def _volume_mounts_rule(*path: str) -> Rule:
     """Return the rule that containers mount only volumes of their pod."""
 
     def rule(document: Object, _path: str) -> Iterator[Cause]:
@@ -51,12 +51,12 @@ def _mounts(*path: str) -> Rule:
                     name = mount.get("name")
                     if name and name not in volumes:
                         where = f"{'.'.join(path)}.{group}[{number}].volumeMounts[{index}].name"
-                        yield missing(where, name)
+                        yield value_not_found(where, name)
 
     return rule
 
 
-def _workload(noun: str, *, selector_required: bool) -> Rule:
+def _workload_rule(noun: str, *, selector_required: bool) -> Rule:
     """Return the rule of a workload: the selector matches the template, and pods always restart."""
 
     def rule(document: Object, _path: str) -> Iterator[Cause]:
@@ -66,25 +66,25 @@ def _workload(noun: str, *, selector_required: bool) -> Rule:
             yield required("spec.selector")
         elif selector == {}:
             yield invalid_value("spec.selector", {}, f"empty selector is invalid for {noun}")
-        wrong = list(_wrong_operators(selector or {}))
+        wrong = list(_operator_errors(selector or {}))
         yield from wrong
         labels = _section(spec, "template", "metadata").get("labels")
         if wrong:
             yield invalid_value("spec.selector", selector, "invalid label selector")
         elif selector != {} and not (selector and _selects(selector, labels or {})):
             yield invalid_value("spec.template.metadata.labels", labels, _MISMATCH)
-        yield from _always_restarts(spec)
+        yield from _restart_policy_errors(spec)
 
     return rule
 
 
-def _always_restarts(spec: Object) -> Iterator[Cause]:
+def _restart_policy_errors(spec: Object) -> Iterator[Cause]:
     policy = _section(spec, "template", "spec").get("restartPolicy", "Always")
     if policy != "Always":
-        yield unsupported("spec.template.spec.restartPolicy", policy, ("Always",))
+        yield unsupported_value("spec.template.spec.restartPolicy", policy, ("Always",))
 
 
-def _wrong_operators(selector: Object) -> Iterator[Cause]:
+def _operator_errors(selector: Object) -> Iterator[Cause]:
     for index, requirement in enumerate(selector.get("matchExpressions") or ()):
         operator = requirement.get("operator", "")
         if operator not in _OPERATORS:
@@ -115,10 +115,10 @@ def _replication_controller(controller: Object, _path: str) -> Iterator[Cause]:
     labels = _section(spec, "template", "metadata").get("labels") or {}
     if not selector.items() <= labels.items():
         yield invalid_value("spec.template.metadata.labels", labels, _MISMATCH)
-    yield from _always_restarts(spec)
+    yield from _restart_policy_errors(spec)
 
 
-def _job_template(*path: str) -> Rule:
+def _job_template_rule(*path: str) -> Rule:
     """Return the rule of a job's template: the restart policy of its pods is not ``Always``."""
 
     def rule(document: Object, _path: str) -> Iterator[Cause]:
@@ -147,7 +147,7 @@ def _data(document: Object, _path: str) -> Iterator[Cause]:
     binary = document.get("binaryData") or {}
     for name in ("data", "binaryData"):
         for key in document.get(name) or {}:
-            wrong = wrong_config_key(key)
+            wrong = invalid_config_key(key)
             if wrong:
                 yield invalid_value(f"{name}[{key}]", key, wrong)
             if name == "data" and key in binary:
@@ -173,18 +173,18 @@ def _namespace(namespace: Object, _path: str) -> Iterator[Cause]:
     name = namespace["metadata"].get("name", "")
     if "." in name:
         yield invalid_value("metadata.name", name, "must not contain dots")
-    elif wrong_dns_label(name):
-        yield invalid_value("metadata.name", name, wrong_dns_label(name))
+    elif invalid_dns_label(name):
+        yield invalid_value("metadata.name", name, invalid_dns_label(name))
 
 
 def _node(node: Object, _path: str) -> Iterator[Cause]:
     for index, taint in enumerate(_section(node, "spec").get("taints") or ()):
         where = f"metadata.taints[{index}]"
-        wrong = wrong_label_key(taint.get("key", ""))
+        wrong = invalid_label_key(taint.get("key", ""))
         if wrong:
             yield invalid_value(f"{where}.key", taint.get("key", ""), wrong)
         if taint.get("effect") not in _EFFECTS:
-            yield unsupported(f"{where}.effect", taint.get("effect", ""), _EFFECTS)
+            yield unsupported_value(f"{where}.effect", taint.get("effect", ""), _EFFECTS)
 
 
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -199,11 +199,11 @@ def _role(role: Object, _path: str) -> Iterator[Cause]:
             yield required(f"rules[{index}].verbs")
 
 
-def _binding(*kinds: str) -> Rule:
+def _role_binding_rule(*kinds: str) -> Rule:
     def rule(binding: Object, _path: str) -> Iterator[Cause]:
         reference = _section(binding, "roleRef")
         if reference.get("kind") not in kinds:
-            yield unsupported("roleRef.kind", reference.get("kind", ""), kinds)
+            yield unsupported_value("roleRef.kind", reference.get("kind", ""), kinds)
         if not reference.get("name"):
             yield required("roleRef.name")
 
@@ -215,7 +215,7 @@ def _claim(claim: Object, _path: str) -> Iterator[Cause]:
     modes = spec.get("accessModes") or ()
     if not modes:
         yield required("spec.accessModes", "at least 1 access mode is required")
-    yield from (unsupported("spec.accessModes", m, _MODES) for m in modes if m not in _MODES)
+    yield from (unsupported_value("spec.accessModes", m, _MODES) for m in modes if m not in _MODES)
     if not _section(spec, "resources", "requests").get("storage"):
         yield required("spec.resources[storage]")
 
@@ -252,31 +252,31 @@ def _autoscaler(autoscaler: Object, _path: str) -> Iterator[Cause]:
         yield required("spec.maxReplicas")
 
 
-_TEMPLATE_MOUNTS: Final = _mounts("spec", "template", "spec")
+_TEMPLATE_MOUNTS: Final = _volume_mounts_rule("spec", "template", "spec")
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
-NAMES: Final[Mapping[str, Rule]] = {"namespaces": _namespace, _DEFINITIONS: name_faults}
-WHOLE: Final[Mapping[str, tuple[Rule, ...]]] = {
-    "clusterrolebindings.rbac.authorization.k8s.io": (_binding("ClusterRole"),),
+NAME_RULES: Final[Mapping[str, Rule]] = {"namespaces": _namespace, _DEFINITIONS: name_errors}
+RESOURCE_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
+    "clusterrolebindings.rbac.authorization.k8s.io": (_role_binding_rule("ClusterRole"),),
     "clusterroles.rbac.authorization.k8s.io": (_role,),
     "configmaps": (_data,),
-    _DEFINITIONS: (definition_faults,),
-    "cronjobs.batch": (_job_template("spec", "jobTemplate", "spec"), _schedule),
-    "daemonsets.apps": (_workload("daemonset", selector_required=False), _TEMPLATE_MOUNTS),
-    "deployments.apps": (_workload("deployment", selector_required=True), _TEMPLATE_MOUNTS),
+    _DEFINITIONS: (definition_errors,),
+    "cronjobs.batch": (_job_template_rule("spec", "jobTemplate", "spec"), _schedule),
+    "daemonsets.apps": (_workload_rule("daemonset", selector_required=False), _TEMPLATE_MOUNTS),
+    "deployments.apps": (_workload_rule("deployment", selector_required=True), _TEMPLATE_MOUNTS),
     "horizontalpodautoscalers.autoscaling": (_autoscaler,),
     "ingresses.networking.k8s.io": (_ingress,),
-    "jobs.batch": (_job_template("spec"), _TEMPLATE_MOUNTS),
+    "jobs.batch": (_job_template_rule("spec"), _TEMPLATE_MOUNTS),
     "leases.coordination.k8s.io": (_lease,),
-    "mutatingwebhookconfigurations.admissionregistration.k8s.io": (check_webhooks,),
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": (webhook_configuration_errors,),
     "nodes": (_node,),
     "persistentvolumeclaims": (_claim,),
-    "pods": (_pod, _mounts("spec")),
-    "replicasets.apps": (_workload("deployment", selector_required=True), _TEMPLATE_MOUNTS),
+    "pods": (_pod, _volume_mounts_rule("spec")),
+    "replicasets.apps": (_workload_rule("deployment", selector_required=True), _TEMPLATE_MOUNTS),
     "replicationcontrollers": (_replication_controller,),
-    "rolebindings.rbac.authorization.k8s.io": (_binding("Role", "ClusterRole"),),
+    "rolebindings.rbac.authorization.k8s.io": (_role_binding_rule("Role", "ClusterRole"),),
     "roles.rbac.authorization.k8s.io": (_role,),
     "secrets": (_secret,),
-    "statefulsets.apps": (_workload("statefulset", selector_required=True),),
-    "validatingwebhookconfigurations.admissionregistration.k8s.io": (check_webhooks,),
+    "statefulsets.apps": (_workload_rule("statefulset", selector_required=True),),
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": (webhook_configuration_errors,),
 }

@@ -16,9 +16,9 @@ from typing import Any
 import orjson
 
 from fakeapi.api.messages import Response
-from fakeapi.kinds import Kind
+from fakeapi.kinds import ResourceInfo
 
-MODIFIED = (
+OBJECT_MODIFIED = (
     "the object has been modified; please apply your changes to the latest version and try again"
 )
 
@@ -87,14 +87,14 @@ class StatusError(Exception):
         return Response(self.code, body, warnings=self.warnings)
 
 
-def _object(kind: Kind, name: str) -> dict[str, Any]:
+def _details(kind: ResourceInfo, name: str) -> dict[str, Any]:
     return {"name": name, "group": kind.group, "kind": kind.plural}
 
 
-def not_found(kind: Kind, name: str) -> StatusError:
+def not_found(kind: ResourceInfo, name: str) -> StatusError:
     """Return a 404 NotFound: the object does not exist."""
     message = f'{kind.resource} "{name}" not found'
-    return StatusError(404, "NotFound", message, _object(kind, name))
+    return StatusError(404, "NotFound", message, _details(kind, name))
 
 
 def unknown_resource() -> StatusError:
@@ -108,32 +108,32 @@ def method_not_allowed() -> StatusError:
     return StatusError(405, "MethodNotAllowed", message, {})
 
 
-def not_served(kind: Kind, subresource: str) -> StatusError:
+def not_served(kind: ResourceInfo, subresource: str) -> StatusError:
     """Return a 501 for a subresource of a kubelet or of a running pod; neither exists here."""
     message = f"{kind.plural}/{subresource} is not served: there is nothing behind this object"
     return StatusError(501, "NotImplemented", message, {})
 
 
-def already_exists(kind: Kind, name: str) -> StatusError:
+def already_exists(kind: ResourceInfo, name: str) -> StatusError:
     """Return a 409 AlreadyExists: the name of a create is taken."""
     message = f'{kind.resource} "{name}" already exists'
-    return StatusError(409, "AlreadyExists", message, _object(kind, name))
+    return StatusError(409, "AlreadyExists", message, _details(kind, name))
 
 
-def conflict(kind: Kind, name: str, why: str = MODIFIED) -> StatusError:
+def conflict(kind: ResourceInfo, name: str, why: str = OBJECT_MODIFIED) -> StatusError:
     """Return a 409 Conflict: the write is based on an older version or another object."""
     message = f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}'
-    return StatusError(409, "Conflict", message, _object(kind, name))
+    return StatusError(409, "Conflict", message, _details(kind, name))
 
 
-def generated_name_taken(kind: Kind, name: str) -> StatusError:
+def generated_name_conflict(kind: ResourceInfo, name: str) -> StatusError:
     """Return a 409 AlreadyExists: no generated name is free; ``name`` is the last one tried."""
     why = "already exists, the server was not able to generate a unique name for the object"
-    details = _object(kind, name) | {"retryAfterSeconds": 1}
+    details = _details(kind, name) | {"retryAfterSeconds": 1}
     return StatusError(409, "AlreadyExists", f'{kind.resource} "{name}" {why}', details)
 
 
-def storage_conflict(kind: Kind, namespace: str, name: str, why: str) -> StatusError:
+def storage_conflict(kind: ResourceInfo, namespace: str, name: str, why: str) -> StatusError:
     """Return a 409 Conflict: the storage rejects the write; ``why`` is the reason."""
     key = "/".join(filter(None, (kind.plural, namespace, name)))
     head = f"StorageError: invalid object, Code: 4, Key: /registry/{key}, ResourceVersion: 0"
@@ -151,9 +151,9 @@ def unauthorized() -> StatusError:
     return StatusError(401, "Unauthorized", "Unauthorized")
 
 
-def forbidden(kind: Kind, name: str, why: str, causes: Sequence[Cause] = ()) -> StatusError:
+def forbidden(kind: ResourceInfo, name: str, why: str, causes: Sequence[Cause] = ()) -> StatusError:
     """Return a 403 Forbidden: admission rejects the write."""
-    details = _object(kind, name) | {"causes": [cause.document() for cause in causes]}
+    details = _details(kind, name) | {"causes": [cause.document() for cause in causes]}
     message = f'{kind.resource} "{name}" is forbidden: {why}'
     return StatusError(403, "Forbidden", message, details)
 

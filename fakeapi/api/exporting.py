@@ -12,14 +12,14 @@ from typing import Any
 import orjson
 
 from fakeapi.api.conversions import conversion_of
-from fakeapi.kinds import Kind, Kinds
+from fakeapi.kinds import ResourceInfo, ResourceRegistry
 from fakeapi.kinds.builtin import NAMESPACES
 from fakeapi.store import Document, Store
 
 
-def export(store: Store, kinds: Kinds) -> list[Document]:
+def export(store: Store, kinds: ResourceRegistry) -> list[Document]:
     """Return every object, with kind and apiVersion."""
-    stored: dict[str, Kind] = {}
+    stored: dict[str, ResourceInfo] = {}
     for kind in sorted(kinds.all, key=_rank):
         if conversion_of(kind) is None:
             stored.setdefault(kind.resource, kind)
@@ -30,11 +30,11 @@ def export(store: Store, kinds: Kinds) -> list[Document]:
     ]
 
 
-def encode_export(store: Store, kinds: Kinds) -> bytes:
+def encode_export(store: Store, kinds: ResourceRegistry) -> bytes:
     """Return the export as one ``List`` document."""
     document: dict[str, Any] = {"apiVersion": "v1", "kind": "List", "items": export(store, kinds)}
     return orjson.dumps(document) + b"\n"
 
 
-def _rank(kind: Kind) -> tuple[bool, bool]:
+def _rank(kind: ResourceInfo) -> tuple[bool, bool]:
     return kind.resource != NAMESPACES.resource, kind.namespaced

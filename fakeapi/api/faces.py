@@ -25,17 +25,17 @@ from fakeapi.api.negotiation import (
     OFFERED,
     PARTIAL,
     PARTIAL_LIST,
-    PLAIN,
+    PLAIN_JSON,
     TABLE,
     YAML,
-    Representation,
+    MediaTypeOptions,
     negotiate,
 )
-from fakeapi.api.outlines import event_line, outline, outline_event
+from fakeapi.api.outlines import decode_raw_event, decode_raw_object, encode_watch_line
 from fakeapi.api.partials import partial_event, partial_list, partial_object
-from fakeapi.api.tables import OwnColumns, TableOptions, parse_table_options, table
+from fakeapi.api.tables import CustomColumns, TableOptions, build_table, parse_table_options
 from fakeapi.api.watching import Watch
-from fakeapi.kinds import Kind
+from fakeapi.kinds import ResourceInfo
 from fakeapi.store import Document
 
 _STREAMED: Final = tuple(
@@ -46,94 +46,96 @@ _REMEMBERED_EVENTS: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Face:
+class Representation:
     """The representation of one request's answer; ``timestamp`` returns the time, for ages."""
 
-    representation: Representation
+    media_type_options: MediaTypeOptions
     options: TableOptions
     timestamp: Callable[[int], str]
 
-    def dress(self, answer: Response | Watch) -> Response | Watch:
+    def convert(self, answer: Response | Watch) -> Response | Watch:
         """Return the answer in this representation; raise StatusError (406) if it has none."""
         if isinstance(answer, Response):
-            return self._dress_response(answer)
-        if self.representation.media_type == YAML:
+            return self._convert_response(answer)
+        if self.media_type_options.media_type == YAML:
             raise not_acceptable(_STREAMED)
-        if self.representation.shape == TABLE:
-            answer.show(_TableEvents(self))
-        elif self.representation.shape == PARTIAL:
-            answer.show(partial(partial_event, version=self.representation.version))
+        if self.media_type_options.convert_to == TABLE:
+            answer.add_transform(TableEventConverter(self))
+        elif self.media_type_options.convert_to == PARTIAL:
+            answer.add_transform(partial(partial_event, version=self.media_type_options.version))
         return answer
 
-    def of(self, kind: Kind) -> Face:
+    def for_kind(self, kind: ResourceInfo) -> Representation:
         """Return the representation for a kind, whose Tables may have custom columns."""
-        if kind.custom is None or self.representation.shape != TABLE:
+        if kind.custom is None or self.media_type_options.convert_to != TABLE:
             return self
-        columns = OwnColumns(kind, custom_table(kind.custom))
-        return replace(self, options=replace(self.options, own=columns))
+        columns = CustomColumns(kind, custom_table(kind.custom))
+        return replace(self, options=replace(self.options, custom_columns=columns))
 
     def now(self) -> int:
         """Return the time in seconds since 1970."""
         return parse_time(self.timestamp(0)) or 0
 
-    def _dress_response(self, answer: Response) -> Response:
-        if self.representation == PLAIN or answer.content_type != JSON:
+    def _convert_response(self, answer: Response) -> Response:
+        if self.media_type_options == PLAIN_JSON or answer.content_type != JSON:
             return answer
-        body = self._reshape(answer.body)
-        if self.representation.media_type == YAML:
+        body = self._convert_body(answer.body)
+        if self.media_type_options.media_type == YAML:
             return replace(answer, body=_yaml(orjson.loads(body)), content_type=YAML)
-        if self.representation.pretty:
+        if self.media_type_options.pretty:
             body = orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2)
         return replace(answer, body=body)
 
-    def _reshape(self, body: bytes) -> bytes:
-        shape, version = self.representation.shape, self.representation.version
+    def _convert_body(self, body: bytes) -> bytes:
+        shape, version = self.media_type_options.convert_to, self.media_type_options.version
         if shape == TABLE:
-            return _tabulate(body, self.options, self.now())
+            return _table_body(body, self.options, self.now())
         if shape == PARTIAL:
             return partial_object(body, version)
         return partial_list(body, version) if shape == PARTIAL_LIST else body
 
 
-def choose_face(request: Request, timestamp: Callable[[int], str]) -> Face:
+def choose_representation(request: Request, timestamp: Callable[[int], str]) -> Representation:
     """Return the representation of the answer to a request; raise StatusError (400, 406)."""
     representation = negotiate(request, *OFFERED)
     options = TableOptions()
-    if representation.shape == TABLE:
+    if representation.convert_to == TABLE:
         options = parse_table_options(request.query, representation.version)
-    return Face(representation, options, timestamp)
+    return Representation(representation, options, timestamp)
 
 
-class _TableEvents:
+class TableEventConverter:
     """Converts the lines of one watch into Tables, one after the other."""
 
-    def __init__(self, face: Face) -> None:
-        self._face = face
-        self._columns_told = False
+    def __init__(self, representation: Representation) -> None:
+        self._representation = representation
+        self._columns_sent = False
 
     def __call__(self, line: bytes) -> bytes:
         if line.startswith(_ERROR):
             return line
-        options, now = self._face.options, self._face.now()
-        if self._columns_told:
+        options, now = self._representation.options, self._representation.now()
+        if self._columns_sent:
             return _later_event(line, options, now)
-        self._columns_told = True
-        event = outline_event(line)
-        return event_line(event.type, orjson.dumps(table(bytes(event.object), options, now)))
+        self._columns_sent = True
+        event = decode_raw_event(line)
+        return encode_watch_line(
+            event.type, orjson.dumps(build_table(bytes(event.object), options, now))
+        )
 
 
 @lru_cache(maxsize=_REMEMBERED_EVENTS)
 def _later_event(line: bytes, options: TableOptions, now: int) -> bytes:
     """Return a line without column definitions; cached, because watches share events."""
-    event = outline_event(line)
-    shown = table(bytes(event.object), options, now) | {"columnDefinitions": None}
-    return event_line(event.type, orjson.dumps(shown))
+    event = decode_raw_event(line)
+    shown = build_table(bytes(event.object), options, now) | {"columnDefinitions": None}
+    return encode_watch_line(event.type, orjson.dumps(shown))
 
 
-def _tabulate(body: bytes, options: TableOptions, now: int) -> bytes:
-    if outline(body).kind == "Status":
+def _table_body(body: bytes, options: TableOptions, now: int) -> bytes:
+    if decode_raw_object(body).kind == "Status":
         return body
-    return orjson.dumps(table(body, options, now)) + b"\n"
+    return orjson.dumps(build_table(body, options, now)) + b"\n"
 
 
 def _yaml(document: Document) -> bytes:

@@ -17,19 +17,19 @@ from typing import Any, Final
 import orjson
 
 from fakeapi.api.bodies import media_type, read_json
-from fakeapi.api.causes import invalid_value, unsupported
-from fakeapi.api.decoding import MismatchError, Where, spell
+from fakeapi.api.causes import invalid_value, unsupported_value
+from fakeapi.api.decoding import LinkedPath, StructDecodeError, format_path
 from fakeapi.api.errors import bad_request, invalid
 from fakeapi.api.metadata import check_named_type, check_type
 from fakeapi.api.reading import read_document
-from fakeapi.kinds import Kind
+from fakeapi.kinds import ResourceInfo
 from fakeapi.store import Document
 
 _LEVELS: Final = ("", "Ignore", "Strict", "Warn")
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
 
 
-class FieldCheck:
+class FieldValidator:
     """Decodes the documents of one request, and collects the warnings of its answer."""
 
     def __init__(self, query: Mapping[str, str], options: str) -> None:
@@ -39,59 +39,59 @@ class FieldCheck:
         """
         level = query.get("fieldValidation", "")
         if level not in _LEVELS:
-            cause = unsupported("fieldValidation", level, _LEVELS)
+            cause = unsupported_value("fieldValidation", level, _LEVELS)
             raise invalid(f"{options}.meta.k8s.io", "", [cause])
         self._level = level or "Warn"
-        self._faults: list[str] = []
+        self._errors: list[str] = []
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Return the texts of the answer's ``Warning`` headers."""
-        return tuple(self._faults) if self._level == "Warn" else ()
+        return tuple(self._errors) if self._level == "Warn" else ()
 
-    def decode_body(self, kind: Kind, document: Document, body: bytes) -> Document:
+    def decode_body(self, kind: ResourceInfo, document: Document, body: bytes) -> Document:
         """Return a body with the fields of its kind only; raise StatusError (400)."""
         check_named_type(kind, document, body)
         check_type(kind, document)
         subject = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
         try:
-            self._find(kind, document, body)
-        except MismatchError as error:
+            self._decode(kind, document, body)
+        except StructDecodeError as error:
             raise bad_request(f"{subject}{error}") from None
-        if self._level == "Strict" and self._faults:
-            raise bad_request(f"{subject}{self._refusal()}")
+        if self._level == "Strict" and self._errors:
+            raise bad_request(f"{subject}{self._strict_error()}")
         return document
 
     def decode_patched(
-        self, kind: Kind, document: Document, content_type: str, patch: bytes
+        self, kind: ResourceInfo, document: Document, content_type: str, patch: bytes
     ) -> Document:
         """Return a patched document with the fields of its kind only; raise StatusError (422)."""
         before = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
         why = ""
         try:
-            self._find(kind, document, patch)
-        except MismatchError as error:
+            self._decode(kind, document, patch)
+        except StructDecodeError as error:
             why = str(error)
-        if self._level == "Strict" and self._faults:
-            why = why or self._refusal()
+        if self._level == "Strict" and self._errors:
+            why = why or self._strict_error()
         if why:
             strategic = media_type(content_type) == _STRATEGIC
-            shown = go_text(read_json(patch)) if strategic else before.decode()
+            shown = format_as_go(read_json(patch)) if strategic else before.decode()
             raise invalid("", "", [invalid_value("patch", shown, why)])
         return document
 
-    def _find(self, kind: Kind, document: Document, body: bytes) -> None:
-        if self._level != "Ignore" and _may_repeat(body):
-            self._faults += [f'duplicate field "{name}"' for name in repeated_fields(body)]
+    def _decode(self, kind: ResourceInfo, document: Document, body: bytes) -> None:
+        if self._level != "Ignore" and _may_have_duplicates(body):
+            self._errors += [f'duplicate field "{name}"' for name in duplicate_fields(body)]
         unknown = read_document(kind, document)
         if self._level != "Ignore":
-            self._faults += [f'unknown field "{name}"' for name in unknown]
+            self._errors += [f'unknown field "{name}"' for name in unknown]
 
-    def _refusal(self) -> str:
-        return f"strict decoding error: {', '.join(self._faults)}"
+    def _strict_error(self) -> str:
+        return f"strict decoding error: {', '.join(self._errors)}"
 
 
-def _may_repeat(body: bytes) -> bool:
+def _may_have_duplicates(body: bytes) -> bool:
     """Return whether a body may have a duplicate key: it has more keys than its document.
 
     This is much cheaper than a search for the key. Strings that contain quoted colons, and bodies
@@ -115,46 +115,46 @@ def _count_keys(value: Any) -> int:
 _NESTED: Final = (dict, list)
 
 
-class _Object(dict[str, Any]):
+class DuplicateTrackingDict(dict[str, Any]):
     """A JSON object that records which of its keys are duplicates."""
 
-    repeated: Sequence[str] = ()
+    duplicates: Sequence[str] = ()
 
 
-def _remember(pairs: list[tuple[str, Any]]) -> _Object:
-    made = _Object(pairs)
+def _tracking_dict(pairs: list[tuple[str, Any]]) -> DuplicateTrackingDict:
+    made = DuplicateTrackingDict(pairs)
     if len(made) < len(pairs):
         keys = [key for key, _ in pairs]
-        made.repeated = [key for key in made if keys.count(key) > 1]
+        made.duplicates = [key for key in made if keys.count(key) > 1]
     return made
 
 
-def repeated_fields(body: bytes) -> tuple[str, ...]:
+def duplicate_fields(body: bytes) -> tuple[str, ...]:
     """Return the paths of duplicate fields of a JSON body."""
     try:
-        parsed = json.loads(body, object_pairs_hook=_remember)
+        parsed = json.loads(body, object_pairs_hook=_tracking_dict)
     except ValueError:
         return ()
-    return tuple(_repeated(parsed, None))
+    return tuple(_duplicate_paths(parsed, None))
 
 
-def _repeated(value: Any, where: Where) -> Iterator[str]:
-    if isinstance(value, _Object):
+def _duplicate_paths(value: Any, where: LinkedPath) -> Iterator[str]:
+    if isinstance(value, DuplicateTrackingDict):
         for key, item in value.items():
-            yield from _repeated(item, (where, key))
-            if key in value.repeated:
-                yield spell((where, key))
+            yield from _duplicate_paths(item, (where, key))
+            if key in value.duplicates:
+                yield format_path((where, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _repeated(item, (where, f"[{index}]"))
+            yield from _duplicate_paths(item, (where, f"[{index}]"))
 
 
-def go_text(value: Any) -> str:
+def format_as_go(value: Any) -> str:
     """Return JSON as Go prints maps and slices: ``map[a:1 b:[x y]]``."""
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{k}:{go_text(value[k])}' for k in sorted(value))}]"
+        return f"map[{' '.join(f'{k}:{format_as_go(value[k])}' for k in sorted(value))}]"
     if isinstance(value, list):
-        return f"[{' '.join(go_text(item) for item in value)}]"
+        return f"[{' '.join(format_as_go(item) for item in value)}]"
     if value is None or isinstance(value, bool):
         return {None: "<nil>", True: "true", False: "false"}[value]
     return str(value)

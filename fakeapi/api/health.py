@@ -22,7 +22,7 @@ CHECKS: Final[Mapping[str, Sequence[str]]] = {
 }
 
 
-def check_health(request: Request) -> Response | None:
+def serve_health(request: Request) -> Response | None:
     """Serve a health path; return None for other paths and unknown checks."""
     group, _, check = request.path.strip("/").partition("/")
     if group not in CHECKS or (check and check not in CHECKS[group]):

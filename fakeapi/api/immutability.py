@@ -15,12 +15,12 @@ from copy import deepcopy
 from typing import Any, Final
 
 from fakeapi.api.causes import forbidden_field, invalid_value
-from fakeapi.api.clusterips import addresses_of, has_addresses
-from fakeapi.api.crds.definitions import change_faults
-from fakeapi.api.decoding import MismatchError, decode
+from fakeapi.api.clusterips import cluster_ips_of, has_cluster_ips
+from fakeapi.api.crds.definitions import immutable_field_errors
+from fakeapi.api.decoding import StructDecodeError, decode_struct
 from fakeapi.api.errors import Cause
-from fakeapi.api.samejson import same_json
-from fakeapi.kinds import Kind
+from fakeapi.api.samejson import json_equal
+from fakeapi.kinds import ResourceInfo
 from fakeapi.kinds.limits import IMMUTABLE
 from fakeapi.kinds.types import schema_of
 from fakeapi.store import Document
@@ -29,7 +29,7 @@ Object = Mapping[str, Any]
 Rule = Callable[[Object, Object], Iterator[Cause]]
 
 _FIELD: Final = "field is immutable"
-_SEALED: Final = "field is immutable when `immutable` is set"
+_IMMUTABLE_DATA: Final = "field is immutable when `immutable` is set"
 _POD: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
     "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
@@ -42,33 +42,33 @@ _CLAIM: Final = (
 )
 
 
-def forbidden_changes(kind: Kind, document: Document, old: Object) -> Iterator[Cause]:
+def immutable_field_changes(kind: ResourceInfo, document: Document, old: Object) -> Iterator[Cause]:
     """Yield the errors of an update that changes immutable fields.
 
     ``old`` may have been loaded in another spelling; differences of spelling are ignored.
     """
-    if any(_causes(kind, document, old)):
-        yield from _causes(kind, document, _spelled_out(kind, old))
+    if any(_change_errors(kind, document, old)):
+        yield from _change_errors(kind, document, _decoded_copy(kind, old))
 
 
-def _spelled_out(kind: Kind, old: Object) -> Document:
+def _decoded_copy(kind: ResourceInfo, old: Object) -> Document:
     spelled = deepcopy(dict(old))
-    with suppress(MismatchError):
-        decode(schema_of(kind), spelled)
+    with suppress(StructDecodeError):
+        decode_struct(schema_of(kind), spelled)
     return spelled
 
 
-def _causes(kind: Kind, document: Object, old: Object) -> Iterator[Cause]:
-    yield from _fixed(kind, document, old)
+def _change_errors(kind: ResourceInfo, document: Object, old: Object) -> Iterator[Cause]:
+    yield from _fixed_field_errors(kind, document, old)
     rule = _RULES.get(kind.resource)
     if rule is not None:
         yield from rule(document, old)
 
 
-def _fixed(kind: Kind, document: Object, old: Object) -> Iterator[Cause]:
+def _fixed_field_errors(kind: ResourceInfo, document: Object, old: Object) -> Iterator[Cause]:
     for path in IMMUTABLE.get(kind.resource, ()):
         now, before = _at(document, path), _at(old, path)
-        if before is not None and not same_json(now, before):
+        if before is not None and not json_equal(now, before):
             yield invalid_value(path, now, _FIELD)
 
 
@@ -91,7 +91,7 @@ def _pod(pod: Object, old: Object) -> Iterator[Cause]:
     if any(t not in added for t in before.get("tolerations") or ()):
         rule = "existing toleration can not be modified except its tolerationSeconds"
         yield forbidden_field("spec.tolerations", rule)
-    if _lasting(now, before) != _lasting(before, before):
+    if _immutable_pod_fields(now, before) != _immutable_pod_fields(before, before):
         yield forbidden_field("spec", _POD)
 
 
@@ -99,7 +99,7 @@ def _names(spec: Object, group: str) -> list[Any]:
     return [container.get("name") for container in spec.get(group) or ()]
 
 
-def _lasting(spec: Object, before: Object) -> dict[str, Any]:
+def _immutable_pod_fields(spec: Object, before: Object) -> dict[str, Any]:
     """Return the immutable fields of a pod's spec; ``before`` is the previous spec."""
     mutable = {"activeDeadlineSeconds", "tolerations", "containers", "initContainers"}
     mutable |= {"ephemeralContainers", "schedulingGates", "priority", "preemptionPolicy"}
@@ -114,21 +114,21 @@ def _lasting(spec: Object, before: Object) -> dict[str, Any]:
 
 
 def _config_map(config_map: Object, old: Object) -> Iterator[Cause]:
-    yield from _sealed(config_map, old, "data", "binaryData")
+    yield from _immutable_data_errors(config_map, old, "data", "binaryData")
 
 
 def _secret(secret: Object, old: Object) -> Iterator[Cause]:
-    yield from _sealed(secret, old, "data")
+    yield from _immutable_data_errors(secret, old, "data")
 
 
-def _sealed(document: Object, old: Object, *names: str) -> Iterator[Cause]:
+def _immutable_data_errors(document: Object, old: Object, *names: str) -> Iterator[Cause]:
     if not old.get("immutable"):
         return
     if not document.get("immutable"):
-        yield forbidden_field("immutable", _SEALED)
+        yield forbidden_field("immutable", _IMMUTABLE_DATA)
     for name in names:
         if document.get(name) != old.get(name):
-            yield forbidden_field(name, _SEALED)
+            yield forbidden_field(name, _IMMUTABLE_DATA)
 
 
 def _role_ref(binding: Object, old: Object) -> Iterator[Cause]:
@@ -141,8 +141,8 @@ def _role_ref(binding: Object, old: Object) -> Iterator[Cause]:
 
 def _service(service: Object, old: Object) -> Iterator[Cause]:
     now, before = service.get("spec") or {}, old.get("spec") or {}
-    kept, given = addresses_of(before), addresses_of(now)
-    if has_addresses(now) and has_addresses(before) and kept[:1] != given[:1] and kept:
+    kept, given = cluster_ips_of(before), cluster_ips_of(now)
+    if has_cluster_ips(now) and has_cluster_ips(before) and kept[:1] != given[:1] and kept:
         yield invalid_value("spec.clusterIPs[0]", given, "may not change once set")
 
 
@@ -170,7 +170,7 @@ def _storage_class(storage_class: Object, old: Object) -> Iterator[Cause]:
 _RULES: Final[Mapping[str, Rule]] = {
     "clusterrolebindings.rbac.authorization.k8s.io": _role_ref,
     "configmaps": _config_map,
-    "customresourcedefinitions.apiextensions.k8s.io": change_faults,
+    "customresourcedefinitions.apiextensions.k8s.io": immutable_field_errors,
     "persistentvolumeclaims": _claim,
     "pods": _pod,
     "rolebindings.rbac.authorization.k8s.io": _role_ref,

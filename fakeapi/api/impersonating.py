@@ -13,15 +13,15 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import unquote
 
-from fakeapi.api.authorizing import Attributes, Authorizer, forbidden_request
+from fakeapi.api.authorizing import AuthorizationAttributes, Authorizer, forbidden_request
 from fakeapi.api.errors import bad_request
 from fakeapi.api.messages import User
 
-ANONYMOUS: Final = "system:anonymous"
-AUTHENTICATED: Final = "system:authenticated"
-UNAUTHENTICATED: Final = "system:unauthenticated"
-SERVICE_ACCOUNT: Final = "system:serviceaccount:"
-SERVICE_ACCOUNTS: Final = "system:serviceaccounts"
+ANONYMOUS_USER_NAME: Final = "system:anonymous"
+AUTHENTICATED_GROUP: Final = "system:authenticated"
+UNAUTHENTICATED_GROUP: Final = "system:unauthenticated"
+SERVICE_ACCOUNT_PREFIX: Final = "system:serviceaccount:"
+SERVICE_ACCOUNTS_GROUP: Final = "system:serviceaccounts"
 
 _PREFIX: Final = "impersonate-"
 _EXTRA: Final = "extra-"
@@ -44,48 +44,48 @@ def read_impersonation(headers: Iterable[tuple[str, str]]) -> User | None:
     name, uid = found.get("user", [""])[0], found.get("uid", [""])[0]
     groups = found.get("group", [])
     if not name:
-        raise bad_request(_nameless(uid, groups, extra))
+        raise bad_request(_missing_user_message(uid, groups, extra))
     return User(name, uid, tuple(_groups(name, groups)), MappingProxyType(extra))
 
 
-def check_impersonation(authorizer: Authorizer, user: User, whom: User) -> None:
+def check_impersonation(authorizer: Authorizer, user: User, impersonated: User) -> None:
     """Check that ``user`` may impersonate the other user; raise StatusError (403)."""
-    for attributes in _claims(user, whom):
+    for attributes in _required_operations(user, impersonated):
         if authorizer.reason(attributes) is None:
             raise forbidden_request(attributes)
 
 
 def service_account_of(name: str) -> tuple[str, str] | None:
     """Return namespace and name of a service account's user name; None for other names."""
-    if not name.startswith(SERVICE_ACCOUNT):
+    if not name.startswith(SERVICE_ACCOUNT_PREFIX):
         return None
-    namespace, colon, account = name.removeprefix(SERVICE_ACCOUNT).partition(":")
+    namespace, colon, account = name.removeprefix(SERVICE_ACCOUNT_PREFIX).partition(":")
     return (namespace, account) if colon and namespace and account else None
 
 
 def service_account_groups(namespace: str) -> tuple[str, ...]:
     """Return the groups of every service account of a namespace."""
-    return SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{namespace}"
+    return SERVICE_ACCOUNTS_GROUP, f"{SERVICE_ACCOUNTS_GROUP}:{namespace}"
 
 
 def _groups(name: str, given: list[str]) -> Iterator[str]:
     account = service_account_of(name)
     groups = given or list(service_account_groups(account[0]) if account else ())
     yield from groups
-    if name == ANONYMOUS:
-        if UNAUTHENTICATED not in groups:
-            yield UNAUTHENTICATED
-    elif AUTHENTICATED not in groups and UNAUTHENTICATED not in groups:
-        yield AUTHENTICATED
+    if name == ANONYMOUS_USER_NAME:
+        if UNAUTHENTICATED_GROUP not in groups:
+            yield UNAUTHENTICATED_GROUP
+    elif AUTHENTICATED_GROUP not in groups and UNAUTHENTICATED_GROUP not in groups:
+        yield AUTHENTICATED_GROUP
 
 
-def _claims(user: User, whom: User) -> Iterator[Attributes]:
+def _required_operations(user: User, impersonated: User) -> Iterator[AuthorizationAttributes]:
     """Yield the operations that must be allowed."""
-    account = service_account_of(whom.name)
+    account = service_account_of(impersonated.name)
     granted = set(service_account_groups(account[0])) if account else set()
     if account:
         namespace, name = account
-        yield Attributes(
+        yield AuthorizationAttributes(
             user,
             "impersonate",
             version="v1",
@@ -94,19 +94,25 @@ def _claims(user: User, whom: User) -> Iterator[Attributes]:
             name=name,
         )
     else:
-        yield Attributes(user, "impersonate", version="v1", resource="users", name=whom.name)
-    for group in whom.groups:
-        if group not in granted | {AUTHENTICATED, UNAUTHENTICATED}:
-            yield Attributes(user, "impersonate", version="v1", resource="groups", name=group)
+        yield AuthorizationAttributes(
+            user, "impersonate", version="v1", resource="users", name=impersonated.name
+        )
+    for group in impersonated.groups:
+        if group not in granted | {AUTHENTICATED_GROUP, UNAUTHENTICATED_GROUP}:
+            yield AuthorizationAttributes(
+                user, "impersonate", version="v1", resource="groups", name=group
+            )
     reviews = ("authentication.k8s.io", "v1")
-    for key, values in whom.extra.items():
+    for key, values in impersonated.extra.items():
         for value in values:
-            yield Attributes(user, "impersonate", *reviews, "userextras", key, "", value)
-    if whom.uid:
-        yield Attributes(user, "impersonate", *reviews, "uids", name=whom.uid)
+            yield AuthorizationAttributes(
+                user, "impersonate", *reviews, "userextras", key, "", value
+            )
+    if impersonated.uid:
+        yield AuthorizationAttributes(user, "impersonate", *reviews, "uids", name=impersonated.uid)
 
 
-def _nameless(uid: str, groups: list[str], extra: Mapping[str, tuple[str, ...]]) -> str:
+def _missing_user_message(uid: str, groups: list[str], extra: Mapping[str, tuple[str, ...]]) -> str:
     """Return upstream's message, which contains a Go value."""
     listed = f"[]string{{{_quoted(groups)}}}" if groups else "[]string(nil)"
     pairs = ", ".join(f'"{key}":[]string{{{_quoted(extra[key])}}}' for key in sorted(extra))

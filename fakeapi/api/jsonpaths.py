@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-Step = Callable[[Any], Iterable[Any]]
+PathStep = Callable[[Any], Iterable[Any]]
 JsonPath = Callable[[Any], list[Any]]
 
 _NAME: Final = re.compile(r"(?:\\.|[^\[\].\\])+")
@@ -49,11 +49,11 @@ def compile_path(text: str) -> JsonPath:
     return find
 
 
-def _steps(text: str) -> Iterator[Step]:
+def _steps(text: str) -> Iterator[PathStep]:
     position = 0
     while position < len(text):
         if text.startswith("..", position):
-            yield _descend
+            yield _descendants
             position += 1 if text.startswith("..[", position) is False else 2
         if text.startswith("[", position):
             end = _closing(text, position)
@@ -83,9 +83,9 @@ def _closing(text: str, start: int) -> int:
     raise JsonPathError(f"unterminated array in {text!r}")
 
 
-def _bracket(inside: str) -> Step:
+def _bracket(inside: str) -> PathStep:
     if inside == "*":
-        return _every
+        return _children
     if inside.startswith("?(") and inside.endswith(")"):
         return _filter(inside[2:-1].strip())
     if match := _TEXT.fullmatch(inside):
@@ -101,13 +101,13 @@ def _bracket(inside: str) -> Step:
     raise JsonPathError(f"invalid array index {inside!r}")
 
 
-def _field(name: str) -> Step:
+def _field(name: str) -> PathStep:
     if name == "*":
-        return _every
+        return _children
     return lambda value: (value[name],) if isinstance(value, dict) and name in value else ()
 
 
-def _element(index: int) -> Step:
+def _element(index: int) -> PathStep:
     def step(value: Any) -> Iterable[Any]:
         inside = isinstance(value, list) and -len(value) <= index < len(value)
         return (value[index],) if inside else ()
@@ -115,23 +115,23 @@ def _element(index: int) -> Step:
     return step
 
 
-def _every(value: Any) -> Iterable[Any]:
+def _children(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
 
 
-def _descend(value: Any) -> Iterator[Any]:
+def _descendants(value: Any) -> Iterator[Any]:
     yield value
-    for below in _every(value):
-        yield from _descend(below)
+    for below in _children(value):
+        yield from _descendants(below)
 
 
-def _filter(condition: str) -> Step:
+def _filter(condition: str) -> PathStep:
     match = _FILTER.fullmatch(condition)
     if match is None:
         exists = _operand(condition)
-        return lambda value: [item for item in _every(value) if exists(item)]
+        return lambda value: [item for item in _children(value) if exists(item)]
     left, compare, right = _operand(match[1]), _COMPARE[match[2]], _operand(match[3])
 
     def passes(item: Any) -> bool:
@@ -141,7 +141,7 @@ def _filter(condition: str) -> Step:
         except TypeError:
             return False
 
-    return lambda value: [item for item in _every(value) if passes(item)]
+    return lambda value: [item for item in _children(value) if passes(item)]
 
 
 def _operand(text: str) -> JsonPath:

@@ -28,12 +28,12 @@ import orjson
 
 from fakeapi.api.errors import bad_request, expired, too_large_version
 from fakeapi.api.options import ListOptions
-from fakeapi.api.rehearsing import Timeline
-from fakeapi.api.selecting import Selection
-from fakeapi.kinds import Kind
+from fakeapi.api.rehearsing import ReadOnlyHistory
+from fakeapi.api.selecting import SelectionPredicate
+from fakeapi.kinds import ResourceInfo
 from fakeapi.store import Entry, ExpiredError
 
-_PRESENT = -1
+_PRESENT_VERSION = -1
 
 _TOO_OLD_LIST = "The resourceVersion for the provided list is too old."
 _TOO_OLD_PAGE = (
@@ -46,7 +46,7 @@ _TOO_OLD_PAGE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ListPage:
     """A page of a list at one version; ``remaining`` is None where upstream does not count."""
 
     version: int
@@ -56,20 +56,24 @@ class Page:
 
 
 def list_page(
-    store: Timeline, kind: Kind, namespace: str, selection: Selection, options: ListOptions
-) -> Page:
+    store: ReadOnlyHistory,
+    kind: ResourceInfo,
+    namespace: str,
+    selection: SelectionPredicate,
+    options: ListOptions,
+) -> ListPage:
     """Read one page; raise StatusError (400 bad token, 410 too old, 504 not reached yet)."""
-    version, start = _position(store, options)
+    version, start = _read_position(store, options)
     candidates = _entries(store, kind, namespace, version, start, options)
     limit = 0 if options.version == "0" and not start else max(options.limit, 0)
     if not selection:
-        return _cut(version, candidates, len(candidates), limit)
+        return _paginate(version, candidates, len(candidates), limit)
     chosen = _select(kind, namespace, selection, candidates, limit + 1 if limit else None)
-    page = _cut(version, chosen, len(chosen), limit)
-    return Page(page.version, page.entries, page.continue_token)
+    page = _paginate(version, chosen, len(chosen), limit)
+    return ListPage(page.version, page.entries, page.continue_token)
 
 
-def encode_list(kind: Kind, page: Page) -> bytes:
+def encode_list(kind: ResourceInfo, page: ListPage) -> bytes:
     """Return the encoded list document."""
     metadata: dict[str, str | int] = {"resourceVersion": str(page.version)}
     if page.continue_token:
@@ -84,26 +88,31 @@ def encode_list(kind: Kind, page: Page) -> bytes:
     return b"".join((head, orjson.dumps(metadata), b',"items":[', items, b"]}\n"))
 
 
-def encode_object(kind: Kind, entry: Entry) -> bytes:
+def encode_object(kind: ResourceInfo, entry: Entry) -> bytes:
     """Return the encoded document of one object."""
     return b"".join((kind.head, entry.raw[1:], b"\n"))
 
 
-def _position(store: Timeline, options: ListOptions) -> tuple[int, str]:
+def _read_position(store: ReadOnlyHistory, options: ListOptions) -> tuple[int, str]:
     """Return the version to read at and the key to start from."""
     if options.continue_token:
-        if options.at_least:
+        if options.version_number:
             raise bad_request("specifying resource version is not allowed when using continue")
         version, start = _read_token(options.continue_token)
-        return (store.version if version == _PRESENT else version), start
-    if options.at_least > store.version:
-        raise too_large_version(options.at_least, store.version)
+        return (store.version if version == _PRESENT_VERSION else version), start
+    if options.version_number > store.version:
+        raise too_large_version(options.version_number, store.version)
     exact = options.match == "Exact" or (options.limit > 0 and not options.match)
-    return (options.at_least if exact and options.at_least else store.version), ""
+    return (options.version_number if exact and options.version_number else store.version), ""
 
 
 def _entries(
-    store: Timeline, kind: Kind, namespace: str, version: int, start: str, options: ListOptions
+    store: ReadOnlyHistory,
+    kind: ResourceInfo,
+    namespace: str,
+    version: int,
+    start: str,
+    options: ListOptions,
 ) -> Sequence[Entry]:
     if version > store.version:
         raise too_large_version(version, store.version)
@@ -111,14 +120,18 @@ def _entries(
         return store.entries_at(kind, version, namespace, start)
     except ExpiredError:
         if options.continue_token:
-            raise expired(_TOO_OLD_PAGE, _write_token(_PRESENT, start)) from None
+            raise expired(_TOO_OLD_PAGE, _write_token(_PRESENT_VERSION, start)) from None
         raise expired(_TOO_OLD_LIST) from None
 
 
 def _select(
-    kind: Kind, namespace: str, selection: Selection, entries: Sequence[Entry], most: int | None
+    kind: ResourceInfo,
+    namespace: str,
+    selection: SelectionPredicate,
+    entries: Sequence[Entry],
+    most: int | None,
 ) -> Sequence[Entry]:
-    name = selection.name()
+    name = selection.only_name()
     if name is not None and (namespace or not kind.namespaced):
         key = f"{namespace}/{name}" if namespace else name
         entries = [entry for entry in entries if entry.key == key]
@@ -131,12 +144,12 @@ def _select(
     return chosen
 
 
-def _cut(version: int, entries: Sequence[Entry], total: int, limit: int) -> Page:
+def _paginate(version: int, entries: Sequence[Entry], total: int, limit: int) -> ListPage:
     if not limit or total <= limit:
-        return Page(version, entries)
+        return ListPage(version, entries)
     page = entries[:limit]
     token = _write_token(version, page[-1].key + "\0")
-    return Page(version, page, token, total - limit)
+    return ListPage(version, page, token, total - limit)
 
 
 def _write_token(version: int, start: str) -> str:
@@ -151,6 +164,6 @@ def _read_token(text: str) -> tuple[int, str]:
         raise bad_request(f"continue key is not valid: {error}") from None
     match token:
         case {"v": "meta.k8s.io/v1", "rv": int(version), "start": str(start)}:
-            if version >= _PRESENT and version != 0:
+            if version >= _PRESENT_VERSION and version != 0:
                 return version, start
     raise bad_request("continue key is not valid: unknown version, or a part is missing")

@@ -13,18 +13,18 @@ from copy import deepcopy
 from typing import Any
 
 from fakeapi.api.bodies import read_json
-from fakeapi.api.conversions import stored_form
-from fakeapi.api.crds.resources import extended, resource_of
-from fakeapi.api.crds.statuses import establish, judge_names, note_stored_version
-from fakeapi.api.decoding import MismatchError
+from fakeapi.api.conversions import to_stored_version
+from fakeapi.api.crds.resources import kinds_of_definition, with_custom_kinds
+from fakeapi.api.crds.statuses import accept_names, establish, record_stored_version
+from fakeapi.api.decoding import StructDecodeError
 from fakeapi.api.defaulting import apply_defaults
 from fakeapi.api.errors import StatusError, bad_request
-from fakeapi.api.managedfields.entries import read_sent_entries
+from fakeapi.api.managedfields.entries import read_client_entries
 from fakeapi.api.metadata import check_document, check_name
 from fakeapi.api.reading import read_document
 from fakeapi.api.registry import Registry, Target
-from fakeapi.api.validating import check_object
-from fakeapi.kinds import Kinds
+from fakeapi.api.validating import validate_object
+from fakeapi.kinds import ResourceRegistry
 from fakeapi.kinds.builtin import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
 from fakeapi.store import Document
 
@@ -43,10 +43,10 @@ def parse_documents(body: bytes) -> list[Document]:
         if len(lines) < 2:
             raise
         pieces = [read_json(line) for line in lines]
-    return [document for piece in pieces for document in flatten(piece)]
+    return [document for piece in pieces for document in flatten_lists(piece)]
 
 
-def flatten(piece: Any) -> Iterator[Document]:
+def flatten_lists(piece: Any) -> Iterator[Document]:
     """Yield the objects of an object, list document or array.
 
     Items of a typed list (``PodList``) may omit kind and apiVersion, as upstream's do. Raise
@@ -54,26 +54,28 @@ def flatten(piece: Any) -> Iterator[Document]:
     """
     if isinstance(piece, list):
         for element in piece:
-            yield from flatten(element)
+            yield from flatten_lists(element)
     elif not isinstance(piece, dict):
         raise bad_request("expected an object, a List or an array of objects")
     elif isinstance(piece.get("items"), list) and str(piece.get("kind", "")).endswith("List"):
         item_kind = piece["kind"].removesuffix("List")
         header = {"kind": item_kind, "apiVersion": piece.get("apiVersion")} if item_kind else {}
         for item in piece["items"]:
-            for document in flatten(item):
+            for document in flatten_lists(item):
                 yield {**header, **document}
     else:
         yield piece
 
 
-def load(registry: Registry, kinds: Kinds, documents: Iterable[Document]) -> int:
+def load_documents(
+    registry: Registry, kinds: ResourceRegistry, documents: Iterable[Document]
+) -> int:
     """Store all documents, and return their number; raise StatusError (400, 422).
 
     The documents are changed in place.
     """
     given = list(documents)
-    kinds = _with_definitions(kinds, given)
+    kinds = _kinds_with_definitions(kinds, given)
     checked = [_check(kinds, index, document) for index, document in enumerate(given)]
     for target, document in checked:
         registry.put(target, document)
@@ -82,12 +84,12 @@ def load(registry: Registry, kinds: Kinds, documents: Iterable[Document]) -> int
     return len(checked)
 
 
-def place(registry: Registry, kinds: Kinds, document: Document) -> None:
+def put_document(registry: Registry, kinds: ResourceRegistry, document: Document) -> None:
     """Store one document, which is changed in place; raise StatusError (400, 422)."""
     registry.put(*_check(kinds, 0, document))
 
 
-def remove(registry: Registry, kinds: Kinds, document: Document) -> None:
+def remove_document(registry: Registry, kinds: ResourceRegistry, document: Document) -> None:
     """Remove an object if it exists, ignoring finalizers; ``document`` is its last state.
 
     Raise StatusError (400, 422).
@@ -98,7 +100,9 @@ def remove(registry: Registry, kinds: Kinds, document: Document) -> None:
         registry.store.delete(target.kind, target.key, document, entry.version)
 
 
-def _with_definitions(kinds: Kinds, documents: Iterable[Document]) -> Kinds:
+def _kinds_with_definitions(
+    kinds: ResourceRegistry, documents: Iterable[Document]
+) -> ResourceRegistry:
     """Return the kinds, extended by those of the definitions among the documents.
 
     Raise StatusError (400, 422).
@@ -110,17 +114,17 @@ def _with_definitions(kinds: Kinds, documents: Iterable[Document]) -> Kinds:
             continue
         try:
             read_document(CUSTOM_RESOURCE_DEFINITIONS, document)
-        except MismatchError as error:
+        except StructDecodeError as error:
             raise bad_request(f"a definition cannot be read: {error}") from None
         check_document(CUSTOM_RESOURCE_DEFINITIONS, document)
         apply_defaults(CUSTOM_RESOURCE_DEFINITIONS, document)
-        note_stored_version(document)
-        check_object(CUSTOM_RESOURCE_DEFINITIONS, document)
+        record_stored_version(document)
+        validate_object(CUSTOM_RESOURCE_DEFINITIONS, document)
         coming = deepcopy(document)
-        judge_names(coming, (), "")
+        accept_names(coming, (), "")
         establish(coming, "")
-        resources.append(resource_of(coming))
-    return extended(kinds, [resource for resource in resources if resource is not None])
+        resources.append(kinds_of_definition(coming))
+    return with_custom_kinds(kinds, [resource for resource in resources if resource is not None])
 
 
 def ensure_namespace(registry: Registry, name: str) -> None:
@@ -129,19 +133,19 @@ def ensure_namespace(registry: Registry, name: str) -> None:
         registry.create(Target(NAMESPACES), {"metadata": {"name": name}})
 
 
-def _check(kinds: Kinds, index: int, document: Document) -> tuple[Target, Document]:
+def _check(kinds: ResourceRegistry, index: int, document: Document) -> tuple[Target, Document]:
     api_version, kind_name = str(document.get("apiVersion")), str(document.get("kind"))
     kind = kinds.of(api_version, kind_name)
     if kind is None:
         raise bad_request(
             f"document {index}: no kind {kind_name!r} in version {api_version!r} is served here"
         )
-    kind, document = stored_form(kinds, kind, document)
+    kind, document = to_stored_version(kinds, kind, document)
     metadata = check_document(kind, document)
     check_name(kind, metadata.get("name", ""))
     metadata.pop("resourceVersion", None)
     try:
-        read_sent_entries(metadata.get("managedFields") or ())
+        read_client_entries(metadata.get("managedFields") or ())
     except ValueError as error:
         raise bad_request(f"document {index}: metadata.managedFields: {error}") from None
     if not kind.namespaced:

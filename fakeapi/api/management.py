@@ -31,7 +31,7 @@ from fakeapi.api.changes import find_kind, read_history
 from fakeapi.api.dispatch import Api
 from fakeapi.api.errors import StatusError, bad_request, method_not_allowed
 from fakeapi.api.exporting import encode_export
-from fakeapi.api.faulting import Faults, PlanError
+from fakeapi.api.faulting import FaultInjector, PlanError
 from fakeapi.api.loading import parse_documents
 from fakeapi.api.messages import TEXT, Request, Response
 from fakeapi.api.options import parse_version
@@ -45,7 +45,7 @@ _FAULTS: Final = "faults"
 _SCHEDULER: Final = "scheduler"
 
 
-class Exchanges(Protocol):
+class ExtenderExchanges(Protocol):
     """The recorded calls between a scheduler and its extenders."""
 
     def documents(self) -> list[dict[str, Any]]:
@@ -57,7 +57,7 @@ class Exchanges(Protocol):
         ...
 
 
-class Management:
+class ManagementApi:
     """The management endpoints of one API, and the log of its requests.
 
     Fault plans use ``now_ns`` and ``seed``. ``exchanges`` is the extender trace of a scheduler, if
@@ -69,10 +69,10 @@ class Management:
         api: Api,
         now_ns: Callable[[], int] = lambda: 0,
         seed: int = 0,
-        exchanges: Exchanges | None = None,
+        exchanges: ExtenderExchanges | None = None,
     ) -> None:
         self._exchanges = exchanges
-        self.faults = Faults(api, now_ns, seed)
+        self.faults = FaultInjector(api, now_ns, seed)
         self.requests = RequestLog()
         self.snapshots = Snapshots(api)
         self._api = api
@@ -93,9 +93,9 @@ class Management:
         """Serve a request below the prefix."""
         name, argument = _action_and_argument(request)
         if name == _FAULTS:
-            return self._answer_faults(request)
+            return self._serve_faults(request)
         if (name, argument) == (_SCHEDULER, "trace") and self._exchanges is not None:
-            return _answer_exchanges(request, self._exchanges)
+            return _serve_extender_trace(request, self._exchanges)
         if name not in self._actions:
             known = ", ".join((*self._actions, _FAULTS, f"{_SCHEDULER}/trace"))
             return Response(404, f"no {name!r} here, only {known}\n".encode(), TEXT)
@@ -107,7 +107,7 @@ class Management:
         except StatusError as error:
             return error.response()
 
-    def _answer_faults(self, request: Request) -> Response:
+    def _serve_faults(self, request: Request) -> Response:
         if request.method not in ("GET", "POST", "DELETE"):
             return method_not_allowed().response()
         try:
@@ -115,7 +115,7 @@ class Management:
                 self.faults.read(request.body)
         except PlanError as error:
             return bad_request(str(error)).response()
-        answer = _answer(self.faults.document())
+        answer = _json_response(self.faults.document())
         if request.method == "DELETE":
             self.faults.end()
         return answer
@@ -126,7 +126,7 @@ class Management:
 
     def _load(self, request: Request) -> Response:
         loaded = self._api.load(parse_documents(request.body))
-        return _answer({"loaded": loaded})
+        return _json_response({"loaded": loaded})
 
     def _compact(self, request: Request) -> Response:
         version = parse_version(request.query.get("resourceVersion", ""))
@@ -135,11 +135,11 @@ class Management:
 
     def describe(self, url: str) -> Response:
         """Return the URL that this world is served at, and its version."""
-        return _answer({"url": url, "resourceVersion": str(self._api.store.version)})
+        return _json_response({"url": url, "resourceVersion": str(self._api.store.version)})
 
     def _snapshot(self, request: Request) -> Response:
         name = self.snapshots.save(request.query.get("name", ""))
-        return _answer({"name": name, "resourceVersion": str(self._api.store.version)})
+        return _json_response({"name": name, "resourceVersion": str(self._api.store.version)})
 
     def _restore(self, request: Request) -> Response:
         self.snapshots.restore(_action_and_argument(request)[1])
@@ -167,25 +167,25 @@ class Management:
         place = query.get("namespace", ""), query.get("name", "")
         history = read_history(self._api.store, kind, *place)
         changes = [change.document() for change in history]
-        return _answer({"before": history.before, "changes": changes})
+        return _json_response({"before": history.before, "changes": changes})
 
     def _requests(self, _request: Request) -> Response:
-        return _answer({"requests": [record.document() for record in self.requests]})
+        return _json_response({"requests": [record.document() for record in self.requests]})
 
     def _version(self) -> Response:
-        return _answer({"resourceVersion": str(self._api.store.version)})
+        return _json_response({"resourceVersion": str(self._api.store.version)})
 
 
-def fork_of(request: Request) -> str | None:
+def requested_fork(request: Request) -> str | None:
     """Return the snapshot that a request forks ("" is the present); None for other requests."""
     action, argument = _action_and_argument(request)
     return argument if action == "fork" and request.method == "POST" else None
 
 
-def _answer_exchanges(request: Request, exchanges: Exchanges) -> Response:
+def _serve_extender_trace(request: Request, exchanges: ExtenderExchanges) -> Response:
     if request.method not in ("GET", "DELETE"):
         return method_not_allowed().response()
-    answer = _answer({"exchanges": exchanges.documents()})
+    answer = _json_response({"exchanges": exchanges.documents()})
     if request.method == "DELETE":
         exchanges.clear()
     return answer
@@ -196,5 +196,5 @@ def _action_and_argument(request: Request) -> tuple[str, str]:
     return action, argument
 
 
-def _answer(document: dict[str, Any]) -> Response:
+def _json_response(document: dict[str, Any]) -> Response:
     return Response(200, orjson.dumps(document) + b"\n")

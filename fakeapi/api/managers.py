@@ -23,21 +23,21 @@ _FIELD: Final = "fieldManager"
 _OPTIONS: Final = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
 
 
-def manager_of(request: Request) -> str:
+def field_manager_of(request: Request) -> str:
     """Return the field manager of a create, update or patch; raise StatusError (422)."""
     named = request.query.get(_FIELD, "")
-    causes = _faults(named)
+    causes = _manager_errors(named)
     if "force" in request.query and request.method == "PATCH":
         causes.insert(0, forbidden_field("force", "may not be specified for non-apply patch"))
     _check(request, causes)
     return named or _from_user_agent(request.user_agent)
 
 
-def applier_of(request: Request) -> tuple[str, bool]:
+def apply_manager_of(request: Request) -> tuple[str, bool]:
     """Return the field manager of an apply, and whether it is forced; raise StatusError (422)."""
     named = request.query.get(_FIELD, "")
     missing = [] if named else [required(_FIELD, "is required for apply patch")]
-    _check(request, missing + _faults(named))
+    _check(request, missing + _manager_errors(named))
     return named, bool(read_flag(request.query, "force"))
 
 
@@ -46,7 +46,7 @@ def _check(request: Request, causes: list[Cause]) -> None:
         raise invalid(f"{_OPTIONS[request.method]}.meta.k8s.io", "", causes)
 
 
-def _faults(name: str) -> list[Cause]:
+def _manager_errors(name: str) -> list[Cause]:
     causes = []
     if len(name.encode()) > MAX_BYTES:
         message = f"Too long: may not be more than {MAX_BYTES} bytes"

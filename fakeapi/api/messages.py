@@ -27,7 +27,7 @@ class User:
 
 _NOTHING: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 
-ADMIN: Final = User("kubernetes-admin", groups=("system:masters", "system:authenticated"))
+ADMIN_USER: Final = User("kubernetes-admin", groups=("system:masters", "system:authenticated"))
 """The user of requests where no credentials are required."""
 
 
@@ -45,7 +45,7 @@ class Request:
     body: bytes = b""
     content_type: str = ""
     accept: str = ""
-    user: User = ADMIN
+    user: User = ADMIN_USER
     impersonated: User | None = None
     if_none_match: str = ""
     user_agent: str = ""

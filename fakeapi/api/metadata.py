@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fakeapi.api.errors import Cause, bad_request, invalid
-from fakeapi.kinds import Kind
-from fakeapi.kinds.custom import Custom
+from fakeapi.kinds import ResourceInfo
+from fakeapi.kinds.custom import CustomResourceInfo
 from fakeapi.store import Document
 
 _SHOWN_BODY: Final = 30
@@ -45,7 +45,7 @@ _JSON_TYPES: Final[tuple[tuple[type, str], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class IdAndTimeSources:
     """Functions for the values that the server generates; injected, so a seed can reproduce them.
 
     ``timestamp(s)``: RFC 3339, UTC, whole seconds, of ``s`` seconds from now. ``uid()``: a new UID.
@@ -58,7 +58,7 @@ class Sources:
     now: Callable[[], int]
 
 
-def check_document(kind: Kind, document: Document) -> dict[str, Any]:
+def check_document(kind: ResourceInfo, document: Document) -> dict[str, Any]:
     """Check the types of a document's fields, drop nulls, and return its metadata.
 
     Raise StatusError (400).
@@ -68,22 +68,22 @@ def check_document(kind: Kind, document: Document) -> dict[str, Any]:
         if document.get(name, {}) is None:
             del document[name]
         elif not isinstance(document.get(name, {}), dict):
-            raise _wrong_type(kind, document[name], name, "object")
+            raise _type_mismatch(kind, document[name], name, "object")
     metadata: dict[str, Any] = document.setdefault("metadata", {})
     for name in [name for name, value in metadata.items() if value is None]:
         del metadata[name]
-    for name, (go_type, fits) in _MEMBERS.items():
+    for name, (go_type, fits) in _FIELD_TYPES.items():
         if name in metadata and not fits(metadata[name]):
-            raise _wrong_type(kind, metadata[name], f"metadata.{name}", go_type)
+            raise _type_mismatch(kind, metadata[name], f"metadata.{name}", go_type)
     if not kind.first_spec_finalizers:
         return metadata
     finalizers = (document.get("spec") or {}).get("finalizers")
-    if not (finalizers is None or _is_text_list(finalizers)):
-        raise _wrong_type(kind, finalizers, "spec.finalizers", "[]v1.FinalizerName")
+    if not (finalizers is None or _is_string_list(finalizers)):
+        raise _type_mismatch(kind, finalizers, "spec.finalizers", "[]v1.FinalizerName")
     return metadata
 
 
-def check_name(kind: Kind, name: str) -> None:
+def check_name(kind: ResourceInfo, name: str) -> None:
     """Check the name of an object to be created; raise StatusError (422)."""
     if not name:
         cause = Cause(
@@ -92,7 +92,7 @@ def check_name(kind: Kind, name: str) -> None:
             "metadata.name",
         )
         raise invalid(kind.qualified_kind, name, [cause])
-    rule = _broken_path_rule(name) if kind.path_names else _broken_name_rule(name)
+    rule = _path_name_error(name) if kind.path_names else _name_error(name)
     if rule:
         cause = Cause("FieldValueInvalid", f'Invalid value: "{name}": {rule}', "metadata.name")
         raise invalid(kind.qualified_kind, name, [cause])
@@ -112,19 +112,19 @@ def check_url_name(name: str, metadata: Mapping[str, Any]) -> None:
         )
 
 
-def _broken_name_rule(name: str) -> str:
+def _name_error(name: str) -> str:
     if len(name) > _MAX_NAME:
         return f"must be no more than {_MAX_NAME} characters"
     return "" if _NAME.fullmatch(name) else _NAME_RULE
 
 
-def _broken_path_rule(name: str) -> str:
+def _path_name_error(name: str) -> str:
     if name in (".", ".."):
         return f"may not be '{name}'"
     return next((f"may not contain '{mark}'" for mark in "/%" if mark in name), "")
 
 
-def generated_name(base: str, sources: Sources) -> str:
+def generated_name(base: str, sources: IdAndTimeSources) -> str:
     """Return a name that begins with (at most 58 characters of) ``base``."""
     return base[:_MAX_GENERATED_BASE] + sources.suffix()
 
@@ -135,7 +135,7 @@ def epoch_seconds(timestamp: Any) -> int | None:
     return timegm(tuple(map(int, match.groups()))) if match else None
 
 
-def check_type(kind: Kind, document: Mapping[str, Any]) -> None:
+def check_type(kind: ResourceInfo, document: Mapping[str, Any]) -> None:
     """Check that a document has the given kind and version; raise StatusError (400, 422)."""
     api_version = document.get("apiVersion") or kind.api_version
     if kind.custom is not None:
@@ -151,7 +151,7 @@ def check_type(kind: Kind, document: Mapping[str, Any]) -> None:
         )
 
 
-def check_named_type(kind: Kind, document: Mapping[str, Any], body: bytes) -> None:
+def check_named_type(kind: ResourceInfo, document: Mapping[str, Any], body: bytes) -> None:
     """Check that the body of a custom resource has kind and apiVersion; raise StatusError (400).
 
     Source: Decode in pkg/runtime/serializer/json/json.go of k8s.io/apimachinery, and
@@ -171,7 +171,7 @@ def check_named_type(kind: Kind, document: Mapping[str, Any], body: bytes) -> No
 
 
 def _check_custom_type(
-    kind: Kind, custom: Custom, api_version: str, document: Mapping[str, Any]
+    kind: ResourceInfo, custom: CustomResourceInfo, api_version: str, document: Mapping[str, Any]
 ) -> None:
     """Check kind and version of a custom resource; raise StatusError (400, 422).
 
@@ -197,7 +197,7 @@ def _check_custom_type(
     raise bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {why}')
 
 
-def _wrong_type(kind: Kind, value: Any, where: str, go_type: str) -> Exception:
+def _type_mismatch(kind: ResourceInfo, value: Any, where: str, go_type: str) -> Exception:
     json_type = next(name for python_type, name in _JSON_TYPES if isinstance(value, python_type))
     return bad_request(
         f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: '
@@ -205,7 +205,7 @@ def _wrong_type(kind: Kind, value: Any, where: str, go_type: str) -> Exception:
     )
 
 
-def _is_text(value: Any) -> bool:
+def _is_string(value: Any) -> bool:
     return isinstance(value, str)
 
 
@@ -213,11 +213,11 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_text_map(value: Any) -> bool:
+def _is_string_map(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
 
 
-def _is_text_list(value: Any) -> bool:
+def _is_string_list(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
@@ -225,19 +225,19 @@ def _is_object_list(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
 
-_MEMBERS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
-    "name": ("string", _is_text),
-    "generateName": ("string", _is_text),
-    "namespace": ("string", _is_text),
-    "uid": ("types.UID", _is_text),
-    "resourceVersion": ("string", _is_text),
+_FIELD_TYPES: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
+    "name": ("string", _is_string),
+    "generateName": ("string", _is_string),
+    "namespace": ("string", _is_string),
+    "uid": ("types.UID", _is_string),
+    "resourceVersion": ("string", _is_string),
     "generation": ("int64", _is_integer),
-    "creationTimestamp": ("v1.Time", _is_text),
-    "deletionTimestamp": ("v1.Time", _is_text),
+    "creationTimestamp": ("v1.Time", _is_string),
+    "deletionTimestamp": ("v1.Time", _is_string),
     "deletionGracePeriodSeconds": ("int64", _is_integer),
-    "labels": ("map[string]string", _is_text_map),
-    "annotations": ("map[string]string", _is_text_map),
-    "finalizers": ("[]string", _is_text_list),
+    "labels": ("map[string]string", _is_string_map),
+    "annotations": ("map[string]string", _is_string_map),
+    "finalizers": ("[]string", _is_string_list),
     "ownerReferences": ("[]v1.OwnerReference", _is_object_list),
     "managedFields": ("[]v1.ManagedFieldsEntry", _is_object_list),
 }

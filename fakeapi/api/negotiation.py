@@ -32,28 +32,28 @@ PARTIAL_LIST: Final = "PartialObjectMetadataList"
 
 _META_GROUP: Final = "meta.k8s.io"
 _META_VERSIONS: Final = ("v1", "v1beta1")
-_FOR_PEOPLE: Final = ("curl", "Wget", "Mozilla/5.0")
-_USUAL_LENGTH: Final = 512
-_REMEMBERED: Final = 128
+_BROWSERS: Final = ("curl", "Wget", "Mozilla/5.0")
+_CACHED_LENGTH: Final = 512
+_CACHE_SIZE: Final = 128
 _TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
+class AcceptClause:
     """One media type of an Accept header with its parameters, without ``q``."""
 
     media_type: str
     parameters: Mapping[str, str]
     quality: float
 
-    def asks_for(self) -> tuple[str, str, str]:
+    def group_version_kind(self) -> tuple[str, str, str]:
         """Return group, version and kind of the requested document; empty for the object's own."""
         group, version, kind = (self.parameters.get(name, "") for name in ("g", "v", "as"))
         return group, version, kind
 
 
 @dataclass(frozen=True, slots=True)
-class Representation:
+class MediaTypeOptions:
     """The negotiated format of an answer.
 
     ``convert_to`` is ``Table``, ``PartialObjectMetadata``, ``PartialObjectMetadataList``, or "" for
@@ -61,42 +61,42 @@ class Representation:
     """
 
     media_type: str = JSON
-    shape: str = ""
+    convert_to: str = ""
     version: str = "v1"
     pretty: bool = False
 
 
-PLAIN: Final = Representation()
+PLAIN_JSON: Final = MediaTypeOptions()
 
 
-def negotiate(request: Request, *offered: str) -> Representation:
+def negotiate(request: Request, *offered: str) -> MediaTypeOptions:
     """Return the format of the answer; raise StatusError (406) if the client accepts none.
 
     ``offered`` are the offered media types, the preferred one first.
     """
-    usual = len(request.accept) <= _USUAL_LENGTH
-    chosen = (_choose_again if usual else _choose)(request.accept, offered)
+    usual = len(request.accept) <= _CACHED_LENGTH
+    chosen = (_choose_cached if usual else _choose)(request.accept, offered)
     if not chosen.pretty and is_pretty(request):
         return replace(chosen, pretty=True)
     return chosen
 
 
-def _choose(accept: str, offered: tuple[str, ...]) -> Representation:
+def _choose(accept: str, offered: tuple[str, ...]) -> MediaTypeOptions:
     _check_known(accept, offered)
-    for clause, media_type in matches(accept, offered):
-        shape = _shape(clause, media_type)
+    for clause, media_type in matching_clauses(accept, offered):
+        shape = _convert_target(clause, media_type)
         if shape is None or clause.parameters.get("stream", "watch") not in ("", "watch"):
             continue
         written = YAML if media_type == YAML else JSON
         version = clause.parameters["v"] if shape else "v1"
-        return Representation(written, shape, version, clause.parameters.get("pretty") == "1")
+        return MediaTypeOptions(written, shape, version, clause.parameters.get("pretty") == "1")
     raise not_acceptable(offered)
 
 
-_choose_again = lru_cache(maxsize=_REMEMBERED)(_choose)  # clients send the same few headers
+_choose_cached = lru_cache(maxsize=_CACHE_SIZE)(_choose)  # clients send the same few headers
 
 
-def matches(accept: str, offered: tuple[str, ...]) -> Iterator[tuple[Clause, str]]:
+def matching_clauses(accept: str, offered: tuple[str, ...]) -> Iterator[tuple[AcceptClause, str]]:
     """Yield the clauses and the media types that satisfy them, the preferred ones first."""
     for clause in parse_accept(accept):
         for media_type in offered:
@@ -105,10 +105,10 @@ def matches(accept: str, offered: tuple[str, ...]) -> Iterator[tuple[Clause, str
                 yield clause, media_type
 
 
-def parse_accept(accept: str) -> list[Clause]:
+def parse_accept(accept: str) -> list[AcceptClause]:
     """Parse an Accept header; an empty one accepts anything."""
     if not accept:
-        return [Clause("*/*", {}, 1.0)]
+        return [AcceptClause("*/*", {}, 1.0)]
     clauses = [_clause(part) for part in accept.split(",")]
     return sorted(clauses, key=lambda clause: (-clause.quality, clause.media_type.count("*")))
 
@@ -116,14 +116,14 @@ def parse_accept(accept: str) -> list[Clause]:
 def is_pretty(request: Request) -> bool:
     """Return whether the answer is indented: by ``?pretty``, or by the User-Agent of a browser."""
     asked = request.query.get("pretty", "")
-    return asked in _TRUE if asked else request.user_agent.startswith(_FOR_PEOPLE)
+    return asked in _TRUE if asked else request.user_agent.startswith(_BROWSERS)
 
 
-def _clause(text: str) -> Clause:
+def _clause(text: str) -> AcceptClause:
     media_type, *rest = (part.strip() for part in text.split(";"))
     pairs = (parameter.partition("=") for parameter in rest)
     parameters = {name.strip(): value.strip() for name, _, value in pairs}
-    return Clause(media_type, parameters, _quality(parameters.pop("q", "1")))
+    return AcceptClause(media_type, parameters, _quality(parameters.pop("q", "1")))
 
 
 def _quality(text: str) -> float:
@@ -133,9 +133,9 @@ def _quality(text: str) -> float:
         return 1.0
 
 
-def _shape(clause: Clause, media_type: str) -> str | None:
+def _convert_target(clause: AcceptClause, media_type: str) -> str | None:
     """Return the kind that the clause requests, "" for the objects, None if it cannot be served."""
-    group, version, kind = clause.asks_for()
+    group, version, kind = clause.group_version_kind()
     if not (group or version or kind):
         return ""
     known = group == _META_GROUP and version in _META_VERSIONS

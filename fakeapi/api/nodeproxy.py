@@ -17,7 +17,7 @@ from fakeapi.api.messages import Request, Response
 from fakeapi.kinds.builtin import NODES
 from fakeapi.store import Store
 
-NodeAnswers = Callable[[str, str, Mapping[str, str]], Response | None]
+NodeProxyHandler = Callable[[str, str, Mapping[str, str]], Response | None]
 """Returns the answer of a node to a path and query; None if its kubelet is not simulated.
 
 An answer with the status 0 means that the connection to the node's port is refused.
@@ -31,21 +31,21 @@ class NodeProxy:
     """Forwards requests to the simulated kubelets of one server."""
 
     def __init__(self) -> None:
-        self._answers: NodeAnswers | None = None
+        self._handler: NodeProxyHandler | None = None
 
-    def attend(self, answers: NodeAnswers) -> Callable[[], None]:
+    def register(self, handler: NodeProxyHandler) -> Callable[[], None]:
         """Register the handler for simulated kubelets, until the returned function is called."""
-        self._answers = answers
+        self._handler = handler
 
         def leave() -> None:
-            if self._answers is answers:
-                self._answers = None
+            if self._handler is handler:
+                self._handler = None
 
         return leave
 
     def serve(self, request: Request, store: Store) -> Response | None:
         """Return the answer of a node; None if the request is not for one. Raise StatusError."""
-        if self._answers is None or request.method != "GET" or "/proxy" not in request.path:
+        if self._handler is None or request.method != "GET" or "/proxy" not in request.path:
             return None
         asked = _PATH.fullmatch(request.path)
         if asked is None:
@@ -53,7 +53,7 @@ class NodeProxy:
         name = asked[1]
         if store.get(NODES, name) is None:
             raise not_found(NODES, name)
-        answer = self._answers(name, asked[2] or "", request.query)
+        answer = self._handler(name, asked[2] or "", request.query)
         if answer is not None and not answer.status:
             raise StatusError(503, "ServiceUnavailable", _REFUSED.format(name))
         return answer

@@ -24,17 +24,17 @@ from typing import Any, Final
 
 import orjson
 
-from fakeapi.api.caching import cached
-from fakeapi.api.crds.described import described_custom
+from fakeapi.api.caching import conditional_response
+from fakeapi.api.crds.described import custom_resource_schemas
 from fakeapi.api.messages import JSON, TEXT, Request, Response
 from fakeapi.api.operations import describe_paths
-from fakeapi.kinds import Kind, Kinds
-from fakeapi.kinds.archive import fingerprint, read_description, read_schema, referred
+from fakeapi.kinds import ResourceInfo, ResourceRegistry
+from fakeapi.kinds.archive import fingerprint, read_description, read_schema, referenced_definition
 
 _ROOT: Final = "/openapi/v3"
-_OLD: Final = "/openapi/v2"
-_OLD_JSON: Final = b'{"swagger":"2.0","info":{"title":"Kubernetes","version":"v1.37.0"},"paths":{}}'
-_OLD_PROTOBUF: Final = b"\n\x032.0\x12\x15\n\nKubernetes\x12\x07v1.37.0"
+_V2_PATH: Final = "/openapi/v2"
+_V2_JSON: Final = b'{"swagger":"2.0","info":{"title":"Kubernetes","version":"v1.37.0"},"paths":{}}'
+_V2_PROTOBUF: Final = b"\n\x032.0\x12\x15\n\nKubernetes\x12\x07v1.37.0"
 _PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _SCALE: Final = "io.k8s.api.autoscaling.v1.Scale"
@@ -43,13 +43,13 @@ _MOST_DOCUMENTS: Final = 256
 Json = dict[str, Any]
 
 
-def serve_openapi(kinds: Kinds, request: Request) -> Response | None:
+def serve_openapi(kinds: ResourceRegistry, request: Request) -> Response | None:
     """Serve a GET below ``/openapi``; return None for other paths."""
     path = request.path.rstrip("/")
     if path == _ROOT:
         return Response(200, _index(kinds), TEXT)
-    if path == _OLD:
-        return _old_document(request.accept)
+    if path == _V2_PATH:
+        return _v2_document(request.accept)
     if not path.startswith("/openapi/"):
         return None
     served = kinds.in_group_version(*_group_version(path.removeprefix(f"{_ROOT}/")))
@@ -59,13 +59,15 @@ def serve_openapi(kinds: Kinds, request: Request) -> Response | None:
     if asked not in ("", current):
         return Response(301, b"", JSON, {"Location": _address(served)})
     lasting = "public, immutable" if asked else "no-cache, private"
-    return cached(request, _document(served), JSON, f'"{current}"', **{"Cache-Control": lasting})
+    return conditional_response(
+        request, _document(served), JSON, f'"{current}"', **{"Cache-Control": lasting}
+    )
 
 
-def _old_document(accept: str) -> Response:
+def _v2_document(accept: str) -> Response:
     if _PROTOBUF in accept:  # requested with "@", which no media type can contain; answered without
-        return Response(200, _OLD_PROTOBUF, _PROTOBUF.replace("@", "."))
-    return Response(200, _OLD_JSON)
+        return Response(200, _V2_PROTOBUF, _PROTOBUF.replace("@", "."))
+    return Response(200, _V2_JSON)
 
 
 def _group_version(path: str) -> tuple[str, str]:
@@ -77,19 +79,19 @@ def _group_version(path: str) -> tuple[str, str]:
     return "", ""
 
 
-def _address(served: tuple[Kind, ...]) -> str:
+def _address(served: tuple[ResourceInfo, ...]) -> str:
     return f"{_ROOT}{served[0].root}?hash={_hash(served)}"
 
 
 @lru_cache(maxsize=16)
-def _index(kinds: Kinds) -> bytes:
+def _index(kinds: ResourceRegistry) -> bytes:
     found = (kinds.in_group_version(*position) for position in kinds.group_versions)
     paths = {k[0].root.removeprefix("/"): {"serverRelativeURL": _address(k)} for k in found}
     return orjson.dumps({"paths": dict(sorted(paths.items()))})
 
 
 @lru_cache(maxsize=_MOST_DOCUMENTS)
-def _hash(served: tuple[Kind, ...]) -> str:
+def _hash(served: tuple[ResourceInfo, ...]) -> str:
     """Return a hash that changes with the document; cheaper than building the document."""
     known = [[k.plural, k.definition, *k.verbs, *k.subresources] for k in served]
     schemas = [dict(k.custom.schema) for k in served if k.custom is not None]
@@ -97,7 +99,7 @@ def _hash(served: tuple[Kind, ...]) -> str:
 
 
 @lru_cache(maxsize=_MOST_DOCUMENTS)
-def _document(served: tuple[Kind, ...]) -> bytes:
+def _document(served: tuple[ResourceInfo, ...]) -> bytes:
     paths: Json = {}
     for kind in served:
         paths |= describe_paths(kind)
@@ -111,13 +113,13 @@ def _document(served: tuple[Kind, ...]) -> bytes:
     )
 
 
-def _schemas(served: Iterable[Kind]) -> Json:
+def _schemas(served: Iterable[ResourceInfo]) -> Json:
     """Return all definitions that the kinds refer to, by name."""
     waiting = [f"{_META}{name}" for name in ("Status", "DeleteOptions", "Patch", "WatchEvent")]
     found: Json = {}
     for kind in served:
         if kind.custom is not None:
-            found |= described_custom(kind, kind.custom)
+            found |= custom_resource_schemas(kind, kind.custom)
             waiting += [_SCALE] if "scale" in kind.subresources else []
         elif kind.definition:
             waiting += [kind.definition, *_list_definition(kind)]
@@ -125,16 +127,16 @@ def _schemas(served: Iterable[Kind]) -> Json:
     while waiting:
         name = waiting.pop()
         if name and name not in found:
-            found[name] = described(name)
+            found[name] = described_definition(name)
             waiting += _references(found[name])
     return dict(sorted(found.items()))
 
 
-def _list_definition(kind: Kind) -> list[str]:
+def _list_definition(kind: ResourceInfo) -> list[str]:
     return [f"{kind.definition}List"] if "list" in kind.verbs else []
 
 
-def described(definition: str) -> Json:
+def described_definition(definition: str) -> Json:
     """Return a definition's schema with its descriptions; raise KeyError."""
     schema = dict(read_schema(definition))
     own, fields = read_description(definition)
@@ -154,7 +156,7 @@ def _with_default(field: Mapping[str, Any]) -> Json:
 def _references(schema: Any) -> Iterator[str]:
     if isinstance(schema, dict):
         if isinstance(schema.get("$ref"), str):
-            yield referred(schema)
+            yield referenced_definition(schema)
         for value in schema.values():
             yield from _references(value)
     elif isinstance(schema, list):

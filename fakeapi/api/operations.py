@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from fakeapi.kinds import Kind
-from fakeapi.kinds.archive import COMPONENT
+from fakeapi.kinds import ResourceInfo
+from fakeapi.kinds.archive import SCHEMA_REF_PREFIX
 from fakeapi.kinds.kind import Subresource
 
 Json = dict[str, Any]
@@ -71,7 +71,7 @@ _TYPES: Final[Mapping[str, str]] = {
 }
 
 
-def describe_paths(kind: Kind) -> Json:
+def describe_paths(kind: ResourceInfo) -> Json:
     """Return the path items of a kind: its collections, its objects, their subresources."""
     scope = f"{kind.root}/namespaces/{{namespace}}" if kind.namespaced else kind.root
     collection, single = f"{scope}/{kind.plural}", f"{scope}/{kind.plural}/{{name}}"
@@ -86,7 +86,7 @@ def describe_paths(kind: Kind) -> Json:
     if kind.namespaced:
         paths[f"{kind.root}/{kind.plural}"] = _operations(kind, {"get": "list"})
     for subresource in kind.subresources.values():
-        paths[f"{single}/{subresource.name}"] = _below(kind, subresource)
+        paths[f"{single}/{subresource.name}"] = _subresource_operations(kind, subresource)
     return {
         path: {**operations, "parameters": _path_parameters(path, kind)}
         for path, operations in paths.items()
@@ -94,7 +94,7 @@ def describe_paths(kind: Kind) -> Json:
     }
 
 
-def _operations(kind: Kind, methods: Mapping[str, str]) -> Json:
+def _operations(kind: ResourceInfo, methods: Mapping[str, str]) -> Json:
     return {
         method: _operation(kind, verb, _content_of(kind, verb), kind.definition)
         for method, verb in methods.items()
@@ -102,13 +102,13 @@ def _operations(kind: Kind, methods: Mapping[str, str]) -> Json:
     }
 
 
-def _content_of(kind: Kind, verb: str) -> str:
+def _content_of(kind: ResourceInfo, verb: str) -> str:
     if verb == "deletecollection" or (verb == "delete" and not kind.returns_deleted):
         return f"{_META}Status"
     return f"{kind.definition}List" if verb == "list" else kind.definition
 
 
-def _below(kind: Kind, subresource: Subresource) -> Json:
+def _subresource_operations(kind: ResourceInfo, subresource: Subresource) -> Json:
     """Return the operations on a subresource; those of connections have no content type."""
     own = (subresource.group, subresource.version, subresource.kind)
     same = own == (kind.group, kind.version, kind.kind)
@@ -124,7 +124,7 @@ def _below(kind: Kind, subresource: Subresource) -> Json:
     }
 
 
-def _operation(kind: Kind, verb: str, answer: str, body: str, part: str = "") -> Json:
+def _operation(kind: ResourceInfo, verb: str, answer: str, body: str, part: str = "") -> Json:
     operation: Json = {
         "tags": [f"{(kind.group or 'core').partition('.')[0]}_{kind.version}"],
         "description": f"{verb}{part} objects of kind {kind.kind}",
@@ -143,7 +143,7 @@ def _operation(kind: Kind, verb: str, answer: str, body: str, part: str = "") ->
     return operation
 
 
-def _body(kind: Kind, verb: str, definition: str) -> Json:
+def _body(kind: ResourceInfo, verb: str, definition: str) -> Json:
     if verb == "patch":
         taken = [t for t in _PATCH_TYPES if kind.custom is None or "strategic" not in t]
         return _media(taken, f"{_META}Patch")
@@ -162,11 +162,11 @@ def _responses(verb: str, definition: str) -> Json:
 
 
 def _media(types: Iterable[str], definition: str) -> Json:
-    schema = {"$ref": f"{COMPONENT}{definition}"} if definition else {"type": "object"}
+    schema = {"$ref": f"{SCHEMA_REF_PREFIX}{definition}"} if definition else {"type": "object"}
     return {media_type: {"schema": schema} for media_type in types}
 
 
-def _path_parameters(path: str, kind: Kind) -> list[Json]:
+def _path_parameters(path: str, kind: ResourceInfo) -> list[Json]:
     names = [step[1:-1] for step in path.split("/") if step.startswith("{")]
     texts = {"name": f"name of the {kind.kind}", "namespace": _PATH_TEXT}
     return [

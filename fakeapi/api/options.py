@@ -36,7 +36,7 @@ class ListOptions:
     initial_events: bool | None = None
 
     @property
-    def at_least(self) -> int:
+    def version_number(self) -> int:
         """Return the resourceVersion as a number; 0 if unset."""
         return int(self.version or "0")
 
@@ -58,10 +58,10 @@ def parse_list_options(query: Mapping[str, str]) -> ListOptions:
         timeout_seconds=_integer(query, "timeoutSeconds"),
         initial_events=read_flag(query, "sendInitialEvents"),
     )
-    causes = _watch_faults(options) if options.watch else _list_faults(options)
+    causes = _watch_errors(options) if options.watch else _list_errors(options)
     if causes:
         raise invalid(_LIST_OPTIONS, "", causes)
-    if options.watch and not options.at_least and options.initial_events is None:
+    if options.watch and not options.version_number and options.initial_events is None:
         return replace(options, initial_events=True)
     return options
 
@@ -97,13 +97,13 @@ def is_dry_run(method: str, query: Mapping[str, str]) -> bool:
     value = query.get("dryRun")
     if not value or method not in _WRITE_OPTIONS:
         return False
-    causes = dry_run_faults([value])
+    causes = dry_run_errors([value])
     if causes:
         raise invalid(f"{_WRITE_OPTIONS[method]}.meta.k8s.io", "", causes)
     return True
 
 
-def dry_run_faults(values: Sequence[Any]) -> list[Cause]:
+def dry_run_errors(values: Sequence[Any]) -> list[Cause]:
     """Return an error if ``dryRun`` has another value than ``All``."""
     if all(value == "All" for value in values):
         return []
@@ -117,7 +117,7 @@ def _integer(query: Mapping[str, str], name: str) -> int | None:
     return parse_integer(text) if text else None
 
 
-def _forbid(field: str, why: str) -> Cause:
+def _forbidden_error(field: str, why: str) -> Cause:
     return Cause(_FORBIDDEN, f"Forbidden: {why}", field)
 
 
@@ -128,41 +128,51 @@ def _known_match(options: ListOptions) -> list[Cause]:
     return [Cause("FieldValueNotSupported", message, "resourceVersionMatch")]
 
 
-def _list_faults(options: ListOptions) -> list[Cause]:
+def _list_errors(options: ListOptions) -> list[Cause]:
     causes = []
     field = "resourceVersionMatch"
     if options.initial_events is not None:
-        causes.append(_forbid("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+        causes.append(
+            _forbidden_error("sendInitialEvents", "sendInitialEvents is forbidden for list")
+        )
     if not options.match:
         return causes
     if not options.version:
         causes.append(
-            _forbid(field, "resourceVersionMatch is forbidden unless resourceVersion is provided")
+            _forbidden_error(
+                field, "resourceVersionMatch is forbidden unless resourceVersion is provided"
+            )
         )
     if options.continue_token:
-        causes.append(_forbid(field, "resourceVersionMatch is forbidden when continue is provided"))
+        causes.append(
+            _forbidden_error(field, "resourceVersionMatch is forbidden when continue is provided")
+        )
     causes += _known_match(options)
     if options.match == "Exact" and options.version == "0":
         causes.append(
-            _forbid(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+            _forbidden_error(
+                field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+            )
         )
     return causes
 
 
-def _watch_faults(options: ListOptions) -> list[Cause]:
+def _watch_errors(options: ListOptions) -> list[Cause]:
     field = "resourceVersionMatch"
     causes = []
     if options.initial_events is not None and options.match != "NotOlderThan":
         why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        causes.append(_forbid(field, why))
+        causes.append(_forbidden_error(field, why))
     if not options.match:
         return causes
     if options.initial_events is None:
         why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        causes.append(_forbid(field, why))
+        causes.append(_forbidden_error(field, why))
     if options.match != "NotOlderThan":
         message = f'Unsupported value: "{options.match}": supported values: "NotOlderThan"'
         causes.append(Cause("FieldValueNotSupported", message, field))
     if options.continue_token:
-        causes.append(_forbid(field, "resourceVersionMatch is forbidden when continue is provided"))
+        causes.append(
+            _forbidden_error(field, "resourceVersionMatch is forbidden when continue is provided")
+        )
     return causes

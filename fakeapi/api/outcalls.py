@@ -30,21 +30,21 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from fakeapi.api.metadata import Sources
+from fakeapi.api.metadata import IdAndTimeSources
 
 T = TypeVar("T")
 Review = dict[str, Any]
-Hook = Callable[[Review], "Review | Awaitable[Review]"]
+WebhookFunction = Callable[[Review], "Review | Awaitable[Review]"]
 """Takes a review and returns it with a response; raises WebhookCallError for a failed call."""
 
 _ANSWER: Final = ("kind", "apiVersion", "response")
 
-MOST_CALLS: Final = 1_000
+MAX_CALLS: Final = 1_000
 """The maximum number of calls of one request; only a loop would make more."""
 
 
 @dataclass(frozen=True, slots=True)
-class OutCall:
+class WebhookCall:
     """A POST of JSON; ``host`` is the name in the certificate ("": the host of the URL).
 
     ``hook`` is a function that is called in place of the URL.
@@ -55,31 +55,31 @@ class OutCall:
     ca_bundle: bytes = b""
     host: str = ""
     timeout_seconds: int = 30
-    hook: Hook | None = None
+    hook: WebhookFunction | None = None
 
 
-class OutCallError(Exception):
+class WebhookCallError(Exception):
     """A call failed; the message is that of Go's client, without the URL."""
 
 
-class AnsweredError(OutCallError):
+class InvalidReviewError(WebhookCallError):
     """The answer of a call is not a valid review; the message is that of client-go."""
 
 
-class SuspendedError(Exception):
+class CallsPendingError(Exception):
     """The request cannot continue until the calls have been made."""
 
-    def __init__(self, calls: Sequence[OutCall]) -> None:
+    def __init__(self, calls: Sequence[WebhookCall]) -> None:
         super().__init__(", ".join(call.url for call in calls))
         self.calls = calls
 
 
 @dataclass(slots=True)
-class Attempts:
+class RequestAttempts:
     """State that the attempts at one request share: answers, times and random values."""
 
-    answers: dict[OutCall, bytes | OutCallError] = field(default_factory=dict)
-    drawn: dict[Hashable, list[tuple[Any, Sequence[Hashable]]]] = field(default_factory=dict)
+    answers: dict[WebhookCall, bytes | WebhookCallError] = field(default_factory=dict)
+    recorded: dict[Hashable, list[tuple[Any, Sequence[Hashable]]]] = field(default_factory=dict)
     _used: dict[Hashable, int] = field(default_factory=dict)
     _order: list[Hashable] = field(default_factory=list)
 
@@ -88,12 +88,12 @@ class Attempts:
         self._used.clear()
         self._order.clear()
 
-    def draw(self, what: Hashable, source: Callable[[], T]) -> T:
+    def recall(self, what: Hashable, source: Callable[[], T]) -> T:
         """Return the value of the previous attempt at this position, or a new one.
 
         Values that ``source`` itself requests count as used in either case.
         """
-        values = self.drawn.setdefault(what, [])
+        values = self.recorded.setdefault(what, [])
         position = self._used.get(what, 0)
         self._count(what)
         value: T
@@ -113,13 +113,13 @@ class Attempts:
         self._order.append(what)
 
 
-class Outbox:
+class PendingCalls:
     """Webhook calls of the API, and the answers that have arrived."""
 
     def __init__(self) -> None:
-        self._attempts: Attempts | None = None
+        self._attempts: RequestAttempts | None = None
 
-    def attempt(self, attempts: Attempts) -> Outbox:
+    def attempt(self, attempts: RequestAttempts) -> PendingCalls:
         """Start an attempt, which ends with the ``with`` block; the block must not await."""
         attempts.begin()
         self._attempts = attempts
@@ -131,54 +131,54 @@ class Outbox:
     def __exit__(self, *_failure: object) -> None:
         self._attempts = None
 
-    def ask(self, call: OutCall) -> bytes:
+    def call(self, call: WebhookCall) -> bytes:
         """Return the body of the answer; raise CallsPendingError, WebhookCallError."""
-        [answer] = self.ask_all([call])
-        if isinstance(answer, OutCallError):
+        [answer] = self.call_all([call])
+        if isinstance(answer, WebhookCallError):
             raise answer
         return answer
 
-    def ask_all(self, calls: Sequence[OutCall]) -> list[bytes | OutCallError]:
+    def call_all(self, calls: Sequence[WebhookCall]) -> list[bytes | WebhookCallError]:
         """Return the bodies of the answers, or the errors; raise CallsPendingError."""
         answers = [self._answer(call) for call in calls]
         missing = [c for c, answer in zip(calls, answers, strict=True) if answer is None]
         if missing and self._attempts is not None:
-            raise SuspendedError(missing)
-        undriven = OutCallError("webhooks are called only while a request is served")
+            raise CallsPendingError(missing)
+        undriven = WebhookCallError("webhooks are called only while a request is served")
         return [undriven if answer is None else answer for answer in answers]
 
     def once(self, what: Hashable, act: Callable[[], T]) -> T:
         """Return the result of ``act``, which runs in the first attempt that reaches this point."""
-        return act() if self._attempts is None else self._attempts.draw(what, act)
+        return act() if self._attempts is None else self._attempts.recall(what, act)
 
-    def steady(self, sources: Sources) -> Sources:
+    def repeatable(self, sources: IdAndTimeSources) -> IdAndTimeSources:
         """Return sources that return the same values in all attempts at one request."""
-        return Sources(
+        return IdAndTimeSources(
             lambda offset: self.once(offset, lambda: sources.timestamp(offset)),
             lambda: self.once("uid", sources.uid),
             lambda: self.once("suffix", sources.suffix),
             lambda: self.once("now", sources.now),
         )
 
-    def _answer(self, call: OutCall) -> bytes | OutCallError | None:
+    def _answer(self, call: WebhookCall) -> bytes | WebhookCallError | None:
         """Return the known answer of a call, or that of a plain function."""
         known = None if self._attempts is None else self._attempts.answers.get(call)
         if known is not None or call.hook is None or iscoroutinefunction(call.hook):
             return known
-        answer = _ask(call.hook, call.body)
+        answer = _call_function(call.hook, call.body)
         if self._attempts is not None:
             self._attempts.answers[call] = answer
         return answer
 
 
-def _ask(hook: Hook, body: bytes) -> bytes | OutCallError:
+def _call_function(hook: WebhookFunction, body: bytes) -> bytes | WebhookCallError:
     try:
-        return told(hook(orjson.loads(body)))
-    except OutCallError as error:
+        return encode_answer(hook(orjson.loads(body)))
+    except WebhookCallError as error:
         return error
 
 
-def told(answer: Any) -> bytes:
+def encode_answer(answer: Any) -> bytes:
     """Encode the answer of a function, without the request, which many repeat and none reads."""
     if isinstance(answer, dict):
         answer = {name: answer[name] for name in _ANSWER if name in answer}

@@ -14,7 +14,7 @@ import msgspec
 _NOTHING: Final = msgspec.Raw(b"{}")
 
 
-class Outline(msgspec.Struct, rename={"api_version": "apiVersion"}):
+class RawObject(msgspec.Struct, rename={"api_version": "apiVersion"}):
     """An object, or a list of objects."""
 
     kind: str = ""
@@ -33,27 +33,27 @@ class Outline(msgspec.Struct, rename={"api_version": "apiVersion"}):
         return self.kind.removesuffix("List") if self.is_list else self.kind
 
 
-class EventOutline(msgspec.Struct):
+class RawWatchEvent(msgspec.Struct):
     """One line of a watch."""
 
     type: str
     object: msgspec.Raw
 
 
-_OUTLINE: Final = msgspec.json.Decoder(Outline)
-_EVENT: Final = msgspec.json.Decoder(EventOutline)
+_OUTLINE: Final = msgspec.json.Decoder(RawObject)
+_EVENT: Final = msgspec.json.Decoder(RawWatchEvent)
 
 
-def outline(body: bytes | msgspec.Raw) -> Outline:
+def decode_raw_object(body: bytes | msgspec.Raw) -> RawObject:
     """Return the raw parts of a document that this server has encoded."""
     return _OUTLINE.decode(body)
 
 
-def outline_event(line: bytes) -> EventOutline:
+def decode_raw_event(line: bytes) -> RawWatchEvent:
     """Return the raw parts of a line of a watch."""
     return _EVENT.decode(line)
 
 
-def event_line(event_type: str, shown: bytes) -> bytes:
+def encode_watch_line(event_type: str, encoded: bytes) -> bytes:
     """Return the line of a watch for an encoded object."""
-    return b"".join((b'{"type":"', event_type.encode(), b'","object":', shown.rstrip(), b"}\n"))
+    return b"".join((b'{"type":"', event_type.encode(), b'","object":', encoded.rstrip(), b"}\n"))

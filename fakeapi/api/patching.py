@@ -23,7 +23,7 @@ import orjson
 from fakeapi.api.bodies import check_depth, media_type, read_json
 from fakeapi.api.errors import StatusError, bad_request, unprocessable_patch, unsupported_media_type
 from fakeapi.api.strategic import strategic_merge
-from fakeapi.kinds import Kind
+from fakeapi.kinds import ResourceInfo
 from fakeapi.store import Document
 
 JSON_PATCH: Final = "application/json-patch+json"
@@ -37,7 +37,7 @@ MAX_OPERATIONS: Final = 10_000
 MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
 
 
-def apply_patch(kind: Kind, document: Document, content_type: str, body: bytes) -> Document:
+def apply_patch(kind: ResourceInfo, document: Document, content_type: str, body: bytes) -> Document:
     """Return the patched document; it may share parts with ``document``.
 
     Raise StatusError: 415 unknown patch type, 400 malformed patch, 413 patch too large, 422 patch
@@ -102,7 +102,7 @@ def _apply_operations(document: Any, operations: Sequence[Mapping[str, Any]]) ->
             copied += len(orjson.dumps(source))
             if copied > MAX_COPIED_BYTES:
                 raise _too_large(f"copy operations may copy {MAX_COPIED_BYTES} bytes at most")
-        changed = _with_member(document, operation)
+        changed = _set_member(document, operation)
         if changed is None:
             if not ours:
                 document, ours = orjson.loads(orjson.dumps(document)), True
@@ -112,7 +112,7 @@ def _apply_operations(document: Any, operations: Sequence[Mapping[str, Any]]) ->
     return document
 
 
-def _with_member(document: Any, operation: Mapping[str, Any]) -> Document | None:
+def _set_member(document: Any, operation: Mapping[str, Any]) -> Document | None:
     """Apply an operation that sets a member of a map in maps; return None for other operations.
 
     This is the most common operation. Only the maps on the path are copied.

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from fakeapi.api.errors import not_found
 from fakeapi.api.registry import Target
-from fakeapi.kinds import Kinds
+from fakeapi.kinds import ResourceRegistry
 
 _ITEM_DEPTH = 3
 
@@ -30,7 +30,9 @@ def group_version_path(path: str) -> tuple[str, str, tuple[str, ...]] | None:
     return None
 
 
-def find_target(kinds: Kinds, group: str, version: str, rest: Sequence[str]) -> Target | None:
+def find_target(
+    kinds: ResourceRegistry, group: str, version: str, rest: Sequence[str]
+) -> Target | None:
     """Return the target of the path below a group and version; None if there is none.
 
     Raise StatusError (404) for a subresource that a custom resource does not have.
@@ -51,7 +53,7 @@ def find_target(kinds: Kinds, group: str, version: str, rest: Sequence[str]) -> 
 
 
 def _split_namespace(
-    kinds: Kinds, group: str, version: str, rest: Sequence[str]
+    kinds: ResourceRegistry, group: str, version: str, rest: Sequence[str]
 ) -> tuple[str, Sequence[str]]:
     """Split off the namespace; /namespaces/x/status is a subresource, not a collection in x."""
     match rest:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from fakeapi.kinds import Kind
+from fakeapi.kinds import ResourceInfo
 from fakeapi.kinds.types import ListType, Struct, Type, schema_of
 
 _PREFIX: Final = "io.k8s.api."
@@ -19,20 +19,20 @@ S = TypeVar("S")
 
 
 @dataclass(slots=True)
-class Plan(Generic[S]):
+class FieldWalk(Generic[S]):
     """The rules of one object, and the fields to visit below it."""
 
-    steps: list[S] = field(default_factory=list)
-    objects: list[tuple[str, Plan[S]]] = field(default_factory=list)
-    lists: list[tuple[str, Plan[S]]] = field(default_factory=list)
+    rules: list[S] = field(default_factory=list)
+    objects: list[tuple[str, FieldWalk[S]]] = field(default_factory=list)
+    lists: list[tuple[str, FieldWalk[S]]] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.steps or self.objects or self.lists)
+        return bool(self.rules or self.objects or self.lists)
 
 
-def plan_of(
-    kind: Kind, steps_at: Callable[[str], list[S]], fields: Collection[str] | None = None
-) -> Plan[S]:
+def build_field_walk(
+    kind: ResourceInfo, rules_at: Callable[[str], list[S]], fields: Collection[str] | None = None
+) -> FieldWalk[S]:
     """Return the field walk of a kind.
 
     ``rules_at`` returns the rules of a definition, by upstream's name without the common prefix
@@ -40,9 +40,9 @@ def plan_of(
     """
     shape = schema_of(kind)
     if not isinstance(shape, Struct):
-        return Plan()
-    plans: dict[str, Plan[S]] = {}
-    root = _Planner(steps_at, plans).root(shape, shape.fields if fields is None else fields)
+        return FieldWalk()
+    plans: dict[str, FieldWalk[S]] = {}
+    root = FieldWalkBuilder(rules_at, plans).root(shape, shape.fields if fields is None else fields)
     for _ in plans:  # removing one empty path may leave another one empty
         for each in (root, *plans.values()):
             each.objects = [(name, below) for name, below in each.objects if below]
@@ -51,31 +51,31 @@ def plan_of(
 
 
 @dataclass(frozen=True, slots=True)
-class _Planner(Generic[S]):
-    steps_at: Callable[[str], list[S]]
-    plans: dict[str, Plan[S]]
+class FieldWalkBuilder(Generic[S]):
+    rules_at: Callable[[str], list[S]]
+    walks: dict[str, FieldWalk[S]]
 
-    def root(self, shape: Struct, fields: Collection[str]) -> Plan[S]:
+    def root(self, shape: Struct, fields: Collection[str]) -> FieldWalk[S]:
         plan = self._empty(shape)
-        self._go_on(plan, shape, fields)
+        self._add_fields(plan, shape, fields)
         return plan
 
-    def _struct(self, shape: Struct) -> Plan[S]:
-        known = self.plans.get(shape.name)
+    def _struct(self, shape: Struct) -> FieldWalk[S]:
+        known = self.walks.get(shape.name)
         if known is None:  # registered before it is filled: a type may contain itself
-            known = self.plans[shape.name] = self._empty(shape)
-            self._go_on(known, shape, shape.fields)
+            known = self.walks[shape.name] = self._empty(shape)
+            self._add_fields(known, shape, shape.fields)
         return known
 
-    def _empty(self, shape: Struct) -> Plan[S]:
-        return Plan(self.steps_at(shape.name.removeprefix(_PREFIX)))
+    def _empty(self, shape: Struct) -> FieldWalk[S]:
+        return FieldWalk(self.rules_at(shape.name.removeprefix(_PREFIX)))
 
-    def _go_on(self, plan: Plan[S], shape: Struct, fields: Collection[str]) -> None:
+    def _add_fields(self, plan: FieldWalk[S], shape: Struct, fields: Collection[str]) -> None:
         for name, below in shape.fields.items():
             if name in fields:
                 self._extend(plan, name, below.type)
 
-    def _extend(self, plan: Plan[S], name: str, below: Type) -> None:
+    def _extend(self, plan: FieldWalk[S], name: str, below: Type) -> None:
         if isinstance(below, Struct):
             plan.objects.append((name, self._struct(below)))
         elif isinstance(below, ListType) and isinstance(below.element, Struct):

@@ -25,13 +25,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from fakeapi.api.errors import forbidden
-from fakeapi.api.metadata import Sources
-from fakeapi.api.rehearsing import Objects
-from fakeapi.kinds import Kind
+from fakeapi.api.metadata import IdAndTimeSources
+from fakeapi.api.rehearsing import ObjectReader
+from fakeapi.kinds import ResourceInfo
 from fakeapi.kinds.builtin import NODES, PODS, SERVICE_ACCOUNTS
 from fakeapi.store import Document, Entry
 
-Plugin = Callable[[Objects, Kind, str, Document, Sources], None]
+AdmissionPlugin = Callable[[ObjectReader, ResourceInfo, str, Document, IdAndTimeSources], None]
 
 _DEFAULT: Final = "default"
 _MIRROR: Final = "kubernetes.io/config.mirror"
@@ -40,8 +40,12 @@ _MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
-def give_account(
-    objects: Objects, kind: Kind, namespace: str, document: Document, sources: Sources
+def admit_service_account(
+    objects: ObjectReader,
+    kind: ResourceInfo,
+    namespace: str,
+    document: Document,
+    sources: IdAndTimeSources,
 ) -> None:
     """Set the service account of a new pod and its token volume; raise StatusError (403)."""
     annotations = document["metadata"].get("annotations") or {}
@@ -52,7 +56,7 @@ def give_account(
     spec["serviceAccountName"] = spec["serviceAccount"] = name
     entry = objects.get(SERVICE_ACCOUNTS, f"{namespace}/{name}")
     if entry is None and name == _DEFAULT:
-        entry = _make_default(objects, namespace, sources)
+        entry = _create_default_account(objects, namespace, sources)
     if entry is None:
         named = document["metadata"].get("name") or document["metadata"].get("generateName", "")
         missing = f'serviceaccount "{name}" not found'
@@ -66,7 +70,11 @@ def give_account(
 
 
 def taint_new_node(
-    _objects: Objects, kind: Kind, _namespace: str, document: Document, _sources: Sources
+    _objects: ObjectReader,
+    kind: ResourceInfo,
+    _namespace: str,
+    document: Document,
+    _sources: IdAndTimeSources,
 ) -> None:
     """Taint a new node as not ready, until its kubelet reports that it is ready."""
     if kind is not NODES:
@@ -78,14 +86,16 @@ def taint_new_node(
         spec["taints"] = [*taints, dict(_NOT_READY)]
 
 
-PLUGINS: Final[Mapping[str, Plugin]] = {
-    "serviceaccounts": give_account,
+COMPONENT_PLUGINS: Final[Mapping[str, AdmissionPlugin]] = {
+    "serviceaccounts": admit_service_account,
     "nodelifecycle": taint_new_node,
 }
 """The admission plugin of each component that has one."""
 
 
-def _make_default(objects: Objects, namespace: str, sources: Sources) -> Entry:
+def _create_default_account(
+    objects: ObjectReader, namespace: str, sources: IdAndTimeSources
+) -> Entry:
     metadata = {
         "name": _DEFAULT,
         "namespace": namespace,
@@ -104,7 +114,7 @@ def _wants_token(spec: Mapping[str, Any], account: Mapping[str, Any]) -> bool:
     return True
 
 
-def _mount_token(spec: dict[str, Any], sources: Sources) -> None:
+def _mount_token(spec: dict[str, Any], sources: IdAndTimeSources) -> None:
     volumes = spec.get("volumes") or []
     present = [v["name"] for v in volumes if str(v.get("name", "")).startswith(_VOLUME)]
     name = present[0] if present else _VOLUME + sources.suffix()

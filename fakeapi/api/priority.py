@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fakeapi.api.errors import Cause, forbidden, invalid
-from fakeapi.api.rehearsing import Objects
-from fakeapi.kinds import Kind
+from fakeapi.api.rehearsing import ObjectReader
+from fakeapi.kinds import ResourceInfo
 from fakeapi.kinds.builtin import PRIORITY_CLASSES
 from fakeapi.store import Document
 
 HIGHEST_USER_PRIORITY: Final = 1_000_000_000
-_PREEMPTS: Final = "PreemptLowerPriority"
-_NO_CLASS: Final[Mapping[str, Any]] = {"value": 0, "preemptionPolicy": _PREEMPTS}
+_PREEMPT_LOWER_PRIORITY: Final = "PreemptLowerPriority"
+_NO_CLASS: Final[Mapping[str, Any]] = {"value": 0, "preemptionPolicy": _PREEMPT_LOWER_PRIORITY}
 
 _SYSTEM: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _SYSTEM_PURPOSE: Final = {
@@ -41,26 +41,28 @@ def system_priority_classes() -> list[Document]:
             "metadata": {"name": name},
             "value": value,
             "description": _SYSTEM_PURPOSE[name],
-            "preemptionPolicy": _PREEMPTS,
+            "preemptionPolicy": _PREEMPT_LOWER_PRIORITY,
         }
         for name, value in _SYSTEM.items()
     ]
 
 
-def admit_pod(objects: Objects, kind: Kind, document: Document) -> None:
+def admit_pod(objects: ObjectReader, kind: ResourceInfo, document: Document) -> None:
     """Set class, priority and preemption policy of a new pod; raise StatusError (403)."""
     spec = document.setdefault("spec", {})
     found = _class_of(objects, kind, document)
     if name := (found.get("metadata") or {}).get("name"):
         spec["priorityClassName"] = name
-    _settle(kind, document, "priority", "integer value of priority", found.get("value", 0))
+    _set_or_reject(kind, document, "priority", "integer value of priority", found.get("value", 0))
     policy = found.get("preemptionPolicy")
     if policy is not None:
-        _settle(kind, document, "preemptionPolicy", "string value of PreemptionPolicy", policy)
+        _set_or_reject(
+            kind, document, "preemptionPolicy", "string value of PreemptionPolicy", policy
+        )
 
 
 def keep_pod_priority(
-    _objects: Objects, _kind: Kind, document: Document, old: Mapping[str, Any]
+    _objects: ObjectReader, _kind: ResourceInfo, document: Document, old: Mapping[str, Any]
 ) -> None:
     """Keep the fields that admission has set, if an update omits them."""
     before = old.get("spec") or {}
@@ -70,12 +72,12 @@ def keep_pod_priority(
             spec[name] = before[name]
 
 
-def admit_priority_class(objects: Objects, kind: Kind, document: Document) -> None:
+def admit_priority_class(objects: ObjectReader, kind: ResourceInfo, document: Document) -> None:
     """Raise StatusError (403) for a second global default."""
     _admit_default(objects, kind, document, "")
 
 
-def check_priority_class(_objects: Objects, kind: Kind, document: Document) -> None:
+def check_priority_class(_objects: ObjectReader, kind: ResourceInfo, document: Document) -> None:
     """Raise StatusError (422) for values and names that are reserved for the system."""
     name, value = document["metadata"].get("name", ""), document.get("value", 0)
     causes = []
@@ -94,7 +96,7 @@ def check_priority_class(_objects: Objects, kind: Kind, document: Document) -> N
 
 
 def check_priority_class_update(
-    objects: Objects, kind: Kind, document: Document, old: Mapping[str, Any]
+    objects: ObjectReader, kind: ResourceInfo, document: Document, old: Mapping[str, Any]
 ) -> None:
     """Raise StatusError for a new value or policy (422), or a second global default (403)."""
     name = old["metadata"]["name"]
@@ -103,54 +105,60 @@ def check_priority_class_update(
     if document.get("value", 0) != old.get("value", 0):
         why = "Forbidden: may not be changed in an update."
         causes.append(Cause("FieldValueForbidden", why, "value"))
-    policy = document.get("preemptionPolicy", _PREEMPTS)
-    if policy != old.get("preemptionPolicy", _PREEMPTS):
+    policy = document.get("preemptionPolicy", _PREEMPT_LOWER_PRIORITY)
+    if policy != old.get("preemptionPolicy", _PREEMPT_LOWER_PRIORITY):
         message = f'Invalid value: "{policy}": field is immutable'
         causes.append(Cause("FieldValueInvalid", message, "preemptionPolicy"))
     if causes:
         raise invalid(kind.qualified_kind, name, causes)
 
 
-def _class_of(objects: Objects, kind: Kind, document: Document) -> Mapping[str, Any]:
+def _class_of(objects: ObjectReader, kind: ResourceInfo, document: Document) -> Mapping[str, Any]:
     name = document["spec"].get("priorityClassName")
     if not name:
         return _default_class(objects) or _NO_CLASS
     entry = objects.get(PRIORITY_CLASSES, str(name))
     if entry is None:
-        raise forbidden(kind, _named(document), f"no PriorityClass with name {name} was found")
+        raise forbidden(
+            kind, _object_name(document), f"no PriorityClass with name {name} was found"
+        )
     return entry.document()
 
 
-def _default_class(objects: Objects) -> Document | None:
+def _default_class(objects: ObjectReader) -> Document | None:
     """Return the global default; of several (by loading) the one with the lowest value."""
     marked = [e for e in objects.entries(PRIORITY_CLASSES) if b'"globalDefault":true' in e.raw]
     defaults = [d for entry in marked if (d := entry.document()).get("globalDefault") is True]
     return min(defaults, key=lambda document: int(document.get("value", 0)), default=None)
 
 
-def _settle(kind: Kind, document: Document, name: str, called: str, value: Any) -> None:
+def _set_or_reject(
+    kind: ResourceInfo, document: Document, name: str, called: str, value: Any
+) -> None:
     spec = document["spec"]
     given = spec.get(name)
     if given is not None and given != value:
         raise forbidden(
             kind,
-            _named(document),
+            _object_name(document),
             f"the {called} ({given}) must not be provided in pod spec; priority admission "
             f"controller computed {value} from the given PriorityClass name",
         )
     spec[name] = value
 
 
-def _admit_default(objects: Objects, kind: Kind, document: Document, itself: str) -> None:
+def _admit_default(
+    objects: ObjectReader, kind: ResourceInfo, document: Document, itself: str
+) -> None:
     if document.get("globalDefault") is not True:
         return
     present = _default_class(objects)
     name = present["metadata"]["name"] if present else itself
     if name != itself:
         why = f"PriorityClass {name} is already marked as default. Only one default can exist"
-        raise forbidden(kind, _named(document), why)
+        raise forbidden(kind, _object_name(document), why)
 
 
-def _named(document: Mapping[str, Any]) -> str:
+def _object_name(document: Mapping[str, Any]) -> str:
     metadata = document["metadata"]
     return str(metadata.get("name") or metadata.get("generateName", ""))

@@ -24,7 +24,7 @@ from typing import Any, Final
 import orjson
 
 from fakeapi.api.errors import StatusError, bad_request
-from fakeapi.kinds.wire import WireField, message, message_of
+from fakeapi.kinds.wire import ProtobufField, message, message_of
 from fakeapi.store import Document
 
 PREFIX: Final = b"k8s\x00"
@@ -43,7 +43,7 @@ class ProtobufError(ValueError):
 def read_protobuf(body: bytes) -> Document:
     """Return the document of a body; raise StatusError (400)."""
     if not body.startswith(PREFIX):
-        why = f"provided data does not appear to be a protobuf message, expected prefix {_shown()}"
+        why = f"provided data does not appear to be a protobuf message, expected prefix {_prefix_as_go()}"
         raise _unrecognized(why, body)
     try:
         api_version, kind, raw = _envelope(body[len(PREFIX) :])
@@ -63,7 +63,7 @@ def read_protobuf(body: bytes) -> Document:
     return {"kind": kind, "apiVersion": api_version, **document}
 
 
-def _shown() -> str:
+def _prefix_as_go() -> str:
     return f"[{' '.join(str(byte) for byte in PREFIX)}]"
 
 
@@ -93,7 +93,7 @@ def _message(data: bytes, name: str) -> Document:
     return document
 
 
-def _add(document: Document, field: WireField, value: int | bytes) -> None:
+def _add(document: Document, field: ProtobufField, value: int | bytes) -> None:
     code = field.code
     if code.startswith("["):
         elements = document.setdefault(field.name, [])
@@ -201,28 +201,28 @@ def _double(data: bytes) -> float:
 
 
 def _time(data: bytes) -> str | None:
-    return _moment(data, lambda _nanos: "")
+    return _timestamp(data, lambda _nanos: "")
 
 
 def _microtime(data: bytes) -> str | None:
-    return _moment(data, lambda nanos: f".{nanos // 1000:06d}")
+    return _timestamp(data, lambda nanos: f".{nanos // 1000:06d}")
 
 
-def _moment(data: bytes, fraction: Callable[[int], str]) -> str | None:
+def _timestamp(data: bytes, fraction: Callable[[int], str]) -> str | None:
     """Return seconds and nanoseconds since 1970 as RFC 3339; None for Go's zero time."""
     fields = dict(_fields(data))
     if not fields:
         return None
     seconds, nanos = _number(fields, 1), _number(fields, 2)
     days, rest = divmod(seconds, _DAY)
-    year, month, day = _civil(days)
+    year, month, day = _civil_date(days)
     if not 0 < year < 10_000:
         raise ProtobufError("time: year outside of range [1,9999]")
     clock = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
     return f"{year:04d}-{month:02d}-{day:02d}T{clock}{fraction(nanos)}Z"
 
 
-def _civil(days: int) -> tuple[int, int, int]:
+def _civil_date(days: int) -> tuple[int, int, int]:
     """Return year, month and day; years are counted from March, so a leap day comes last."""
     era, day_of_era = divmod(days + _EPOCH_DAYS, _ERA_DAYS)
     leaps = day_of_era // 1460 - day_of_era // 36_524 + day_of_era // 146_096

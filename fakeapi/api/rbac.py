@@ -13,16 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from fakeapi.api.authorizing import Attributes, Rules
-from fakeapi.api.impersonating import SERVICE_ACCOUNT
+from fakeapi.api.authorizing import AuthorizationAttributes, ResourceRules
+from fakeapi.api.impersonating import SERVICE_ACCOUNT_PREFIX
 from fakeapi.api.messages import User
-from fakeapi.api.rehearsing import Objects
-from fakeapi.kinds import Kind, Kinds
+from fakeapi.api.rehearsing import ObjectReader
+from fakeapi.kinds import ResourceInfo, ResourceRegistry
 from fakeapi.store import Document, Entry
 
 MASTERS: Final = "system:masters"
 _GROUP: Final = "rbac.authorization.k8s.io"
-_SEEN: Final = 4_096
+_CACHE_SIZE: Final = 4_096
 
 Rule = Mapping[str, Any]
 
@@ -30,12 +30,12 @@ Rule = Mapping[str, Any]
 class RbacAuthorizer:
     """Authorizes by the roles and bindings among ``objects``."""
 
-    def __init__(self, objects: Objects, kinds: Kinds) -> None:
+    def __init__(self, objects: ObjectReader, kinds: ResourceRegistry) -> None:
         self._objects = objects
         self._kinds = kinds
         self._decoded: dict[bytes, Document] = {}
 
-    def reason(self, attributes: Attributes) -> str | None:
+    def reason(self, attributes: AuthorizationAttributes) -> str | None:
         """Return the binding that allows the operation, or None."""
         if MASTERS in attributes.user.groups:
             return ""
@@ -44,23 +44,27 @@ class RbacAuthorizer:
                 return f"RBAC: allowed by {why}"
         return None
 
-    def rules(self, user: User, namespace: str) -> Rules:
+    def rules(self, user: User, namespace: str) -> ResourceRules:
         """Return the rules of all roles that are bound to the user."""
         found = [rule for _, rule in self._rules(user, namespace)]
-        return Rules(
-            [_part(r, _RESOURCE_PARTS) for r in found if r.get("resources")],
-            [_part(r, _PATH_PARTS) for r in found if r.get("nonResourceURLs")],
+        return ResourceRules(
+            [_pick_fields(r, _RESOURCE_PARTS) for r in found if r.get("resources")],
+            [_pick_fields(r, _PATH_PARTS) for r in found if r.get("nonResourceURLs")],
         )
 
     def _rules(self, user: User, namespace: str) -> Iterator[tuple[str, Rule]]:
         for binding in self._bindings("clusterrolebindings", ""):
-            yield from self._bound(user, binding, "")
+            yield from self._bound_rules(user, binding, "")
         if namespace:
             for binding in self._bindings("rolebindings", namespace):
-                yield from self._bound(user, binding, namespace)
+                yield from self._bound_rules(user, binding, namespace)
 
-    def _bound(self, user: User, binding: Document, namespace: str) -> Iterator[tuple[str, Rule]]:
-        subject = next((s for s in _subjects(binding) if _is_about(s, user, namespace)), None)
+    def _bound_rules(
+        self, user: User, binding: Document, namespace: str
+    ) -> Iterator[tuple[str, Rule]]:
+        subject = next(
+            (s for s in _subjects(binding) if _matches_subject(s, user, namespace)), None
+        )
         if subject is None:
             return
         why = _describe(binding, subject, namespace)
@@ -80,14 +84,14 @@ class RbacAuthorizer:
         kind = self._kind(plural)
         return [self._read(e) for e in self._objects.entries(kind, namespace)] if kind else []
 
-    def _kind(self, plural: str) -> Kind | None:
+    def _kind(self, plural: str) -> ResourceInfo | None:
         return self._kinds.at(_GROUP, "v1", plural)
 
     def _read(self, entry: Entry) -> Document:
         """Return the decoded document of an entry, from a cache."""
         found = self._decoded.get(entry.raw)
         if found is None:
-            if len(self._decoded) >= _SEEN:
+            if len(self._decoded) >= _CACHE_SIZE:
                 self._decoded.clear()
             found = self._decoded[entry.raw] = entry.document()
         return found
@@ -97,7 +101,7 @@ _RESOURCE_PARTS: Final = ("verbs", "apiGroups", "resources", "resourceNames")
 _PATH_PARTS: Final = ("verbs", "nonResourceURLs")
 
 
-def _part(rule: Rule, names: tuple[str, ...]) -> dict[str, Any]:
+def _pick_fields(rule: Rule, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: rule[name] for name in names if rule.get(name)}
 
 
@@ -105,7 +109,7 @@ def _subjects(binding: Document) -> list[Mapping[str, Any]]:
     return [s for s in binding.get("subjects") or [] if isinstance(s, dict)]
 
 
-def _is_about(subject: Mapping[str, Any], user: User, namespace: str) -> bool:
+def _matches_subject(subject: Mapping[str, Any], user: User, namespace: str) -> bool:
     name = subject.get("name", "")
     match subject.get("kind"):
         case "User":
@@ -114,7 +118,7 @@ def _is_about(subject: Mapping[str, Any], user: User, namespace: str) -> bool:
             return name in user.groups
         case "ServiceAccount":
             home = subject.get("namespace") or namespace
-            return bool(home) and user.name == f"{SERVICE_ACCOUNT}{home}:{name}"
+            return bool(home) and user.name == f"{SERVICE_ACCOUNT_PREFIX}{home}:{name}"
     return False
 
 
@@ -127,7 +131,7 @@ def _describe(binding: Document, subject: Mapping[str, Any], namespace: str) -> 
     return f'{what} of {role.get("kind")} "{role.get("name")}" to {subject["kind"]} "{whom}"'
 
 
-def _allows(rule: Rule, attributes: Attributes) -> bool:
+def _allows(rule: Rule, attributes: AuthorizationAttributes) -> bool:
     if not _has(rule, "verbs", attributes.verb):
         return False
     if attributes.path:
@@ -140,7 +144,7 @@ def _allows(rule: Rule, attributes: Attributes) -> bool:
     )
 
 
-def _resource_matches(rule: Rule, attributes: Attributes) -> bool:
+def _resource_matches(rule: Rule, attributes: AuthorizationAttributes) -> bool:
     below = attributes.subresource
     wanted = f"{attributes.resource}/{below}" if below else attributes.resource
     resources = _texts(rule, "resources")

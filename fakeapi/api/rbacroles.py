@@ -13,8 +13,16 @@ from typing import Any, Final
 from fakeapi.store import Document
 
 _GROUP: Final = "rbac.authorization.k8s.io"
-_INFO: Final = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
-_DISCOVERY: Final = ["/api", "/api/*", "/apis", "/apis/*", *_INFO, "/openapi", "/openapi/*"]
+_PUBLIC_INFO_PATHS: Final = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
+_DISCOVERY_PATHS: Final = [
+    "/api",
+    "/api/*",
+    "/apis",
+    "/apis/*",
+    *_PUBLIC_INFO_PATHS,
+    "/openapi",
+    "/openapi/*",
+]
 _REVIEWS: Final = (
     ("authorization.k8s.io", ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]),
     ("authentication.k8s.io", ["selfsubjectreviews"]),
@@ -36,11 +44,11 @@ _ROLES: Final[dict[str, tuple[list[dict[str, Any]], tuple[str, ...]]]] = {
         ("system:authenticated",),
     ),
     "system:discovery": (
-        [{"verbs": ["get"], "nonResourceURLs": _DISCOVERY}],
+        [{"verbs": ["get"], "nonResourceURLs": _DISCOVERY_PATHS}],
         ("system:authenticated",),
     ),
     "system:public-info-viewer": (
-        [{"verbs": ["get"], "nonResourceURLs": _INFO}],
+        [{"verbs": ["get"], "nonResourceURLs": _PUBLIC_INFO_PATHS}],
         ("system:authenticated", "system:unauthenticated"),
     ),
 }
@@ -50,9 +58,9 @@ def bootstrap_roles() -> list[Document]:
     """Return the roles and their bindings."""
     documents = []
     for name, (rules, groups) in _ROLES.items():
-        documents.append(_document("ClusterRole", name) | {"rules": rules})
+        documents.append(_bootstrap_document("ClusterRole", name) | {"rules": rules})
         documents.append(
-            _document("ClusterRoleBinding", name)
+            _bootstrap_document("ClusterRoleBinding", name)
             | {
                 "roleRef": {"apiGroup": _GROUP, "kind": "ClusterRole", "name": name},
                 "subjects": [
@@ -63,7 +71,7 @@ def bootstrap_roles() -> list[Document]:
     return documents
 
 
-def _document(kind: str, name: str) -> Document:
+def _bootstrap_document(kind: str, name: str) -> Document:
     labels = {"kubernetes.io/bootstrapping": "rbac-defaults"}
     annotations = {"rbac.authorization.kubernetes.io/autoupdate": "true"}
     metadata = {"name": name, "labels": labels, "annotations": annotations}

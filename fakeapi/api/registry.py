@@ -15,17 +15,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from fakeapi.api.admission import admit_create, admit_update
-from fakeapi.api.completing import complete_create, complete_update
-from fakeapi.api.crds.objects import check_custom
-from fakeapi.api.decoding import MismatchError
+from fakeapi.api.completing import derive_create_fields, derive_update_fields
+from fakeapi.api.crds.objects import validate_custom_resource
+from fakeapi.api.decoding import StructDecodeError
 from fakeapi.api.defaulting import apply_defaults
 from fakeapi.api.deleteoptions import DeleteOptions
 from fakeapi.api.deleting import (
-    Step,
+    DeletionStep,
+    can_be_removed,
     check_delete,
     check_finalizers,
     mark_deleted,
-    may_vanish,
     precondition_failed,
 )
 from fakeapi.api.errors import (
@@ -34,33 +34,39 @@ from fakeapi.api.errors import (
     already_exists,
     bad_request,
     conflict,
-    generated_name_taken,
+    generated_name_conflict,
     invalid,
     not_found,
     storage_conflict,
 )
-from fakeapi.api.hooks import Reviewers
-from fakeapi.api.immutability import forbidden_changes
-from fakeapi.api.managedfields import Configuration, Writer, apply, track_create, track_update
-from fakeapi.api.managedfields.tracking import same_but_times
+from fakeapi.api.hooks import WebhookDispatcher
+from fakeapi.api.immutability import immutable_field_changes
+from fakeapi.api.managedfields import (
+    AppliedConfiguration,
+    FieldManager,
+    apply,
+    track_create,
+    track_update,
+)
+from fakeapi.api.managedfields.tracking import ignore_managed_fields_timestamps
 from fakeapi.api.metadata import (
-    Sources,
+    IdAndTimeSources,
     check_document,
     check_name,
     check_url_name,
     generated_name,
 )
-from fakeapi.api.plugins import Plugin
+from fakeapi.api.plugins import AdmissionPlugin
 from fakeapi.api.reading import read_document
-from fakeapi.api.rehearsing import Objects, Rehearsal
-from fakeapi.api.samejson import same_json
-from fakeapi.api.strategy import label_name, prepare_create
-from fakeapi.api.updating import PREPARE
-from fakeapi.api.validating import check_object
-from fakeapi.kinds import Kind
+from fakeapi.api.rehearsing import DryRunStore, ObjectReader
+from fakeapi.api.samejson import json_equal
+from fakeapi.api.strategy import prepare_create, set_name_label
+from fakeapi.api.updating import PREPARE_UPDATE
+from fakeapi.api.validating import validate_object
+from fakeapi.kinds import ResourceInfo
 from fakeapi.store import AlreadyExistsError, Document, Entry
 
-Change = Callable[[Document], Document]
+DocumentChange = Callable[[Document], Document]
 
 _NAME_ATTEMPTS: Final = 8
 
@@ -72,7 +78,7 @@ class Target:
     ``namespace`` is "" for cluster-scoped kinds, and for a collection over all namespaces.
     """
 
-    kind: Kind
+    kind: ResourceInfo
     namespace: str = ""
     name: str = ""
     subresource: str = ""
@@ -84,11 +90,11 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Deletion:
+class DeletionResult:
     """The result of a delete: the object's last or present state, and whether it is removed."""
 
     entry: Entry
-    gone: bool
+    removed: bool
 
 
 class Registry:
@@ -97,29 +103,29 @@ class Registry:
     ``plugins`` are admission plugins in addition to the built-in ones.
     """
 
-    def __init__(self, store: Objects, sources: Sources) -> None:
+    def __init__(self, store: ObjectReader, sources: IdAndTimeSources) -> None:
         self.store = store
         self._sources = sources
-        self.plugins: tuple[Plugin, ...] = ()
+        self.plugins: tuple[AdmissionPlugin, ...] = ()
         self._manager: str | None = None
-        self._reviewers: Reviewers | None = None
+        self._dispatcher: WebhookDispatcher | None = None
 
-    def written_by(self, manager: str | None) -> Registry:
+    def with_field_manager(self, manager: str | None) -> Registry:
         """Return a registry whose writes have a field manager; None: no field manager."""
-        attributed = self._twin()
+        attributed = self._clone()
         attributed._manager = manager  # noqa: SLF001 (its own kind)
         return attributed
 
-    def reviewed_by(self, reviewers: Reviewers | None) -> Registry:
+    def with_webhooks(self, dispatcher: WebhookDispatcher | None) -> Registry:
         """Return a registry whose writes must pass the webhooks of a request."""
-        reviewed = self._twin()
-        reviewed._reviewers = reviewers  # noqa: SLF001 (its own kind)
+        reviewed = self._clone()
+        reviewed._dispatcher = dispatcher  # noqa: SLF001 (its own kind)
         return reviewed
 
-    def rehearsing(self) -> Registry:
+    def dry_run(self) -> Registry:
         """Return a registry of the same objects that writes nothing."""
-        rehearsal = self._twin()
-        rehearsal.store = Rehearsal(self.store)
+        rehearsal = self._clone()
+        rehearsal.store = DryRunStore(self.store)
         return rehearsal
 
     def get(self, target: Target) -> Entry:
@@ -145,7 +151,7 @@ class Registry:
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
         _check_namespace(target, metadata)
         apply_defaults(kind, document)
-        label_name(kind, metadata)
+        set_name_label(kind, metadata)
         if self._manager is not None:
             track_create(kind, document, self._writer(self._manager))
         return document
@@ -161,11 +167,11 @@ class Registry:
         named = replace(target, name=metadata.get("name", ""))
         check_name(kind, named.name)
         prepare_create(kind, document, self._sources)
-        complete_create(kind, document, self.store)
+        derive_create_fields(kind, document, self.store)
         if kind.custom is not None:
-            check_custom(kind, kind.custom, document)
+            validate_custom_resource(kind, kind.custom, document)
         else:
-            check_object(kind, document)
+            validate_object(kind, document)
         self._validate(kind, document, None)
         return self._create(named, document)
 
@@ -184,7 +190,7 @@ class Registry:
             _check_uid(target, metadata, self.get(target).document()["metadata"]["uid"])
         return self.change(target, lambda _old: document)
 
-    def change(self, target: Target, change: Change) -> Entry:
+    def change(self, target: Target, change: DocumentChange) -> Entry:
         """Replace the present document by the result of ``change``; raise StatusError."""
         entry = self.get(target)
         old = entry.document()
@@ -193,37 +199,41 @@ class Registry:
         self._check_update(target, document, old)
         for each in (document, old):
             apply_defaults(target.kind, each)
-        label_name(target.kind, document["metadata"])
+        set_name_label(target.kind, document["metadata"])
         if self._manager is not None:
             writer = self._writer(self._manager, target.subresource)
             track_update(target.kind, old, document, writer)
         document = self._admitted(target, document, old)
-        PREPARE[target.subresource](target.kind, document, old, self._sources)
+        PREPARE_UPDATE[target.subresource](target.kind, document, old, self._sources)
         check_finalizers(target.kind, document, old)
         if target.kind.custom is not None:
-            check_custom(target.kind, target.kind.custom, document, old, target.subresource)
+            validate_custom_resource(
+                target.kind, target.kind.custom, document, old, target.subresource
+            )
         elif not target.subresource:
-            complete_update(target.kind, document, old, self.store)
-            changes = forbidden_changes(target.kind, document, old)
-            check_object(target.kind, document, changes)
+            derive_update_fields(target.kind, document, old, self.store)
+            changes = immutable_field_changes(target.kind, document, old)
+            validate_object(target.kind, document, changes)
         self._validate(target.kind, document, old)
         return self._write(target, document, old, entry.version)
 
-    def apply(self, target: Target, config: Configuration) -> tuple[Entry, bool]:
+    def apply(self, target: Target, config: AppliedConfiguration) -> tuple[Entry, bool]:
         """Apply a configuration for the field manager; raise StatusError.
 
         Return the object, and whether it was created.
         """
-        kind, unattributed = target.kind, self.written_by(None)
+        kind, unattributed = target.kind, self.with_field_manager(None)
         writer = self._writer(self._manager or "", target.subresource)
         if not target.subresource and self.store.get(kind, target.key) is None:
-            document = _applied(kind, {}, config, writer)
+            document = _apply_configuration(kind, {}, config, writer)
             document["metadata"].pop("resourceVersion", None)
             check_url_name(target.name, document["metadata"])
             return unattributed.create(target, document), True
-        return unattributed.change(target, lambda old: _applied(kind, old, config, writer)), False
+        return unattributed.change(
+            target, lambda old: _apply_configuration(kind, old, config, writer)
+        ), False
 
-    def delete(self, target: Target, options: DeleteOptions) -> Deletion:
+    def delete(self, target: Target, options: DeleteOptions) -> DeletionResult:
         """Delete an object, or mark it as being deleted; raise StatusError."""
         kind = self.store.stored(target.kind)
         target = replace(target, kind=kind)
@@ -231,13 +241,13 @@ class Registry:
         document = entry.document()
         check_delete(kind, target.name, document, options)
         step = mark_deleted(kind, document, options, self._sources)
-        if self._reviewers is not None and step is not Step.NOTHING:
-            self._reviewers.check_delete(kind, entry.document(), options.document())
-        if step.marks and not same_json(document, entry.document()):
+        if self._dispatcher is not None and step is not DeletionStep.NOTHING:
+            self._dispatcher.check_delete(kind, entry.document(), options.document())
+        if step.marks and not json_equal(document, entry.document()):
             entry = self.store.update(kind, target.key, document, entry.version)
         if step.ends:
             entry = self.store.delete(kind, target.key, document, entry.version)
-        return Deletion(entry, gone=step.ends)
+        return DeletionResult(entry, removed=step.ends)
 
     def put(self, target: Target, document: Document) -> Entry:
         """Store an object as it is, status and UID included, and replace an existing one.
@@ -257,7 +267,7 @@ class Registry:
             return self._create(target, document)
         return self.store.update(target.kind, target.key, document, present.version)
 
-    def _twin(self) -> Registry:
+    def _clone(self) -> Registry:
         """Return a copy that shares all attributes; ``copy.copy`` is ten times slower."""
         twin = Registry.__new__(Registry)
         twin.__dict__.update(self.__dict__)
@@ -269,10 +279,10 @@ class Registry:
         def plugins(document: Document) -> None:
             self._admit(target, document, old)
 
-        if self._reviewers is None:
+        if self._dispatcher is None:
             plugins(document)
             return document
-        admitted = self._reviewers.admit(target.kind, document, old, plugins)
+        admitted = self._dispatcher.admit(target.kind, document, old, plugins)
         if old is not None and admitted is not document:
             self._check_update(target, admitted, old)
         return admitted
@@ -285,9 +295,9 @@ class Registry:
         elif not target.subresource:
             admit_update(self.store, target.kind, document, old)
 
-    def _validate(self, kind: Kind, document: Document, old: Document | None) -> None:
-        if self._reviewers is not None:
-            self._reviewers.validate(kind, document, old)
+    def _validate(self, kind: ResourceInfo, document: Document, old: Document | None) -> None:
+        if self._dispatcher is not None:
+            self._dispatcher.validate(kind, document, old)
 
     def _create(self, target: Target, document: Document) -> Entry:
         try:
@@ -298,24 +308,24 @@ class Registry:
                 refusal.message = f"object is being deleted: {refusal.message}"
             raise refusal from None
 
-    def _writer(self, manager: str, subresource: str = "") -> Writer:
-        return Writer(manager, self._sources.timestamp(0), subresource)
+    def _writer(self, manager: str, subresource: str = "") -> FieldManager:
+        return FieldManager(manager, self._sources.timestamp(0), subresource)
 
     def _free_name(self, target: Target, base: str) -> str:
         for _ in range(_NAME_ATTEMPTS):
             name = generated_name(base, self._sources)
             if self.store.get(target.kind, replace(target, name=name).key) is None:
                 return name
-        raise generated_name_taken(target.kind, name)
+        raise generated_name_conflict(target.kind, name)
 
     def _write(self, target: Target, document: Document, old: Document, base: int) -> Entry:
         header = ("kind", "apiVersion")
         document = {key: value for key, value in document.items() if key not in header}
         document["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-        if same_json(same_but_times(document, old), old):
+        if json_equal(ignore_managed_fields_timestamps(document, old), old):
             return self.get(target)
-        if "deletionTimestamp" in document["metadata"] and may_vanish(target.kind, document):
-            last = Rehearsal(self.store).update(target.kind, target.key, dict(document), base)
+        if "deletionTimestamp" in document["metadata"] and can_be_removed(target.kind, document):
+            last = DryRunStore(self.store).update(target.kind, target.key, dict(document), base)
             self.store.delete(target.kind, target.key, document, base)
             return last  # unlike the event, it has the previous version
         return self.store.update(target.kind, target.key, document, base)
@@ -347,12 +357,14 @@ def _check_uid(target: Target, metadata: Mapping[str, Any], present: str) -> Non
         raise storage_conflict(target.kind, target.namespace, target.name, why)
 
 
-def _applied(kind: Kind, live: Document, config: Configuration, writer: Writer) -> Document:
+def _apply_configuration(
+    kind: ResourceInfo, live: Document, config: AppliedConfiguration, writer: FieldManager
+) -> Document:
     """Return the object after an apply, decoded by its type."""
     document = apply(kind, live, config, writer)
     try:
         read_document(kind, document)
-    except MismatchError as error:
+    except StructDecodeError as error:
         raise bad_request(f"{kind.kind} cannot hold what is applied: {error}") from None
     return document
 

@@ -12,12 +12,12 @@ from typing import Any, Final
 _FORM: Final = re.compile(r"v(\d+)\.(\d+)\.\d+([-+].*)?", re.ASCII)
 
 
-class ReleaseError(ValueError):
+class ServerVersionError(ValueError):
     """A text is not the name of a release."""
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class ServerVersion:
     """A version by its full name, such as ``v1.37.0``."""
 
     name: str = "v1.37.0"
@@ -26,7 +26,9 @@ class Release:
         """Return the document of ``/version``; raise ServerVersionError."""
         match = _FORM.fullmatch(self.name)
         if match is None:
-            raise ReleaseError(f"{self.name!r} is not a release; expected one such as v1.37.0")
+            raise ServerVersionError(
+                f"{self.name!r} is not a release; expected one such as v1.37.0"
+            )
         major, minor = match[1], match[2]
         return {
             "major": major,
@@ -45,4 +47,4 @@ class Release:
         }
 
 
-DEFAULT_RELEASE: Final = Release()
+DEFAULT_SERVER_VERSION: Final = ServerVersion()

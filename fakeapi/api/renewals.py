@@ -33,75 +33,77 @@ import orjson
 
 from fakeapi.api.listing import encode_object
 from fakeapi.api.messages import JSON, Request, Response
-from fakeapi.api.negotiation import OFFERED, PLAIN, negotiate
+from fakeapi.api.negotiation import OFFERED, PLAIN_JSON, negotiate
 from fakeapi.api.patching import STRATEGIC_PATCH
 from fakeapi.api.registry import Target
-from fakeapi.store import Document, Entry, StaleError, Store
+from fakeapi.store import ConflictError, Document, Entry, Store
 
-REMEMBERED: Final = 50_000
+MAX_HEARTBEATS: Final = 50_000
 
-_BEAT: Final = re.compile(
+_HEARTBEAT_TIME: Final = re.compile(
     rb"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d(\.\d{6})?Z"  # any of the time formats
 )
-_VERSION, _TIME, _BEATEN = (f"\ue000{name}\ue000" for name in ("version", "time", "beat"))
-_MARKS: Final = tuple(mark.encode() for mark in (_VERSION, _TIME, _BEATEN))
-_BEAT_AT: Final = 2
-_CUT: Final = re.compile(b"(" + b"|".join(_MARKS) + b")")
+_VERSION, _TIME, _HEARTBEAT_MARK = (f"\ue000{name}\ue000" for name in ("version", "time", "beat"))
+_MARKS: Final = tuple(mark.encode() for mark in (_VERSION, _TIME, _HEARTBEAT_MARK))
+_HEARTBEAT_TIME_INDEX: Final = 2
+_MARK_PATTERN: Final = re.compile(b"(" + b"|".join(_MARKS) + b")")
 
-Values = tuple[bytes, bytes, bytes]
+HeartbeatValues = tuple[bytes, bytes, bytes]
 """The values of a heartbeat: version, time (b"" without managedFields), and heartbeat time."""
 
 
-class Form:
+class HeartbeatShape:
     """JSON with placeholders for values; equal if its placeholders and its other bytes are."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
-        pieces = _CUT.split(orjson.dumps(document))  # every second one is a placeholder
+        pieces = _MARK_PATTERN.split(orjson.dumps(document))  # every second one is a placeholder
         self._marks = tuple(_MARKS.index(mark) for mark in pieces[1::2])
         self._format = b"%b".join(literal.replace(b"%", b"%%") for literal in pieces[::2])
-        before = self._marks.index(_BEAT_AT) if _BEAT_AT in self._marks else 0
+        before = (
+            self._marks.index(_HEARTBEAT_TIME_INDEX) if _HEARTBEAT_TIME_INDEX in self._marks else 0
+        )
         self._begin = sum(map(len, pieces[: 2 * before + 1 : 2]))
         self._marks_before = self._marks[:before]
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Form):
+        if not isinstance(other, HeartbeatShape):
             return NotImplemented
         return (self._marks, self._format) == (other._marks, other._format)
 
     def __hash__(self) -> int:
         return hash((self._marks, self._format))
 
-    def fill(self, values: Values) -> bytes:
+    def fill(self, values: HeartbeatValues) -> bytes:
         """Return the JSON with values in place of the placeholders."""
         return self._format % tuple([values[mark] for mark in self._marks])
 
-    def beat_of(self, body: bytes, known: Values) -> bytes | None:
+    def heartbeat_time_of(self, body: bytes, known: HeartbeatValues) -> bytes | None:
         """Return the heartbeat time of a body that has this shape and the other known values.
 
         Return None for other bodies.
         """
         begin = self._begin + sum([len(known[mark]) for mark in self._marks_before])
-        beat = body[begin : begin + len(known[_BEAT_AT])]
-        if _BEAT.fullmatch(beat) is None:
+        beat = body[begin : begin + len(known[_HEARTBEAT_TIME_INDEX])]
+        if _HEARTBEAT_TIME.fullmatch(beat) is None:
             return None
-        return beat if self.fill((*known[:_BEAT_AT], beat)) == body else None
+        return beat if self.fill((*known[:_HEARTBEAT_TIME_INDEX], beat)) == body else None
 
 
 @dataclass(slots=True)
-class _Known:
+class LearnedHeartbeat:
     """The learned heartbeat of a path; invalid once another entry than ``entry`` is stored.
 
     ``signature`` describes the requests and their client; ``sent`` and ``stored`` are their shapes.
     """
 
     entry: Entry
-    asked: tuple[str, ...]
-    sent: Form
-    stored: Form
-    values: Values
+    signature: tuple[str, ...]
+    sent: HeartbeatShape
+    stored: HeartbeatShape
+    values: HeartbeatValues
 
 
-class Renewals:
+class HeartbeatCache:
     """The learned heartbeats of one store; ``timestamp`` returns the server's time.
 
     At most ``MAX_HEARTBEATS`` paths are kept.
@@ -110,43 +112,43 @@ class Renewals:
     def __init__(self, store: Store, timestamp: Callable[[int], str]) -> None:
         self._store = store
         self._timestamp = timestamp
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, LearnedHeartbeat] = {}
 
-    def answer(self, request: Request) -> Response | None:
+    def serve(self, request: Request) -> Response | None:
         """Serve a heartbeat; return None if the request needs the normal write path."""
         known = self._known.get(request.path)
-        if known is None or request.query or known.asked != _asked(request):
+        if known is None or request.query or known.signature != _request_signature(request):
             return None
         _, last_time, last_beat = known.values
-        beat = known.sent.beat_of(request.body, known.values)
+        beat = known.sent.heartbeat_time_of(request.body, known.values)
         time = self._timestamp(0).encode()
         if beat is None or beat == last_beat or time < last_time:
             return None
         values = (str(self._store.version + 1).encode(), time, beat)
         try:
             known.entry = self._store.renew(known.entry, known.stored.fill(values))
-        except StaleError:
+        except ConflictError:
             del self._known[request.path]
             return None
         known.values = values
         return Response(200, encode_object(known.entry.kind, known.entry))
 
-    def learn(self, request: Request, write: Write) -> None:
+    def learn(self, request: Request, write: HeartbeatWrite) -> None:
         """Learn from a write of the normal write path, if it was a heartbeat."""
         kind = (request.method, request.content_type, write.target.kind.resource)
         heartbeat = _HEARTBEATS.get((*kind, write.target.subresource))
-        if heartbeat is None or request.query or negotiate(request, *OFFERED) != PLAIN:
+        if heartbeat is None or request.query or negotiate(request, *OFFERED) != PLAIN_JSON:
             return
-        known = _learned(heartbeat, request, write)
+        known = _learn_heartbeat(heartbeat, request, write)
         if known is None:
             return
         self._known[request.path] = known
-        if len(self._known) > REMEMBERED:
+        if len(self._known) > MAX_HEARTBEATS:
             del self._known[next(iter(self._known))]
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class HeartbeatWrite:
     """A write: its target, its field manager, and the entries before and after it."""
 
     target: Target
@@ -156,7 +158,7 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class _Heartbeat:
+class HeartbeatKind:
     """A kind of heartbeat: the time is the field ``name`` of the objects that ``holders`` returns.
 
     ``holders`` takes a document and the one that was sent.
@@ -165,13 +167,13 @@ class _Heartbeat:
     name: str
     holders: Callable[[Document, Document], Sequence[Any]]
 
-    def beat(self, document: Document, sent: Document) -> str:
+    def time_of(self, document: Document, sent: Document) -> str:
         """Return the heartbeat time of a document; "" if there is none, or more than one."""
-        found = self.beats(document, sent)
+        found = self.times_of(document, sent)
         [beat] = found if len(found) == 1 else [""]
-        return beat if _BEAT.fullmatch(beat.encode()) else ""
+        return beat if _HEARTBEAT_TIME.fullmatch(beat.encode()) else ""
 
-    def beats(self, document: Document, sent: Document) -> set[str]:
+    def times_of(self, document: Document, sent: Document) -> set[str]:
         """Return all heartbeat times of a document."""
         return {str(each.get(self.name)) for each in self.holders(document, sent)}
 
@@ -187,24 +189,30 @@ def _conditions(document: Document, sent: Document) -> Sequence[Any]:
     return [each for each in conditions if each.get("type") in told]
 
 
-_HEARTBEATS: Final[Mapping[tuple[str, str, str, str], _Heartbeat]] = {
-    ("PUT", JSON, "leases.coordination.k8s.io", ""): _Heartbeat("renewTime", _spec),
-    ("PATCH", STRATEGIC_PATCH, "nodes", "status"): _Heartbeat("lastHeartbeatTime", _conditions),
+_HEARTBEATS: Final[Mapping[tuple[str, str, str, str], HeartbeatKind]] = {
+    ("PUT", JSON, "leases.coordination.k8s.io", ""): HeartbeatKind("renewTime", _spec),
+    ("PATCH", STRATEGIC_PATCH, "nodes", "status"): HeartbeatKind("lastHeartbeatTime", _conditions),
 }
 
 
-def _asked(request: Request) -> tuple[str, ...]:
+def _request_signature(request: Request) -> tuple[str, ...]:
     return request.method, request.content_type, request.accept, request.user_agent
 
 
-def _learned(heartbeat: _Heartbeat, request: Request, write: Write) -> _Known | None:
+def _learn_heartbeat(
+    heartbeat: HeartbeatKind, request: Request, write: HeartbeatWrite
+) -> LearnedHeartbeat | None:
     """Return the heartbeat learned from a write; None if the write changed anything else."""
     sent = orjson.loads(request.body)
     before, after = write.before.document(), write.after.document()
-    beat = heartbeat.beat(sent, sent)
-    if not beat or beat != heartbeat.beat(after, sent) or not _agree(sent, before):
+    beat = heartbeat.time_of(sent, sent)
+    if (
+        not beat
+        or beat != heartbeat.time_of(after, sent)
+        or not _has_same_managed_fields(sent, before)
+    ):
         return None
-    if beat in heartbeat.beats(before, sent):
+    if beat in heartbeat.times_of(before, sent):
         return None  # the ownership of an unchanged field follows other rules
     ours, theirs = _last_entry(before, write), _last_entry(after, write)
     if ours is None or theirs is None:
@@ -212,27 +220,27 @@ def _learned(heartbeat: _Heartbeat, request: Request, write: Write) -> _Known | 
     old = _values(write.before, ours, beat)
     new = _values(write.after, theirs, beat)
     forms = [
-        _form(heartbeat, write, document, sent, values)
+        _shape(heartbeat, write, document, sent, values)
         for document, values in ((before, old), (after, new), (sent, old))
     ]
     if forms[0] != forms[1]:
         return None
     if forms[1].fill(new) != write.after.raw or forms[2].fill(old) != request.body:
         return None
-    return _Known(write.after, _asked(request), forms[2], forms[1], new)
+    return LearnedHeartbeat(write.after, _request_signature(request), forms[2], forms[1], new)
 
 
-def _values(entry: Entry, manager: Mapping[str, Any], beat: str) -> Values:
+def _values(entry: Entry, manager: Mapping[str, Any], beat: str) -> HeartbeatValues:
     return str(entry.version).encode(), manager.get("time", "").encode(), beat.encode()
 
 
-def _agree(sent: Document, before: Document) -> bool:
+def _has_same_managed_fields(sent: Document, before: Document) -> bool:
     """Return whether the sent document has the stored managedFields, or none."""
     entries = (sent.get("metadata") or {}).get("managedFields")
     return entries is None or entries == before["metadata"].get("managedFields")
 
 
-def _last_entry(document: Document, write: Write) -> dict[str, Any] | None:
+def _last_entry(document: Document, write: HeartbeatWrite) -> dict[str, Any] | None:
     """Return the last managedFields entry if it is the writer's; {} without entries; else None."""
     entries = (document.get("metadata") or {}).get("managedFields")
     if not entries:
@@ -242,9 +250,13 @@ def _last_entry(document: Document, write: Write) -> dict[str, Any] | None:
     return last if owner == (write.manager, "Update", write.target.subresource) else None
 
 
-def _form(
-    heartbeat: _Heartbeat, write: Write, document: Document, sent: Document, values: Values
-) -> Form:
+def _shape(
+    heartbeat: HeartbeatKind,
+    write: HeartbeatWrite,
+    document: Document,
+    sent: Document,
+    values: HeartbeatValues,
+) -> HeartbeatShape:
     """Return the shape of a document with placeholders for the values; changes it in place."""
     metadata = document.get("metadata") or {}
     if metadata.get("resourceVersion") == values[0].decode():
@@ -253,5 +265,5 @@ def _form(
     if entry:
         entry["time"] = _TIME
     for holder in heartbeat.holders(document, sent):
-        holder[heartbeat.name] = _BEATEN
-    return Form(document)
+        holder[heartbeat.name] = _HEARTBEAT_MARK
+    return HeartbeatShape(document)

@@ -17,8 +17,8 @@ from fakeapi.api.errors import StatusError
 from fakeapi.api.protobuf import PREFIX, read_protobuf
 from fakeapi.api.yaml_bodies import read_yaml
 
-REMEMBERED_REQUESTS: Final = 10_000
-REMEMBERED_BYTES: Final = 16 * 1024 * 1024
+MAX_REQUESTS: Final = 10_000
+MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class RequestRecord:
         body = orjson.dumps(document["body"]) if "body" in document else b""
         return cls(*asked, *told, document.get("contentType", ""), body)
 
-    def sent(self) -> Any:
+    def decoded_body(self) -> Any:
         """Return the decoded body (JSON, YAML or protobuf); None if there is none.
 
         Raise StatusError (400) if it cannot be decoded.
@@ -75,7 +75,7 @@ class RequestRecord:
 
     def _readable(self) -> Any:
         try:
-            return self.sent()
+            return self.decoded_body()
         except StatusError:
             return self.body.decode(errors="replace")
 
@@ -91,7 +91,7 @@ class RequestLog:
         """Append a record, and drop the oldest ones that exceed the limits."""
         self._records.append(record)
         self._bytes += len(record.body)
-        while len(self._records) > REMEMBERED_REQUESTS or self._bytes > REMEMBERED_BYTES:
+        while len(self._records) > MAX_REQUESTS or self._bytes > MAX_BODY_BYTES:
             self._bytes -= len(self._records.popleft().body)
 
     def __iter__(self) -> Iterator[RequestRecord]:

@@ -14,82 +14,84 @@ from typing import Any, Final
 
 import orjson
 
-from fakeapi.api.authorizing import Attributes
-from fakeapi.api.calls import Call, Handler, answer, read_admitted
+from fakeapi.api.authorizing import AuthorizationAttributes
+from fakeapi.api.calls import Handler, RequestScope, json_response, read_admitted
 from fakeapi.api.errors import Cause, StatusError, bad_request, invalid
 from fakeapi.api.messages import Response, User
 from fakeapi.api.webtokens import ISSUER
 from fakeapi.store import Document
 
-_ALLOWED: Final = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+_ONE_OF_ATTRIBUTES: Final = (
+    "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+)
 
 
-def review_self(call: Call) -> Response:
+def review_self(scope: RequestScope) -> Response:
     """Return the user of the request."""
-    review = _read(call)
-    created = {**review["metadata"], "creationTimestamp": call.services.sources.timestamp(0)}
-    status = {"userInfo": _user_info(call.user)}
-    return _answered(call, review | {"metadata": created}, status)
+    review = _read(scope)
+    created = {**review["metadata"], "creationTimestamp": scope.services.sources.timestamp(0)}
+    status = {"userInfo": _user_info(scope.user)}
+    return _review_response(scope, review | {"metadata": created}, status)
 
 
-def review_token(call: Call) -> Response:
+def review_token(scope: RequestScope) -> Response:
     """Return the user of a token."""
-    review = _read(call)
+    review = _read(scope)
     token = review["spec"].get("token")
     if not token or not isinstance(token, str):
         raise bad_request("token is required for TokenReview in authentication")
-    user = call.services.identify(token)
+    user = scope.services.identify(token)
     if user is None:
-        return _answered(call, review, {"user": {}, "error": "invalid bearer token"})
+        return _review_response(scope, review, {"user": {}, "error": "invalid bearer token"})
     audiences = review["spec"].get("audiences") or [ISSUER]
     found = {"authenticated": True, "user": _user_info(user), "audiences": audiences}
-    return _answered(call, review, found)
+    return _review_response(scope, review, found)
 
 
-def review_own_access(call: Call) -> Response:
+def review_self_access(scope: RequestScope) -> Response:
     """Return whether the user of the request may perform an operation."""
-    review = _read(call)
-    return _judged(call, review, call.user)
+    review = _read(scope)
+    return _access_response(scope, review, scope.user)
 
 
-def review_access(call: Call) -> Response:
+def review_access(scope: RequestScope) -> Response:
     """Return whether a given user may perform an operation."""
-    review = _read(call)
-    return _judged(call, review, _subject(review["spec"]))
+    review = _read(scope)
+    return _access_response(scope, review, _subject(review["spec"]))
 
 
-def review_local_access(call: Call) -> Response:
+def review_local_access(scope: RequestScope) -> Response:
     """Return whether a given user may perform an operation in one namespace."""
-    review = _read(call)
-    namespace = call.target.namespace
+    review = _read(scope)
+    namespace = scope.target.namespace
     asked = (review["spec"].get("resourceAttributes") or {}).get("namespace", "")
     if asked != namespace:
         field = "spec.resourceAttributes.namespace"
         raise _invalid(field, f'"{asked}"', "must match metadata.namespace")
     review["metadata"]["namespace"] = namespace
-    return _judged(call, review, _subject(review["spec"]))
+    return _access_response(scope, review, _subject(review["spec"]))
 
 
-def review_rules(call: Call) -> Response:
+def review_rules(scope: RequestScope) -> Response:
     """Return all that the user of the request may do in a namespace."""
-    review = _read(call)
+    review = _read(scope)
     namespace = review["spec"].get("namespace")
     if not namespace:
         raise bad_request("no namespace on request")
-    rules = call.services.authorizer.rules(call.user, namespace)
+    rules = scope.services.authorizer.rules(scope.user, namespace)
     status = {
         "resourceRules": list(rules.resources),
         "nonResourceRules": list(rules.paths),
         "incomplete": False,
     }
-    return _answered(call, review | {"spec": {}}, status)
+    return _review_response(scope, review | {"spec": {}}, status)
 
 
-def _read(call: Call) -> Document:
+def _read(scope: RequestScope) -> Document:
     """Return the review of a request's body, with a spec, after a check of its namespace."""
-    review = read_admitted(call, call.target.kind)
+    review = read_admitted(scope, scope.target.kind)
     metadata = review["metadata"]
-    if metadata.get("namespace", call.target.namespace) != call.target.namespace:
+    if metadata.get("namespace", scope.target.namespace) != scope.target.namespace:
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
@@ -97,14 +99,14 @@ def _read(call: Call) -> Document:
     return review
 
 
-def _judged(call: Call, review: Document, user: User) -> Response:
+def _access_response(scope: RequestScope, review: Document, user: User) -> Response:
     _check_metadata(review["metadata"])
     attributes = _attributes(review["spec"], user)
-    reason = call.services.authorizer.reason(attributes)
+    reason = scope.services.authorizer.reason(attributes)
     status: dict[str, Any] = {"allowed": reason is not None}
     if reason:
         status["reason"] = reason
-    return _answered(call, review, status)
+    return _review_response(scope, review, status)
 
 
 def _check_metadata(metadata: Mapping[str, Any]) -> None:
@@ -113,19 +115,21 @@ def _check_metadata(metadata: Mapping[str, Any]) -> None:
         raise _invalid("metadata", orjson.dumps(given).decode(), "must be empty")
 
 
-def _attributes(spec: Mapping[str, Any], user: User) -> Attributes:
+def _attributes(spec: Mapping[str, Any], user: User) -> AuthorizationAttributes:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if (resource is None) == (path is None):
         shown = "null"
         if isinstance(path, dict):
             both = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
             shown = orjson.dumps(both).decode()
-        raise _invalid("spec", shown, _ALLOWED)
+        raise _invalid("spec", shown, _ONE_OF_ATTRIBUTES)
     text = (path if resource is None else resource) or {}
     if resource is None:
-        return Attributes(user, text.get("verb", ""), path=text.get("path", ""))
+        return AuthorizationAttributes(user, text.get("verb", ""), path=text.get("path", ""))
     names = ("group", "version", "resource", "subresource", "namespace", "name")
-    return Attributes(user, text.get("verb", ""), **{n: text.get(n, "") for n in names})
+    return AuthorizationAttributes(
+        user, text.get("verb", ""), **{n: text.get(n, "") for n in names}
+    )
 
 
 def _subject(spec: Mapping[str, Any]) -> User:
@@ -146,11 +150,11 @@ def _user_info(user: User) -> Document:
     return {name: value for name, value in info.items() if value}
 
 
-def _answered(call: Call, review: Document, status: Document) -> Response:
-    kind = call.target.kind
+def _review_response(scope: RequestScope, review: Document, status: Document) -> Response:
+    kind = scope.target.kind
     spec = {"spec": review["spec"]} if kind.kind != "SelfSubjectReview" else {}
     head = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": review["metadata"]}
-    return answer(201, {**head, **spec, "status": status})
+    return json_response(201, {**head, **spec, "status": status})
 
 
 def _invalid(field: str, value: str, why: str) -> StatusError:
@@ -159,10 +163,10 @@ def _invalid(field: str, value: str, why: str) -> StatusError:
     return invalid(".authorization.k8s.io", "", [cause])
 
 
-_REVIEWS: Final[Mapping[str, Callable[[Call], Response]]] = {
+_REVIEWS: Final[Mapping[str, Callable[[RequestScope], Response]]] = {
     "selfsubjectreviews.authentication.k8s.io": review_self,
     "tokenreviews.authentication.k8s.io": review_token,
-    "selfsubjectaccessreviews.authorization.k8s.io": review_own_access,
+    "selfsubjectaccessreviews.authorization.k8s.io": review_self_access,
     "subjectaccessreviews.authorization.k8s.io": review_access,
     "localsubjectaccessreviews.authorization.k8s.io": review_local_access,
     "selfsubjectrulesreviews.authorization.k8s.io": review_rules,

@@ -13,9 +13,15 @@ from typing import Any, Final
 
 import orjson
 
-from fakeapi.api.causes import Shown, forbidden_field, invalid_value, required, unsupported
+from fakeapi.api.causes import (
+    GoFormattedValue,
+    forbidden_field,
+    invalid_value,
+    required,
+    unsupported_value,
+)
 from fakeapi.api.errors import Cause
-from policies.naming import wrong_label_key
+from policies.naming import invalid_label_key
 from policies.quantity import parse_quantity
 
 Object = Mapping[str, Any]
@@ -28,7 +34,7 @@ _EXCLUSIVE: Final = "minAvailable and maxUnavailable cannot be both set"
 
 def _pod_spec(spec: Object, path: str) -> Iterator[Cause]:
     for key in spec.get("nodeSelector") or {}:
-        wrong = wrong_label_key(key)
+        wrong = invalid_label_key(key)
         if wrong:
             yield invalid_value(f"{path}.nodeSelector", key, wrong)
 
@@ -104,7 +110,7 @@ def _budget_spec(spec: Object, path: str) -> Iterator[Cause]:
     both = {"minAvailable": spec.get("minAvailable"), "maxUnavailable": spec.get("maxUnavailable")}
     if None not in both.values():
         names = ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy")
-        yield invalid_value(path, _go_struct({n: spec.get(n) for n in names}), _EXCLUSIVE)
+        yield invalid_value(path, _format_go_struct({n: spec.get(n) for n in names}), _EXCLUSIVE)
     for name, value in both.items():
         if isinstance(value, int) and value < 0:
             yield invalid_value(f"{path}.{name}", value, "must be greater than or equal to 0")
@@ -118,16 +124,16 @@ _PERCENT: Final = (
 )
 
 
-def _go_struct(fields: Object) -> Shown:
+def _format_go_struct(fields: Object) -> GoFormattedValue:
     """Format a struct of upstream's internal types, whose fields begin with capitals."""
     shown = {f"{name[0].upper()}{name[1:]}": value for name, value in fields.items()}
-    return Shown(orjson.dumps(shown).decode())
+    return GoFormattedValue(orjson.dumps(shown).decode())
 
 
 def _strategy(strategy: Object, path: str) -> Iterator[Cause]:
     if strategy.get("type") not in ("Recreate", "RollingUpdate"):
-        shown = _go_struct({name: strategy.get(name) for name in ("type", "rollingUpdate")})
-        yield unsupported(path, shown, ("Recreate", "RollingUpdate"))
+        shown = _format_go_struct({name: strategy.get(name) for name in ("type", "rollingUpdate")})
+        yield unsupported_value(path, shown, ("Recreate", "RollingUpdate"))
     if strategy.get("type") == "Recreate" and "rollingUpdate" in strategy:
         rule = "may not be specified when strategy `type` is 'Recreate'"
         yield forbidden_field(f"{path}.rollingUpdate", rule)
@@ -143,7 +149,7 @@ def _ingress_path(path: Object, where: str) -> Iterator[Cause]:
         yield required(f"{where}.pathType", "pathType must be specified")
 
 
-RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
+FIELD_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {
     "apps.v1.DeploymentStrategy": (_strategy,),
     "core.v1.ContainerPort": (_container_port,),
     "core.v1.PodSpec": (_pod_spec,),

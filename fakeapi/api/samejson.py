@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 
-def same_json(one: Any, other: Any) -> bool:
+def json_equal(one: Any, other: Any) -> bool:
     """Return whether two values are the same JSON (for ``==``, in contrast, 1 equals true)."""
     return bool(one == other) and _canonical(one) == _canonical(other)
 

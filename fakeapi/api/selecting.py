@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 
 from fakeapi.api.errors import bad_request
-from fakeapi.kinds import Kind
+from fakeapi.kinds import ResourceInfo
 from fakeapi.store import Entry
 from policies import selector_texts
 from policies.selectors import LabelSelector, SelectorError
@@ -34,7 +34,7 @@ class FieldRequirement:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class SelectionPredicate:
     """The entries of a kind that a request selects; an empty one selects all."""
 
     labels: LabelSelector = field(default_factory=LabelSelector)
@@ -47,14 +47,14 @@ class Selection:
         """Return whether the entry matches every requirement."""
         return all(f.matches(entry) for f in self.fields) and self.labels.matches(entry.labels)
 
-    def name(self) -> str | None:
+    def only_name(self) -> str | None:
         """Return the only name that can match, or None."""
         return next((f.value for f in self.fields if f.index == 0 and f.equal), None)
 
 
-def parse_selection(kind: Kind, labels: str, fields: str) -> Selection:
+def parse_selectors(kind: ResourceInfo, labels: str, fields: str) -> SelectionPredicate:
     """Compile both selectors of a request; raise StatusError (400) that names the invalid part."""
-    return Selection(parse_label_selector(labels), _parse_field_selector(kind, fields))
+    return SelectionPredicate(parse_label_selector(labels), _parse_field_selector(kind, fields))
 
 
 def parse_label_selector(text: str) -> LabelSelector:
@@ -65,7 +65,7 @@ def parse_label_selector(text: str) -> LabelSelector:
         raise bad_request(f"unable to parse requirement: {error}") from None
 
 
-def _parse_field_selector(kind: Kind, text: str) -> tuple[FieldRequirement, ...]:
+def _parse_field_selector(kind: ResourceInfo, text: str) -> tuple[FieldRequirement, ...]:
     names = [selectable.label for selectable in kind.fields]
     requirements = []
     for term in re.findall(r"(?:[^\\,]|\\.)+", text, re.DOTALL):

@@ -13,21 +13,21 @@ from typing import Any, Final
 from extender.kube import strategic
 from extender.kube.strategic import PatchError
 from fakeapi.api.errors import bad_request
-from fakeapi.kinds import Kind
+from fakeapi.kinds import ResourceInfo
 from fakeapi.kinds.types import UNTYPED, ListType, Struct, Type, child, schema_of
 
 
 def strategic_merge(
-    kind: Kind, document: Mapping[str, Any], patch: Mapping[str, Any]
+    kind: ResourceInfo, document: Mapping[str, Any], patch: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return ``document`` with ``patch`` merged in; raise StatusError (400) if it is malformed."""
     try:
-        return strategic.strategic_merge(TYPES, schema_of(kind), document, patch)
+        return strategic.strategic_merge(MERGE_RULES, schema_of(kind), document, patch)
     except PatchError as error:
         raise bad_request(str(error)) from None
 
 
-class _Types:
+class StructuralMergeRules:
     """Merge rules of structural types."""
 
     def child(self, shape: Type, key: str) -> Type:
@@ -45,4 +45,4 @@ class _Types:
         return field is not None and field.replaces
 
 
-TYPES: Final = _Types()
+MERGE_RULES: Final = StructuralMergeRules()

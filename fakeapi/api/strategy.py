@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from fakeapi.api.crds.objects import prepare_custom_status, prepare_custom_update
-from fakeapi.api.metadata import Sources
-from fakeapi.api.samejson import same_json
-from fakeapi.kinds import Kind
+from fakeapi.api.metadata import IdAndTimeSources
+from fakeapi.api.samejson import json_equal
+from fakeapi.kinds import ResourceInfo
 from fakeapi.store import Document
 
 _IDENTITY = (
@@ -33,14 +33,14 @@ _IDENTITY = (
 )
 
 
-def prepare_create(kind: Kind, document: Document, sources: Sources) -> None:
+def prepare_create(kind: ResourceInfo, document: Document, sources: IdAndTimeSources) -> None:
     """Set the fields that the server sets on create; ``document`` has its name and namespace."""
     metadata = document["metadata"]
     for name in ("selfLink", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"):
         metadata.pop(name, None)
     metadata["uid"] = sources.uid()
     metadata["creationTimestamp"] = sources.timestamp(0)
-    label_name(kind, metadata)
+    set_name_label(kind, metadata)
     if kind.generations:
         metadata["generation"] = 1
     if kind.first_spec_finalizers:
@@ -53,30 +53,30 @@ def prepare_create(kind: Kind, document: Document, sources: Sources) -> None:
         document["status"] = dict(kind.first_status)
 
 
-def prepare_update(kind: Kind, document: Document, old: Mapping[str, Any]) -> None:
+def prepare_update(kind: ResourceInfo, document: Document, old: Mapping[str, Any]) -> None:
     """Keep the fields of ``old`` that an update may not change, and update the generation."""
     _keep_identity(document["metadata"], old["metadata"])
-    label_name(kind, document["metadata"])
+    set_name_label(kind, document["metadata"])
     if kind.custom is not None:
         prepare_custom_update(kind, document, old)
         return
     if "status" in kind.subresources:
-        _keep(document, old, "status")
+        _keep_field(document, old, "status")
     if kind.first_spec_finalizers:
-        _keep(document.setdefault("spec", {}), old.get("spec") or {}, "finalizers")
-    if kind.generations and not same_json(document.get("spec"), old.get("spec")):
+        _keep_field(document.setdefault("spec", {}), old.get("spec") or {}, "finalizers")
+    if kind.generations and not json_equal(document.get("spec"), old.get("spec")):
         metadata = document["metadata"]
         metadata["generation"] = metadata.get("generation", 0) + 1
 
 
-def prepare_status_update(kind: Kind, document: Document, old: Mapping[str, Any]) -> None:
+def prepare_status_update(kind: ResourceInfo, document: Document, old: Mapping[str, Any]) -> None:
     """Keep the fields of ``old`` except the status and the metadata that may change."""
     if kind.custom is not None:
         prepare_custom_status(document, old)
         return
     metadata = document["metadata"]
     _keep_identity(metadata, old["metadata"])
-    _keep(metadata, old["metadata"], "ownerReferences")
+    _keep_field(metadata, old["metadata"], "ownerReferences")
     status = document.get("status")
     document.clear()
     document.update(old)
@@ -86,7 +86,7 @@ def prepare_status_update(kind: Kind, document: Document, old: Mapping[str, Any]
         document["status"] = status
 
 
-def label_name(kind: Kind, metadata: dict[str, Any]) -> None:
+def set_name_label(kind: ResourceInfo, metadata: dict[str, Any]) -> None:
     """Set the name label of an object, if it has a name and its kind has such a label."""
     if kind.name_label and metadata.get("name"):
         metadata.setdefault("labels", {})[kind.name_label] = metadata["name"]
@@ -94,10 +94,10 @@ def label_name(kind: Kind, metadata: dict[str, Any]) -> None:
 
 def _keep_identity(metadata: dict[str, Any], old: Mapping[str, Any]) -> None:
     for name in _IDENTITY:
-        _keep(metadata, old, name)
+        _keep_field(metadata, old, name)
 
 
-def _keep(target: dict[str, Any], source: Mapping[str, Any], name: str) -> None:
+def _keep_field(target: dict[str, Any], source: Mapping[str, Any], name: str) -> None:
     if name in source:
         target[name] = source[name]
     else:

@@ -16,14 +16,14 @@ from typing import Any, Final
 
 import orjson
 
-from fakeapi.api.cells import FINISHERS, ROWS, Cell
+from fakeapi.api.cells import LIST_PRINTERS, PRINTERS, Cell
 from fakeapi.api.cells.pods import row_conditions
 from fakeapi.api.cells.reading import name, text
 from fakeapi.api.crds.columns import CustomTable
 from fakeapi.api.errors import bad_request
-from fakeapi.api.outlines import Outline, outline
-from fakeapi.api.partials import bare
-from fakeapi.kinds import Kind
+from fakeapi.api.outlines import RawObject, decode_raw_object
+from fakeapi.api.partials import metadata_document
+from fakeapi.kinds import ResourceInfo
 from fakeapi.kinds.columns import Column, columns_of, has_columns
 from fakeapi.store import Document
 
@@ -32,13 +32,13 @@ _INCLUDABLE: Final = ("", "Metadata", "Object", "None")
 
 
 @dataclass(frozen=True, slots=True)
-class OwnColumns:
+class CustomColumns:
     """The columns of a custom resource; they apply to ``kind``, not to its subresources."""
 
-    kind: Kind
+    kind: ResourceInfo
     table: CustomTable
 
-    def fit(self, whole: Outline) -> bool:
+    def applies_to(self, whole: RawObject) -> bool:
         """Return whether a document is the resource, or a list of it."""
         return whole.kind in (self.kind.kind, self.kind.list_kind)
 
@@ -52,7 +52,7 @@ class TableOptions:
 
     include: str = ""
     version: str = "v1"
-    own: OwnColumns | None = None
+    custom_columns: CustomColumns | None = None
 
 
 def parse_table_options(query: Mapping[str, str], version: str) -> TableOptions:
@@ -66,19 +66,21 @@ def parse_table_options(query: Mapping[str, str], version: str) -> TableOptions:
     return TableOptions(include, version)
 
 
-def table(body: bytes, options: TableOptions, now: int) -> Document:
+def build_table(body: bytes, options: TableOptions, now: int) -> Document:
     """Return the Table of a list or of one object; ``now`` is in seconds since 1970.
 
     Objects inside it are fragments of JSON, which orjson can encode.
     """
-    whole = outline(body)
-    if options.own is not None and not options.own.fit(whole):
-        options = replace(options, own=None)
+    whole = decode_raw_object(body)
+    if options.custom_columns is not None and not options.custom_columns.applies_to(whole):
+        options = replace(options, custom_columns=None)
     items = [bytes(item) for item in whole.items or ()] if whole.is_list else [body]
     qualified = _qualified_kind(whole)
     rows = [_row(qualified, whole, item, options, now) for item in items]
-    if qualified in FINISHERS:
-        FINISHERS[qualified]([orjson.loads(item) for item in items], [row["cells"] for row in rows])
+    if qualified in LIST_PRINTERS:
+        LIST_PRINTERS[qualified](
+            [orjson.loads(item) for item in items], [row["cells"] for row in rows]
+        )
     return {
         "kind": "Table",
         "apiVersion": f"{_META}/{options.version}",
@@ -89,15 +91,19 @@ def table(body: bytes, options: TableOptions, now: int) -> Document:
 
 
 def _columns(qualified: str, options: TableOptions) -> Sequence[Column]:
-    return columns_of(qualified) if options.own is None else options.own.table.definitions()
+    return (
+        columns_of(qualified)
+        if options.custom_columns is None
+        else options.custom_columns.table.definitions()
+    )
 
 
-def _qualified_kind(whole: Outline) -> str:
+def _qualified_kind(whole: RawObject) -> str:
     group, _, _ = whole.api_version.rpartition("/")
     return f"{whole.item_kind}.{group}" if group else whole.item_kind
 
 
-def _metadata(whole: Outline) -> Document:
+def _metadata(whole: RawObject) -> Document:
     """Return the list metadata of a list, or of one object."""
     metadata: Document = orjson.loads(bytes(whole.metadata))
     if whole.is_list:
@@ -106,10 +112,10 @@ def _metadata(whole: Outline) -> Document:
 
 
 def _row(
-    qualified: str, whole: Outline, item: bytes, options: TableOptions, now: int
+    qualified: str, whole: RawObject, item: bytes, options: TableOptions, now: int
 ) -> dict[str, Any]:
     document = orjson.loads(item)
-    own = options.own
+    own = options.custom_columns
     cells = _cells(qualified, document, now) if own is None else own.table.cells(document, now)
     row: dict[str, Any] = {"cells": cells}
     if qualified == "Pod" and (conditions := row_conditions(document)):
@@ -117,20 +123,24 @@ def _row(
     if options.include == "None":
         row["object"] = None
     elif options.include == "Object":
-        row["object"] = orjson.Fragment(_complete(whole, item) if own is None else item.rstrip())
+        row["object"] = orjson.Fragment(
+            _object_document(whole, item) if own is None else item.rstrip()
+        )
     else:
-        row["object"] = orjson.Fragment(bare(outline(item).metadata, options.version))
+        row["object"] = orjson.Fragment(
+            metadata_document(decode_raw_object(item).metadata, options.version)
+        )
     return row
 
 
 def _cells(qualified: str, document: Document, now: int) -> list[Cell]:
-    row = ROWS.get(qualified) if has_columns(qualified) else None
+    row = PRINTERS.get(qualified) if has_columns(qualified) else None
     if row is not None:
         return row(document, now)
     return [name(document), text(document, "metadata", "creationTimestamp")]
 
 
-def _complete(whole: Outline, item: bytes) -> bytes:
+def _object_document(whole: RawObject, item: bytes) -> bytes:
     """Return an object's document; items of lists have no kind and apiVersion of their own."""
     if not whole.is_list:
         return item.rstrip()

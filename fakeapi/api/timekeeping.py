@@ -20,7 +20,7 @@ _PATH = "/_fakeapi/clock"
 
 
 @dataclass(frozen=True, slots=True)
-class ClockOrder:
+class ClockRequest:
     """The changes of the clock, in this order: a new speed, a jump, seconds that pass."""
 
     factor: float | None = None
@@ -28,7 +28,7 @@ class ClockOrder:
     advance: float = 0.0
 
 
-def clock_order(request: Request) -> ClockOrder | None:
+def parse_clock_request(request: Request) -> ClockRequest | None:
     """Parse a request to move the clock; return None for others. Raise StatusError (400)."""
     if request.path != _PATH or request.method != "POST":
         return None
@@ -38,7 +38,7 @@ def clock_order(request: Request) -> ClockOrder | None:
     if jump not in ("true", "false"):
         raise bad_request(f"clock: jump: expected true or false, found {jump!r}")
     advance = _number("advance", query["advance"]) if "advance" in query else 0.0
-    return ClockOrder(factor, jump == "true", advance)
+    return ClockRequest(factor, jump == "true", advance)
 
 
 def describe_clock(now_ns: int, monotonic: float, factor: float) -> Response:

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from fakeapi.api.rehearsing import Objects
-from fakeapi.kinds import Kind
+from fakeapi.api.rehearsing import ObjectReader
+from fakeapi.kinds import ResourceInfo
 from fakeapi.kinds.builtin import NODES
 from fakeapi.store import Document
 
 _LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
-def topology_labels(objects: Objects, node: str) -> dict[str, str]:
+def topology_labels(objects: ObjectReader, node: str) -> dict[str, str]:
     """Return the labels that pods take over from a node."""
     entry = objects.get(NODES, node) if node else None
     if entry is None:
@@ -26,7 +26,7 @@ def topology_labels(objects: Objects, node: str) -> dict[str, str]:
     return {label: entry.labels[label] for label in _LABELS if label in entry.labels}
 
 
-def label_by_node(objects: Objects, _kind: Kind, pod: Document) -> None:
+def set_topology_labels(objects: ObjectReader, _kind: ResourceInfo, pod: Document) -> None:
     """Set the topology labels of a new pod from the node that it names, if any."""
     if found := topology_labels(objects, (pod.get("spec") or {}).get("nodeName") or ""):
         labels = pod["metadata"].get("labels") or {}

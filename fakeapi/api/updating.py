@@ -20,31 +20,39 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from fakeapi.api.errors import Cause, invalid
-from fakeapi.api.metadata import Sources
+from fakeapi.api.metadata import IdAndTimeSources
 from fakeapi.api.strategy import prepare_status_update, prepare_update
-from fakeapi.kinds import Kind
+from fakeapi.kinds import ResourceInfo
 from fakeapi.store import Document
 
-Old = Mapping[str, Any]
-Prepare = Callable[[Kind, Document, Old, Sources], None]
+OldDocument = Mapping[str, Any]
+Prepare = Callable[[ResourceInfo, Document, OldDocument, IdAndTimeSources], None]
 
 _FINALIZER_NAMES: Final = ("kubernetes", "orphan", "foregroundDeletion")
 _RESIZABLE: Final = ("resources", "resizePolicy")
 
 
-def _prepare_object(kind: Kind, document: Document, old: Old, _sources: Sources) -> None:
+def _prepare_object(
+    kind: ResourceInfo, document: Document, old: OldDocument, _sources: IdAndTimeSources
+) -> None:
     prepare_update(kind, document, old)
 
 
-def _prepare_binding(_kind: Kind, _document: Document, _old: Old, _sources: Sources) -> None:
+def _prepare_binding(
+    _kind: ResourceInfo, _document: Document, _old: OldDocument, _sources: IdAndTimeSources
+) -> None:
     """Keep everything as the caller has set it."""
 
 
-def _prepare_status(kind: Kind, document: Document, old: Old, _sources: Sources) -> None:
+def _prepare_status(
+    kind: ResourceInfo, document: Document, old: OldDocument, _sources: IdAndTimeSources
+) -> None:
     prepare_status_update(kind, document, old)
 
 
-def _prepare_finalize(kind: Kind, document: Document, old: Old, _sources: Sources) -> None:
+def _prepare_finalize(
+    kind: ResourceInfo, document: Document, old: OldDocument, _sources: IdAndTimeSources
+) -> None:
     finalizers = document.get("spec", {}).get("finalizers") or []
     causes = [
         Cause(
@@ -62,32 +70,34 @@ def _prepare_finalize(kind: Kind, document: Document, old: Old, _sources: Source
     document["spec"] = {"finalizers": finalizers} if finalizers else {}
 
 
-def _prepare_approval(kind: Kind, document: Document, old: Old, sources: Sources) -> None:
+def _prepare_approval(
+    kind: ResourceInfo, document: Document, old: OldDocument, sources: IdAndTimeSources
+) -> None:
     conditions = (document.get("status") or {}).get("conditions") or []
     types = [condition.get("type") for condition in conditions]
     if "Approved" in types and "Denied" in types:
-        raise invalid(kind.qualified_kind, old["metadata"]["name"], [_both_verdicts()])
+        raise invalid(kind.qualified_kind, old["metadata"]["name"], [_approved_and_denied()])
     status = dict(old.get("status") or {})
     before = status.pop("conditions", [])
     if conditions:
-        status["conditions"] = [_stamped(c, before, sources) for c in conditions]
+        status["conditions"] = [_with_times(c, before, sources) for c in conditions]
     prepare_update(kind, document, old)
     document["spec"] = old.get("spec") or {}
     document["status"] = status
 
 
-def _both_verdicts() -> Cause:
-    quoted = ", ".join(f'conditions[{{\\"type\\": \\"{name}\\"}}]' for name in _VERDICTS)
-    named = ", ".join(f'`conditions[{{"type": "{name}"}}]`' for name in _VERDICTS)
+def _approved_and_denied() -> Cause:
+    quoted = ", ".join(f'conditions[{{\\"type\\": \\"{name}\\"}}]' for name in _APPROVAL_TYPES)
+    named = ", ".join(f'`conditions[{{"type": "{name}"}}]`' for name in _APPROVAL_TYPES)
     message = f'Invalid value: "{{{quoted}}}": must specify at most one of: {named}'
     return Cause("FieldValueInvalid", message, "status.conditions")
 
 
-_VERDICTS: Final = ("Approved", "Denied")
+_APPROVAL_TYPES: Final = ("Approved", "Denied")
 
 
-def _stamped(
-    condition: Mapping[str, Any], before: list[dict[str, Any]], sources: Sources
+def _with_times(
+    condition: Mapping[str, Any], before: list[dict[str, Any]], sources: IdAndTimeSources
 ) -> dict[str, Any]:
     now = sources.timestamp(0)
     changed = next(
@@ -105,17 +115,19 @@ def _stamped(
     return stamped
 
 
-def _prepare_ephemeral(kind: Kind, document: Document, old: Old, _sources: Sources) -> None:
+def _prepare_ephemeral(
+    kind: ResourceInfo, document: Document, old: OldDocument, _sources: IdAndTimeSources
+) -> None:
     before = old.get("spec") or {}
     wanted = _containers(document.get("spec") or {}, "ephemeralContainers")
-    causes = [*_lost_containers(wanted, before), *_doubled_names(wanted, before)]
+    causes = [*_changed_container_errors(wanted, before), *_duplicate_name_errors(wanted, before)]
     if causes:
         raise invalid(kind.qualified_kind, old["metadata"]["name"], causes)
     spec = dict(before)
     spec.pop("ephemeralContainers", None)
     if wanted:
         spec["ephemeralContainers"] = wanted
-    _keep_but_spec(kind, document, old, spec)
+    _replace_spec(kind, document, old, spec)
 
 
 def _containers(spec: Mapping[str, Any], part: str) -> list[dict[str, Any]]:
@@ -128,7 +140,9 @@ def _is_named(container: Any) -> bool:
     return isinstance(container, dict) and isinstance(container.get("name"), str)
 
 
-def _lost_containers(wanted: list[dict[str, Any]], before: Mapping[str, Any]) -> list[Cause]:
+def _changed_container_errors(
+    wanted: list[dict[str, Any]], before: Mapping[str, Any]
+) -> list[Cause]:
     names = {container["name"]: container for container in wanted}
     causes = []
     for container in _containers(before, "ephemeralContainers"):
@@ -140,7 +154,7 @@ def _lost_containers(wanted: list[dict[str, Any]], before: Mapping[str, Any]) ->
     return causes
 
 
-def _doubled_names(wanted: list[dict[str, Any]], spec: Mapping[str, Any]) -> list[Cause]:
+def _duplicate_name_errors(wanted: list[dict[str, Any]], spec: Mapping[str, Any]) -> list[Cause]:
     taken = {
         container["name"]
         for part in ("containers", "initContainers")
@@ -156,13 +170,15 @@ def _doubled_names(wanted: list[dict[str, Any]], spec: Mapping[str, Any]) -> lis
     return causes
 
 
-def _prepare_resize(kind: Kind, document: Document, old: Old, _sources: Sources) -> None:
+def _prepare_resize(
+    kind: ResourceInfo, document: Document, old: OldDocument, _sources: IdAndTimeSources
+) -> None:
     wanted = document.get("spec") or {}
     spec = dict(old.get("spec") or {})
     for part in ("containers", "initContainers"):
         if part in spec:
             spec[part] = _resized(_containers(spec, part), _containers(wanted, part))
-    _keep_but_spec(kind, document, old, spec)
+    _replace_spec(kind, document, old, spec)
 
 
 def _resized(present: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -173,7 +189,9 @@ def _resized(present: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> lis
     return [container | sizes.get(container["name"], {}) for container in present]
 
 
-def _keep_but_spec(kind: Kind, document: Document, old: Old, spec: dict[str, Any]) -> None:
+def _replace_spec(
+    kind: ResourceInfo, document: Document, old: OldDocument, spec: dict[str, Any]
+) -> None:
     managed = document["metadata"].get("managedFields")
     document.clear()
     document.update(old)
@@ -184,7 +202,7 @@ def _keep_but_spec(kind: Kind, document: Document, old: Old, spec: dict[str, Any
     prepare_update(kind, document, old)
 
 
-PREPARE: Final[Mapping[str, Prepare]] = {
+PREPARE_UPDATE: Final[Mapping[str, Prepare]] = {
     "": _prepare_object,
     "status": _prepare_status,
     "scale": _prepare_object,

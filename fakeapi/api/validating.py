@@ -16,53 +16,53 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
-from fakeapi.api.causes import duplicate, invalid_value, required, unsupported
-from fakeapi.api.documentrules import NAMES, WHOLE
+from fakeapi.api.causes import duplicate, invalid_value, required, unsupported_value
+from fakeapi.api.documentrules import NAME_RULES, RESOURCE_RULES
 from fakeapi.api.errors import Cause, invalid
 from fakeapi.api.metadatarules import check_metadata
-from fakeapi.api.plans import Plan, plan_of
-from fakeapi.api.rules import RULES
-from fakeapi.kinds import Kind
-from fakeapi.kinds.limits import CHOICES, DNS_LABELS, RANGES, REQUIRED, UNIQUE
+from fakeapi.api.plans import FieldWalk, build_field_walk
+from fakeapi.api.rules import FIELD_RULES
+from fakeapi.kinds import ResourceInfo
+from fakeapi.kinds.limits import DNS_LABELS, RANGES, REQUIRED, SUPPORTED_VALUES, UNIQUE
 from fakeapi.store import Document
-from policies.naming import wrong_dns_label
+from policies.naming import invalid_dns_label
 
 _CONTENT: Final = frozenset(("spec", "template", "webhooks"))
 
 Check = Callable[[Mapping[str, Any], str], Iterator[Cause]]
 
 
-def check_object(kind: Kind, document: Document, changes: Iterable[Cause] = ()) -> None:
+def validate_object(kind: ResourceInfo, document: Document, changes: Iterable[Cause] = ()) -> None:
     """Validate an object before it is stored; raise StatusError (422) with all errors.
 
     ``changes`` are further errors: those of the change from the object that it replaces.
     """
-    causes = [*faults_of(kind, document), *changes]
+    causes = [*object_errors(kind, document), *changes]
     if causes:
         raise invalid(kind.qualified_kind, document["metadata"].get("name", ""), causes)
 
 
-def faults_of(kind: Kind, document: Document) -> Iterator[Cause]:
+def object_errors(kind: ResourceInfo, document: Document) -> Iterator[Cause]:
     """Yield all errors of an object by itself."""
-    name = NAMES.get(kind.resource)
+    name = NAME_RULES.get(kind.resource)
     if name is not None:
         yield from name(document, "")
     yield from check_metadata(document["metadata"], "metadata")
-    for check in WHOLE.get(kind.resource, ()):
+    for check in RESOURCE_RULES.get(kind.resource, ()):
         yield from check(document, "")
-    yield from _visit(_plan(kind), document, "")
+    yield from _walk_errors(_field_walk(kind), document, "")
 
 
-def _visit(plan: Plan[Check], target: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    for check in plan.steps:
+def _walk_errors(plan: FieldWalk[Check], target: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    for check in plan.rules:
         yield from check(target, path)
     for name, below in plan.objects:
         found = target.get(name)
         if isinstance(found, dict):
-            yield from _visit(below, found, _join(path, name))
+            yield from _walk_errors(below, found, _join(path, name))
     for name, below in plan.lists:
         for index, element in enumerate(target.get(name) or ()):
-            yield from _visit(below, element, f"{_join(path, name)}[{index}]")
+            yield from _walk_errors(below, element, f"{_join(path, name)}[{index}]")
 
 
 def _join(path: str, name: str) -> str:
@@ -70,11 +70,11 @@ def _join(path: str, name: str) -> str:
 
 
 @cache
-def _plan(kind: Kind) -> Plan[Check]:
-    return plan_of(kind, lambda definition: list(_checks(definition)), _CONTENT)
+def _field_walk(kind: ResourceInfo) -> FieldWalk[Check]:
+    return build_field_walk(kind, lambda definition: list(_field_checks(definition)), _CONTENT)
 
 
-def _checks(definition: str) -> Iterator[Check]:
+def _field_checks(definition: str) -> Iterator[Check]:
     for name in REQUIRED.get(definition, ()):
         yield _required(name)
     for name in DNS_LABELS.get(definition, ()):
@@ -83,9 +83,9 @@ def _checks(definition: str) -> Iterator[Check]:
         yield _range(name, least, most)
     for name, key in UNIQUE.get(definition, {}).items():
         yield _unique(name, key)
-    for name, choices in CHOICES.get(definition, {}).items():
+    for name, choices in SUPPORTED_VALUES.get(definition, {}).items():
         yield _choice(name, choices)
-    yield from RULES.get(definition, ())
+    yield from FIELD_RULES.get(definition, ())
 
 
 def _required(name: str) -> Check:
@@ -98,7 +98,7 @@ def _required(name: str) -> Check:
 
 def _dns_label(name: str) -> Check:
     def check(target: Mapping[str, Any], path: str) -> Iterator[Cause]:
-        wrong = wrong_dns_label(target[name]) if target.get(name) else ""
+        wrong = invalid_dns_label(target[name]) if target.get(name) else ""
         if wrong:
             yield invalid_value(_join(path, name), target[name], wrong)
 
@@ -109,7 +109,7 @@ def _choice(name: str, choices: tuple[str, ...]) -> Check:
     def check(target: Mapping[str, Any], path: str) -> Iterator[Cause]:
         value = target.get(name)
         if value and value not in choices:
-            yield unsupported(_join(path, name), value, choices)
+            yield unsupported_value(_join(path, name), value, choices)
 
     return check
 

@@ -12,8 +12,8 @@ from typing import Final
 import orjson
 
 from fakeapi.api.bodies import media_type, read_object
-from fakeapi.api.calls import Call
-from fakeapi.api.cautions import cautions
+from fakeapi.api.calls import RequestScope
+from fakeapi.api.cautions import warnings_for
 from fakeapi.api.configurations import read_configuration
 from fakeapi.api.deleteoptions import (
     DeleteOptions,
@@ -21,140 +21,144 @@ from fakeapi.api.deleteoptions import (
     parse_delete_options,
 )
 from fakeapi.api.errors import StatusError, too_large_version
-from fakeapi.api.fieldvalidation import FieldCheck
+from fakeapi.api.fieldvalidation import FieldValidator
 from fakeapi.api.listing import encode_list, encode_object, list_page
-from fakeapi.api.managedfields import Configuration
-from fakeapi.api.managers import APPLY_PATCH, applier_of, manager_of
+from fakeapi.api.managedfields import AppliedConfiguration
+from fakeapi.api.managers import APPLY_PATCH, apply_manager_of, field_manager_of
 from fakeapi.api.messages import Request, Response
 from fakeapi.api.options import parse_list_options, parse_version
 from fakeapi.api.patching import apply_patch
-from fakeapi.api.registry import Deletion, Registry, Target
-from fakeapi.api.renewals import Write
-from fakeapi.api.selecting import parse_selection
+from fakeapi.api.registry import DeletionResult, Registry, Target
+from fakeapi.api.renewals import HeartbeatWrite
+from fakeapi.api.selecting import parse_selectors
 from fakeapi.api.watching import Watch
 from fakeapi.store import Document, Entry
 
-Verb = Callable[[Call], "Response | Watch"]
+ResourceHandler = Callable[[RequestScope], "Response | Watch"]
 
 
-def get(call: Call) -> Response:
+def get(scope: RequestScope) -> Response:
     """Return one object."""
-    store = call.services.store
-    asked = int(parse_version(call.request.query.get("resourceVersion", "")) or "0")
+    store = scope.services.store
+    asked = int(parse_version(scope.request.query.get("resourceVersion", "")) or "0")
     if asked > store.version:
         raise too_large_version(asked, store.version)
-    return _object(200, call.target, call.registry.get(call.target))
+    return _object(200, scope.target, scope.registry.get(scope.target))
 
 
-def list_or_watch(call: Call) -> Response | Watch:
+def list_or_watch(scope: RequestScope) -> Response | Watch:
     """Return a page of a list, or open a watch."""
-    target, store = call.target, call.services.store
-    options = parse_list_options(call.request.query)
-    selection = parse_selection(target.kind, options.labels, options.fields)
+    target, store = scope.target, scope.services.store
+    options = parse_list_options(scope.request.query)
+    selection = parse_selectors(target.kind, options.labels, options.fields)
     if options.watch:
         return Watch(store, target.kind, target.namespace, selection, options)
     page = list_page(store, target.kind, target.namespace, selection, options)
     return Response(200, encode_list(target.kind, page))
 
 
-def create(call: Call) -> Response:
+def create(scope: RequestScope) -> Response:
     """Create an object; the decoded body is kept while webhooks are called."""
-    kind, request = call.target.kind, call.request
-    if call.reviewers is None:
-        document, warnings = _drafted(call)
+    kind, request = scope.target.kind, scope.request
+    if scope.webhook_dispatcher is None:
+        document, warnings = _draft(scope)
     else:
         draft = ("draft", kind, request.body)
-        encoded, warnings = call.services.outbox.once(draft, lambda: _encoded(*_drafted(call)))
+        encoded, warnings = scope.services.pending_calls.once(
+            draft, lambda: _encode_draft(*_draft(scope))
+        )
         document = orjson.loads(encoded)  # each attempt may change its own copy
-    entry = call.attributed.create_drafted(call.target, document)
-    return _object(201, call.target, entry, warnings + cautions(kind, entry))
+    entry = scope.registry_with_manager.create_drafted(scope.target, document)
+    return _object(201, scope.target, entry, warnings + warnings_for(kind, entry))
 
 
-def _drafted(call: Call) -> tuple[Document, tuple[str, ...]]:
+def _draft(scope: RequestScope) -> tuple[Document, tuple[str, ...]]:
     """Return the object to be created in the state before admission, and the warnings."""
-    target, request = call.target, call.request
-    check = FieldCheck(request.query, "CreateOptions")
+    target, request = scope.target, scope.request
+    check = FieldValidator(request.query, "CreateOptions")
     document = check.decode_body(target.kind, read_object(request), request.body)
-    return call.attributed.draft(target, document), check.warnings
+    return scope.registry_with_manager.draft(target, document), check.warnings
 
 
-def _encoded(document: Document, warnings: tuple[str, ...]) -> tuple[bytes, tuple[str, ...]]:
+def _encode_draft(document: Document, warnings: tuple[str, ...]) -> tuple[bytes, tuple[str, ...]]:
     return orjson.dumps(document), warnings
 
 
-def update(call: Call) -> Response:
+def update(scope: RequestScope) -> Response:
     """Replace an object; some kinds are created if they do not exist."""
-    check = FieldCheck(call.request.query, "UpdateOptions")
-    document = check.decode_body(call.target.kind, read_object(call.request), call.request.body)
-    before = call.registry.store.get(call.target.kind, call.target.key)
-    entry = call.attributed.update(call.target, document)
-    told = check.warnings + cautions(call.target.kind, entry, before)
-    _learn(call, before, entry, told)
-    return _object(200 if before else 201, call.target, entry, told)
+    check = FieldValidator(scope.request.query, "UpdateOptions")
+    document = check.decode_body(scope.target.kind, read_object(scope.request), scope.request.body)
+    before = scope.registry.store.get(scope.target.kind, scope.target.key)
+    entry = scope.registry_with_manager.update(scope.target, document)
+    told = check.warnings + warnings_for(scope.target.kind, entry, before)
+    _learn_heartbeat(scope, before, entry, told)
+    return _object(200 if before else 201, scope.target, entry, told)
 
 
-def patch(call: Call) -> Response:
+def patch(scope: RequestScope) -> Response:
     """Change an object by a patch; an apply may create it."""
-    if media_type(call.request.content_type) == APPLY_PATCH:
-        return _apply(call)
-    kind, request = call.target.kind, call.request
-    check = FieldCheck(request.query, "PatchOptions")
+    if media_type(scope.request.content_type) == APPLY_PATCH:
+        return _apply(scope)
+    kind, request = scope.target.kind, scope.request
+    check = FieldValidator(request.query, "PatchOptions")
 
     def change(document: Document) -> Document:
         patched = apply_patch(kind, document, request.content_type, request.body)
         return check.decode_patched(kind, patched, request.content_type, request.body)
 
-    before = call.registry.store.get(kind, call.target.key)
-    entry = call.attributed.change(call.target, change)
-    told = check.warnings + cautions(kind, entry, before)
-    _learn(call, before, entry, told)
-    return _object(200, call.target, entry, told)
+    before = scope.registry.store.get(kind, scope.target.key)
+    entry = scope.registry_with_manager.change(scope.target, change)
+    told = check.warnings + warnings_for(kind, entry, before)
+    _learn_heartbeat(scope, before, entry, told)
+    return _object(200, scope.target, entry, told)
 
 
-def _apply(call: Call) -> Response:
-    manager, force = applier_of(call.request)
-    config = Configuration(read_configuration(call.request.body), force)
-    before = call.registry.store.get(call.target.kind, call.target.key)
-    entry, created = call.registry.written_by(manager).apply(call.target, config)
-    told = cautions(call.target.kind, entry, before)
-    return _object(201 if created else 200, call.target, entry, told)
+def _apply(scope: RequestScope) -> Response:
+    manager, force = apply_manager_of(scope.request)
+    config = AppliedConfiguration(read_configuration(scope.request.body), force)
+    before = scope.registry.store.get(scope.target.kind, scope.target.key)
+    entry, created = scope.registry.with_field_manager(manager).apply(scope.target, config)
+    told = warnings_for(scope.target.kind, entry, before)
+    return _object(201 if created else 200, scope.target, entry, told)
 
 
-def delete(call: Call) -> Response:
+def delete(scope: RequestScope) -> Response:
     """Delete an object, or mark it as being deleted."""
-    target = call.target
-    options = parse_delete_options(call.request.query, _optional_object(call.request))
-    registry = call.registry.rehearsing() if options.dry_run else call.registry
+    target = scope.target
+    options = parse_delete_options(scope.request.query, _optional_object(scope.request))
+    registry = scope.registry.dry_run() if options.dry_run else scope.registry
     deletion = registry.delete(target, options)
-    if deletion.gone and not target.kind.returns_deleted:
+    if deletion.removed and not target.kind.returns_deleted:
         return Response(200, _deleted_status(target, deletion))
-    waits = options.orphan_dependents is False and not deletion.gone
-    [shown] = call.services.store.show(target.kind, [deletion.entry])
+    waits = options.orphan_dependents is False and not deletion.removed
+    [shown] = scope.services.store.convert_entries(target.kind, [deletion.entry])
     return _object(202 if waits else 200, target, shown)
 
 
-def delete_collection(call: Call) -> Response:
+def delete_collection(scope: RequestScope) -> Response:
     """Delete the selected objects of a collection, and return them as a list."""
-    target, store = call.target, call.services.store
-    delete_options = parse_delete_options(call.request.query, _optional_object(call.request))
+    target, store = scope.target, scope.services.store
+    delete_options = parse_delete_options(scope.request.query, _optional_object(scope.request))
     check_collection_options(delete_options)
-    options = parse_list_options(call.request.query)
-    selection = parse_selection(target.kind, options.labels, options.fields)
-    once = call.services.outbox.once  # each object is deleted when its webhooks have answered
+    options = parse_list_options(scope.request.query)
+    selection = parse_selectors(target.kind, options.labels, options.fields)
+    once = (
+        scope.services.pending_calls.once
+    )  # each object is deleted when its webhooks have answered
     page = once("page", lambda: list_page(store, target.kind, target.namespace, selection, options))
-    registry = call.registry.rehearsing() if delete_options.dry_run else call.registry
+    registry = scope.registry.dry_run() if delete_options.dry_run else scope.registry
     for entry in page.entries:
         one = Target(target.kind, target.namespace, entry.fields[0])
         once(("deleted", entry.key), partial(_delete_if_there, registry, one, delete_options))
     return Response(200, encode_list(target.kind, page))
 
 
-ON_COLLECTION: Final[Mapping[str, Verb]] = {
+ON_COLLECTION: Final[Mapping[str, ResourceHandler]] = {
     "GET": list_or_watch,
     "POST": create,
     "DELETE": delete_collection,
 }
-ON_OBJECT: Final[Mapping[str, Verb]] = {
+ON_OBJECT: Final[Mapping[str, ResourceHandler]] = {
     "GET": get,
     "PUT": update,
     "PATCH": patch,
@@ -171,11 +175,13 @@ def _delete_if_there(registry: Registry, target: Target, options: DeleteOptions)
             raise
 
 
-def _learn(call: Call, before: Entry | None, after: Entry, warnings: tuple[str, ...]) -> None:
+def _learn_heartbeat(
+    scope: RequestScope, before: Entry | None, after: Entry, warnings: tuple[str, ...]
+) -> None:
     """Let the heartbeat cache learn from a write without webhooks and warnings."""
-    if before is not None and call.reviewers is None and not warnings:
-        write = Write(call.target, manager_of(call.request), before, after)
-        call.services.renewals.learn(call.request, write)
+    if before is not None and scope.webhook_dispatcher is None and not warnings:
+        write = HeartbeatWrite(scope.target, field_manager_of(scope.request), before, after)
+        scope.services.heartbeats.learn(scope.request, write)
 
 
 def _optional_object(request: Request) -> Document:
@@ -186,7 +192,7 @@ def _object(status: int, target: Target, entry: Entry, warnings: tuple[str, ...]
     return Response(status, encode_object(target.kind, entry), warnings=warnings)
 
 
-def _deleted_status(target: Target, deletion: Deletion) -> bytes:
+def _deleted_status(target: Target, deletion: DeletionResult) -> bytes:
     kind = target.kind
     uid = deletion.entry.document()["metadata"]["uid"]
     details = {"name": target.name, "group": kind.group, "kind": kind.plural, "uid": uid}

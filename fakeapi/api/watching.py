@@ -33,10 +33,10 @@ import orjson
 
 from fakeapi.api.errors import StatusError, expired, too_large_version
 from fakeapi.api.options import ListOptions
-from fakeapi.api.rehearsing import Timeline
-from fakeapi.api.selecting import Selection
-from fakeapi.kinds import Kind
-from fakeapi.store import Entry, Event, ExpiredError
+from fakeapi.api.rehearsing import ReadOnlyHistory
+from fakeapi.api.selecting import SelectionPredicate
+from fakeapi.kinds import ResourceInfo
+from fakeapi.store import Entry, ExpiredError, StoreEvent
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -50,10 +50,10 @@ class Watch:
 
     def __init__(
         self,
-        store: Timeline,
-        kind: Kind,
+        store: ReadOnlyHistory,
+        kind: ResourceInfo,
         namespace: str,
-        selection: Selection,
+        selection: SelectionPredicate,
         options: ListOptions,
     ) -> None:
         self.kind = kind
@@ -63,17 +63,17 @@ class Watch:
         self._store = store
         self._prefix = f"{namespace}/" if namespace else ""
         self._selection = selection
-        self._shows_all = not namespace and not selection
+        self._selects_all = not namespace and not selection
         self._initial: deque[Entry] = deque()
-        self._version = options.at_least
-        self._announce_end = False
+        self._version = options.version_number
+        self._bookmark_pending = False
         self._behind: int | None = None
-        self._faces: list[Callable[[bytes], bytes]] = []
+        self._transforms: list[Callable[[bytes], bytes]] = []
         self._start(namespace, options)
 
-    def show(self, face: Callable[[bytes], bytes]) -> None:
+    def add_transform(self, transform: Callable[[bytes], bytes]) -> None:
         """Add a function that converts every line before it is returned; functions run in order."""
-        self._faces.append(face)
+        self._transforms.append(transform)
 
     def read(self, limit: int) -> Sequence[bytes]:
         """Return the next lines, about ``limit`` at most; none if there is nothing new yet.
@@ -81,12 +81,12 @@ class Watch:
         After the line of an ERROR event, ``ended`` is true.
         """
         lines = self._read(limit)
-        return [self._shown(line) for line in lines] if self._faces else lines
+        return [self._transformed(line) for line in lines] if self._transforms else lines
 
     def bookmark(self) -> bytes:
         """Return a BOOKMARK line of the present version; call it only after reading all."""
         self._version = max(self._version, self._store.version)
-        return self._shown(self._bookmark({}))
+        return self._transformed(self._bookmark({}))
 
     def due_bookmark(self) -> Sequence[bytes]:
         """Return a bookmark if the client requests them; call it only after reading all."""
@@ -103,7 +103,7 @@ class Watch:
         """End the watch as if the history had been compacted, and return the ERROR line."""
         self.ended = True
         too_old = ExpiredError(self._version, self._store.version)
-        return self._shown(_error_line(expired(str(too_old))))
+        return self._transformed(_error_line(expired(str(too_old))))
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call ``wake`` when there may be lines to read, until the returned function is called."""
@@ -111,33 +111,33 @@ class Watch:
 
     def _read(self, limit: int) -> Sequence[bytes]:
         if self._behind is not None:
-            self._go_back(self._behind)
+            self._rewind(self._behind)
         if self._initial:
             entries = [self._initial.popleft() for _ in range(min(limit, len(self._initial)))]
-            return [_line(b"ADDED", self.kind, entry.raw) for entry in entries]
-        if self._announce_end:
-            self._announce_end = False
+            return [_watch_line(b"ADDED", self.kind, entry.raw) for entry in entries]
+        if self._bookmark_pending:
+            self._bookmark_pending = False
             return [self._bookmark({_INITIAL_EVENTS_END: "true"})]
         return self._read_events(limit)
 
-    def _shown(self, line: bytes) -> bytes:
-        for face in self._faces:
+    def _transformed(self, line: bytes) -> bytes:
+        for face in self._transforms:
             line = face(line)
         return line
 
     def _start(self, namespace: str, options: ListOptions) -> None:
         store = self._store
-        if options.initial_events and options.at_least > store.version:
-            raise too_large_version(options.at_least, store.version)
+        if options.initial_events and options.version_number > store.version:
+            raise too_large_version(options.version_number, store.version)
         if options.initial_events:
             entries = store.entries(self.kind, namespace)
             self._initial.extend(filter(self._selection.matches, entries))
             self._version = store.version
-            self._announce_end = options.bookmarks
-        elif not options.at_least:
+            self._bookmark_pending = options.bookmarks
+        elif not options.version_number:
             self._version = store.version
 
-    def _go_back(self, version: int) -> None:
+    def _rewind(self, version: int) -> None:
         try:
             entries = self._store.entries_at(self.kind, version, self._prefix.removesuffix("/"))
         except ExpiredError:
@@ -158,21 +158,21 @@ class Watch:
                 return [_error_line(refusal)]
             if not events:
                 break
-            lines = [line for line in map(self._show, events) if line]
+            lines = [line for line in map(self._event_line, events) if line]
             self._version = events[-1].version
         return lines
 
-    def _show(self, event: Event) -> bytes | None:
-        before = event.type != "ADDED" and self._shows(event.previous)
-        after = event.type != "DELETED" and self._shows(event.entry)
+    def _event_line(self, event: StoreEvent) -> bytes | None:
+        before = event.type != "ADDED" and self._is_selected(event.previous)
+        after = event.type != "DELETED" and self._is_selected(event.entry)
         if after:
-            return _line(b"MODIFIED" if before else b"ADDED", self.kind, event.entry.raw)
+            return _watch_line(b"MODIFIED" if before else b"ADDED", self.kind, event.entry.raw)
         if before:
-            return _line(b"DELETED", self.kind, _last_state(event))
+            return _watch_line(b"DELETED", self.kind, _last_state(event))
         return None
 
-    def _shows(self, entry: Entry | None) -> bool:
-        if self._shows_all:
+    def _is_selected(self, entry: Entry | None) -> bool:
+        if self._selects_all:
             return entry is not None
         return (
             entry is not None
@@ -184,10 +184,10 @@ class Watch:
         metadata: dict[str, object] = {"resourceVersion": str(self._version)}
         if annotations:
             metadata["annotations"] = annotations
-        return _line(b"BOOKMARK", self.kind, orjson.dumps({"metadata": metadata}))
+        return _watch_line(b"BOOKMARK", self.kind, orjson.dumps({"metadata": metadata}))
 
 
-def _last_state(event: Event) -> bytes:
+def _last_state(event: StoreEvent) -> bytes:
     if event.type == "DELETED" or event.previous is None:
         return event.entry.raw
     document = event.previous.document()
@@ -195,12 +195,12 @@ def _last_state(event: Event) -> bytes:
     return orjson.dumps(document)
 
 
-def encode_event(event: Event) -> bytes:
+def encode_event(event: StoreEvent) -> bytes:
     """Return the line of an event in a watch without selectors."""
-    return _line(event.type.encode(), event.kind, event.entry.raw)
+    return _watch_line(event.type.encode(), event.kind, event.entry.raw)
 
 
-def _line(event_type: bytes, kind: Kind, raw: bytes) -> bytes:
+def _watch_line(event_type: bytes, kind: ResourceInfo, raw: bytes) -> bytes:
     return b"".join((b'{"type":"', event_type, b'","object":', kind.head, raw[1:], b"}\n"))
 
 

@@ -14,16 +14,22 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from fakeapi.api.causes import duplicate, forbidden_field, invalid_value, required, unsupported
+from fakeapi.api.causes import (
+    duplicate,
+    forbidden_field,
+    invalid_value,
+    required,
+    unsupported_value,
+)
 from fakeapi.api.cel.engine import MISSING, is_installed
 from fakeapi.api.cel.references import Scope
-from fakeapi.api.cel.rules import fault_of
-from fakeapi.api.crds.conversions import REVIEWS, review_faults, service_faults, url_faults
+from fakeapi.api.cel.rules import expression_error
+from fakeapi.api.crds.conversions import REVIEWS, review_version_errors, service_errors, url_errors
 from fakeapi.api.errors import Cause
 from policies.naming import (
-    wrong_label_key,
-    wrong_label_value,
-    wrong_subdomain,
+    invalid_label_key,
+    invalid_label_value,
+    invalid_subdomain,
 )
 
 Object = Mapping[str, Any]
@@ -45,19 +51,19 @@ _VARIABLES: Final[Scope] = {"object": None, "oldObject": None, "request": None}
 _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
 
 
-def check_webhooks(configuration: Object, _path: str) -> Iterator[Cause]:
+def webhook_configuration_errors(configuration: Object, _path: str) -> Iterator[Cause]:
     """Yield the errors of a mutating or validating webhook configuration."""
     seen: set[str] = set()
     for index, webhook in enumerate(configuration.get("webhooks") or ()):
         path = f"webhooks[{index}]"
-        yield from _webhook(webhook, path)
+        yield from _webhook_errors(webhook, path)
         name = webhook.get("name")
         if name and name in seen:
             yield duplicate(f"{path}.name", name)
         seen.add(name)
 
 
-def _webhook(webhook: Object, path: str) -> Iterator[Cause]:
+def _webhook_errors(webhook: Object, path: str) -> Iterator[Cause]:
     yield from _name(webhook.get("name") or "", f"{path}.name")
     for index, rule in enumerate(webhook.get("rules") or ()):
         yield from _rule(rule, f"{path}.rules[{index}]")
@@ -68,7 +74,7 @@ def _webhook(webhook: Object, path: str) -> Iterator[Cause]:
         detail = f"must specify one of {', '.join(_SIDE_EFFECTS)}"
         yield required(f"{path}.sideEffects", detail)
     elif effects not in _SIDE_EFFECTS:
-        yield unsupported(f"{path}.sideEffects", effects, _SIDE_EFFECTS)
+        yield unsupported_value(f"{path}.sideEffects", effects, _SIDE_EFFECTS)
     seconds = webhook.get("timeoutSeconds", 1)
     if not 1 <= seconds <= _LONGEST_SECONDS:
         rule = f"the timeout value must be between 1 and {_LONGEST_SECONDS} seconds"
@@ -85,13 +91,13 @@ def _webhook(webhook: Object, path: str) -> Iterator[Cause]:
 def _choice(webhook: Object, name: str, path: str) -> Iterator[Cause]:
     value = webhook.get(name)
     if value is not None and value not in _CHOICES[name]:
-        yield unsupported(f"{path}.{name}", value, _CHOICES[name])
+        yield unsupported_value(f"{path}.{name}", value, _CHOICES[name])
 
 
 def _name(name: str, path: str) -> Iterator[Cause]:
     if not name:
         yield required(path)
-    elif wrong := wrong_subdomain(name):
+    elif wrong := invalid_subdomain(name):
         yield invalid_value(path, name, wrong)
     elif len(name.split(".")) < _LEAST_SEGMENTS:
         rule = "should be a domain with at least three segments separated by dots"
@@ -102,25 +108,25 @@ def _rule(rule: Object, path: str) -> Iterator[Cause]:
     operations = rule.get("operations") or []
     if not operations:
         yield required(f"{path}.operations")
-    yield from _lone_star(operations, f"{path}.operations", "operations")
+    yield from _wildcard_errors(operations, f"{path}.operations", "operations")
     for index, operation in enumerate(operations):
         if operation not in _OPERATIONS:
-            yield unsupported(f"{path}.operations[{index}]", operation, _OPERATIONS)
+            yield unsupported_value(f"{path}.operations[{index}]", operation, _OPERATIONS)
     for name, noun in (("apiGroups", "API groups"), ("apiVersions", "API versions")):
         values = rule.get(name) or []
         if not values:
             yield required(f"{path}.{name}")
-        yield from _lone_star(values, f"{path}.{name}", noun)
+        yield from _wildcard_errors(values, f"{path}.{name}", noun)
     for index, version in enumerate(rule.get("apiVersions") or ()):
         if not version:
             yield required(f"{path}.apiVersions[{index}]")
     yield from _resources(rule.get("resources") or [], f"{path}.resources")
     scope = rule.get("scope", "*")
     if scope not in _SCOPES:
-        yield unsupported(f"{path}.scope", scope, _SCOPES)
+        yield unsupported_value(f"{path}.scope", scope, _SCOPES)
 
 
-def _lone_star(values: Sequence[str], path: str, noun: str) -> Iterator[Cause]:
+def _wildcard_errors(values: Sequence[str], path: str, noun: str) -> Iterator[Cause]:
     if len(values) > 1 and "*" in values:
         yield invalid_value(path, values, f"if '*' is present, must not specify other {noun}")
 
@@ -133,10 +139,10 @@ def _resources(resources: Sequence[str], path: str) -> Iterator[Cause]:
             yield required(f"{path}[{index}]")
     yield from _subresources(resources, path)
     if len(resources) > 1 and "*/*" in resources:
-        yield invalid_value(path, resources, _present("*/*", "other resources"))
+        yield invalid_value(path, resources, _exclusive_message("*/*", "other resources"))
     plain = [text for text in resources if text and "/" not in text]
     if "*" in plain and plain[-1] != "*":  # as upstream, which checks only the last one
-        rule = _present("*", "other resources without subresources")
+        rule = _exclusive_message("*", "other resources without subresources")
         yield invalid_value(path, resources, rule)
 
 
@@ -149,22 +155,22 @@ def _subresources(resources: Sequence[str], path: str) -> Iterator[Cause]:
         if not slash:
             continue
         if resource in whole:
-            yield invalid_value(where, text, _present(f"{resource}/*", text))
+            yield invalid_value(where, text, _exclusive_message(f"{resource}/*", text))
         if subresource in everywhere:
-            yield invalid_value(where, text, _present(f"*/{subresource}", text))
+            yield invalid_value(where, text, _exclusive_message(f"*/{subresource}", text))
         if subresource == "*":
             whole.add(resource)
         if resource == "*":
             everywhere.add(subresource)
 
 
-def _present(found: str, excluded: str) -> str:
+def _exclusive_message(found: str, excluded: str) -> str:
     return f"if '{found}' is present, must not specify {excluded}"
 
 
 def _selector(selector: Object, path: str) -> Iterator[Cause]:
     for key, value in (selector.get("matchLabels") or {}).items():
-        for text, wrong in ((key, wrong_label_key(key)), (value, wrong_label_value(value))):
+        for text, wrong in ((key, invalid_label_key(key)), (value, invalid_label_value(value))):
             if wrong:
                 yield invalid_value(f"{path}.matchLabels", text, wrong)
     for index, expression in enumerate(selector.get("matchExpressions") or ()):
@@ -182,10 +188,10 @@ def _requirement(expression: Object, path: str) -> Iterator[Cause]:
     elif operator not in (*_BINARY, *_UNARY):
         yield invalid_value(f"{path}.operator", operator, "not a valid selector operator")
     key = expression.get("key") or ""
-    if wrong := wrong_label_key(key):
+    if wrong := invalid_label_key(key):
         yield invalid_value(f"{path}.key", key, wrong)
     for index, value in enumerate(values):
-        if wrong := wrong_label_value(value):
+        if wrong := invalid_label_value(value):
             yield invalid_value(f"{path}.values[{index}]", value, wrong)
 
 
@@ -194,9 +200,9 @@ def _client(config: Object, path: str) -> Iterator[Cause]:
     if (url is None) == (service is None):
         yield required(path, "exactly one of url or service is required")
     elif url is not None:
-        yield from url_faults(url, f"{path}.url")
+        yield from url_errors(url, f"{path}.url")
     elif service is not None:
-        yield from service_faults(service, f"{path}.service")
+        yield from service_errors(service, f"{path}.service")
     if bundle and not _holds_certificates(b64decode(bundle)):
         rule = "unable to load root certificates: unable to parse bytes as PEM block"
         yield invalid_value(f"{path}.caBundle", bundle, rule)
@@ -226,7 +232,7 @@ def _conditions(conditions: Sequence[Object], path: str) -> Iterator[Cause]:
         name = condition.get("name") or ""
         if not name:
             yield required(f"{where}.name")
-        elif wrong := wrong_label_key(name):
+        elif wrong := invalid_label_key(name):
             yield invalid_value(f"{where}.name", name, wrong)
         if name in seen:
             yield duplicate(f"{where}.name", name)
@@ -236,9 +242,9 @@ def _conditions(conditions: Sequence[Object], path: str) -> Iterator[Cause]:
 def _expression(expression: str, path: str) -> Iterator[Cause]:
     if not expression.strip():
         yield required(path)
-    elif fault := fault_of(expression, _VARIABLES, "boolean"):
+    elif fault := expression_error(expression, _VARIABLES, "boolean"):
         yield invalid_value(path, expression, fault)
 
 
 def _reviews(versions: Sequence[str], path: str) -> Iterator[Cause]:
-    return review_faults(versions, path, f"must specify one of {', '.join(REVIEWS)}")
+    return review_version_errors(versions, path, f"must specify one of {', '.join(REVIEWS)}")

@@ -23,7 +23,7 @@ _HEADER: Final = {"alg": "HS256", "kid": "fakeapi"}
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
+class TokenClaims:
     """The claims of a token; ``private`` is the ``kubernetes.io`` claim; times in epoch seconds."""
 
     subject: str
@@ -47,7 +47,7 @@ class Claims:
         }
 
 
-def web_token(claims: Claims) -> str:
+def encode_web_token(claims: TokenClaims) -> str:
     """Return the token: header, claims and signature in URL-safe base64, joined by dots."""
     signed = f"{_encoded(orjson.dumps(_HEADER))}.{_encoded(orjson.dumps(claims.document()))}"
     return f"{signed}.{_encoded(sha256(signed.encode()).digest())}"

@@ -49,12 +49,12 @@ _NOTHING_FOLLOWS = (StreamStartEvent, DocumentStartEvent, DocumentEndEvent, Stre
 def read_yaml(body: bytes) -> Any:
     """Decode one YAML document (or JSON, which is YAML); raise StatusError (400)."""
     try:
-        return _Builder(yaml.parse(body, Loader=yaml.CLoader)).document()
+        return YamlBuilder(yaml.parse(body, Loader=yaml.CLoader)).document()
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise _fault(" ".join(str(error).split())) from None
+        raise _yaml_error(" ".join(str(error).split())) from None
 
 
-class _Builder:
+class YamlBuilder:
     """Builds the value of a stream of events; sizes count all values, repeated ones included."""
 
     def __init__(self, events: Iterator[Event]) -> None:
@@ -74,7 +74,7 @@ class _Builder:
     def _value(self, event: Event, depth: int) -> tuple[Any, int]:
         """Return the value that begins with ``event``, and its size."""
         if depth > MAX_DEPTH:
-            raise _fault(f"exceeded max depth of {MAX_DEPTH}")
+            raise _yaml_error(f"exceeded max depth of {MAX_DEPTH}")
         if isinstance(event, AliasEvent):
             return self._alias(str(event.anchor))
         self._add(1)
@@ -107,24 +107,24 @@ class _Builder:
             if key == "<<" and isinstance(event, ScalarEvent) and not event.style:
                 merged += value if isinstance(value, list) else [value]
             else:
-                values[_key(key)] = value
+                values[_map_key(key)] = value
         for source in merged:
             if not isinstance(source, dict):
-                raise _fault("map merge requires map or sequence of maps as the value")
+                raise _yaml_error("map merge requires map or sequence of maps as the value")
             values = {**source, **values}
         return values, size
 
     def _alias(self, anchor: str) -> tuple[Any, int]:
         found = self._anchors.get(anchor)
         if found is None:
-            raise _fault(f"unknown anchor '{anchor}' referenced, or it contains itself")
+            raise _yaml_error(f"unknown anchor '{anchor}' referenced, or it contains itself")
         self._add(found[1])
         return found
 
     def _add(self, values: int) -> None:
         self._count += values
         if self._count > MAX_VALUES:
-            raise _fault(f"the document stands for more than {MAX_VALUES} values")
+            raise _yaml_error(f"the document stands for more than {MAX_VALUES} values")
 
 
 def _scalar(event: ScalarEvent) -> Any:
@@ -151,13 +151,13 @@ def _integer(text: str) -> int | float:
         return float(text.replace("_", ""))
 
 
-def _key(key: Any) -> str:
+def _map_key(key: Any) -> str:
     if isinstance(key, bool):
         return "true" if key else "false"
     if key is None or isinstance(key, dict | list):
-        raise _fault(f"unsupported map key of type: {type(key).__name__}")
+        raise _yaml_error(f"unsupported map key of type: {type(key).__name__}")
     return str(key)
 
 
-def _fault(why: str) -> StatusError:
+def _yaml_error(why: str) -> StatusError:
     return bad_request(f"error converting YAML to JSON: yaml: {why}")

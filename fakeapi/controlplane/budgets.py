@@ -24,9 +24,9 @@ from msgspec import Struct, field
 
 from extender.kube.events import ObjectReference
 from extender.kube.metadata import ObjectMeta
-from extender.kube.shapes import Selector
-from extender.kube.times import NS_PER_SECOND, moment
-from fakeapi.controlplane.shapes import Pod, forgiving
+from extender.kube.shapes import LabelSelectorV1
+from extender.kube.times import NS_PER_SECOND, parse_time
+from fakeapi.controlplane.shapes import Pod, decode_tolerantly
 from policies.selectors import LabelSelector, SelectorError, equals_all, label_requirement
 
 DELETION_TIMEOUT_SECONDS: Final = 120
@@ -41,7 +41,7 @@ class BudgetError(ValueError):
 class BudgetSpec(Struct, rename="camel"):
     """policy/v1.PodDisruptionBudgetSpec."""
 
-    selector: Selector | None = None
+    selector: LabelSelectorV1 | None = None
     min_available: IntOrPercent | None = None
     max_unavailable: IntOrPercent | None = None
 
@@ -92,19 +92,19 @@ class Budget(Struct):
         return ObjectReference("policy/v1", kind, meta.namespace, meta.name, meta.uid)
 
 
-decode_budget = forgiving(Budget)
+decode_budget = decode_tolerantly(Budget)
 
 
 @dataclass(frozen=True, slots=True)
-class Promised:
+class DisruptedPods:
     """The pods that remain in disruptedPods, those overdue, and when to sync again."""
 
     pods: Mapping[str, str]
     overdue: Sequence[Pod] = ()
-    again_in: float | None = None
+    resync_after: float | None = None
 
 
-def still_promised(budget: Budget, pods: Iterable[Pod], now_ns: int) -> Promised:
+def remaining_disrupted_pods(budget: Budget, pods: Iterable[Pod], now_ns: int) -> DisruptedPods:
     """Return which pods remain in ``status.disruptedPods``, and when to sync again.
 
     ``resync_after`` is in seconds.
@@ -117,54 +117,66 @@ def still_promised(budget: Budget, pods: Iterable[Pod], now_ns: int) -> Promised
         since = noted.get(pod.metadata.name)
         if pod.metadata.deleting or since is None:
             continue
-        end = moment(since) + DELETION_TIMEOUT_SECONDS * NS_PER_SECOND
+        end = parse_time(since) + DELETION_TIMEOUT_SECONDS * NS_PER_SECOND
         if end < now_ns:
             overdue.append(pod)
         else:
             kept[pod.metadata.name] = since
             ends.append(end)
     again_in = (min(ends) - now_ns) / NS_PER_SECOND + 0.001 if ends else None
-    return Promised(kept, overdue, again_in)
+    return DisruptedPods(kept, overdue, again_in)
 
 
-def count_healthy(pods: Iterable[Pod], promised: Mapping[str, str], now_ns: int) -> int:
+def count_healthy(pods: Iterable[Pod], disrupted: Mapping[str, str], now_ns: int) -> int:
     """Count the pods that are ready, not being deleted, and not expected to be evicted."""
     timeout = DELETION_TIMEOUT_SECONDS * NS_PER_SECOND
     return sum(
         pod.ready
         and not pod.metadata.deleting
         and not (
-            pod.metadata.name in promised and moment(promised[pod.metadata.name]) + timeout > now_ns
+            pod.metadata.name in disrupted
+            and parse_time(disrupted[pod.metadata.name]) + timeout > now_ns
         )
         for pod in pods
     )
 
 
-def desired(spec: BudgetSpec, matching: int, scale: int) -> tuple[int, int]:
+def expected_and_desired(spec: BudgetSpec, matching: int, scale: int) -> tuple[int, int]:
     """Return the expected and the desired number of pods.
 
     ``matching`` pods are selected, ``scale`` is the sum of their controllers' scales. Raises
     BudgetError.
     """
     if spec.max_unavailable is not None:
-        return scale, max(0, scale - _scaled(spec.max_unavailable, scale))
+        return scale, max(0, scale - _scaled_value(spec.max_unavailable, scale))
     if isinstance(spec.min_available, str):
-        return scale, _scaled(spec.min_available, scale)
+        return scale, _scaled_value(spec.min_available, scale)
     if spec.min_available is not None:
         return matching, spec.min_available
     return 0, 0
 
 
 def new_status(
-    budget: Budget, expected: int, wanted: int, healthy: int, promised: Mapping[str, str], now: str
+    budget: Budget,
+    expected: int,
+    desired_healthy: int,
+    healthy: int,
+    disrupted: Mapping[str, str],
+    now: str,
 ) -> BudgetStatus | None:
     """Return the status to write; None if it is unchanged."""
-    allowed = healthy - wanted if expected > 0 and healthy > wanted else 0
+    allowed = healthy - desired_healthy if expected > 0 and healthy > desired_healthy else 0
     old, generation = budget.status, budget.metadata.generation
     status = BudgetStatus(
-        healthy, wanted, expected, allowed, generation, dict(promised) or None, old.conditions
+        healthy,
+        desired_healthy,
+        expected,
+        allowed,
+        generation,
+        dict(disrupted) or None,
+        old.conditions,
     )
-    same = _figures(status) == _figures(old)
+    same = _compared_fields(status) == _compared_fields(old)
     if same and _is_up_to_date(old):
         return None
     reason, truth = ("SufficientPods", "True") if allowed else ("InsufficientPods", "False")
@@ -202,7 +214,7 @@ def status_patch(budget: Budget, status: BudgetStatus) -> dict[str, Any]:
     }
 
 
-def _figures(status: BudgetStatus) -> tuple[object, ...]:
+def _compared_fields(status: BudgetStatus) -> tuple[object, ...]:
     counts = (status.current_healthy, status.desired_healthy, status.expected_pods)
     return (
         *counts,
@@ -247,7 +259,7 @@ def _with_condition(
     return after
 
 
-def _scaled(value: IntOrPercent, total: int) -> int:
+def _scaled_value(value: IntOrPercent, total: int) -> int:
     """Return a number, or that percentage of ``total``, rounded up."""
     if isinstance(value, int):
         return value

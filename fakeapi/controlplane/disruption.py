@@ -20,11 +20,11 @@ import msgspec
 from extender.kube.api_error import ApiError
 from extender.kube.client import PatchType
 from extender.kube.controller import Controller
-from extender.kube.events import rfc3339
+from extender.kube.events import format_time
 from extender.kube.indexes import BY_NAMESPACE, namespace_of
 from extender.kube.resources import POD_DISRUPTION_BUDGETS, PODS
-from extender.kube.shapes import Selector
-from extender.kube.times import NS_PER_SECOND, moment
+from extender.kube.shapes import LabelSelectorV1
+from extender.kube.times import NS_PER_SECOND, parse_time
 from extender.kube.workqueue import WorkQueue
 from fakeapi.controlplane.budgets import (
     DELETION_TIMEOUT_SECONDS,
@@ -33,15 +33,15 @@ from fakeapi.controlplane.budgets import (
     BudgetStatus,
     count_healthy,
     decode_budget,
-    desired,
+    expected_and_desired,
     failed_status,
     new_status,
+    remaining_disrupted_pods,
     status_patch,
-    still_promised,
 )
-from fakeapi.controlplane.part import Setting
-from fakeapi.controlplane.podstatus import PodWriter
-from fakeapi.controlplane.scales import Scales
+from fakeapi.controlplane.part import ControllerContext
+from fakeapi.controlplane.podstatus import PodStatusWriter
+from fakeapi.controlplane.scales import ScaleFinder
 from fakeapi.controlplane.shapes import Pod, decode_pod
 
 _UNMANAGED: Final = (
@@ -53,7 +53,7 @@ _UNMANAGED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class DisruptionWorkItem:
     """A queue item: a budget, a pod whose condition may be stale, or a pod of several budgets.
 
     ``what`` is ``budget``, ``stale`` or ``several``; ``chosen`` is the budget that is used.
@@ -67,17 +67,17 @@ class Work:
 class DisruptionController:
     """The component ``disruption``."""
 
-    def __init__(self, setting: Setting) -> None:
-        self._client = setting.client
-        self._clock = setting.clock
-        self._budgets = setting.informers.of(POD_DISRUPTION_BUDGETS, decode_budget)
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._budgets = context.informers.of(POD_DISRUPTION_BUDGETS, decode_budget)
         self._budgets.objects.add_index(BY_NAMESPACE, namespace_of)
-        self._pods = setting.informers.of(PODS, decode_pod)
+        self._pods = context.informers.of(PODS, decode_pod)
         self._pods.objects.add_index(BY_NAMESPACE, namespace_of)
-        self._scales = Scales(setting)
-        self._writer = PodWriter(setting.client, setting.clock)
-        self._recorder = setting.events.recorder("controllermanager")
-        self._queue: WorkQueue[Work] = WorkQueue(setting.clock)
+        self._scales = ScaleFinder(context)
+        self._writer = PodStatusWriter(context.client, context.clock)
+        self._recorder = context.events.recorder("controllermanager")
+        self._queue: WorkQueue[DisruptionWorkItem] = WorkQueue(context.clock)
         self.controller = Controller("disruption", self._queue, self._sync)
 
     async def run(self) -> None:
@@ -85,36 +85,38 @@ class DisruptionController:
         await asyncio.gather(
             self._budgets.wait_synced(), self._pods.wait_synced(), self._scales.wait_synced()
         )
-        self._budgets.objects.add_handler(_Budgets(self._queue))
-        self._pods.objects.add_handler(_Pods(self))
+        self._budgets.objects.add_handler(_DisruptionBudgetEventHandler(self._queue))
+        self._pods.objects.add_handler(_DisruptionPodEventHandler(self))
         await self.controller.run()
 
-    def pod_changed(self, pod: Pod) -> None:
+    def enqueue_budget_of(self, pod: Pod) -> None:
         """Enqueue the budget of a pod."""
         matching = self._budgets_of(pod)
         if matching:
-            self._queue.add(Work("budget", matching[0].metadata.key))
+            self._queue.add(DisruptionWorkItem("budget", matching[0].metadata.key))
         if len(matching) > 1:
-            self._queue.add(Work("several", pod.metadata.key, matching[0].metadata.name))
+            self._queue.add(
+                DisruptionWorkItem("several", pod.metadata.key, matching[0].metadata.name)
+            )
 
-    def pod_marked(self, pod: Pod) -> None:
+    def enqueue_stale_disruption(self, pod: Pod) -> None:
         """Enqueue a pod for the time when its DisruptionTarget condition becomes stale."""
-        left = self._seconds_marked(pod)
+        left = self._seconds_until_stale(pod)
         if left is not None:
-            self._queue.add_after(Work("stale", pod.metadata.key), left)
+            self._queue.add_after(DisruptionWorkItem("stale", pod.metadata.key), left)
 
-    async def _sync(self, work: Work) -> float | None:
+    async def _sync(self, work: DisruptionWorkItem) -> float | None:
         if work.what == "stale":
-            return await self._clear_mark(work.key)
+            return await self._clear_disruption_target(work.key)
         if work.what == "several":
-            self._tell_of_several(work)
+            self._record_multiple_budgets(work)
             return None
         budget = self._budgets.objects.get(work.key)
-        return None if budget is None else await self._work_out(budget)
+        return None if budget is None else await self._sync_budget(budget)
 
-    async def _work_out(self, budget: Budget) -> float | None:
+    async def _sync_budget(self, budget: Budget) -> float | None:
         try:
-            return await self._try(budget)
+            return await self._update_budget(budget)
         except (ApiError, BudgetError) as error:
             if isinstance(error, ApiError) and error.status == 409:
                 raise  # a conflict; the other write enqueues the budget
@@ -122,11 +124,11 @@ class DisruptionController:
             await self._write(budget, failed_status(budget, why, self._now()))
             return None
 
-    async def _try(self, budget: Budget) -> float | None:
+    async def _update_budget(self, budget: Budget) -> float | None:
         pods = self._selected(budget)
-        expected, wanted = await self._wanted(budget, pods)
+        expected, wanted = await self._expected_and_desired(budget, pods)
         now_ns = self._clock.now_ns()
-        promised = still_promised(budget, pods, now_ns)
+        promised = remaining_disrupted_pods(budget, pods, now_ns)
         for pod in promised.overdue:
             namespace = budget.metadata.namespace
             told = f"Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't"
@@ -135,7 +137,7 @@ class DisruptionController:
         status = new_status(budget, expected, wanted, healthy, promised.pods, self._now())
         if status is not None:
             await self._write(budget, status)
-        return promised.again_in
+        return promised.resync_after
 
     def _selected(self, budget: Budget) -> Sequence[Pod]:
         try:
@@ -153,10 +155,10 @@ class DisruptionController:
             self._recorder.normal(budget.reference, "NoPods", "No matching pods found")
         return pods
 
-    async def _wanted(self, budget: Budget, pods: Sequence[Pod]) -> tuple[int, int]:
+    async def _expected_and_desired(self, budget: Budget, pods: Sequence[Pod]) -> tuple[int, int]:
         try:
             scale, unmanaged = await self._scales.total(pods) if budget.needs_scale else (0, ())
-            wanted = desired(budget.spec, len(pods), scale)
+            wanted = expected_and_desired(budget.spec, len(pods), scale)
         except (ApiError, BudgetError) as error:
             why = error.message if isinstance(error, ApiError) else str(error)
             told = f"Failed to calculate the number of expected pods: {why}"
@@ -164,7 +166,7 @@ class DisruptionController:
             self._recorder.warning(budget.reference, reason, told)
             raise
         if unmanaged:
-            told = _UNMANAGED.format(as_go_prints(budget.spec.selector))
+            told = _UNMANAGED.format(format_selector_as_go(budget.spec.selector))
             self._recorder.warning(budget.reference, "UnmanagedPods", told)
         return wanted
 
@@ -178,7 +180,7 @@ class DisruptionController:
             if error.status != 404:
                 raise
 
-    def _tell_of_several(self, work: Work) -> None:
+    def _record_multiple_budgets(self, work: DisruptionWorkItem) -> None:
         pod = self._pods.objects.get(work.key)
         if pod is not None:
             meta = pod.metadata
@@ -188,9 +190,9 @@ class DisruptionController:
             )
             self._recorder.warning(pod.reference, "MultiplePodDisruptionBudgets", told)
 
-    async def _clear_mark(self, key: str) -> float | None:
+    async def _clear_disruption_target(self, key: str) -> float | None:
         pod = self._pods.objects.get(key)
-        left = None if pod is None else self._seconds_marked(pod)
+        left = None if pod is None else self._seconds_until_stale(pod)
         if pod is None or left is None:
             return None
         if left > 0:
@@ -198,14 +200,14 @@ class DisruptionController:
         await self._writer.set_condition(pod, {"type": "DisruptionTarget", "status": "False"})
         return None
 
-    def _seconds_marked(self, pod: Pod) -> float | None:
+    def _seconds_until_stale(self, pod: Pod) -> float | None:
         """Return the seconds until a pod's condition is stale; None if it cannot become stale."""
         mark = pod.condition("DisruptionTarget")
         if mark is None or mark.status != "True" or pod.metadata.deleting or pod.finished:
             return None
         if mark.reason == "TerminationByKubelet":
             return None
-        age = (self._clock.now_ns() - moment(mark.last_transition_time)) / NS_PER_SECOND
+        age = (self._clock.now_ns() - parse_time(mark.last_transition_time)) / NS_PER_SECOND
         return max(0.0, DELETION_TIMEOUT_SECONDS - age)
 
     def _budgets_of(self, pod: Pod) -> list[Budget]:
@@ -217,17 +219,17 @@ class DisruptionController:
         ]
 
     def _now(self) -> str:
-        return rfc3339(self._clock.now_ns())
+        return format_time(self._clock.now_ns())
 
 
-class _Budgets:
+class _DisruptionBudgetEventHandler:
     """Handles events of budgets."""
 
-    def __init__(self, queue: WorkQueue[Work]) -> None:
+    def __init__(self, queue: WorkQueue[DisruptionWorkItem]) -> None:
         self._queue = queue
 
     def added(self, item: Budget) -> None:
-        self._queue.add(Work("budget", item.metadata.key))
+        self._queue.add(DisruptionWorkItem("budget", item.metadata.key))
 
     def updated(self, _old: Budget, new: Budget) -> None:
         self.added(new)
@@ -236,21 +238,21 @@ class _Budgets:
         """Ignore deletions; a deleted budget has no status."""
 
 
-class _Pods:
+class _DisruptionPodEventHandler:
     """Handles events of pods."""
 
-    def __init__(self, of: DisruptionController) -> None:
-        self._of = of
+    def __init__(self, controller: DisruptionController) -> None:
+        self._of = controller
 
     def added(self, item: Pod) -> None:
-        self._of.pod_changed(item)
-        self._of.pod_marked(item)
+        self._of.enqueue_budget_of(item)
+        self._of.enqueue_stale_disruption(item)
 
     def updated(self, _old: Pod, new: Pod) -> None:
         self.added(new)
 
     def removed(self, item: Pod) -> None:
-        self._of.pod_changed(item)
+        self._of.enqueue_budget_of(item)
 
 
 def _selects(budget: Budget, labels: dict[str, str]) -> bool:
@@ -261,9 +263,9 @@ def _selects(budget: Budget, labels: dict[str, str]) -> bool:
     return selector is not None and selector.matches(labels)
 
 
-def as_go_prints(selector: Selector | None) -> str:
+def format_selector_as_go(selector: LabelSelectorV1 | None) -> str:
     """Format a label selector as Go's ``%v`` does, for the messages of Events."""
-    given = selector or Selector()
+    given = selector or LabelSelectorV1()
     labels = "".join(f"{key}: {value}," for key, value in sorted((given.matchLabels or {}).items()))
     expressions = "".join(
         f"LabelSelectorRequirement{{Key:{each.key},Operator:{each.operator},"

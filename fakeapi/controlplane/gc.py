@@ -33,15 +33,15 @@ import msgspec
 from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.client import Propagation
 from extender.kube.controller import Controller, RetryError
-from extender.kube.discovery import Discovered, ServedResource, discover
+from extender.kube.discovery import DiscoveryResult, ServedResource, discover
 from extender.kube.events import ObjectReference
 from extender.kube.metadata import ObjectMeta, OwnerReference, PartialObject, decode_partial
 from extender.kube.resources import ObjectPath, Resource
 from extender.kube.transport import TransportError
 from extender.kube.workqueue import WorkQueue
-from fakeapi.controlplane.graph import FOREGROUND, ORPHAN, Graph, Identity, Node
+from fakeapi.controlplane.graph import FOREGROUND, ORPHAN, GraphNode, ObjectIdentity, OwnerGraph
 from fakeapi.controlplane.ownership import OwnedObjects
-from fakeapi.controlplane.part import Setting
+from fakeapi.controlplane.part import ControllerContext
 
 SYNC_SECONDS: Final = 30.0
 
@@ -50,26 +50,26 @@ _COMPONENT: Final = "garbage-collector-controller"
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class GarbageWorkItem:
     """A queue item: ``act`` is ``delete``, ``orphan`` or ``report`` (with the identities)."""
 
     act: str
     uid: str
-    reported: tuple[Identity, Identity] | None = None
+    reported: tuple[ObjectIdentity, ObjectIdentity] | None = None
 
 
 class GarbageCollector:
     """The component ``gc``."""
 
-    def __init__(self, setting: Setting) -> None:
-        self._client = setting.client
-        self._objects = OwnedObjects(setting.client)
-        self._informers = setting.informers
-        self._clock = setting.clock
-        self._recorder = setting.events.recorder(_COMPONENT)
-        self._queue: WorkQueue[Work] = WorkQueue(setting.clock)
-        self._graph = Graph(_Worklist(self._queue))
-        self._discovered = Discovered(())
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._objects = OwnedObjects(context.client)
+        self._informers = context.informers
+        self._clock = context.clock
+        self._recorder = context.events.recorder(_COMPONENT)
+        self._queue: WorkQueue[GarbageWorkItem] = WorkQueue(context.clock)
+        self._graph = OwnerGraph(_QueueWorklist(self._queue))
+        self._discovered = DiscoveryResult(())
         self._watched: dict[Resource, _Monitor] = {}
         self.controller = Controller("gc", self._queue, self._sync)
 
@@ -78,7 +78,7 @@ class GarbageCollector:
         try:
             async with asyncio.TaskGroup() as group:
                 await self._rediscover()
-                await self._first_sight(group)
+                await self._wait_first_sync(group)
                 group.create_task(self._keep_discovering())
                 group.create_task(self.controller.run())
         finally:
@@ -98,7 +98,9 @@ class GarbageCollector:
             return  # earlier results hold until the server answers again
         found = [r for r in self._discovered.deletable() if r.resource.plural != _EVENTS]
         wanted = {served.resource: served for served in found}
-        for gone in [r for r in self._watched if r not in wanted and not self._is_silent(r)]:
+        for gone in [
+            r for r in self._watched if r not in wanted and not self._has_failed_discovery(r)
+        ]:
             self._stop_watching(gone)
         for resource, served in wanted.items():
             if resource not in self._watched:
@@ -110,23 +112,23 @@ class GarbageCollector:
         self._watched.pop(resource).closed = True
         self._informers.drop(resource, _decode)
 
-    def _is_silent(self, resource: Resource) -> bool:
+    def _has_failed_discovery(self, resource: Resource) -> bool:
         """Return whether a resource is only missing because discovery of its group failed."""
         version = f"{resource.group}/{resource.version}" if resource.group else resource.version
         return version in self._discovered.failures
 
-    async def _first_sight(self, group: asyncio.TaskGroup) -> None:
-        seen = group.create_task(self._see_all())
+    async def _wait_first_sync(self, group: asyncio.TaskGroup) -> None:
+        seen = group.create_task(self._wait_all_synced())
         late = group.create_task(self._clock.sleep(SYNC_SECONDS))
         await asyncio.wait((seen, late), return_when=asyncio.FIRST_COMPLETED)
         seen.cancel()
         late.cancel()
 
-    async def _see_all(self) -> None:
+    async def _wait_all_synced(self) -> None:
         for resource in tuple(self._watched):
             await self._informers.of(resource, _decode).wait_synced()
 
-    async def _sync(self, work: Work) -> None:
+    async def _sync(self, work: GarbageWorkItem) -> None:
         if work.reported is not None:
             self._report(*work.reported)
             return
@@ -136,17 +138,17 @@ class GarbageCollector:
         if work.act == "orphan":
             await self._orphan(node)
         elif not await self._attempt_to_delete(node):
-            self._graph.denied(node.identity)
+            self._graph.observe_absence(node.identity)
         elif node.virtual:
             raise RetryError(f"{node.identity} has not been seen yet")
 
-    def _report(self, dependent: Identity, owner: Identity) -> None:
+    def _report(self, dependent: ObjectIdentity, owner: ObjectIdentity) -> None:
         fields = (dependent.api_version, dependent.kind, dependent.namespace, dependent.name)
         message = f'ownerRef {owner} does not exist in namespace "{dependent.namespace}"'
         about = ObjectReference(*fields, dependent.uid)
         self._recorder.warning(about, "OwnerRefInvalidNamespace", message)
 
-    async def _attempt_to_delete(self, node: Node) -> bool:
+    async def _attempt_to_delete(self, node: GraphNode) -> bool:
         """Delete a node's object if it is garbage; return False if it does not exist."""
         if node.deleting and not node.deleting_dependents:
             return True  # being deleted; its removal enqueues its dependents
@@ -158,18 +160,18 @@ class GarbageCollector:
             await self._finish_foreground(node, path)
             return True
         if latest.owner_references:
-            return await self._judge(node, path, latest)
+            return await self._process_owners(node, path, latest)
         return True
 
-    async def _finish_foreground(self, node: Node, path: ObjectPath) -> None:
+    async def _finish_foreground(self, node: GraphNode, path: ObjectPath) -> None:
         blocking = node.blocking_dependents
         for dependent in blocking:
             if not dependent.deleting_dependents:
-                self._queue.add(Work("delete", dependent.identity.uid))
+                self._queue.add(GarbageWorkItem("delete", dependent.identity.uid))
         if not blocking:
             await self._objects.remove_finalizer(path, FOREGROUND)
 
-    async def _judge(self, node: Node, path: ObjectPath, latest: ObjectMeta) -> bool:
+    async def _process_owners(self, node: GraphNode, path: ObjectPath, latest: ObjectMeta) -> bool:
         owners = await self._classify(node, latest.owner_references or ())
         if owners is None:
             return True
@@ -185,9 +187,11 @@ class GarbageCollector:
             return await self._objects.delete(path, latest, Propagation.FOREGROUND)
         return await self._objects.delete(path, latest, _propagation(latest))
 
-    async def _classify(self, node: Node, owners: Sequence[OwnerReference]) -> _Owners | None:
+    async def _classify(
+        self, node: GraphNode, owners: Sequence[OwnerReference]
+    ) -> _ClassifiedOwners | None:
         """Classify the owners; return None if a reference is invalid for every owner."""
-        found = _Owners([], [], [])
+        found = _ClassifiedOwners([], [], [])
         for owner in owners:
             served = self._served(owner.api_version, owner.kind)
             if served.resource.namespaced and not node.identity.namespace:
@@ -202,19 +206,19 @@ class GarbageCollector:
         return found
 
     async def _owner(
-        self, node: Node, owner: OwnerReference, served: ServedResource
+        self, node: GraphNode, owner: OwnerReference, served: ServedResource
     ) -> ObjectMeta | None:
         place = node.identity.namespace if served.resource.namespaced else ""
         meta = await self._objects.get(served.resource.object(owner.name, place))
         return meta if meta is not None and meta.uid == owner.uid else None
 
-    async def _orphan(self, node: Node) -> None:
+    async def _orphan(self, node: GraphNode) -> None:
         for dependent in tuple(node.dependents.values()):
             path = self._path(dependent.identity)
             await self._objects.remove_owners(path, dependent.identity.uid, [node.identity.uid])
         await self._objects.remove_finalizer(self._path(node.identity), ORPHAN)
 
-    def _path(self, identity: Identity) -> ObjectPath:
+    def _path(self, identity: ObjectIdentity) -> ObjectPath:
         resource = self._served(identity.api_version, identity.kind).resource
         if resource.namespaced and not identity.namespace:
             raise RetryError(f"{identity}: a {identity.kind} has a namespace")
@@ -228,7 +232,7 @@ class GarbageCollector:
 
 
 @dataclass(frozen=True, slots=True)
-class _Owners:
+class _ClassifiedOwners:
     """Owner references by class: solid, absent, or waiting for dependents."""
 
     solid: list[OwnerReference]
@@ -246,46 +250,46 @@ def _decode(raw: msgspec.Raw) -> PartialObject:
     return item
 
 
-class _Worklist:
+class _QueueWorklist:
     """Implements the graph's worklist on a work queue."""
 
-    def __init__(self, queue: WorkQueue[Work]) -> None:
+    def __init__(self, queue: WorkQueue[GarbageWorkItem]) -> None:
         self._queue = queue
 
     def attempt_to_delete(self, uid: str) -> None:
-        self._queue.add(Work("delete", uid))
+        self._queue.add(GarbageWorkItem("delete", uid))
 
-    def attempt_later(self, uid: str) -> None:
-        self._queue.add_rate_limited(Work("delete", uid))
+    def attempt_to_delete_later(self, uid: str) -> None:
+        self._queue.add_rate_limited(GarbageWorkItem("delete", uid))
 
     def attempt_to_orphan(self, uid: str) -> None:
-        self._queue.add(Work("orphan", uid))
+        self._queue.add(GarbageWorkItem("orphan", uid))
 
-    def report_misplaced(self, dependent: Identity, owner: Identity) -> None:
-        self._queue.add(Work("report", dependent.uid, (dependent, owner)))
+    def report_invalid_namespace(self, dependent: ObjectIdentity, owner: ObjectIdentity) -> None:
+        self._queue.add(GarbageWorkItem("report", dependent.uid, (dependent, owner)))
 
 
 class _Monitor:
     """Passes the events of one resource to the graph."""
 
-    def __init__(self, graph: Graph, served: ServedResource) -> None:
+    def __init__(self, graph: OwnerGraph, served: ServedResource) -> None:
         self._graph = graph
         self._served = served
         self.closed = False
 
     def added(self, item: PartialObject) -> None:
-        self._graph.saw(self._identity(item), item.metadata)
+        self._graph.observe(self._identity(item), item.metadata)
 
     def updated(self, old: PartialObject, new: PartialObject) -> None:
-        self._graph.saw(self._identity(new), new.metadata, old.metadata)
+        self._graph.observe(self._identity(new), new.metadata, old.metadata)
 
     def removed(self, item: PartialObject) -> None:
         if not self.closed:
-            self._graph.lost(self._identity(item))
+            self._graph.observe_deletion(self._identity(item))
 
-    def _identity(self, item: PartialObject) -> Identity:
+    def _identity(self, item: PartialObject) -> ObjectIdentity:
         meta, of = item.metadata, self._served
-        return Identity(of.kind, of.api_version, meta.namespace, meta.name, meta.uid)
+        return ObjectIdentity(of.kind, of.api_version, meta.namespace, meta.name, meta.uid)
 
 
 def _propagation(meta: ObjectMeta) -> Propagation:

@@ -36,7 +36,7 @@ FOREGROUND: Final = "foregroundDeletion"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Identity:
+class ObjectIdentity:
     """An object's coordinates, in sort order; "" means no namespace."""
 
     kind: str
@@ -51,18 +51,18 @@ class Identity:
 
 
 @dataclass(eq=False, slots=True)
-class Node:
+class GraphNode:
     """An object, observed or only referenced (``virtual``)."""
 
-    identity: Identity
+    identity: ObjectIdentity
     owners: Sequence[OwnerReference] = ()
-    dependents: dict[str, Node] = field(default_factory=dict)
+    dependents: dict[str, GraphNode] = field(default_factory=dict)
     virtual: bool = False
     deleting: bool = False
     deleting_dependents: bool = False
 
     @property
-    def blocking_dependents(self) -> Collection[Node]:
+    def blocking_dependents(self) -> Collection[GraphNode]:
         """The dependents that block the object's foreground deletion."""
         return [
             dependent
@@ -78,7 +78,7 @@ class Worklist(Protocol):
         """Check whether the object is garbage, and whether it exists."""
         ...
 
-    def attempt_later(self, uid: str) -> None:
+    def attempt_to_delete_later(self, uid: str) -> None:
         """Check the object as above, with backoff."""
         ...
 
@@ -86,96 +86,98 @@ class Worklist(Protocol):
         """Remove the object from its dependents' references, and then its finalizer."""
         ...
 
-    def report_misplaced(self, dependent: Identity, owner: Identity) -> None:
+    def report_invalid_namespace(self, dependent: ObjectIdentity, owner: ObjectIdentity) -> None:
         """Record an Event about a reference to an owner in another namespace."""
         ...
 
 
-class Graph:
+class OwnerGraph:
     """Nodes by UID; the module docstring has the rules."""
 
     def __init__(self, worklist: Worklist) -> None:
         self._worklist = worklist
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, GraphNode] = {}
 
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def get(self, uid: str) -> Node | None:
+    def get(self, uid: str) -> GraphNode | None:
         """Return the node of a UID, or None."""
         return self._nodes.get(uid)
 
-    def saw(self, identity: Identity, meta: ObjectMeta, before: ObjectMeta | None = None) -> None:
+    def observe(
+        self, identity: ObjectIdentity, meta: ObjectMeta, before: ObjectMeta | None = None
+    ) -> None:
         """Process an object that is new, or was ``before`` until now."""
         node = self._nodes.get(identity.uid)
         if node is None:
-            node = self._nodes[identity.uid] = Node(identity)
+            node = self._nodes[identity.uid] = GraphNode(identity)
         elif node.virtual:
-            self._has_come(node, identity)
+            self._mark_observed(node, identity)
         node.identity = identity
         self._set_owners(node, tuple(meta.owner_references or ()))
         node.deleting = node.deleting or meta.deleting
-        self._note_deletion(node, meta, before)
+        self._record_deletion(node, meta, before)
 
-    def lost(self, identity: Identity) -> None:
+    def observe_deletion(self, identity: ObjectIdentity) -> None:
         """Process the deletion of a watched object."""
         node = self._nodes.get(identity.uid)
         if node is not None:
             self._remove(node)
 
-    def denied(self, identity: Identity) -> None:
+    def observe_absence(self, identity: ObjectIdentity) -> None:
         """Process that the server has no object with this identity."""
         node = self._nodes.get(identity.uid)
         if node is None:
             return
-        matching, others = partition(node.dependents.values(), identity)
+        matching, others = partition_dependents(node.dependents.values(), identity)
         if node.virtual and not others:
             self._remove(node)
         elif node.virtual:
-            self._look_at_all(matching)
+            self._enqueue_all(matching)
             if node.identity == identity:
-                self._try_elsewhere(node, others)
+                self._try_alternative(node, others)
         elif node.identity == identity:
             self._remove(node)
         else:
-            self._look_at_all(matching)
+            self._enqueue_all(matching)
 
-    def _has_come(self, node: Node, identity: Identity) -> None:
+    def _mark_observed(self, node: GraphNode, identity: ObjectIdentity) -> None:
         if identity != node.identity:
-            for dependent in partition(node.dependents.values(), identity)[1]:
+            for dependent in partition_dependents(node.dependents.values(), identity)[1]:
                 if identity.namespace not in ("", dependent.identity.namespace):
                     self._report(dependent, identity.uid)
                 self._worklist.attempt_to_delete(dependent.identity.uid)
         node.virtual = False
 
-    def _set_owners(self, node: Node, owners: Sequence[OwnerReference]) -> None:
+    def _set_owners(self, node: GraphNode, owners: Sequence[OwnerReference]) -> None:
         before, after = ({owner.uid: owner for owner in each} for each in (node.owners, owners))
         node.owners = owners
         for uid, old in before.items():
             now = after.get(uid)
             if old.block_owner_deletion and not (now and now.block_owner_deletion):
-                self._look_at(uid)
-        self._join([owner for uid, owner in after.items() if uid not in before], node)
+                self._enqueue(uid)
+        self._add_dependent([owner for uid, owner in after.items() if uid not in before], node)
         for uid in before:
             if uid not in after and (owner_node := self._nodes.get(uid)):
                 owner_node.dependents.pop(node.identity.uid, None)
 
-    def _join(self, owners: Iterable[OwnerReference], node: Node) -> None:
+    def _add_dependent(self, owners: Iterable[OwnerReference], node: GraphNode) -> None:
         """Add a node to its owners' dependents; it is checked if a reference may be invalid."""
         doubtful = False
         for owner in owners:
             found = self._nodes.get(owner.uid)
             if found is None:
                 named = identity_of(owner, node.identity.namespace)
-                found = self._nodes[owner.uid] = Node(named, virtual=True)
+                found = self._nodes[owner.uid] = GraphNode(named, virtual=True)
                 self._worklist.attempt_to_delete(owner.uid)
             elif not doubtful:
-                doubtful = self._is_doubtful(owner, found, node)
+                doubtful = self._may_be_invalid(owner, found, node)
             found.dependents[node.identity.uid] = node
         if doubtful:
             self._worklist.attempt_to_delete(node.identity.uid)
 
-    def _is_doubtful(self, owner: OwnerReference, found: Node, node: Node) -> bool:
+    def _may_be_invalid(self, owner: OwnerReference, found: GraphNode, node: GraphNode) -> bool:
         namespace = found.identity.namespace
         if namespace and namespace != node.identity.namespace:
             if not found.virtual:
@@ -185,7 +187,9 @@ class Graph:
             return True
         return found.virtual and namespace != node.identity.namespace
 
-    def _note_deletion(self, node: Node, meta: ObjectMeta, before: ObjectMeta | None) -> None:
+    def _record_deletion(
+        self, node: GraphNode, meta: ObjectMeta, before: ObjectMeta | None
+    ) -> None:
         uid = node.identity.uid
         if _waits_for(meta, ORPHAN) and not _waits_for(before, ORPHAN):
             self._worklist.attempt_to_orphan(uid)
@@ -195,7 +199,7 @@ class Graph:
                 self._worklist.attempt_to_delete(dependent)
             self._worklist.attempt_to_delete(uid)
 
-    def _remove(self, node: Node) -> None:
+    def _remove(self, node: GraphNode) -> None:
         del self._nodes[node.identity.uid]
         for owner in node.owners:
             if found := self._nodes.get(owner.uid):
@@ -207,35 +211,37 @@ class Graph:
             if waiting is not None and waiting.deleting_dependents:
                 self._worklist.attempt_to_delete(owner.uid)
 
-    def _look_at_all(self, dependents: Sequence[Node]) -> None:
+    def _enqueue_all(self, dependents: Sequence[GraphNode]) -> None:
         for dependent in dependents:
             self._worklist.attempt_to_delete(dependent.identity.uid)
 
-    def _try_elsewhere(self, node: Node, dependents: Sequence[Node]) -> None:
+    def _try_alternative(self, node: GraphNode, dependents: Sequence[GraphNode]) -> None:
         """Set a virtual node's identity to the next one that its dependents reference."""
-        elsewhere = alternative(dependents, node.identity)
+        elsewhere = alternative_identity(dependents, node.identity)
         if elsewhere is not None:
             node.identity = elsewhere
-            self._worklist.attempt_later(elsewhere.uid)
+            self._worklist.attempt_to_delete_later(elsewhere.uid)
 
-    def _look_at(self, uid: str) -> None:
+    def _enqueue(self, uid: str) -> None:
         if uid in self._nodes:
             self._worklist.attempt_to_delete(uid)
 
-    def _report(self, dependent: Node, uid: str) -> None:
+    def _report(self, dependent: GraphNode, uid: str) -> None:
         for owner in dependent.owners:
             if owner.uid == uid:
                 named = identity_of(owner, dependent.identity.namespace)
-                self._worklist.report_misplaced(dependent.identity, named)
+                self._worklist.report_invalid_namespace(dependent.identity, named)
                 return
 
 
-def identity_of(owner: OwnerReference, namespace: str) -> Identity:
+def identity_of(owner: OwnerReference, namespace: str) -> ObjectIdentity:
     """Return the identity of a referenced owner, as seen from a namespace."""
-    return Identity(owner.kind, owner.api_version, namespace, owner.name, owner.uid)
+    return ObjectIdentity(owner.kind, owner.api_version, namespace, owner.name, owner.uid)
 
 
-def partition(dependents: Iterable[Node], owner: Identity) -> tuple[list[Node], list[Node]]:
+def partition_dependents(
+    dependents: Iterable[GraphNode], owner: ObjectIdentity
+) -> tuple[list[GraphNode], list[GraphNode]]:
     """Return the dependents that reference an owner by this identity, and those by others.
 
     A dependent with several references to the same UID can be in both lists.
@@ -252,10 +258,12 @@ def partition(dependents: Iterable[Node], owner: Identity) -> tuple[list[Node], 
     return matching, others
 
 
-def alternative(dependents: Iterable[Node], absent: Identity) -> Identity | None:
+def alternative_identity(
+    dependents: Iterable[GraphNode], absent: ObjectIdentity
+) -> ObjectIdentity | None:
     """Return the next identity after the absent one in sort order, wrapping around."""
     named = {
-        _generalised(identity_of(owner, dependent.identity.namespace), absent)
+        _cluster_scoped(identity_of(owner, dependent.identity.namespace), absent)
         for dependent in dependents
         for owner in dependent.owners
         if owner.uid == absent.uid
@@ -264,7 +272,7 @@ def alternative(dependents: Iterable[Node], absent: Identity) -> Identity | None
     return next((each for each in others if each > absent), next(iter(others), None))
 
 
-def _generalised(named: Identity, absent: Identity) -> Identity:
+def _cluster_scoped(named: ObjectIdentity, absent: ObjectIdentity) -> ObjectIdentity:
     """Drop the namespace if the absent identity shows that the kind is cluster-scoped."""
     same = (named.kind, named.api_version) == (absent.kind, absent.api_version)
     return replace(named, namespace="") if same and not absent.namespace else named

@@ -22,7 +22,7 @@ from extender.kube.resources import Resource
 
 Condition = dict[str, Any]
 
-_WELL: Final[Mapping[str, tuple[str, str]]] = {
+_SUCCESS: Final[Mapping[str, tuple[str, str]]] = {
     "NamespaceDeletionDiscoveryFailure": (
         "ResourcesDiscovered",
         "All resources successfully discovered",
@@ -41,7 +41,7 @@ _WELL: Final[Mapping[str, tuple[str, str]]] = {
 
 
 @dataclass(slots=True)
-class Pass:
+class DeletionPass:
     """The result of one deletion pass over a namespace's content.
 
     ``undiscovered`` and ``undeleted`` are error messages; ``remaining`` counts objects, and
@@ -62,11 +62,11 @@ class Pass:
 
 
 def conditions_after(
-    found: Pass, before: Sequence[Mapping[str, Any]], now: str
+    found: DeletionPass, before: Sequence[Mapping[str, Any]], now: str
 ) -> list[Condition] | None:
     """Return the conditions after a pass; None if they equal those ``before``."""
     failing = dict(_failing(found))
-    wanted = [_condition(name, failing.get(name)) for name in _WELL]
+    wanted = [_condition(name, failing.get(name)) for name in _SUCCESS]
     after = [dict(condition) for condition in before]
     changed = False
     for condition in wanted:
@@ -83,12 +83,12 @@ def conditions_after(
 
 
 def _condition(name: str, failing: tuple[str, str] | None) -> Condition:
-    reason, message = failing or _WELL[name]
+    reason, message = failing or _SUCCESS[name]
     status = "True" if failing else "False"
     return {"type": name, "status": status, "reason": reason, "message": message}
 
 
-def _failing(found: Pass) -> list[tuple[str, tuple[str, str]]]:
+def _failing(found: DeletionPass) -> list[tuple[str, tuple[str, str]]]:
     failing = []
     if found.undiscovered:
         message = _undiscovered(found.undiscovered)

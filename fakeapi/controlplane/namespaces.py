@@ -27,14 +27,14 @@ import msgspec
 from extender.kube.api_error import ApiError
 from extender.kube.client import Client, PatchType, Propagation, Selection
 from extender.kube.controller import Controller, RetryError
-from extender.kube.discovery import Discovered, ServedResource, discover
-from extender.kube.events import rfc3339
+from extender.kube.discovery import DiscoveryResult, ServedResource, discover
+from extender.kube.events import format_time
 from extender.kube.metadata import ObjectMeta, PartialObject, decode_partial
 from extender.kube.resources import NAMESPACES, PODS, Resource
-from extender.kube.times import moment
+from extender.kube.times import parse_time
 from extender.kube.workqueue import WorkQueue
-from fakeapi.controlplane.namespace_conditions import Pass, conditions_after
-from fakeapi.controlplane.part import Setting
+from fakeapi.controlplane.namespace_conditions import DeletionPass, conditions_after
+from fakeapi.controlplane.part import ControllerContext
 from fakeapi.controlplane.shapes import Namespace, Pod, decode_namespace, decode_pod
 
 GRACE_SECONDS: Final = 5.0
@@ -48,16 +48,16 @@ _DEFAULT_GRACE_SECONDS: Final = 30
 class NamespaceController:
     """The component ``namespaces``."""
 
-    def __init__(self, setting: Setting) -> None:
-        self._client = setting.client
-        self._clock = setting.clock
-        self._namespaces = setting.informers.of(NAMESPACES, decode_namespace)
-        self._queue: WorkQueue[str] = WorkQueue(setting.clock, RETRY_SECONDS)
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._namespaces = context.informers.of(NAMESPACES, decode_namespace)
+        self._queue: WorkQueue[str] = WorkQueue(context.clock, RETRY_SECONDS)
         self.controller = Controller("namespaces", self._queue, self._sync)
 
     async def run(self) -> None:
         """Delete terminating namespaces until cancelled."""
-        self._namespaces.objects.add_handler(_Told(self._queue))
+        self._namespaces.objects.add_handler(_TerminatingNamespaceEventHandler(self._queue))
         await self._namespaces.wait_synced()
         await self.controller.run()
 
@@ -70,18 +70,20 @@ class NamespaceController:
             return None
         if FINALIZER not in (namespace.spec.finalizers or ()):
             return None
-        emptied = await Broom(self._client, name).sweep(self._age(namespace))
-        namespace = await self._report(namespace, emptied)
+        emptied = await NamespacedResourcesDeleter(self._client, name).delete_all(
+            self._age(namespace)
+        )
+        namespace = await self._update_conditions(namespace, emptied)
         if emptied.failed:
             raise RetryError(f"namespace {name}: {emptied}")
         if emptied.estimate:
             return emptied.estimate // 2 + 1
-        await self._finish(namespace)
+        await self._finalize(namespace)
         return None
 
     def _age(self, namespace: Namespace) -> float:
         """Return the seconds since the namespace's deletion timestamp."""
-        told = moment(namespace.metadata.deletion_timestamp)
+        told = parse_time(namespace.metadata.deletion_timestamp)
         return (self._clock.now_ns() - told) / 10**9
 
     async def _read(self, name: str) -> Namespace | None:
@@ -92,8 +94,8 @@ class NamespaceController:
                 return None
             raise
 
-    async def _report(self, namespace: Namespace, emptied: Pass) -> Namespace:
-        now = rfc3339(self._clock.now_ns())
+    async def _update_conditions(self, namespace: Namespace, emptied: DeletionPass) -> Namespace:
+        now = format_time(self._clock.now_ns())
         conditions = conditions_after(emptied, namespace.status.conditions or (), now)
         if conditions is None:
             return namespace
@@ -105,7 +107,7 @@ class NamespaceController:
         body = msgspec.json.encode(patch)
         return await self._client.patch(path, PatchType.MERGE, body, decode_namespace)
 
-    async def _finish(self, namespace: Namespace) -> None:
+    async def _finalize(self, namespace: Namespace) -> None:
         path = NAMESPACES.object(namespace.metadata.name)
         try:
             document = await self._client.get(path, msgspec.json.decode)
@@ -118,7 +120,7 @@ class NamespaceController:
                 raise
 
 
-class _Told:
+class _TerminatingNamespaceEventHandler:
     """Enqueues namespaces that are being deleted."""
 
     def __init__(self, queue: WorkQueue[str]) -> None:
@@ -135,15 +137,15 @@ class _Told:
         """Ignore removals; a deleted namespace needs no sync."""
 
 
-class Broom:
+class NamespacedResourcesDeleter:
     """Deletes the content of one namespace, in one pass."""
 
     def __init__(self, client: Client, namespace: str) -> None:
         self._client = client
         self._namespace = namespace
-        self._found = Pass()
+        self._found = DeletionPass()
 
-    async def sweep(self, age: float) -> Pass:
+    async def delete_all(self, age: float) -> DeletionPass:
         """Delete all objects in the namespace, and return what remains.
 
         ``age`` is the time since the namespace's deletion timestamp, in seconds.
@@ -152,23 +154,23 @@ class Broom:
         content = [r for r in discovered.resources if r.resource.namespaced and "delete" in r.verbs]
         for served in sorted(content, key=lambda each: each.resource != PODS):
             try:
-                await self._sweep(served, age)
+                await self._delete_resource(served, age)
             except ApiError as error:
                 self._found.undeleted.append(error.message)
             if served.resource == PODS and (self._found.remaining or self._found.undeleted):
                 break  # pods may need the other objects
         return self._found
 
-    async def _discover(self) -> Discovered:
+    async def _discover(self) -> DiscoveryResult:
         try:
             discovered = await discover(self._client)
         except ApiError as error:
             self._found.undiscovered = {"": error.message}
-            return Discovered(())
+            return DiscoveryResult(())
         self._found.undiscovered = discovered.failures
         return discovered
 
-    async def _sweep(self, served: ServedResource, age: float) -> None:
+    async def _delete_resource(self, served: ServedResource, age: float) -> None:
         resource = served.resource
         estimate = await self._estimate(age) if resource == PODS else 0
         await self._delete(served)
@@ -215,11 +217,11 @@ class Broom:
     async def _estimate(self, age: float) -> int:
         """Return the longest grace period of the pods in seconds; 0 if it has passed."""
         pods = (await self._client.list(PODS, decode_pod, Selection(self._namespace))).items
-        longest = max(map(_grace_seconds, filter(_counts, pods)), default=0)
+        longest = max(map(_grace_seconds, filter(_is_unfinished, pods)), default=0)
         return 0 if age >= longest else longest
 
 
-def _counts(pod: Pod) -> bool:
+def _is_unfinished(pod: Pod) -> bool:
     return pod.status.phase not in ("Succeeded", "Failed")
 
 

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from extender.kube.times import NS_PER_SECOND, moment
+from extender.kube.times import NS_PER_SECOND, parse_time
 from fakeapi.controlplane.shapes import Node, Taint
 
 STARTUP_GRACE_SECONDS: Final = 60
@@ -39,7 +39,7 @@ UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
 
-_KUBELETS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+_KUBELET_CONDITIONS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 _TAINTS: Final[Mapping[str, Mapping[str, str]]] = {
     "Ready": {"False": NOT_READY, "Unknown": UNREACHABLE},
     "MemoryPressure": {"True": "node.kubernetes.io/memory-pressure"},
@@ -47,51 +47,53 @@ _TAINTS: Final[Mapping[str, Mapping[str, str]]] = {
     "NetworkUnavailable": {"True": "node.kubernetes.io/network-unavailable"},
     "PIDPressure": {"True": "node.kubernetes.io/pid-pressure"},
 }
-_OURS: Final = frozenset(
+_MANAGED_TAINTS: Final = frozenset(
     (UNSCHEDULABLE, *(key for keys in _TAINTS.values() for key in keys.values()))
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class NodeHealthData:
     """A node's last heartbeat, and when it was observed, in epoch nanoseconds of our clock.
 
     ``heartbeat`` is None for a node that never had the condition Ready.
     """
 
-    at_ns: int
+    observed_ns: int
     heartbeat: str | None
     renewed: str = ""
 
 
-def listen(heard: Heard | None, node: Node, renewed: str, now_ns: int) -> Heard:
+def observe_heartbeat(
+    health: NodeHealthData | None, node: Node, renewed: str, now_ns: int
+) -> NodeHealthData:
     """Return the health data of a node; ``renewed`` is its Lease's time, "" if it has none."""
     ready = node.condition("Ready")
     if ready is None:
-        created = moment(node.metadata.creation_timestamp)
-        heard = heard or Heard(created, None)
-        if heard.heartbeat is not None:
-            heard = Heard(now_ns, None, heard.renewed)
+        created = parse_time(node.metadata.creation_timestamp)
+        health = health or NodeHealthData(created, None)
+        if health.heartbeat is not None:
+            health = NodeHealthData(now_ns, None, health.renewed)
     else:
         heartbeat = ready.last_heartbeat_time or ""
-        if heard is None or heard.heartbeat != heartbeat:
-            heard = Heard(now_ns, heartbeat, heard.renewed if heard else "")
-    if renewed != heard.renewed and moment(renewed) > moment(heard.renewed):
-        heard = replace(heard, at_ns=now_ns, renewed=renewed)
-    return heard
+        if health is None or health.heartbeat != heartbeat:
+            health = NodeHealthData(now_ns, heartbeat, health.renewed if health else "")
+    if renewed != health.renewed and parse_time(renewed) > parse_time(health.renewed):
+        health = replace(health, observed_ns=now_ns, renewed=renewed)
+    return health
 
 
-def is_silent(heard: Heard, node: Node, now_ns: int) -> bool:
+def has_missed_heartbeats(health: NodeHealthData, node: Node, now_ns: int) -> bool:
     """Return whether a node's grace period has passed without a heartbeat."""
     known = node.condition("Ready") is not None
     grace = MONITOR_GRACE_SECONDS if known else STARTUP_GRACE_SECONDS
-    return now_ns > heard.at_ns + grace * NS_PER_SECOND
+    return now_ns > health.observed_ns + grace * NS_PER_SECOND
 
 
 def unknown_conditions(node: Node, now: str) -> list[dict[str, Any]]:
     """Return the conditions to write for a node without heartbeats; none if already Unknown."""
     conditions = []
-    for type_ in _KUBELETS:
+    for type_ in _KUBELET_CONDITIONS:
         old = node.condition(type_)
         if old is not None and old.status == "Unknown":
             continue
@@ -124,7 +126,7 @@ def no_schedule_taints(node: Node, now: str) -> list[Taint] | None:
     if node.spec.unschedulable:
         wanted[UNSCHEDULABLE] = None
     present = list(node.spec.taints or ())
-    ours = {t.key for t in present if t.effect == NO_SCHEDULE and t.key in _OURS}
+    ours = {t.key for t in present if t.effect == NO_SCHEDULE and t.key in _MANAGED_TAINTS}
     if ours == set(wanted):
         return None
     kept = [
@@ -136,7 +138,7 @@ def no_schedule_taints(node: Node, now: str) -> list[Taint] | None:
     return [*kept, *added]
 
 
-def swapped(
+def swap_taints(
     taints: Iterable[Taint] | None, add: str, remove: Iterable[str], now: str
 ) -> list[Taint] | None:
     """Return taints with NoExecute ``add`` ("": none), without ``remove``; None if unchanged."""

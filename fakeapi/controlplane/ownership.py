@@ -22,7 +22,7 @@ from extender.kube.client import Client, PatchType, Propagation
 from extender.kube.metadata import ObjectMeta, OwnerReference, decode_partial
 from extender.kube.resources import ObjectPath
 
-Rest: TypeAlias = Callable[[ObjectMeta], list[OwnerReference]]
+RemainingOwners: TypeAlias = Callable[[ObjectMeta], list[OwnerReference]]
 
 
 class OwnedObjects:
@@ -69,7 +69,7 @@ class OwnedObjects:
 
         await self._patch_owners(path, patch, unblocked)
 
-    async def _patch_owners(self, path: ObjectPath, patch: Any, of: Rest) -> None:
+    async def _patch_owners(self, path: ObjectPath, patch: Any, of: RemainingOwners) -> None:
         """Patch strategically; use a merge patch of all references for custom resources."""
         try:
             await self._patch(path, PatchType.STRATEGIC, patch)

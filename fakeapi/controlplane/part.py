@@ -15,8 +15,8 @@ from extender.kube.client import Client
 from extender.kube.clock import Clock
 from extender.kube.controller import Controller
 from extender.kube.events import EventWriter
-from extender.kube.informers import Informers
-from fakeapi.controllers.spreading.written import Written
+from extender.kube.informers import SharedInformerFactory
+from fakeapi.controllers.spreading.written import AssumedStatuses
 from policies.spreading.quirks import FIXED, Quirks
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ControllerContext:
     """The context of components: client, shared informers, clock, randomness, and Events.
 
     ``certificate`` is the CA certificate of the API server, in PEM; "" if it serves plain HTTP.
@@ -34,17 +34,17 @@ class Setting:
     """
 
     client: Client
-    informers: Informers
+    informers: SharedInformerFactory
     clock: Clock
     rng: Random
     events: EventWriter
     certificate: str = ""
     registry: CollectorRegistry | None = None
     quirks: Quirks = FIXED
-    written: Written = field(default_factory=Written)
+    assumed_statuses: AssumedStatuses = field(default_factory=AssumedStatuses)
 
 
-class Part(Protocol):
+class Component(Protocol):
     """One component of the control plane."""
 
     controller: Controller[Any]
@@ -54,4 +54,4 @@ class Part(Protocol):
         ...
 
 
-MakePart: TypeAlias = Callable[[Setting], Part]
+MakeComponent: TypeAlias = Callable[[ControllerContext], Component]

@@ -24,45 +24,47 @@ from typing import TYPE_CHECKING, Final
 from extender.kube.client import Client
 from extender.kube.clock import Clock
 from extender.kube.events import EventWriter
-from extender.kube.informers import Informers, end
-from fakeapi.controllers.spreading.reception import Reception
-from fakeapi.controlplane.part import MakePart, Part, Setting
+from extender.kube.informers import SharedInformerFactory, cancel_tasks
+from fakeapi.controllers.spreading.reception import WebhookEndpoint
+from fakeapi.controlplane.part import Component, ControllerContext, MakeComponent
 from policies.spreading.quirks import FIXED, Quirks
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry  # imported on first use
 
 
-def _replica_sets(setting: Setting) -> Part:
+def _make_replica_set_controller(context: ControllerContext) -> Component:
     from fakeapi.controllers.replicaset import ReplicaSetController  # imported on first use
 
-    given = setting.client, setting.informers, setting.clock, setting.rng, setting.events
-    return ReplicaSetController(*given, registry=setting.registry)
+    given = context.client, context.informers, context.clock, context.rng, context.events
+    return ReplicaSetController(*given, registry=context.registry)
 
 
-def _workload_spreads(setting: Setting) -> Part:
+def _make_workload_spread_controller(context: ControllerContext) -> Component:
     from fakeapi.controllers.workloadspread import (
         WorkloadSpreadController,  # imported on first use
     )
     from policies.spreading.reconciling import SpreadRules
 
-    given = setting.client, setting.informers, setting.clock, setting.rng, setting.events
-    rules = SpreadRules(quirks=setting.quirks)
-    return WorkloadSpreadController(*given, setting.written, rules=rules)
+    given = context.client, context.informers, context.clock, context.rng, context.events
+    rules = SpreadRules(quirks=context.quirks)
+    return WorkloadSpreadController(*given, context.assumed_statuses, rules=rules)
 
 
-def _spread_webhooks(setting: Setting, reception: Reception) -> Part:
-    from fakeapi.controllers.spreadwebhooks import SpreadWebhooks  # imported on first use
+def _make_workload_spread_webhooks(
+    context: ControllerContext, webhook_endpoint: WebhookEndpoint
+) -> Component:
+    from fakeapi.controllers.spreadwebhooks import WorkloadSpreadWebhooks  # imported on first use
     from policies.spreading.reconciling import SpreadRules
 
-    given = setting.client, setting.informers, setting.clock, setting.rng, setting.written
-    rules = SpreadRules(quirks=setting.quirks)
-    return SpreadWebhooks(*given, reception, rules=rules, registry=setting.registry)
+    given = context.client, context.informers, context.clock, context.rng, context.assumed_statuses
+    rules = SpreadRules(quirks=context.quirks)
+    return WorkloadSpreadWebhooks(*given, webhook_endpoint, rules=rules, registry=context.registry)
 
 
-WORKLOADS: Final[Mapping[str, MakePart]] = {
-    "replicaset": _replica_sets,
-    "workloadspread": _workload_spreads,
+WORKLOADS: Final[Mapping[str, MakeComponent]] = {
+    "replicaset": _make_replica_set_controller,
+    "workloadspread": _make_workload_spread_controller,
 }
 """The workload controllers, which ``reprieve controllers`` runs against any API server."""
 
@@ -71,7 +73,7 @@ COMPANIONS: Final[Mapping[str, tuple[str, ...]]] = {"workloadspread": (SPREAD_WE
 """Components that are started together with another one."""
 
 
-class UnknownPartError(ValueError):
+class UnknownComponentError(ValueError):
     """``run`` names a control plane component that does not exist."""
 
 
@@ -96,23 +98,27 @@ def parse_names(
     for name in names:
         if name not in known:
             expected = ", ".join(offered)
-            raise UnknownPartError(f"run: no {kind} {name!r}; expected one of: {expected}")
+            raise UnknownComponentError(f"run: no {kind} {name!r}; expected one of: {expected}")
     return names
 
 
-class Switch:
+class ComponentSwitch:
     """Starts, pauses and stops one component."""
 
     def __init__(
-        self, name: str, make: MakePart, setting: Setting, fault: asyncio.Event | None = None
+        self,
+        name: str,
+        make: MakeComponent,
+        context: ControllerContext,
+        failed: asyncio.Event | None = None,
     ) -> None:
         self.name = name
         self._make = make
-        self._setting = setting
-        self._part: Part | None = None
+        self._setting = context
+        self._part: Component | None = None
         self._task: asyncio.Task[None] | None = None
         self._paused = False
-        self._fault = fault or asyncio.Event()
+        self._fault = failed or asyncio.Event()
 
     @property
     def on(self) -> bool:
@@ -142,9 +148,9 @@ class Switch:
         """Stop the component and drop its state. Raises the error that ended it before."""
         task, self._task, self._part = self._task, None, None
         if task is not None:
-            await end((task,))
+            await cancel_tasks((task,))
 
-    async def finish(self) -> None:
+    async def drain(self) -> None:
         """Drain the component: accept no further keys, and wait until the queue is empty."""
         if self._part is not None:
             await self._part.controller.drain()
@@ -184,11 +190,11 @@ class ManagerOptions:
     certificate: str = ""
     registry: CollectorRegistry | None = None
     quirks: Quirks = FIXED
-    reception: Reception | None = None
-    components: Mapping[str, MakePart] = field(default_factory=lambda: WORKLOADS)
+    reception: WebhookEndpoint | None = None
+    components: Mapping[str, MakeComponent] = field(default_factory=lambda: WORKLOADS)
 
 
-class ControlPlane(Mapping[str, Switch]):
+class ControllerManager(Mapping[str, ComponentSwitch]):
     """All components by name; :meth:`start` starts those in ``run``."""
 
     def __init__(
@@ -201,19 +207,22 @@ class ControlPlane(Mapping[str, Switch]):
     ) -> None:
         options = options or ManagerOptions()
         self.run = tuple(run)
-        self._informers = Informers(client, clock, rng)
+        self._informers = SharedInformerFactory(client, clock, rng)
         self._events = EventWriter(client, clock, rng)
-        self._fault = self._informers.fault
+        self._fault = self._informers.failure
         common = client, self._informers, clock, rng, self._events
-        setting = Setting(*common, options.certificate, options.registry, options.quirks)
+        setting = ControllerContext(*common, options.certificate, options.registry, options.quirks)
         components = dict(options.components)
         if options.reception is not None:
-            components[SPREAD_WEBHOOKS] = partial(_spread_webhooks, reception=options.reception)
+            components[SPREAD_WEBHOOKS] = partial(
+                _make_workload_spread_webhooks, webhook_endpoint=options.reception
+            )
         self._switches = {
-            name: Switch(name, make, setting, self._fault) for name, make in components.items()
+            name: ComponentSwitch(name, make, setting, self._fault)
+            for name, make in components.items()
         }
 
-    def __getitem__(self, name: str) -> Switch:
+    def __getitem__(self, name: str) -> ComponentSwitch:
         return self._switches[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -229,13 +238,13 @@ class ControlPlane(Mapping[str, Switch]):
                 if part in self._switches:
                     self._switches[part].start()
 
-    async def wait_for_fault(self) -> None:
+    async def wait_for_failure(self) -> None:
         """Wait until a component or an informer has failed; :meth:`stop` then raises the error."""
         await self._fault.wait()
 
-    async def finish(self) -> None:
+    async def drain(self) -> None:
         """Drain all components."""
-        await asyncio.gather(*(switch.finish() for switch in self._switches.values()))
+        await asyncio.gather(*(switch.drain() for switch in self._switches.values()))
 
     async def stop(self) -> None:
         """Stop all components; raises the error that ended one before."""

@@ -25,12 +25,12 @@ from extender.kube.api_error import ApiError
 from extender.kube.controller import Controller
 from extender.kube.resources import NODES, PODS
 from extender.kube.workqueue import WorkQueue
-from fakeapi.controlplane.part import Setting
-from fakeapi.controlplane.podstatus import DISRUPTED, PodWriter
+from fakeapi.controlplane.part import ControllerContext
+from fakeapi.controlplane.podstatus import DISRUPTED, PodStatusWriter
 from fakeapi.controlplane.shapes import Node, Pod, decode_node, decode_pod
 
 PERIOD_SECONDS: Final = 20.0
-QUARANTINE_SECONDS: Final = 40.0
+MISSING_NODE_SECONDS: Final = 40.0
 TERMINATED_THRESHOLD: Final = 12_500
 
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
@@ -42,56 +42,56 @@ _NO_NODE: Final = {
 
 
 @dataclass(slots=True)
-class Quarantine:
+class MissingNodes:
     """Missing nodes, and since when, in seconds."""
 
     since: dict[str, float]
 
-    def over(self, missing: Iterable[str], now: float) -> list[str]:
+    def update(self, missing: Iterable[str], now: float) -> list[str]:
         """Update the missing nodes, and return those that have been missing for long enough."""
         self.since = {name: self.since.get(name, now) for name in missing}
-        return [name for name, at in self.since.items() if now - at >= QUARANTINE_SECONDS]
+        return [name for name, at in self.since.items() if now - at >= MISSING_NODE_SECONDS]
 
 
-def surplus(pods: Iterable[Pod], threshold: int) -> list[Pod]:
+def finished_above_threshold(pods: Iterable[Pod], threshold: int) -> list[Pod]:
     """Return the finished pods above the threshold, in order of deletion; 0 keeps all."""
     finished = [pod for pod in pods if pod.status.phase not in ("Pending", "Running", "Unknown")]
     count = len(finished) - threshold if threshold > 0 else 0
-    return sorted(finished, key=_first_to_go)[: max(count, 0)]
+    return sorted(finished, key=_deletion_order)[: max(count, 0)]
 
 
-def stranded(pods: Iterable[Pod], node: Node | None) -> list[Pod]:
+def on_out_of_service_node(pods: Iterable[Pod], node: Node | None) -> list[Pod]:
     """Return the pods being deleted on a node that is out of service."""
     if node is None or not any(t.key == _OUT_OF_SERVICE for t in node.spec.taints or ()):
         return []
     ready = node.condition("Ready")
     if ready is not None and ready.status == "True":
         return []
-    return sorted((pod for pod in pods if pod.metadata.deleting), key=_first_to_go)
+    return sorted((pod for pod in pods if pod.metadata.deleting), key=_deletion_order)
 
 
-def unscheduled(pods: Iterable[Pod]) -> list[Pod]:
+def unscheduled_terminating(pods: Iterable[Pod]) -> list[Pod]:
     """Return the pods being deleted that were never scheduled."""
     return [pod for pod in pods if pod.metadata.deleting and not pod.spec.node_name]
 
 
-def _first_to_go(pod: Pod) -> tuple[bool, str, str]:
+def _deletion_order(pod: Pod) -> tuple[bool, str, str]:
     evicted = pod.status.phase == "Failed" and pod.status.reason == "Evicted"
     return not evicted, pod.metadata.creation_timestamp or "", pod.metadata.name
 
 
-class PodCollector:
+class PodGarbageCollector:
     """The component ``podgc``; ``threshold`` is how many finished pods are kept."""
 
-    def __init__(self, setting: Setting, threshold: int = TERMINATED_THRESHOLD) -> None:
-        self._client = setting.client
-        self._clock = setting.clock
-        self._pods = setting.informers.of(PODS, decode_pod)
-        self._nodes = setting.informers.of(NODES, decode_node)
-        self._writer = PodWriter(setting.client, setting.clock)
-        self._quarantine = Quarantine({})
+    def __init__(self, context: ControllerContext, threshold: int = TERMINATED_THRESHOLD) -> None:
+        self._client = context.client
+        self._clock = context.clock
+        self._pods = context.informers.of(PODS, decode_pod)
+        self._nodes = context.informers.of(NODES, decode_node)
+        self._writer = PodStatusWriter(context.client, context.clock)
+        self._quarantine = MissingNodes({})
         self._threshold = threshold
-        self._queue: WorkQueue[str] = WorkQueue(setting.clock)
+        self._queue: WorkQueue[str] = WorkQueue(context.clock)
         self.controller = Controller("podgc", self._queue, self._sync)
 
     async def run(self) -> None:
@@ -102,26 +102,26 @@ class PodCollector:
 
     async def _sync(self, _key: str) -> float:
         pods = tuple(self._pods.objects.values())
-        await self._end(surplus(pods, self._threshold))
-        await self._end(self._stranded(pods))
-        await self._end_orphans(pods)
-        await self._end(unscheduled(pods))
+        await self._delete_all(finished_above_threshold(pods, self._threshold))
+        await self._delete_all(self._on_out_of_service_nodes(pods))
+        await self._delete_orphans(pods)
+        await self._delete_all(unscheduled_terminating(pods))
         return PERIOD_SECONDS
 
-    def _stranded(self, pods: Collection[Pod]) -> list[Pod]:
+    def _on_out_of_service_nodes(self, pods: Collection[Pod]) -> list[Pod]:
         return [
             pod
             for pod in pods
             if pod.metadata.deleting
-            and stranded((pod,), self._nodes.objects.get(pod.spec.node_name))
+            and on_out_of_service_node((pod,), self._nodes.objects.get(pod.spec.node_name))
         ]
 
-    async def _end_orphans(self, pods: Collection[Pod]) -> None:
+    async def _delete_orphans(self, pods: Collection[Pod]) -> None:
         names = dict.fromkeys(pod.spec.node_name for pod in pods if pod.spec.node_name)
         missing = [name for name in names if self._nodes.objects.get(name) is None]
         gone = [
             name
-            for name in self._quarantine.over(missing, self._clock.monotonic())
+            for name in self._quarantine.update(missing, self._clock.monotonic())
             if not await self._exists(name)
         ]
         for pod in pods:
@@ -137,6 +137,6 @@ class PodCollector:
             raise
         return True
 
-    async def _end(self, pods: Iterable[Pod]) -> None:
+    async def _delete_all(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
             await self._writer.fail_and_delete(pod)

@@ -18,14 +18,14 @@ import msgspec
 from extender.kube.api_error import ApiError
 from extender.kube.client import Client, PatchType
 from extender.kube.clock import Clock
-from extender.kube.events import rfc3339
+from extender.kube.events import format_time
 from extender.kube.resources import PODS, ObjectPath
 from fakeapi.controlplane.shapes import Pod
 
 DISRUPTED: Final[Mapping[str, str]] = {"type": "DisruptionTarget", "status": "True"}
 
 
-class PodWriter:
+class PodStatusWriter:
     """Writes pod conditions and deletes pods, with the clock's timestamps."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
@@ -36,11 +36,11 @@ class PodWriter:
         """Delete a pod without a grace period, after failing it unless it has finished."""
         try:
             if not pod.finished:
-                conditions = [self._stamped(pod, condition)] if condition else []
+                conditions = [self._with_times(pod, condition)] if condition else []
                 await self._patch(pod, {"phase": "Failed", "conditions": conditions})
             await self._client.delete(_path(pod), uid=pod.metadata.uid, grace_period_seconds=0)
         except ApiError as error:
-            _pass_if_gone(error)
+            _raise_unless_gone(error)
 
     async def disrupt_and_delete(self, pod: Pod, condition: Mapping[str, str]) -> None:
         """Set a condition and delete the pod with its own grace period."""
@@ -48,20 +48,20 @@ class PodWriter:
             await self.set_condition(pod, condition)
             await self._client.delete(_path(pod), uid=pod.metadata.uid)
         except ApiError as error:
-            _pass_if_gone(error)
+            _raise_unless_gone(error)
 
     async def set_condition(self, pod: Pod, condition: Mapping[str, str]) -> None:
         """Write a condition, unless it is unchanged. Raises ApiError, TransportError."""
         old = pod.condition(condition["type"])
         if old and all(getattr(old, name, "") == value for name, value in condition.items()):
             return
-        await self._patch(pod, {"conditions": [self._stamped(pod, condition)]})
+        await self._patch(pod, {"conditions": [self._with_times(pod, condition)]})
 
-    def _stamped(self, pod: Pod, condition: Mapping[str, str]) -> dict[str, Any]:
+    def _with_times(self, pod: Pod, condition: Mapping[str, str]) -> dict[str, Any]:
         old = pod.condition(condition["type"])
         same = old is not None and old.status == condition["status"]
         kept = old.last_transition_time if old and same else None
-        now = rfc3339(self._clock.now_ns())
+        now = format_time(self._clock.now_ns())
         return {"lastProbeTime": None, **condition, "lastTransitionTime": kept or now}
 
     async def _patch(self, pod: Pod, status: Mapping[str, Any]) -> None:
@@ -74,7 +74,7 @@ def _path(pod: Pod) -> ObjectPath:
     return PODS.object(pod.metadata.name, pod.metadata.namespace)
 
 
-def _pass_if_gone(error: ApiError) -> None:
+def _raise_unless_gone(error: ApiError) -> None:
     """Raise the error again, unless the pod is gone or was replaced (404, 409)."""
     if error.status not in (404, 409):
         raise error

@@ -22,38 +22,38 @@ from extender.kube.indexer import Indexer
 from extender.kube.metadata import ObjectMeta, OwnerReference
 from extender.kube.resources import REPLICA_SETS, Resource
 from fakeapi.controlplane.budgets import BudgetError
-from fakeapi.controlplane.part import Setting
-from fakeapi.controlplane.shapes import Pod, forgiving
+from fakeapi.controlplane.part import ControllerContext
+from fakeapi.controlplane.shapes import Pod, decode_tolerantly
 
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", namespaced=True)
 STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", namespaced=True)
 REPLICATION_CONTROLLERS: Final = Resource("", "v1", "replicationcontrollers", namespaced=True)
 
 
-class _Spec(Struct):
+class _ScaleSpec(Struct):
     replicas: int | None = None
 
     @property
-    def wanted(self) -> int:
+    def replicas_or_default(self) -> int:
         """The number of replicas; 1 by default."""
         return 1 if self.replicas is None else self.replicas
 
 
-class _Workload(Struct):
+class _ScaledWorkload(Struct):
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
-    spec: _Spec = field(default_factory=_Spec)
+    spec: _ScaleSpec = field(default_factory=_ScaleSpec)
 
 
-_decode = forgiving(_Workload)
-_decode_scale = msgspec.json.Decoder(_Workload).decode
+_decode = decode_tolerantly(_ScaledWorkload)
+_decode_scale = msgspec.json.Decoder(_ScaledWorkload).decode
 
 
-class Scales:
+class ScaleFinder:
     """Finds the scales of workloads, in caches or through the scale subresource."""
 
-    def __init__(self, setting: Setting) -> None:
-        self._client = setting.client
-        of = setting.informers.of
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        of = context.informers.of
         self._shared = {
             resource: of(resource, _decode)
             for resource in (REPLICA_SETS, DEPLOYMENTS, STATEFUL_SETS, REPLICATION_CONTROLLERS)
@@ -82,14 +82,14 @@ class Scales:
         return sum(scales.values()), unmanaged
 
     async def _of(self, pod: Pod, owner: OwnerReference) -> tuple[str, int]:
-        found = self._watched(owner, pod.metadata.namespace)
+        found = self._from_caches(owner, pod.metadata.namespace)
         if found is None:
-            found = await self._asked(owner, pod.metadata.namespace)
+            found = await self._from_scale_subresource(owner, pod.metadata.namespace)
         if found is None:
             raise BudgetError(f'found no controllers for pod "{pod.metadata.name}"')
         return found
 
-    def _watched(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | None:
+    def _from_caches(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | None:
         group = owner.api_version.rpartition("/")[0]
         match (owner.kind, group):
             case ("ReplicationController", ""):
@@ -107,7 +107,7 @@ class Scales:
         above = replica_set.metadata.controller
         if above is not None and above.kind == "Deployment":
             return self._scale(DEPLOYMENTS, above, namespace)
-        return owner.uid, replica_set.spec.wanted
+        return owner.uid, replica_set.spec.replicas_or_default
 
     def _scale(
         self, resource: Resource, owner: OwnerReference, namespace: str
@@ -115,12 +115,14 @@ class Scales:
         found = self._objects(resource).get(f"{namespace}/{owner.name}")
         if found is None or found.metadata.uid != owner.uid:
             return None
-        return owner.uid, found.spec.wanted
+        return owner.uid, found.spec.replicas_or_default
 
-    def _objects(self, resource: Resource) -> Indexer[_Workload]:
+    def _objects(self, resource: Resource) -> Indexer[_ScaledWorkload]:
         return self._shared[resource].objects
 
-    async def _asked(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | None:
+    async def _from_scale_subresource(
+        self, owner: OwnerReference, namespace: str
+    ) -> tuple[str, int] | None:
         """Read the scale subresource of an owner of any kind."""
         served = (await discover(self._client)).of_kind(owner.api_version, owner.kind)
         if served is None:

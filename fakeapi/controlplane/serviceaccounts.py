@@ -24,8 +24,8 @@ from extender.kube.controller import Controller
 from extender.kube.metadata import ObjectMeta, PartialObject, decode_partial
 from extender.kube.resources import NAMESPACES, Resource
 from extender.kube.workqueue import WorkQueue
-from fakeapi.controlplane.part import Setting
-from fakeapi.controlplane.shapes import Namespace, decode_namespace, forgiving
+from fakeapi.controlplane.part import ControllerContext
+from fakeapi.controlplane.shapes import Namespace, decode_namespace, decode_tolerantly
 
 SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", namespaced=True)
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps", namespaced=True)
@@ -46,28 +46,28 @@ class _ConfigMap(Struct):
     data: dict[str, str] | None = None
 
 
-_decode_config_map = forgiving(_ConfigMap)
+_decode_config_map = decode_tolerantly(_ConfigMap)
 
 
-class AccountController:
+class ServiceAccountController:
     """The component ``serviceaccounts``."""
 
-    def __init__(self, setting: Setting) -> None:
-        self._client = setting.client
-        self._certificate = setting.certificate
-        self._namespaces = setting.informers.of(NAMESPACES, decode_namespace)
-        self._accounts = setting.informers.of(SERVICE_ACCOUNTS, decode_partial)
-        self._config_maps = setting.informers.of(CONFIG_MAPS, _decode_config_map)
-        self._queue: WorkQueue[str] = WorkQueue(setting.clock)
+    def __init__(self, context: ControllerContext) -> None:
+        self._client = context.client
+        self._certificate = context.certificate
+        self._namespaces = context.informers.of(NAMESPACES, decode_namespace)
+        self._accounts = context.informers.of(SERVICE_ACCOUNTS, decode_partial)
+        self._config_maps = context.informers.of(CONFIG_MAPS, _decode_config_map)
+        self._queue: WorkQueue[str] = WorkQueue(context.clock)
         self.controller = Controller("serviceaccounts", self._queue, self._sync)
 
     async def run(self) -> None:
         """Reconcile namespaces until cancelled."""
         shared = (self._namespaces, self._accounts, self._config_maps)
         await asyncio.gather(*(each.wait_synced() for each in shared))
-        self._namespaces.objects.add_handler(_Equip(self._queue))
-        self._accounts.objects.add_handler(_Missed(self._queue, DEFAULT))
-        self._config_maps.objects.add_handler(_Missed(self._queue, ROOT_CA))
+        self._namespaces.objects.add_handler(_ServiceAccountNamespaceEventHandler(self._queue))
+        self._accounts.objects.add_handler(_NamedObjectEventHandler(self._queue, DEFAULT))
+        self._config_maps.objects.add_handler(_NamedObjectEventHandler(self._queue, ROOT_CA))
         await self.controller.run()
 
     async def _sync(self, name: str) -> None:
@@ -104,7 +104,7 @@ class AccountController:
             raise
 
 
-class _Equip:
+class _ServiceAccountNamespaceEventHandler:
     """Enqueues namespaces that are added or updated."""
 
     def __init__(self, queue: WorkQueue[str]) -> None:
@@ -120,7 +120,7 @@ class _Equip:
         """Ignore removals; the namespace's objects are deleted with it."""
 
 
-class _Missed:
+class _NamedObjectEventHandler:
     """Enqueues the namespace of an object of one name when it changes or is deleted."""
 
     def __init__(self, queue: WorkQueue[str], name: str) -> None:

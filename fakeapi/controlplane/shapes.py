@@ -35,7 +35,7 @@ class PodSpec(Struct, rename="camel"):
     tolerations: list[Toleration] | None = None
 
 
-class Condition(Struct, rename="camel"):
+class ObjectCondition(Struct, rename="camel"):
     """A condition of any object."""
 
     type: str = ""
@@ -51,7 +51,7 @@ class PodStatus(Struct, rename="camel"):
 
     phase: str = ""
     reason: str = ""
-    conditions: list[Condition] | None = None
+    conditions: list[ObjectCondition] | None = None
 
 
 class Pod(Struct):
@@ -61,7 +61,7 @@ class Pod(Struct):
     spec: PodSpec = field(default_factory=PodSpec)
     status: PodStatus = field(default_factory=PodStatus)
 
-    def condition(self, type_: str) -> Condition | None:
+    def condition(self, type_: str) -> ObjectCondition | None:
         """Return the condition of a type, or None."""
         return find_condition(self.status.conditions, type_)
 
@@ -123,7 +123,7 @@ class NodeSpec(Struct):
 class NodeStatus(Struct):
     """v1.NodeStatus."""
 
-    conditions: list[Condition] | None = None
+    conditions: list[ObjectCondition] | None = None
 
 
 class Node(Struct):
@@ -133,7 +133,7 @@ class Node(Struct):
     spec: NodeSpec = field(default_factory=NodeSpec)
     status: NodeStatus = field(default_factory=NodeStatus)
 
-    def condition(self, type_: str) -> Condition | None:
+    def condition(self, type_: str) -> ObjectCondition | None:
         """Return the condition of a type, or None."""
         return find_condition(self.status.conditions, type_)
 
@@ -160,26 +160,26 @@ S = TypeVar("S", bound=Struct)
 Decode = Callable[[msgspec.Raw], S]
 
 
-def forgiving(shape: type[S]) -> Decode[S]:
+def decode_tolerantly(type_: type[S]) -> Decode[S]:
     """Return a decoder of a type that tolerates wrong field types as the module describes."""
-    decoder = msgspec.json.Decoder(shape)
+    decoder = msgspec.json.Decoder(type_)
 
     def decode(raw: msgspec.Raw) -> S:
         try:
             return decoder.decode(raw)
         except msgspec.ValidationError:
-            return shape(metadata=decode_partial(raw).metadata)
+            return type_(metadata=decode_partial(raw).metadata)
 
     return decode
 
 
-decode_pod = forgiving(Pod)
-decode_namespace = forgiving(Namespace)
-decode_node = forgiving(Node)
-decode_lease = forgiving(Lease)
+decode_pod = decode_tolerantly(Pod)
+decode_namespace = decode_tolerantly(Namespace)
+decode_node = decode_tolerantly(Node)
+decode_lease = decode_tolerantly(Lease)
 
 
-def find_condition(conditions: list[Condition] | None, type_: str) -> Condition | None:
+def find_condition(conditions: list[ObjectCondition] | None, type_: str) -> ObjectCondition | None:
     """Return the condition of a type, or None."""
     for each in conditions or ():
         if each.type == type_:

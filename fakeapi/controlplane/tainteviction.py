@@ -24,12 +24,12 @@ from extender.kube.indexes import BY_NODE, node_of
 from extender.kube.resources import NODES, PODS
 from extender.kube.workqueue import WorkQueue
 from fakeapi.controlplane.nodehealth import NO_EXECUTE
-from fakeapi.controlplane.part import Setting
-from fakeapi.controlplane.podstatus import DISRUPTED, PodWriter
+from fakeapi.controlplane.part import ControllerContext
+from fakeapi.controlplane.podstatus import DISRUPTED, PodStatusWriter
 from fakeapi.controlplane.shapes import Node, Pod, Taint, decode_node, decode_pod
 from policies import selectors
 
-_MARK: Final = {
+_DISRUPTION_TARGET: Final = {
     **DISRUPTED,
     "reason": "DeletionByTaintManager",
     "message": "Taint manager: deleting due to NoExecute taint",
@@ -62,28 +62,28 @@ def tolerated_seconds(pod: Pod, taints: Sequence[Taint]) -> float | None:
     return shortest
 
 
-class TaintEvictor:
+class TaintEvictionController:
     """The component ``tainteviction``."""
 
-    def __init__(self, setting: Setting) -> None:
-        self._clock = setting.clock
-        self._nodes = setting.informers.of(NODES, decode_node)
-        self._pods = setting.informers.of(PODS, decode_pod)
+    def __init__(self, context: ControllerContext) -> None:
+        self._clock = context.clock
+        self._nodes = context.informers.of(NODES, decode_node)
+        self._pods = context.informers.of(PODS, decode_pod)
         self._pods.objects.add_index(BY_NODE, node_of)
-        self._writer = PodWriter(setting.client, setting.clock)
-        self._recorder = setting.events.recorder("taint-eviction-controller")
+        self._writer = PodStatusWriter(context.client, context.clock)
+        self._recorder = context.events.recorder("taint-eviction-controller")
         self._doomed: dict[str, float] = {}
-        self._queue: WorkQueue[str] = WorkQueue(setting.clock)
+        self._queue: WorkQueue[str] = WorkQueue(context.clock)
         self.controller = Controller("tainteviction", self._queue, self._sync)
 
     async def run(self) -> None:
         """Evict pods until cancelled."""
         await asyncio.gather(self._nodes.wait_synced(), self._pods.wait_synced())
-        self._nodes.objects.add_handler(_Nodes(self))
-        self._pods.objects.add_handler(_Pods(self._queue))
+        self._nodes.objects.add_handler(_TaintEvictionNodeEventHandler(self))
+        self._pods.objects.add_handler(_TaintEvictionPodEventHandler(self._queue))
         await self.controller.run()
 
-    def node_changed(self, name: str) -> None:
+    def enqueue_pods_of_node(self, name: str) -> None:
         """Enqueue all pods of a node."""
         for pod in self._pods.objects.by(BY_NODE, name):
             self._queue.add(pod.metadata.key)
@@ -93,10 +93,10 @@ class TaintEvictor:
         if pod is None or pod.metadata.deleting:
             self._doomed.pop(key, None)
             return None
-        taints = no_execute(self._nodes.objects.get(pod.spec.node_name))
+        taints = no_execute_taints(self._nodes.objects.get(pod.spec.node_name))
         seconds = tolerated_seconds(pod, taints) if taints else None
         if seconds is None:
-            self._spare(pod)
+            self._cancel_deletion(pod)
             return None
         now = self._clock.monotonic()
         due = self._doomed.setdefault(key, now + seconds) if seconds else now
@@ -105,34 +105,34 @@ class TaintEvictor:
         self._doomed.pop(key, None)
         told = f"Marking for deletion Pod {key}"
         self._recorder.normal(_reference(pod), "TaintManagerEviction", told)
-        await self._writer.disrupt_and_delete(pod, _MARK)
+        await self._writer.disrupt_and_delete(pod, _DISRUPTION_TARGET)
         return None
 
-    def _spare(self, pod: Pod) -> None:
+    def _cancel_deletion(self, pod: Pod) -> None:
         if self._doomed.pop(pod.metadata.key, None) is not None:
             told = f"Cancelling deletion of Pod {pod.metadata.key}"
             self._recorder.normal(_reference(pod), "TaintManagerEviction", told)
 
 
-class _Nodes:
+class _TaintEvictionNodeEventHandler:
     """Handles events of nodes whose NoExecute taints change."""
 
-    def __init__(self, evictor: TaintEvictor) -> None:
-        self._evictor = evictor
+    def __init__(self, controller: TaintEvictionController) -> None:
+        self._evictor = controller
 
     def added(self, item: Node) -> None:
-        if no_execute(item):
-            self._evictor.node_changed(item.metadata.name)
+        if no_execute_taints(item):
+            self._evictor.enqueue_pods_of_node(item.metadata.name)
 
     def updated(self, old: Node, new: Node) -> None:
-        if no_execute(old) != no_execute(new):
-            self._evictor.node_changed(new.metadata.name)
+        if no_execute_taints(old) != no_execute_taints(new):
+            self._evictor.enqueue_pods_of_node(new.metadata.name)
 
     def removed(self, item: Node) -> None:
-        self._evictor.node_changed(item.metadata.name)
+        self._evictor.enqueue_pods_of_node(item.metadata.name)
 
 
-class _Pods:
+class _TaintEvictionPodEventHandler:
     """Handles events of pods: new node, new tolerations, or deletion."""
 
     def __init__(self, queue: WorkQueue[str]) -> None:
@@ -151,7 +151,7 @@ class _Pods:
         self.added(item)
 
 
-def no_execute(node: Node | None) -> Sequence[Taint]:
+def no_execute_taints(node: Node | None) -> Sequence[Taint]:
     """Return the NoExecute taints of a node; none if the node does not exist."""
     taints: Iterable[Taint] = (node.spec.taints if node else None) or ()
     return [taint for taint in taints if taint.effect == NO_EXECUTE]

@@ -40,7 +40,7 @@ def zone_of(node: Node) -> str:
     return f"{region}:\0:{zone}" if region or zone else ""
 
 
-def state_of(ready: int, unready: int) -> ZoneState:
+def zone_state(ready: int, unready: int) -> ZoneState:
     """Return the state of a zone with these numbers of ready and unready nodes."""
     if not ready and unready:
         return ZoneState.DISRUPTED
@@ -49,14 +49,14 @@ def state_of(ready: int, unready: int) -> ZoneState:
     return ZoneState.NORMAL
 
 
-def rate_of(state: ZoneState, nodes: int) -> float:
+def eviction_rate(state: ZoneState, nodes: int) -> float:
     """Return how many nodes of a zone in this state are tainted per second."""
     if state is ZoneState.PARTLY_DISRUPTED:
         return SECONDARY_RATE if nodes > LARGE_ZONE else 0.0
     return RATE
 
 
-class Turnstile:
+class EvictionRateLimiter:
     """Rate limiter with a burst of one: at once, then at a rate per second (0: none)."""
 
     def __init__(self, now: float) -> None:
@@ -69,7 +69,7 @@ class Turnstile:
         if rate != self._rate:
             self._rate, self._tokens, self._last = rate, 1.0 if rate else 0.0, now
 
-    def passes(self, now: float) -> bool:
+    def try_accept(self, now: float) -> bool:
         """Take a token and return True, if one is available."""
         self._tokens = min(1.0, self._tokens + (now - self._last) * self._rate)
         self._last = now
@@ -78,16 +78,16 @@ class Turnstile:
         self._tokens -= 1.0
         return True
 
-    def next_in(self) -> float | None:
+    def seconds_until_next(self) -> float | None:
         """Return the seconds until the next token; None for never."""
         return max(0.0, (1.0 - self._tokens) / self._rate) if self._rate else None
 
 
-class Zones:
+class ZoneStates:
     """Tracks the states of zones and their rate limiters."""
 
     def __init__(self) -> None:
-        self.turnstiles: dict[str, Turnstile] = {}
+        self.rate_limiters: dict[str, EvictionRateLimiter] = {}
         self._states: dict[str, ZoneState] = {}
 
     @property
@@ -97,11 +97,11 @@ class Zones:
             state is ZoneState.DISRUPTED for state in self._states.values()
         )
 
-    def turnstile(self, zone: str, now: float) -> Turnstile:
+    def rate_limiter(self, zone: str, now: float) -> EvictionRateLimiter:
         """Return the rate limiter of a zone, a new one if it has none."""
-        if zone not in self.turnstiles:
-            self.turnstiles[zone] = Turnstile(now)
-        return self.turnstiles[zone]
+        if zone not in self.rate_limiters:
+            self.rate_limiters[zone] = EvictionRateLimiter(now)
+        return self.rate_limiters[zone]
 
     def update(self, counts: Mapping[str, tuple[int, int]], now: float) -> bool:
         """Set the numbers of ready and unready nodes of each zone.
@@ -109,8 +109,8 @@ class Zones:
         Return whether all zones are disrupted now and were not before.
         """
         before = self.all_disrupted
-        self._states = {zone: state_of(*both) for zone, both in counts.items()}
+        self._states = {zone: zone_state(*both) for zone, both in counts.items()}
         for zone, both in counts.items():
-            rate = 0.0 if self.all_disrupted else rate_of(self._states[zone], sum(both))
-            self.turnstile(zone, now).set_rate(rate, now)
+            rate = 0.0 if self.all_disrupted else eviction_rate(self._states[zone], sum(both))
+            self.rate_limiter(zone, now).set_rate(rate, now)
         return self.all_disrupted and not before

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import Final
 
-from fakeapi.demo.sights import PRESSURE_TAINT, SeenNode, SeenPod, Sight
-from fakeapi.scenarios.loop import Story
+from fakeapi.demo.sights import PRESSURE_TAINT, ObservedNode, ObservedPod, ObservedState
+from fakeapi.scenarios.loop import LoopScenario
 
 
-class Chapter(Enum):
+class DemoStep(Enum):
     """A step of the demo; the value is its headline."""
 
     START = "nodes register, webhooks are made known"
@@ -24,45 +24,45 @@ class Chapter(Enum):
     END = "the loop is closed"
 
 
-def lacks(chapter: Chapter, sight: Sight, story: Story) -> tuple[str, ...]:
+def unmet_conditions(step: DemoStep, state: ObservedState, story: LoopScenario) -> tuple[str, ...]:
     """Return the conditions that are not met yet, as messages."""
-    return tuple(_LACKING[chapter](sight, story))
+    return tuple(_STEP_CONDITIONS[step](state, story))
 
 
-def unplaced(workload: str, sight: Sight, story: Story) -> tuple[str, ...]:
+def unplaced_pods(workload: str, state: ObservedState, story: LoopScenario) -> tuple[str, ...]:
     """Return a message about the pods of a workload without a node; () if all have one."""
-    wanted = story.wanted[workload]
-    placed = sum(bool(pod.node) for pod in sight.pods_of(workload))
+    wanted = story.wanted_replicas[workload]
+    placed = sum(bool(pod.node) for pod in state.pods_of(workload))
     return () if placed == wanted else (f"{workload}: {placed} of {wanted} pods have a node",)
 
 
-def waits(pod: SeenPod, sight: Sight) -> bool:
+def is_unschedulable(pod: ObservedPod, state: ObservedState) -> bool:
     """Return whether a pod has no node and a FailedScheduling Event."""
-    return pod.active and not pod.node and bool(sight.refusal(pod))
+    return pod.active and not pod.node and bool(state.scheduling_failure(pod))
 
 
-def short_nodes(sight: Sight) -> list[SeenNode]:
+def nodes_under_memory_pressure(state: ObservedState) -> list[ObservedNode]:
     """Return the nodes that report MemoryPressure."""
-    return [node for node in sight.nodes if node.short_of_memory]
+    return [node for node in state.nodes if node.memory_pressure]
 
 
-def _start(sight: Sight, story: Story) -> Iterator[str]:
+def _start(sight: ObservedState, story: LoopScenario) -> Iterator[str]:
     ready = sum(node.ready for node in sight.nodes)
     if ready < story.nodes:
         yield f"{ready} of {story.nodes} nodes are ready"
-    if not sight.spreading:
+    if not sight.webhooks_registered:
         yield "the webhooks of WorkloadSpreads are not registered"
 
 
-def _filling(sight: Sight, story: Story) -> Iterator[str]:
-    for workload, wanted in story.wanted.items():
+def _filling(sight: ObservedState, story: LoopScenario) -> Iterator[str]:
+    for workload, wanted in story.wanted_replicas.items():
         running = sum(pod.ready for pod in sight.pods_of(workload))
         if running != wanted:
             yield f"{workload}: {running} of {wanted} pods run"
 
 
-def _burst(sight: Sight, story: Story) -> Iterator[str]:
-    for key in story.coming:
+def _burst(sight: ObservedState, story: LoopScenario) -> Iterator[str]:
+    for key in story.burst_pods:
         pod = sight.pod(key)
         if pod is None or not pod.node:
             yield f"{key} has no node"
@@ -72,7 +72,7 @@ def _burst(sight: Sight, story: Story) -> Iterator[str]:
     yield from _replacing(sight, story)
 
 
-def _preemption(sight: Sight) -> Iterator[str]:
+def _preemption(sight: ObservedState) -> Iterator[str]:
     gone = sight.preempted()
     if not gone:
         yield "nobody was preempted"
@@ -80,12 +80,12 @@ def _preemption(sight: Sight) -> Iterator[str]:
     for each in gone:
         if each.uid in present:
             yield f"{each.pod} was preempted, and is still there"
-        if sight.deliberation(each) is None:
+        if sight.decision_for(each) is None:
             yield f"{each.pod} was preempted, and no answer of the extender says so"
 
 
-def _replacing(sight: Sight, story: Story) -> Iterator[str]:
-    for workload, wanted in story.wanted.items():
+def _replacing(sight: ObservedState, story: LoopScenario) -> Iterator[str]:
+    for workload, wanted in story.wanted_replicas.items():
         there = len(sight.pods_of(workload))
         if there != wanted:
             yield f"{workload}: {there} of {wanted} pods are there"
@@ -93,16 +93,16 @@ def _replacing(sight: Sight, story: Story) -> Iterator[str]:
     for pod in replacements:
         if pod.nominated and not pod.node:
             yield f"{pod.key} is promised a place on {pod.nominated}"
-        elif not pod.ready and not waits(pod, sight):
+        elif not pod.ready and not is_unschedulable(pod, sight):
             yield f"{pod.key} neither runs nor is said to wait"
-    if not any(waits(pod, sight) for pod in replacements):
+    if not any(is_unschedulable(pod, sight) for pod in replacements):
         yield "no replacement waits for a node"
 
 
-def _pressure(sight: Sight, story: Story) -> Iterator[str]:
-    if not [pod for pod in sight.evicted() if pod.workload == story.leaking]:
-        yield f"no pod of {story.leaking} was evicted"
-    short = short_nodes(sight)
+def _pressure(sight: ObservedState, story: LoopScenario) -> Iterator[str]:
+    if not [pod for pod in sight.evicted() if pod.workload == story.leaking_workload]:
+        yield f"no pod of {story.leaking_workload} was evicted"
+    short = nodes_under_memory_pressure(sight)
     if not short:
         yield "no node reports MemoryPressure"
     for node in short:
@@ -111,14 +111,16 @@ def _pressure(sight: Sight, story: Story) -> Iterator[str]:
     yield from _replacing(sight, story)
 
 
-def _nothing(_sight: Sight, _story: Story) -> Iterator[str]:
+def _nothing(_sight: ObservedState, _story: LoopScenario) -> Iterator[str]:
     yield from ()
 
 
-_LACKING: Final[Mapping[Chapter, Callable[[Sight, Story], Iterator[str]]]] = {
-    Chapter.START: _start,
-    Chapter.FILLING: _filling,
-    Chapter.BURST: _burst,
-    Chapter.PRESSURE: _pressure,
-    Chapter.END: _nothing,
+_STEP_CONDITIONS: Final[
+    Mapping[DemoStep, Callable[[ObservedState, LoopScenario], Iterator[str]]]
+] = {
+    DemoStep.START: _start,
+    DemoStep.FILLING: _filling,
+    DemoStep.BURST: _burst,
+    DemoStep.PRESSURE: _pressure,
+    DemoStep.END: _nothing,
 }

@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.rule import Rule
 
 from extender.config import ConfigError
-from fakeapi.demo.directing import Director, Outcome
-from fakeapi.demo.questions import ask_questions, wide_console
-from fakeapi.demo.screens import console_for_people, screen_on
-from fakeapi.demo.staging import served
-from fakeapi.demo.summary import sum_up
+from fakeapi.demo.directing import DemoDriver, DemoOutcome
+from fakeapi.demo.questions import run_captured_requests, wide_console
+from fakeapi.demo.screens import open_screen, output_console
+from fakeapi.demo.staging import run_demo_cluster
+from fakeapi.demo.summary import summarize
 from fakeapi.demo.tables import summary_tables
-from fakeapi.scenarios.loop import loop_story
+from fakeapi.scenarios.loop import loop_scenario
 
 EXAMPLE: Final = "Example: reprieve demo"
 
@@ -35,7 +35,7 @@ Where to look next:
   docs/testing-your-extender.md           this scheduler in front of your own extender"""
 
 
-class StoryName(Enum):
+class DemoName(Enum):
     """The demos."""
 
     LOOP = "loop"
@@ -44,11 +44,11 @@ class StoryName(Enum):
 
 def show_demo(
     story: Annotated[
-        StoryName,
+        DemoName,
         typer.Argument(
             metavar="STORY", help="loop: a whole cluster lives; questions: decisions, explained."
         ),
-    ] = StoryName.LOOP,
+    ] = DemoName.LOOP,
     seed: Annotated[
         int | None, typer.Option("--seed", help="For the loop's UIDs, names and dice; default 0.")
     ] = None,
@@ -60,39 +60,39 @@ def show_demo(
     """Show what Reprieve does; fails if a step of the loop does not complete."""
     # Warnings are the only log lines on the screen.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_WARNING))
-    if story is StoryName.QUESTIONS:
+    if story is DemoName.QUESTIONS:
         if seed is not None or speed is not None:
             raise ConfigError("demo questions: the same each time; expected no --seed, no --speed")
-        asyncio.run(ask_questions(wide_console()))
+        asyncio.run(run_captured_requests(wide_console()))
         return
     pace = _PACE if speed is None else speed
     if not 0 < pace <= _FASTEST:
         raise ConfigError(f"--speed: {pace:g}; expected more than 0, and {_FASTEST:g} at most")
-    outcome = asyncio.run(play_loop(console_for_people(), seed or 0, pace))
+    outcome = asyncio.run(run_loop(output_console(), seed or 0, pace))
     if outcome.missing:
         raise typer.Exit(1)
 
 
-async def play_loop(console: Console, seed: int, pace: float) -> Outcome:
+async def run_loop(console: Console, seed: int, pace: float) -> DemoOutcome:
     """Run the loop and print its summary on ``console``."""
-    story = loop_story()
-    async with served(story, seed, pace) as (stage, addresses):
+    story = loop_scenario()
+    async with run_demo_cluster(story, seed, pace) as (stage, addresses):
         console.print(f"fakeapi listens on {addresses.server}, reprieve on {addresses.extender}")
         console.print(f"The cluster's clock runs {pace:g} times as fast as yours.")
-        with screen_on(console, story) as screen:
-            outcome = await Director(stage, story, screen).play()
+        with open_screen(console, story) as screen:
+            outcome = await DemoDriver(stage, story, screen).run()
     console.print()
-    console.print(summary_tables(sum_up(outcome.sight, story, pace)))
-    tell_end(console, outcome)
+    console.print(summary_tables(summarize(outcome.state, story, pace)))
+    print_outcome(console, outcome)
     return outcome
 
 
-def tell_end(console: Console, outcome: Outcome) -> None:
+def print_outcome(console: Console, outcome: DemoOutcome) -> None:
     """Print further commands to try, or the unmet conditions."""
     console.print(Rule())
     if not outcome.missing:
         console.print(_NEXT, markup=False, soft_wrap=True)
         return
-    console.print(f"The loop was not closed. It stopped where {outcome.chapter.value}; missing:")
+    console.print(f"The loop was not closed. It stopped where {outcome.step.value}; missing:")
     for line in outcome.missing:
         console.print(f"  {line}", markup=False, soft_wrap=True)

@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from extender.verdict import Answer
+from extender.verdict import VerbResult
 from policies.decision import Candidate, PreemptionDecision
 from policies.model import DisruptionBudget, Pod
-from policies.policy import IMPORTANCE
-from policies.preemption import Coverage, group_by_budget
+from policies.policy import DEFAULT_VICTIM_ORDER
+from policies.preemption import BudgetCoverage, split_by_pdb_violation
 from policies.upstream import Release
 
 
 @dataclass(frozen=True, slots=True)
-class Victim:
+class ExplainedVictim:
     """A pod that is evicted."""
 
     pod: str
@@ -29,16 +29,16 @@ class Victim:
 
 
 @dataclass(frozen=True, slots=True)
-class Spared:
+class ReprievedPod:
     """A pod of lower priority than the preemptor that is not evicted."""
 
     pod: str
     priority: int
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Deliberation:
+class ExplainedDecision:
     """One decision of the verb ``preempt``.
 
     ``preemptor`` is a UID. ``decided_by`` is "" if there was only one candidate. ``seconds`` is the
@@ -48,28 +48,28 @@ class Deliberation:
     preemptor: str
     pod: str
     node: str
-    victims: tuple[Victim, ...]
-    spared: tuple[Spared, ...]
+    victims: tuple[ExplainedVictim, ...]
+    reprieved: tuple[ReprievedPod, ...]
     decided_by: str
     candidates: int
-    budgets_broken: int
+    pdb_violations: int
     seconds: float
 
 
-def deliberation_of(
-    answer: Answer, budgets: Sequence[DisruptionBudget], release: Release, seconds: float
-) -> Deliberation | None:
+def explain_decision(
+    answer: VerbResult, budgets: Sequence[DisruptionBudget], release: Release, seconds: float
+) -> ExplainedDecision | None:
     """Explain a result; None if it names no node. ``budgets`` are those of the decision."""
-    decision, chosen = answer.decision, answer.promised
+    decision, chosen = answer.decision, answer.named_candidate
     if not isinstance(decision, PreemptionDecision) or chosen is None:
         return None
-    return Deliberation(
+    return ExplainedDecision(
         decision.pod.uid,
         decision.pod.key,
         chosen.node,
-        tuple(Victim(pod.key, pod.priority) for pod in chosen.victims.pods),
+        tuple(ExplainedVictim(pod.key, pod.priority) for pod in chosen.victims.pods),
         tuple(
-            Spared(pod.key, pod.priority, why)
+            ReprievedPod(pod.key, pod.priority, why)
             for pod, why in zip(chosen.spared, _reasons(chosen, budgets, release), strict=True)
         ),
         decision.decided_by or "",
@@ -80,19 +80,19 @@ def deliberation_of(
 
 
 def _reasons(chosen: Candidate, budgets: Sequence[DisruptionBudget], release: Release) -> list[str]:
-    coverage = Coverage(budgets, release)
-    potential = IMPORTANCE.sort((*chosen.victims.pods, *chosen.spared))
-    protected = {pod.uid for pod in group_by_budget(potential, coverage).violating}
+    coverage = BudgetCoverage(budgets, release)
+    potential = DEFAULT_VICTIM_ORDER.sort((*chosen.victims.pods, *chosen.spared))
+    protected = {pod.uid for pod in split_by_pdb_violation(potential, coverage).violating}
     return [_reason(pod, chosen.victims.pods, protected, coverage) for pod in chosen.spared]
 
 
 def _reason(
-    pod: Pod, victims: Sequence[Pod], protected: Collection[str], coverage: Coverage
+    pod: Pod, victims: Sequence[Pod], protected: Collection[str], coverage: BudgetCoverage
 ) -> str:
     if pod.uid in protected:
         names = ", ".join(budget.key for budget in coverage.of(pod))
         return f"the budget {names} would be broken"
     highest = victims[0]
-    if IMPORTANCE.sort((highest, pod))[0] is pod:
-        return f"ahead of who goes by {IMPORTANCE.separating(pod, highest)}"
+    if DEFAULT_VICTIM_ORDER.sort((highest, pod))[0] is pod:
+        return f"ahead of who goes by {DEFAULT_VICTIM_ORDER.deciding_criterion(pod, highest)}"
     return "small enough to stay"

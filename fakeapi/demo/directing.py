@@ -23,17 +23,17 @@ from extender.kube.resources import (
     Resource,
 )
 from extender.kube.transport import TransportError
-from fakeapi.controllers.spreading.copies import SPREADS
+from fakeapi.controllers.spreading.copies import WORKLOAD_SPREADS
 from fakeapi.controlplane.kubelet.shapes import SCRIPT
-from fakeapi.demo.chapters import Chapter, lacks, unplaced
-from fakeapi.demo.looking import Lookout
-from fakeapi.demo.news import news
+from fakeapi.demo.chapters import DemoStep, unmet_conditions, unplaced_pods
+from fakeapi.demo.looking import ClusterObserver
+from fakeapi.demo.news import describe_changes
 from fakeapi.demo.screens import Screen
-from fakeapi.demo.sights import Sight
-from fakeapi.demo.staging import Stage
-from fakeapi.scenarios.loop import Story, key_of
+from fakeapi.demo.sights import ObservedState
+from fakeapi.demo.staging import DemoCluster
+from fakeapi.scenarios.loop import LoopScenario, key_of
 
-LOOK_SECONDS: Final = 0.5
+POLL_SECONDS: Final = 0.5
 
 _RESOURCES: Final[Mapping[str, Resource]] = {
     "Namespace": NAMESPACES,
@@ -41,89 +41,89 @@ _RESOURCES: Final[Mapping[str, Resource]] = {
     "PodDisruptionBudget": POD_DISRUPTION_BUDGETS,
     "PriorityClass": PRIORITY_CLASSES,
     "ReplicaSet": REPLICA_SETS,
-    "WorkloadSpread": SPREADS,
+    "WorkloadSpread": WORKLOAD_SPREADS,
 }
 
-Lacking = Callable[[Sight], tuple[str, ...]]
+UnmetConditions = Callable[[ObservedState], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DemoOutcome:
     """The result: the last observed state, the last step, and its unmet conditions."""
 
-    sight: Sight
-    chapter: Chapter
+    state: ObservedState
+    step: DemoStep
     missing: tuple[str, ...] = ()
 
 
-class Director:
+class DemoDriver:
     """Runs a scenario in a demo cluster, and shows it on a screen."""
 
-    def __init__(self, stage: Stage, story: Story, screen: Screen) -> None:
-        self._stage = stage
-        self._story = story
+    def __init__(self, cluster: DemoCluster, scenario: LoopScenario, screen: Screen) -> None:
+        self._cluster = cluster
+        self._scenario = scenario
         self._screen = screen
-        self._lookout = Lookout(stage, stage.clock.monotonic())
-        self._sight = Sight()
+        self._observer = ClusterObserver(cluster, cluster.clock.monotonic())
+        self._state = ObservedState()
 
-    async def play(self) -> Outcome:
+    async def run(self) -> DemoOutcome:
         """Run all steps, or up to the first one that does not complete."""
         for chapter, deed in (
-            (Chapter.START, None),
-            (Chapter.FILLING, self._fill),
-            (Chapter.BURST, self._burst),
-            (Chapter.PRESSURE, self._leak),
+            (DemoStep.START, None),
+            (DemoStep.FILLING, self._fill),
+            (DemoStep.BURST, self._burst),
+            (DemoStep.PRESSURE, self._leak),
         ):
             try:
                 missing = await deed() if deed is not None else ()
-                missing = missing or await self._until(chapter, self._lacks(chapter))
+                missing = missing or await self._until(chapter, self._unmet(chapter))
             except (ApiError, TransportError) as error:
                 missing = (f"the API server says: {error}",)
             if missing:
-                return Outcome(self._sight, chapter, missing)
-        self._screen.show(Chapter.END, self._sight, ())
-        return Outcome(self._sight, Chapter.END)
+                return DemoOutcome(self._state, chapter, missing)
+        self._screen.show(DemoStep.END, self._state, ())
+        return DemoOutcome(self._state, DemoStep.END)
 
-    def _lacks(self, chapter: Chapter) -> Lacking:
-        return lambda sight: lacks(chapter, sight, self._story)
+    def _unmet(self, chapter: DemoStep) -> UnmetConditions:
+        return lambda sight: unmet_conditions(chapter, sight, self._scenario)
 
-    async def _until(self, chapter: Chapter, lacking: Lacking) -> tuple[str, ...]:
+    async def _until(self, chapter: DemoStep, lacking: UnmetConditions) -> tuple[str, ...]:
         """Poll until all conditions are met; return the unmet ones after the timeout."""
-        clock = self._stage.clock
-        deadline = clock.monotonic() + self._stage.patience_seconds
+        clock = self._cluster.clock
+        deadline = clock.monotonic() + self._cluster.step_timeout_seconds
         while True:
-            sight = await self._lookout.look()
-            self._screen.show(chapter, sight, news(self._sight, sight, self._story))
-            self._sight = sight
+            sight = await self._observer.observe()
+            self._screen.show(chapter, sight, describe_changes(self._state, sight, self._scenario))
+            self._state = sight
             missing = lacking(sight)
             if not missing or clock.monotonic() >= deadline:
                 return missing
-            await clock.sleep(LOOK_SECONDS)
+            await clock.sleep(POLL_SECONDS)
 
     async def _fill(self) -> tuple[str, ...]:
         """Create workloads, each once the pods of the previous one have nodes."""
-        await self._create(self._story.setting)
-        for workload in self._story.workloads:
+        await self._create(self._scenario.base_objects)
+        for workload in self._scenario.workloads:
             await self._create((workload,))
-            missing = await self._until(Chapter.FILLING, self._unplaced(key_of(workload)))
+            missing = await self._until(DemoStep.FILLING, self._unplaced(key_of(workload)))
             if missing:
                 return missing
         return ()
 
-    def _unplaced(self, workload: str) -> Lacking:
-        return lambda sight: unplaced(workload, sight, self._story)
+    def _unplaced(self, workload: str) -> UnmetConditions:
+        return lambda sight: unplaced_pods(workload, sight, self._scenario)
 
     async def _burst(self) -> tuple[str, ...]:
-        self._lookout.before = frozenset(pod.uid for pod in self._sight.pods)
-        await self._create(self._story.burst)
+        self._observer.pods_before_burst = frozenset(pod.uid for pod in self._state.pods)
+        await self._create(self._scenario.burst)
         return ()
 
     async def _leak(self) -> tuple[str, ...]:
         """Set the simulation script of one pod of the leaking workload."""
-        body = orjson.dumps({"metadata": {"annotations": {SCRIPT: self._story.leak}}})
-        for pod in self._sight.pods_of(self._story.leaking)[:1]:
+        body = orjson.dumps({"metadata": {"annotations": {SCRIPT: self._scenario.leak_script}}})
+        for pod in self._state.pods_of(self._scenario.leaking_workload)[:1]:
             namespace, _, name = pod.key.partition("/")
-            await self._stage.client.patch(
+            await self._cluster.client.patch(
                 PODS.object(name, namespace), PatchType.MERGE, body, bytes
             )
         return ()
@@ -132,4 +132,4 @@ class Director:
         for document in documents:
             resource = _RESOURCES[document["kind"]]
             collection = resource.collection(document["metadata"].get("namespace", ""))
-            await self._stage.client.create(collection, orjson.dumps(document), bytes)
+            await self._cluster.client.create(collection, orjson.dumps(document), bytes)

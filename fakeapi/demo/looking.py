@@ -9,35 +9,35 @@ from extender.kube.metadata import decode_partial
 from extender.kube.resources import NODES, PODS
 from fakeapi.controllers.spreadwebhooks.registration import MUTATING, NAME
 from fakeapi.demo.reading import read_event, read_node, read_pod
-from fakeapi.demo.sights import Sight
-from fakeapi.demo.staging import Stage
+from fakeapi.demo.sights import ObservedState
+from fakeapi.demo.staging import DemoCluster
 
 
 @dataclass(slots=True)
-class Lookout:
+class ClusterObserver:
     """Reads the state of a demo cluster.
 
     ``pods_before_burst`` are the UIDs of the pods that existed before the burst.
     """
 
-    stage: Stage
+    cluster: DemoCluster
     began: float
-    before: frozenset[str] = frozenset()
+    pods_before_burst: frozenset[str] = frozenset()
 
-    async def look(self) -> Sight:
+    async def observe(self) -> ObservedState:
         """Return the current state of the cluster. Raises ApiError, TransportError."""
-        client = self.stage.client
+        client = self.cluster.client
         pods = await client.list(PODS, read_pod)
         nodes = await client.list(NODES, read_node)
         events = await client.list(EVENTS, read_event)
         webhooks = await client.list(MUTATING, decode_partial)
-        return Sight(
-            self.stage.clock.monotonic() - self.began,
+        return ObservedState(
+            self.cluster.clock.monotonic() - self.began,
             tuple(pods.items),
             tuple(sorted(nodes.items, key=lambda node: node.name)),
             tuple(events.items),
-            tuple(self.stage.witness.deliberations),
-            tuple(self.stage.trace),
-            self.before,
+            tuple(self.cluster.collector.decisions),
+            tuple(self.cluster.trace),
+            self.pods_before_burst,
             NAME in [each.metadata.name for each in webhooks.items],
         )

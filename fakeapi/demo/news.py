@@ -7,41 +7,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from fakeapi.demo.chapters import short_nodes, waits
-from fakeapi.demo.deliberations import Deliberation
-from fakeapi.demo.sights import PRESSURE_TAINT, SeenPod, Sight
-from fakeapi.scenarios.loop import Story
+from fakeapi.demo.chapters import is_unschedulable, nodes_under_memory_pressure
+from fakeapi.demo.deliberations import ExplainedDecision
+from fakeapi.demo.sights import PRESSURE_TAINT, ObservedPod, ObservedState
+from fakeapi.scenarios.loop import LoopScenario
 
 
-def news(before: Sight, after: Sight, story: Story) -> list[str]:
+def describe_changes(before: ObservedState, after: ObservedState, story: LoopScenario) -> list[str]:
     """Return a line for each change."""
     return [
-        *_filled(before, after, story),
-        *_answered(before, after),
-        *_told_to_go(before, after),
-        *_arrived(before, after, story),
-        *_strained(before, after),
-        *_evicted(before, after),
-        *_replaced(before, after),
+        *_filled_workloads(before, after, story),
+        *_extender_decisions(before, after),
+        *_preempted_pods(before, after),
+        *_running_burst_pods(before, after, story),
+        *_memory_pressure(before, after),
+        *_evicted_pods(before, after),
+        *_replacement_pods(before, after),
     ]
 
 
-def why(deliberation: Deliberation) -> str:
+def describe_choice(decision: ExplainedDecision) -> str:
     """Return the reason for which a candidate was chosen."""
-    if not deliberation.decided_by:
+    if not decision.decided_by:
         return "the only candidate"
-    return f"best of {deliberation.candidates} by {deliberation.decided_by}"
+    return f"best of {decision.candidates} by {decision.decided_by}"
 
 
-def named(keys: Iterable[str]) -> str:
+def short_names(keys: Iterable[str]) -> str:
     """Return names without their namespaces."""
     return ", ".join(key.rpartition("/")[2] for key in keys)
 
 
-def _filled(before: Sight, after: Sight, story: Story) -> Iterator[str]:
-    if after.before:
+def _filled_workloads(
+    before: ObservedState, after: ObservedState, story: LoopScenario
+) -> Iterator[str]:
+    if after.pods_before_burst:
         return
-    for workload, wanted in story.wanted.items():
+    for workload, wanted in story.wanted_replicas.items():
         there = [pod for pod in after.pods_of(workload) if pod.ready]
         was = sum(pod.ready for pod in before.pods_of(workload))
         if was != wanted == len(there):
@@ -49,7 +51,7 @@ def _filled(before: Sight, after: Sight, story: Story) -> Iterator[str]:
             yield f"{workload}: {runs}{_by_subset(there)}"
 
 
-def _by_subset(pods: Iterable[SeenPod]) -> str:
+def _by_subset(pods: Iterable[ObservedPod]) -> str:
     counts: dict[str, int] = {}
     for pod in pods:
         counts[pod.subset] = counts.get(pod.subset, 0) + 1
@@ -57,35 +59,37 @@ def _by_subset(pods: Iterable[SeenPod]) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _answered(before: Sight, after: Sight) -> Iterator[str]:
-    for each in after.deliberations[len(before.deliberations) :]:
-        goes = named(victim.pod for victim in each.victims)
-        stays = named(pod.pod for pod in each.spared) or "nobody"
-        yield f"the extender gives {each.pod} node {each.node}: {why(each)}"
+def _extender_decisions(before: ObservedState, after: ObservedState) -> Iterator[str]:
+    for each in after.decisions[len(before.decisions) :]:
+        goes = short_names(victim.pod for victim in each.victims)
+        stays = short_names(pod.pod for pod in each.reprieved) or "nobody"
+        yield f"the extender gives {each.pod} node {each.node}: {describe_choice(each)}"
         yield f"  goes: {goes}; spared: {stays}"
 
 
-def _told_to_go(before: Sight, after: Sight) -> Iterator[str]:
+def _preempted_pods(before: ObservedState, after: ObservedState) -> Iterator[str]:
     known = {each.uid for each in before.preempted()}
     fresh = [each for each in after.preempted() if each.uid not in known]
     if fresh:
-        yield f"the scheduler tells to go: {named(each.pod for each in fresh)}"
+        yield f"the scheduler tells to go: {short_names(each.pod for each in fresh)}"
 
 
-def _arrived(before: Sight, after: Sight, story: Story) -> Iterator[str]:
-    for key in story.coming:
+def _running_burst_pods(
+    before: ObservedState, after: ObservedState, story: LoopScenario
+) -> Iterator[str]:
+    for key in story.burst_pods:
         was, now = before.pod(key), after.pod(key)
         if now is not None and now.ready and (was is None or not was.ready):
             yield f"{key} runs on {now.node}"
 
 
-def _replaced(before: Sight, after: Sight) -> Iterator[str]:
+def _replacement_pods(before: ObservedState, after: ObservedState) -> Iterator[str]:
     was = {pod.uid: pod for pod in before.pods}
     told: dict[str, list[str]] = {}
     for pod in after.replacements():
         old = was.get(pod.uid)
-        if waits(pod, after) and not (old and waits(old, before)):
-            fate = f"FailedScheduling: {after.refusal(pod)}"
+        if is_unschedulable(pod, after) and not (old and is_unschedulable(old, before)):
+            fate = f"FailedScheduling: {after.scheduling_failure(pod)}"
         elif pod.node and not (old and old.node):
             fate = f"placed on {pod.node}"
         else:
@@ -93,20 +97,20 @@ def _replaced(before: Sight, after: Sight) -> Iterator[str]:
         subset = f" ({pod.subset})" if pod.subset else ""
         told.setdefault(f"{subset}, {fate}", []).append(pod.key)
     for fate, pods in told.items():
-        yield f"made instead: {named(pods)}{fate}"
+        yield f"made instead: {short_names(pods)}{fate}"
 
 
-def _evicted(before: Sight, after: Sight) -> Iterator[str]:
+def _evicted_pods(before: ObservedState, after: ObservedState) -> Iterator[str]:
     known = {pod.uid for pod in before.evicted()}
     for pod in after.evicted():
         if pod.uid not in known:
             yield f"{pod.key} is evicted from {pod.node}: {pod.message.strip()}"
 
 
-def _strained(before: Sight, after: Sight) -> Iterator[str]:
+def _memory_pressure(before: ObservedState, after: ObservedState) -> Iterator[str]:
     was = {node.name: node for node in before.nodes}
-    for node in short_nodes(after):
-        if node.name not in was or not was[node.name].short_of_memory:
+    for node in nodes_under_memory_pressure(after):
+        if node.name not in was or not was[node.name].memory_pressure:
             yield f"{node.name} reports MemoryPressure"
     for node in after.nodes:
         before_taints = was[node.name].taints if node.name in was else ()

@@ -18,12 +18,12 @@ from rich.console import Console
 from rich.rule import Rule
 
 from extender.config import Config
-from extender.journal import Journal
+from extender.journal import DecisionLog
 from extender.kube.clock import SystemClock
 from extender.kube.pods import decode_pod
-from extender.serving import Running, running
+from extender.serving import ServerProcess, run_server
 from extender.tables import filter_table, preempt_table
-from extender.verdict import Answer, Circumstances
+from extender.verdict import AnswerContext, VerbResult
 from fakeapi.harness import FakeCluster
 from fakeapi.scenarios import captured_request, scenario
 from fakeapi.scenarios.demo import pending_pod
@@ -34,7 +34,7 @@ _SHOWN_BYTES = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class CapturedRequest:
     """One request to the extender, with a title."""
 
     title: str
@@ -42,39 +42,41 @@ class Question:
     body: bytes
 
 
-class Witness(Journal):
+class LastResultLog(DecisionLog):
     """A decision log that also keeps the last result."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.last: Answer | None = None
+        self.last: VerbResult | None = None
 
-    def answered(self, answer: Answer, around: Circumstances, silence: float) -> None:
+    def log_answer(self, answer: VerbResult, context: AnswerContext, watch_silence: float) -> None:
         """Log the result and keep it."""
-        super().answered(answer, around, silence)
+        super().log_answer(answer, context, watch_silence)
         self.last = answer
 
 
-async def ask_questions(console: Console) -> None:
+async def run_captured_requests(console: Console) -> None:
     """Start a cluster and the extender, send all requests and print the results."""
     async with FakeCluster(run="none") as cluster:
         objects = scenario("demo")
         cluster.load(objects)
         console.print(f"fakeapi listens on {cluster.url} with {len(objects)} objects")
-        witness = Witness()
+        witness = LastResultLog()
         transport = cluster.local_transport()
         rng = random.Random(0)  # noqa: S311 - jitter of reconnects
-        async with running(Config(port=0), transport, SystemClock(), rng, witness) as extender:
+        async with run_server(Config(port=0), transport, SystemClock(), rng, witness) as extender:
             console.print(f"reprieve listens on {extender.url}")
-            await tell(extender, witness, console)
+            await send_requests(extender, witness, console)
 
 
-async def tell(extender: Running, witness: Witness, console: Console) -> None:
+async def send_requests(
+    extender: ServerProcess, last_result: LastResultLog, console: Console
+) -> None:
     """Send all requests to ``extender``; ``last_result`` must be its decision log."""
     await extender.wait_synced()
     async with aiohttp.ClientSession() as session:
-        for question in (*_captured(), *_our_own(extender)):
-            await _ask(session, extender, question, witness, console)
+        for question in (*_captured(), *_additional(extender)):
+            await _send(session, extender, question, last_result, console)
 
 
 def wide_console() -> Console:
@@ -82,24 +84,24 @@ def wide_console() -> Console:
     return Console(width=140, highlight=False)
 
 
-async def _ask(
+async def _send(
     session: aiohttp.ClientSession,
-    extender: Running,
-    question: Question,
-    witness: Witness,
+    extender: ServerProcess,
+    request: CapturedRequest,
+    last_result: LastResultLog,
     console: Console,
 ) -> None:
-    console.print(Rule(question.title, align="left"))
-    async with session.post(f"{extender.url}/{question.verb}", data=question.body) as response:
+    console.print(Rule(request.title, align="left"))
+    async with session.post(f"{extender.url}/{request.verb}", data=request.body) as response:
         text = await response.text()
     console.print(
-        f"POST /{question.verb} → {response.status} {text[:_SHOWN_BYTES]}",
+        f"POST /{request.verb} → {response.status} {text[:_SHOWN_BYTES]}",
         style="dim",
         markup=False,
     )
-    answer = witness.last
+    answer = last_result.last
     if response.status != 200 or answer is None:
-        raise RuntimeError(f"{question.title}: the extender answered {response.status}: {text}")
+        raise RuntimeError(f"{request.title}: the extender answered {response.status}: {text}")
     if isinstance(answer.decision, FilterDecision):
         console.print(filter_table(answer.decision))
     else:
@@ -109,28 +111,28 @@ async def _ask(
         console.print(f"note: {note}", style="yellow", markup=False)
 
 
-def _captured() -> Iterator[Question]:
-    yield Question(
+def _captured() -> Iterator[CapturedRequest]:
+    yield CapturedRequest(
         "Captured from kube-scheduler 1.30: which of three nodes takes a probe pod?",
         "filter",
         captured_request("filter-cache-true"),
     )
-    yield Question(
+    yield CapturedRequest(
         "Captured from kube-scheduler 1.30: the three nodes are full; who goes for preemptor-ct?",
         "preempt",
         captured_request("preempt-cache-true"),
     )
-    yield Question(
+    yield CapturedRequest(
         "Captured from kube-scheduler 1.30: asked again about the node it was promised",
         "filter",
         captured_request("filter-after-preemption-cache-true"),
     )
 
 
-def _our_own(extender: Running) -> Iterator[Question]:
+def _additional(extender: ServerProcess) -> Iterator[CapturedRequest]:
     training = pending_pod("research", "pretrain", "research", {"cpu": "16", "nvidia.com/gpu": "4"})
     nodes = sorted(extender.service.cluster.snapshot().nodes)
-    yield Question(
+    yield CapturedRequest(
         "A training job wants four GPUs: where does it fit?",
         "filter",
         _encoded({"Pod": training, "Nodes": None, "NodeNames": nodes}),
@@ -146,16 +148,16 @@ def _our_own(extender: Running) -> Iterator[Question]:
             pending_pod("shop", "failover", "critical", {"cpu": "12", "memory": "24Gi"}),
         ),
     ):
-        yield Question(title, "preempt", _offer_all(pod, extender))
+        yield CapturedRequest(title, "preempt", _preemption_request(pod, extender))
     hopeless = pending_pod("data", "too-big", "critical", {"cpu": "128"})
-    yield Question(
+    yield CapturedRequest(
         "No node is large enough, however many pods would go",
         "filter",
         _encoded({"Pod": hopeless, "Nodes": None, "NodeNames": nodes}),
     )
 
 
-def _offer_all(pod: dict[str, Any], extender: Running) -> bytes:
+def _preemption_request(pod: dict[str, Any], extender: ServerProcess) -> bytes:
     """Return the request that kube-scheduler would send after its own dry run on all nodes."""
     service = extender.service
     preemptor = decode_pod(_encoded(pod), service.engine.rules.release)

@@ -10,72 +10,72 @@ from typing import Final
 import msgspec
 
 from extender.kube.metadata import ObjectMeta
-from extender.kube.workloadspread.pods import MATCHED, read_injection
-from fakeapi.controlplane.shapes import Condition, Taint, find_condition
-from fakeapi.demo.sights import SeenEvent, SeenNode, SeenPod
+from extender.kube.workloadspread.pods import MATCHED_WORKLOADSPREAD, read_injection
+from fakeapi.controlplane.shapes import ObjectCondition, Taint, find_condition
+from fakeapi.demo.sights import ObservedEvent, ObservedNode, ObservedPod
 
 MEMORY_PRESSURE: Final = "MemoryPressure"
 
 
-class _PodSpec(msgspec.Struct, rename="camel"):
+class DemoPodSpec(msgspec.Struct, rename="camel"):
     node_name: str = ""
     priority: int = 0
 
 
-class _PodStatus(msgspec.Struct, rename="camel"):
+class DemoPodStatus(msgspec.Struct, rename="camel"):
     phase: str = ""
     reason: str = ""
     message: str = ""
     nominated_node_name: str = ""
-    conditions: list[Condition] | None = None
+    conditions: list[ObjectCondition] | None = None
 
 
-class _Pod(msgspec.Struct):
+class DemoPodFields(msgspec.Struct):
     metadata: ObjectMeta
-    spec: _PodSpec
-    status: _PodStatus
+    spec: DemoPodSpec
+    status: DemoPodStatus
 
 
-class _NodeSpec(msgspec.Struct):
+class DemoNodeSpec(msgspec.Struct):
     taints: list[Taint] | None = None
 
 
-class _NodeStatus(msgspec.Struct):
-    conditions: list[Condition] | None = None
+class DemoNodeStatus(msgspec.Struct):
+    conditions: list[ObjectCondition] | None = None
 
 
-class _Node(msgspec.Struct):
+class DemoNodeFields(msgspec.Struct):
     metadata: ObjectMeta
-    spec: _NodeSpec
-    status: _NodeStatus
+    spec: DemoNodeSpec
+    status: DemoNodeStatus
 
 
-class _About(msgspec.Struct):
+class InvolvedObject(msgspec.Struct):
     namespace: str = ""
     name: str = ""
     uid: str = ""
 
 
-class _Event(msgspec.Struct, rename="camel"):
+class DemoEventFields(msgspec.Struct, rename="camel"):
     metadata: ObjectMeta
-    involved_object: _About
+    involved_object: InvolvedObject
     reason: str = ""
     message: str = ""
     last_timestamp: str | None = None
 
 
-_pods = msgspec.json.Decoder(_Pod)
-_nodes = msgspec.json.Decoder(_Node)
-_events = msgspec.json.Decoder(_Event)
+_pods = msgspec.json.Decoder(DemoPodFields)
+_nodes = msgspec.json.Decoder(DemoNodeFields)
+_events = msgspec.json.Decoder(DemoEventFields)
 
 
-def read_pod(raw: msgspec.Raw | bytes) -> SeenPod:
+def read_pod(raw: msgspec.Raw | bytes) -> ObservedPod:
     """Decode a pod."""
     pod = _pods.decode(raw)
     meta, status = pod.metadata, pod.status
     owner = meta.controller
-    injected = read_injection((meta.annotations or {}).get(MATCHED))
-    return SeenPod(
+    injected = read_injection((meta.annotations or {}).get(MATCHED_WORKLOADSPREAD))
+    return ObservedPod(
         meta.uid,
         meta.key,
         f"{meta.namespace}/{owner.name}" if owner else "",
@@ -91,11 +91,11 @@ def read_pod(raw: msgspec.Raw | bytes) -> SeenPod:
     )
 
 
-def read_node(raw: msgspec.Raw | bytes) -> SeenNode:
+def read_node(raw: msgspec.Raw | bytes) -> ObservedNode:
     """Decode a node."""
     node = _nodes.decode(raw)
     conditions = node.status.conditions
-    return SeenNode(
+    return ObservedNode(
         node.metadata.name,
         node.metadata.labels or {},
         _is_true(conditions, "Ready"),
@@ -104,16 +104,16 @@ def read_node(raw: msgspec.Raw | bytes) -> SeenNode:
     )
 
 
-def read_event(raw: msgspec.Raw | bytes) -> SeenEvent:
+def read_event(raw: msgspec.Raw | bytes) -> ObservedEvent:
     """Decode an Event; ``order`` sorts Events by second, then by the suffix of their names."""
     event = _events.decode(raw)
     about = event.involved_object
     key = f"{about.namespace}/{about.name}" if about.namespace else about.name
     # The suffix of the name is the Event's time in nanoseconds.
     order = event.last_timestamp or "", event.metadata.name.rpartition(".")[2]
-    return SeenEvent(key, about.uid, event.reason, event.message, order)
+    return ObservedEvent(key, about.uid, event.reason, event.message, order)
 
 
-def _is_true(conditions: list[Condition] | None, type_: str) -> bool:
+def _is_true(conditions: list[ObjectCondition] | None, type_: str) -> bool:
     found = find_condition(conditions, type_)
     return found is not None and found.status == "True"

@@ -13,10 +13,10 @@ from typing import Final, Protocol
 from rich.console import Console
 from rich.live import Live
 
-from fakeapi.demo.chapters import Chapter
-from fakeapi.demo.sights import Sight
-from fakeapi.demo.tables import screen
-from fakeapi.scenarios.loop import Story
+from fakeapi.demo.chapters import DemoStep
+from fakeapi.demo.sights import ObservedState
+from fakeapi.demo.tables import render_screen
+from fakeapi.scenarios.loop import LoopScenario
 
 _WIDTH: Final = 140
 _SHOWN_LINES: Final = 10
@@ -25,7 +25,7 @@ _SHOWN_LINES: Final = 10
 class Screen(Protocol):
     """Shows the progress of the demo."""
 
-    def show(self, chapter: Chapter, sight: Sight, news: Sequence[str]) -> None:
+    def show(self, step: DemoStep, state: ObservedState, changes: Sequence[str]) -> None:
         """Show an observed state and its changes."""
         ...
 
@@ -35,44 +35,44 @@ class LineScreen:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._chapter: Chapter | None = None
+        self._chapter: DemoStep | None = None
 
-    def show(self, chapter: Chapter, sight: Sight, news: Sequence[str]) -> None:
+    def show(self, step: DemoStep, state: ObservedState, changes: Sequence[str]) -> None:
         """Print the changes; a step's headline precedes its first line."""
-        headline = () if chapter is self._chapter else (f"== {chapter.value}",)
-        self._chapter = chapter
-        for line in (*headline, *news):
-            self._console.print(f"{sight.seconds:5.1f} s  {line}", markup=False, soft_wrap=True)
+        headline = () if step is self._chapter else (f"== {step.value}",)
+        self._chapter = step
+        for line in (*headline, *changes):
+            self._console.print(f"{state.seconds:5.1f} s  {line}", markup=False, soft_wrap=True)
 
 
 class LiveScreen:
     """Updates a live display."""
 
-    def __init__(self, story: Story, live: Live) -> None:
-        self._story = story
+    def __init__(self, scenario: LoopScenario, live: Live) -> None:
+        self._story = scenario
         self._live = live
         self._lines: deque[str] = deque(maxlen=_SHOWN_LINES)
 
-    def show(self, chapter: Chapter, sight: Sight, news: Sequence[str]) -> None:
+    def show(self, step: DemoStep, state: ObservedState, changes: Sequence[str]) -> None:
         """Update the display."""
-        self._lines.extend(news)
-        self._live.update(screen(chapter, sight, self._story, tuple(self._lines)), refresh=True)
+        self._lines.extend(changes)
+        self._live.update(render_screen(step, state, self._story, tuple(self._lines)), refresh=True)
 
 
-def console_for_people() -> Console:
+def output_console() -> Console:
     """Return a console on stdout; if it is not a terminal, its width fits the tables."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(width=_WIDTH, highlight=False)
 
 
-def screen_on(console: Console, story: Story) -> AbstractContextManager[Screen]:
+def open_screen(console: Console, scenario: LoopScenario) -> AbstractContextManager[Screen]:
     """Return the screen that a console supports."""
     if console.is_terminal and not console.is_dumb_terminal:
-        return _live(console, story)
+        return _live(console, scenario)
     return nullcontext(LineScreen(console))
 
 
 @contextmanager
-def _live(console: Console, story: Story) -> Iterator[Screen]:
+def _live(console: Console, story: LoopScenario) -> Iterator[Screen]:
     with Live(console=console, auto_refresh=False) as live:
         yield LiveScreen(story, live)

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from fakeapi.controlplane.scheduler.trace import Exchange
-from fakeapi.demo.deliberations import Deliberation
+from fakeapi.controlplane.scheduler.trace import ExtenderCall
+from fakeapi.demo.deliberations import ExplainedDecision
 
 PRESSURE_TAINT: Final = "node.kubernetes.io/memory-pressure"
 
@@ -20,7 +20,7 @@ _PREEMPTED: Final = re.compile(r"Preempted by pod (\S+) on node (\S+)")
 
 
 @dataclass(frozen=True, slots=True)
-class SeenPod:
+class ObservedPod:
     """A pod. ``workload`` is ``namespace/name`` of its controller, "" if it has none."""
 
     uid: str
@@ -32,14 +32,14 @@ class SeenPod:
     nominated: str = ""
     phase: str = "Pending"
     ready: bool = False
-    going: bool = False
+    deleting: bool = False
     reason: str = ""
     message: str = ""
 
     @property
     def active(self) -> bool:
         """Whether it is neither being deleted nor finished."""
-        return not self.going and self.phase not in ("Succeeded", "Failed")
+        return not self.deleting and self.phase not in ("Succeeded", "Failed")
 
     @property
     def evicted(self) -> bool:
@@ -48,18 +48,18 @@ class SeenPod:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenNode:
+class ObservedNode:
     """A node; ``taints`` have the format ``key:effect``."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     ready: bool = True
-    short_of_memory: bool = False
+    memory_pressure: bool = False
     taints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class SeenEvent:
+class ObservedEvent:
     """An Event about the object ``key``."""
 
     key: str
@@ -70,7 +70,7 @@ class SeenEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Preempted:
+class PreemptedPod:
     """A pod that the scheduler preempted, from the Event about it."""
 
     uid: str
@@ -80,7 +80,7 @@ class Preempted:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ObservedState:
     """The state ``seconds`` after the start of the demo, on the cluster's clock.
 
     ``pods_before_burst`` are the UIDs of the pods that existed when the burst was created; empty
@@ -88,43 +88,43 @@ class Sight:
     """
 
     seconds: float = 0.0
-    pods: tuple[SeenPod, ...] = ()
-    nodes: tuple[SeenNode, ...] = ()
-    events: tuple[SeenEvent, ...] = ()
-    deliberations: tuple[Deliberation, ...] = ()
-    exchanges: tuple[Exchange, ...] = ()
-    before: frozenset[str] = frozenset()
-    spreading: bool = False
+    pods: tuple[ObservedPod, ...] = ()
+    nodes: tuple[ObservedNode, ...] = ()
+    events: tuple[ObservedEvent, ...] = ()
+    decisions: tuple[ExplainedDecision, ...] = ()
+    exchanges: tuple[ExtenderCall, ...] = ()
+    pods_before_burst: frozenset[str] = frozenset()
+    webhooks_registered: bool = False
 
-    def pods_of(self, workload: str) -> list[SeenPod]:
+    def pods_of(self, workload: str) -> list[ObservedPod]:
         """Return the active pods of a workload."""
         return [pod for pod in self.pods if pod.workload == workload and pod.active]
 
-    def pod(self, key: str) -> SeenPod | None:
+    def pod(self, key: str) -> ObservedPod | None:
         """Return the pod with the key, or None."""
         return next((pod for pod in self.pods if pod.key == key), None)
 
-    def replacements(self) -> list[SeenPod]:
+    def replacements(self) -> list[ObservedPod]:
         """Return the pods that ReplicaSets created since the burst."""
-        if not self.before:
+        if not self.pods_before_burst:
             return []
-        return [pod for pod in self.pods if pod.workload and pod.uid not in self.before]
+        return [pod for pod in self.pods if pod.workload and pod.uid not in self.pods_before_burst]
 
-    def preempted(self) -> list[Preempted]:
+    def preempted(self) -> list[PreemptedPod]:
         """Return the pods that the scheduler preempted, in the order of their Events."""
-        found: dict[str, Preempted] = {}
+        found: dict[str, PreemptedPod] = {}
         for event in sorted(self.events, key=lambda each: each.order):
             told = _PREEMPTED.fullmatch(event.message) if event.reason == "Preempted" else None
             if told is not None:
-                found.setdefault(event.uid, Preempted(event.uid, event.key, told[1], told[2]))
+                found.setdefault(event.uid, PreemptedPod(event.uid, event.key, told[1], told[2]))
         return list(found.values())
 
-    def deliberation(self, gone: Preempted) -> Deliberation | None:
+    def decision_for(self, gone: PreemptedPod) -> ExplainedDecision | None:
         """Return the extender's decision by which a pod was preempted, or None."""
         return next(
             (
                 each
-                for each in reversed(self.deliberations)
+                for each in reversed(self.decisions)
                 if each.preemptor == gone.preemptor
                 and each.node == gone.node
                 and gone.pod in [victim.pod for victim in each.victims]
@@ -132,11 +132,11 @@ class Sight:
             None,
         )
 
-    def refusal(self, pod: SeenPod) -> str:
+    def scheduling_failure(self, pod: ObservedPod) -> str:
         """Return the message of a pod's last FailedScheduling Event; "" if there is none."""
         told = [e for e in self.events if e.uid == pod.uid and e.reason == "FailedScheduling"]
         return max(told, key=lambda each: each.order).message if told else ""
 
-    def evicted(self) -> list[SeenPod]:
+    def evicted(self) -> list[ObservedPod]:
         """Return the pods that kubelets evicted."""
         return [pod for pod in self.pods if pod.evicted]

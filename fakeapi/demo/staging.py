@@ -18,19 +18,21 @@ from extender.config import Config, Deadlines
 from extender.kube.client import Client
 from extender.kube.clock import Clock, SystemClock
 from extender.kube.transport import Request, Response, Stream, Transport
-from extender.serving import running
+from extender.serving import run_server
 from extender.verdict import Search
-from fakeapi.controlplane.scheduler.trace import Trace
-from fakeapi.demo.witnessing import Witness
+from fakeapi.controlplane.scheduler.trace import ExtenderCallTrace
+from fakeapi.demo.witnessing import DecisionCollector
 from fakeapi.harness import FakeCluster
-from fakeapi.scenarios.loop import Story
+from fakeapi.scenarios.loop import LoopScenario
 
-RUN: Final = "gc,namespaces,disruption,nodelifecycle,replicaset,workloadspread,kubelet,scheduler"
+COMPONENTS: Final = (
+    "gc,namespaces,disruption,nodelifecycle,replicaset,workloadspread,kubelet,scheduler"
+)
 """The control-plane components that the scenario needs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class DemoCluster:
     """A running demo cluster: a client, the clock, the scheduler's trace and the decisions.
 
     ``step_timeout_seconds`` is the time limit of a step, on that clock.
@@ -38,13 +40,13 @@ class Stage:
 
     client: Client
     clock: Clock
-    trace: Trace
-    witness: Witness
-    patience_seconds: float = 60.0
+    trace: ExtenderCallTrace
+    collector: DecisionCollector
+    step_timeout_seconds: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Addresses:
+class DemoAddresses:
     """The URLs of the API server and the extender."""
 
     server: str
@@ -72,49 +74,51 @@ def scheduler_configuration(extender: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def served(story: Story, seed: int, pace: float) -> AsyncIterator[tuple[Stage, Addresses]]:
+async def run_demo_cluster(
+    scenario: LoopScenario, seed: int, pace: float
+) -> AsyncIterator[tuple[DemoCluster, DemoAddresses]]:
     """Run a demo cluster until the block ends; its clock runs ``pace`` times as fast as ours."""
-    way, witness = LateTransport(), Witness()
+    way, witness = DeferredTransport(), DecisionCollector()
     rng = Random(seed)  # noqa: S311 - jitter of reconnects
     config = Config(port=0, search=Search.CLUSTER, deadline_milliseconds=Deadlines(preempt=10_000))
-    async with running(config, way, SystemClock(), rng, witness) as extender:
+    async with run_server(config, way, SystemClock(), rng, witness) as extender:
         witness.service = extender.service
         async with FakeCluster(
-            run=RUN,
+            run=COMPONENTS,
             seed=seed,
-            kubelet=story.kubelet,
+            kubelet=scenario.kubelet,
             scheduler=scheduler_configuration(extender.url),
         ) as cluster:
             cluster.clock.run(pace)
-            way.lead_to(cluster.local_transport("reprieve"))
+            way.set_target(cluster.local_transport("reprieve"))
             await extender.wait_synced()
             taken_down = cluster.scheduler.trace, witness
-            stage = Stage(cluster.client, cluster.clock, *taken_down, 60.0 * max(pace, 1.0))
-            yield stage, Addresses(cluster.url, extender.url)
+            stage = DemoCluster(cluster.client, cluster.clock, *taken_down, 60.0 * max(pace, 1.0))
+            yield stage, DemoAddresses(cluster.url, extender.url)
 
 
-class LateTransport:
+class DeferredTransport:
     """A transport whose target is set later; requests wait until then."""
 
     def __init__(self) -> None:
-        self._way: asyncio.Future[Transport] = asyncio.get_running_loop().create_future()
+        self._target: asyncio.Future[Transport] = asyncio.get_running_loop().create_future()
 
-    def lead_to(self, way: Transport) -> None:
+    def set_target(self, target: Transport) -> None:
         """Set the target."""
-        self._way.set_result(way)
+        self._target.set_result(target)
 
     async def request(self, request: Request) -> Response:
         """Send a request and return the whole response. Raises TransportError."""
-        return await (await asyncio.shield(self._way)).request(request)
+        return await (await asyncio.shield(self._target)).request(request)
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[Stream]:
         """Send a request and stream the response. Raises TransportError on entering."""
-        way = await asyncio.shield(self._way)
+        way = await asyncio.shield(self._target)
         async with way.stream(request) as stream:
             yield stream
 
     async def close(self) -> None:
         """Close the target, if it is set."""
-        if self._way.done():
-            await self._way.result().close()
+        if self._target.done():
+            await self._target.result().close()

@@ -14,22 +14,24 @@ from rich.table import Table
 from rich.text import Text
 
 from extender.tables import plain_table
-from fakeapi.demo.chapters import Chapter
-from fakeapi.demo.sights import SeenNode, SeenPod, Sight
+from fakeapi.demo.chapters import DemoStep
+from fakeapi.demo.sights import ObservedNode, ObservedPod, ObservedState
 from fakeapi.demo.summary import Summary
-from fakeapi.scenarios.loop import POOL, Story
+from fakeapi.scenarios.loop import POOL, LoopScenario
 
 _ZONE: Final = "topology.kubernetes.io/zone"
 
 
-def screen(chapter: Chapter, sight: Sight, story: Story, lines: Sequence[str]) -> RenderableType:
+def render_screen(
+    step: DemoStep, state: ObservedState, scenario: LoopScenario, lines: Sequence[str]
+) -> RenderableType:
     """Return the screen: nodes with their pods, pending pods, and ``lines``, the last changes."""
-    head = Text.assemble((chapter.value, "bold"), f"   {sight.seconds:.0f} s")
+    head = Text.assemble((step.value, "bold"), f"   {state.seconds:.0f} s")
     told = (Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in lines)
-    return Group(head, _nodes(sight, story), _waiting(sight, story), *told)
+    return Group(head, _nodes(state, scenario), _pending_pods(state, scenario), *told)
 
 
-def _nodes(sight: Sight, story: Story) -> Table:
+def _nodes(sight: ObservedState, story: LoopScenario) -> Table:
     table = plain_table("node", POOL, "zone", "pods", "state")
     for node in sight.nodes:
         pods = [pod for pod in sight.pods if pod.node == node.name]
@@ -46,28 +48,28 @@ def _nodes(sight: Sight, story: Story) -> Table:
     return table
 
 
-def _pod(pod: SeenPod, story: Story) -> Text:
+def _pod(pod: ObservedPod, story: LoopScenario) -> Text:
     name = _short(pod, story)
     if pod.evicted:
         return Text(f"{name} evicted", "red")
-    if pod.going:
+    if pod.deleting:
         return Text(name, "red strike")
     if not pod.ready:
         return Text(name, "italic")
-    return Text(name, "bold green" if pod.key in story.coming else "")
+    return Text(name, "bold green" if pod.key in story.burst_pods else "")
 
 
-def _short(pod: SeenPod, story: Story) -> str:
-    return (pod.key if pod.key in story.coming else pod.workload).rpartition("/")[2]
+def _short(pod: ObservedPod, story: LoopScenario) -> str:
+    return (pod.key if pod.key in story.burst_pods else pod.workload).rpartition("/")[2]
 
 
-def _state(node: SeenNode) -> Text:
-    if node.short_of_memory:
+def _state(node: ObservedNode) -> Text:
+    if node.memory_pressure:
         return Text("short of memory", "red")
     return Text("ready" if node.ready else "not ready", "dim")
 
 
-def _waiting(sight: Sight, story: Story) -> Text:
+def _pending_pods(sight: ObservedState, story: LoopScenario) -> Text:
     waiting = [pod for pod in sight.pods if pod.active and not pod.node]
     if not waiting:
         return Text("nobody waits for a node", "dim")
@@ -77,10 +79,10 @@ def _waiting(sight: Sight, story: Story) -> Text:
 
 def summary_tables(summary: Summary) -> RenderableType:
     """Return the tables of preemptions with reprieved pods, replacements, evictions and calls."""
-    return Group(*_parts(summary))
+    return Group(*_sections(summary))
 
 
-def _parts(summary: Summary) -> Iterator[RenderableType]:
+def _sections(summary: Summary) -> Iterator[RenderableType]:
     yield _headed(
         "Preempted, and spared",
         ("for", "on", "goes", "decided by", "PDBs broken", "spared, and why"),
@@ -89,9 +91,9 @@ def _parts(summary: Summary) -> Iterator[RenderableType]:
                 each.preemptor,
                 each.node,
                 "\n".join(each.victims),
-                each.why,
-                str(each.budgets_broken),
-                "\n".join(each.spared) or "nobody",
+                each.reason,
+                str(each.pdb_violations),
+                "\n".join(each.reprieved) or "nobody",
             )
             for each in summary.preemptions
         ),
@@ -99,12 +101,12 @@ def _parts(summary: Summary) -> Iterator[RenderableType]:
     yield _headed(
         "Made by ReplicaSets since",
         ("pods", "subset", "what became of them"),
-        (("\n".join(each.pods), each.subset, each.fate) for each in summary.replacements),
+        (("\n".join(each.pods), each.subset, each.outcome) for each in summary.replacements),
     )
     yield _headed(
         "Evicted by kubelets",
         ("pod", "on", "because"),
-        ((each.pod, each.node, each.why) for each in summary.evictions),
+        ((each.pod, each.node, each.reason) for each in summary.evictions),
     )
     yield _headed(
         "Asked of the extender",
@@ -113,7 +115,7 @@ def _parts(summary: Summary) -> Iterator[RenderableType]:
             (
                 each.verb,
                 str(each.count),
-                each.verdicts,
+                each.outcomes,
                 f"{each.deciding:.1f} ms",
                 f"{each.round_trip:.1f} ms",
                 _first(each.notes),

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from extender.journal import Journal
+from extender.journal import DecisionLog
 from extender.service import Service
-from extender.verdict import Answer, Circumstances
-from fakeapi.demo.deliberations import Deliberation, deliberation_of
+from extender.verdict import AnswerContext, VerbResult
+from fakeapi.demo.deliberations import ExplainedDecision, explain_decision
 
 
-class Witness(Journal):
+class DecisionCollector(DecisionLog):
     """A decision log that keeps decisions; ``service`` must be set before the first call."""
 
     service: Service
 
     def __init__(self) -> None:
         super().__init__()
-        self.deliberations: list[Deliberation] = []
+        self.decisions: list[ExplainedDecision] = []
 
-    def answered(self, answer: Answer, around: Circumstances, silence: float) -> None:
+    def log_answer(self, answer: VerbResult, context: AnswerContext, watch_silence: float) -> None:
         """Log the result, and keep the explained decision if it names a node."""
-        super().answered(answer, around, silence)
+        super().log_answer(answer, context, watch_silence)
         budgets = self.service.cluster.snapshot().budgets
         release = self.service.engine.rules.release
-        told = deliberation_of(answer, budgets, release, around.seconds)
+        told = explain_decision(answer, budgets, release, context.seconds)
         if told is not None:
-            self.deliberations.append(told)
+            self.decisions.append(told)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from fakeapi.kinds.builtin import BUILTIN
-from fakeapi.kinds.kind import Kind, Kinds, SelectableField
+from fakeapi.kinds.kind import ResourceInfo, ResourceRegistry, SelectableField
 
-__all__ = ["BUILTIN", "Kind", "Kinds", "SelectableField"]
+__all__ = ["BUILTIN", "ResourceInfo", "ResourceRegistry", "SelectableField"]

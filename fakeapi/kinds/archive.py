@@ -17,7 +17,7 @@ from zipfile import ZipFile
 import orjson
 
 _ARCHIVE: Final = Path(__file__).with_name("builtin.zip")
-COMPONENT: Final = "#/components/schemas/"
+SCHEMA_REF_PREFIX: Final = "#/components/schemas/"
 
 
 def read_kinds() -> Sequence[Mapping[str, Any]]:
@@ -46,12 +46,12 @@ def fingerprint() -> str:
     return ",".join(f"{member.CRC:08x}" for member in _archive().infolist())
 
 
-def referred(schema: Mapping[str, Any]) -> str:
+def referenced_definition(schema: Mapping[str, Any]) -> str:
     """Return the name of the definition that a schema references, or ""."""
     if "allOf" in schema:
         schema = schema["allOf"][0]
     reference: str = schema.get("$ref", "")
-    return reference.removeprefix(COMPONENT)
+    return reference.removeprefix(SCHEMA_REF_PREFIX)
 
 
 @cache

@@ -17,11 +17,11 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, TypedDict
 
 from fakeapi.kinds.archive import read_kinds
-from fakeapi.kinds.kind import Kind, Kinds, SelectableField, Subresource
+from fakeapi.kinds.kind import ResourceInfo, ResourceRegistry, SelectableField, Subresource
 from fakeapi.kinds.schemas import struct_of
 
 
-class Behaviour(TypedDict, total=False):
+class StrategyOverrides(TypedDict, total=False):
     """The fields of :class:`ResourceInfo` that a row may set."""
 
     first_status: Mapping[str, Any] | None
@@ -42,11 +42,11 @@ def _field(label: str, absent: str = "") -> SelectableField:
     return SelectableField(label, (tuple(label.split(".")),), absent)
 
 
-def _first(**status: Any) -> Mapping[str, Any]:
+def _frozen(**status: Any) -> Mapping[str, Any]:
     return MappingProxyType(status)
 
 
-_REFERENCE: Final = (
+_OBJECT_REFERENCE_FIELDS: Final = (
     "kind",
     "namespace",
     "name",
@@ -56,12 +56,12 @@ _REFERENCE: Final = (
     "fieldPath",
 )
 
-_BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
+_STRATEGY_OVERRIDES: Final[Mapping[str, StrategyOverrides]] = {
     "certificatesigningrequests.certificates.k8s.io": {"selectable": (_field("spec.signerName"),)},
     "clustertrustbundles.certificates.k8s.io": {"selectable": (_field("spec.signerName"),)},
     "customresourcedefinitions.apiextensions.k8s.io": {
         "deletion_finalizer": "customresourcecleanup.apiextensions.k8s.io",
-        "deletion_condition": _first(
+        "deletion_condition": _frozen(
             type="Terminating",
             status="True",
             reason="InstanceDeletionPending",
@@ -72,7 +72,7 @@ _BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
         ),
     },
     "daemonsets.apps": {
-        "first_status": _first(
+        "first_status": _frozen(
             currentNumberScheduled=0,
             numberMisscheduled=0,
             desiredNumberScheduled=0,
@@ -88,7 +88,7 @@ _BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "events": {
         "dependents": "ignore",
         "selectable": (
-            *(_field(f"involvedObject.{name}") for name in _REFERENCE),
+            *(_field(f"involvedObject.{name}") for name in _OBJECT_REFERENCE_FIELDS),
             _field("reason"),
             _field("reportingComponent"),
             SelectableField("source", (("source", "component"), ("reportingComponent",))),
@@ -98,25 +98,25 @@ _BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "events.events.k8s.io": {
         "dependents": "ignore",
         "selectable": (
-            *(_field(f"regarding.{name}") for name in _REFERENCE),
+            *(_field(f"regarding.{name}") for name in _OBJECT_REFERENCE_FIELDS),
             _field("reason"),
             _field("reportingController"),
             _field("type"),
         ),
     },
     "horizontalpodautoscalers.autoscaling/v1": {
-        "first_status": _first(currentReplicas=0, desiredReplicas=0),
+        "first_status": _frozen(currentReplicas=0, desiredReplicas=0),
     },
     "horizontalpodautoscalers.autoscaling/v2": {
-        "first_status": _first(desiredReplicas=0, currentMetrics=None),
+        "first_status": _frozen(desiredReplicas=0, currentMetrics=None),
     },
-    "ingresses.networking.k8s.io": {"first_status": _first(loadBalancer={})},
+    "ingresses.networking.k8s.io": {"first_status": _frozen(loadBalancer={})},
     "jobs.batch": {
         "dependents": "orphan",
         "selectable": (SelectableField("status.successful", (("status", "succeeded"),), "0"),),
     },
     "namespaces": {
-        "first_status": _first(phase="Active"),
+        "first_status": _frozen(phase="Active"),
         "first_spec_finalizers": ("kubernetes",),
         "finalizing_phase": "Terminating",
         "name_label": "kubernetes.io/metadata.name",
@@ -131,18 +131,18 @@ _BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
         "first_status": None,
         "selectable": (_field("spec.unschedulable", absent="false"),),
     },
-    "persistentvolumeclaims": {"first_status": _first(phase="Pending")},
-    "persistentvolumes": {"first_status": _first(phase="Pending")},
+    "persistentvolumeclaims": {"first_status": _frozen(phase="Pending")},
+    "persistentvolumes": {"first_status": _frozen(phase="Pending")},
     "podcertificaterequests.certificates.k8s.io": {
         "selectable": (_field("spec.signerName"), _field("spec.podName"), _field("spec.nodeName")),
     },
     "poddisruptionbudgets.policy": {
-        "first_status": _first(
+        "first_status": _frozen(
             disruptionsAllowed=0, currentHealthy=0, desiredHealthy=0, expectedPods=0
         ),
     },
     "pods": {
-        "first_status": _first(phase="Pending"),
+        "first_status": _frozen(phase="Pending"),
         "graceful": True,
         "selectable": (
             _field("spec.nodeName"),
@@ -160,12 +160,12 @@ _BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
         "undeletable_why": "this is a system priority class and cannot be deleted",
     },
     "replicasets.apps": {
-        "first_status": _first(replicas=0),
+        "first_status": _frozen(replicas=0),
         "selectable": (_field("status.replicas", absent="0"),),
     },
     "replicationcontrollers": {
         "dependents": "orphan",
-        "first_status": _first(replicas=0),
+        "first_status": _frozen(replicas=0),
         "selectable": (_field("status.replicas", absent="0"),),
     },
     "resourceslices.resource.k8s.io": {
@@ -173,11 +173,11 @@ _BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     },
     "secrets": {"selectable": (_field("type"),)},
     "services": {
-        "first_status": _first(loadBalancer={}),
+        "first_status": _frozen(loadBalancer={}),
         "selectable": (_field("spec.clusterIP"), _field("spec.type")),
     },
-    "statefulsets.apps": {"first_status": _first(replicas=0, availableReplicas=0)},
-    "volumeattachments.storage.k8s.io": {"first_status": _first(attached=False)},
+    "statefulsets.apps": {"first_status": _frozen(replicas=0, availableReplicas=0)},
+    "volumeattachments.storage.k8s.io": {"first_status": _frozen(attached=False)},
 }
 
 _GENERATIONS: Final = frozenset(
@@ -270,10 +270,10 @@ _RETURNED_WHEN_DELETED: Final = frozenset(
 )
 
 
-def _kind(row: Mapping[str, Any]) -> Kind:
+def _kind(row: Mapping[str, Any]) -> ResourceInfo:
     plural, group, version = row["plural"], row["group"], row["version"]
     resource = f"{plural}.{group}" if group else plural
-    return Kind(
+    return ResourceInfo(
         group=group,
         version=version,
         kind=row["kind"],
@@ -293,7 +293,7 @@ def _kind(row: Mapping[str, Any]) -> Kind:
         create_on_update=plural in _CREATED_BY_UPDATE,
         returns_deleted=plural in _RETURNED_WHEN_DELETED,
         path_names=group == "rbac.authorization.k8s.io",
-        **_BEHAVIOURS.get(resource, _BEHAVIOURS.get(f"{resource}/{version}", {})),
+        **_STRATEGY_OVERRIDES.get(resource, _STRATEGY_OVERRIDES.get(f"{resource}/{version}", {})),
     )
 
 
@@ -306,28 +306,28 @@ def _subresources(
     ]
 
 
-BUILTIN: Final = Kinds(_kind(row) for row in read_kinds())
+BUILTIN: Final = ResourceRegistry(_kind(row) for row in read_kinds())
 
 
-def _known(group: str, plural: str) -> Kind:
+def _builtin(group: str, plural: str) -> ResourceInfo:
     kind = BUILTIN.at(group, "v1", plural)
     assert kind is not None, plural
     return kind
 
 
-BINDINGS: Final = _known("", "bindings")
-CUSTOM_RESOURCE_DEFINITIONS: Final = _known("apiextensions.k8s.io", "customresourcedefinitions")
-EVENTS: Final = _known("", "events")
-MUTATING_WEBHOOKS: Final = _known("admissionregistration.k8s.io", "mutatingwebhookconfigurations")
-VALIDATING_WEBHOOKS: Final = _known(
+BINDINGS: Final = _builtin("", "bindings")
+CUSTOM_RESOURCE_DEFINITIONS: Final = _builtin("apiextensions.k8s.io", "customresourcedefinitions")
+EVENTS: Final = _builtin("", "events")
+MUTATING_WEBHOOKS: Final = _builtin("admissionregistration.k8s.io", "mutatingwebhookconfigurations")
+VALIDATING_WEBHOOKS: Final = _builtin(
     "admissionregistration.k8s.io", "validatingwebhookconfigurations"
 )
-LEASES: Final = _known("coordination.k8s.io", "leases")
-NAMESPACES: Final = _known("", "namespaces")
-NODES: Final = _known("", "nodes")
-PODS: Final = _known("", "pods")
-POD_DISRUPTION_BUDGETS: Final = _known("policy", "poddisruptionbudgets")
-PRIORITY_CLASSES: Final = _known("scheduling.k8s.io", "priorityclasses")
-REPLICA_SETS: Final = _known("apps", "replicasets")
-SERVICE_ACCOUNTS: Final = _known("", "serviceaccounts")
-SERVICES: Final = _known("", "services")
+LEASES: Final = _builtin("coordination.k8s.io", "leases")
+NAMESPACES: Final = _builtin("", "namespaces")
+NODES: Final = _builtin("", "nodes")
+PODS: Final = _builtin("", "pods")
+POD_DISRUPTION_BUDGETS: Final = _builtin("policy", "poddisruptionbudgets")
+PRIORITY_CLASSES: Final = _builtin("scheduling.k8s.io", "priorityclasses")
+REPLICA_SETS: Final = _builtin("apps", "replicasets")
+SERVICE_ACCOUNTS: Final = _builtin("", "serviceaccounts")
+SERVICES: Final = _builtin("", "services")

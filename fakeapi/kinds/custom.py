@@ -32,7 +32,7 @@ class ScalePaths:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Custom:
+class CustomResourceInfo:
     """One version of a custom resource; compared by identity, so the compiled schema can be cached.
 
     ``definition`` is the definition's name, ``schema`` the version's OpenAPI schema (empty: any

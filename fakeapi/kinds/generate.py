@@ -165,7 +165,14 @@ DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 """Defaults that upstream declares in its schemas and the source omits."""
 
-_ALWAYS: Final = ("Status", "DeleteOptions", "Patch", "WatchEvent", "APIResourceList", "APIGroup")
+_COMMON_DEFINITIONS: Final = (
+    "Status",
+    "DeleteOptions",
+    "Patch",
+    "WatchEvent",
+    "APIResourceList",
+    "APIGroup",
+)
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _REF: Final = "#/$defs/"
 _COMPONENT: Final = "#/components/schemas/"
@@ -196,10 +203,10 @@ def _resources(folder: Path) -> Iterator[Resource]:
     for source in sorted(folder.glob("*.py")):
         for node in ast.parse(source.read_text()).body:
             if isinstance(node, ast.ClassDef):
-                yield from _described(node)
+                yield from _api_info(node)
 
 
-def _described(node: ast.ClassDef) -> Iterator[Resource]:
+def _api_info(node: ast.ClassDef) -> Iterator[Resource]:
     for statement in node.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id="_api_info")], value=ast.Call() as call):
@@ -265,7 +272,7 @@ def _reachable(definitions: Mapping[str, Any], kinds: list[dict[str, Any]]) -> l
     """Return the names of all definitions that kinds, lists and common documents reference."""
     waiting = [kind["definition"] for kind in kinds]
     waiting += [f"{name}List" for name in waiting if f"{name}List" in definitions]
-    waiting += [f"{_META}{name}" for name in _ALWAYS]
+    waiting += [f"{_META}{name}" for name in _COMMON_DEFINITIONS]
     names = _names(definitions)
     for kind in kinds:
         for group, version, name, _ in kind["subresources"].values():

@@ -56,7 +56,7 @@ Row = list[str | int]
 
 
 @dataclass(frozen=True)
-class Package:
+class GoPackage:
     """One Go package: the declarations of its types, and the paths of its imports by name."""
 
     name: str
@@ -64,29 +64,31 @@ class Package:
     imports: Mapping[str, str]
 
 
-def read_packages(cache: Path, version: str) -> Iterator[Package]:
+def read_packages(cache: Path, version: str) -> Iterator[GoPackage]:
     """Read every package with API types; ``cache`` is the folder of the Go modules."""
     api = cache / f"api@{version}"
     meta = cache / f"apimachinery@{version}" / "pkg" / "apis"
     for root, pattern in ((api, "*/v*/"), (meta, "meta/v1/")):
         for folder in sorted(root.glob(pattern)):
-            sources = [path.read_text() for path in sorted(folder.glob("*.go")) if _written(path)]
+            sources = [
+                path.read_text() for path in sorted(folder.glob("*.go")) if _is_handwritten(path)
+            ]
             yield _package(folder.relative_to(root).as_posix(), "\n".join(sources))
 
 
-def _written(path: Path) -> bool:
+def _is_handwritten(path: Path) -> bool:
     return not path.name.startswith(("generated", "zz_")) and not path.name.endswith("_test.go")
 
 
-def _package(name: str, source: str) -> Package:
+def _package(name: str, source: str) -> GoPackage:
     imports = {alias or path.rsplit("/", 1)[1]: path for alias, path in _IMPORT.findall(source)}
-    return Package(name, dict(_TYPE.findall(source)), imports)
+    return GoPackage(name, dict(_TYPE.findall(source)), imports)
 
 
-class Generator:
+class ProtobufTableGenerator:
     """Converts Go types to rows of the table."""
 
-    def __init__(self, packages: Mapping[str, Package]) -> None:
+    def __init__(self, packages: Mapping[str, GoPackage]) -> None:
         self._packages = packages
 
     def messages(self) -> dict[str, list[Row]]:
@@ -108,7 +110,7 @@ class Generator:
                 wanted += [str(row[3]) for row in found[qualified] if row[3]]
         return found
 
-    def _rows(self, package: Package, declaration: str) -> Iterator[Row]:
+    def _rows(self, package: GoPackage, declaration: str) -> Iterator[Row]:
         if not declaration.startswith("struct"):
             return
         for go_name, go_type, tag in _FIELD.findall(declaration):
@@ -122,7 +124,7 @@ class Generator:
             number = int(tags["protobuf"].split(",")[1])
             yield [number, json_name, code, reference, int(omits)]
 
-    def _code(self, package: Package, go_type: str) -> tuple[str, str]:
+    def _code(self, package: GoPackage, go_type: str) -> tuple[str, str]:
         go_type = go_type.lstrip("*")
         if go_type == "[]byte":
             return "b", ""
@@ -136,7 +138,7 @@ class Generator:
             return _SCALARS[go_type], ""
         return self._named(package, go_type)
 
-    def _named(self, package: Package, go_type: str) -> tuple[str, str]:
+    def _named(self, package: GoPackage, go_type: str) -> tuple[str, str]:
         alias, _, name = go_type.rpartition(".")
         where = package.imports.get(alias, alias) if alias else package.name
         qualified = f"{where}.{name}"
@@ -158,7 +160,9 @@ def main() -> None:
     """Write the table beside this module."""
     cache, version = Path(sys.argv[1]), sys.argv[2]
     packages = {package.name: package for package in read_packages(cache, version)}
-    text = json.dumps(Generator(packages).messages(), separators=(",", ":"), sort_keys=True)
+    text = json.dumps(
+        ProtobufTableGenerator(packages).messages(), separators=(",", ":"), sort_keys=True
+    )
     Path(__file__).with_name(FILE_NAME).write_bytes(lzma.compress(text.encode(), preset=9))
 
 

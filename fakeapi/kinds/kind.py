@@ -16,7 +16,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
-from fakeapi.kinds.custom import Custom
+from fakeapi.kinds.custom import CustomResourceInfo
 from fakeapi.kinds.types import UNTYPED, Struct, Untyped
 
 Path = tuple[str, ...]
@@ -64,7 +64,7 @@ def untyped() -> Untyped:
 
 
 @dataclass(frozen=True, eq=False)
-class Kind:
+class ResourceInfo:
     """One kind that is served under one group and version.
 
     ``first_status`` replaces the client's status on create; ``None`` keeps it (nodes).
@@ -115,7 +115,7 @@ class Kind:
     create_on_update: bool = False
     unconditional_update: bool = True
     selectable: tuple[SelectableField, ...] = ()
-    custom: Custom | None = None
+    custom: CustomResourceInfo | None = None
 
     @cached_property
     def api_version(self) -> str:
@@ -160,23 +160,23 @@ class Kind:
         return own + self.selectable
 
 
-class Kinds:
+class ResourceRegistry:
     """The kinds that a server serves, indexed by path and by apiVersion and kind of documents."""
 
-    def __init__(self, kinds: Iterable[Kind]) -> None:
+    def __init__(self, kinds: Iterable[ResourceInfo]) -> None:
         self.all = tuple(kinds)
         self._by_path = {(k.group, k.version, k.plural): k for k in self.all}
         self._by_document = {(k.api_version, k.kind): k for k in self.all}
         self.group_versions = tuple(dict.fromkeys((k.group, k.version) for k in self.all))
 
-    def at(self, group: str, version: str, plural: str) -> Kind | None:
+    def at(self, group: str, version: str, plural: str) -> ResourceInfo | None:
         """Return the kind served at a path, or None."""
         return self._by_path.get((group, version, plural))
 
-    def of(self, api_version: str, kind: str) -> Kind | None:
+    def of(self, api_version: str, kind: str) -> ResourceInfo | None:
         """Return the kind with an apiVersion and kind of documents, or None."""
         return self._by_document.get((api_version, kind))
 
-    def in_group_version(self, group: str, version: str) -> tuple[Kind, ...]:
+    def in_group_version(self, group: str, version: str) -> tuple[ResourceInfo, ...]:
         """Return the kinds of one group and version, in the table's order."""
         return tuple(k for k in self.all if (k.group, k.version) == (group, version))

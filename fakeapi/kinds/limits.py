@@ -13,9 +13,9 @@ from typing import Final
 
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
-_NATURAL: Final = (0, None)
-_LARGEST: Final = 2**31 - 1
-_REPLICAS: Final[Mapping[str, tuple[int | None, int | None]]] = {"replicas": _NATURAL}
+_NON_NEGATIVE: Final = (0, None)
+_MAX_INT32: Final = 2**31 - 1
+_REPLICAS: Final[Mapping[str, tuple[int | None, int | None]]] = {"replicas": _NON_NEGATIVE}
 
 REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "core.v1.Container": ("name", "image"),
@@ -28,7 +28,7 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Fields that must be present and not empty."""
 
-CHOICES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+SUPPORTED_VALUES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "core.v1.Container": {"imagePullPolicy": ("Always", "IfNotPresent", "Never")},
     "core.v1.ContainerPort": {"protocol": _PROTOCOLS},
     "core.v1.EphemeralContainer": {"imagePullPolicy": ("Always", "IfNotPresent", "Never")},
@@ -50,17 +50,17 @@ RANGES: Final[Mapping[str, Mapping[str, tuple[int | None, int | None]]]] = {
     "apps.v1.ReplicaSetSpec": _REPLICAS,
     "apps.v1.StatefulSetSpec": _REPLICAS,
     "batch.v1.JobSpec": {
-        "parallelism": _NATURAL,
-        "completions": _NATURAL,
-        "backoffLimit": _NATURAL,
+        "parallelism": _NON_NEGATIVE,
+        "completions": _NON_NEGATIVE,
+        "backoffLimit": _NON_NEGATIVE,
     },
-    "core.v1.PodSpec": {"activeDeadlineSeconds": (1, _LARGEST)},
+    "core.v1.PodSpec": {"activeDeadlineSeconds": (1, _MAX_INT32)},
     "core.v1.Probe": {
-        "initialDelaySeconds": _NATURAL,
-        "timeoutSeconds": _NATURAL,
-        "periodSeconds": _NATURAL,
-        "successThreshold": _NATURAL,
-        "failureThreshold": _NATURAL,
+        "initialDelaySeconds": _NON_NEGATIVE,
+        "timeoutSeconds": _NON_NEGATIVE,
+        "periodSeconds": _NON_NEGATIVE,
+        "successThreshold": _NON_NEGATIVE,
+        "failureThreshold": _NON_NEGATIVE,
     },
     "core.v1.ReplicationControllerSpec": _REPLICAS,
 }

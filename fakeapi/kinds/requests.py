@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from fakeapi.kinds.kind import Kind
+from fakeapi.kinds.kind import ResourceInfo
 from fakeapi.kinds.schemas import struct_of
 
 
-def _request(group: str, kind: str, definition: str) -> Kind:
+def _request(group: str, kind: str, definition: str) -> ResourceInfo:
     plural = f"{kind.lower()}s"
-    return Kind(
+    return ResourceInfo(
         group=group,
         version="v1",
         kind=kind,

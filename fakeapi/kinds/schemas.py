@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from fakeapi.kinds.archive import read_schema, referred
+from fakeapi.kinds.archive import read_schema, referenced_definition
 from fakeapi.kinds.types import (
     UNTYPED,
     Field,
@@ -24,7 +24,7 @@ from fakeapi.kinds.types import (
 
 _QUANTITY: Final = Scalar("quantity")
 _INT_OR_STRING: Final = Scalar("int-or-string")
-_FREE: Final = frozenset(("JSON", "JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool"))
+_UNTYPED_DEFINITIONS: Final = frozenset(("JSON", "JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool"))
 
 _KEY_DEFAULTS: Final = MappingProxyType({"protocol": "TCP"})
 """Defaults of list map keys (ports of containers and services), which the source omits."""
@@ -44,13 +44,15 @@ def _definition(name: str) -> Type:
     found = _types.get(name)
     if found is None:
         schema = read_schema(name)
-        found = _types[name] = _struct(name, schema) if "properties" in schema else _bare(schema)
+        found = _types[name] = (
+            _struct(name, schema) if "properties" in schema else _type_without_fields(schema)
+        )
         if name.endswith(".MicroTime"):
             found = _types[name] = _scalar("string", "micro-time")
     return found
 
 
-def _bare(schema: Mapping[str, Any]) -> Type:
+def _type_without_fields(schema: Mapping[str, Any]) -> Type:
     """Return the type of a definition without fields: a named scalar, or an untyped value."""
     if "oneOf" in schema:
         choices = {choice["type"] for choice in schema["oneOf"]}
@@ -72,9 +74,9 @@ def _struct(name: str, schema: Mapping[str, Any]) -> Struct:
 
 
 def _type(schema: Mapping[str, Any]) -> Type:
-    definition = referred(schema)
+    definition = referenced_definition(schema)
     if definition:
-        return _referred(definition, schema)
+        return _referenced_type(definition, schema)
     kind = schema.get("type", "")
     if kind == "array":
         return _list(schema)
@@ -83,9 +85,9 @@ def _type(schema: Mapping[str, Any]) -> Type:
     return _scalar(kind, schema.get("format", "")) if kind else UNTYPED
 
 
-def _referred(definition: str, schema: Mapping[str, Any]) -> Type:
+def _referenced_type(definition: str, schema: Mapping[str, Any]) -> Type:
     """Return the referenced type; the referring schema may make it atomic."""
-    if definition.rpartition(".")[2] in _FREE:
+    if definition.rpartition(".")[2] in _UNTYPED_DEFINITIONS:
         return UNTYPED
     found = _definition(definition)
     if schema.get("x-kubernetes-map-type") == "atomic" and isinstance(found, Struct):
@@ -116,7 +118,7 @@ def _list(schema: Mapping[str, Any]) -> ListType:
 
 def _key_defaults(schema: Mapping[str, Any], keys: tuple[str, ...]) -> Mapping[str, Any]:
     """Return the defaults of a list's keys; a required key has its type's zero value, as in Go."""
-    definition = referred(schema.get("items", {}))
+    definition = referenced_definition(schema.get("items", {}))
     if not keys or not definition:
         return MappingProxyType({})
     schema = read_schema(definition)

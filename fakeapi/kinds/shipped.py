@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import orjson
 
-SHIPPED: Final[Mapping[str, str]] = {"workloadspread": "workloadspreads.json"}
+SHIPPED_DEFINITIONS: Final[Mapping[str, str]] = {"workloadspread": "workloadspreads.json"}
 """The file with the definition of each component's kind."""
 
 
-def definitions_of(parts: Iterable[str]) -> list[dict[str, Any]]:
+def shipped_definitions(components: Iterable[str]) -> list[dict[str, Any]]:
     """Return the definitions that are installed with some control-plane components."""
-    files = [SHIPPED[part] for part in parts if part in SHIPPED]
+    files = [SHIPPED_DEFINITIONS[part] for part in components if part in SHIPPED_DEFINITIONS]
     return [orjson.loads(Path(__file__).with_name(file).read_bytes()) for file in files]

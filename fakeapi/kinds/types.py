@@ -108,7 +108,7 @@ Type = Struct | MapType | ListType | Scalar | Untyped
 UNTYPED: Final = Untyped()
 
 
-class Structured(Protocol):
+class TypedNode(Protocol):
     """An object with a structural type: a kind."""
 
     @property
@@ -116,7 +116,7 @@ class Structured(Protocol):
         """The structural type of the whole document."""
 
 
-def schema_of(kind: Structured) -> Struct | Untyped:
+def schema_of(kind: TypedNode) -> Struct | Untyped:
     """Return the structural type of a kind's documents; untyped without a schema."""
     return kind.schema
 

@@ -28,7 +28,7 @@ _FOLDERS: Final = {"": "core", "events.k8s.io": "events"}
 
 
 @dataclass(frozen=True, slots=True)
-class WireField:
+class ProtobufField:
     """One field; ``name`` is "" if JSON inlines its members into the enclosing message.
 
     ``omits_zero``: JSON omits the field if it is empty, zero or false.
@@ -40,7 +40,7 @@ class WireField:
     omits_zero: bool
 
 
-Message = Mapping[int, WireField]
+ProtobufMessage = Mapping[int, ProtobufField]
 
 
 def message_of(api_version: str, kind: str) -> str | None:
@@ -55,10 +55,10 @@ def message_of(api_version: str, kind: str) -> str | None:
 
 
 @cache
-def message(name: str) -> Message:
+def message(name: str) -> ProtobufMessage:
     """Return the fields of a message by their numbers."""
     return {
-        number: WireField(field, code, reference, bool(omits))
+        number: ProtobufField(field, code, reference, bool(omits))
         for number, field, code, reference, omits in _table()[name]
     }
 

@@ -19,11 +19,15 @@ from typing import Any, Final
 from msgspec import Struct
 
 from extender.recording.format import Header, RecordedResource
-from fakeapi.replaying.decisions import DecisionLog, Scheduling, compare_decisions
-from fakeapi.replaying.directing import IDENTITY, Cast
-from fakeapi.replaying.ledger import Deletion, Ledger
-from fakeapi.replaying.objects import Document, FieldPath, Place, key_of, uid_of
-from fakeapi.replaying.parts import Attached
+from fakeapi.replaying.decisions import (
+    SchedulingComparison,
+    SchedulingDecisionLog,
+    compare_decisions,
+)
+from fakeapi.replaying.directing import IDENTITY, UidMap
+from fakeapi.replaying.ledger import ObservedDeletion, RecordedState
+from fakeapi.replaying.objects import Document, FieldPath, ObjectLocation, key_of, uid_of
+from fakeapi.replaying.parts import AttachedComponents
 from fakeapi.replaying.subsets import comparable
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", re.ASCII)
@@ -31,7 +35,7 @@ _VERSION: Final[FieldPath] = ("metadata", "resourceVersion")
 _MANAGED: Final[FieldPath] = ("metadata", "managedFields")
 
 
-class Changed(Struct, frozen=True, rename="camel"):
+class ChangedObject(Struct, frozen=True, rename="camel"):
     """An object that differs; ``stand_in`` is the name of its counterpart, if it is another."""
 
     name: str
@@ -46,7 +50,7 @@ class ResourceDifferences(Struct, frozen=True, rename="camel"):
     replayed: int
     only_recorded: list[str] = []
     only_replayed: list[str] = []
-    changed: list[Changed] = []
+    changed: list[ChangedObject] = []
 
     @property
     def same(self) -> bool:
@@ -71,13 +75,13 @@ class Deletions(Struct, frozen=True, rename="camel"):
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedStates:
     """The final states of a recording and of the world, and the attached components."""
 
-    recorded: Ledger
-    world: Ledger
-    cast: Cast
-    attached: Attached
+    recorded: RecordedState
+    world: RecordedState
+    uid_map: UidMap
+    attached: AttachedComponents
 
     @property
     def exact(self) -> bool:
@@ -85,7 +89,7 @@ class Compared:
         return not self.attached.names
 
 
-def compare_objects(header: Header, both: Compared) -> dict[str, ResourceDifferences]:
+def compare_objects(header: Header, both: ComparedStates) -> dict[str, ResourceDifferences]:
     """Compare all recorded resources, by resource."""
     followed = {each.name: each for each in header.resources}
     names = dict.fromkeys((*followed, *(place[0] for place in both.recorded.present)))
@@ -101,22 +105,22 @@ def compare_objects(header: Header, both: Compared) -> dict[str, ResourceDiffere
     return found
 
 
-def compare_deletions(both: Compared) -> Deletions:
+def compare_deletions(both: ComparedStates) -> Deletions:
     """Compare the deleted pods and the causes of their deletions."""
     recorded, replayed = _pods(both.recorded.deletions), _pods(both.world.deletions)
     hands = {each.uid: each for each in recorded}
-    roles = {both.cast.actors.get(each.uid, each.uid): each for each in replayed}
+    roles = {both.uid_map.recorded_uids.get(each.uid, each.uid): each for each in replayed}
     differences = [
-        DeletedPod(_role_name(uid, hands, roles, both), _hand(hands, uid), _hand(roles, uid))
+        DeletedPod(_pod_name(uid, hands, roles, both), _cause(hands, uid), _cause(roles, uid))
         for uid in dict.fromkeys((*hands, *roles))
-        if _hand(hands, uid) != _hand(roles, uid)
+        if _cause(hands, uid) != _cause(roles, uid)
     ]
     return Deletions(_count(recorded), _count(replayed), differences)
 
 
-def compare_scheduling(both: Compared) -> Scheduling:
+def compare_scheduling(both: ComparedStates) -> SchedulingComparison:
     """Compare the schedulers' decisions; counterparts count as their recorded pods."""
-    actors, world = both.cast.actors, both.world
+    actors, world = both.uid_map.recorded_uids, both.world
 
     def by_role(nodes: dict[str, str]) -> dict[str, str]:
         return {actors.get(uid, uid): node for uid, node in nodes.items()}
@@ -125,25 +129,28 @@ def compare_scheduling(both: Compared) -> Scheduling:
         return both.recorded.names.get(uid) or world.names[uid]
 
     of = world.decisions
-    here = DecisionLog(by_role(of.placed), by_role(of.nominated), by_role(of.preempted))
+    here = SchedulingDecisionLog(by_role(of.placed), by_role(of.nominated), by_role(of.preempted))
     return compare_decisions(both.recorded.decisions, here, name)
 
 
-def _count(deletions: Sequence[Deletion]) -> dict[str, int]:
-    return dict(Counter(each.hand for each in deletions))
+def _count(deletions: Sequence[ObservedDeletion]) -> dict[str, int]:
+    return dict(Counter(each.cause for each in deletions))
 
 
-def _pods(deletions: Sequence[Deletion]) -> list[Deletion]:
+def _pods(deletions: Sequence[ObservedDeletion]) -> list[ObservedDeletion]:
     return [each for each in deletions if each.resource == "pods"]
 
 
-def _hand(deletions: dict[str, Deletion], uid: str) -> str:
+def _cause(deletions: dict[str, ObservedDeletion], uid: str) -> str:
     found = deletions.get(uid)
-    return "" if found is None else found.hand
+    return "" if found is None else found.cause
 
 
-def _role_name(
-    uid: str, recorded: dict[str, Deletion], replayed: dict[str, Deletion], both: Compared
+def _pod_name(
+    uid: str,
+    recorded: dict[str, ObservedDeletion],
+    replayed: dict[str, ObservedDeletion],
+    both: ComparedStates,
 ) -> str:
     """Return the recorded name of a pod, or else its name in the world."""
     there = both.recorded.find(uid)
@@ -163,11 +170,14 @@ def _in_scope(header: Header, followed: RecordedResource | None, document: Docum
 
 
 def _compare_resource(
-    resource: str, recorded: Sequence[Document], world: dict[Place, Document], both: Compared
+    resource: str,
+    recorded: Sequence[Document],
+    world: dict[ObjectLocation, Document],
+    both: ComparedStates,
 ) -> ResourceDifferences:
     count = len(world)
     only_recorded: list[str] = []
-    changed: list[Changed] = []
+    changed: list[ChangedObject] = []
     rest = dict(world)
     for document in recorded:
         place = _counterpart(resource, document, both)
@@ -178,29 +188,31 @@ def _compare_resource(
         fields = sorted(_differing(resource, document, there, both))
         if fields:
             name = key_of(document)
-            changed.append(Changed(name, fields, place[1] if place[1] != name else ""))
+            changed.append(ChangedObject(name, fields, place[1] if place[1] != name else ""))
     only_replayed = [_name_here(document, both) for document in rest.values()]
     return ResourceDifferences(len(recorded), count, only_recorded, only_replayed, changed)
 
 
-def _counterpart(resource: str, document: Document, both: Compared) -> Place:
+def _counterpart(resource: str, document: Document, both: ComparedStates) -> ObjectLocation:
     """Return the location of a recorded object's counterpart in the world."""
     uid = uid_of(document)
-    actor = both.cast.stand_in(uid)
+    actor = both.uid_map.counterpart(uid)
     if actor == uid:
         return resource, key_of(document)
     return both.world.places.get(actor, (resource, ""))
 
 
-def _name_here(document: Document, both: Compared) -> str:
+def _name_here(document: Document, both: ComparedStates) -> str:
     """Return the name of an object of the world, with the name of its recorded counterpart."""
-    name, role = key_of(document), both.cast.actors.get(uid_of(document))
-    born = None if role is None else both.cast.names.get(role)
+    name, role = key_of(document), both.uid_map.recorded_uids.get(uid_of(document))
+    born = None if role is None else both.uid_map.names.get(role)
     return f"{name} (for {born})" if born and born != name else name
 
 
-def _differing(resource: str, recorded: Document, there: Document, both: Compared) -> Iterator[str]:
-    ignored = {_VERSION, *both.attached.keeps(resource)}
+def _differing(
+    resource: str, recorded: Document, there: Document, both: ComparedStates
+) -> Iterator[str]:
+    ignored = {_VERSION, *both.attached.excluded_fields(resource)}
     if not both.exact:
         ignored.add(_MANAGED)
     if uid_of(recorded) != uid_of(there):

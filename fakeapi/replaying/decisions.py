@@ -22,7 +22,7 @@ _NODE: Final = ("spec", "nodeName")
 _NOMINATION: Final = ("status", "nominatedNodeName")
 
 
-class Decided(Struct, frozen=True, rename="camel"):
+class DecisionDifference(Struct, frozen=True, rename="camel"):
     """A pod with different decisions: the two nodes; "" is no decision."""
 
     name: str
@@ -30,20 +30,20 @@ class Decided(Struct, frozen=True, rename="camel"):
     replayed: str
 
 
-class Decisions(Struct, frozen=True, rename="camel"):
+class DecisionComparison(Struct, frozen=True, rename="camel"):
     """The numbers of pods with a decision, and the pods with different decisions."""
 
     recorded: int
     replayed: int
-    differences: list[Decided] = []
+    differences: list[DecisionDifference] = []
 
 
-class Scheduling(Struct, frozen=True, rename="camel"):
+class SchedulingComparison(Struct, frozen=True, rename="camel"):
     """Compared decisions: pods placed, nominated and preempted, each with the node."""
 
-    placed: Decisions
-    nominated: Decisions
-    preempted: Decisions
+    placed: DecisionComparison
+    nominated: DecisionComparison
+    preempted: DecisionComparison
 
     @property
     def same(self) -> bool:
@@ -52,7 +52,7 @@ class Scheduling(Struct, frozen=True, rename="camel"):
 
 
 @dataclass(slots=True)
-class DecisionLog:
+class SchedulingDecisionLog:
     """Nodes by pod UID: where each pod was placed, nominated and preempted."""
 
     placed: dict[str, str] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class DecisionLog:
     preempted: dict[str, str] = field(default_factory=dict)
     _unplaced: set[str] = field(default_factory=set)
 
-    def note(self, pod: Document, hand: str) -> None:
+    def record(self, pod: Document, cause: str) -> None:
         """Record the current state of a pod; ``cause`` is that of a deletion that starts now."""
         uid, node = uid_of(pod), read_field(pod, _NODE) or ""
         if not node:
@@ -71,15 +71,15 @@ class DecisionLog:
         nomination = read_field(pod, _NOMINATION)
         if nomination:
             self.nominated[uid] = nomination
-        if hand == SCHEDULER:
+        if cause == SCHEDULER:
             self.preempted[uid] = node
 
 
 def compare_decisions(
-    recorded: DecisionLog, replayed: DecisionLog, name: Callable[[str], str]
-) -> Scheduling:
+    recorded: SchedulingDecisionLog, replayed: SchedulingDecisionLog, name: Callable[[str], str]
+) -> SchedulingComparison:
     """Compare two logs, both by recorded UIDs; ``name`` returns the name of a UID's pod."""
-    return Scheduling(
+    return SchedulingComparison(
         _compare(recorded.placed, replayed.placed, name),
         _compare(recorded.nominated, replayed.nominated, name),
         _compare(recorded.preempted, replayed.preempted, name),
@@ -88,10 +88,10 @@ def compare_decisions(
 
 def _compare(
     recorded: Mapping[str, str], replayed: Mapping[str, str], name: Callable[[str], str]
-) -> Decisions:
+) -> DecisionComparison:
     differences = [
-        Decided(name(uid), recorded.get(uid, ""), replayed.get(uid, ""))
+        DecisionDifference(name(uid), recorded.get(uid, ""), replayed.get(uid, ""))
         for uid in dict.fromkeys((*recorded, *replayed))
         if recorded.get(uid) != replayed.get(uid)
     ]
-    return Decisions(len(recorded), len(replayed), differences)
+    return DecisionComparison(len(recorded), len(replayed), differences)

@@ -31,27 +31,27 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from extender.recording.format import RecordedEvent
-from fakeapi.replaying.hands import whose_deletion
-from fakeapi.replaying.ledger import Deletion, Ledger
+from fakeapi.replaying.hands import deletion_cause
+from fakeapi.replaying.ledger import ObservedDeletion, RecordedState
 from fakeapi.replaying.objects import (
     Document,
     FieldPath,
-    Place,
+    ObjectLocation,
     controller_of,
     copy_field,
-    drop_empty_marks,
+    drop_empty_metadata_maps,
     is_deleting,
     read_field,
     uid_of,
     with_changes,
 )
-from fakeapi.replaying.parts import Attached
+from fakeapi.replaying.parts import AttachedComponents
 
 IDENTITY: Final[tuple[FieldPath, ...]] = tuple(
     ("metadata", name)
     for name in ("name", "generateName", "uid", "creationTimestamp", "managedFields", "generation")
 )
-PATIENCE_NS: Final = 10**9
+SAME_SUBSET_TIMEOUT_NS: Final = 10**9
 _DELETION: Final[tuple[FieldPath, ...]] = (
     ("metadata", "deletionTimestamp"),
     ("metadata", "deletionGracePeriodSeconds"),
@@ -59,7 +59,7 @@ _DELETION: Final[tuple[FieldPath, ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class Action:
     """One action: write ``document``, or, with ``removes``, remove it."""
 
     document: Document
@@ -67,7 +67,7 @@ class Act:
 
 
 @dataclass(frozen=True, slots=True)
-class Birth:
+class RecordedCreation:
     """The initial state of a recorded object, and the time of its creation in nanoseconds."""
 
     document: Document
@@ -75,61 +75,61 @@ class Birth:
 
 
 @dataclass(slots=True)
-class Cast:
+class UidMap:
     """The UIDs of counterparts in the world by recorded UIDs (``roles``), and the inverse.
 
     The inverse is ``actors``. ``waiting`` are the locations of objects without a counterpart,
     ``names`` the recorded names; ``needed`` are waiting objects that accept any counterpart.
     """
 
-    roles: dict[str, str] = field(default_factory=dict)
-    actors: dict[str, str] = field(default_factory=dict)
-    waiting: dict[str, Place] = field(default_factory=dict)
+    counterparts: dict[str, str] = field(default_factory=dict)
+    recorded_uids: dict[str, str] = field(default_factory=dict)
+    waiting: dict[str, ObjectLocation] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
-    births: dict[str, Birth] = field(default_factory=dict)
-    needed: set[str] = field(default_factory=set)
+    creations: dict[str, RecordedCreation] = field(default_factory=dict)
+    urgent: set[str] = field(default_factory=set)
 
-    def expect(self, uid: str, place: Place, birth: Birth) -> None:
+    def expect(self, uid: str, place: ObjectLocation, birth: RecordedCreation) -> None:
         """Wait for a counterpart of a recorded object."""
-        self.waiting[uid], self.names[uid], self.births[uid] = place, place[1], birth
+        self.waiting[uid], self.names[uid], self.creations[uid] = place, place[1], birth
 
-    def press(self, uid: str, at_ns: int) -> None:
+    def mark_due(self, uid: str, at_ns: int) -> None:
         """Record that an action is due for a waiting object, after which it may accept any."""
-        if at_ns - self.births[uid].at_ns > PATIENCE_NS:
-            self.needed.add(uid)
+        if at_ns - self.creations[uid].at_ns > SAME_SUBSET_TIMEOUT_NS:
+            self.urgent.add(uid)
 
-    def stand_in(self, uid: str) -> str:
+    def counterpart(self, uid: str) -> str:
         """Return the UID of a recorded object's counterpart: its own, unless it was awaited."""
-        return self.roles.get(uid, uid)
+        return self.counterparts.get(uid, uid)
 
-    def engage(self, uid: str, actor: str) -> None:
+    def assign(self, uid: str, counterpart: str) -> None:
         """Make an object of the world the counterpart of a recorded one."""
-        self.roles[uid], self.actors[actor] = actor, uid
+        self.counterparts[uid], self.recorded_uids[counterpart] = counterpart, uid
         del self.waiting[uid]
 
 
-class Director:
+class ActionPlanner:
     """Plans actions; ``world`` is the state of the world, which the caller updates.
 
     ``left`` counts the events that were left to each component.
     """
 
-    def __init__(self, attached: Attached, world: Ledger) -> None:
+    def __init__(self, attached: AttachedComponents, world: RecordedState) -> None:
         self._attached = attached
         self.world = world
-        self.recorded = Ledger(whose_deletion)
-        self.cast = Cast()
+        self.recorded = RecordedState(deletion_cause)
+        self.uid_map = UidMap()
         self.left: Counter[str] = Counter()
         self._played: set[str] = set()
         self._released: set[str] = set()
-        self._theirs: dict[str, str] = {}
-        self._others: dict[str, str] = {}
-        self._owed: list[Document] = []
-        self._held: dict[str, Place] = {}
+        self._component_deletions: dict[str, str] = {}
+        self._played_deletions: dict[str, str] = {}
+        self._pending_removals: list[Document] = []
+        self._pending_changes: dict[str, ObjectLocation] = {}
 
-    def direct(self, event: RecordedEvent) -> Iterator[Act]:
+    def plan(self, event: RecordedEvent) -> Iterator[Action]:
         """Apply an event to the recorded state, and yield the actions that are due."""
-        if not event.changes:
+        if not event.is_object_event:
             yield from self.catch_up()
             return
         document = event.document()
@@ -138,67 +138,73 @@ class Director:
         was_going = before is not None and is_deleting(before)
         begun = self.recorded.apply(event.type, event.resource, document)
         yield from self.catch_up()
-        maker = self._attached.maker(event.resource, document) if event.type == "ADDED" else ""
+        maker = (
+            self._attached.creating_component(event.resource, document)
+            if event.type == "ADDED"
+            else ""
+        )
         if begun is not None:
-            self._note(begun)
+            self._record_deletion(begun)
         if maker:
             self.left[maker] += 1
-            self.cast.expect(uid, place, Birth(document, event.at_ns))
+            self.uid_map.expect(uid, place, RecordedCreation(document, event.at_ns))
             yield from self.catch_up()
         elif event.type == "DELETED":
             yield from self._end(place, document, graceful=was_going)
-        elif uid in self.cast.waiting:
-            self.cast.press(uid, event.at_ns)
+        elif uid in self.uid_map.waiting:
+            self.uid_map.mark_due(uid, event.at_ns)
             yield from self.catch_up()
         else:
             yield from self._change(place, document, new=event.type in ("LISTED", "ADDED"))
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         """Whether an action waits for a component."""
-        return bool(self._owed or self._held or self.cast.waiting)
+        return bool(self._pending_removals or self._pending_changes or self.uid_map.waiting)
 
-    def settle(self) -> Iterator[Act]:
+    def finish(self) -> Iterator[Action]:
         """Assign any counterparts to the objects that still wait, at the end of the replay."""
-        self.cast.needed.update(self.cast.waiting)
+        self.uid_map.urgent.update(self.uid_map.waiting)
         yield from self.catch_up()
 
-    def catch_up(self) -> Iterator[Act]:
+    def catch_up(self) -> Iterator[Action]:
         """Assign counterparts to waiting objects, and yield the actions that were due for them.
 
         Yield also removals whose recorded objects ended before a component deleted one.
         """
-        for last in tuple(self._owed):
-            going = self._longest(last, self._theirs[uid_of(last)])
+        for last in tuple(self._pending_removals):
+            going = self._longest_deleting(last, self._component_deletions[uid_of(last)])
             if going is not None:
-                self._owed.remove(last)
+                self._pending_removals.remove(last)
                 yield self._release(going)
-        for uid, place in tuple(self._held.items()):
+        for uid, place in tuple(self._pending_changes.items()):
             document = self.recorded.find(uid)
-            if document is not None and self._goes_by_part(self.cast.stand_in(uid)):
-                del self._held[uid]
+            if document is not None and self._is_deleted_by_component(
+                self.uid_map.counterpart(uid)
+            ):
+                del self._pending_changes[uid]
                 yield from self._change(place, document, new=False)
-        for uid, place in tuple(self.cast.waiting.items()):
-            actor = self._free_actor(uid, place)
+        for uid, place in tuple(self.uid_map.waiting.items()):
+            actor = self._free_counterpart(uid, place)
             if actor:
-                self.cast.engage(uid, actor)
+                self.uid_map.assign(uid, actor)
                 document = self.recorded.find(uid)
                 if document is not None:
                     yield from self._change(place, document, new=False)
 
-    def _note(self, begun: Deletion) -> None:
-        part = self._attached.deleter(begun.hand)
+    def _record_deletion(self, begun: ObservedDeletion) -> None:
+        part = self._attached.deleting_component(begun.cause)
         if part:
             self.left[part] += 1
-            self._theirs[begun.uid] = begun.hand
+            self._component_deletions[begun.uid] = begun.cause
         else:
-            self._others[begun.uid] = begun.hand
+            self._played_deletions[begun.uid] = begun.cause
 
-    def hand_of(self, actor: str) -> str:
+    def played_cause(self, actor: str) -> str:
         """Return the cause of a played deletion of an object of the world; "" if not played."""
-        return self._others.get(self.cast.actors.get(actor, actor), "")
+        return self._played_deletions.get(self.uid_map.recorded_uids.get(actor, actor), "")
 
-    def _free_actor(self, uid: str, place: Place) -> str:
+    def _free_counterpart(self, uid: str, place: ObjectLocation) -> str:
         document = self.recorded.find(uid)
         if document is None:  # it was removed before it had a counterpart
             return ""
@@ -206,102 +212,127 @@ class Director:
         if controller is None:
             there = self.world.get(place)
             return "" if there is None else uid_of(there)
-        taken = self._played, self.cast.actors
-        born = self.world.born.get(str(controller.get("uid")), ())
+        taken = self._played, self.uid_map.recorded_uids
+        born = self.world.created.get(str(controller.get("uid")), ())
         free = [each for each in born if not any(each in of for of in taken)]
-        if self._attached.spreads and uid not in self.cast.needed:
+        if self._attached.assigns_subsets and uid not in self.uid_map.urgent:
             subset = self.recorded.subsets.get(uid)
             free = [each for each in free if self.world.subsets.get(each) == subset]
         return free[0] if free else ""
 
-    def _change(self, place: Place, recorded: Document, *, new: bool) -> Iterator[Act]:
+    def _change(self, place: ObjectLocation, recorded: Document, *, new: bool) -> Iterator[Action]:
         uid = uid_of(recorded)
-        actor = self.cast.stand_in(uid)
+        actor = self.uid_map.counterpart(uid)
         there = self.world.find(actor) or (self.world.get(place) if actor == uid else None)
         if there is None and not new and self._attached.names:
             return
-        if uid in self._theirs and there is not None and not self._goes_by_part(actor):
-            self._held[uid] = place
+        if (
+            uid in self._component_deletions
+            and there is not None
+            and not self._is_deleted_by_component(actor)
+        ):
+            self._pending_changes[uid] = place
             return
         if actor == uid:
             self._played.add(uid)
-        document = self._dressed(place[0], recorded, there, actor)
-        if not self._attached.names or _by_anybody(document) != _by_anybody(there):
-            yield Act(document)
+        document = self._merged(place[0], recorded, there, actor)
+        if not self._attached.names or _without_managed_fields(document) != _without_managed_fields(
+            there
+        ):
+            yield Action(document)
 
-    def _dressed(
+    def _merged(
         self, resource: str, recorded: Document, there: Document | None, actor: str
     ) -> Document:
         """Return a recorded object with the world's values of fields that are not played."""
         if there is None or not self._attached.names:
             return recorded
         uid = uid_of(recorded)
-        birth = self.cast.births.get(uid) if self._attached.spreads and actor != uid else None
+        birth = (
+            self.uid_map.creations.get(uid)
+            if self._attached.assigns_subsets and actor != uid
+            else None
+        )
         if birth is None:
             document = deepcopy(_unversioned(recorded) or {})
         else:
             document = deepcopy(_unversioned(with_changes(there, birth.document, recorded)) or {})
         kept = (
-            *self._attached.writes(resource),
+            *self._attached.written_fields(resource),
             *(IDENTITY if actor != uid else ()),
-            *(_DELETION if uid in self._theirs or self._goes_by_part(actor) else ()),
+            *(
+                _DELETION
+                if uid in self._component_deletions or self._is_deleted_by_component(actor)
+                else ()
+            ),
         )
         for path in kept:
             copy_field(path, there, document)
-        drop_empty_marks(document)
+        drop_empty_metadata_maps(document)
         return document
 
-    def _goes_by_part(self, actor: str) -> bool:
+    def _is_deleted_by_component(self, actor: str) -> bool:
         """Return whether a component is deleting an object of the world."""
-        going = self.world.going.get(actor)
-        return going is not None and bool(self._attached.deleter(going.hand))
+        going = self.world.deleting.get(actor)
+        return going is not None and bool(self._attached.deleting_component(going.cause))
 
-    def _end(self, place: Place, last: Document, *, graceful: bool) -> Iterator[Act]:
+    def _end(self, place: ObjectLocation, last: Document, *, graceful: bool) -> Iterator[Action]:
         uid = uid_of(last)
-        self.cast.waiting.pop(uid, None)
-        self._held.pop(uid, None)
-        there, hand = self.world.find(self.cast.stand_in(uid)), self._theirs.get(uid, "")
-        ender = self._attached.ender(place[0]) if graceful else ""
+        self.uid_map.waiting.pop(uid, None)
+        self._pending_changes.pop(uid, None)
+        there, hand = (
+            self.world.find(self.uid_map.counterpart(uid)),
+            self._component_deletions.get(uid, ""),
+        )
+        ender = self._attached.removing_component(place[0]) if graceful else ""
         if ender and not _is_unplaced(place[0], there or last):
             self.left[ender] += 1
         elif not hand:
             if there is not None:
-                yield Act(self._dressed(place[0], last, there, uid_of(there)), removes=True)
+                yield Action(self._merged(place[0], last, there, uid_of(there)), removes=True)
         else:
-            yield from self._end_by_part(last, hand, there)
+            yield from self._end_by_component(last, hand, there)
 
-    def _end_by_part(self, last: Document, hand: str, there: Document | None) -> Iterator[Act]:
-        actor = self.cast.stand_in(uid_of(last))
-        if there is None and actor in self.world.gone and actor not in self._released:
+    def _end_by_component(
+        self, last: Document, hand: str, there: Document | None
+    ) -> Iterator[Action]:
+        actor = self.uid_map.counterpart(uid_of(last))
+        if there is None and actor in self.world.removed and actor not in self._released:
             return  # the component removed it immediately
-        going = there if there is not None and is_deleting(there) else self._longest(last, hand)
+        going = (
+            there
+            if there is not None and is_deleting(there)
+            else self._longest_deleting(last, hand)
+        )
         if going is not None:
             yield self._release(going)
         elif self._comes_later(hand):
-            self._owed.append(last)
+            self._pending_removals.append(last)
 
-    def _release(self, going: Document) -> Act:
+    def _release(self, going: Document) -> Action:
         """Return the removal of an object that a component is deleting."""
         self._released.add(uid_of(going))
-        return Act(going, removes=True)
+        return Action(going, removes=True)
 
     def _comes_later(self, hand: str) -> bool:
         """Return whether a component has deleted fewer objects than were recorded as removed."""
-        ended = sum(self._theirs.get(uid) == hand for uid in self.recorded.gone)
-        told = sum(deletion.hand == hand for deletion in self.world.deletions)
+        ended = sum(self._component_deletions.get(uid) == hand for uid in self.recorded.removed)
+        told = sum(deletion.cause == hand for deletion in self.world.deletions)
         return told < ended
 
-    def _longest(self, last: Document, hand: str) -> Document | None:
+    def _longest_deleting(self, last: Document, hand: str) -> Document | None:
         """Return the matching object that has been deleting longest, or None."""
-        for deletion in self.world.going.values():
+        for deletion in self.world.deleting.values():
             document = self.world.find(deletion.uid)
-            if document is not None and self._may_hit(deletion, document, last, hand):
+            if document is not None and self._may_remove(deletion, document, last, hand):
                 return document
         return None
 
-    def _may_hit(self, going: Deletion, document: Document, last: Document, hand: str) -> bool:
-        if self._attached.chooses(hand):
-            return going.hand == hand
+    def _may_remove(
+        self, going: ObservedDeletion, document: Document, last: Document, hand: str
+    ) -> bool:
+        if self._attached.chooses_victims(hand):
+            return going.cause == hand
         controller = controller_of(document)
         wanted = (controller_of(last) or {}).get("uid")
         return controller is not None and controller.get("uid") == wanted
@@ -320,7 +351,7 @@ def _unversioned(document: Document | None) -> Document | None:
     return {**document, "metadata": metadata}
 
 
-def _by_anybody(document: Document | None) -> Document | None:
+def _without_managed_fields(document: Document | None) -> Document | None:
     """Return an object without its resourceVersion and managedFields."""
     found = _unversioned(document)
     if found is not None:

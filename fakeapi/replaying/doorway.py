@@ -16,49 +16,49 @@ from typing import Any, Final
 
 import orjson
 
-from extender.kube.workloadspread.pods import MATCHED
-from fakeapi.api.outcalls import Hook
+from extender.kube.workloadspread.pods import MATCHED_WORKLOADSPREAD
+from fakeapi.api.outcalls import WebhookFunction
 from fakeapi.controllers.spreadwebhooks.names import CREATE_POD, DELETE_POD
 from fakeapi.controllers.spreadwebhooks.registration import MUTATING, NAME, VALIDATING
-from fakeapi.replaying.objects import Document, Place
+from fakeapi.replaying.objects import Document, ObjectLocation
 from fakeapi.replaying.subsets import with_subset
 
 CONFIGURATIONS: Final = frozenset((str(MUTATING), str(VALIDATING)))
 
 _ANNOTATIONS: Final = "/metadata/annotations"
-_ANNOTATION: Final = f"{_ANNOTATIONS}/{MATCHED.replace('/', '~1')}"
+_ANNOTATION: Final = f"{_ANNOTATIONS}/{MATCHED_WORKLOADSPREAD.replace('/', '~1')}"
 
 
-class Doorway:
+class PodWebhookCaller:
     """Calls the pod webhooks of one API; ``hooks`` are its in-process webhooks by name."""
 
-    def __init__(self, hooks: Mapping[str, Hook]) -> None:
+    def __init__(self, hooks: Mapping[str, WebhookFunction]) -> None:
         self._hooks = hooks
-        self._known: set[str] = set()
+        self._configurations: set[str] = set()
 
     @property
-    def open(self) -> bool:
+    def is_registered(self) -> bool:
         """Whether both webhook configurations exist, so that the API server calls the webhooks."""
-        return self._known == CONFIGURATIONS
+        return self._configurations == CONFIGURATIONS
 
-    def note(self, place: Place) -> None:
+    def record_object(self, place: ObjectLocation) -> None:
         """Record that an object exists."""
         if place[0] in CONFIGURATIONS and place[1] == NAME:
-            self._known.add(place[0])
+            self._configurations.add(place[0])
 
-    async def coming(self, pod: Document) -> Document:
+    async def review_creation(self, pod: Document) -> Document:
         """Return a pod to create, with the subset that the webhook assigns here."""
         bare = with_subset(pod, "")
-        response = await self._ask(CREATE_POD, "CREATE", bare, None)
+        response = await self._review(CREATE_POD, "CREATE", bare, None)
         if not response.get("allowed"):
             return pod
         return with_subset(pod, _annotation(response))
 
-    async def leaving(self, pod: Document) -> None:
+    async def review_deletion(self, pod: Document) -> None:
         """Call the webhook for a pod that is about to be deleted."""
-        await self._ask(DELETE_POD, "DELETE", None, pod)
+        await self._review(DELETE_POD, "DELETE", None, pod)
 
-    async def _ask(
+    async def _review(
         self, name: str, operation: str, pod: Document | None, old: Document | None
     ) -> Document:
         hook = self._hooks.get(name)
@@ -88,5 +88,5 @@ def _annotation(response: Document) -> str:
         if operation["path"] == _ANNOTATION:
             return str(operation["value"])
         if operation["path"] == _ANNOTATIONS:
-            return str(operation["value"].get(MATCHED, ""))
+            return str(operation["value"].get(MATCHED_WORKLOADSPREAD, ""))
     return ""

@@ -19,8 +19,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from extender.kube.times import moment
-from fakeapi.replaying.ledger import Ledger
+from extender.kube.times import parse_time
+from fakeapi.replaying.ledger import RecordedState
 from fakeapi.replaying.objects import (
     Document,
     controller_of,
@@ -29,10 +29,10 @@ from fakeapi.replaying.objects import (
     owners_of,
     read_field,
 )
-from fakeapi.replaying.subsets import SPREADING, SPREADS, critical_seconds, spread_of
+from fakeapi.replaying.subsets import SPREADING, SPREADS, spread_of, unschedulable_limit_seconds
 
-SOMEBODY: Final = "somebody"
-REASONS: Final = MappingProxyType(
+UNKNOWN_CAUSE: Final = "somebody"
+CAUSES_BY_REASON: Final = MappingProxyType(
     {
         "PreemptionByScheduler": "scheduler",
         "PreemptionByKubeScheduler": "scheduler",
@@ -44,22 +44,26 @@ REASONS: Final = MappingProxyType(
 )
 
 
-def whose_deletion(before: Ledger, resource: str, document: Document) -> str:
+def deletion_cause(before: RecordedState, resource: str, document: Document) -> str:
     """Return the cause of an object's deletion; ``before`` is the state before the event."""
     disrupted = _disruption(document)
     if disrupted:
-        return REASONS.get(disrupted, SOMEBODY)
+        return CAUSES_BY_REASON.get(disrupted, UNKNOWN_CAUSE)
     namespace = before.get(("namespaces", str(document["metadata"].get("namespace", ""))))
     if namespace is not None and is_deleting(namespace):
         return "namespaces"
     owners = owners_of(document)
-    if owners and all(_is_lost(before, str(owner.get("uid"))) for owner in owners):
+    if owners and all(_is_owner_deleted(before, str(owner.get("uid"))) for owner in owners):
         return "gc"
     if resource != "pods":
-        return SOMEBODY
+        return UNKNOWN_CAUSE
     # Only a deletion timestamp shows that the limit of the WorkloadSpread was over.
-    hands = (_spreading, _controller) if is_deleting(document) else (_controller, _spreading)
-    return next(filter(None, (hand(before, document) for hand in hands)), SOMEBODY)
+    hands = (
+        (_workloadspread_cause, _controller_cause)
+        if is_deleting(document)
+        else (_controller_cause, _workloadspread_cause)
+    )
+    return next(filter(None, (hand(before, document) for hand in hands)), UNKNOWN_CAUSE)
 
 
 def _disruption(document: Document) -> str:
@@ -69,12 +73,12 @@ def _disruption(document: Document) -> str:
     return ""
 
 
-def _is_lost(before: Ledger, uid: str) -> bool:
+def _is_owner_deleted(before: RecordedState, uid: str) -> bool:
     owner = before.find(uid)
-    return uid in before.gone if owner is None else is_deleting(owner)
+    return uid in before.removed if owner is None else is_deleting(owner)
 
 
-def _controller(before: Ledger, pod: Document) -> str:
+def _controller_cause(before: RecordedState, pod: Document) -> str:
     reference = controller_of(pod)
     if reference is None:
         return ""
@@ -87,13 +91,13 @@ def _controller(before: Ledger, pod: Document) -> str:
     return ""
 
 
-def _spreading(before: Ledger, pod: Document) -> str:
+def _workloadspread_cause(before: RecordedState, pod: Document) -> str:
     """Return the component's name if a WorkloadSpread deletes a pod as unschedulable, else ""."""
     known = before.find(str(pod["metadata"].get("uid")))
     spread = before.get((SPREADS, spread_of(pod)))
     if known is None or spread is None or not _is_unschedulable(known):
         return ""
-    seconds = critical_seconds(spread, pod)
+    seconds = unschedulable_limit_seconds(spread, pod)
     if seconds is None:
         return ""
     told, created = (pod["metadata"].get(f"{each}Timestamp") for each in ("deletion", "creation"))
@@ -107,4 +111,4 @@ def _is_unschedulable(pod: Document) -> bool:
 
 
 def _seconds(time: str | None) -> int:
-    return moment(time) // 10**9
+    return parse_time(time) // 10**9

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from extender.recording.format import EventType
-from fakeapi.replaying.decisions import DecisionLog
+from fakeapi.replaying.decisions import SchedulingDecisionLog
 from fakeapi.replaying.objects import (
     Document,
-    Place,
+    ObjectLocation,
     controller_of,
     is_active,
     is_deleting,
@@ -24,17 +24,17 @@ from fakeapi.replaying.subsets import subset_of
 
 
 @dataclass(frozen=True, slots=True)
-class Deletion:
+class ObservedDeletion:
     """The deletion of an object, graceful or immediate; ``cause`` is the component behind it."""
 
     resource: str
     key: str
     uid: str
-    hand: str
+    cause: str
 
 
 @dataclass(slots=True)
-class Ledger:
+class RecordedState:
     """The state after the events so far. ``deletion_cause`` returns the cause of a deletion.
 
     ``created`` are the UIDs of objects by their controller's UID, in the order of creation;
@@ -43,39 +43,39 @@ class Ledger:
     WorkloadSpreads. Objects without UID are identified by their location.
     """
 
-    whose: Callable[[Ledger, str, Document], str]
-    present: dict[Place, Document] = field(default_factory=dict)
-    places: dict[str, Place] = field(default_factory=dict)
-    gone: set[str] = field(default_factory=set)
-    born: dict[str, list[str]] = field(default_factory=dict)
-    going: dict[str, Deletion] = field(default_factory=dict)
-    deletions: list[Deletion] = field(default_factory=list)
+    deletion_cause: Callable[[RecordedState, str, Document], str]
+    present: dict[ObjectLocation, Document] = field(default_factory=dict)
+    places: dict[str, ObjectLocation] = field(default_factory=dict)
+    removed: set[str] = field(default_factory=set)
+    created: dict[str, list[str]] = field(default_factory=dict)
+    deleting: dict[str, ObservedDeletion] = field(default_factory=dict)
+    deletions: list[ObservedDeletion] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     subsets: dict[str, str] = field(default_factory=dict)
-    decisions: DecisionLog = field(default_factory=DecisionLog)
+    decisions: SchedulingDecisionLog = field(default_factory=SchedulingDecisionLog)
     _active: dict[str, set[str]] = field(default_factory=dict)
 
-    def apply(self, kind: EventType, resource: str, document: Document) -> Deletion | None:
+    def apply(self, kind: EventType, resource: str, document: Document) -> ObservedDeletion | None:
         """Apply an event; return the deletion of its object if the event starts it."""
         if kind in ("BOOKMARK", "RELISTED"):
             return None
         place, uid = (resource, key_of(document)), _identity(resource, document)
         begun = None
         leaves = kind == "DELETED"
-        if (leaves or is_deleting(document)) and uid not in self.going:
-            begun = Deletion(*place, uid, self.whose(self, resource, document))
-            self.going[uid] = begun
+        if (leaves or is_deleting(document)) and uid not in self.deleting:
+            begun = ObservedDeletion(*place, uid, self.deletion_cause(self, resource, document))
+            self.deleting[uid] = begun
             self.deletions.append(begun)
         if resource == "pods":
             self.names[uid], self.subsets[uid] = place[1], subset_of(document)
-            self.decisions.note(document, begun.hand if begun else "")
+            self.decisions.record(document, begun.cause if begun else "")
         if leaves:
-            self._forget(place, uid)
+            self._remove(place, uid)
         else:
-            self._note(place, uid, document)
+            self._store(place, uid, document)
         return begun
 
-    def get(self, place: Place) -> Document | None:
+    def get(self, place: ObjectLocation) -> Document | None:
         """Return the object at a location, or None."""
         return self.present.get(place)
 
@@ -88,18 +88,18 @@ class Ledger:
         """Return the number of a controller's active pods."""
         return len(self._active.get(controller, ()))
 
-    def _note(self, place: Place, uid: str, document: Document) -> None:
+    def _store(self, place: ObjectLocation, uid: str, document: Document) -> None:
         before = self.present.get(place)
         if before is not None and _identity(place[0], before) != uid:
-            self._forget(place, _identity(place[0], before))
+            self._remove(place, _identity(place[0], before))
         self.present[place] = document
         self.places[uid] = place
-        self.gone.discard(uid)
+        self.removed.discard(uid)
         controller = controller_of(document)
         if controller is None:
             return
         owner = str(controller.get("uid"))
-        born = self.born.setdefault(owner, [])
+        born = self.created.setdefault(owner, [])
         if before is None or controller_of(before) is None:
             born.append(uid)
         members = self._active.setdefault(owner, set())
@@ -108,11 +108,11 @@ class Ledger:
         else:
             members.discard(uid)
 
-    def _forget(self, place: Place, uid: str) -> None:
+    def _remove(self, place: ObjectLocation, uid: str) -> None:
         before = self.present.pop(place, None)
         self.places.pop(uid, None)
-        self.going.pop(uid, None)
-        self.gone.add(uid)
+        self.deleting.pop(uid, None)
+        self.removed.add(uid)
         controller = None if before is None else controller_of(before)
         if controller is not None:
             self._active.get(str(controller.get("uid")), set()).discard(uid)

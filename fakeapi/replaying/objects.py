@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 Document: TypeAlias = dict[str, Any]
 """One API object as parsed JSON."""
-Place: TypeAlias = tuple[str, str]
+ObjectLocation: TypeAlias = tuple[str, str]
 """A resource's name, and ``namespace/name`` or the name alone."""
 FieldPath: TypeAlias = tuple[str, ...]
 """Keys; ``key=value`` is the list element with this value, as in ``type=Ready``."""
@@ -77,7 +77,7 @@ def copy_field(path: FieldPath, origin: Document, into: Document) -> None:
         parent[last] = value
 
 
-def drop_empty_marks(document: Document) -> None:
+def drop_empty_metadata_maps(document: Document) -> None:
     """Remove empty labels and annotations from an object."""
     metadata = document["metadata"]
     for name in ("labels", "annotations"):

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from extender.kube.workloadspread.pods import MATCHED
+from extender.kube.workloadspread.pods import MATCHED_WORKLOADSPREAD
 from fakeapi.replaying.decisions import SCHEDULER
 from fakeapi.replaying.objects import Document, FieldPath, controller_of
 from fakeapi.replaying.subsets import DEFINITIONS, SPREADING, SPREADS
@@ -33,7 +33,7 @@ _LONGEST_BACKOFF_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ControlledObjects:
     """Objects of ``resource`` with a controller of kind ``owner``, or with one of ``names``."""
 
     resource: str
@@ -41,7 +41,7 @@ class Made:
     names: tuple[str, ...] = ()
     namespace: str = ""
 
-    def covers(self, resource: str, document: Document) -> bool:
+    def matches(self, resource: str, document: Document) -> bool:
         """Return whether an object matches."""
         metadata = document["metadata"]
         if resource != self.resource or self.namespace not in ("", metadata.get("namespace")):
@@ -53,16 +53,16 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class PartEffects:
+class ComponentEffects:
     """The effects of one component; see the module docstring."""
 
-    makes: tuple[Made, ...] = ()
+    makes: tuple[ControlledObjects, ...] = ()
     deletes: tuple[str, ...] = ()
-    ends: tuple[str, ...] = ()
+    removes: tuple[str, ...] = ()
     writes: Mapping[str, tuple[FieldPath, ...]] = field(default_factory=lambda: _NOTHING)
     chooses: tuple[str, ...] = ()
-    lags: float = 1.0
-    keeps: Mapping[str, tuple[FieldPath, ...]] = field(default_factory=lambda: _NOTHING)
+    lag_seconds: float = 1.0
+    excluded: Mapping[str, tuple[FieldPath, ...]] = field(default_factory=lambda: _NOTHING)
 
 
 def _conditions(*types: str) -> tuple[FieldPath, ...]:
@@ -73,14 +73,14 @@ def _status(*names: str) -> tuple[FieldPath, ...]:
     return tuple(("status", name) for name in names)
 
 
-_WHERE_CONVERTED: Final[tuple[FieldPath, ...]] = (
+_CONVERSION_FIELDS: Final[tuple[FieldPath, ...]] = (
     ("spec", "conversion"),
     ("metadata", "generation"),
 )
 """The definition contains the conversion webhook of WorkloadSpreads."""
 
 _STATUSES: Final = ("initContainerStatuses", "containerStatuses")
-_GIVEN_BY_KUBELETS: Final[tuple[FieldPath, ...]] = (
+_ASSIGNED_BY_KUBELETS: Final[tuple[FieldPath, ...]] = (
     *_status("podIP", "podIPs"),
     *(("status", statuses, "*", "containerID") for statuses in _STATUSES),
     *(
@@ -91,35 +91,35 @@ _GIVEN_BY_KUBELETS: Final[tuple[FieldPath, ...]] = (
 )
 """Container IDs and pod IPs, which each kubelet assigns."""
 
-EFFECTS: Final[Mapping[str, PartEffects]] = MappingProxyType(
+EFFECTS: Final[Mapping[str, ComponentEffects]] = MappingProxyType(
     {
-        "gc": PartEffects(deletes=("gc",)),
-        "namespaces": PartEffects(
+        "gc": ComponentEffects(deletes=("gc",)),
+        "namespaces": ComponentEffects(
             deletes=("namespaces",),
-            ends=("namespaces",),
+            removes=("namespaces",),
             writes={"namespaces": (("spec", "finalizers"), ("status", "conditions"))},
         ),
-        "podgc": PartEffects(deletes=("podgc",)),
-        "serviceaccounts": PartEffects(
+        "podgc": ComponentEffects(deletes=("podgc",)),
+        "serviceaccounts": ComponentEffects(
             makes=(
-                Made("serviceaccounts", names=("default",)),
-                Made("configmaps", names=("kube-root-ca.crt",)),
+                ControlledObjects("serviceaccounts", names=("default",)),
+                ControlledObjects("configmaps", names=("kube-root-ca.crt",)),
             )
         ),
-        "disruption": PartEffects(writes={"poddisruptionbudgets.policy": (("status",),)}),
-        "tainteviction": PartEffects(deletes=("tainteviction",)),
-        "replicaset": PartEffects(
-            makes=(Made("pods", owner="ReplicaSet"),),
+        "disruption": ComponentEffects(writes={"poddisruptionbudgets.policy": (("status",),)}),
+        "tainteviction": ComponentEffects(deletes=("tainteviction",)),
+        "replicaset": ComponentEffects(
+            makes=(ControlledObjects("pods", owner="ReplicaSet"),),
             deletes=("replicaset",),
             writes={
                 "replicasets.apps": (("status",),),
                 "pods": (("metadata", "ownerReferences"),),
             },
         ),
-        "kubelet": PartEffects(
-            makes=(Made("leases.coordination.k8s.io", namespace="kube-node-lease"),),
+        "kubelet": ComponentEffects(
+            makes=(ControlledObjects("leases.coordination.k8s.io", namespace="kube-node-lease"),),
             deletes=("kubelet",),
-            ends=("pods",),
+            removes=("pods",),
             writes={
                 "pods": (
                     *_status("phase", "reason", "message", "startTime", "observedGeneration"),
@@ -131,21 +131,21 @@ EFFECTS: Final[Mapping[str, PartEffects]] = MappingProxyType(
                 ),
                 "nodes": (("status",),),
             },
-            keeps={"pods": _GIVEN_BY_KUBELETS},
+            excluded={"pods": _ASSIGNED_BY_KUBELETS},
         ),
-        SPREADING: PartEffects(
+        SPREADING: ComponentEffects(
             deletes=(SPREADING,),
             writes={
                 SPREADS: (("status",),),
                 "pods": (
-                    ("metadata", "annotations", MATCHED),
+                    ("metadata", "annotations", MATCHED_WORKLOADSPREAD),
                     ("metadata", "annotations", DELETION_COST),
                 ),
-                DEFINITIONS: _WHERE_CONVERTED,
+                DEFINITIONS: _CONVERSION_FIELDS,
             },
-            keeps={DEFINITIONS: _WHERE_CONVERTED},
+            excluded={DEFINITIONS: _CONVERSION_FIELDS},
         ),
-        SCHEDULER: PartEffects(
+        SCHEDULER: ComponentEffects(
             deletes=(SCHEDULER,),
             writes={
                 "pods": (
@@ -156,68 +156,70 @@ EFFECTS: Final[Mapping[str, PartEffects]] = MappingProxyType(
                 )
             },
             chooses=(SCHEDULER,),
-            keeps={"pods": (("status", "conditions", "PodScheduled", "observedGeneration"),)},
-            lags=_LONGEST_BACKOFF_SECONDS + 1.0,
+            excluded={"pods": (("status", "conditions", "PodScheduled", "observedGeneration"),)},
+            lag_seconds=_LONGEST_BACKOFF_SECONDS + 1.0,
         ),
     }
 )
 
 
-class UnplayablePartError(ValueError):
+class UnsupportedComponentError(ValueError):
     """A component cannot be attached to a replay."""
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
+class AttachedComponents:
     """The attached components."""
 
     names: tuple[str, ...] = ()
 
-    def maker(self, resource: str, document: Document) -> str:
+    def creating_component(self, resource: str, document: Document) -> str:
         """Return the component that creates an object; "" if its creation is played."""
         for name in self.names:
-            if any(made.covers(resource, document) for made in EFFECTS[name].makes):
+            if any(made.matches(resource, document) for made in EFFECTS[name].makes):
                 return name
         return ""
 
-    def deleter(self, hand: str) -> str:
+    def deleting_component(self, cause: str) -> str:
         """Return the component for a cause of deletions; "" if its deletions are played."""
-        return next((name for name in self.names if hand in EFFECTS[name].deletes), "")
+        return next((name for name in self.names if cause in EFFECTS[name].deletes), "")
 
     @property
-    def aftermath_seconds(self) -> float:
+    def settling_seconds(self) -> float:
         """How long the attached components may work after the last event, in seconds."""
-        return max((EFFECTS[name].lags for name in self.names), default=1.0)
+        return max((EFFECTS[name].lag_seconds for name in self.names), default=1.0)
 
-    def chooses(self, hand: str) -> bool:
+    def chooses_victims(self, cause: str) -> bool:
         """Return whether a component chooses the victims of a cause, of any controller."""
-        return any(hand in EFFECTS[name].chooses for name in self.names)
+        return any(cause in EFFECTS[name].chooses for name in self.names)
 
-    def ender(self, resource: str) -> str:
+    def removing_component(self, resource: str) -> str:
         """Return the component that removes terminating objects; "" if removals are played."""
-        return next((name for name in self.names if resource in EFFECTS[name].ends), "")
+        return next((name for name in self.names if resource in EFFECTS[name].removes), "")
 
     @property
-    def spreads(self) -> bool:
+    def assigns_subsets(self) -> bool:
         """Whether the component ``workloadspread`` assigns pods to subsets."""
         return SPREADING in self.names
 
-    def keeps(self, resource: str) -> tuple[FieldPath, ...]:
+    def excluded_fields(self, resource: str) -> tuple[FieldPath, ...]:
         """Return the fields of a resource that are not compared."""
-        return tuple(path for name in self.names for path in EFFECTS[name].keeps.get(resource, ()))
+        return tuple(
+            path for name in self.names for path in EFFECTS[name].excluded.get(resource, ())
+        )
 
-    def writes(self, resource: str) -> tuple[FieldPath, ...]:
+    def written_fields(self, resource: str) -> tuple[FieldPath, ...]:
         """Return the fields of a resource that are left to components."""
         return tuple(path for name in self.names for path in EFFECTS[name].writes.get(resource, ()))
 
 
-def attach(names: Iterable[str]) -> Attached:
+def attach(names: Iterable[str]) -> AttachedComponents:
     """Return the components as attached; raises UnsupportedComponentError."""
     given = tuple(names)
     for name in given:
         if name not in EFFECTS:
-            raise UnplayablePartError(
+            raise UnsupportedComponentError(
                 f"run: part {name!r} cannot be attached to a replay; "
                 f"expected none, or of: {', '.join(EFFECTS)}"
             )
-    return Attached(given)
+    return AttachedComponents(given)

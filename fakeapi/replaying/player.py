@@ -20,18 +20,18 @@ from typing import Final
 import orjson
 from msgspec import structs
 
-from extender.kube.informers import end
+from extender.kube.informers import cancel_tasks
 from extender.recording.files import Recording
 from extender.recording.format import EventType, RecordedEvent
 from fakeapi.api.errors import StatusError
 from fakeapi.clock import VirtualClock
-from fakeapi.recording import StoreFollower
-from fakeapi.replaying.directing import Act, Director
-from fakeapi.replaying.doorway import CONFIGURATIONS, Doorway
-from fakeapi.replaying.hands import whose_deletion
-from fakeapi.replaying.ledger import Ledger
+from fakeapi.recording import StoreRecorder
+from fakeapi.replaying.directing import Action, ActionPlanner
+from fakeapi.replaying.doorway import CONFIGURATIONS, PodWebhookCaller
+from fakeapi.replaying.hands import deletion_cause
+from fakeapi.replaying.ledger import RecordedState
 from fakeapi.replaying.objects import Document, is_deleting, key_of, uid_of
-from fakeapi.replaying.parts import Attached, attach
+from fakeapi.replaying.parts import AttachedComponents, attach
 from fakeapi.replaying.report import Report, make_report
 from fakeapi.replaying.subsets import DEFINITIONS, SPREADS, is_expected, spread_of
 from fakeapi.world import World
@@ -54,21 +54,25 @@ class Player:
     def __init__(self, world: World, recording: Recording, run: Iterable[str]) -> None:
         self._world = world
         self._attached = attach(run)
-        self._recording = _played(recording, self._attached)
-        self._doorway = Doorway(world.api.webhooks.hooks) if self._attached.spreads else None
-        self._turn = asyncio.Lock()
-        self._stirred = asyncio.Event()
-        self._seen = Ledger(self._whose)
-        self._director = Director(self._attached, self._seen)
-        self._early: list[RecordedEvent] = []
-        self._follower = StoreFollower(world.api, self._note)
+        self._recording = _playable(recording, self._attached)
+        self._webhooks = (
+            PodWebhookCaller(world.api.webhooks.handlers)
+            if self._attached.assigns_subsets
+            else None
+        )
+        self._lock = asyncio.Lock()
+        self._changed = asyncio.Event()
+        self._state = RecordedState(self._deletion_cause)
+        self._planner = ActionPlanner(self._attached, self._state)
+        self._unserved: list[RecordedEvent] = []
+        self._follower = StoreRecorder(world.api, self._on_event)
         self._began = 0.0
-        self._rest: Sequence[RecordedEvent] = ()
+        self._remaining: Sequence[RecordedEvent] = ()
 
     @property
-    def aftermath_seconds(self) -> float:
+    def settling_seconds(self) -> float:
         """How long the attached components may work after the last event, in seconds."""
-        return self._attached.aftermath_seconds
+        return self._attached.settling_seconds
 
     @property
     def seconds(self) -> float:
@@ -78,9 +82,9 @@ class Player:
     def begin(self) -> None:
         """Set the recorded resources of the world to their listed state. Raises ReplayError."""
         events = self._recording.events
-        first = list(takewhile(lambda e: e.type == "LISTED" or not e.changes, events))
-        self._rest = events[len(first) :]
-        listed = [event for event in first if event.changes]
+        first = list(takewhile(lambda e: e.type == "LISTED" or not e.is_object_event, events))
+        self._remaining = events[len(first) :]
+        listed = [event for event in first if event.is_object_event]
         try:
             self._clear({(event.resource, event.key) for event in listed})
             # Definitions must exist before their custom resources.
@@ -93,69 +97,69 @@ class Player:
     async def play(self) -> None:
         """Play the remaining events, each at its time from now on. Raises ReplayError."""
         self._began = self._world.clock.monotonic()
-        for event in self._rest:
+        for event in self._remaining:
             due = self._began + event.at_ns / 10**9
             if due > self._world.clock.monotonic():
                 await self._world.clock.sleep(due - self._world.clock.monotonic())
-            async with self._turn:
+            async with self._lock:
                 await self._play(event)
 
     async def keep_up(self) -> None:
         """Do pending actions whenever the world has changed, until cancelled."""
         while True:
-            await self._stirred.wait()
-            self._stirred.clear()
-            await self._make_up(self._director.catch_up())
+            await self._changed.wait()
+            self._changed.clear()
+            await self._run_pending(self._planner.catch_up())
 
-    async def settle(self) -> None:
+    async def finish(self) -> None:
         """Do all pending actions without waiting for components any longer."""
-        await self._make_up(self._director.settle())
+        await self._run_pending(self._planner.finish())
 
     @property
     def ready(self) -> bool:
         """Whether attached webhooks, if any, are called for pods that are created now."""
-        spreads = self._seen.get((DEFINITIONS, SPREADS))
-        return self._doorway is None or self._doorway.open or spreads is None
+        spreads = self._state.get((DEFINITIONS, SPREADS))
+        return self._webhooks is None or self._webhooks.is_registered or spreads is None
 
     def report(self) -> Report:
         """Compare the current states."""
-        skipped = Counter(event.resource for event in self._early)
-        return make_report(self._recording, self._attached, self._director, skipped)
+        skipped = Counter(event.resource for event in self._unserved)
+        return make_report(self._recording, self._attached, self._planner, skipped)
 
     def end(self) -> None:
         """Stop following the world."""
         self._follower.end()
 
-    def _whose(self, before: Ledger, resource: str, document: Document) -> str:
+    def _deletion_cause(self, before: RecordedState, resource: str, document: Document) -> str:
         """Return the cause of a deletion: that of the played event, else the derived one."""
-        played = self._director.hand_of(uid_of(document))
-        return played or whose_deletion(before, resource, document)
+        played = self._planner.played_cause(uid_of(document))
+        return played or deletion_cause(before, resource, document)
 
-    def _note(self, kind: EventType, resource: str, document: Document) -> None:
-        self._seen.apply(kind, resource, document)
-        if self._doorway is not None and kind not in ("BOOKMARK", "RELISTED"):
-            self._doorway.note((resource, key_of(document)))
-        if self._director.waits:
-            self._stirred.set()
+    def _on_event(self, kind: EventType, resource: str, document: Document) -> None:
+        self._state.apply(kind, resource, document)
+        if self._webhooks is not None and kind not in ("BOOKMARK", "RELISTED"):
+            self._webhooks.record_object((resource, key_of(document)))
+        if self._planner.is_waiting:
+            self._changed.set()
 
     def _load(self, listed: Iterable[RecordedEvent]) -> None:
         """Load the listed objects at once; keep events of kinds that the world does not serve."""
-        acts: list[Act] = []
+        acts: list[Action] = []
         for event in listed:
             if self._serves(event):
-                acts += self._director.direct(event)
+                acts += self._planner.plan(event)
             else:
-                self._early.append(event)
+                self._unserved.append(event)
         self._world.load(act.document for act in acts)
 
     async def _play(self, event: RecordedEvent) -> None:
         """Play an event; if the world does not serve its kind, keep it until the definition."""
-        if event.changes and not self._serves(event):
-            self._early.append(event)
+        if event.is_object_event and not self._serves(event):
+            self._unserved.append(event)
             return
-        await self._carry_out(event)
-        if event.changes and event.resource == DEFINITIONS:
-            early, self._early = self._early, []
+        await self._apply(event)
+        if event.is_object_event and event.resource == DEFINITIONS:
+            early, self._unserved = self._unserved, []
             for each in early:
                 await self._play(each)
 
@@ -176,47 +180,49 @@ class Player:
                 if (of.name, name) not in listed and of.only in ("", name):
                     self._world.api.remove(document)
 
-    async def _carry_out(self, event: RecordedEvent) -> None:
+    async def _apply(self, event: RecordedEvent) -> None:
         try:
-            await self._do_all(self._director.direct(event))
+            await self._do_all(self._planner.plan(event))
         except StatusError as error:
             where = f"{self._recording.source}: line {event.line}"
             raise ReplayError(f"{where}: {error}") from None
 
-    async def _make_up(self, acts: Iterable[Act]) -> None:
+    async def _run_pending(self, acts: Iterable[Action]) -> None:
         try:
-            async with self._turn:
+            async with self._lock:
                 await self._do_all(acts)
         except StatusError as error:
             raise ReplayError(f"{self._recording.source}: {error}") from None
 
-    async def _do_all(self, acts: Iterable[Act]) -> None:
+    async def _do_all(self, acts: Iterable[Action]) -> None:
         # One by one: the next action depends on the state after the previous one.
         for act in acts:
             await self._do(act)
 
-    async def _do(self, act: Act) -> None:
+    async def _do(self, act: Action) -> None:
         # The store takes ownership of documents, and recorded states keep theirs.
-        document = orjson.loads(orjson.dumps(await self._let_pass(act)))
+        document = orjson.loads(orjson.dumps(await self._call_webhooks(act)))
         if act.removes:
             self._world.api.remove(document)
         elif self._recorded_namespaces:
-            self._world.api.place(document)
+            self._world.api.put(document)
         else:
             self._world.load([document])
 
-    async def _let_pass(self, act: Act) -> Document:
+    async def _call_webhooks(self, act: Action) -> Document:
         """Return the object to write; call the webhooks for a pod's creation or deletion."""
-        document, doorway = act.document, self._doorway
+        document, doorway = act.document, self._webhooks
         if doorway is None or document.get("kind") != "Pod":
             return document
-        there = self._seen.get(("pods", key_of(document)))
+        there = self._state.get(("pods", key_of(document)))
         if there is None:
-            known = self._seen.get((SPREADS, spread_of(document)))
+            known = self._state.get((SPREADS, spread_of(document)))
             was_let_in = known is not None and is_expected(known, document)
-            return document if act.removes or was_let_in else await doorway.coming(document)
+            return (
+                document if act.removes or was_let_in else await doorway.review_creation(document)
+            )
         if not is_deleting(there) and (act.removes or is_deleting(document)):
-            await doorway.leaving(there)
+            await doorway.review_deletion(there)
         return document
 
     @property
@@ -250,18 +256,18 @@ async def replay(
     try:
         if pace:
             await playing
-            await clock.sleep(player.aftermath_seconds * max(pace, 1.0))
+            await clock.sleep(player.settling_seconds * max(pace, 1.0))
         else:
-            await clock.advance(player.seconds + player.aftermath_seconds)
+            await clock.advance(player.seconds + player.settling_seconds)
             await playing
-        await player.settle()
+        await player.finish()
         return player.report()
     finally:
-        await end(tasks)
+        await cancel_tasks(tasks)
         player.end()
 
 
-def _played(recording: Recording, attached: Attached) -> Recording:
+def _playable(recording: Recording, attached: AttachedComponents) -> Recording:
     """Return the recording to play: without webhook configurations if components are attached.
 
     The recorded webhooks are not served, and without a response pods could not be created.

@@ -9,20 +9,20 @@ from msgspec import Struct
 
 from extender.recording.files import Recording
 from fakeapi.replaying.comparing import (
-    Compared,
+    ComparedStates,
     Deletions,
     ResourceDifferences,
     compare_deletions,
     compare_objects,
     compare_scheduling,
 )
-from fakeapi.replaying.decisions import SCHEDULER, Scheduling
-from fakeapi.replaying.directing import Director
+from fakeapi.replaying.decisions import SCHEDULER, SchedulingComparison
+from fakeapi.replaying.directing import ActionPlanner
 from fakeapi.replaying.objects import owners_of
-from fakeapi.replaying.parts import Attached
+from fakeapi.replaying.parts import AttachedComponents
 
 
-class Replayed(Struct, frozen=True, rename="camel"):
+class ReplayedRecording(Struct, frozen=True, rename="camel"):
     """The recording: file, recorded server, start, duration in seconds, number of events by type.
 
     ``broken`` is where the file is truncated, "" if it is complete.
@@ -44,22 +44,25 @@ class Report(Struct, frozen=True, rename="camel"):
     decisions if a scheduler is attached. ``same``: there are no differences.
     """
 
-    recording: Replayed
+    recording: ReplayedRecording
     run: list[str]
     left: dict[str, int]
     skipped: dict[str, int]
     notes: list[str]
     resources: dict[str, ResourceDifferences]
     deletions: Deletions
-    scheduling: Scheduling | None
+    scheduling: SchedulingComparison | None
     same: bool
 
 
 def make_report(
-    recording: Recording, attached: Attached, director: Director, skipped: Mapping[str, int]
+    recording: Recording,
+    attached: AttachedComponents,
+    planner: ActionPlanner,
+    skipped: Mapping[str, int],
 ) -> Report:
     """Compare a recording with the world that it was played into."""
-    both = Compared(director.recorded, director.world, director.cast, attached)
+    both = ComparedStates(planner.recorded, planner.world, planner.uid_map, attached)
     resources = compare_objects(recording.header, both)
     deletions = compare_deletions(both)
     scheduling = compare_scheduling(both) if SCHEDULER in attached.names else None
@@ -71,9 +74,9 @@ def make_report(
     return Report(
         _replayed(recording),
         list(attached.names),
-        dict(director.left),
+        dict(planner.left),
         dict(skipped),
-        list(_notes(recording, attached, director)),
+        list(_notes(recording, attached, planner)),
         {name: each for name, each in resources.items() if name not in skipped},
         deletions,
         scheduling,
@@ -81,31 +84,33 @@ def make_report(
     )
 
 
-def _replayed(recording: Recording) -> Replayed:
+def _replayed(recording: Recording) -> ReplayedRecording:
     header = recording.header
-    return Replayed(
+    return ReplayedRecording(
         recording.source,
         header.server,
         header.start,
         recording.duration_ns / 10**9,
         dict(Counter(event.type for event in recording.events)),
-        recording.broken,
+        recording.truncated_at,
     )
 
 
-def _notes(recording: Recording, attached: Attached, director: Director) -> Iterator[str]:
+def _notes(
+    recording: Recording, attached: AttachedComponents, director: ActionPlanner
+) -> Iterator[str]:
     """Yield notes about known causes of differences."""
     if "gc" in attached.names:
-        yield from _strangers(recording, director)
+        yield from _unrecorded_owners(recording, director)
     spread = sum(map(bool, director.recorded.subsets.values()))
-    if spread and "replicaset" in attached.names and not attached.spreads:
+    if spread and "replicaset" in attached.names and not attached.assigns_subsets:
         yield (
             f"{spread} pods were put into subsets of WorkloadSpreads; those that replicaset makes "
             "come without, as workloadspread is not attached"
         )
 
 
-def _strangers(recording: Recording, director: Director) -> Iterator[str]:
+def _unrecorded_owners(recording: Recording, director: ActionPlanner) -> Iterator[str]:
     known = {(each.api_version, each.kind) for each in recording.header.resources}
     lost = Counter(
         str(owner.get("kind"))

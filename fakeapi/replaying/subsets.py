@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from extender.kube.workloadspread.pods import MATCHED, read_injection
+from extender.kube.workloadspread.pods import MATCHED_WORKLOADSPREAD, read_injection
 from fakeapi.replaying.objects import Document, read_field
 
 SPREADING: Final = "workloadspread"
@@ -22,26 +22,26 @@ DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 _IN_FLIGHT: Final = ("creatingPods", "deletingPods")
 
 
-def annotation_of(pod: Document) -> str:
+def subset_annotation(pod: Document) -> str:
     """Return a pod's subset annotation; "" if it has none."""
-    return str((pod["metadata"].get("annotations") or {}).get(MATCHED) or "")
+    return str((pod["metadata"].get("annotations") or {}).get(MATCHED_WORKLOADSPREAD) or "")
 
 
 def subset_of(pod: Document) -> str:
     """Return ``workloadspread/subset`` of a pod; "" if it is in none."""
-    found = read_injection(annotation_of(pod))
+    found = read_injection(subset_annotation(pod))
     return "" if found is None else f"{found.spread}/{found.subset}"
 
 
 def spread_of(pod: Document) -> str:
     """Return ``namespace/name`` of the WorkloadSpread of a pod's subset, or ""."""
-    found = read_injection(annotation_of(pod))
+    found = read_injection(subset_annotation(pod))
     return "" if found is None else f"{pod['metadata'].get('namespace')}/{found.spread}"
 
 
 def is_expected(spread: Document, pod: Document) -> bool:
     """Return whether a WorkloadSpread's ``creatingPods`` contain a pod."""
-    given = read_injection(annotation_of(pod))
+    given = read_injection(subset_annotation(pod))
     status = spread.get("status") or {}
     lists = [status.get("subsetStatuses"), *(status.get("versionedSubsetStatuses") or {}).values()]
     noted = given.uid or pod["metadata"]["name"] if given else ""
@@ -51,18 +51,20 @@ def is_expected(spread: Document, pod: Document) -> bool:
 def with_subset(pod: Document, annotation: str) -> Document:
     """Return a pod with this subset annotation; "" removes the annotation."""
     metadata = pod["metadata"]
-    left = {k: v for k, v in (metadata.get("annotations") or {}).items() if k != MATCHED}
-    written = {**left, **({MATCHED: annotation} if annotation else {})}
+    left = {
+        k: v for k, v in (metadata.get("annotations") or {}).items() if k != MATCHED_WORKLOADSPREAD
+    }
+    written = {**left, **({MATCHED_WORKLOADSPREAD: annotation} if annotation else {})}
     bare = {key: value for key, value in metadata.items() if key != "annotations"}
     return {**pod, "metadata": {**bare, **({"annotations": written} if written else {})}}
 
 
-def critical_seconds(spread: Document, pod: Document) -> int | None:
+def unschedulable_limit_seconds(spread: Document, pod: Document) -> int | None:
     """Return for how many seconds a pod may be unschedulable; None: no limit (last subset)."""
     if read_field(spread, ("spec", "scheduleStrategy", "type")) != "Adaptive":
         return None
     subsets = [each.get("name") for each in read_field(spread, ("spec", "subsets")) or ()]
-    given = read_injection(annotation_of(pod))
+    given = read_injection(subset_annotation(pod))
     if given is None or given.subset not in subsets[:-1]:
         return None
     path = ("spec", "scheduleStrategy", "adaptive", "rescheduleCriticalSeconds")
@@ -72,7 +74,7 @@ def critical_seconds(spread: Document, pod: Document) -> int | None:
 
 def comparable(document: Document) -> Document:
     """Return an object without the values that are valid in one world only."""
-    if document.get("kind") == "Pod" and annotation_of(document):
+    if document.get("kind") == "Pod" and subset_annotation(document):
         return with_subset(document, subset_of(document))
     status = document.get("status")
     if document.get("kind") == "WorkloadSpread" and isinstance(status, dict):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from fakeapi.replaying.decisions import Decisions
+from fakeapi.replaying.decisions import DecisionComparison
 from fakeapi.replaying.report import Report
 
 _SHOWN = 10
@@ -54,7 +54,7 @@ def _decisions(report: Report) -> Iterator[str]:
             yield f"pods {label}: {each.recorded} recorded, {each.replayed} here"
 
 
-def _scheduling(report: Report) -> Iterator[tuple[str, Decisions]]:
+def _scheduling(report: Report) -> Iterator[tuple[str, DecisionComparison]]:
     if report.scheduling is not None:
         yield "placed", report.scheduling.placed
         yield "nominated", report.scheduling.nominated

@@ -36,7 +36,7 @@ _LEAK: Final = "{stages: [{after: 1s, memory: 7Gi, over: 4s}]}"
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class LoopScenario:
     """The objects of the demo in the order of their creation, and the leak.
 
     ``kubelet`` is the simulation script of the kubelets. ``base_objects`` are created first; then
@@ -46,11 +46,11 @@ class Story:
     """
 
     kubelet: Document
-    setting: tuple[Document, ...]
+    base_objects: tuple[Document, ...]
     workloads: tuple[Document, ...]
     burst: tuple[Document, ...]
-    leaking: str
-    leak: str
+    leaking_workload: str
+    leak_script: str
 
     @property
     def nodes(self) -> int:
@@ -58,19 +58,19 @@ class Story:
         return sum(each["count"] for each in self.kubelet["register"])
 
     @property
-    def wanted(self) -> dict[str, int]:
+    def wanted_replicas(self) -> dict[str, int]:
         """The number of replicas of each workload, by ``namespace/name``."""
         return {key_of(each): each["spec"]["replicas"] for each in self.workloads}
 
     @property
-    def coming(self) -> tuple[str, ...]:
+    def burst_pods(self) -> tuple[str, ...]:
         """The pods of the burst, as ``namespace/name``."""
         return tuple(map(key_of, self.burst))
 
 
-def loop_story() -> Story:
+def loop_scenario() -> LoopScenario:
     """Return the scenario of ``reprieve demo``."""
-    return Story(
+    return LoopScenario(
         {"register": [_registration(pool) for pool in NODES]},
         (
             *(_object("v1", "Namespace", name) for name in ("shop", "data")),

@@ -6,6 +6,6 @@ the pods that were added or removed are written; nothing is rebuilt for a decisi
 
 from __future__ import annotations
 
-from policies.columns.table import Columns
+from policies.columns.table import ClusterColumns
 
-__all__ = ["Columns"]
+__all__ = ["ClusterColumns"]

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from policies.columns.classes import LabelClasses
 from policies.columns.coded import Ints
-from policies.columns.nodes import bounded
+from policies.columns.nodes import clamp_amount
 from policies.columns.selecting import SelectorIndex
 from policies.model import DisruptionBudget, Pod
 from policies.preemption import covers
 from policies.upstream import Release
 
 
-class BudgetColumns:
+class DisruptionBudgetColumns:
     """``covering[j, number]`` is the index of the j-th budget that covers a class, or -1."""
 
     def __init__(self, classes: LabelClasses, release: Release) -> None:
@@ -37,25 +37,25 @@ class BudgetColumns:
         if budgets is self.budgets:
             return
         before, self.budgets = self.budgets, budgets
-        self.allowed = np.array([bounded(each.allowed) for each in budgets], np.int64)
+        self.allowed = np.array([clamp_amount(each.allowed) for each in budgets], np.int64)
         self.disrupted = {
             place: each.disrupted for place, each in enumerate(budgets) if each.disrupted
         }
         if [_scope(each) for each in before] != [_scope(each) for each in budgets]:
-            self._cover_anew()
+            self._recompute_coverage()
 
-    def added(self, number: int, sample: Pod) -> None:
+    def add_class(self, number: int, sample: Pod) -> None:
         """Find the budgets of a new class."""
         index = self._index.get(sample.namespace)
-        about = () if index is None else index.about(sample.labels)
+        about = () if index is None else index.may_match(sample.labels)
         places = [p for p in about if covers(self.budgets[p], sample, self._release)]
         self._write(number, sorted(places))
 
-    def removed(self, number: int) -> None:
+    def remove_class(self, number: int) -> None:
         """Remove a class."""
         self._write(number, ())
 
-    def _cover_anew(self) -> None:
+    def _recompute_coverage(self) -> None:
         self._index = {}
         covering: dict[int, list[int]] = {}
         for place, budget in enumerate(self.budgets):
@@ -63,7 +63,7 @@ class BudgetColumns:
                 continue
             index = self._index.setdefault(budget.namespace, SelectorIndex())
             index.add(budget.selector, place)
-            for number, sample in self._classes.selected(budget.selector):
+            for number, sample in self._classes.may_match(budget.selector):
                 if covers(budget, sample, self._release):
                     covering.setdefault(number, []).append(place)
         most = max(map(len, covering.values()), default=1)

@@ -17,21 +17,21 @@ from policies.columns.coded import Ints
 
 Block = NDArray[np.int64]
 
-PRIORITY, STARTED, CLASS, TRAITS, FLAGS, FIRST_RESOURCE = range(6)
+PRIORITY, START_TIME, CLASS, TRAITS, FLAGS, FIRST_RESOURCE = range(6)
 """Channels; those from FIRST_RESOURCE on are the pod's requests, one channel for each resource."""
 
-NOBODY = 2**63 - 1
+EMPTY_PRIORITY = 2**63 - 1
 """The priority of an empty cell: never below a preemptor's."""
 
-_SHALLOW, _NARROW = 16, 16
+_MIN_DEPTH, _MIN_WIDTH = 16, 16
 
 
-class Cells:
+class PodBlock:
     """``block`` is (channels, depth, width) int64; a node uses its first ``counts[node]`` cells."""
 
     def __init__(self, channels: int) -> None:
-        self.block = _empty(channels, _SHALLOW, _NARROW)
-        self.counts = np.zeros(_NARROW, np.int64)
+        self.block = _empty(channels, _MIN_DEPTH, _MIN_WIDTH)
+        self.counts = np.zeros(_MIN_WIDTH, np.int64)
         self.width = 0
 
     def used(self) -> Block:
@@ -107,11 +107,11 @@ class Cells:
 
     def _clear(self, start: int, stop: int, node: int) -> None:
         self.block[:, start:stop, node] = 0
-        self.block[PRIORITY, start:stop, node] = NOBODY
+        self.block[PRIORITY, start:stop, node] = EMPTY_PRIORITY
 
     def _shrink(self) -> None:
         depth, needed = self.block.shape[1], self.depth()
-        while depth > _SHALLOW and needed <= depth // 4:
+        while depth > _MIN_DEPTH and needed <= depth // 4:
             depth //= 2
         if depth < self.block.shape[1]:
             self._resize(depth, self.block.shape[2])
@@ -126,5 +126,5 @@ class Cells:
 
 def _empty(channels: int, depth: int, width: int) -> Block:
     block = np.zeros((channels, depth, width), np.int64)
-    block[PRIORITY] = NOBODY
+    block[PRIORITY] = EMPTY_PRIORITY
     return block

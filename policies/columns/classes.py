@@ -22,7 +22,7 @@ from policies.storage import PodStorage
 K = TypeVar("K", bound=Hashable)
 
 
-class Interned(Generic[K]):
+class InternTable(Generic[K]):
     """Numbers for keys, from 1 on, with use counts; ``sample`` is a pod that has the key."""
 
     def __init__(self, key: Callable[[Pod], K]) -> None:
@@ -69,7 +69,7 @@ class LabelClasses:
     """Classes by namespace and labels, for selectors of pods."""
 
     def __init__(self) -> None:
-        self._interned = Interned(lambda pod: (pod.namespace, frozenset(pod.labels.items())))
+        self._interned = InternTable(lambda pod: (pod.namespace, frozenset(pod.labels.items())))
         self._index: LabelIndex[int] = LabelIndex()
 
     def __len__(self) -> int:
@@ -89,30 +89,30 @@ class LabelClasses:
             self._index.remove(gone.labels, number)
         return gone is not None
 
-    def selected(self, selector: LabelSelector) -> Iterator[tuple[int, Pod]]:
+    def may_match(self, selector: LabelSelector) -> Iterator[tuple[int, Pod]]:
         """Yield the classes that ``selector`` may match, each with one of its pods."""
-        for number in self._index.selected(selector):
+        for number in self._index.may_match(selector):
             sample = self._interned.samples[number]
             if sample is not None:
                 yield number, sample
 
-    def lookup(self, selector: LabelSelector | None, speaks_of: Callable[[Pod], bool]) -> Bools:
+    def lookup(self, selector: LabelSelector | None, selects: Callable[[Pod], bool]) -> Bools:
         """Return by class number whether ``selector`` may match and ``selects`` holds."""
         answers = np.zeros(len(self), np.bool_)
         if selector is not None:
-            for number, sample in self.selected(selector):
-                answers[number] = speaks_of(sample)
+            for number, sample in self.may_match(selector):
+                answers[number] = selects(sample)
         return answers
 
 
-class Traits:
+class PodTraits:
     """Classes by other properties than labels: host ports, required anti-affinity, volumes.
 
     Most pods have none of these: their number is 0.
     """
 
     def __init__(self) -> None:
-        self._interned = Interned(lambda pod: (pod.host_ports, pod.anti_affinity, pod.storage))
+        self._interned = InternTable(lambda pod: (pod.host_ports, pod.anti_affinity, pod.storage))
         self._repelling: SelectorIndex[tuple[AffinityTerm, int, int]] = SelectorIndex()
         self._with_ports: dict[int, Pod] = {}
         self._with_storage: dict[int, PodStorage] = {}
@@ -150,23 +150,23 @@ class Traits:
             answers[number] = conflicts(sample)
         return answers
 
-    def storing(self, count: Callable[[PodStorage], int]) -> Ints:
+    def storage_counts(self, count: Callable[[PodStorage], int]) -> Ints:
         """Return by class number the ``count`` of its volumes and devices; 0 without any."""
         answers = np.zeros(len(self._interned), np.int64)
         for number, storage in self._with_storage.items():
             answers[number] = count(storage)
         return answers
 
-    def repelling(
-        self, labels: Labels, speaks_of: Callable[[AffinityTerm], bool]
+    def anti_affinity_counts(
+        self, labels: Labels, selects: Callable[[AffinityTerm], bool]
     ) -> dict[str, Ints]:
         """Return, by topology key and class number, how many anti-affinity terms select a pod.
 
         ``labels`` are the pod's; ``selects`` returns whether a term selects it.
         """
         counts: dict[str, Ints] = {}
-        for term, _, number in self._repelling.about(labels):
-            if speaks_of(term):
+        for term, _, number in self._repelling.may_match(labels):
+            if selects(term):
                 size = len(self._interned)
                 counts.setdefault(term.topology_key, np.zeros(size, np.int64))[number] += 1
         return counts

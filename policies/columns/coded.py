@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 _SLACK = 64
 
 
-class CodedColumn(Generic[T]):
+class DictionaryColumn(Generic[T]):
     """One value per row; ``codes[row]`` is its index in ``values``. Rows are dense from 0 on."""
 
     def __init__(self, rows: Sequence[T]) -> None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def difference(before: Sequence[T], now: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
+def diff_pods(before: Sequence[T], now: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
     """Return the removed and the added items, each in order; no item is twice in a state.
 
     Most often one item was removed and others, if any, were appended: that case needs no lookup of

@@ -11,22 +11,22 @@ from typing import Final
 import numpy as np
 
 from policies.columns.coded import Ints
-from policies.names import Packed, Places, pack
+from policies.names import NamePositions, PackedNames, pack_names
 
 
 @dataclass(frozen=True)
-class _Table:
+class PackedNameRows:
     """The positions of packed names, and the row of each position."""
 
-    places: Places
+    positions: NamePositions
     rows: Ints
 
-    def find(self, names: Packed) -> Ints | None:
-        found = self.places.of(names)
+    def find(self, names: PackedNames) -> Ints | None:
+        found = self.positions.find(names)
         return None if found is None else self.rows[np.frombuffer(found, np.int64)]
 
 
-class RowNames:
+class NodeRowIndex:
     """The names of dense rows; ``index`` maps a name to its row.
 
     Packed names have a hash table of their own. It is built on the first lookup of packed names
@@ -36,7 +36,7 @@ class RowNames:
     def __init__(self) -> None:
         self.names: Final[list[str]] = []
         self.index: Final[dict[str, int]] = {}
-        self._table: _Table | None = None
+        self._table: PackedNameRows | None = None
         self._has_changed = True
 
     def append(self, name: str) -> int:
@@ -56,9 +56,9 @@ class RowNames:
 
     def known(self, among: Collection[str]) -> tuple[Sequence[str], Ints]:
         """Return the names that are known, each once and in order, and their rows."""
-        if isinstance(among, Packed):
+        if isinstance(among, PackedNames):
             if self._has_changed:
-                self._table = _table(self.index)
+                self._table = _packed_name_rows(self.index)
                 self._has_changed = False
             rows = None if self._table is None else self._table.find(among)
             if rows is not None:
@@ -80,11 +80,13 @@ class RowNames:
         return names, np.array([index[name] for name in names], np.int64)
 
 
-def _table(index: Mapping[str, int]) -> _Table | None:
+def _packed_name_rows(index: Mapping[str, int]) -> PackedNameRows | None:
     """Build the table; return None without the compiled module, or if a name cannot be packed."""
     # Callers list nodes roughly by name, and memory that is read in order is read fast.
     names = sorted(index)
-    packed = pack(names)
+    packed = pack_names(names)
     if packed is None:
         return None
-    return _Table(Places(packed), np.array([index[name] for name in names], np.int64))
+    return PackedNameRows(
+        NamePositions(packed), np.array([index[name] for name in names], np.int64)
+    )

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from policies.columns.cells import Block
-from policies.columns.coded import Bools, CodedColumn
+from policies.columns.coded import Bools, DictionaryColumn
 from policies.model import Node, Resources
 from policies.selectors import Taint
 
-BOUND = 2**52
+MAX_AMOUNT = 2**52
 """Amounts up to here can be summed in 64 bits; nodes with larger ones use plain Python."""
 
 STANDARD = ("cpu", "memory", "ephemeral-storage")
@@ -29,23 +29,23 @@ class NodeColumns:
 
     def __init__(self) -> None:
         self._nodes: list[Node] = []
-        self._labels: dict[str, CodedColumn[str | None]] = {}
+        self._labels: dict[str, DictionaryColumn[str | None]] = {}
         self._scalars: list[str] = []
         self.resources: dict[str, int] = {name: place for place, name in enumerate(STANDARD)}
         self.regular: list[bool] = []
-        self.taints: CodedColumn[tuple[Taint, ...]] = CodedColumn(())
+        self.taints: DictionaryColumn[tuple[Taint, ...]] = DictionaryColumn(())
         self.unschedulable: Bools = np.zeros(16, np.bool_)
         self.allowed_pods = np.zeros(16, np.int64)
         self.allocatable: Block = np.zeros((len(STANDARD), 16), np.int64)
         self.requested: Block = np.zeros((len(STANDARD), 16), np.int64)
 
-    def labels(self, key: str) -> CodedColumn[str | None]:
+    def labels(self, key: str) -> DictionaryColumn[str | None]:
         """Return every node's value of a label; None for a node without it."""
         column = self._labels.get(key)
         if column is None:
             if len(self._labels) >= _MOST_KEYS:
                 del self._labels[next(iter(self._labels))]
-            column = CodedColumn([node.labels.get(key) for node in self._nodes])
+            column = DictionaryColumn([node.labels.get(key) for node in self._nodes])
             self._labels[key] = column
         return column
 
@@ -57,7 +57,7 @@ class NodeColumns:
         self.allocatable = np.concatenate([self.allocatable, nothing])
         self.requested = np.concatenate([self.requested, nothing])
         for row, node in enumerate(self._nodes):
-            self.allocatable[-1, row] = bounded(node.allocatable.scalars.get(name, 0))
+            self.allocatable[-1, row] = clamp_amount(node.allocatable.scalars.get(name, 0))
 
     def keep_resources(self, places: Sequence[int]) -> None:
         """Drop all resources but those at ``places``, which include the standard ones."""
@@ -102,7 +102,7 @@ class NodeColumns:
         for amounts in (self.allocatable, self.requested):
             amounts[:, row] = amounts[:, last]
 
-    def request(self, row: int, requested: Resources) -> None:
+    def set_requested(self, row: int, requested: Resources) -> None:
         """Write the sum of the requests of a node."""
         self.requested[:, row] = self.amounts(requested)
 
@@ -112,12 +112,12 @@ class NodeColumns:
         listed = [resources.milli_cpu, resources.memory, resources.ephemeral_storage]
         if self._scalars:
             listed += [scalars.get(name, 0) for name in self._scalars]
-        return listed if is_regular(resources) else [bounded(amount) for amount in listed]
+        return listed if is_regular(resources) else [clamp_amount(amount) for amount in listed]
 
     def _write(self, row: int, node: Node) -> None:
         self.regular[row] = is_regular(node.allocatable)
         self.unschedulable[row] = node.unschedulable
-        self.allowed_pods[row] = bounded(node.allowed_pods)
+        self.allowed_pods[row] = clamp_amount(node.allowed_pods)
         self.allocatable[:, row] = self.amounts(node.allocatable)
 
     def _widen(self) -> None:
@@ -127,19 +127,19 @@ class NodeColumns:
         self.requested = np.concatenate([self.requested, self.requested], axis=1)
 
 
-def bounded(amount: int) -> int:
+def clamp_amount(amount: int) -> int:
     """Clamp an amount to the range that can be summed in 64 bits."""
-    return max(-BOUND, min(amount, BOUND))
+    return max(-MAX_AMOUNT, min(amount, MAX_AMOUNT))
 
 
 def is_regular(resources: Resources) -> bool:
     """Return whether no amount has to be clamped."""
     return (
-        0 <= resources.milli_cpu <= BOUND
-        and 0 <= resources.memory <= BOUND
-        and 0 <= resources.ephemeral_storage <= BOUND
+        0 <= resources.milli_cpu <= MAX_AMOUNT
+        and 0 <= resources.memory <= MAX_AMOUNT
+        and 0 <= resources.ephemeral_storage <= MAX_AMOUNT
         and (
             not resources.scalars
-            or all(0 <= amount <= BOUND for amount in resources.scalars.values())
+            or all(0 <= amount <= MAX_AMOUNT for amount in resources.scalars.values())
         )
     )

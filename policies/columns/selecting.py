@@ -25,7 +25,7 @@ class SelectorIndex(Generic[T]):
 
     def add(self, selector: LabelSelector, item: T) -> None:
         """Index ``item`` under ``selector``."""
-        asked = _most_telling(selector)
+        asked = _most_selective(selector)
         if asked is None:
             self._others[item] = None
         else:
@@ -34,14 +34,14 @@ class SelectorIndex(Generic[T]):
 
     def remove(self, selector: LabelSelector, item: T) -> None:
         """Undo ``add``."""
-        asked = _most_telling(selector)
+        asked = _most_selective(selector)
         if asked is None:
             self._others.pop(item, None)
         else:
             for value in asked.values:
                 _discard(self._by_label, (asked.key, value), item)
 
-    def about(self, labels: Labels) -> Iterator[T]:
+    def may_match(self, labels: Labels) -> Iterator[T]:
         """Yield all items whose selector may match ``labels``, each once."""
         yield from self._others
         for label in labels.items():
@@ -67,9 +67,9 @@ class LabelIndex(Generic[T]):
         for label in labels.items():
             _discard(self._by_label, label, item)
 
-    def selected(self, selector: LabelSelector) -> Iterable[T]:
+    def may_match(self, selector: LabelSelector) -> Iterable[T]:
         """Return all items that ``selector`` may match, each once."""
-        asked = _most_telling(selector)
+        asked = _most_selective(selector)
         if asked is None:
             return self._all
         found = (
@@ -78,7 +78,7 @@ class LabelIndex(Generic[T]):
         return [item for items in found for item in items]
 
 
-def _most_telling(selector: LabelSelector) -> Requirement | None:
+def _most_selective(selector: LabelSelector) -> Requirement | None:
     asked = [each for each in selector.requirements if each.operator == "In"]
     return min(asked, key=lambda each: len(each.values), default=None)
 

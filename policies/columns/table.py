@@ -6,26 +6,26 @@ from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from typing import TypeVar
 
-from policies.columns.budgets import BudgetColumns
-from policies.columns.cells import CLASS, FIRST_RESOURCE, TRAITS, Cells
-from policies.columns.classes import LabelClasses, Traits
-from policies.columns.differing import difference
-from policies.columns.naming import RowNames
+from policies.columns.budgets import DisruptionBudgetColumns
+from policies.columns.cells import CLASS, FIRST_RESOURCE, TRAITS, PodBlock
+from policies.columns.classes import LabelClasses, PodTraits
+from policies.columns.differing import diff_pods
+from policies.columns.naming import NodeRowIndex
 from policies.columns.nodes import STANDARD, NodeColumns, is_regular
 from policies.model import NodeState, Pod, Snapshot
-from policies.policy import Policy, started
+from policies.policy import Policy, start_time
 from policies.upstream import Release
 
 T = TypeVar("T")
 
-GUARDED, TERMINATING, DEPARTING = 1, 2, 4
+PROTECTED, TERMINATING, DEPARTING = 1, 2, 4
 """Bits of the FLAGS channel: protected by the policy; terminating; that, or an assumed victim."""
 
 _FEW_RESOURCES = 32
-_EARLIEST = 1 - 2**63  # its negative has to fit int64, too
+_MIN_START_TIME = 1 - 2**63  # its negative has to fit int64, too
 
 
-class Columns:
+class ClusterColumns:
     """A snapshot as columns. Row ``i`` of everything is the node ``names[i]``; rows are dense.
 
     ``pods[i]`` are the node's pods in the policy's order, as in the pod block. ``nominating`` names
@@ -41,18 +41,18 @@ class Columns:
         self._uids: list[set[str]] = []
         self._most_resources = _FEW_RESOURCES
         self.snapshot = Snapshot()
-        self.row_names = RowNames()
+        self.row_names = NodeRowIndex()
         self.names, self.index = self.row_names.names, self.row_names.index
         self.states: list[NodeState] = []
         self.pods: list[tuple[Pod, ...]] = []
-        self.nominating: dict[str, None] = {}
+        self.with_nominated: dict[str, None] = {}
         self.departing: dict[str, None] = {}
         self.irregular: dict[str, None] = {}
-        self.cells = Cells(FIRST_RESOURCE + len(STANDARD))
+        self.pod_block = PodBlock(FIRST_RESOURCE + len(STANDARD))
         self.nodes = NodeColumns()
         self.classes = LabelClasses()
-        self.traits = Traits()
-        self.budgets = BudgetColumns(self.classes, release)
+        self.traits = PodTraits()
+        self.budgets = DisruptionBudgetColumns(self.classes, release)
 
     def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
         """Update the columns to ``snapshot``.
@@ -67,25 +67,25 @@ class Columns:
         for name in self._differing(snapshot) if changed is None else changed:
             state = snapshot.nodes.get(name)
             if state is not None:
-                self._put(name, state)
+                self._put_node(name, state)
             elif name in self.index:
-                self._drop(name)
+                self._drop_node(name)
         self.budgets.follow(snapshot.budgets)
         self.snapshot = snapshot
 
-    def know_resource(self, name: str) -> int:
+    def ensure_resource(self, name: str) -> int:
         """Return the index of a resource among the columns; add it if it is new."""
         if name not in self.nodes.resources:
             self.nodes.add_resource(name)
-            self.cells.add_channel()
+            self.pod_block.add_channel()
         return self.nodes.resources[name]
 
     def _forget_resources(self) -> None:
         """Drop the resources that no pod requests, such as those of earlier preemptors."""
-        amounts = self.cells.used()[FIRST_RESOURCE:]
+        amounts = self.pod_block.used()[FIRST_RESOURCE:]
         kept = [i for i in range(len(amounts)) if i < len(STANDARD) or amounts[i].any()]
         self.nodes.keep_resources(kept)
-        self.cells.keep_channels([*range(FIRST_RESOURCE), *(FIRST_RESOURCE + i for i in kept)])
+        self.pod_block.keep_channels([*range(FIRST_RESOURCE), *(FIRST_RESOURCE + i for i in kept)])
         self._most_resources = 2 * len(kept) + _FEW_RESOURCES
 
     def _differing(self, snapshot: Snapshot) -> list[str]:
@@ -98,7 +98,7 @@ class Columns:
             if name not in known or states[known[name]] is not state
         ]
 
-    def _put(self, name: str, state: NodeState) -> None:
+    def _put_node(self, name: str, state: NodeState) -> None:
         row = self.index.get(name)
         before: Sequence[Pod] = ()
         if row is None:
@@ -109,17 +109,17 @@ class Columns:
             if known.node is not state.node:
                 self.nodes.set(row, state.node)
         self._replace_pods(row, before, state.pods)
-        self.nodes.request(row, state.requested)
-        _mark(self.nominating, name, state.nominated)
+        self.nodes.set_requested(row, state.requested)
+        _mark(self.with_nominated, name, state.nominated)
         _mark(self.departing, name, self._departing[row])
         plain = self.nodes.regular[row] and not state.unreadable and is_regular(state.requested)
-        if not plain or name in self.irregular or not self._seem_plain(row):
-            _mark(self.irregular, name, not (plain and self._are_plain(row)))
+        if not plain or name in self.irregular or not self._seem_regular(row):
+            _mark(self.irregular, name, not (plain and self._are_regular(row)))
 
-    def _seem_plain(self, row: int) -> bool:
+    def _seem_regular(self, row: int) -> bool:
         return not self._unbounded and len(self._uids[row]) == len(self.pods[row])
 
-    def _are_plain(self, row: int) -> bool:
+    def _are_regular(self, row: int) -> bool:
         pods = self.pods[row]
         uids = self._uids[row] = {pod.uid for pod in pods}
         bounded = not self._unbounded or all(id(pod) not in self._unbounded for pod in pods)
@@ -132,10 +132,10 @@ class Columns:
         self._departing.append(0)
         self._uids.append(set())
         self.nodes.append(state.node)
-        self.cells.append_node()
+        self.pod_block.append_node()
         return row
 
-    def _drop(self, name: str) -> None:
+    def _drop_node(self, name: str) -> None:
         row = self.index[name]
         self._replace_pods(row, self.states[row].pods, ())
         self.row_names.drop(name)
@@ -144,31 +144,33 @@ class Columns:
         _replace_by_last(self._departing, row)
         _replace_by_last(self._uids, row)
         self.nodes.drop(row)
-        self.cells.drop_node(row)
-        for marks in (self.nominating, self.departing, self.irregular):
+        self.pod_block.drop_node(row)
+        for marks in (self.with_nominated, self.departing, self.irregular):
             marks.pop(name, None)
 
     def _replace_pods(self, row: int, before: Sequence[Pod], now: Sequence[Pod]) -> None:
         """Remove the pods that left the row and add the new ones."""
-        left, come = difference(before, now)
+        left, come = diff_pods(before, now)
         for pod in come:
             for name in pod.requests.scalars:
-                self.know_resource(name)
+                self.ensure_resource(name)
         if left:
             standing = list(map(id, self.pods[row]))
             places = [standing.index(id(pod)) for pod in left]
             if len(left) == len(come) == 1 and self._belongs_at(row, places[0], come[0]):
-                self._exchange(row, places[0], come[0])
+                self._exchange_pods(row, places[0], come[0])
                 return
             for place in sorted(places, reverse=True):
-                self._take(row, place)
+                self._take_pod(row, place)
         if self.pods[row]:
             for pod in come:
-                self._place(row, pod)
+                self._place_pod(row, pod)
         elif come:
             ordered = self._policy.victims.sort(come)
             self.pods[row] = tuple(ordered)
-            self.cells.fill(row, [self._counted(row, pod, self._acquire(pod)) for pod in ordered])
+            self.pod_block.fill(
+                row, [self._add_pod_row(row, pod, self._acquire(pod)) for pod in ordered]
+            )
 
     def _belongs_at(self, row: int, place: int, pod: Pod) -> bool:
         """Return whether a pod may replace another in place, as one that has changed little may."""
@@ -179,8 +181,8 @@ class Columns:
         follows = place == 0 or key(pods[place - 1]) <= mine
         return follows and (place + 1 == len(pods) or mine <= key(pods[place + 1]))
 
-    def _exchange(self, row: int, place: int, pod: Pod) -> None:
-        pods, block = self.pods[row], self.cells.block
+    def _exchange_pods(self, row: int, place: int, pod: Pod) -> None:
+        pods, block = self.pods[row], self.pod_block.block
         old = pods[place]
         self._discount(row, old)
         if _are_alike(old, pod):
@@ -188,24 +190,24 @@ class Columns:
         else:
             self._release(row, place)
             classes = self._acquire(pod)
-        self.cells.write(row, place, self._counted(row, pod, classes))
+        self.pod_block.write(row, place, self._add_pod_row(row, pod, classes))
         standing = list(pods)
         standing[place] = pod
         self.pods[row] = tuple(standing)
 
-    def _take(self, row: int, place: int) -> None:
+    def _take_pod(self, row: int, place: int) -> None:
         pods = self.pods[row]
         self._discount(row, pods[place])
         self._release(row, place)
-        self.cells.remove(row, place)
+        self.pod_block.remove(row, place)
         standing = list(pods)
         del standing[place]
         self.pods[row] = tuple(standing)
 
-    def _place(self, row: int, pod: Pod) -> None:
+    def _place_pod(self, row: int, pod: Pod) -> None:
         key, pods = self._policy.victims.key, self.pods[row]
         place = bisect_left(pods, key(pod), key=key)
-        self.cells.insert(row, place, self._counted(row, pod, self._acquire(pod)))
+        self.pod_block.insert(row, place, self._add_pod_row(row, pod, self._acquire(pod)))
         standing = list(pods)
         standing.insert(place, pod)
         self.pods[row] = tuple(standing)
@@ -214,15 +216,15 @@ class Columns:
         """Count one more pod of its classes; return their numbers, by labels and by traits."""
         number, new = self.classes.acquire(pod)
         if new:
-            self.budgets.added(number, pod)
+            self.budgets.add_class(number, pod)
         return number, self.traits.acquire(pod)
 
     def _release(self, row: int, place: int) -> None:
         """Count one pod less of its classes."""
-        block = self.cells.block
+        block = self.pod_block.block
         number = block.item(CLASS, place, row)
         if self.classes.release(number):
-            self.budgets.removed(number)
+            self.budgets.remove_class(number)
         self.traits.release(block.item(TRAITS, place, row))
 
     def _discount(self, row: int, pod: Pod) -> None:
@@ -232,7 +234,7 @@ class Columns:
             self._unbounded.pop(id(pod), None)
         self._uids[row].discard(pod.uid)
 
-    def _counted(self, row: int, pod: Pod, classes: tuple[int, int]) -> list[int]:
+    def _add_pod_row(self, row: int, pod: Pod, classes: tuple[int, int]) -> list[int]:
         """Count one more pod of the row, and return its values of all channels."""
         flags = self._flags(pod)
         if flags & DEPARTING:
@@ -240,13 +242,13 @@ class Columns:
         if not is_regular(pod.requests):
             self._unbounded[id(pod)] = pod
         self._uids[row].add(pod.uid)
-        began = max(started(pod), _EARLIEST)
+        began = max(start_time(pod), _MIN_START_TIME)
         return [pod.priority, began, *classes, flags, *self.nodes.amounts(pod.requests)]
 
     def _flags(self, pod: Pod) -> int:
         flags = 0
-        if self._policy.guards and self._policy.guard_of(pod) is not None:
-            flags |= GUARDED
+        if self._policy.protected_pods and self._policy.protection_of(pod) is not None:
+            flags |= PROTECTED
         if pod.terminating:
             flags |= TERMINATING
         return flags | DEPARTING if pod.departing else flags

@@ -8,32 +8,57 @@ and :mod:`policies.eviction.proactive_eviction` plans what can be done before th
 
 from __future__ import annotations
 
-from policies.eviction.conditions import Admission, NodeCondition, admit, node_conditions, taints
+from policies.eviction.conditions import (
+    NodeCondition,
+    PodAdmitResult,
+    admit,
+    pressure_conditions,
+    pressure_taints,
+)
 from policies.eviction.configuration import (
     CLEANUP_NS,
     DEFAULT_HARD,
     DEFAULT_THRESHOLDS,
     INTERVAL_NS,
-    Configuration,
-    Plan,
-    planned,
+    EvictionConfig,
+    ResolvedConfig,
+    resolve,
 )
-from policies.eviction.deciding import Outcome, Sample, Sync, settle, synchronize
-from policies.eviction.filesystems import Layout, Reclaim
-from policies.eviction.forestalling import Bearing, Relief, Step, Terms, relieve, steps_of
-from policies.eviction.hysteresis import State
+from policies.eviction.deciding import (
+    SyncInput,
+    SyncOutcome,
+    SyncResult,
+    finish_after_reclaim,
+    synchronize,
+)
+from policies.eviction.filesystems import Layout, ReclaimAction
+from policies.eviction.forestalling import (
+    NodePodFacts,
+    Relief,
+    ReliefLimits,
+    ReliefStep,
+    plan_relief,
+    relief_steps,
+)
+from policies.eviction.hysteresis import ManagerState
 from policies.eviction.inferring import infer_layout
 from policies.eviction.messages import Eviction
-from policies.eviction.outlook import Forecast, Outlook, Past, look_ahead, most_pressing
+from policies.eviction.outlook import (
+    NodeForecast,
+    ObservationHistory,
+    ThresholdForecast,
+    forecast_node,
+    sort_by_urgency,
+)
 from policies.eviction.pods import Container, EvictablePod, Volume
-from policies.eviction.ranking import Standing, rank, steps
+from policies.eviction.ranking import PodUsage, rank, ranking_steps
 from policies.eviction.releases import EvictionRelease, eviction_release
 from policies.eviction.signals import Pressure, Resource, Signal
 from policies.eviction.stats import NodeStats, PodStats, Summary
 from policies.eviction.thresholds import (
     Threshold,
     ThresholdError,
-    ThresholdTexts,
+    ThresholdFlags,
     parse_thresholds,
 )
 
@@ -42,51 +67,51 @@ __all__ = [
     "DEFAULT_HARD",
     "DEFAULT_THRESHOLDS",
     "INTERVAL_NS",
-    "Admission",
-    "Bearing",
-    "Configuration",
     "Container",
     "EvictablePod",
     "Eviction",
+    "EvictionConfig",
     "EvictionRelease",
-    "Forecast",
     "Layout",
+    "ManagerState",
     "NodeCondition",
+    "NodeForecast",
+    "NodePodFacts",
     "NodeStats",
-    "Outcome",
-    "Outlook",
-    "Past",
-    "Plan",
+    "ObservationHistory",
+    "PodAdmitResult",
     "PodStats",
+    "PodUsage",
     "Pressure",
-    "Reclaim",
+    "ReclaimAction",
     "Relief",
+    "ReliefLimits",
+    "ReliefStep",
+    "ResolvedConfig",
     "Resource",
-    "Sample",
     "Signal",
-    "Standing",
-    "State",
-    "Step",
     "Summary",
-    "Sync",
-    "Terms",
+    "SyncInput",
+    "SyncOutcome",
+    "SyncResult",
     "Threshold",
     "ThresholdError",
-    "ThresholdTexts",
+    "ThresholdFlags",
+    "ThresholdForecast",
     "Volume",
     "admit",
     "eviction_release",
+    "finish_after_reclaim",
+    "forecast_node",
     "infer_layout",
-    "look_ahead",
-    "most_pressing",
-    "node_conditions",
     "parse_thresholds",
-    "planned",
+    "plan_relief",
+    "pressure_conditions",
+    "pressure_taints",
     "rank",
-    "relieve",
-    "settle",
-    "steps",
-    "steps_of",
+    "ranking_steps",
+    "relief_steps",
+    "resolve",
+    "sort_by_urgency",
     "synchronize",
-    "taints",
 ]

@@ -28,7 +28,7 @@ class NodeCondition:
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class PodAdmitResult:
     """Whether the kubelet admits a pod; if not, the reason and message of its status."""
 
     admitted: bool
@@ -36,14 +36,14 @@ class Admission:
     message: str = ""
 
 
-TAINTS: Final[Mapping[Pressure, Taint]] = {
+PRESSURE_TAINTS: Final[Mapping[Pressure, Taint]] = {
     Pressure.MEMORY: Taint("node.kubernetes.io/memory-pressure", "", "NoSchedule"),
     Pressure.DISK: Taint("node.kubernetes.io/disk-pressure", "", "NoSchedule"),
     Pressure.PID: Taint("node.kubernetes.io/pid-pressure", "", "NoSchedule"),
 }
 """The taint of a node for each pressure."""
 
-_WORDS: Final[Mapping[Pressure, tuple[tuple[str, str], tuple[str, str]]]] = {
+_CONDITION_TEXTS: Final[Mapping[Pressure, tuple[tuple[str, str], tuple[str, str]]]] = {
     Pressure.MEMORY: (
         ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
         ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
@@ -59,30 +59,32 @@ _WORDS: Final[Mapping[Pressure, tuple[tuple[str, str], tuple[str, str]]]] = {
 }
 
 
-def node_conditions(pressures: Collection[Pressure]) -> tuple[NodeCondition, ...]:
+def pressure_conditions(pressures: Collection[Pressure]) -> tuple[NodeCondition, ...]:
     """Return the three conditions that a node reports under these pressures."""
     return tuple(
         NodeCondition(pressure, pressure in pressures, *words[pressure in pressures])
-        for pressure, words in _WORDS.items()
+        for pressure, words in _CONDITION_TEXTS.items()
     )
 
 
-def taints(pressures: Collection[Pressure]) -> tuple[Taint, ...]:
+def pressure_taints(pressures: Collection[Pressure]) -> tuple[Taint, ...]:
     """Return the taints that a node has under these pressures."""
-    return tuple(taint for pressure, taint in TAINTS.items() if pressure in pressures)
+    return tuple(taint for pressure, taint in PRESSURE_TAINTS.items() if pressure in pressures)
 
 
-def admit(pod: EvictablePod, pressures: Collection[Pressure]) -> Admission:
+def admit(pod: EvictablePod, pressures: Collection[Pressure]) -> PodAdmitResult:
     """Decide whether a kubelet under these pressures admits a pod.
 
     Critical pods are always admitted. Under memory pressure alone, all pods are admitted except
     best-effort pods that do not tolerate the taint.
     """
     if not pressures or pod.critical:
-        return Admission(admitted=True)
+        return PodAdmitResult(admitted=True)
     if set(pressures) == {Pressure.MEMORY}:
-        taint = TAINTS[Pressure.MEMORY]
+        taint = PRESSURE_TAINTS[Pressure.MEMORY]
         if not pod.best_effort or any(each.tolerates(taint) for each in pod.tolerations):
-            return Admission(admitted=True)
+            return PodAdmitResult(admitted=True)
     listed = " ".join(sorted(pressures))
-    return Admission(admitted=False, reason=REASON, message=f"The node had condition: [{listed}]. ")
+    return PodAdmitResult(
+        admitted=False, reason=REASON, message=f"The node had condition: [{listed}]. "
+    )

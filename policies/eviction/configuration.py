@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from policies.eviction.filesystems import ONE_FILESYSTEM, Layout, with_containerfs
+from policies.eviction.filesystems import ONE_FILESYSTEM, Layout, update_containerfs_thresholds
 from policies.eviction.releases import NEWEST_EVICTION, SEPARATE_DISK_GC, EvictionRelease
-from policies.eviction.thresholds import Threshold, ThresholdTexts, parse_thresholds
+from policies.eviction.thresholds import Threshold, ThresholdFlags, parse_thresholds
 
 _MINUTE: Final = 60 * 10**9
 
@@ -39,7 +39,7 @@ CLEANUP_NS: Final = 30 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
+class EvictionConfig:
     """The eviction settings of a kubelet's configuration, and the filesystem layout of its node.
 
     ``max_pod_grace_seconds`` bounds the grace period of soft evictions; ``isolates_storage``
@@ -54,28 +54,28 @@ class Configuration:
     release: EvictionRelease = NEWEST_EVICTION
 
 
-DEFAULT_THRESHOLDS: Final = tuple(parse_thresholds(ThresholdTexts(hard=DEFAULT_HARD)))
+DEFAULT_THRESHOLDS: Final = tuple(parse_thresholds(ThresholdFlags(hard=DEFAULT_HARD)))
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ResolvedConfig:
     """A configuration with the values derived from it.
 
     The first round uses ``first_round_thresholds``, all other rounds ``thresholds``. ``error`` is
     the error of the first round; after that error nothing is ranked or reclaimed.
     """
 
-    configuration: Configuration
-    first: tuple[Threshold, ...]
-    later: tuple[Threshold, ...]
-    refusal: str = ""
+    config: EvictionConfig
+    first_round_thresholds: tuple[Threshold, ...]
+    thresholds: tuple[Threshold, ...]
+    error: str = ""
 
 
-def planned(configuration: Configuration) -> Plan:
+def resolve(config: EvictionConfig) -> ResolvedConfig:
     """Derive the values that a kubelet derives in its first round."""
-    given, layout = configuration.thresholds, configuration.layout
-    if layout.separate_containers and not configuration.release.separate_disk_gc:
+    given, layout = config.thresholds, config.layout
+    if layout.separate_containers and not config.release.separate_disk_gc:
         problem = f"{SEPARATE_DISK_GC} is turned off but we still have a split filesystem"
-        return Plan(configuration, given, given, problem)
-    first, later = with_containerfs(given, layout)
-    return Plan(configuration, tuple(first), tuple(later))
+        return ResolvedConfig(config, given, given, problem)
+    first, later = update_containerfs_thresholds(given, layout)
+    return ResolvedConfig(config, tuple(first), tuple(later))

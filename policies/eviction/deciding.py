@@ -23,26 +23,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from policies.eviction.configuration import Configuration, Plan
-from policies.eviction.filesystems import Reclaim
-from policies.eviction.hysteresis import State, track
-from policies.eviction.limits import broken_limit
+from policies.eviction.configuration import EvictionConfig, ResolvedConfig
+from policies.eviction.filesystems import ReclaimAction
+from policies.eviction.hysteresis import ManagerState, update_state
+from policies.eviction.limits import exceeded_limit_message
 from policies.eviction.messages import (
     DISRUPTION_TARGET,
     Eviction,
-    Shortage,
-    attempt,
+    ResourceShortage,
     eviction_message,
+    reclaim_event_message,
 )
-from policies.eviction.observations import observe, unresolved
+from policies.eviction.observations import observe, unresolved_thresholds
 from policies.eviction.pods import EvictablePod
-from policies.eviction.ranking import Standing, StatsOf, first_to_go, rank
+from policies.eviction.ranking import PodUsage, StatsByUid, first_evictable_pod, rank
 from policies.eviction.signals import RESOURCES, Resource
 from policies.eviction.stats import Summary
 from policies.eviction.thresholds import Threshold, by_eviction_priority
 
 
-class Outcome(Enum):
+class SyncOutcome(Enum):
     """How a round ended, or why it paused."""
 
     UNWATCHED = "there are no thresholds, and limits of local storage are not kept to"
@@ -59,7 +59,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SyncInput:
     """The input of a round: the time, the active pods of the node, and their stats.
 
     Active pods have neither succeeded nor failed; static pods are included. ``stats`` is None if no
@@ -72,73 +72,73 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Sync:
+class SyncResult:
     """The result of a round: the state after it, the actions to take, and their cause.
 
     ``triggered`` are the thresholds that require action, the one that is acted on first.
     """
 
-    outcome: Outcome
-    state: State
-    sample: Sample
-    plan: Plan
+    outcome: SyncOutcome
+    state: ManagerState
+    input: SyncInput
+    config: ResolvedConfig
     evictions: tuple[Eviction, ...] = ()
-    reclaim: tuple[Reclaim, ...] = ()
-    calling: tuple[Threshold, ...] = ()
+    reclaim: tuple[ReclaimAction, ...] = ()
+    triggered: tuple[Threshold, ...] = ()
 
     @property
     def event(self) -> str:
         """The message of the node's event; "" without one."""
-        return attempt(self.resource) if self.resource is not None else ""
+        return reclaim_event_message(self.resource) if self.resource is not None else ""
 
     @property
     def resource(self) -> Resource | None:
         """The resource that the node tries to reclaim."""
-        limits = self.outcome is Outcome.OVER_LIMITS
-        return RESOURCES[self.calling[0].signal] if self.calling and not limits else None
+        limits = self.outcome is SyncOutcome.OVER_LIMITS
+        return RESOURCES[self.triggered[0].signal] if self.triggered and not limits else None
 
     @property
-    def ranking(self) -> list[Standing]:
+    def ranking(self) -> list[PodUsage]:
         """The pods in eviction order, if the round ranked them; computed on access."""
-        if self.outcome not in (Outcome.EVICTED, Outcome.ALL_CRITICAL):
+        if self.outcome not in (SyncOutcome.EVICTED, SyncOutcome.ALL_CRITICAL):
             return []
-        layout = self.plan.configuration.layout
-        return rank(self.sample.pods, _measured(self.sample), self.calling[0].signal, layout)
+        layout = self.config.config.layout
+        return rank(self.input.pods, _pod_stats(self.input), self.triggered[0].signal, layout)
 
     @property
-    def refusal(self) -> str:
+    def error(self) -> str:
         """Upstream's error, if the round failed."""
-        return self.plan.refusal if self.outcome is Outcome.REFUSED else ""
+        return self.config.error if self.outcome is SyncOutcome.REFUSED else ""
 
 
-def synchronize(plan: Plan, state: State, sample: Sample) -> Sync:
+def synchronize(config: ResolvedConfig, state: ManagerState, sync_input: SyncInput) -> SyncResult:
     """Run one round of a kubelet's eviction manager."""
-    configuration = plan.configuration
+    configuration = config.config
     if not configuration.thresholds and not configuration.isolates_storage:
-        return Sync(Outcome.UNWATCHED, state, sample, plan)
-    thresholds = plan.later if state.begun else plan.first
-    if plan.refusal and not state.begun:
-        return Sync(Outcome.REFUSED, replace(state, begun=True), sample, plan)
-    if sample.stats is None:
-        return Sync(Outcome.UNMEASURED, replace(state, begun=True), sample, plan)
-    tracked = track(
+        return SyncResult(SyncOutcome.UNWATCHED, state, sync_input, config)
+    thresholds = config.thresholds if state.started else config.first_round_thresholds
+    if config.error and not state.started:
+        return SyncResult(SyncOutcome.REFUSED, replace(state, started=True), sync_input, config)
+    if sync_input.stats is None:
+        return SyncResult(SyncOutcome.UNMEASURED, replace(state, started=True), sync_input, config)
+    tracked = update_state(
         state,
         thresholds,
-        observe(sample.stats.node),
-        sample.now_ns,
+        observe(sync_input.stats.node),
+        sync_input.now_ns,
         configuration.transition_ns,
     )
-    calling = tuple(by_eviction_priority(tracked.calling))
-    sync = Sync(Outcome.CALM, tracked.state, sample, plan, calling=calling)
-    over = tuple(_over_limits(sample, configuration)) if configuration.isolates_storage else ()
+    calling = tuple(by_eviction_priority(tracked.triggered))
+    sync = SyncResult(SyncOutcome.CALM, tracked.state, sync_input, config, triggered=calling)
+    over = tuple(_over_limits(sync_input, configuration)) if configuration.isolates_storage else ()
     if over:
-        return replace(sync, outcome=Outcome.OVER_LIMITS, evictions=over)
+        return replace(sync, outcome=SyncOutcome.OVER_LIMITS, evictions=over)
     if not calling:
         return sync
-    return _acted_on(sync)
+    return _act_on_thresholds(sync)
 
 
-def settle(sync: Sync, regained: Summary | None) -> Sync:
+def finish_after_reclaim(sync: SyncResult, stats_after_reclaim: Summary | None) -> SyncResult:
     """Finish a round that paused for node-level reclaim.
 
     ``stats_after_reclaim`` are the stats after the reclaim. It was sufficient if no configured
@@ -146,50 +146,52 @@ def settle(sync: Sync, regained: Summary | None) -> Sync:
     Without new stats it was not. Otherwise a pod is evicted according to the stats from before the
     reclaim.
     """
-    if regained is not None and not unresolved(sync.plan.later, observe(regained.node)):
-        return replace(sync, outcome=Outcome.RELIEVED, reclaim=())
-    return _evicting(replace(sync, reclaim=()))
+    if stats_after_reclaim is not None and not unresolved_thresholds(
+        sync.config.thresholds, observe(stats_after_reclaim.node)
+    ):
+        return replace(sync, outcome=SyncOutcome.RELIEVED, reclaim=())
+    return _evict_first(replace(sync, reclaim=()))
 
 
-def _measured(sample: Sample) -> StatsOf:
+def _pod_stats(sample: SyncInput) -> StatsByUid:
     return {} if sample.stats is None else sample.stats.pods
 
 
-def _over_limits(sample: Sample, configuration: Configuration) -> Iterator[Eviction]:
-    stats = _measured(sample)
+def _over_limits(sample: SyncInput, configuration: EvictionConfig) -> Iterator[Eviction]:
+    stats = _pod_stats(sample)
     for pod in sample.pods:
         measured = stats.get(pod.uid)
-        problem = "" if measured is None else broken_limit(pod, measured, configuration)
+        problem = "" if measured is None else exceeded_limit_message(pod, measured, configuration)
         if problem and not pod.critical:
             yield Eviction(pod, configuration.release.immediate_grace_seconds, problem)
 
 
-def _acted_on(sync: Sync) -> Sync:
-    configuration = sync.plan.configuration
-    if sync.plan.refusal:
-        return replace(sync, outcome=Outcome.UNRANKED)
-    signal = sync.calling[0].signal
-    reclaim = configuration.layout.reclaimed(signal, configuration.release)
+def _act_on_thresholds(sync: SyncResult) -> SyncResult:
+    configuration = sync.config.config
+    if sync.config.error:
+        return replace(sync, outcome=SyncOutcome.UNRANKED)
+    signal = sync.triggered[0].signal
+    reclaim = configuration.layout.reclaim_actions(signal, configuration.release)
     if reclaim:
-        return replace(sync, outcome=Outcome.RECLAIMING, reclaim=reclaim)
-    return _evicting(sync)
+        return replace(sync, outcome=SyncOutcome.RECLAIMING, reclaim=reclaim)
+    return _evict_first(sync)
 
 
-def _evicting(sync: Sync) -> Sync:
-    sample, signal = sync.sample, sync.calling[0].signal
+def _evict_first(sync: SyncResult) -> SyncResult:
+    sample, signal = sync.input, sync.triggered[0].signal
     if not sample.pods:
-        return replace(sync, outcome=Outcome.EMPTY)
-    layout = sync.plan.configuration.layout
-    victim = first_to_go(sample.pods, _measured(sample), signal, layout)
+        return replace(sync, outcome=SyncOutcome.EMPTY)
+    layout = sync.config.config.layout
+    victim = first_evictable_pod(sample.pods, _pod_stats(sample), signal, layout)
     if victim is None:
-        return replace(sync, outcome=Outcome.ALL_CRITICAL)
-    return replace(sync, outcome=Outcome.EVICTED, evictions=(_eviction(sync, victim),))
+        return replace(sync, outcome=SyncOutcome.ALL_CRITICAL)
+    return replace(sync, outcome=SyncOutcome.EVICTED, evictions=(_eviction(sync, victim),))
 
 
-def _eviction(sync: Sync, victim: EvictablePod) -> Eviction:
-    configuration, leading = sync.plan.configuration, sync.calling[0]
-    stats = _measured(sync.sample).get(victim.uid)
-    shortage = Shortage(RESOURCES[leading.signal], sync.calling, sync.state.observations)
+def _eviction(sync: SyncResult, victim: EvictablePod) -> Eviction:
+    configuration, leading = sync.config.config, sync.triggered[0]
+    stats = _pod_stats(sync.input).get(victim.uid)
+    shortage = ResourceShortage(RESOURCES[leading.signal], sync.triggered, sync.state.observations)
     message, annotations = eviction_message(victim, stats, shortage)
     return Eviction(
         victim,
@@ -201,11 +203,11 @@ def _eviction(sync: Sync, victim: EvictablePod) -> Eviction:
     )
 
 
-def _grace_seconds(leading: Threshold, victim: EvictablePod, configuration: Configuration) -> int:
+def _grace_seconds(leading: Threshold, victim: EvictablePod, configuration: EvictionConfig) -> int:
     release = configuration.release
     if leading.hard:
         return release.immediate_grace_seconds
     most = configuration.max_pod_grace_seconds
-    if victim.grace_seconds is None or not release.heeds_pod_grace:
+    if victim.grace_seconds is None or not release.respects_pod_grace_period:
         return most
     return min(most, victim.grace_seconds)

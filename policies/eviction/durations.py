@@ -21,7 +21,7 @@ _UNITS: Final = {
     "h": 3600 * 10**9,
 }
 _OVERFLOWING: Final = 2**63
-_PART: Final = re.compile(r"(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<unit>[^0-9.]*)")
+_COMPONENT: Final = re.compile(r"(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<unit>[^0-9.]*)")
 
 
 def parse_duration(text: str) -> int:
@@ -32,7 +32,7 @@ def parse_duration(text: str) -> int:
         return 0
     total, at = 0, 0
     while at < len(rest) or not rest:
-        match = _PART.match(rest, at)
+        match = _COMPONENT.match(rest, at)
         assert match is not None
         whole = int(match["whole"] or "0")
         if not (match["whole"] or match["fraction"]) or whole > _OVERFLOWING:
@@ -52,7 +52,7 @@ def parse_duration(text: str) -> int:
     return sign * total
 
 
-def spell_duration(nanoseconds: int) -> str:
+def format_duration(nanoseconds: int) -> str:
     """Format a duration that is not negative: ``0.5s``, ``1m30s``, ``2h0m0s``."""
     minutes, rest = divmod(nanoseconds, _UNITS["m"])
     seconds, fraction = divmod(rest, _UNITS["s"])

@@ -30,7 +30,7 @@ from policies.eviction.signals import Signal
 from policies.eviction.thresholds import Threshold
 
 
-class Part(Enum):
+class DiskUsageSource(Enum):
     """A kind of disk usage of a pod."""
 
     LAYERS = "the writable layers of its containers"
@@ -38,14 +38,14 @@ class Part(Enum):
     VOLUMES = "its local volumes"
 
 
-class Reclaim(Enum):
+class ReclaimAction(Enum):
     """A node-level reclaim action, which evicts no pod."""
 
     CONTAINERS = "delete unused containers"
     IMAGES = "delete unused images"
 
 
-class Owner(Enum):
+class NodeFilesystem(Enum):
     """One of the three filesystems."""
 
     NODE = "nodefs"
@@ -53,17 +53,17 @@ class Owner(Enum):
     CONTAINERS = "containerfs"
 
 
-OWNERS: Final[Mapping[Signal, Owner]] = {
-    Signal.NODE_FS: Owner.NODE,
-    Signal.NODE_FS_INODES: Owner.NODE,
-    Signal.IMAGE_FS: Owner.IMAGES,
-    Signal.IMAGE_FS_INODES: Owner.IMAGES,
-    Signal.CONTAINER_FS: Owner.CONTAINERS,
-    Signal.CONTAINER_FS_INODES: Owner.CONTAINERS,
+SIGNAL_FILESYSTEMS: Final[Mapping[Signal, NodeFilesystem]] = {
+    Signal.NODE_FS: NodeFilesystem.NODE,
+    Signal.NODE_FS_INODES: NodeFilesystem.NODE,
+    Signal.IMAGE_FS: NodeFilesystem.IMAGES,
+    Signal.IMAGE_FS_INODES: NodeFilesystem.IMAGES,
+    Signal.CONTAINER_FS: NodeFilesystem.CONTAINERS,
+    Signal.CONTAINER_FS_INODES: NodeFilesystem.CONTAINERS,
 }
 
-_ALL: Final = frozenset(Part)
-_BOTH: Final = (Reclaim.CONTAINERS, Reclaim.IMAGES)
+_ALL: Final = frozenset(DiskUsageSource)
+_BOTH: Final = (ReclaimAction.CONTAINERS, ReclaimAction.IMAGES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,40 +83,53 @@ class Layout:
         return self.dedicated_images and self.separate_containers
 
     @property
-    def shared_by_containers(self) -> Owner | None:
+    def shared_by_containers(self) -> NodeFilesystem | None:
         """The filesystem whose thresholds also apply to the containers' filesystem."""
         if not self.dedicated_images:
-            return None if self.separate_containers else Owner.NODE
-        return Owner.NODE if self.separate_containers else Owner.IMAGES
+            return None if self.separate_containers else NodeFilesystem.NODE
+        return NodeFilesystem.NODE if self.separate_containers else NodeFilesystem.IMAGES
 
-    def counted(self, signal: Signal) -> frozenset[Part]:
+    def counted_usage(self, signal: Signal) -> frozenset[DiskUsageSource]:
         """Return the kinds of disk usage that are counted of a pod when ``signal`` runs short."""
         owner = self._ranked_as(signal)
         if not self.dedicated_images:
             return _ALL
         if self.separate_containers:
-            return _ALL if owner is Owner.NODE else frozenset()
-        return frozenset({Part.LOGS, Part.VOLUMES} if owner is Owner.NODE else {Part.LAYERS})
+            return _ALL if owner is NodeFilesystem.NODE else frozenset()
+        return frozenset(
+            {DiskUsageSource.LOGS, DiskUsageSource.VOLUMES}
+            if owner is NodeFilesystem.NODE
+            else {DiskUsageSource.LAYERS}
+        )
 
-    def reclaimed(self, signal: Signal, release: EvictionRelease) -> tuple[Reclaim, ...]:
+    def reclaim_actions(
+        self, signal: Signal, release: EvictionRelease
+    ) -> tuple[ReclaimAction, ...]:
         """Return the actions that the node takes before it evicts for ``signal``, in order."""
-        if signal not in OWNERS:
+        if signal not in SIGNAL_FILESYSTEMS:
             return ()
-        if OWNERS[signal] is Owner.CONTAINERS and not release.reclaims_for_containerfs:
+        if (
+            SIGNAL_FILESYSTEMS[signal] is NodeFilesystem.CONTAINERS
+            and not release.reclaims_for_containerfs
+        ):
             return ()
         owner = self._ranked_as(signal)
         if not self.dedicated_images:
             return _BOTH
         if self.separate_containers:
-            return (Reclaim.CONTAINERS if owner is Owner.NODE else Reclaim.IMAGES,)
-        return () if owner is Owner.NODE else _BOTH
+            return (
+                ReclaimAction.CONTAINERS if owner is NodeFilesystem.NODE else ReclaimAction.IMAGES,
+            )
+        return () if owner is NodeFilesystem.NODE else _BOTH
 
-    def _ranked_as(self, signal: Signal) -> Owner:
-        owner = OWNERS[signal]
-        if owner is not Owner.CONTAINERS:
+    def _ranked_as(self, signal: Signal) -> NodeFilesystem:
+        owner = SIGNAL_FILESYSTEMS[signal]
+        if owner is not NodeFilesystem.CONTAINERS:
             return owner
         return (
-            Owner.IMAGES if self.dedicated_images and not self.separate_containers else Owner.NODE
+            NodeFilesystem.IMAGES
+            if self.dedicated_images and not self.separate_containers
+            else NodeFilesystem.NODE
         )
 
 
@@ -125,15 +138,18 @@ DEDICATED_IMAGES: Final = Layout(dedicated_images=True)
 SPLIT: Final = Layout(dedicated_images=True, separate_containers=True)
 
 _COPIES: Final = (
-    (Signal.CONTAINER_FS, {Owner.NODE: Signal.NODE_FS, Owner.IMAGES: Signal.IMAGE_FS}),
+    (
+        Signal.CONTAINER_FS,
+        {NodeFilesystem.NODE: Signal.NODE_FS, NodeFilesystem.IMAGES: Signal.IMAGE_FS},
+    ),
     (
         Signal.CONTAINER_FS_INODES,
-        {Owner.NODE: Signal.NODE_FS_INODES, Owner.IMAGES: Signal.IMAGE_FS_INODES},
+        {NodeFilesystem.NODE: Signal.NODE_FS_INODES, NodeFilesystem.IMAGES: Signal.IMAGE_FS_INODES},
     ),
 )
 
 
-def with_containerfs(
+def update_containerfs_thresholds(
     thresholds: Sequence[Threshold], layout: Layout
 ) -> tuple[list[Threshold], list[Threshold]]:
     """Copy the hard and soft thresholds of the filesystem that containers share to containerfs.

@@ -27,33 +27,38 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Final
 
-from policies.eviction.outlook import Forecast, Outlook, most_pressing, until_relieved
+from policies.eviction.outlook import (
+    NodeForecast,
+    ThresholdForecast,
+    pods_covering_shortage,
+    sort_by_urgency,
+)
 from policies.eviction.pods import EvictablePod
-from policies.eviction.ranking import Standing
+from policies.eviction.ranking import PodUsage
 
-SURE_READINGS: Final = 5
+MIN_TREND_MEASUREMENTS: Final = 5
 """The number of measurements from which on a trend is acted upon."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bearing:
+class NodePodFacts:
     """Facts about one node besides stats: UIDs of pods that a DaemonSet owns, and that terminate.
 
     ``cordoned`` is whether the node is cordoned; only measurements after ``relieved_ns`` count.
     """
 
-    daemons: AbstractSet[str] = field(default_factory=frozenset)
-    leaving: AbstractSet[str] = field(default_factory=frozenset)
-    closed: bool = False
+    daemonset_pods: AbstractSet[str] = field(default_factory=frozenset)
+    terminating_pods: AbstractSet[str] = field(default_factory=frozenset)
+    cordoned: bool = False
     relieved_ns: int = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ReliefLimits:
     """How far ahead a forecast counts, in nanoseconds, and how many more nodes may be cordoned."""
 
     within_ns: int
-    most_nodes: int
+    max_nodes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,85 +70,93 @@ class Relief:
     """
 
     node: str
-    because: Forecast
-    pods: tuple[Standing, ...]
-    closes: bool
-    refrained: bool = False
+    cause: ThresholdForecast
+    pods: tuple[PodUsage, ...]
+    needs_cordon: bool
+    skipped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReliefStep:
     """One action: cordon a node (``pod`` is None), or evict a pod from it."""
 
     relief: Relief
     pod: EvictablePod | None = None
 
 
-def hits(outlook: Outlook, within_ns: int, since_ns: int = -1) -> Forecast | None:
+def first_threshold_within(
+    outlook: NodeForecast, within_ns: int, since_ns: int = -1
+) -> ThresholdForecast | None:
     """Return the hard threshold that a node meets first within a time, None if it meets none.
 
     Only measurements after ``since_ns`` count.
     """
     bounds = (each for each in outlook.forecasts if each.threshold.hard)
-    hard = [each for each in bounds if _is_sure(each, since_ns)]
+    hard = [each for each in bounds if _is_reliable(each, since_ns)]
     first = next((each for each in hard if each.met_in_ns is not None), None)
     if first is None or first.met_in_ns is None or first.met_in_ns > within_ns:
         return None
     return first
 
 
-def relieve(
-    outlooks: Iterable[Outlook], bearings: Mapping[str, Bearing], terms: Terms
+def plan_relief(
+    forecasts: Iterable[NodeForecast], pod_facts: Mapping[str, NodePodFacts], limits: ReliefLimits
 ) -> list[Relief]:
     """Decide which nodes are relieved, and of which pods; the most urgent node first.
 
     Nodes that are already cordoned, by any client, do not count against ``max_nodes``.
     """
     found: list[Relief] = []
-    left = terms.most_nodes
-    for outlook in most_pressing(outlooks):
-        bearing = bearings.get(outlook.node, Bearing())
-        because = hits(outlook, terms.within_ns, bearing.relieved_ns)
+    left = limits.max_nodes
+    for outlook in sort_by_urgency(forecasts):
+        bearing = pod_facts.get(outlook.node, NodePodFacts())
+        because = first_threshold_within(outlook, limits.within_ns, bearing.relieved_ns)
         if because is None:
             continue
-        refrained = not bearing.closed and not left
-        closes = not bearing.closed and not refrained
+        refrained = not bearing.cordoned and not left
+        closes = not bearing.cordoned and not refrained
         left -= closes
-        pods = () if refrained else tuple(_chosen(outlook, because, bearing))
+        pods = () if refrained else tuple(_pods_to_evict(outlook, because, bearing))
         found.append(Relief(outlook.node, because, pods, closes, refrained))
     return found
 
 
-def steps_of(reliefs: Sequence[Relief]) -> Iterator[Step]:
+def relief_steps(reliefs: Sequence[Relief]) -> Iterator[ReliefStep]:
     """Return the actions in order: first cordon the nodes, then evict pods of the nodes in turn."""
     for relief in reliefs:
-        if relief.closes:
-            yield Step(relief)
-    turns = zip_longest(*([Step(each, one.pod) for one in each.pods] for each in reliefs))
+        if relief.needs_cordon:
+            yield ReliefStep(relief)
+    turns = zip_longest(*([ReliefStep(each, one.pod) for one in each.pods] for each in reliefs))
     for turn in turns:
         yield from (step for step in turn if step is not None)
 
 
-def _is_sure(forecast: Forecast, since_ns: int) -> bool:
+def _is_reliable(forecast: ThresholdForecast, since_ns: int) -> bool:
     """Return whether a threshold is met, or has enough measurements for a reliable trend."""
     if forecast.met_ns is not None:
         time_ns = forecast.observation.time_ns
         return time_ns is None or time_ns > since_ns
     trend = forecast.trend
-    return trend is not None and trend.readings >= SURE_READINGS and trend.since_ns > since_ns
-
-
-def _chosen(outlook: Outlook, because: Forecast, bearing: Bearing) -> Sequence[Standing]:
-    ranking = outlook.ranked_for(because.threshold.signal)
-    leaving = sum(each.usage or 0 for each in ranking if each.pod.uid in bearing.leaving)
-    shortage = because.shortage - leaving
-    if leaving and shortage <= 0:
-        return ()
-    stay = bearing.daemons | bearing.leaving
-    return until_relieved(
-        (each for each in ranking if each.usage and _may_go(each.pod, stay)), shortage
+    return (
+        trend is not None
+        and trend.measurements >= MIN_TREND_MEASUREMENTS
+        and trend.since_ns > since_ns
     )
 
 
-def _may_go(pod: EvictablePod, stay: AbstractSet[str]) -> bool:
+def _pods_to_evict(
+    outlook: NodeForecast, because: ThresholdForecast, bearing: NodePodFacts
+) -> Sequence[PodUsage]:
+    ranking = outlook.ranked_for(because.threshold.signal)
+    leaving = sum(each.usage or 0 for each in ranking if each.pod.uid in bearing.terminating_pods)
+    shortage = because.shortage - leaving
+    if leaving and shortage <= 0:
+        return ()
+    stay = bearing.daemonset_pods | bearing.terminating_pods
+    return pods_covering_shortage(
+        (each for each in ranking if each.usage and _is_evictable(each.pod, stay)), shortage
+    )
+
+
+def _is_evictable(pod: EvictablePod, stay: AbstractSet[str]) -> bool:
     return not pod.critical and pod.uid not in stay

@@ -20,13 +20,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from policies.eviction.observations import Observations, met, unresolved, updated
+from policies.eviction.observations import (
+    Observations,
+    met_thresholds,
+    unresolved_thresholds,
+    updated_thresholds,
+)
 from policies.eviction.signals import PRESSURES, Pressure
-from policies.eviction.thresholds import Threshold, merged
+from policies.eviction.thresholds import Threshold, merge_thresholds
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ManagerState:
     """The state of one kubelet's eviction manager; that of a new kubelet is empty.
 
     ``first_observed_at`` maps each threshold that is met to the time since when; ``thresholds_met``
@@ -35,54 +40,57 @@ class State:
     whether there was a round.
     """
 
-    begun: bool = False
-    met_since: Mapping[Threshold, int] = field(default_factory=dict)
-    acted_on: tuple[Threshold, ...] = ()
-    seen_at: Mapping[Pressure, int] = field(default_factory=dict)
+    started: bool = False
+    first_observed_at: Mapping[Threshold, int] = field(default_factory=dict)
+    thresholds_met: tuple[Threshold, ...] = ()
+    last_observed_at: Mapping[Pressure, int] = field(default_factory=dict)
     pressures: tuple[Pressure, ...] = ()
     observations: Observations = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Tracked:
+class StateUpdate:
     """The state after a round, and the thresholds that require action in it."""
 
-    state: State
-    calling: tuple[Threshold, ...]
+    state: ManagerState
+    triggered: tuple[Threshold, ...]
 
 
-def track(
-    state: State,
+def update_state(
+    state: ManagerState,
     thresholds: Sequence[Threshold],
     observations: Observations,
     now_ns: int,
     transition_ns: int,
-) -> Tracked:
+) -> StateUpdate:
     """Update the state with the observations of one round."""
-    short = merged(met(thresholds, observations), unresolved(state.acted_on, observations))
-    since = met_since(short, state.met_since, now_ns)
-    seen = seen_at(pressures_of(short), state.seen_at, now_ns)
-    acted_on = over_grace(since, now_ns)
-    calling = updated(acted_on, observations, state.observations)
-    after = State(
-        begun=True,
-        met_since=since,
-        acted_on=tuple(acted_on),
-        seen_at=seen,
-        pressures=tuple(reported(seen, transition_ns, now_ns)),
+    short = merge_thresholds(
+        met_thresholds(thresholds, observations),
+        unresolved_thresholds(state.thresholds_met, observations),
+    )
+    since = thresholds_first_observed_at(short, state.first_observed_at, now_ns)
+    seen = pressures_last_observed_at(pressures_of(short), state.last_observed_at, now_ns)
+    acted_on = thresholds_met_grace_period(since, now_ns)
+    calling = updated_thresholds(acted_on, observations, state.observations)
+    after = ManagerState(
+        started=True,
+        first_observed_at=since,
+        thresholds_met=tuple(acted_on),
+        last_observed_at=seen,
+        pressures=tuple(pressures_observed_since(seen, transition_ns, now_ns)),
         observations=observations,
     )
-    return Tracked(after, tuple(calling))
+    return StateUpdate(after, tuple(calling))
 
 
-def met_since(
+def thresholds_first_observed_at(
     thresholds: Iterable[Threshold], before: Mapping[Threshold, int], now_ns: int
 ) -> dict[Threshold, int]:
     """Return since when each threshold is met; a round in which it is not met restarts the time."""
     return {threshold: before.get(threshold, now_ns) for threshold in thresholds}
 
 
-def over_grace(since: Mapping[Threshold, int], now_ns: int) -> list[Threshold]:
+def thresholds_met_grace_period(since: Mapping[Threshold, int], now_ns: int) -> list[Threshold]:
     """Return the thresholds that have been met for at least their grace period."""
     return [threshold for threshold, at in since.items() if now_ns - at >= threshold.grace_ns]
 
@@ -92,13 +100,15 @@ def pressures_of(thresholds: Iterable[Threshold]) -> list[Pressure]:
     return list(dict.fromkeys(PRESSURES[threshold.signal] for threshold in thresholds))
 
 
-def seen_at(
+def pressures_last_observed_at(
     pressures: Iterable[Pressure], before: Mapping[Pressure, int], now_ns: int
 ) -> dict[Pressure, int]:
     """Return when each pressure was last observed."""
     return {**before, **dict.fromkeys(pressures, now_ns)}
 
 
-def reported(seen: Mapping[Pressure, int], transition_ns: int, now_ns: int) -> list[Pressure]:
+def pressures_observed_since(
+    seen: Mapping[Pressure, int], transition_ns: int, now_ns: int
+) -> list[Pressure]:
     """Return the pressures that were observed less than the transition period ago, sorted."""
     return sorted(pressure for pressure, at in seen.items() if now_ns - at < transition_ns)

@@ -10,15 +10,17 @@ Source: localStorageEviction and the functions it calls in pkg/kubelet/eviction/
 
 from __future__ import annotations
 
-from policies.eviction.configuration import Configuration
+from policies.eviction.configuration import EvictionConfig
 from policies.eviction.pods import EvictablePod, Volume
 from policies.eviction.stats import ContainerStats, DiskUsage, PodStats, VolumeStats
 from policies.eviction.values import Quantity, quoted
 from policies.quantity import NANOS
-from policies.spelling import binary
+from policies.spelling import format_binary
 
 
-def broken_limit(pod: EvictablePod, stats: PodStats, configuration: Configuration) -> str:
+def exceeded_limit_message(
+    pod: EvictablePod, stats: PodStats, configuration: EvictionConfig
+) -> str:
     """Return upstream's message for the local storage limit that a pod exceeds; "" if none."""
     return (
         _volume_over_limit(pod, stats, configuration)
@@ -27,7 +29,7 @@ def broken_limit(pod: EvictablePod, stats: PodStats, configuration: Configuratio
     )
 
 
-def _volume_over_limit(pod: EvictablePod, stats: PodStats, configuration: Configuration) -> str:
+def _volume_over_limit(pod: EvictablePod, stats: PodStats, configuration: EvictionConfig) -> str:
     if not pod.volumes or not stats.volumes:
         return ""
     as_large_as_now = configuration.release.memory_backed_volumes
@@ -51,7 +53,7 @@ def _used_of(volume: Volume, measured: tuple[VolumeStats, ...]) -> int | None:
 def _capacity(volume: Volume, measured: tuple[VolumeStats, ...]) -> Quantity | None:
     for each in measured:
         if each.name == volume.name and each.capacity is not None:
-            return Quantity(each.capacity * NANOS, binary(each.capacity))
+            return Quantity(each.capacity * NANOS, format_binary(each.capacity))
     return None
 
 
@@ -62,7 +64,7 @@ def _pod_over_limit(pod: EvictablePod, stats: PodStats) -> str:
     return f"Pod ephemeral local storage usage exceeds the total limit of containers {limit.text}. "
 
 
-def _container_over_limit(pod: EvictablePod, stats: PodStats, configuration: Configuration) -> str:
+def _container_over_limit(pod: EvictablePod, stats: PodStats, configuration: EvictionConfig) -> str:
     limits = [(each.name, each.storage_limit) for each in pod.containers if each.storage_limit]
     if not limits:
         return ""
@@ -76,7 +78,7 @@ def _container_over_limit(pod: EvictablePod, stats: PodStats, configuration: Con
     return ""
 
 
-def _written(container: ContainerStats, configuration: Configuration) -> int:
+def _written(container: ContainerStats, configuration: EvictionConfig) -> int:
     layer = None if configuration.layout.dedicated_images else container.rootfs
     return _used(container.logs) + _used(layer)
 

@@ -18,14 +18,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from policies.eviction.observations import BYTES, Observations
+from policies.eviction.observations import BYTE_SIGNALS, Observations
 from policies.eviction.pods import Container, EvictablePod
 from policies.eviction.signals import RESOURCES, Resource, Signal
 from policies.eviction.stats import ContainerStats, PodStats
 from policies.eviction.thresholds import Threshold
 from policies.eviction.values import Quantity
 from policies.quantity import NANOS
-from policies.spelling import binary, decimal
+from policies.spelling import format_binary, format_decimal
 
 REASON: Final = "Evicted"
 """The reason of the pod's status, of its event, and of a rejected admission."""
@@ -36,7 +36,7 @@ THRESHOLD_MET: Final = "EvictionThresholdMet"
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class EvictedPodCondition:
     """A condition in the status of an evicted pod; its message is the eviction's."""
 
     type: str
@@ -44,7 +44,7 @@ class Condition:
     reason: str
 
 
-DISRUPTION_TARGET: Final = Condition("DisruptionTarget", "True", "TerminationByKubelet")
+DISRUPTION_TARGET: Final = EvictedPodCondition("DisruptionTarget", "True", "TerminationByKubelet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,12 @@ class Eviction:
     grace_seconds: int
     message: str
     annotations: Mapping[str, str] = field(default_factory=dict)
-    condition: Condition | None = None
+    condition: EvictedPodCondition | None = None
     generation: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Shortage:
+class ResourceShortage:
     """The resource that a node is short of, with the triggered thresholds and the observations."""
 
     resource: Resource
@@ -73,18 +73,18 @@ class Shortage:
     observations: Observations
 
 
-def attempt(resource: Resource) -> str:
+def reclaim_event_message(resource: Resource) -> str:
     """Return the message of the node's event."""
     return f"Attempting to reclaim {resource}"
 
 
-def available(signal: Signal, amount: int) -> str:
+def format_available(signal: Signal, amount: int) -> str:
     """Format an amount that a signal observes: bytes in binary units, all else as a count."""
-    return binary(amount) if signal in BYTES else decimal(amount)
+    return format_binary(amount) if signal in BYTE_SIGNALS else format_decimal(amount)
 
 
 def eviction_message(
-    pod: EvictablePod, stats: PodStats | None, shortage: Shortage
+    pod: EvictablePod, stats: PodStats | None, shortage: ResourceShortage
 ) -> tuple[str, Mapping[str, str]]:
     """Return why a pod is evicted, with the annotations of the event."""
     parts = [f"The node was low on resource: {shortage.resource}. ", _threshold(shortage)]
@@ -93,7 +93,7 @@ def eviction_message(
     annotations: dict[str, str] = {}
     whole = pod.pod_memory_request
     if shortage.resource is Resource.MEMORY and whole and stats.working_set is not None:
-        usage = binary(stats.working_set)
+        usage = format_binary(stats.working_set)
         parts.append(_larger("Pod", pod.name, usage, whole.text, shortage.resource))
         annotations |= {"offending_pod": pod.name, "offending_pod_usage": usage}
     offenders = list(_offenders(pod, stats, shortage.resource))
@@ -107,12 +107,12 @@ def eviction_message(
     return "".join(parts), annotations
 
 
-def _threshold(shortage: Shortage) -> str:
+def _threshold(shortage: ResourceShortage) -> str:
     for threshold in shortage.thresholds:
         found = shortage.observations.get(threshold.signal)
         if RESOURCES[threshold.signal] is shortage.resource and found is not None:
-            asked = threshold.value.spelled(found.capacity)
-            left = available(threshold.signal, found.available)
+            asked = threshold.value.formatted(found.capacity)
+            left = format_available(threshold.signal, found.available)
             return f"Threshold quantity: {asked}, available: {left}. "
     return ""
 
@@ -136,7 +136,7 @@ def _offenders(
             continue
         request = _request(container, resource)
         if usage * NANOS > request.nanos:
-            yield container.name, binary(usage), request.text
+            yield container.name, format_binary(usage), request.text
 
 
 def _usage(container: ContainerStats, resource: Resource) -> int | None:

@@ -33,7 +33,7 @@ class Observation:
 
 Observations = Mapping[Signal, Observation]
 
-BYTES = frozenset(
+BYTE_SIGNALS = frozenset(
     {
         Signal.MEMORY,
         Signal.ALLOCATABLE_MEMORY,
@@ -54,17 +54,19 @@ def observe(node: NodeStats) -> dict[Signal, Observation]:
     return dict(_observed(node))
 
 
-def met(thresholds: Iterable[Threshold], observations: Observations) -> list[Threshold]:
+def met_thresholds(thresholds: Iterable[Threshold], observations: Observations) -> list[Threshold]:
     """Return the thresholds whose value exceeds what is available, regardless of grace periods."""
-    return _short_of(thresholds, observations, _asked)
+    return _short_of(thresholds, observations, _required)
 
 
-def unresolved(thresholds: Iterable[Threshold], observations: Observations) -> list[Threshold]:
+def unresolved_thresholds(
+    thresholds: Iterable[Threshold], observations: Observations
+) -> list[Threshold]:
     """Return the thresholds whose value plus minimum reclaim exceeds what is available."""
-    return _short_of(thresholds, observations, _asked_with_reclaim)
+    return _short_of(thresholds, observations, _required_with_reclaim)
 
 
-def updated(
+def updated_thresholds(
     thresholds: Iterable[Threshold], observations: Observations, last: Observations
 ) -> list[Threshold]:
     """Return the thresholds whose signals were measured since the ``last`` observations.
@@ -78,7 +80,7 @@ def updated(
     ]
 
 
-def notified_usage(threshold: Threshold, memory: MemoryStats | None) -> int:
+def notification_usage(threshold: Threshold, memory: MemoryStats | None) -> int:
     """Return the usage in bytes at which the kernel is to notify of a threshold (cgroup v1).
 
     Usage includes what the kernel can reclaim, hence: capacity - threshold + (usage - working set).
@@ -99,20 +101,20 @@ def notified_usage(threshold: Threshold, memory: MemoryStats | None) -> int:
     return -(-usage // NANOS)
 
 
-Asked = Callable[[Threshold, int], int]
+RequiredAmount = Callable[[Threshold, int], int]
 
 
-def _asked(threshold: Threshold, capacity: int) -> int:
+def _required(threshold: Threshold, capacity: int) -> int:
     return threshold.value.nanos_of(capacity)
 
 
-def _asked_with_reclaim(threshold: Threshold, capacity: int) -> int:
+def _required_with_reclaim(threshold: Threshold, capacity: int) -> int:
     more = threshold.min_reclaim
     return threshold.value.nanos_of(capacity) + (0 if more is None else more.nanos_of(capacity))
 
 
 def _short_of(
-    thresholds: Iterable[Threshold], observations: Observations, asked: Asked
+    thresholds: Iterable[Threshold], observations: Observations, asked: RequiredAmount
 ) -> list[Threshold]:
     short = []
     for each in thresholds:
@@ -136,8 +138,8 @@ def _observed(node: NodeStats) -> Iterator[tuple[Signal, Observation]]:
     yield from _filesystem(Signal.IMAGE_FS, Signal.IMAGE_FS_INODES, node.image_fs)
     yield from _filesystem(Signal.CONTAINER_FS, Signal.CONTAINER_FS_INODES, node.container_fs)
     pids = node.processes
-    if pids is not None and pids.most is not None and pids.running is not None:
-        yield Signal.PIDS, Observation(pids.most - pids.running, pids.most, pids.time_ns)
+    if pids is not None and pids.max_pids is not None and pids.running is not None:
+        yield Signal.PIDS, Observation(pids.max_pids - pids.running, pids.max_pids, pids.time_ns)
 
 
 def _memory(signal: Signal, stats: MemoryStats | None) -> Iterator[tuple[Signal, Observation]]:

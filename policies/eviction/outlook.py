@@ -17,22 +17,22 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from policies.eviction.configuration import Plan
-from policies.eviction.deciding import Sample, Sync, settle, synchronize
-from policies.eviction.filesystems import Reclaim
-from policies.eviction.hysteresis import State
+from policies.eviction.configuration import ResolvedConfig
+from policies.eviction.deciding import SyncInput, SyncResult, finish_after_reclaim, synchronize
+from policies.eviction.filesystems import ReclaimAction
+from policies.eviction.hysteresis import ManagerState
 from policies.eviction.observations import Observation
-from policies.eviction.ranking import Standing, rank
+from policies.eviction.ranking import PodUsage, rank
 from policies.eviction.signals import MEMORY_SIGNALS, Signal
 from policies.eviction.thresholds import Threshold
-from policies.eviction.trends import Readings, Trend, extended, trend
+from policies.eviction.trends import Measurements, Trend, estimate_trend, extend_measurements
 from policies.quantity import NANOS
 
-_SHARES: Final = 10**6
+_MILLION: Final = 10**6
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class ThresholdForecast:
     """A threshold with the observation and the trend of its signal.
 
     ``met_ns`` is for how long it has been met, None if it is not.
@@ -44,20 +44,20 @@ class Forecast:
     met_ns: int | None = None
 
     @property
-    def asked(self) -> int:
+    def required(self) -> int:
         """The amount that has to be available, in whole units, rounded up."""
         return -(-self._asked_nanos // NANOS)
 
     @property
-    def above(self) -> int:
+    def margin(self) -> int:
         """The amount available above the threshold, in whole units; negative if it is short."""
-        return self.observation.available - self.asked
+        return self.observation.available - self.required
 
     @property
-    def share(self) -> int:
+    def margin_millionths(self) -> int:
         """The margin as a share of the largest possible margin, in millionths; 0 if it is short."""
-        whole = self.observation.capacity - self.asked
-        return 0 if whole <= 0 else max(0, min(self.above, whole)) * _SHARES // whole
+        whole = self.observation.capacity - self.required
+        return 0 if whole <= 0 else max(0, min(self.margin, whole)) * _MILLION // whole
 
     @property
     def met_in_ns(self) -> int | None:
@@ -91,77 +91,77 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class ObservationHistory:
     """The state from earlier rounds: that of the kubelet's eviction manager, and measurements."""
 
-    state: State = field(default_factory=State)
-    readings: Readings = field(default_factory=dict)
+    state: ManagerState = field(default_factory=ManagerState)
+    measurements: Measurements = field(default_factory=dict)
 
 
-UNSEEN: Final = Past()
+NO_HISTORY: Final = ObservationHistory()
 """The history of a node without an earlier round."""
 
 
 @dataclass(frozen=True)
-class Outlook:
+class NodeForecast:
     """A node: the round that its kubelet would run now, and its forecasts, the most urgent first.
 
     The trends come from ``measurements``.
     """
 
     node: str
-    sync: Sync
-    readings: Readings
-    forecasts: tuple[Forecast, ...]
+    sync: SyncResult
+    measurements: Measurements
+    forecasts: tuple[ThresholdForecast, ...]
 
     @property
-    def past(self) -> Past:
+    def history(self) -> ObservationHistory:
         """The history for the next round."""
-        return Past(self.sync.state, self.readings)
+        return ObservationHistory(self.sync.state, self.measurements)
 
     @property
-    def leading(self) -> Forecast | None:
+    def leading(self) -> ThresholdForecast | None:
         """The threshold that is acted on, or would be first."""
-        calling = self.sync.calling
+        calling = self.sync.triggered
         if calling:
             return next((each for each in self.forecasts if each.threshold == calling[0]), None)
         return self.forecasts[0] if self.forecasts else None
 
     @property
-    def heads(self) -> bool:
+    def is_at_risk(self) -> bool:
         """Whether the node is under pressure, or is forecast to be."""
         leading = self.leading
         return leading is not None and leading.acts_in_ns is not None
 
     @cached_property
-    def ranking(self) -> list[Standing]:
+    def ranking(self) -> list[PodUsage]:
         """The pods in eviction order for the leading threshold."""
         leading = self.leading
         return [] if leading is None else self.ranked_for(leading.threshold.signal)
 
     @property
-    def first(self) -> Standing | None:
+    def first_victim(self) -> PodUsage | None:
         """The pod that is evicted first for the leading threshold, None if all are critical."""
         return next((each for each in self.ranking if not each.pod.critical), None)
 
     @property
-    def reclaim(self) -> tuple[Reclaim, ...]:
+    def reclaim(self) -> tuple[ReclaimAction, ...]:
         """The node-level reclaim actions for the leading threshold, before any pod is evicted."""
-        leading, configuration = self.leading, self.sync.plan.configuration
+        leading, configuration = self.leading, self.sync.config.config
         if leading is None:
             return ()
-        return configuration.layout.reclaimed(leading.threshold.signal, configuration.release)
+        return configuration.layout.reclaim_actions(leading.threshold.signal, configuration.release)
 
-    def ranked_for(self, signal: Signal) -> list[Standing]:
+    def ranked_for(self, signal: Signal) -> list[PodUsage]:
         """Return the pods in eviction order when ``signal`` runs short."""
-        sample = self.sync.sample
+        sample = self.sync.input
         stats = {} if sample.stats is None else sample.stats.pods
-        return rank(sample.pods, stats, signal, self.sync.plan.configuration.layout)
+        return rank(sample.pods, stats, signal, self.sync.config.config.layout)
 
 
-def until_relieved(ranking: Iterable[Standing], shortage: int) -> list[Standing]:
+def pods_covering_shortage(ranking: Iterable[PodUsage], shortage: int) -> list[PodUsage]:
     """Return the first pods of a ranking whose usage covers ``shortage``; at least one."""
-    gone: list[Standing] = []
+    gone: list[PodUsage] = []
     for standing in ranking:
         if gone and shortage <= 0:
             break
@@ -170,27 +170,29 @@ def until_relieved(ranking: Iterable[Standing], shortage: int) -> list[Standing]
     return gone
 
 
-def look_ahead(node: str, plan: Plan, past: Past, sample: Sample) -> Outlook:
+def forecast_node(
+    node: str, config: ResolvedConfig, history: ObservationHistory, sync_input: SyncInput
+) -> NodeForecast:
     """Return a node's forecast from its current stats and its history.
 
     The time of ``sync_input`` is the kubelet's; node-level reclaim is assumed to free nothing.
     """
-    sync = synchronize(plan, past.state, sample)
+    sync = synchronize(config, history.state, sync_input)
     if sync.reclaim:
-        sync = settle(sync, sample.stats)
-    if sample.stats is None:
-        return Outlook(node, sync, past.readings, ())
-    readings = extended(past.readings, sync.state.observations, sample.now_ns)
-    forecasts = _forecasts(plan.later, sync.state, readings, sample.now_ns)
-    return Outlook(node, sync, readings, tuple(sorted(forecasts, key=urgency)))
+        sync = finish_after_reclaim(sync, sync_input.stats)
+    if sync_input.stats is None:
+        return NodeForecast(node, sync, history.measurements, ())
+    readings = extend_measurements(history.measurements, sync.state.observations, sync_input.now_ns)
+    forecasts = _forecasts(config.thresholds, sync.state, readings, sync_input.now_ns)
+    return NodeForecast(node, sync, readings, tuple(sorted(forecasts, key=urgency_key)))
 
 
-def most_pressing(outlooks: Iterable[Outlook]) -> list[Outlook]:
+def sort_by_urgency(forecasts: Iterable[NodeForecast]) -> list[NodeForecast]:
     """Sort nodes by how soon a threshold is acted on, then by the smallest margin, then by name."""
-    return sorted(outlooks, key=_pressing)
+    return sorted(forecasts, key=_node_urgency_key)
 
 
-def urgency(forecast: Forecast) -> tuple[bool, int, bool, bool, int]:
+def urgency_key(forecast: ThresholdForecast) -> tuple[bool, int, bool, bool, int]:
     """Return the sort key of a node's forecasts: the one that is acted on soonest comes first.
 
     Among forecasts with the same time, or without one, memory comes first if it is met, as in the
@@ -203,25 +205,27 @@ def urgency(forecast: Forecast) -> tuple[bool, int, bool, bool, int]:
         acts_in or 0,
         not (memory and forecast.met_ns is not None),
         not forecast.threshold.hard,
-        forecast.share,
+        forecast.margin_millionths,
     )
 
 
-def _pressing(outlook: Outlook) -> tuple[bool, int, int, str]:
+def _node_urgency_key(outlook: NodeForecast) -> tuple[bool, int, int, str]:
     leading = outlook.leading
     if leading is None:
-        return (True, 0, _SHARES, outlook.node)
+        return (True, 0, _MILLION, outlook.node)
     acts_in = leading.acts_in_ns
-    return (acts_in is None, acts_in or 0, leading.share, outlook.node)
+    return (acts_in is None, acts_in or 0, leading.margin_millionths, outlook.node)
 
 
 def _forecasts(
-    thresholds: Sequence[Threshold], state: State, readings: Readings, now_ns: int
-) -> Iterator[Forecast]:
+    thresholds: Sequence[Threshold], state: ManagerState, readings: Measurements, now_ns: int
+) -> Iterator[ThresholdForecast]:
     for threshold in thresholds:
         observation = state.observations.get(threshold.signal)
         if observation is None:
             continue
-        since = state.met_since.get(threshold)
+        since = state.first_observed_at.get(threshold)
         met_ns = None if since is None else now_ns - since
-        yield Forecast(threshold, observation, trend(readings[threshold.signal]), met_ns)
+        yield ThresholdForecast(
+            threshold, observation, estimate_trend(readings[threshold.signal]), met_ns
+        )

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from policies.eviction.values import NOTHING, Quantity
+from policies.eviction.values import ZERO_QUANTITY, Quantity
 from policies.selectors import Toleration
 
 CRITICAL_PRIORITY: Final = 2_000_000_000
@@ -27,8 +27,8 @@ class Container:
     """
 
     name: str
-    memory_request: Quantity = NOTHING
-    storage_request: Quantity = NOTHING
+    memory_request: Quantity = ZERO_QUANTITY
+    storage_request: Quantity = ZERO_QUANTITY
     storage_limit: Quantity | None = None
 
 

@@ -21,18 +21,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from policies.eviction.filesystems import Layout, Part
+from policies.eviction.filesystems import DiskUsageSource, Layout
 from policies.eviction.pods import EvictablePod, Volume
 from policies.eviction.signals import RESOURCES, Resource, Signal
 from policies.eviction.stats import DiskUsage, PodStats
 from policies.order import Criterion, Order
 
-StatsOf = Mapping[str, PodStats]
+StatsByUid = Mapping[str, PodStats]
 """Stats by the pods' UIDs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PodUsage:
     """A pod with its usage of the resource that is short: bytes, inodes or processes.
 
     ``usage`` is None without stats; ``request`` is the amount that usage is compared with;
@@ -42,7 +42,7 @@ class Standing:
     pod: EvictablePod
     usage: int | None
     request: int = 0
-    above: int = 0
+    excess: int = 0
 
     @property
     def exceeds(self) -> bool:
@@ -51,7 +51,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RankingStep:
     """The criterion that ranks a pod directly ahead of another."""
 
     pod: EvictablePod
@@ -59,121 +59,124 @@ class Step:
     criterion: str
 
 
-_UNMEASURED: Final[Criterion[Standing]] = Criterion("no stats", lambda it: it.usage is not None)
-_PRIORITY: Final[Criterion[Standing]] = Criterion("lower priority", lambda it: it.pod.priority)
+_NO_STATS: Final[Criterion[PodUsage]] = Criterion("no stats", lambda it: it.usage is not None)
+_PRIORITY: Final[Criterion[PodUsage]] = Criterion("lower priority", lambda it: it.pod.priority)
 
 
-def _name(standing: Standing) -> str:
+def _pod_key(standing: PodUsage) -> str:
     return standing.pod.key
 
 
-BY_REQUEST: Final[Order[Standing]] = Order(
+BY_REQUEST: Final[Order[PodUsage]] = Order(
     (
-        _UNMEASURED,
+        _NO_STATS,
         Criterion("usage above its request", lambda it: not it.exceeds),
         _PRIORITY,
-        Criterion("larger usage above its request", lambda it: -it.above),
+        Criterion("larger usage above its request", lambda it: -it.excess),
     ),
-    last=_name,
+    last=_pod_key,
     last_name="name",
 )
 """The order for memory and disks."""
 
-BY_PROCESSES: Final[Order[Standing]] = Order(
-    (_PRIORITY, _UNMEASURED, Criterion("more processes", lambda it: -it.above)),
-    last=_name,
+BY_PROCESSES: Final[Order[PodUsage]] = Order(
+    (_PRIORITY, _NO_STATS, Criterion("more processes", lambda it: -it.excess)),
+    last=_pod_key,
     last_name="name",
 )
 """The order for process IDs."""
 
 
-def order_for(signal: Signal) -> Order[Standing]:
+def order_for(signal: Signal) -> Order[PodUsage]:
     """Return the eviction order when ``signal`` runs short."""
     return BY_PROCESSES if signal is Signal.PIDS else BY_REQUEST
 
 
 def rank(
-    pods: Iterable[EvictablePod], stats: StatsOf, signal: Signal, layout: Layout
-) -> list[Standing]:
+    pods: Iterable[EvictablePod], stats: StatsByUid, signal: Signal, layout: Layout
+) -> list[PodUsage]:
     """Sort ``pods`` in eviction order for ``signal``."""
-    return order_for(signal).sort(_standings(pods, stats, signal, layout))
+    return order_for(signal).sort(_pod_usages(pods, stats, signal, layout))
 
 
-def first_to_go(
-    pods: Iterable[EvictablePod], stats: StatsOf, signal: Signal, layout: Layout
+def first_evictable_pod(
+    pods: Iterable[EvictablePod], stats: StatsByUid, signal: Signal, layout: Layout
 ) -> EvictablePod | None:
     """Return the first pod of the ranking that can be evicted; None if all are critical."""
     movable = [pod for pod in pods if not pod.critical]
-    standings = _standings(movable, stats, signal, layout)
+    standings = _pod_usages(movable, stats, signal, layout)
     first = min(standings, key=order_for(signal).key, default=None)
     return None if first is None else first.pod
 
 
-def steps(ranking: Iterable[Standing], signal: Signal) -> list[Step]:
+def ranking_steps(ranking: Iterable[PodUsage], signal: Signal) -> list[RankingStep]:
     """Return for each pod but the last the criterion that ranks it ahead of the next one."""
     order = order_for(signal)
     return [
-        Step(ahead.pod, behind.pod, order.separating(ahead, behind))
+        RankingStep(ahead.pod, behind.pod, order.deciding_criterion(ahead, behind))
         for ahead, behind in pairwise(ranking)
     ]
 
 
-def _standings(
-    pods: Iterable[EvictablePod], stats: StatsOf, signal: Signal, layout: Layout
-) -> list[Standing]:
+def _pod_usages(
+    pods: Iterable[EvictablePod], stats: StatsByUid, signal: Signal, layout: Layout
+) -> list[PodUsage]:
     measure = _measure(signal, layout)
     return [measure(pod, stats.get(pod.uid)) for pod in pods]
 
 
-Measure = Callable[[EvictablePod, PodStats | None], Standing]
-Taken = Callable[[EvictablePod, PodStats], list[DiskUsage | None]]
+UsageFunction = Callable[[EvictablePod, PodStats | None], PodUsage]
+CountedUsageFunction = Callable[[EvictablePod, PodStats], list[DiskUsage | None]]
 
 
-def _measure(signal: Signal, layout: Layout) -> Measure:
+def _measure(signal: Signal, layout: Layout) -> UsageFunction:
     match RESOURCES[signal]:
         case Resource.MEMORY:
             return _memory
         case Resource.PIDS:
             return _processes
         case Resource.STORAGE:
-            taken = _taking(layout.counted(signal))
+            taken = _counted_usages(layout.counted_usage(signal))
             return lambda pod, stats: _storage(pod, stats, taken)
         case Resource.INODES:
-            taken = _taking(layout.counted(signal))
+            taken = _counted_usages(layout.counted_usage(signal))
             return lambda pod, stats: _inodes(pod, stats, taken)
 
 
-def _memory(pod: EvictablePod, stats: PodStats | None) -> Standing:
+def _memory(pod: EvictablePod, stats: PodStats | None) -> PodUsage:
     if stats is None:
-        return Standing(pod, None)
+        return PodUsage(pod, None)
     usage, request = stats.working_set or 0, pod.memory_request
-    return Standing(pod, usage, request, usage - request)
+    return PodUsage(pod, usage, request, usage - request)
 
 
-def _processes(pod: EvictablePod, stats: PodStats | None) -> Standing:
+def _processes(pod: EvictablePod, stats: PodStats | None) -> PodUsage:
     if stats is None:
-        return Standing(pod, None)
+        return PodUsage(pod, None)
     usage = stats.processes or 0
-    return Standing(pod, usage, above=usage)
+    return PodUsage(pod, usage, excess=usage)
 
 
-def _storage(pod: EvictablePod, stats: PodStats | None, taken: Taken) -> Standing:
+def _storage(pod: EvictablePod, stats: PodStats | None, taken: CountedUsageFunction) -> PodUsage:
     if stats is None:
-        return Standing(pod, None)
+        return PodUsage(pod, None)
     usage = sum([each.used or 0 for each in taken(pod, stats) if each is not None])
-    return Standing(pod, usage, pod.storage_request, usage - pod.storage_request)
+    return PodUsage(pod, usage, pod.storage_request, usage - pod.storage_request)
 
 
-def _inodes(pod: EvictablePod, stats: PodStats | None, taken: Taken) -> Standing:
+def _inodes(pod: EvictablePod, stats: PodStats | None, taken: CountedUsageFunction) -> PodUsage:
     if stats is None:
-        return Standing(pod, None)
+        return PodUsage(pod, None)
     usage = sum([each.inodes_used or 0 for each in taken(pod, stats) if each is not None])
-    return Standing(pod, usage, 0, usage - pod.storage_request)
+    return PodUsage(pod, usage, 0, usage - pod.storage_request)
 
 
-def _taking(parts: frozenset[Part]) -> Taken:
+def _counted_usages(parts: frozenset[DiskUsageSource]) -> CountedUsageFunction:
     """Return a function that lists the counted disk usages of a pod; None for unmeasured ones."""
-    layers, logs, volumes = (each in parts for each in (Part.LAYERS, Part.LOGS, Part.VOLUMES))
+    layers, logs, volumes = (
+        each in parts
+        for each in (DiskUsageSource.LAYERS, DiskUsageSource.LOGS, DiskUsageSource.VOLUMES)
+    )
 
     def taken(pod: EvictablePod, stats: PodStats) -> list[DiskUsage | None]:
         found: list[DiskUsage | None] = []

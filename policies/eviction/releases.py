@@ -29,8 +29,8 @@ class EvictionRelease:
 
     name: str
     immediate_grace_seconds: int  # for hard evictions, and pods over their limits
-    heeds_pod_grace: bool  # the pod's own grace period bounds that of a soft eviction
-    tells_init_containers: bool  # messages name init containers and sidecars as well
+    respects_pod_grace_period: bool  # the pod's own grace period bounds that of a soft eviction
+    reports_init_containers: bool  # messages name init containers and sidecars as well
     reclaims_for_containerfs: bool  # node-level reclaim helps containerfs signals
     counts_sidecars: bool  # requests are summed as in the scheduler
     limits_sidecars: bool  # a sidecar's own limit of local storage is enforced
@@ -40,7 +40,7 @@ class EvictionRelease:
     pod_level_resources: bool  # gate: spec.resources replaces what containers request
     memory_backed_volumes: bool = False  # gate: volumes in memory may be resized
 
-    def gated(self, gates: Mapping[str, bool]) -> EvictionRelease:
+    def with_feature_gates(self, gates: Mapping[str, bool]) -> EvictionRelease:
         """Return the same release with these feature gates set; unknown gates are ignored."""
         return replace(
             self,
@@ -54,8 +54,8 @@ def _release(minor: int) -> EvictionRelease:
     return EvictionRelease(
         name=f"1.{minor}",
         immediate_grace_seconds=1 if minor >= 31 else 0,
-        heeds_pod_grace=minor >= 32,
-        tells_init_containers=minor >= 32,
+        respects_pod_grace_period=minor >= 32,
+        reports_init_containers=minor >= 32,
         reclaims_for_containerfs=minor >= 32,
         counts_sidecars=minor >= 34,
         limits_sidecars=minor >= 37,

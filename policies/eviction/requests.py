@@ -19,66 +19,72 @@ from typing import Final
 
 from policies.eviction.releases import EvictionRelease
 from policies.eviction.signals import Resource
-from policies.requests import Amounts, ContainerRequests, PodResources, is_pod_level, spec_total
+from policies.requests import (
+    Amounts,
+    ContainerRequests,
+    PodResources,
+    container_spec_total,
+    is_pod_level,
+)
 
-_QUALITY: Final = ("cpu", "memory")
+_QOS_RESOURCES: Final = ("cpu", "memory")
 """The resources that determine a pod's quality of service."""
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
+class KubeletRequests:
     """A pod's requests, and its limits in the same form."""
 
     requests: PodResources
     limits: PodResources
 
     @property
-    def of_pod(self) -> bool:
+    def has_pod_level(self) -> bool:
         """Whether the pod has pod-level resources."""
         return any(map(is_pod_level, (*self.requests.pod_level, *self.limits.pod_level)))
 
 
-def requested(claims: Claims, resource: Resource, release: EvictionRelease) -> int:
+def requested_nanos(claims: KubeletRequests, resource: Resource, release: EvictionRelease) -> int:
     """Return the pod's request of a resource, in nanos."""
     pod = claims.requests
     if not release.counts_sidecars:
         total = _without_sidecars(pod, resource)
     else:
-        whole = claims.of_pod and release.pod_level_resources
-        total = 0 if whole else spec_total(pod).get(resource, 0)
+        whole = claims.has_pod_level and release.pod_level_resources
+        total = 0 if whole else container_spec_total(pod).get(resource, 0)
         if is_pod_level(resource):
             total = pod.pod_level.get(resource, total)
     return total + (pod.overhead.get(resource, 0) if total else 0)
 
 
-def pod_request(claims: Claims, release: EvictionRelease) -> bool:
+def reports_pod_memory_request(claims: KubeletRequests, release: EvictionRelease) -> bool:
     """Return whether messages report the pod-level memory request."""
     return release.pod_level_resources and Resource.MEMORY in claims.requests.pod_level
 
 
-def limited(claims: Claims) -> int | None:
+def storage_limit_nanos(claims: KubeletRequests) -> int | None:
     """Return the sum of a pod's limits of local storage, in nanos; None if there are none.
 
     Overhead is added to a sum that is not zero.
     """
-    total = spec_total(claims.limits).get(Resource.STORAGE)
+    total = container_spec_total(claims.limits).get(Resource.STORAGE)
     return total and total + claims.limits.overhead.get(Resource.STORAGE, 0)
 
 
-def is_best_effort(claims: Claims, release: EvictionRelease) -> bool:
+def is_best_effort(claims: KubeletRequests, release: EvictionRelease) -> bool:
     """Return whether a pod neither requests nor limits cpu or memory."""
-    if claims.of_pod and release.pod_level_resources:
-        return not any(_matters(each.pod_level) for each in (claims.requests, claims.limits))
+    if claims.has_pod_level and release.pod_level_resources:
+        return not any(_is_set(each.pod_level) for each in (claims.requests, claims.limits))
     containers = (
         container
         for each in (claims.requests, claims.limits)
         for container in (*each.containers, *each.init_containers)
     )
-    return not any(_matters(container.spec) for container in containers)
+    return not any(_is_set(container.spec) for container in containers)
 
 
-def _matters(amounts: Amounts) -> bool:
-    return any(amounts.get(name) for name in _QUALITY)
+def _is_set(amounts: Amounts) -> bool:
+    return any(amounts.get(name) for name in _QOS_RESOURCES)
 
 
 def _without_sidecars(pod: PodResources, resource: Resource) -> int:

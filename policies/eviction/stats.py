@@ -37,7 +37,7 @@ class FilesystemStats:
 class ProcessStats:
     """The maximum number of processes of a node, and the number that run."""
 
-    most: int | None = None
+    max_pids: int | None = None
     running: int | None = None
     time_ns: int | None = None
 

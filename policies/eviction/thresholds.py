@@ -24,12 +24,18 @@ from typing import Final, TypeVar
 
 from policies.eviction.durations import parse_duration
 from policies.eviction.signals import MEMORY_SIGNALS, Signal
-from policies.eviction.values import Quantity, Share, Value, parse_percentage, quantity
+from policies.eviction.values import (
+    Percentage,
+    Quantity,
+    ThresholdValue,
+    parse_percentage,
+    read_quantity,
+)
 
 T = TypeVar("T")
-Texts = Mapping[str, str]
+SignalTexts = Mapping[str, str]
 _PODS: Final = "pods"
-_NEVER: Final = ("0%", "100%")
+_DISABLED: Final = ("0%", "100%")
 
 
 class ThresholdError(ValueError):
@@ -50,16 +56,16 @@ class Threshold:
     """A lower bound of what a signal observes; ``grace_ns`` is 0 for a hard threshold."""
 
     signal: Signal
-    value: Value
+    value: ThresholdValue
     grace_ns: int = 0
-    min_reclaim: Value | None = None
+    min_reclaim: ThresholdValue | None = None
 
     @property
     def hard(self) -> bool:
         """Whether it is acted on without a grace period."""
         return self.grace_ns == 0
 
-    def same(self, other: Threshold) -> bool:
+    def equals_ignoring_reclaim(self, other: Threshold) -> bool:
         """Return whether two thresholds are equal apart from their minimum reclaim."""
         return (self.signal, self.value, self.grace_ns) == (
             other.signal,
@@ -72,31 +78,31 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdTexts:
+class ThresholdFlags:
     """The four maps of a kubelet's configuration, as written."""
 
-    hard: Texts = field(default_factory=dict)
-    soft: Texts = field(default_factory=dict)
-    soft_grace: Texts = field(default_factory=dict)
-    min_reclaim: Texts = field(default_factory=dict)
+    hard: SignalTexts = field(default_factory=dict)
+    soft: SignalTexts = field(default_factory=dict)
+    soft_grace: SignalTexts = field(default_factory=dict)
+    min_reclaim: SignalTexts = field(default_factory=dict)
 
 
-def parse_thresholds(texts: ThresholdTexts, enforced: Iterable[str] = (_PODS,)) -> list[Threshold]:
+def parse_thresholds(flags: ThresholdFlags, enforced: Iterable[str] = (_PODS,)) -> list[Threshold]:
     """Parse a configuration's thresholds; ``enforced`` is its enforceNodeAllocatable.
 
     Raise ThresholdError at the first error, in upstream's order.
     """
-    hard = _each(texts.hard, _statement, "evictionHard")
-    soft = _each(texts.soft, _statement, "evictionSoft")
-    graces = _each(texts.soft_grace, _grace, "evictionSoftGracePeriod")
-    reclaims = _each(texts.min_reclaim, _min_reclaim, "evictionMinimumReclaim")
+    hard = _parse_entries(flags.hard, _parse_threshold, "evictionHard")
+    soft = _parse_entries(flags.soft, _parse_threshold, "evictionSoft")
+    graces = _parse_entries(flags.soft_grace, _grace, "evictionSoftGracePeriod")
+    reclaims = _parse_entries(flags.min_reclaim, _min_reclaim, "evictionMinimumReclaim")
     bounds = [each for each in hard.values() if each is not None]
     bounds.extend(_with_grace(each, graces) for each in soft.values() if each is not None)
     found = [replace(each, min_reclaim=reclaims.get(each.signal)) for each in bounds]
-    return with_allocatable(found) if _PODS in enforced else found
+    return add_allocatable_thresholds(found) if _PODS in enforced else found
 
 
-def with_allocatable(thresholds: Sequence[Threshold]) -> list[Threshold]:
+def add_allocatable_thresholds(thresholds: Sequence[Threshold]) -> list[Threshold]:
     """Add a copy of each hard threshold of memory for the memory of all pods together."""
     copies = [
         replace(each, signal=Signal.ALLOCATABLE_MEMORY)
@@ -106,11 +112,13 @@ def with_allocatable(thresholds: Sequence[Threshold]) -> list[Threshold]:
     return [*thresholds, *copies]
 
 
-def merged(thresholds: Sequence[Threshold], others: Iterable[Threshold]) -> list[Threshold]:
+def merge_thresholds(
+    thresholds: Sequence[Threshold], others: Iterable[Threshold]
+) -> list[Threshold]:
     """Join two lists; thresholds of the second list that the first contains are left out."""
     joined = list(thresholds)
     for each in others:
-        if not any(each.same(known) for known in joined):
+        if not any(each.equals_ignoring_reclaim(known) for known in joined):
             joined.append(each)
     return joined
 
@@ -124,7 +132,7 @@ def by_eviction_priority(thresholds: Iterable[Threshold]) -> list[Threshold]:
     return sorted(thresholds, key=lambda each: (each.signal not in MEMORY_SIGNALS, not each.hard))
 
 
-def signal_named(name: str) -> Signal:
+def parse_signal(name: str) -> Signal:
     """Return the signal called ``name``. Raise ThresholdError if it is unknown."""
     try:
         return Signal(name)
@@ -132,24 +140,26 @@ def signal_named(name: str) -> Signal:
         raise ThresholdError(f"unsupported eviction signal {name}") from None
 
 
-def _each(texts: Texts, read: Callable[[Signal, str], T], field: str) -> dict[Signal, T]:
+def _parse_entries(
+    texts: SignalTexts, read: Callable[[Signal, str], T], field: str
+) -> dict[Signal, T]:
     """Parse every entry of a map; an error refers to its entry."""
     found = {}
     for name, text in texts.items():
         try:
-            signal = signal_named(name)
+            signal = parse_signal(name)
             found[signal] = read(signal, text)
         except ThresholdError as error:
             raise ThresholdError(str(error), field, (name, text)) from None
     return found
 
 
-def _statement(signal: Signal, text: str) -> Threshold | None:
+def _parse_threshold(signal: Signal, text: str) -> Threshold | None:
     """Parse a threshold; return None for one that is never met, or always."""
-    return None if text in _NEVER else Threshold(signal, _value(signal, text))
+    return None if text in _DISABLED else Threshold(signal, _value(signal, text))
 
 
-def _value(signal: Signal, text: str) -> Value:
+def _value(signal: Signal, text: str) -> ThresholdValue:
     if not text.endswith("%"):
         amount = _quantity(text)
         if amount.nanos <= 0:
@@ -175,7 +185,7 @@ def _grace(_: Signal, text: str) -> int:
     return nanoseconds
 
 
-def _min_reclaim(signal: Signal, text: str) -> Value:
+def _min_reclaim(signal: Signal, text: str) -> ThresholdValue:
     if text.endswith("%"):
         part = _percentage(text)
         if part.fraction <= 0:
@@ -200,12 +210,12 @@ def _with_grace(threshold: Threshold, graces: Mapping[Signal, int]) -> Threshold
 
 def _quantity(text: str) -> Quantity:
     try:
-        return quantity(text)
+        return read_quantity(text)
     except ValueError as error:
         raise ThresholdError(str(error)) from None
 
 
-def _percentage(text: str) -> Share:
+def _percentage(text: str) -> Percentage:
     try:
         return parse_percentage(text)
     except ValueError as error:

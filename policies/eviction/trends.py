@@ -31,7 +31,7 @@ from policies.eviction.observations import Observations
 from policies.eviction.signals import Signal
 from policies.quantity import NANOS
 
-MOST_READINGS: Final = 12
+MAX_MEASUREMENTS: Final = 12
 """How many measurements of a signal are kept: two minutes of them, ten seconds apart."""
 
 _SECOND: Final = 10**9
@@ -39,14 +39,14 @@ _MINUTE: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Measurement:
     """The amount available at a time, in whole units and nanoseconds since the epoch."""
 
     at_ns: int
     available: int
 
 
-Readings = Mapping[Signal, Sequence[Reading]]
+Measurements = Mapping[Signal, Sequence[Measurement]]
 """The measurements of each signal, oldest first, no two of the same time."""
 
 
@@ -59,7 +59,7 @@ class Trend:
     """
 
     nanos: int
-    readings: int
+    measurements: int
     since_ns: int = 0
 
     @property
@@ -73,40 +73,42 @@ class Trend:
         return None if self.nanos >= 0 else max(0, nanos) * _SECOND // -self.nanos
 
 
-def extended(readings: Readings, observations: Observations, now_ns: int) -> Readings:
+def extend_measurements(
+    measurements: Measurements, observations: Observations, now_ns: int
+) -> Measurements:
     """Add observations to the measurements; drop the signals that are no longer observed.
 
     An observation without a time is dated ``now_ns``.
     """
-    found: dict[Signal, Sequence[Reading]] = {}
+    found: dict[Signal, Sequence[Measurement]] = {}
     for signal, observation in observations.items():
-        before = readings.get(signal, ())
+        before = measurements.get(signal, ())
         at_ns = now_ns if observation.time_ns is None else observation.time_ns
         if before and at_ns <= before[-1].at_ns:
             found[signal] = before
             continue
-        reading = Reading(at_ns, observation.available)
-        kept = () if _has_come_back(before, reading) else before
-        found[signal] = [*kept, reading][-MOST_READINGS:]
+        reading = Measurement(at_ns, observation.available)
+        kept = () if _has_recovered(before, reading) else before
+        found[signal] = [*kept, reading][-MAX_MEASUREMENTS:]
     return found
 
 
-def trend(readings: Sequence[Reading]) -> Trend | None:
+def estimate_trend(measurements: Sequence[Measurement]) -> Trend | None:
     """Return the trend of measurements, oldest first; None for fewer than two."""
-    if len(readings) < 2:
+    if len(measurements) < 2:
         return None
     slopes = sorted(
         (later.available - earlier.available) * NANOS * _SECOND // (later.at_ns - earlier.at_ns)
-        for earlier, later in combinations(readings, 2)
+        for earlier, later in combinations(measurements, 2)
     )
     middle = len(slopes) // 2
     median = slopes[middle] if len(slopes) % 2 else (slopes[middle - 1] + slopes[middle]) // 2
-    return Trend(median, len(readings), readings[0].at_ns)
+    return Trend(median, len(measurements), measurements[0].at_ns)
 
 
-def _has_come_back(before: Sequence[Reading], reading: Reading) -> bool:
+def _has_recovered(before: Sequence[Measurement], reading: Measurement) -> bool:
     """Return whether a measurement after a fall is as high as any before."""
-    fall = trend(before)
+    fall = estimate_trend(before)
     if fall is None or fall.nanos >= 0:
         return False
     return reading.available >= max(each.available for each in before)

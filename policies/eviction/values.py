@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from policies.quantity import NANOS, QuantityError, parse_quantity
-from policies.spelling import as_read, binary, refusal
+from policies.spelling import as_decoded, format_binary, parse_error_message
 
 _NUMBER: Final = re.compile(
     r"[+-]?(?:(?P<digits>[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity)",
@@ -42,13 +42,13 @@ class Quantity:
         """Return the amount in nanos, regardless of the capacity."""
         return self.nanos
 
-    def spelled(self, capacity: int) -> str:  # noqa: ARG002 - as of Share
+    def formatted(self, capacity: int) -> str:  # noqa: ARG002 - as of Share
         """Return the amount as messages show it."""
         return self.text
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Percentage:
     """A fraction of the capacity: 0.1 (in float32) for ``10%``; ``text`` is how it was written."""
 
     fraction: float
@@ -58,32 +58,32 @@ class Share:
         """Return the amount in nanos for a capacity in whole units."""
         return int(capacity * self.fraction) * NANOS
 
-    def spelled(self, capacity: int) -> str:
+    def formatted(self, capacity: int) -> str:
         """Return the amount as messages show it: in binary units, whatever it counts."""
-        return binary(int(capacity * self.fraction))
+        return format_binary(int(capacity * self.fraction))
 
 
-Value = Quantity | Share
+ThresholdValue = Quantity | Percentage
 
-NOTHING: Final = Quantity(0, "0")
+ZERO_QUANTITY: Final = Quantity(0, "0")
 
 
-def quantity(text: str) -> Quantity:
+def read_quantity(text: str) -> Quantity:
     """Parse a Kubernetes quantity. Raise ValueError with upstream's error text."""
     try:
         # Upstream accepts a suffix without a number as zero.
         digits = _DIGITLESS.sub(r"\g<0>0", text) if text else text
-        return Quantity(parse_quantity(digits), as_read(digits))
+        return Quantity(parse_quantity(digits), as_decoded(digits))
     except QuantityError:
-        raise ValueError(refusal(text)) from None
+        raise ValueError(parse_error_message(text)) from None
 
 
-def share(fraction: float, text: str = "") -> Share:
+def percentage_from_fraction(fraction: float, text: str = "") -> Percentage:
     """Round a fraction of the capacity to float32: 0.1 is a tenth."""
-    return Share(_float32(fraction), text or f"{fraction * 100:g}%")
+    return Percentage(_float32(fraction), text or f"{fraction * 100:g}%")
 
 
-def parse_percentage(text: str) -> Share:
+def parse_percentage(text: str) -> Percentage:
     """Parse ``10.5%``. Raise ValueError with upstream's error text, and for "nan"."""
     number = text.rstrip("%")
     match = _NUMBER.fullmatch(number)
@@ -92,7 +92,7 @@ def parse_percentage(text: str) -> Share:
     parsed = float(number)
     if match["digits"] and abs(parsed) >= _BEYOND_FLOAT32:
         raise ValueError(f"strconv.ParseFloat: parsing {quoted(number)}: value out of range")
-    return Share(_float32(_float32(parsed) / 100), text)
+    return Percentage(_float32(_float32(parsed) / 100), text)
 
 
 def quoted(text: str) -> str:

@@ -17,15 +17,15 @@ from policies.filtering import (
     volume_restrictions,
     volume_zone,
 )
-from policies.filtering.dynamic_resources import DynamicResources, deallocation
+from policies.filtering.dynamic_resources import DynamicResources, deallocation_result
 from policies.filtering.framework import (
     NOTHING_TO_CHECK,
-    Check,
     Filter,
-    NodeCheck,
+    FilterPlugin,
+    NodeFilter,
     Pipeline,
-    Preparation,
-    prepare,
+    PreFilter,
+    run_pre_filters,
 )
 from policies.filtering.inter_pod_affinity import InterPodAffinity
 from policies.filtering.node_affinity import NodeAffinity
@@ -59,20 +59,20 @@ IN_TREE: tuple[Filter, ...] = (
     DynamicResources(),
 )
 
-_LEAVES_OPEN: Mapping[str, Callable[[Pod, Snapshot, Release], bool]] = {
-    "VolumeRestrictions": volume_restrictions.leaves_open,
-    "NodeVolumeLimits": node_volume_limits.leaves_open,
-    "VolumeBinding": volume_binding.leaves_open,
-    "VolumeZone": volume_zone.leaves_open,
-    "DynamicResources": dynamic_resources.leaves_open,
+_CANNOT_EVALUATE: Mapping[str, Callable[[Pod, Snapshot, Release], bool]] = {
+    "VolumeRestrictions": volume_restrictions.cannot_evaluate,
+    "NodeVolumeLimits": node_volume_limits.cannot_evaluate,
+    "VolumeBinding": volume_binding.cannot_evaluate,
+    "VolumeZone": volume_zone.cannot_evaluate,
+    "DynamicResources": dynamic_resources.cannot_evaluate,
 }
 """The filters on volumes and device claims, and whether each cannot evaluate a pod."""
 
-STORAGE_FILTERS = frozenset(_LEAVES_OPEN)
+STORAGE_FILTERS = frozenset(_CANNOT_EVALUATE)
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class FilterSettings:
     """The settings of a KubeSchedulerConfiguration for the in-tree filters.
 
     See :class:`NodeResourcesFit`, :class:`NodeAffinity` and :class:`PodTopologySpread`.
@@ -84,7 +84,7 @@ class Settings:
     default_spread: tuple[SpreadConstraint, ...] = ()
 
 
-def configured(settings: Settings) -> tuple[Filter, ...]:
+def configured_filters(settings: FilterSettings) -> tuple[Filter, ...]:
     """Return the in-tree filters with ``settings``; the default settings return IN_TREE."""
     changed: dict[str, Filter] = {
         each.name: each
@@ -101,7 +101,7 @@ class UnknownFilterError(ValueError):
     """A filter name that is not in the table; the message lists the known ones."""
 
 
-def named(names: Sequence[str], among: Sequence[Filter] = IN_TREE) -> tuple[Filter, ...]:
+def filters_named(names: Sequence[str], among: Sequence[Filter] = IN_TREE) -> tuple[Filter, ...]:
     """Return the filters with these ``names``, in kube-scheduler's order.
 
     Raise UnknownFilterError for an unknown name.
@@ -120,7 +120,7 @@ def reads_workloads(filters: Sequence[Filter]) -> bool:
     return any(isinstance(each, PodTopologySpread) and each.defaults for each in filters)
 
 
-def unjudged(
+def not_evaluated(
     pod: Pod, snapshot: Snapshot, release: Release, filters: Sequence[Filter] = IN_TREE
 ) -> frozenset[str]:
     """Return the names of those of ``filters`` that cannot fully evaluate ``pod``.
@@ -130,20 +130,21 @@ def unjudged(
     """
     if pod.storage is None:
         return frozenset()
-    names = [each.name for each in filters if each.name in _LEAVES_OPEN]
-    return frozenset(name for name in names if _LEAVES_OPEN[name](pod, snapshot, release))
+    names = [each.name for each in filters if each.name in _CANNOT_EVALUATE]
+    return frozenset(name for name in names if _CANNOT_EVALUATE[name](pod, snapshot, release))
 
 
 __all__ = [
     "IN_TREE",
     "NOTHING_TO_CHECK",
     "STORAGE_FILTERS",
-    "Check",
     "DynamicResources",
     "Filter",
+    "FilterPlugin",
+    "FilterSettings",
     "InterPodAffinity",
     "NodeAffinity",
-    "NodeCheck",
+    "NodeFilter",
     "NodeName",
     "NodePorts",
     "NodeResourcesFit",
@@ -151,17 +152,16 @@ __all__ = [
     "NodeVolumeLimits",
     "Pipeline",
     "PodTopologySpread",
-    "Preparation",
-    "Settings",
+    "PreFilter",
     "TaintToleration",
     "UnknownFilterError",
     "VolumeBinding",
     "VolumeRestrictions",
     "VolumeZone",
-    "configured",
-    "deallocation",
-    "named",
-    "prepare",
+    "configured_filters",
+    "deallocation_result",
+    "filters_named",
+    "not_evaluated",
     "reads_workloads",
-    "unjudged",
+    "run_pre_filters",
 ]

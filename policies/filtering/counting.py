@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 
-class Domain(NamedTuple):
+class TopologyDomain(NamedTuple):
     """A topology domain: a value of a topology key, such as ``zone=a``."""
 
     key: str
@@ -23,14 +23,14 @@ class Domain(NamedTuple):
 class DomainCounts:
     """The number of pods (or terms) in each domain: a base, and the changes since."""
 
-    base: Mapping[Domain, int]
-    changes: Mapping[Domain, int] = field(default_factory=dict)
+    base: Mapping[TopologyDomain, int]
+    changes: Mapping[TopologyDomain, int] = field(default_factory=dict)
 
-    def of(self, domain: Domain) -> int:
+    def of(self, domain: TopologyDomain) -> int:
         """Return the count of a domain; 0 for one that was never counted."""
         return self.base.get(domain, 0) + self.changes.get(domain, 0)
 
-    def changed(self, domain: Domain, by: int) -> DomainCounts:
+    def changed(self, domain: TopologyDomain, by: int) -> DomainCounts:
         """Return the counts with ``by`` added to that of ``domain``."""
         changes = {**self.changes, domain: self.changes.get(domain, 0) + by}
         return replace(self, changes=changes)

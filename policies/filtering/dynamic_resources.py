@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from policies.decision import Code, FilterDecision, Rejection, unresolvable
-from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparation
+from policies.filtering.framework import NOTHING_TO_CHECK, NodeFilter, PreFilter
 from policies.model import NodeState, Pod, Snapshot
-from policies.storage import NOTHING_STORED, DeviceClaim, Kind, ResourceClaim, Storage
+from policies.storage import NO_POD_STORAGE, DeviceClaim, ResourceClaim, Storage, StorageKind
 from policies.upstream import Release
 
 _ELSEWHERE = unresolvable(Code.DEVICES_ELSEWHERE)
@@ -26,15 +26,15 @@ class DynamicResources:
 
     name: str = "DynamicResources"
 
-    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:
         """Find the pod's claims; then match the nodes of each allocation."""
-        if pod.storage is None or not release.device_claims or _hides_something(pod, snapshot):
+        if pod.storage is None or not release.device_claims or _has_unknown_objects(pod, snapshot):
             return NOTHING_TO_CHECK
         claims: list[ResourceClaim] = []
         for each in pod.storage.devices:
-            claim = _usable(each, pod, snapshot.storage, release)
+            claim = _find_claim(each, pod, snapshot.storage, release)
             if isinstance(claim, Rejection):
-                return Preparation(conflict=claim)
+                return PreFilter(conflict=claim)
             claims.append(claim)
         reachable = [claim.nodes for claim in claims if claim.allocated and claim.nodes is not None]
         if not reachable:
@@ -45,14 +45,14 @@ class DynamicResources:
             fits = all(nodes.matches(node.name, node.labels) for nodes in reachable)
             return None if fits else _ELSEWHERE
 
-        return Preparation(NodeCheck(rule))
+        return PreFilter(NodeFilter(rule))
 
 
-def leaves_open(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
+def cannot_evaluate(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
     """Return whether a claim is not allocated or not ready yet, or is unknown."""
     if pod.storage is None or not release.device_claims:
         return False
-    if _hides_something(pod, snapshot):
+    if _has_unknown_objects(pod, snapshot):
         return True
     found = (
         snapshot.storage.devices.get(f"{pod.namespace}/{each.claim}")
@@ -65,7 +65,7 @@ def leaves_open(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
     )
 
 
-def deallocation(filtering: FilterDecision, snapshot: Snapshot) -> str:
+def deallocation_result(filtering: FilterDecision, snapshot: Snapshot) -> str:
     """Return the result of the DynamicResources PostFilter, which runs before preemption.
 
     A claim whose allocation is not usable on some node, and that no other pod uses, is deallocated,
@@ -74,7 +74,7 @@ def deallocation(filtering: FilterDecision, snapshot: Snapshot) -> str:
     pod, rejected = filtering.pod, filtering.rejected
     claims = [
         claim
-        for each in (pod.storage or NOTHING_STORED).devices
+        for each in (pod.storage or NO_POD_STORAGE).devices
         if (claim := snapshot.storage.devices.get(f"{pod.namespace}/{each.claim}")) is not None
     ]
     if not claims or filtering.conflict is not None:
@@ -85,15 +85,15 @@ def deallocation(filtering: FilterDecision, snapshot: Snapshot) -> str:
     return "deallocation of ResourceClaim completed" if useless else "still not schedulable"
 
 
-def _hides_something(pod: Pod, snapshot: Snapshot) -> bool:
+def _has_unknown_objects(pod: Pod, snapshot: Snapshot) -> bool:
     return any(
         each.claim is not None
-        and not snapshot.storage.knows(Kind.DEVICES, f"{pod.namespace}/{each.claim}")
-        for each in (pod.storage or NOTHING_STORED).devices
+        and not snapshot.storage.knows(StorageKind.DEVICES, f"{pod.namespace}/{each.claim}")
+        for each in (pod.storage or NO_POD_STORAGE).devices
     )
 
 
-def _usable(
+def _find_claim(
     each: DeviceClaim, pod: Pod, storage: Storage, release: Release
 ) -> ResourceClaim | Rejection:
     """Return a claim, or why the pod cannot use it (foreachPodResourceClaim)."""

@@ -22,24 +22,24 @@ from policies.model import NodeState, Pod, Snapshot
 from policies.upstream import Release
 
 
-class Check(Protocol):
+class FilterPlugin(Protocol):
     """One filter, prepared for one pod."""
 
     def refuse(self, node: NodeState) -> Rejection | None:
         """Return why the pod does not fit ``node``, or None if it does."""
         ...
 
-    def removing(self, pod: Pod, node: NodeState) -> Check:
+    def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:
         """Return the plugin after ``pod`` has left ``node``."""
         ...
 
-    def adding(self, pod: Pod, node: NodeState) -> Check:
+    def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:
         """Return the plugin after ``pod`` has joined ``node``."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class NodeCheck:
+class NodeFilter:
     """A filter plugin that reads only the node that it is run on."""
 
     rule: Callable[[NodeState], Rejection | None]
@@ -48,28 +48,28 @@ class NodeCheck:
         """Apply the rule."""
         return self.rule(node)
 
-    def removing(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
+    def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
         """Return itself: the node's state no longer contains the pod."""
         return self
 
-    def adding(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
+    def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
         """Return itself: the node's state already contains the pod."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
-class Preparation:
+class PreFilter:
     """The result of a filter's PreFilter; with nothing set there is nothing to check.
 
     ``conflict`` refuses every node at once. ``only`` limits the nodes that are evaluated.
     """
 
-    check: Check | None = None
+    plugin: FilterPlugin | None = None
     conflict: Rejection | None = None
     only: frozenset[str] | None = None
 
 
-NOTHING_TO_CHECK = Preparation()
+NOTHING_TO_CHECK = PreFilter()
 
 
 class Filter(Protocol):
@@ -80,7 +80,7 @@ class Filter(Protocol):
         """The plugin's name, as in kube-scheduler's configuration."""
         ...
 
-    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:
         """Read the pod and the snapshot before any single node (upstream: PreFilter)."""
         ...
 
@@ -94,7 +94,7 @@ class Pipeline:
     """
 
     pod: Pod
-    checks: tuple[Check, ...]
+    plugins: tuple[FilterPlugin, ...]
     conflict: Rejection | None = None
     only: frozenset[str] | None = None
     limited_by: tuple[str, ...] = ()
@@ -116,22 +116,22 @@ class Pipeline:
             for pod in promised:
                 crowd = crowd.with_pod(pod)
                 crowded = crowded.adding(pod, crowd)
-            rejection = crowded.first_objection(crowd)
+            rejection = crowded.first_rejection(crowd)
             if rejection is not None:
                 return rejection
-        return self.first_objection(node)
+        return self.first_rejection(node)
 
-    def first_objection(self, node: NodeState) -> Rejection | None:
+    def first_rejection(self, node: NodeState) -> Rejection | None:
         """Return the first rejection of ``node`` as given, without its nominated pods."""
         if node.unreadable:
             return unresolvable(Code.UNREADABLE_POD, ", ".join(node.unreadable))
-        for check in self.checks:
+        for check in self.plugins:
             rejection = check.refuse(node)
             if rejection is not None:
                 return rejection
         return None
 
-    def examine(self, node: NodeState) -> Rejection | None:
+    def evaluate(self, node: NodeState) -> Rejection | None:
         """Do the same as :meth:`refuse`, after the conflicts and limits of the PreFilters.
 
         The limits do not hold for the node that the pod is nominated to, which is always evaluated,
@@ -146,24 +146,26 @@ class Pipeline:
 
     def removing(self, pod: Pod, node: NodeState) -> Pipeline:
         """Return the pipeline after ``pod`` has left ``node``."""
-        return replace(self, checks=tuple(check.removing(pod, node) for check in self.checks))
+        return replace(self, plugins=tuple(check.removing(pod, node) for check in self.plugins))
 
     def adding(self, pod: Pod, node: NodeState) -> Pipeline:
         """Return the pipeline after ``pod`` has joined ``node``."""
-        return replace(self, checks=tuple(check.adding(pod, node) for check in self.checks))
+        return replace(self, plugins=tuple(check.adding(pod, node) for check in self.plugins))
 
 
-def prepare(pod: Pod, snapshot: Snapshot, release: Release, filters: Sequence[Filter]) -> Pipeline:
+def run_pre_filters(
+    pod: Pod, snapshot: Snapshot, release: Release, filters: Sequence[Filter]
+) -> Pipeline:
     """Run the PreFilters in their order; the first conflict ends the run, as upstream."""
-    checks: list[Check] = []
+    checks: list[FilterPlugin] = []
     only: frozenset[str] | None = None
     limited_by: list[str] = []
     for each in filters:
-        prepared = each.prepare(pod, snapshot, release)
+        prepared = each.pre_filter(pod, snapshot, release)
         if prepared.conflict is not None:
             return Pipeline(pod, (), conflict=prepared.conflict)
-        if prepared.check is not None:
-            checks.append(prepared.check)
+        if prepared.plugin is not None:
+            checks.append(prepared.plugin)
         if prepared.only is not None:
             only = prepared.only if only is None else only & prepared.only
             limited_by.append(each.name)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from policies.decision import Code, Rejection, unresolvable
-from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparation
+from policies.filtering.framework import NOTHING_TO_CHECK, NodeFilter, PreFilter
 from policies.model import NodeState, Pod, Snapshot
 from policies.selectors import NodeSelector
 from policies.upstream import Release
@@ -27,14 +27,14 @@ class NodeAffinity:
     name: str = "NodeAffinity"
     added: NodeSelector | None = None
 
-    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
         """Match the node's labels and name, if the pod has a selector or affinity."""
         affinity, added = pod.node_affinity, self.added
         if affinity is None and added is None and not pod.node_selector:
             return NOTHING_TO_CHECK
         named = None if affinity is None else affinity.named()
         if named is not None and not named:
-            return Preparation(conflict=unresolvable(Code.AFFINITY_CONFLICT))
+            return PreFilter(conflict=unresolvable(Code.AFFINITY_CONFLICT))
 
         def rule(state: NodeState) -> Rejection | None:
             labels = state.node.labels
@@ -45,4 +45,4 @@ class NodeAffinity:
             fits = affinity is None or affinity.matches(state.node.name, labels)
             return None if fits else REFUSAL
 
-        return Preparation(NodeCheck(rule), only=named)
+        return PreFilter(NodeFilter(rule), only=named)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from policies.decision import Code, unresolvable
-from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparation
+from policies.filtering.framework import NOTHING_TO_CHECK, NodeFilter, PreFilter
 from policies.model import Pod, Snapshot
 from policies.upstream import Release
 
@@ -18,10 +18,10 @@ class NodeName:
 
     name: str = "NodeName"
 
-    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
         """Compare names, if the pod names a node."""
         wanted = pod.node_name
         if wanted is None:
             return NOTHING_TO_CHECK
-        check = NodeCheck(lambda state: None if state.node.name == wanted else REFUSAL)
-        return Preparation(check, only=frozenset([wanted]) if release.node_name_limits else None)
+        check = NodeFilter(lambda state: None if state.node.name == wanted else REFUSAL)
+        return PreFilter(check, only=frozenset([wanted]) if release.node_name_limits else None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from policies.decision import Code, Rejection, refused
-from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparation
+from policies.filtering.framework import NOTHING_TO_CHECK, NodeFilter, PreFilter
 from policies.model import ANY_ADDRESS, HostPort, NodeState, Pod, Snapshot
 from policies.upstream import Release
 
@@ -22,21 +22,23 @@ class NodePorts:
 
     name: str = "NodePorts"
 
-    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
         """Compare the pod's host ports with those in use, if it has any."""
         if not pod.host_ports:
             return NOTHING_TO_CHECK
 
         def rule(state: NodeState) -> Rejection | None:
             taken = any(
-                conflict(wanted, used) for wanted in pod.host_ports for used in state.used_ports
+                ports_conflict(wanted, used)
+                for wanted in pod.host_ports
+                for used in state.used_ports
             )
             return REFUSAL if taken else None
 
-        return Preparation(NodeCheck(rule))
+        return PreFilter(NodeFilter(rule))
 
 
-def conflict(wanted: HostPort, used: HostPort) -> bool:
+def ports_conflict(wanted: HostPort, used: HostPort) -> bool:
     """Return whether two host ports conflict on one node."""
     if (wanted.protocol, wanted.port) != (used.protocol, used.port):
         return False

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from policies.decision import Code, Reason, Rejection
-from policies.filtering.framework import NodeCheck, Preparation
+from policies.filtering.framework import NodeFilter, PreFilter
 from policies.model import NodeState, Pod, Resources, Snapshot
 from policies.requests import is_extended
 from policies.upstream import Release
@@ -30,7 +30,7 @@ class NodeResourcesFit:
     ignored: frozenset[str] = field(default_factory=frozenset)
     ignored_groups: frozenset[str] = field(default_factory=frozenset)
 
-    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
         """Compare the pod's requests with the free resources of each node."""
         wanted = tuple(self.counted(pod.requests))
 
@@ -49,7 +49,7 @@ class NodeResourcesFit:
             hopeless = release.oversized_is_unresolvable and any(larger for _, larger in short)
             return Rejection(reasons, resolvable=not hopeless)
 
-        return Preparation(NodeCheck(rule))
+        return PreFilter(NodeFilter(rule))
 
     def counted(self, requests: Resources) -> Iterator[tuple[str, int]]:
         """Return the positive requests that count, in the order in which reasons list them."""

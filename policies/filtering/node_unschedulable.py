@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from policies.decision import Code, unresolvable
-from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparation
+from policies.filtering.framework import NOTHING_TO_CHECK, NodeFilter, PreFilter
 from policies.model import Pod, Snapshot
 from policies.selectors import Taint
 from policies.upstream import Release
@@ -20,8 +20,8 @@ class NodeUnschedulable:
 
     name: str = "NodeUnschedulable"
 
-    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
         """Refuse cordoned nodes, unless the pod tolerates the taint."""
         if any(toleration.tolerates(CORDON) for toleration in pod.tolerations):
             return NOTHING_TO_CHECK
-        return Preparation(NodeCheck(lambda state: REFUSAL if state.node.unschedulable else None))
+        return PreFilter(NodeFilter(lambda state: REFUSAL if state.node.unschedulable else None))

@@ -16,18 +16,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from policies.decision import Code, Rejection, refused, unresolvable
-from policies.filtering.framework import NOTHING_TO_CHECK, Check, Preparation
-from policies.migration import is_in_tree, migrates, successor, translated
+from policies.filtering.framework import NOTHING_TO_CHECK, FilterPlugin, PreFilter
+from policies.migration import csi_driver_of, is_csi_migration_on, is_in_tree, translate_to_csi
 from policies.model import Node, NodeState, Pod, Snapshot
 from policies.storage import (
-    NOTHING_STORED,
+    NO_POD_STORAGE,
     ClaimVolume,
     CsiNode,
     CsiVolume,
     Disk,
-    Kind,
     PersistentVolumeClaim,
     Storage,
+    StorageKind,
 )
 from policies.upstream import Release
 
@@ -46,55 +46,57 @@ class NodeVolumeLimits:
 
     name: str = "NodeVolumeLimits"
 
-    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:
         """Count the volumes that each node would have with the pod, if the pod has any."""
         storage = snapshot.storage
-        if not _attaches(pod) or leaves_open(pod, snapshot, release):
+        if not _attaches(pod) or cannot_evaluate(pod, snapshot, release):
             return NOTHING_TO_CHECK
         missing = next((name for name, claim in _claims(pod, storage) if claim is None), None)
         if missing is not None:
             words = unresolvable(Code.NO_CLAIM_TO_COUNT, pod.namespace, missing)
-            return Preparation(conflict=words)
-        return Preparation(LimitsCheck(pod, _Counting(storage, release)))
+            return PreFilter(conflict=words)
+        return PreFilter(VolumeLimitsFilter(pod, VolumeCounting(storage, release)))
 
 
-def leaves_open(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
+def cannot_evaluate(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
     """Return whether an object that the count depends on is unknown or cannot be translated."""
     if pod.storage is None or not _attaches(pod):
         return False
-    needed = {Kind.CLAIMS, Kind.VOLUMES, Kind.CSI_NODES}
-    needed |= {Kind.ATTACHMENTS} if release.attachments_count else set()
-    needed |= {Kind.DRIVERS} if release.driver_may_be_required else set()
+    needed = {StorageKind.CLAIMS, StorageKind.VOLUMES, StorageKind.CSI_NODES}
+    needed |= {StorageKind.ATTACHMENTS} if release.attachments_count else set()
+    needed |= {StorageKind.DRIVERS} if release.driver_may_be_required else set()
     storage = snapshot.storage
     return (
         not needed.isdisjoint(storage.unknown)
-        or any(translated(disk) is None for disk in pod.storage.disks if is_in_tree(disk.plugin))
+        or any(
+            translate_to_csi(disk) is None for disk in pod.storage.disks if is_in_tree(disk.plugin)
+        )
         or any(not _known(pod, name, claim, storage) for name, claim in _claims(pod, storage))
     )
 
 
 def _attaches(pod: Pod) -> bool:
-    volumes = (pod.storage or NOTHING_STORED).volumes
+    volumes = (pod.storage or NO_POD_STORAGE).volumes
     return any(isinstance(each, ClaimVolume) or is_in_tree(each.plugin) for each in volumes)
 
 
 def _claims(pod: Pod, storage: Storage) -> Iterator[tuple[str, PersistentVolumeClaim | None]]:
-    for volume in (pod.storage or NOTHING_STORED).claims:
+    for volume in (pod.storage or NO_POD_STORAGE).claims:
         yield volume.claim, storage.claims.get(f"{pod.namespace}/{volume.claim}")
 
 
 def _known(pod: Pod, name: str, claim: PersistentVolumeClaim | None, storage: Storage) -> bool:
     if claim is None:
-        return storage.knows(Kind.CLAIMS, f"{pod.namespace}/{name}")
-    return storage.knows_behind(claim)
+        return storage.knows(StorageKind.CLAIMS, f"{pod.namespace}/{name}")
+    return storage.knows_volume_or_class(claim)
 
 
 @dataclass(frozen=True, slots=True)
-class LimitsCheck:
+class VolumeLimitsFilter:
     """The volume limits, evaluated for one pod."""
 
     pod: Pod
-    counting: _Counting
+    counting: VolumeCounting
 
     def refuse(self, node: NodeState) -> Rejection | None:
         """Return a rejection if a driver is missing, or would exceed its limit."""
@@ -103,11 +105,11 @@ class LimitsCheck:
             return absent
         return _TOO_MANY if self._exceeds(node) else None
 
-    def removing(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
+    def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
         """Return itself: the node's state no longer contains the pod."""
         return self
 
-    def adding(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
+    def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
         """Return itself: the node's state already contains the pod."""
         return self
 
@@ -117,7 +119,7 @@ class LimitsCheck:
         absent = self.counting.absent_driver(self._wanted(csi_node), csi_node)
         return None if absent is None else refused(Code.NO_DRIVER, absent)
 
-    def has_room_beside(self, node: Node, volumes: int) -> bool:
+    def fits_beside(self, node: Node, volumes: int) -> bool:
         """Return whether the pod fits the limits beside at most ``volumes`` other volumes."""
         csi_node = self.counting.storage.csi_nodes.get(node.name)
         wanted = self._wanted(csi_node)
@@ -144,7 +146,7 @@ class LimitsCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class _Counting:
+class VolumeCounting:
     storage: Storage
     release: Release
 
@@ -179,7 +181,7 @@ class _Counting:
 
     def volumes(self, pod: Pod, node: CsiNode | None) -> Iterator[CsiVolume]:
         """Yield the pod's volumes as the drivers on the node count them."""
-        for each in (pod.storage or NOTHING_STORED).volumes:
+        for each in (pod.storage or NO_POD_STORAGE).volumes:
             found = (
                 self._of_claim(pod, each, node)
                 if isinstance(each, ClaimVolume)
@@ -189,7 +191,9 @@ class _Counting:
                 yield found
 
     def _of_disk(self, disk: Disk, node: CsiNode | None) -> CsiVolume | None:
-        return translated(disk) if migrates(disk.plugin, node, self.release) else None
+        return (
+            translate_to_csi(disk) if is_csi_migration_on(disk.plugin, node, self.release) else None
+        )
 
     def _of_claim(self, pod: Pod, each: ClaimVolume, node: CsiNode | None) -> CsiVolume | None:
         claim = self.storage.claims.get(f"{pod.namespace}/{each.claim}")
@@ -200,7 +204,7 @@ class _Counting:
             return self._of_class(claim, node)
         if volume.csi is not None or volume.migration is None:
             found = volume.csi
-        elif migrates(volume.migration.plugin, node, self.release):
+        elif is_csi_migration_on(volume.migration.plugin, node, self.release):
             found = volume.migration.volume
         else:
             found = None
@@ -214,9 +218,9 @@ class _Counting:
         handle = f"?{claim.key}"  # not a driver's handle; upstream uses a random one
         if not is_in_tree(found.provisioner):
             return CsiVolume(found.provisioner, handle)
-        if not migrates(found.provisioner, node, self.release):
+        if not is_csi_migration_on(found.provisioner, node, self.release):
             return None
-        return CsiVolume(successor(found.provisioner), handle)
+        return CsiVolume(csi_driver_of(found.provisioner), handle)
 
 
 def _key(driver: str) -> str:

@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from policies.decision import Code, Rejection, refused, unresolvable
-from policies.filtering.counting import Domain, DomainCounts
-from policies.filtering.framework import NOTHING_TO_CHECK, Check, Preparation
+from policies.filtering.counting import DomainCounts, TopologyDomain
+from policies.filtering.framework import NOTHING_TO_CHECK, FilterPlugin, PreFilter
 from policies.model import Node, NodeState, Pod, Snapshot, SpreadConstraint
 from policies.selectors import untolerated
 from policies.upstream import Release
@@ -41,22 +41,22 @@ class PodTopologySpread:
     name: str = "PodTopologySpread"
     defaults: tuple[SpreadConstraint, ...] = ()
 
-    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
         """Count the matching pods of each domain, for each constraint."""
         constraints = self.constraints(pod, snapshot)
         if not constraints:
             return NOTHING_TO_CHECK
-        counted: list[Counter[Domain]] = [Counter() for _ in constraints]
+        counted: list[Counter[TopologyDomain]] = [Counter() for _ in constraints]
         for state in snapshot.nodes.values():
             if not _has_all_keys(state.node, constraints):
                 continue
             for constraint, counts in zip(constraints, counted, strict=True):
                 if _includes(constraint, pod, state.node):
-                    domain = Domain(
+                    domain = TopologyDomain(
                         constraint.topology_key, state.node.labels[constraint.topology_key]
                     )
                     counts[domain] += _matching(constraint, pod, state)
-        return Preparation(counted_check(pod, constraints, counted))
+        return PreFilter(counted_plugin(pod, constraints, counted))
 
     def constraints(self, pod: Pod, snapshot: Snapshot) -> tuple[SpreadConstraint, ...]:
         """Return the hard constraints of ``pod``, or the defaults if it has none at all."""
@@ -69,27 +69,29 @@ class PodTopologySpread:
         return tuple(replace(each, selector=selector) for each in self.defaults)
 
 
-def counted_check(
-    pod: Pod, constraints: tuple[SpreadConstraint, ...], counted: Sequence[Mapping[Domain, int]]
-) -> Check:
+def counted_plugin(
+    pod: Pod,
+    constraints: tuple[SpreadConstraint, ...],
+    counted: Sequence[Mapping[TopologyDomain, int]],
+) -> FilterPlugin:
     """Return the filter plugin from the counts of matching pods, by domain for each constraint.
 
     A domain that counts has an entry, even with no pods.
     """
     skews = tuple(
-        _Skew(constraint, DomainCounts(counts), _two_least(counts))
+        CountedSpreadConstraint(constraint, DomainCounts(counts), _two_least(counts))
         for constraint, counts in zip(constraints, counted, strict=True)
     )
-    return _SpreadCheck(pod, constraints, skews)
+    return PodTopologySpreadFilter(pod, constraints, skews)
 
 
 @dataclass(frozen=True, slots=True)
-class _Skew:
+class CountedSpreadConstraint:
     """One constraint with its counts; ``least`` are the two smallest domains as first counted."""
 
     constraint: SpreadConstraint
     counts: DomainCounts
-    least: tuple[tuple[Domain, int], ...]
+    least: tuple[tuple[TopologyDomain, int], ...]
 
     def minimum(self) -> int:
         """Return the count of the smallest domain."""
@@ -101,10 +103,10 @@ class _Skew:
 
 
 @dataclass(frozen=True, slots=True)
-class _SpreadCheck:
+class PodTopologySpreadFilter:
     pod: Pod
     constraints: tuple[SpreadConstraint, ...]
-    skews: tuple[_Skew, ...]
+    skews: tuple[CountedSpreadConstraint, ...]
 
     def refuse(self, node: NodeState) -> Rejection | None:
         for skew in self.skews:
@@ -113,31 +115,33 @@ class _SpreadCheck:
             if value is None:
                 return NO_LABEL
             joining = _counts(constraint, self.pod)
-            here = skew.counts.of(Domain(constraint.topology_key, value))
+            here = skew.counts.of(TopologyDomain(constraint.topology_key, value))
             if here + joining - skew.minimum() > constraint.max_skew:
                 return SKEWED
         return None
 
-    def removing(self, pod: Pod, node: NodeState) -> Check:
+    def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:
         return self._changed(pod, node.node, -1)
 
-    def adding(self, pod: Pod, node: NodeState) -> Check:
+    def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:
         return self._changed(pod, node.node, 1)
 
-    def _changed(self, pod: Pod, node: Node, by: int) -> Check:
+    def _changed(self, pod: Pod, node: Node, by: int) -> FilterPlugin:
         if pod.namespace != self.pod.namespace or not _has_all_keys(node, self.constraints):
             return self
         return replace(self, skews=tuple(self._moved(skew, pod, node, by) for skew in self.skews))
 
-    def _moved(self, skew: _Skew, pod: Pod, node: Node, by: int) -> _Skew:
+    def _moved(
+        self, skew: CountedSpreadConstraint, pod: Pod, node: Node, by: int
+    ) -> CountedSpreadConstraint:
         constraint = skew.constraint
         if not _counts(constraint, pod) or not _includes(constraint, self.pod, node):
             return skew
-        domain = Domain(constraint.topology_key, node.labels[constraint.topology_key])
+        domain = TopologyDomain(constraint.topology_key, node.labels[constraint.topology_key])
         return replace(skew, counts=skew.counts.changed(domain, by))
 
 
-def _two_least(counts: Mapping[Domain, int]) -> tuple[tuple[Domain, int], ...]:
+def _two_least(counts: Mapping[TopologyDomain, int]) -> tuple[tuple[TopologyDomain, int], ...]:
     # A dry run changes one domain of a constraint; the other of these two is then the smallest of
     # the unchanged domains.
     return tuple(sorted(counts.items(), key=lambda each: each[1])[:2])

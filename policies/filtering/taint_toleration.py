@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from policies.decision import Code, Rejection, unresolvable
-from policies.filtering.framework import NodeCheck, Preparation
+from policies.filtering.framework import NodeFilter, PreFilter
 from policies.model import NodeState, Pod, Snapshot
 from policies.selectors import Taint, untolerated
 from policies.upstream import Release, TaintReason
@@ -17,14 +17,14 @@ class TaintToleration:
 
     name: str = "TaintToleration"
 
-    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
         """Refuse nodes with an untolerated taint, in the release's words."""
 
         def rule(state: NodeState) -> Rejection | None:
             taint = untolerated(state.node.taints, pod.tolerations)
             return None if taint is None else refusal(taint, release)
 
-        return Preparation(NodeCheck(rule))
+        return PreFilter(NodeFilter(rule))
 
 
 def refusal(taint: Taint, release: Release) -> Rejection:

@@ -12,18 +12,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from policies.decision import Code, Rejection, unresolvable
-from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparation
+from policies.filtering.framework import NOTHING_TO_CHECK, NodeFilter, PreFilter
 from policies.migration import is_translated
 from policies.model import NodeState, Pod, Snapshot
 from policies.selectors import NodeSelector
 from policies.storage import (
-    NOTHING_STORED,
+    NO_POD_STORAGE,
     ClaimVolume,
     CsiNode,
-    Kind,
     PersistentVolume,
     PersistentVolumeClaim,
     Storage,
+    StorageKind,
 )
 from policies.upstream import Release
 
@@ -37,25 +37,25 @@ class VolumeBinding:
 
     name: str = "VolumeBinding"
 
-    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:
         """Find the pod's claims; then match each bound volume's node affinity."""
         storage = snapshot.storage
-        volumes = (pod.storage or NOTHING_STORED).claims
-        if not volumes or _hides_something(pod, storage):
+        volumes = (pod.storage or NO_POD_STORAGE).claims
+        if not volumes or _has_unknown_objects(pod, storage):
             return NOTHING_TO_CHECK
         claims: list[PersistentVolumeClaim] = []
         for volume in volumes:
-            claim = _usable(volume, pod, storage)
+            claim = _find_claim(volume, pod, storage)
             if isinstance(claim, Rejection):
-                return Preparation(conflict=claim)
+                return PreFilter(conflict=claim)
             claims.append(claim)
         bound = [claim for claim in claims if _is_bound(claim)]
         if any(not _is_bound(claim) and not _waits(claim, storage) for claim in claims):
-            return Preparation(conflict=_UNBOUND)
+            return PreFilter(conflict=_UNBOUND)
         if not bound:
             return NOTHING_TO_CHECK
         found = [storage.volumes.get(claim.volume) for claim in bound]
-        mismatch = _words(release)
+        mismatch = _affinity_rejection(release)
 
         def rule(state: NodeState) -> Rejection | None:
             node = storage.csi_nodes.get(state.node.name)
@@ -68,52 +68,62 @@ class VolumeBinding:
                     return mismatch
             return None
 
-        return Preparation(NodeCheck(rule))
+        return PreFilter(NodeFilter(rule))
 
 
-def leaves_open(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
+def cannot_evaluate(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
     """Return whether a claim waits for its first consumer, or an object is unknown or malformed."""
     if pod.storage is None or not pod.storage.claims:
         return False
     storage = snapshot.storage
-    if _hides_something(pod, storage):
+    if _has_unknown_objects(pod, storage):
         return True
     return any(
-        (not _is_bound(claim) and _waits(claim, storage)) or _is_garbled(claim, storage)
+        (not _is_bound(claim) and _waits(claim, storage)) or _is_untranslatable(claim, storage)
         for claim in _claims(pod, storage)
     )
 
 
-def _hides_something(pod: Pod, storage: Storage) -> bool:
-    for each in (pod.storage or NOTHING_STORED).claims:
+def _has_unknown_objects(pod: Pod, storage: Storage) -> bool:
+    for each in (pod.storage or NO_POD_STORAGE).claims:
         key = f"{pod.namespace}/{each.claim}"
         claim = storage.claims.get(key)
-        seen = storage.knows(Kind.CLAIMS, key) if claim is None else storage.knows_behind(claim)
-        if not seen or (claim is not None and _needs_unseen_node(claim, storage)):
+        seen = (
+            storage.knows(StorageKind.CLAIMS, key)
+            if claim is None
+            else storage.knows_volume_or_class(claim)
+        )
+        if not seen or (claim is not None and _needs_unknown_csi_node(claim, storage)):
             return True
     return False
 
 
-def _needs_unseen_node(claim: PersistentVolumeClaim, storage: Storage) -> bool:
+def _needs_unknown_csi_node(claim: PersistentVolumeClaim, storage: Storage) -> bool:
     """Return whether the volume is in-tree and CSINodes, which show its migration, are unknown."""
     volume = storage.volumes.get(claim.volume)
-    return volume is not None and volume.migration is not None and Kind.CSI_NODES in storage.unknown
+    return (
+        volume is not None
+        and volume.migration is not None
+        and StorageKind.CSI_NODES in storage.unknown
+    )
 
 
-def _is_garbled(claim: PersistentVolumeClaim, storage: Storage) -> bool:
+def _is_untranslatable(claim: PersistentVolumeClaim, storage: Storage) -> bool:
     """Return whether the claim's volume is an in-tree one that cannot be translated."""
     volume = storage.volumes.get(claim.volume)
     return volume is not None and volume.migration is not None and volume.migration.volume is None
 
 
 def _claims(pod: Pod, storage: Storage) -> Iterator[PersistentVolumeClaim]:
-    for volume in (pod.storage or NOTHING_STORED).claims:
+    for volume in (pod.storage or NO_POD_STORAGE).claims:
         claim = storage.claims.get(f"{pod.namespace}/{volume.claim}")
         if claim is not None:
             yield claim
 
 
-def _usable(volume: ClaimVolume, pod: Pod, storage: Storage) -> PersistentVolumeClaim | Rejection:
+def _find_claim(
+    volume: ClaimVolume, pod: Pod, storage: Storage
+) -> PersistentVolumeClaim | Rejection:
     """Return a claim, or why the pod cannot use it (podHasPVCs)."""
     name = volume.claim
     claim = storage.claims.get(f"{pod.namespace}/{name}")
@@ -134,7 +144,7 @@ def _is_bound(claim: PersistentVolumeClaim) -> bool:
 
 def _waits(claim: PersistentVolumeClaim, storage: Storage) -> bool:
     found = storage.classes.get(claim.storage_class)
-    return found is not None and found.waits and not claim.volume
+    return found is not None and found.waits_for_first_consumer and not claim.volume
 
 
 def _affinity(
@@ -146,6 +156,6 @@ def _affinity(
     return volume.affinity
 
 
-def _words(release: Release) -> Rejection:
+def _affinity_rejection(release: Release) -> Rejection:
     conflict = release.volume_affinity_is_a_conflict
     return unresolvable(Code.VOLUME_CONFLICT if conflict else Code.VOLUME_AFFINITY)

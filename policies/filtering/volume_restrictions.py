@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from policies.decision import Code, Rejection, refused, unresolvable
-from policies.filtering.framework import NOTHING_TO_CHECK, Check, Preparation
+from policies.filtering.framework import NOTHING_TO_CHECK, FilterPlugin, PreFilter
 from policies.migration import AWS_EBS, GCE_PD, ISCSI, RBD
 from policies.model import NodeState, Pod, Snapshot
-from policies.storage import NOTHING_STORED, Disk, Kind, PersistentVolumeClaim, PodStorage
+from policies.storage import NO_POD_STORAGE, Disk, PersistentVolumeClaim, PodStorage, StorageKind
 from policies.upstream import Release
 
 _RESTRICTED = frozenset({AWS_EBS, GCE_PD, ISCSI, RBD})
@@ -30,33 +30,38 @@ class VolumeRestrictions:
 
     name: str = "VolumeRestrictions"
 
-    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:
         """Count which of the pod's ReadWriteOncePod claims are in use."""
-        if pod.storage is None or leaves_open(pod, snapshot, release):
+        if pod.storage is None or cannot_evaluate(pod, snapshot, release):
             return NOTHING_TO_CHECK
         claims: list[PersistentVolumeClaim] = []
         for name in _lasting(pod):
             claim = snapshot.storage.claims.get(f"{pod.namespace}/{name}")
             if claim is None:
-                return Preparation(conflict=unresolvable(Code.NO_CLAIM, name))
+                return PreFilter(conflict=unresolvable(Code.NO_CLAIM, name))
             claims.append(claim)
-        single = {claim.name for claim in claims if claim.one_pod_only}
+        single = {claim.name for claim in claims if claim.read_write_once_pod}
         disks = tuple(disk for disk in pod.storage.disks if disk.plugin in _RESTRICTED)
         conflicts = len(single & _in_use(pod.namespace, snapshot)) if single else 0
         if not disks and not conflicts:
             return NOTHING_TO_CHECK
-        return Preparation(RestrictionsCheck(disks, frozenset(single), conflicts, _words(release)))
+        return PreFilter(
+            VolumeRestrictionsFilter(
+                disks, frozenset(single), conflicts, _claim_in_use_rejection(release)
+            )
+        )
 
 
-def leaves_open(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
+def cannot_evaluate(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
     """Return whether a claim of the pod is unknown."""
     return any(
-        not snapshot.storage.knows(Kind.CLAIMS, f"{pod.namespace}/{name}") for name in _lasting(pod)
+        not snapshot.storage.knows(StorageKind.CLAIMS, f"{pod.namespace}/{name}")
+        for name in _lasting(pod)
     )
 
 
 @dataclass(frozen=True, slots=True)
-class RestrictionsCheck:
+class VolumeRestrictionsFilter:
     """The pod's restricted disks and claims; ``conflicts`` counts the uses of the claims."""
 
     disks: tuple[Disk, ...]
@@ -64,9 +69,9 @@ class RestrictionsCheck:
     conflicts: int
     claim_in_use: Rejection
 
-    def heeds(self, storage: PodStorage) -> bool:
+    def is_affected_by(self, storage: PodStorage) -> bool:
         """Return whether a pod with this storage can affect the status of its node."""
-        named = not self.claims.isdisjoint(storage.lasting_claims)
+        named = not self.claims.isdisjoint(storage.non_ephemeral_claims)
         return named or any(_same(mine, other) for mine in self.disks for other in storage.disks)
 
     def refuse(self, node: NodeState) -> Rejection | None:
@@ -75,21 +80,21 @@ class RestrictionsCheck:
             return _NO_DISK
         return self.claim_in_use if self.conflicts > 0 else None
 
-    def removing(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
+    def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
         """Subtract the claims of a pod that has left."""
         return self._changed(pod, -1)
 
-    def adding(self, pod: Pod, node: NodeState) -> Check:  # noqa: ARG002 - see Check
+    def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
         """Add the claims of a pod that has joined."""
         return self._changed(pod, 1)
 
-    def _changed(self, pod: Pod, by: int) -> Check:
+    def _changed(self, pod: Pod, by: int) -> FilterPlugin:
         users = sum(name in self.claims for name in _lasting(pod))
         return replace(self, conflicts=self.conflicts + by * users) if users else self
 
 
 def _lasting(pod: Pod) -> tuple[str, ...]:
-    return (pod.storage or NOTHING_STORED).lasting_claims
+    return (pod.storage or NO_POD_STORAGE).non_ephemeral_claims
 
 
 def _in_use(namespace: str, snapshot: Snapshot) -> frozenset[str]:
@@ -102,13 +107,13 @@ def _in_use(namespace: str, snapshot: Snapshot) -> frozenset[str]:
     )
 
 
-def _words(release: Release) -> Rejection:
+def _claim_in_use_rejection(release: Release) -> Rejection:
     here = release.claim_in_use_is_of_the_node
     return refused(Code.CLAIM_IN_USE_HERE if here else Code.CLAIM_IN_USE)
 
 
 def _conflicting(disk: Disk, pod: Pod) -> bool:
-    return any(_same(disk, other) for other in (pod.storage or NOTHING_STORED).disks)
+    return any(_same(disk, other) for other in (pod.storage or NO_POD_STORAGE).disks)
 
 
 def _same(disk: Disk, other: Disk) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from policies.decision import Code, Rejection, unresolvable
-from policies.filtering.framework import NOTHING_TO_CHECK, NodeCheck, Preparation
+from policies.filtering.framework import NOTHING_TO_CHECK, NodeFilter, PreFilter
 from policies.migration import BETA_REGION, BETA_ZONE, REGION, ZONE
 from policies.model import NodeState, Pod, Snapshot
 from policies.selectors import Labels
-from policies.storage import NOTHING_STORED, Kind, PersistentVolume, Storage
+from policies.storage import NO_POD_STORAGE, PersistentVolume, Storage, StorageKind
 from policies.upstream import Release
 
 _REFUSAL = unresolvable(Code.VOLUME_ZONE)
@@ -27,15 +27,15 @@ class VolumeZone:
 
     name: str = "VolumeZone"
 
-    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:
         """Find the zones of the volumes of the pod's claims, except those created for it alone."""
-        if pod.storage is None or leaves_open(pod, snapshot, release):
+        if pod.storage is None or cannot_evaluate(pod, snapshot, release):
             return NOTHING_TO_CHECK
         topology: list[tuple[str, frozenset[str]]] = []
-        for claim in pod.storage.lasting_claims:
+        for claim in pod.storage.non_ephemeral_claims:
             volume = _volume(f"{pod.namespace}/{claim}", claim, snapshot.storage)
             if isinstance(volume, Rejection):
-                return Preparation(conflict=volume)
+                return PreFilter(conflict=volume)
             topology.extend(() if volume is None else volume.topology)
         if not topology:
             return NOTHING_TO_CHECK
@@ -47,16 +47,20 @@ class VolumeZone:
             fits = all(_value(labels, key) in values for key, values in topology)
             return None if fits else _REFUSAL
 
-        return Preparation(NodeCheck(rule))
+        return PreFilter(NodeFilter(rule))
 
 
-def leaves_open(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
+def cannot_evaluate(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
     """Return whether a claim, or the object that it refers to, is unknown."""
     storage = snapshot.storage
-    for name in (pod.storage or NOTHING_STORED).lasting_claims:
+    for name in (pod.storage or NO_POD_STORAGE).non_ephemeral_claims:
         key = f"{pod.namespace}/{name}"
         claim = storage.claims.get(key)
-        seen = storage.knows(Kind.CLAIMS, key) if claim is None else storage.knows_behind(claim)
+        seen = (
+            storage.knows(StorageKind.CLAIMS, key)
+            if claim is None
+            else storage.knows_volume_or_class(claim)
+        )
         if not seen:
             return True
     return False
@@ -75,7 +79,7 @@ def _volume(key: str, name: str, storage: Storage) -> PersistentVolume | Rejecti
     found = storage.classes.get(claim.storage_class)
     if found is None:
         return unresolvable(Code.NO_CLASS, claim.storage_class)
-    return None if found.waits else unresolvable(Code.NO_VOLUME_NAME)
+    return None if found.waits_for_first_consumer else unresolvable(Code.NO_VOLUME_NAME)
 
 
 def _value(labels: Labels, key: str) -> str | None:

@@ -3,39 +3,46 @@
 from __future__ import annotations
 
 from policies.scaledown.choosing import (
-    ALL_GO,
-    Precedence,
+    ALL_DELETED,
+    RankExplanation,
     ScaleDownDecision,
-    choose_victims,
     decide_scale_down,
     deletion_age_ratio,
+    pods_to_delete,
 )
 from policies.scaledown.ranking import log2_rank, scale_down_order
-from policies.scaledown.relation import Member, Related, ReplicaSet, claimed, crowding, related
+from policies.scaledown.relation import (
+    RelatedPod,
+    ReplicaSet,
+    ReplicaSetPod,
+    claimed_pods,
+    indirectly_related_pods,
+    related_pods_per_node,
+)
 from policies.scaledown.replica import (
     DELETION_COST,
-    Replica,
+    RankedPod,
     is_deletion_cost,
     parse_deletion_cost,
 )
 
 __all__ = [
-    "ALL_GO",
+    "ALL_DELETED",
     "DELETION_COST",
-    "Member",
-    "Precedence",
-    "Related",
-    "Replica",
+    "RankExplanation",
+    "RankedPod",
+    "RelatedPod",
     "ReplicaSet",
+    "ReplicaSetPod",
     "ScaleDownDecision",
-    "choose_victims",
-    "claimed",
-    "crowding",
+    "claimed_pods",
     "decide_scale_down",
     "deletion_age_ratio",
+    "indirectly_related_pods",
     "is_deletion_cost",
     "log2_rank",
     "parse_deletion_cost",
-    "related",
+    "pods_to_delete",
+    "related_pods_per_node",
     "scale_down_order",
 ]

@@ -12,9 +12,9 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from policies.scaledown.ranking import scale_down_order
-from policies.scaledown.replica import Replica
+from policies.scaledown.replica import RankedPod
 
-ALL_GO: Final = "all-go"
+ALL_DELETED: Final = "all-go"
 """The criterion in explanations if all pods are deleted: they are not ranked."""
 
 _MANY: Final = 500
@@ -23,9 +23,9 @@ _MANY: Final = 500
 _NS_PER_MS: Final = 10**6
 
 
-def choose_victims(
-    active: Sequence[Replica], crowding: Mapping[str, int], count: int, now_ns: int | None
-) -> list[Replica]:
+def pods_to_delete(
+    active: Sequence[RankedPod], related_per_node: Mapping[str, int], count: int, now_ns: int | None
+) -> list[RankedPod]:
     """Return the ``count`` (at most all) of the ``active`` pods that are deleted first.
 
     If all are deleted, they keep their order. ``related_per_node`` and ``now_ns`` are those of
@@ -34,17 +34,17 @@ def choose_victims(
     if count >= len(active):
         return list(active)
     if len(active) < _MANY:
-        return scale_down_order(crowding, now_ns).sort(active)[:count]
+        return scale_down_order(related_per_node, now_ns).sort(active)[:count]
     from policies.scaledown.columns import sort_for_deletion
 
-    return sort_for_deletion(active, crowding, now_ns)[:count]
+    return sort_for_deletion(active, related_per_node, now_ns)[:count]
 
 
-class Precedence(NamedTuple):
+class RankExplanation(NamedTuple):
     """Why a pod directly precedes another: the criterion that separates the two."""
 
-    replica: Replica
-    ahead_of: Replica
+    replica: RankedPod
+    ahead_of: RankedPod
     criterion: str
 
 
@@ -52,19 +52,19 @@ class Precedence(NamedTuple):
 class ScaleDownDecision:
     """All active pods in order of deletion, and the number that is deleted."""
 
-    order: tuple[Replica, ...]
+    order: tuple[RankedPod, ...]
     count: int
-    because: tuple[Precedence, ...]
+    explanations: tuple[RankExplanation, ...]
     """For each pod but the last, why it precedes the next."""
 
     @property
-    def victims(self) -> tuple[Replica, ...]:
+    def victims(self) -> tuple[RankedPod, ...]:
         """The pods that are deleted."""
         return self.order[: self.count]
 
 
 def decide_scale_down(
-    active: Sequence[Replica], crowding: Mapping[str, int], count: int, now_ns: int | None
+    active: Sequence[RankedPod], related_per_node: Mapping[str, int], count: int, now_ns: int | None
 ) -> ScaleDownDecision:
     """Choose the same pods as pods_to_delete, with explanations; ``count`` is at most all of them.
 
@@ -72,19 +72,19 @@ def decide_scale_down(
     seconds.
     """
     if count >= len(active):
-        because = [Precedence(one, other, ALL_GO) for one, other in pairwise(active)]
+        because = [RankExplanation(one, other, ALL_DELETED) for one, other in pairwise(active)]
         return ScaleDownDecision(tuple(active), count, tuple(because))
-    order = scale_down_order(crowding, now_ns)
+    order = scale_down_order(related_per_node, now_ns)
     ranked = order.sort(active)
     because = [
-        Precedence(one, other, order.compare(one, other).criterion)
+        RankExplanation(one, other, order.compare(one, other).criterion)
         for one, other in pairwise(ranked)
     ]
     return ScaleDownDecision(tuple(ranked), count, tuple(because))
 
 
 def deletion_age_ratio(
-    victims: Iterable[Replica], active: Iterable[Replica], now_ns: int
+    victims: Iterable[RankedPod], active: Iterable[RankedPod], now_ns: int
 ) -> list[int]:
     """Return the age of each ready victim as a multiple of the age of the youngest ready pod.
 
@@ -100,5 +100,5 @@ def deletion_age_ratio(
     return [age // youngest for age in old if age is not None]
 
 
-def _age_ms(replica: Replica, now_ns: int) -> int | None:
+def _age_ms(replica: RankedPod, now_ns: int) -> int | None:
     return None if replica.created_ns is None else (now_ns - replica.created_ns) // _NS_PER_MS

@@ -15,23 +15,29 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from policies.scaledown.ranking import LONGEST_AGE, MISSING, PHASES, log2_rank, scale_down_order
-from policies.scaledown.replica import Replica
+from policies.scaledown.ranking import (
+    LONGEST_AGE,
+    MISSING_TIME,
+    PHASE_RANKS,
+    log2_rank,
+    scale_down_order,
+)
+from policies.scaledown.replica import RankedPod
 
 Ints: TypeAlias = NDArray[np.int64]
 Keys: TypeAlias = Mapping[str, Callable[[], Ints]]
 
 
 def sort_for_deletion(
-    replicas: Sequence[Replica], crowding: Mapping[str, int], now_ns: int | None
-) -> list[Replica]:
+    replicas: Sequence[RankedPod], related_per_node: Mapping[str, int], now_ns: int | None
+) -> list[RankedPod]:
     """Return ``replicas``, those to delete first, exactly as scale_down_order sorts them."""
     uids = [each.uid for each in replicas]
     order = np.array(sorted(range(len(uids)), key=uids.__getitem__), np.int64)
     runs = np.zeros(len(uids), np.int64)
     exact = _exact_moments(replicas)
-    keys = _keys(replicas, crowding, now_ns, exact)
-    for stage in scale_down_order(crowding, now_ns).stages():
+    keys = _keys(replicas, related_per_node, now_ns, exact)
+    for stage in scale_down_order(related_per_node, now_ns).stages():
         columns = [runs, *(keys[criterion.name]()[order] for criterion in stage.criteria)]
         ranked = np.lexsort(columns[::-1])
         order = order[ranked]
@@ -49,29 +55,29 @@ def _numbered_runs(*columns: Ints) -> Ints:
     return np.cumsum(begins, dtype=np.int64)
 
 
-def _exact_moments(replicas: Sequence[Replica]) -> Mapping[str, Ints]:
+def _exact_moments(replicas: Sequence[RankedPod]) -> Mapping[str, Ints]:
     """Return the exact values of the approximate criteria, by the name of the criterion."""
     ready = _column([each.ready for each in replicas])
     since = _moments([each.ready_since_ns for each in replicas])
     return {
-        "ready-time": np.where(ready == 1, since, MISSING),
+        "ready-time": np.where(ready == 1, since, MISSING_TIME),
         "creation-time": _moments([each.created_ns for each in replicas]),
     }
 
 
 def _keys(
-    replicas: Sequence[Replica],
-    crowding: Mapping[str, int],
+    replicas: Sequence[RankedPod],
+    related_per_node: Mapping[str, int],
     now_ns: int | None,
     exact: Mapping[str, Ints],
 ) -> Keys:
     """Return the keys of each criterion by its name, one row for each pod."""
     return {
         "unscheduled": lambda: _column([each.node != "" for each in replicas]),
-        "phase": lambda: _column([PHASES.get(each.phase, 0) for each in replicas]),
+        "phase": lambda: _column([PHASE_RANKS.get(each.phase, 0) for each in replicas]),
         "not-ready": lambda: _column([each.ready for each in replicas]),
         "deletion-cost": lambda: _column([each.deletion_cost for each in replicas]),
-        "crowding": lambda: -_column([crowding.get(each.node, 0) for each in replicas]),
+        "crowding": lambda: -_column([related_per_node.get(each.node, 0) for each in replicas]),
         "ready-time": lambda: _age_ranks(exact["ready-time"], now_ns),
         "restarts": lambda: -_column([each.restarts for each in replicas]),
         "sidecar-restarts": lambda: -_column([each.sidecar_restarts for each in replicas]),
@@ -84,16 +90,16 @@ def _column(values: Sequence[int]) -> Ints:
 
 
 def _moments(moments: Sequence[int | None]) -> Ints:
-    return _column([MISSING if moment is None else moment for moment in moments])
+    return _column([MISSING_TIME if moment is None else moment for moment in moments])
 
 
 def _age_ranks(moments: Ints, now_ns: int | None) -> Ints:
     if now_ns is None:
-        return np.where(moments == MISSING, MISSING, -moments)
+        return np.where(moments == MISSING_TIME, MISSING_TIME, -moments)
     # The rank of an age is the last one whose smallest age it has reached.
-    begun = [max(now_ns - age, MISSING) for age in reversed(_first_ages())]
+    begun = [max(now_ns - age, MISSING_TIME) for age in reversed(_first_ages())]
     ranks = len(begun) - 1 - np.searchsorted(_column(begun), moments)
-    return np.where(moments == MISSING, MISSING, ranks)
+    return np.where(moments == MISSING_TIME, MISSING_TIME, ranks)
 
 
 @cache

@@ -17,13 +17,13 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from policies.order import Coarse, Criterion, StoppingOrder
-from policies.scaledown.replica import Replica
+from policies.order import ApproximateCriterion, Criterion, NonTransitiveOrder
+from policies.scaledown.replica import RankedPod
 
-PHASES: Final[Mapping[str, int]] = {"Pending": 0, "Unknown": 1, "Running": 2}
+PHASE_RANKS: Final[Mapping[str, int]] = {"Pending": 0, "Unknown": 1, "Running": 2}
 """The rank of a phase, the first to delete first; any other phase ranks as Pending does."""
 
-MISSING: Final = -(2**63)
+MISSING_TIME: Final = -(2**63)
 """The key of a missing time, before all times: such a pod is deleted first."""
 
 LONGEST_AGE: Final = 2**63 - 1
@@ -39,7 +39,9 @@ def log2_rank(age_ns: int) -> int:
     return int(math.log2(min(age_ns, LONGEST_AGE))) if age_ns > 0 else -1
 
 
-def scale_down_order(crowding: Mapping[str, int], now_ns: int | None) -> StoppingOrder[Replica]:
+def scale_down_order(
+    related_per_node: Mapping[str, int], now_ns: int | None
+) -> NonTransitiveOrder[RankedPod]:
     """Return the order of pods, those to delete first; at the end, equal ones by UID.
 
     ``related_per_node`` holds the number of active related pods on each node. Without ``now_ns``
@@ -49,17 +51,17 @@ def scale_down_order(crowding: Mapping[str, int], now_ns: int | None) -> Stoppin
 
     def age_rank(moment_ns: int | None) -> int:
         if moment_ns is None:
-            return MISSING
+            return MISSING_TIME
         return -moment_ns if now_ns is None else log2_rank(now_ns - moment_ns)
 
-    return StoppingOrder(
+    return NonTransitiveOrder(
         (
             Criterion("unscheduled", lambda replica: int(replica.node != "")),
-            Criterion("phase", lambda replica: PHASES.get(replica.phase, 0)),
+            Criterion("phase", lambda replica: PHASE_RANKS.get(replica.phase, 0)),
             Criterion("not-ready", lambda replica: int(replica.ready)),
             Criterion("deletion-cost", lambda replica: replica.deletion_cost),
-            Criterion("crowding", lambda replica: -crowding.get(replica.node, 0)),
-            Coarse(
+            Criterion("crowding", lambda replica: -related_per_node.get(replica.node, 0)),
+            ApproximateCriterion(
                 "ready-time",
                 lambda replica: age_rank(_since(replica)),
                 lambda replica: _exactly(_since(replica)),
@@ -67,7 +69,7 @@ def scale_down_order(crowding: Mapping[str, int], now_ns: int | None) -> Stoppin
             ),
             Criterion("restarts", lambda replica: -replica.restarts),
             Criterion("sidecar-restarts", lambda replica: -replica.sidecar_restarts),
-            Coarse(
+            ApproximateCriterion(
                 "creation-time",
                 lambda replica: age_rank(replica.created_ns),
                 lambda replica: _exactly(replica.created_ns),
@@ -79,10 +81,10 @@ def scale_down_order(crowding: Mapping[str, int], now_ns: int | None) -> Stoppin
     )
 
 
-def _since(replica: Replica) -> int | None:
+def _since(replica: RankedPod) -> int | None:
     # A pod that is not ready has no ready time; only pods with equal readiness are compared by it.
     return replica.ready_since_ns if replica.ready else None
 
 
 def _exactly(moment_ns: int | None) -> int:
-    return MISSING if moment_ns is None else moment_ns
+    return MISSING_TIME if moment_ns is None else moment_ns

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from policies.scaledown.replica import Replica
+from policies.scaledown.replica import RankedPod
 from policies.selectors import Labels, LabelSelector
 
 
-class Related(Protocol):
+class RelatedPod(Protocol):
     """The properties of a related pod that count."""
 
     @property
@@ -39,10 +39,10 @@ class Related(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ReplicaSetPod:
     """A pod with its labels and its controller; ``owner`` is the UID of the controller."""
 
-    replica: Replica
+    replica: RankedPod
     labels: Labels
     owner: str | None
     active: bool
@@ -78,14 +78,14 @@ class ReplicaSet:
         """``namespace/name``."""
         return f"{self.namespace}/{self.name}"
 
-    def selects(self, pod: Member) -> bool:
+    def selects(self, pod: ReplicaSetPod) -> bool:
         """Return whether a pod is in its namespace and matches its selector."""
         if self.selector is None or pod.replica.namespace != self.namespace:
             return False
         return self.selector.matches(pod.labels)
 
 
-def claimed(replica_set: ReplicaSet, pods: Iterable[Member]) -> list[Replica]:
+def claimed_pods(replica_set: ReplicaSet, pods: Iterable[ReplicaSetPod]) -> list[RankedPod]:
     """Return the active pods that a ReplicaSet controls and selects: those that it may delete.
 
     A pod that it no longer selects is about to be released. An orphan is not adopted yet. A
@@ -108,15 +108,15 @@ def siblings(replica_set: ReplicaSet, among: Iterable[ReplicaSet]) -> list[Repli
     return [each for each in among if each.owner == replica_set.owner]
 
 
-def related(
-    replica_set: ReplicaSet, among: Iterable[ReplicaSet], pods: Iterable[Member]
-) -> list[Member]:
+def indirectly_related_pods(
+    replica_set: ReplicaSet, among: Iterable[ReplicaSet], pods: Iterable[ReplicaSetPod]
+) -> list[ReplicaSetPod]:
     """Return the pods that a ReplicaSet or a sibling selects, whatever their owner."""
     family = siblings(replica_set, among)
     return [pod for pod in pods if any(each.selects(pod) for each in family)]
 
 
-def crowding(related: Iterable[Related]) -> Mapping[str, int]:
+def related_pods_per_node(related: Iterable[RelatedPod]) -> Mapping[str, int]:
     """Count the active related pods by node; unscheduled pods count under the node ``""``.
 
     A pod that occurs twice counts once.

@@ -14,7 +14,7 @@ _COST = re.compile(r"0|[1-9][0-9]{0,9}|-0*[0-9]{1,10}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Replica:
+class RankedPod:
     """A pod that may be deleted; times are nanoseconds since the epoch, None for missing ones."""
 
     namespace: str

@@ -17,32 +17,32 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from policies.spreading.choosing import (
-    Choice,
+    SelectedSubset,
     Simulate,
-    choose_by_ordinal,
-    first_counts,
-    note_creation,
-    note_deletion,
+    initial_counts,
+    record_creation,
+    record_deletion,
+    select_by_ordinal,
 )
-from policies.spreading.costs import cost_of_newcomer
-from policies.spreading.model import Spread, SpreadPod, Status, SubsetStatus
-from policies.spreading.owners import OwnerNotFoundError, Owners, spread_of
+from policies.spreading.costs import new_pod_cost
+from policies.spreading.model import SpreadPod, SubsetStatus, WorkloadSpread, WorkloadSpreadStatus
+from policies.spreading.owners import OwnerLookup, OwnerNotFoundError, workloadspread_of_new_pod
 from policies.spreading.quirks import SIMULATION_MISSING
 from policies.spreading.reconciling import DEFAULT_SPREAD_RULES, SpreadRules
 from policies.spreading.references import STATEFUL_SET
 from policies.spreading.targets import TargetError, replicas_for_webhook
 from policies.spreading.versions import pod_version
-from policies.spreading.workloads import Workload
+from policies.spreading.workloads import TargetWorkload
 
 WRITE_ATTEMPTS = 4
 """The number of attempts to write the status before the pod is rejected."""
 
-NewId = Callable[[], str]
+IdGenerator = Callable[[], str]
 """Generates an id for a pod that has no name yet."""
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class PodAdmission:
     """The answer for a pod.
 
     ``error`` is "" if the pod is allowed. ``spread`` is the name of its WorkloadSpread,
@@ -51,126 +51,132 @@ class Admission:
     and ``skipped`` are those of :class:`~policies.workloadspread.subset_selection.SelectedSubset`.
     """
 
-    refusal: str = ""
+    error: str = ""
     spread: str | None = None
     subset: str | None = None
     uid: str = ""
     cost: int | None = None
-    status: Status | None = None
-    passed: Mapping[str, str] = field(default_factory=dict)
+    status: WorkloadSpreadStatus | None = None
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
 
-LET_THROUGH = Admission()
+ADMITTED = PodAdmission()
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class AdmissionContext:
     """The context of an admission: owners, the target's workload, the time, and the rules.
 
     ``workload`` returns the target of a WorkloadSpread, or None if it does not exist.
     """
 
-    owners: Owners
-    workload: Callable[[Spread], Workload | None]
+    owners: OwnerLookup
+    workload: Callable[[WorkloadSpread], TargetWorkload | None]
     now_ns: int
     rules: SpreadRules = DEFAULT_SPREAD_RULES
 
 
 def admit_creation(
     pod: SpreadPod,
-    spreads: Iterable[Spread],
-    asking: Asking,
-    new_id: NewId,
+    spreads: Iterable[WorkloadSpread],
+    context: AdmissionContext,
+    new_id: IdGenerator,
     simulate: Simulate | None = None,
-) -> Admission:
+) -> PodAdmission:
     """Decide about a pod that is created; ``spreads`` are those of its namespace.
 
     ``simulate`` tries the pod on a subset's nodes; without it there is no simulation.
     """
     try:
-        spread = spread_of(pod, spreads, asking.owners, asking.rules.quirks)
+        spread = workloadspread_of_new_pod(pod, spreads, context.owners, context.rules.quirks)
     except OwnerNotFoundError as error:
-        return Admission(refusal=str(error))
+        return PodAdmission(error=str(error))
     if spread is None:
-        return LET_THROUGH
-    return place(pod, spread, asking, new_id, simulate)
+        return ADMITTED
+    return admit_placement(pod, spread, context, new_id, simulate)
 
 
-def place(
+def admit_placement(
     pod: SpreadPod,
-    spread: Spread,
-    asking: Asking,
-    new_id: NewId,
+    spread: WorkloadSpread,
+    context: AdmissionContext,
+    new_id: IdGenerator,
     simulate: Simulate | None = None,
-) -> Admission:
+) -> PodAdmission:
     """Put a new pod into a subset of its WorkloadSpread.
 
     After a write conflict, repeat this call with the newer ``spread``.
     """
 
-    def note(version: str, counts: tuple[SubsetStatus, ...]) -> Choice:
+    def note(version: str, counts: tuple[SubsetStatus, ...]) -> SelectedSubset:
         uid = "" if pod.name else new_id()
-        tried = simulate if _simulates(spread, asking) else None
-        return note_creation(spread, version, counts, pod.name, uid, asking.now_ns, tried)
+        tried = simulate if _simulates(spread, context) else None
+        return record_creation(spread, version, counts, pod.name, uid, context.now_ns, tried)
 
-    admission = _answer(pod, spread, asking, note)
+    admission = _admit(pod, spread, context, note)
     if admission.subset is None:
         return admission
-    cost = cost_of_newcomer(spread, admission.subset, asking.rules.quirks)
+    cost = new_pod_cost(spread, admission.subset, context.rules.quirks)
     return replace(admission, cost=cost)
 
 
-def admit_removal(pod: SpreadPod, spreads: Iterable[Spread], asking: Asking) -> Admission:
+def admit_removal(
+    pod: SpreadPod, spreads: Iterable[WorkloadSpread], context: AdmissionContext
+) -> PodAdmission:
     """Decide about a pod that is deleted or evicted; ``spreads`` are those of its namespace."""
     given = pod.injection
     if given is None or not pod.active or pod.controller is None:
-        return LET_THROUGH
+        return ADMITTED
     spread = next((each for each in spreads if each.name == given.spread), None)
     if spread is None:
-        return LET_THROUGH
-    return release(pod, spread, asking)
+        return ADMITTED
+    return admit_release(pod, spread, context)
 
 
-def release(pod: SpreadPod, spread: Spread, asking: Asking) -> Admission:
+def admit_release(
+    pod: SpreadPod, spread: WorkloadSpread, context: AdmissionContext
+) -> PodAdmission:
     """Release a pod of a WorkloadSpread; for conflicts see :func:`admit_placement`."""
     subset = "" if pod.injection is None else pod.injection.subset
 
-    def note(version: str, counts: tuple[SubsetStatus, ...]) -> Choice:
-        return note_deletion(spread, version, counts, pod.name, subset, asking.now_ns)
+    def note(version: str, counts: tuple[SubsetStatus, ...]) -> SelectedSubset:
+        return record_deletion(spread, version, counts, pod.name, subset, context.now_ns)
 
-    return _answer(pod, spread, asking, note)
-
-
-Note = Callable[[str, tuple[SubsetStatus, ...]], Choice]
+    return _admit(pod, spread, context, note)
 
 
-def _answer(pod: SpreadPod, spread: Spread, asking: Asking, note: Note) -> Admission:
+RecordFunction = Callable[[str, tuple[SubsetStatus, ...]], SelectedSubset]
+
+
+def _admit(
+    pod: SpreadPod, spread: WorkloadSpread, context: AdmissionContext, record: RecordFunction
+) -> PodAdmission:
     only = spread.subsets[0] if len(spread.subsets) == 1 else None
     if only is not None and only.max_replicas is None:
-        return Admission(spread=spread.name, subset=only.name)
+        return PodAdmission(spread=spread.name, subset=only.name)
     if spread.target is not None and spread.target.kind == STATEFUL_SET:
-        return Admission(spread=spread.name, subset=choose_by_ordinal(spread, pod.name))
-    version = pod_version(pod, asking.rules.versioned_kinds)
+        return PodAdmission(spread=spread.name, subset=select_by_ordinal(spread, pod.name))
+    version = pod_version(pod, context.rules.versioned_kinds)
     counts = spread.status.versions.get(version) or None
     if counts is None:
         try:
-            counts = _first_counts(spread, asking)
+            counts = _initial_counts(spread, context)
         except TargetError as error:
-            return Admission(refusal=str(error), spread=spread.name)
-    choice = note(version, counts)
-    return Admission(
+            return PodAdmission(error=str(error), spread=spread.name)
+    choice = record(version, counts)
+    return PodAdmission(
         spread=spread.name,
         subset=choice.subset,
         uid=choice.uid,
         status=choice.status,
-        passed=choice.passed,
+        skipped=choice.skipped,
     )
 
 
-def _first_counts(spread: Spread, asking: Asking) -> tuple[SubsetStatus, ...]:
-    replicas = replicas_for_webhook(spread, asking.workload(spread), asking.owners.whitelist)
-    return first_counts(spread.subsets, replicas, asking.rules.quirks)
+def _initial_counts(spread: WorkloadSpread, context: AdmissionContext) -> tuple[SubsetStatus, ...]:
+    replicas = replicas_for_webhook(spread, context.workload(spread), context.owners.allowed_kinds)
+    return initial_counts(spread.subsets, replicas, context.rules.quirks)
 
 
-def _simulates(spread: Spread, asking: Asking) -> bool:
-    return spread.strategy.simulates and SIMULATION_MISSING not in asking.rules.quirks
+def _simulates(spread: WorkloadSpread, context: AdmissionContext) -> bool:
+    return spread.strategy.simulates and SIMULATION_MISSING not in context.rules.quirks

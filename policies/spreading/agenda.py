@@ -19,18 +19,18 @@ class Event:
 
 
 @dataclass(slots=True)
-class Agenda:
+class SyncSideEffects:
     """The earliest time to requeue, and the events in order of occurrence, each once."""
 
     now_ns: int
-    due_ns: int | None = None
+    requeue_at_ns: int | None = None
     events: dict[Event, None] = field(default_factory=dict)
 
-    def look_again(self, at_ns: int) -> None:
+    def requeue_at(self, at_ns: int) -> None:
         """Record a time to requeue; times that are not in the future are ignored."""
-        if at_ns > self.now_ns and (self.due_ns is None or at_ns < self.due_ns):
-            self.due_ns = at_ns
+        if at_ns > self.now_ns and (self.requeue_at_ns is None or at_ns < self.requeue_at_ns):
+            self.requeue_at_ns = at_ns
 
-    def tell(self, event: Event) -> None:
+    def record_event(self, event: Event) -> None:
         """Record an event."""
         self.events[event] = None

@@ -32,31 +32,31 @@ from typing import Final
 from policies.spreading.conditions import (
     SCHEDULABLE,
     SIMULATION_FAILED,
-    is_closed,
-    schedulable,
-    sufficient,
+    is_unschedulable,
+    schedulable_condition,
+    sufficient_condition,
 )
-from policies.spreading.limits import LimitError, scaled
+from policies.spreading.limits import MaxReplicasError, scaled_value
 from policies.spreading.model import (
     UNLIMITED,
-    Condition,
     MaxReplicas,
-    Spread,
-    Status,
     Subset,
+    SubsetCondition,
     SubsetStatus,
+    WorkloadSpread,
+    WorkloadSpreadStatus,
 )
 from policies.spreading.quirks import Quirks
 
-_MOST: Final = 2**31 - 1
+_MAX_INT32: Final = 2**31 - 1
 _ORDINAL: Final = re.compile(r"-([0-9]+)$", re.ASCII)
 
-Simulate = Callable[[Spread, Subset], str]
+Simulate = Callable[[WorkloadSpread, Subset], str]
 """Simulates a pod on the nodes of a subset: "" if it fits a node, or why it fits none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SelectedSubset:
     """The subset for a pod, and the status to write.
 
     ``subset`` is None if there is none. ``status`` is None if nothing is to be written. ``uid`` is
@@ -65,17 +65,17 @@ class Choice:
     """
 
     subset: str | None = None
-    status: Status | None = None
+    status: WorkloadSpreadStatus | None = None
     uid: str = ""
-    passed: Mapping[str, str] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
 
-def first_counts(
+def initial_counts(
     subsets: Iterable[Subset], replicas: int, quirks: Quirks
 ) -> tuple[SubsetStatus, ...]:
     """Return the initial counts of a version without any; its existing pods are not counted."""
     return tuple(
-        SubsetStatus(subset.name, _first_missing(subset.max_replicas, replicas, quirks))
+        SubsetStatus(subset.name, _initial_missing(subset.max_replicas, replicas, quirks))
         for subset in subsets
     )
 
@@ -84,15 +84,15 @@ def ordinal(name: str) -> int:
     """Return the number at the end of a StatefulSet pod's name, or -1."""
     found = _ORDINAL.search(name)
     number = -1 if found is None else int(found[1])
-    return number if number <= _MOST else -1
+    return number if number <= _MAX_INT32 else -1
 
 
-def choose_by_ordinal(spread: Spread, name: str) -> str | None:
+def select_by_ordinal(spread: WorkloadSpread, name: str) -> str | None:
     """Return the subset of a StatefulSet's pod."""
     overall = {each.name: each for each in spread.status.subsets}
     number, threshold = ordinal(name), 0
     for subset in spread.subsets:
-        if is_closed(overall.get(subset.name)):
+        if is_unschedulable(overall.get(subset.name)):
             continue
         threshold += _ordinals(subset.max_replicas)
         if number < threshold:
@@ -100,27 +100,27 @@ def choose_by_ordinal(spread: Spread, name: str) -> str | None:
     return None
 
 
-def note_creation(
-    spread: Spread,
+def record_creation(
+    spread: WorkloadSpread,
     version: str,
     counts: tuple[SubsetStatus, ...],
     name: str,
     uid: str,
     now_ns: int,
     simulate: Simulate | None,
-) -> Choice:
+) -> SelectedSubset:
     """Select a subset for a new pod, and record the pod under its name, or under ``uid``.
 
     ``counts`` are those of the pod's ``version``. Without ``simulate`` there is no simulation.
     """
-    recorded = _recorded(counts, name) if name else None
+    recorded = _subset_in_flight(counts, name) if name else None
     if recorded is not None:
-        return Choice(recorded.name)
+        return SelectedSubset(recorded.name)
     passed: dict[str, str] = {}
     chosen = _first_fit(spread, counts, simulate, passed)
     if chosen is None:
-        return Choice(passed=passed)
-    told = {each.name: _told(each, chosen, passed, now_ns) for each in counts}
+        return SelectedSubset(skipped=passed)
+    told = {each.name: _with_simulation_result(each, chosen, passed, now_ns) for each in counts}
     given = ""
     if chosen.missing != UNLIMITED:
         given = "" if name else uid
@@ -129,68 +129,70 @@ def note_creation(
         told[chosen.name] = replace(told[chosen.name], creating=creating, missing=missing)
     changed = tuple(told[each.name] for each in counts)
     if changed == counts:
-        return Choice(chosen.name, passed=passed)
-    overall = tuple(_told(each, chosen, passed, now_ns) for each in spread.status.subsets)
+        return SelectedSubset(chosen.name, skipped=passed)
+    overall = tuple(
+        _with_simulation_result(each, chosen, passed, now_ns) for each in spread.status.subsets
+    )
     status = _with_version(replace(spread.status, subsets=overall), version, changed)
-    return Choice(chosen.name, status, given, passed)
+    return SelectedSubset(chosen.name, status, given, passed)
 
 
-def note_deletion(
-    spread: Spread,
+def record_deletion(
+    spread: WorkloadSpread,
     version: str,
     counts: tuple[SubsetStatus, ...],
     name: str,
     subset: str,
     now_ns: int,
-) -> Choice:
+) -> SelectedSubset:
     """Record that a pod of ``subset`` is about to be deleted."""
-    if _recorded(counts, name) is not None:
-        return Choice()
+    if _subset_in_flight(counts, name) is not None:
+        return SelectedSubset()
     own = next((each for each in counts if each.name == subset), None)
     if own is None:
-        return Choice()
+        return SelectedSubset()
     if own.missing == UNLIMITED:
-        return Choice(own.name)
+        return SelectedSubset(own.name)
     gone = replace(
         own,
         deleting={**own.deleting, name: now_ns},
         missing=own.missing + (own.missing >= 0),
     )
     changed = tuple(gone if each is own else each for each in counts)
-    return Choice(own.name, _with_version(spread.status, version, changed))
+    return SelectedSubset(own.name, _with_version(spread.status, version, changed))
 
 
-def _first_missing(limit: MaxReplicas, replicas: int, quirks: Quirks) -> int:
+def _initial_missing(limit: MaxReplicas, replicas: int, quirks: Quirks) -> int:
     if limit is None:
         return UNLIMITED
     try:
-        return scaled(limit, replicas, quirks)
-    except LimitError:
+        return scaled_value(limit, replicas, quirks)
+    except MaxReplicasError:
         return 0
 
 
 def _ordinals(limit: MaxReplicas) -> int:
     """Return how many ordinals a subset takes; with a percentage it takes none."""
     if limit is None:
-        return _MOST
+        return _MAX_INT32
     if isinstance(limit, int):
         return limit
     return int(limit) if limit.isdecimal() and limit.isascii() else 0
 
 
-def _recorded(counts: Iterable[SubsetStatus], name: str) -> SubsetStatus | None:
+def _subset_in_flight(counts: Iterable[SubsetStatus], name: str) -> SubsetStatus | None:
     return next((each for each in counts if name in each.creating or name in each.deleting), None)
 
 
 def _first_fit(
-    spread: Spread,
+    spread: WorkloadSpread,
     counts: Iterable[SubsetStatus],
     simulate: Simulate | None,
     passed: dict[str, str],
 ) -> SubsetStatus | None:
     """Return the first subset that lacks pods and fits the pod, or the first that lacks pods."""
-    open_ones = [each for each in counts if not is_closed(each) and _has_room(each)]
-    for each, subset in _tried(spread, open_ones):
+    open_ones = [each for each in counts if not is_unschedulable(each) and _accepts_pods(each)]
+    for each, subset in _simulation_candidates(spread, open_ones):
         problem = "" if simulate is None or subset is None else simulate(spread, subset)
         if not problem:
             return each
@@ -198,8 +200,8 @@ def _first_fit(
     return next(iter(open_ones), None)
 
 
-def _tried(
-    spread: Spread, counts: Iterable[SubsetStatus]
+def _simulation_candidates(
+    spread: WorkloadSpread, counts: Iterable[SubsetStatus]
 ) -> Iterator[tuple[SubsetStatus, Subset | None]]:
     """Yield the candidate subsets, each with the subset to simulate; None for the last one."""
     simulated = {subset.name: subset for subset in spread.subsets[:-1]}
@@ -207,33 +209,35 @@ def _tried(
         yield each, simulated.get(each.name)
 
 
-def _has_room(status: SubsetStatus) -> bool:
+def _accepts_pods(status: SubsetStatus) -> bool:
     return status.missing > 0 or status.missing == UNLIMITED
 
 
-def _told(
+def _with_simulation_result(
     status: SubsetStatus, chosen: SubsetStatus, passed: Mapping[str, str], now_ns: int
 ) -> SubsetStatus:
     """Return the status with the simulation's condition, or without an outdated one.
 
     A subset that is unschedulable for another reason keeps that condition.
     """
-    known = schedulable(status)
+    known = schedulable_condition(status)
     said = known is not None and known.reason == SIMULATION_FAILED
-    coming: Condition | None = None
-    if status.name in passed and not is_closed(status):
-        coming = Condition(
+    coming: SubsetCondition | None = None
+    if status.name in passed and not is_unschedulable(status):
+        coming = SubsetCondition(
             SCHEDULABLE, "Unknown", SIMULATION_FAILED, passed[status.name], changed_ns=now_ns
         )
         if said and known is not None:
             coming = replace(coming, changed_ns=known.changed_ns)
     elif status.name == chosen.name and said:
-        coming = sufficient(now_ns)
+        coming = sufficient_condition(now_ns)
     if coming is None:
         return status
     others = [each for each in status.conditions if each.type != SCHEDULABLE]
     return replace(status, conditions=(*others, coming))
 
 
-def _with_version(status: Status, version: str, counts: tuple[SubsetStatus, ...]) -> Status:
+def _with_version(
+    status: WorkloadSpreadStatus, version: str, counts: tuple[SubsetStatus, ...]
+) -> WorkloadSpreadStatus:
     return replace(status, versions={**status.versions, version: counts})

@@ -29,20 +29,20 @@ from enum import Enum
 from typing import Final
 
 from policies.order import Criterion, Order
-from policies.scaledown.ranking import MISSING, PHASES
+from policies.scaledown.ranking import MISSING_TIME, PHASE_RANKS
 from policies.spreading.grouping import BySubset
-from policies.spreading.limits import LimitError, limit_for_costs
-from policies.spreading.model import FAKE_SUBSET, Spread, SpreadPod
-from policies.spreading.quirks import NEWCOMERS_WITHOUT_COST, Quirks
+from policies.spreading.limits import MaxReplicasError, limit_for_costs
+from policies.spreading.model import FAKE_SUBSET, SpreadPod, WorkloadSpread
+from policies.spreading.quirks import NEW_PODS_WITHOUT_COST, Quirks
 from policies.spreading.references import CLONE_SET, DEPLOYMENT, REPLICA_SET
 
-COSTED_KINDS: Final = frozenset((REPLICA_SET, DEPLOYMENT, CLONE_SET))
+DELETION_COST_KINDS: Final = frozenset((REPLICA_SET, DEPLOYMENT, CLONE_SET))
 """The kinds of targets whose controllers support deletion costs."""
 
 _STEP: Final = 100
 
 
-class Standing(Enum):
+class SubsetRank(Enum):
     """Whether a pod is within its subset's limit."""
 
     WITHIN = "within its subset's limit"
@@ -58,7 +58,7 @@ class Cost:
     """
 
     value: int
-    standing: Standing
+    subset_rank: SubsetRank
     criterion: str | None = None
 
 
@@ -66,17 +66,17 @@ def _ready_since(pod: SpreadPod) -> int:
     """Return a key that is smaller for a shorter ready time; a missing time comes first."""
     if not pod.ready:
         return 0
-    return MISSING if pod.ready_since is None else -pod.ready_since
+    return MISSING_TIME if pod.ready_since is None else -pod.ready_since
 
 
 def _created(pod: SpreadPod) -> int:
-    return MISSING if pod.created_ns is None else -pod.created_ns
+    return MISSING_TIME if pod.created_ns is None else -pod.created_ns
 
 
 DELETION_ORDER: Final[Order[SpreadPod]] = Order(
     (
         Criterion("unscheduled", lambda pod: int(pod.node != "")),
-        Criterion("phase", lambda pod: PHASES.get(pod.phase, 0)),
+        Criterion("phase", lambda pod: PHASE_RANKS.get(pod.phase, 0)),
         Criterion("not-ready", lambda pod: int(pod.ready)),
         Criterion("ready-time", _ready_since),
         Criterion("restarts", lambda pod: -pod.restarts),
@@ -90,14 +90,14 @@ DELETION_ORDER: Final[Order[SpreadPod]] = Order(
 
 
 def deletion_costs(
-    spread: Spread,
+    spread: WorkloadSpread,
     versions: Mapping[str, BySubset],
     newest: str,
     replicas: int,
     quirks: Quirks,
 ) -> dict[str, Cost]:
     """Return the cost of each active pod, by name; none in a subset with an invalid limit."""
-    if not _is_costed(spread):
+    if not _supports_deletion_cost(spread):
         return {}
     costs: dict[str, Cost] = {}
     forwards = range(len(spread.subsets))
@@ -107,36 +107,40 @@ def deletion_costs(
     return costs
 
 
-def cost_of_newcomer(spread: Spread, subset: str, quirks: Quirks) -> int | None:
+def new_pod_cost(spread: WorkloadSpread, subset: str, quirks: Quirks) -> int | None:
     """Return the cost of a new pod of a subset; None if the webhook is not to set one.
 
     New pods are nearly always of the newest version, and are assumed to be.
     """
-    if NEWCOMERS_WITHOUT_COST in quirks or not _is_costed(spread):
+    if NEW_PODS_WITHOUT_COST in quirks or not _supports_deletion_cost(spread):
         return None
     names = [each.name for each in spread.subsets]
     return _kept(names.index(subset), len(names)) if subset in names else None
 
 
 def _costs_of_version(
-    spread: Spread, by_subset: BySubset, indexes: Sequence[int], replicas: int, quirks: Quirks
+    spread: WorkloadSpread,
+    by_subset: BySubset,
+    indexes: Sequence[int],
+    replicas: int,
+    quirks: Quirks,
 ) -> dict[str, Cost]:
     count = len(indexes)
     costs: dict[str, Cost] = {}
     for index, subset in zip(indexes, spread.subsets, strict=True):
         try:
             limit = limit_for_costs(subset.max_replicas, replicas, quirks)
-        except LimitError:
+        except MaxReplicasError:
             continue
         costs |= _costs_of_subset(by_subset.get(subset.name, ()), limit, index, count)
-    outside = Cost(-_STEP * (count + 1), Standing.OUTSIDE)
+    outside = Cost(-_STEP * (count + 1), SubsetRank.OUTSIDE)
     return costs | {pod.name: outside for pod in _active(by_subset.get(FAKE_SUBSET, ()))}
 
 
 def _costs_of_subset(
     pods: Iterable[SpreadPod], limit: int | None, index: int, count: int
 ) -> dict[str, Cost]:
-    kept = Cost(_kept(index, count), Standing.WITHIN)
+    kept = Cost(_kept(index, count), SubsetRank.WITHIN)
     active = _active(pods)
     if limit is None or len(active) <= limit:
         return {pod.name: kept for pod in active}
@@ -144,7 +148,9 @@ def _costs_of_subset(
     excess = len(ranked) - limit
     first_kept = ranked[excess] if excess < len(ranked) else None
     costs = {
-        pod.name: Cost(-_STEP * (index + 1), Standing.EXCESS, _why(pod, first_kept))
+        pod.name: Cost(
+            -_STEP * (index + 1), SubsetRank.EXCESS, _separating_criterion(pod, first_kept)
+        )
         for pod in ranked[:excess]
     }
     return costs | {pod.name: kept for pod in ranked[excess:]}
@@ -154,12 +160,12 @@ def _kept(index: int, count: int) -> int:
     return _STEP * (count - index)
 
 
-def _is_costed(spread: Spread) -> bool:
-    return spread.target is not None and spread.target.kind in COSTED_KINDS
+def _supports_deletion_cost(spread: WorkloadSpread) -> bool:
+    return spread.target is not None and spread.target.kind in DELETION_COST_KINDS
 
 
-def _why(pod: SpreadPod, first_kept: SpreadPod | None) -> str | None:
-    return None if first_kept is None else DELETION_ORDER.separating(pod, first_kept)
+def _separating_criterion(pod: SpreadPod, first_kept: SpreadPod | None) -> str | None:
+    return None if first_kept is None else DELETION_ORDER.deciding_criterion(pod, first_kept)
 
 
 def _active(pods: Iterable[SpreadPod]) -> Sequence[SpreadPod]:

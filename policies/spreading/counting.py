@@ -19,16 +19,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from policies.spreading.agenda import WARNING, Agenda, Event
+from policies.spreading.agenda import WARNING, Event, SyncSideEffects
 from policies.spreading.limits import limit_for_counting
 from policies.spreading.model import (
     NO_PODS,
     SECOND,
     UNLIMITED,
-    Spread,
     SpreadPod,
     Subset,
     SubsetStatus,
+    WorkloadSpread,
 )
 from policies.spreading.quirks import ORDER_OF_DELETIONS, Quirks
 
@@ -46,12 +46,12 @@ class _InFlight:
 
 
 def count_subset(
-    spread: Spread,
+    spread: WorkloadSpread,
     subset: Subset,
     pods: Iterable[SpreadPod],
     old: SubsetStatus | None,
     replicas: int,
-    agenda: Agenda,
+    side_effects: SyncSideEffects,
     quirks: Quirks,
 ) -> SubsetStatus:
     """Count the ``pods`` of one subset, without conditions. Raise MaxReplicasError.
@@ -59,7 +59,7 @@ def count_subset(
     ``old`` is the previous status of the subset; percentages in maxReplicas refer to ``replicas``.
     """
     limit = limit_for_counting(subset.max_replicas, replicas, quirks)
-    flight = _in_flight(spread, tuple(pods), old, agenda)
+    flight = _in_flight(spread, tuple(pods), old, side_effects)
     return SubsetStatus(
         subset.name,
         missing=UNLIMITED if limit is None else _missing(limit, flight, quirks),
@@ -70,7 +70,10 @@ def count_subset(
 
 
 def _in_flight(
-    spread: Spread, pods: tuple[SpreadPod, ...], old: SubsetStatus | None, agenda: Agenda
+    spread: WorkloadSpread,
+    pods: tuple[SpreadPod, ...],
+    old: SubsetStatus | None,
+    side_effects: SyncSideEffects,
 ) -> _InFlight:
     seen = {_creation_id(pod) for pod in pods}
     active = tuple(pod.name for pod in pods if pod.active)
@@ -78,17 +81,17 @@ def _in_flight(
     creating = NO_PODS if old is None else old.creating
     return _InFlight(
         active,
-        creating=_still(
+        creating=_unexpired(
             {name: at for name, at in creating.items() if name not in seen},
             CREATION_TIMEOUT_NS,
             ("CreatePodFailed", f"Pod {spread.namespace}/{{}} was expected to be created"),
-            agenda,
+            side_effects,
         ),
-        deleting=_still(
+        deleting=_unexpired(
             {name: deleting[name] for name in active if name in deleting},
             DELETION_TIMEOUT_NS,
             ("DeletePodFailed", f"Pod {spread.namespace}/{{}} was expected to be deleted"),
-            agenda,
+            side_effects,
         ),
     )
 
@@ -99,29 +102,34 @@ def _creation_id(pod: SpreadPod) -> str:
     return given.uid if given is not None and given.uid else pod.name
 
 
-def _still(
-    entries: Mapping[str, int], timeout_ns: int, failure: tuple[str, str], agenda: Agenda
+def _unexpired(
+    entries: Mapping[str, int],
+    timeout_ns: int,
+    failure: tuple[str, str],
+    side_effects: SyncSideEffects,
 ) -> Mapping[str, int]:
     """Return the entries that have not expired; record an event for the others."""
     reason, expected = failure
     left: dict[str, int] = {}
     for name, since in entries.items():
-        if since + timeout_ns < agenda.now_ns:
-            agenda.tell(Event(WARNING, reason, f"{expected.format(name)} but it wasn't"))
+        if since + timeout_ns < side_effects.now_ns:
+            side_effects.record_event(
+                Event(WARNING, reason, f"{expected.format(name)} but it wasn't")
+            )
         else:
             left[name] = since
-            agenda.look_again(since + timeout_ns)
+            side_effects.requeue_at(since + timeout_ns)
     return left
 
 
 def _missing(limit: int, flight: _InFlight, quirks: Quirks) -> int:
     if ORDER_OF_DELETIONS in quirks:
-        return _missing_in_order(limit, flight)
+        return _missing_in_list_order(limit, flight)
     staying = len(flight.active) - len(flight.deleting)
     return max(0, min(limit, limit - staying - len(flight.creating)))
 
 
-def _missing_in_order(limit: int, flight: _InFlight) -> int:
+def _missing_in_list_order(limit: int, flight: _InFlight) -> int:
     """Count down and up again in list order, and never below 0."""
     missing = limit
     for name in flight.active:

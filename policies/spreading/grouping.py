@@ -19,26 +19,26 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from policies.model import Node
-from policies.spreading.limits import LimitError, scaled
-from policies.spreading.matching import Patched, match_score
+from policies.spreading.limits import MaxReplicasError, scaled_value
+from policies.spreading.matching import PatchComparison, match_score
 from policies.spreading.model import (
     FAKE_SUBSET,
-    Injection,
-    Spread,
     SpreadPod,
     Subset,
+    SubsetInjection,
+    WorkloadSpread,
 )
 from policies.spreading.quirks import Quirks
-from policies.spreading.targets import Members
+from policies.spreading.targets import TargetPods
 from policies.spreading.versions import pod_version
 
-_MOST = 2**31 - 1
+_MAX_INT32 = 2**31 - 1
 
 BySubset = Mapping[str, Sequence[SpreadPod]]
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class PodGroups:
     """Pods by version and subset, pods by subset, and the pods that have been adopted.
 
     Adopted pods are grouped with the annotation that they will have; ``adopted`` maps their names
@@ -51,23 +51,23 @@ class Groups:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class GroupingContext:
     """The context of grouping besides pods: nodes by name, and the comparison of patches."""
 
     nodes: Mapping[str, Node]
-    patched: Patched
+    patched: PatchComparison
 
 
-def group(
-    spread: Spread,
-    members: Members,
-    around: Surroundings,
+def group_pods(
+    spread: WorkloadSpread,
+    target_pods: TargetPods,
+    context: GroupingContext,
     kinds: frozenset[str],
     quirks: Quirks,
-) -> Groups:
+) -> PodGroups:
     """Put each pod into its version and subset."""
     by_version: dict[str, list[SpreadPod]] = {}
-    for pod in members.pods:
+    for pod in target_pods.pods:
         by_version.setdefault(pod_version(pod, kinds), []).append(pod)
     names = {subset.name for subset in spread.subsets}
     adopted: dict[str, Subset] = {}
@@ -79,65 +79,67 @@ def group(
         for pod in pods:
             own = pod
             if not pod.belongs_to(spread):
-                left = left or _left(spread, pods, members.replicas, quirks)
-                own = _adopt(spread, pod, around, left, adopted)
+                left = left or _remaining(spread, pods, target_pods.replicas, quirks)
+                own = _adopt(spread, pod, context, left, adopted)
             placed.setdefault(_subset_of(spread, own, names), []).append(own)
         versions[version] = placed
         for name, these in placed.items():
             subsets.setdefault(name, []).extend(these)
-    return Groups(versions, subsets, adopted)
+    return PodGroups(versions, subsets, adopted)
 
 
 def best_subset(
     subsets: Iterable[Subset],
     pod: SpreadPod,
-    around: Surroundings,
-    left: Mapping[str, int],
+    context: GroupingContext,
+    remaining: Mapping[str, int],
 ) -> Subset | None:
     """Return the subset that a pod matches best; the earlier of equals."""
-    node = around.nodes.get(pod.node)
+    node = context.nodes.get(pod.node)
     if node is None:
         return None
     best: tuple[int, Subset] | None = None
     for subset in subsets:
-        score = match_score(pod, node, subset, left[subset.name], around.patched)
+        score = match_score(pod, node, subset, remaining[subset.name], context.patched)
         if score is not None and (best is None or score > best[0]):
             best = score, subset
     return None if best is None or best[0] < 0 else best[1]
 
 
 def _adopt(
-    spread: Spread,
+    spread: WorkloadSpread,
     pod: SpreadPod,
-    around: Surroundings,
-    left: Counter[str],
+    context: GroupingContext,
+    remaining: Counter[str],
     adopted: dict[str, Subset],
 ) -> SpreadPod:
-    subset = best_subset(spread.subsets, pod, around, left)
+    subset = best_subset(spread.subsets, pod, context, remaining)
     if subset is None:
         return pod
-    left[subset.name] -= 1
+    remaining[subset.name] -= 1
     adopted[pod.name] = subset
-    return replace(pod, injection=Injection(spread.name, subset.name))
+    return replace(pod, injection=SubsetInjection(spread.name, subset.name))
 
 
-def _subset_of(spread: Spread, pod: SpreadPod, names: AbstractSet[str]) -> str:
+def _subset_of(spread: WorkloadSpread, pod: SpreadPod, names: AbstractSet[str]) -> str:
     given = pod.injection if pod.belongs_to(spread) else None
     return FAKE_SUBSET if given is None or given.subset not in names else given.subset
 
 
-def _left(spread: Spread, pods: Iterable[SpreadPod], replicas: int, quirks: Quirks) -> Counter[str]:
+def _remaining(
+    spread: WorkloadSpread, pods: Iterable[SpreadPod], replicas: int, quirks: Quirks
+) -> Counter[str]:
     left: Counter[str] = Counter()
     for subset in spread.subsets:
-        left[subset.name] = _most(subset, replicas, quirks)
+        left[subset.name] = _max_pods(subset, replicas, quirks)
     left.subtract(pod.injection.subset for pod in pods if pod.injection and pod.belongs_to(spread))
     return left
 
 
-def _most(subset: Subset, replicas: int, quirks: Quirks) -> int:
+def _max_pods(subset: Subset, replicas: int, quirks: Quirks) -> int:
     if subset.max_replicas is None:
-        return _MOST
+        return _MAX_INT32
     try:
-        return scaled(subset.max_replicas, replicas, quirks)
-    except LimitError:
+        return scaled_value(subset.max_replicas, replicas, quirks)
+    except MaxReplicasError:
         return 0

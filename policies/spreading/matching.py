@@ -30,21 +30,21 @@ from policies.selectors import (
 )
 from policies.spreading.model import Expression, NodeTerm, SpreadPod, Subset
 
-Patched = Callable[[SpreadPod, Subset], bool]
+PatchComparison = Callable[[SpreadPod, Subset], bool]
 """Returns whether a subset's patch would change nothing about a pod but annotations."""
 
-_NEVER: Final = Requirement("", "In")
-_REMEMBERED: Final = 4096
+_MATCHES_NOTHING: Final = Requirement("", "In")
+_CACHE_SIZE: Final = 4096
 
 
 def match_score(
-    pod: SpreadPod, node: Node, subset: Subset, left: int, patched: Patched
+    pod: SpreadPod, node: Node, subset: Subset, remaining: int, patched: PatchComparison
 ) -> int | None:
     """Return how well ``pod`` on ``node`` matches a subset; None without a match.
 
     ``remaining`` is how many pods the subset lacks.
     """
-    if not _could_be_there(pod, node, subset):
+    if not _is_eligible(pod, node, subset):
         return None
     preferred = sum(
         preference.weight
@@ -52,10 +52,10 @@ def match_score(
         if preference.weight and _accepts(preference.term, node)
     )
     as_patched = subset.patched and patched(pod, subset)
-    return 100 * preferred + 10 * as_patched + (left > 0)
+    return 100 * preferred + 10 * as_patched + (remaining > 0)
 
 
-def _could_be_there(pod: SpreadPod, node: Node, subset: Subset) -> bool:
+def _is_eligible(pod: SpreadPod, node: Node, subset: Subset) -> bool:
     tolerations = (*pod.tolerations, *(each.toleration for each in subset.tolerations))
     if not all(_tolerated(taint, tolerations) for taint in node.taints):
         return False
@@ -74,7 +74,7 @@ def _accepts(term: NodeTerm, node: Node) -> bool:
     return _compiled(term).matches(node.name, node.labels)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _compiled(term: NodeTerm) -> NodeSelectorTerm:
     """Compile a term; an invalid term matches no node."""
     try:
@@ -83,7 +83,7 @@ def _compiled(term: NodeTerm) -> NodeSelectorTerm:
             fields=tuple(_requirement(field_requirement, each) for each in term.fields),
         )
     except SelectorError:
-        return NodeSelectorTerm(labels=(_NEVER,))
+        return NodeSelectorTerm(labels=(_MATCHES_NOTHING,))
 
 
 def _requirement(

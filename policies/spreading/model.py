@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from policies.selectors import Labels, LabelSelector, Toleration
-from policies.spreading.references import Reference
+from policies.spreading.references import WorkloadReference
 
 SECOND: Final = 10**9
 """One second in the unit of all times here."""
@@ -92,27 +92,27 @@ class TargetFilter:
     """
 
     selector: LabelSelector | None = None
-    problem: str = ""
+    error: str = ""
     replicas_paths: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Adaptive:
+class AdaptiveStrategy:
     """``scheduleStrategy.adaptive``.
 
     With ``reschedule_critical_seconds`` None, pods are not rescheduled.
     """
 
     simulates: bool = True
-    critical_seconds: int | None = None
+    reschedule_critical_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Strategy:
+class ScheduleStrategy:
     """``scheduleStrategy``; ``type`` is as written, "" for Fixed."""
 
     type: str = ""
-    adaptive: Adaptive | None = None
+    adaptive: AdaptiveStrategy | None = None
 
     @property
     def is_adaptive(self) -> bool:
@@ -125,15 +125,15 @@ class Strategy:
         return self.is_adaptive and (self.adaptive is None or self.adaptive.simulates)
 
     @property
-    def critical_seconds(self) -> int:
+    def reschedule_critical_seconds(self) -> int:
         """After how many seconds an unschedulable pod is deleted; 0: never."""
         if not self.is_adaptive or self.adaptive is None:
             return 0
-        return self.adaptive.critical_seconds or 0
+        return self.adaptive.reschedule_critical_seconds or 0
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class SubsetCondition:
     """A condition of a subset (metav1.Condition)."""
 
     type: str
@@ -159,11 +159,11 @@ class SubsetStatus:
     replicas: int = 0
     creating: Mapping[str, int] = field(default_factory=lambda: NO_PODS)
     deleting: Mapping[str, int] = field(default_factory=lambda: NO_PODS)
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[SubsetCondition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class WorkloadSpreadStatus:
     """The status of a WorkloadSpread; ``versions`` maps versions to their own lists."""
 
     observed_generation: int = 0
@@ -174,7 +174,7 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class WorkloadSpread:
     """A WorkloadSpread.
 
     With ``ignores_patch_metadata``, metadata of subsets' patches is not applied to existing pods.
@@ -182,16 +182,16 @@ class Spread:
 
     namespace: str
     name: str
-    target: Reference | None
+    target: WorkloadReference | None
     subsets: tuple[Subset, ...]
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
     terminating: bool = False
     target_filter: TargetFilter | None = None
-    strategy: Strategy = Strategy()
-    keeps_metadata: bool = False
-    status: Status = Status()
+    strategy: ScheduleStrategy = ScheduleStrategy()
+    ignores_patch_metadata: bool = False
+    status: WorkloadSpreadStatus = WorkloadSpreadStatus()
 
     @property
     def key(self) -> str:
@@ -200,7 +200,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Injection:
+class SubsetInjection:
     """The subset of a pod, from the pod's annotation.
 
     ``uid`` identifies a pod that had no name yet; "" otherwise.
@@ -226,7 +226,7 @@ class SpreadPod:
     name: str
     uid: str = ""
     labels: Labels = field(default_factory=lambda: _NO_LABELS)
-    controller: Reference | None = None
+    controller: WorkloadReference | None = None
     owners: frozenset[str] = frozenset()
     phase: str = ""
     terminating: bool = False
@@ -239,7 +239,7 @@ class SpreadPod:
     unschedulable: bool = False
     tolerations: tuple[Toleration, ...] = ()
     node_terms: tuple[NodeTerm, ...] = ()
-    injection: Injection | None = None
+    injection: SubsetInjection | None = None
     deletion_cost: str | None = None
 
     @property
@@ -247,7 +247,7 @@ class SpreadPod:
         """Whether it has neither finished nor is being deleted."""
         return not self.terminating and self.phase not in ("Succeeded", "Failed")
 
-    def belongs_to(self, spread: Spread) -> bool:
+    def belongs_to(self, spread: WorkloadSpread) -> bool:
         """Return whether it has been put into a subset of ``spread``."""
         given = self.injection
         return given is not None and given.spread == spread.name and given.subset != ""

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from policies.selectors import Labels
-from policies.spreading.model import Spread, SpreadPod, TargetFilter
+from policies.spreading.model import SpreadPod, TargetFilter, WorkloadSpread
 from policies.spreading.quirks import FILTER_WITHOUT_SELECTOR, Quirks
-from policies.spreading.references import ApiVersionError, Identity, Reference
-from policies.spreading.workloads import NO_WHITELIST, Whitelist, Workload
+from policies.spreading.references import ApiVersionError, ObjectKey, WorkloadReference
+from policies.spreading.workloads import NO_ALLOWED_KINDS, AllowedKinds, TargetWorkload
 
 
 class OwnerNotFoundError(LookupError):
@@ -29,37 +29,39 @@ class SelectionError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Owners:
+class OwnerLookup:
     """The owners that were looked up, and the kinds that are followed.
 
     An owner that is not in ``found`` does not exist. Those in ``unread`` could not be read for
     another reason; they never match a target.
     """
 
-    found: Mapping[Identity, Workload] = field(default_factory=dict)
-    unread: frozenset[Identity] = frozenset()
-    whitelist: Whitelist = NO_WHITELIST
+    found: Mapping[ObjectKey, TargetWorkload] = field(default_factory=dict)
+    unread: frozenset[ObjectKey] = frozenset()
+    allowed_kinds: AllowedKinds = NO_ALLOWED_KINDS
 
 
-def supported(owner: Reference, whitelist: Whitelist) -> bool:
+def is_supported_owner(owner: WorkloadReference, allowed_kinds: AllowedKinds) -> bool:
     """Return whether an owner can be, or lead to, the target of a WorkloadSpread.
 
     Raise ApiVersionError.
     """
-    return whitelist.supports(owner.group, owner.kind)
+    return allowed_kinds.supports(owner.group, owner.kind)
 
 
-def refers_to(target: Reference, owner: Reference | None, owners: Owners) -> bool:
+def refers_to(
+    target: WorkloadReference, owner: WorkloadReference | None, owners: OwnerLookup
+) -> bool:
     """Return whether ``owner`` or a controller above it is ``target``.
 
     Raise ApiVersionError or OwnerNotFoundError.
     """
-    seen: set[Identity] = set()
+    seen: set[ObjectKey] = set()
     while owner is not None:
         target_identity, identity = target.identity, owner.identity
         if target_identity == identity:
             return True
-        if identity in seen or not supported(owner, owners.whitelist):
+        if identity in seen or not is_supported_owner(owner, owners.allowed_kinds):
             return False
         if identity in owners.unread:
             return False
@@ -70,32 +72,32 @@ def refers_to(target: Reference, owner: Reference | None, owners: Owners) -> boo
     return False
 
 
-def selects(wanted: TargetFilter | None, labels: Labels, quirks: Quirks) -> bool:
+def filter_selects(wanted: TargetFilter | None, labels: Labels, quirks: Quirks) -> bool:
     """Return whether a filter selects a new pod. Raise SelectionError."""
     if wanted is None:
         return True
-    if wanted.problem:
-        raise SelectionError(wanted.problem)
+    if wanted.error:
+        raise SelectionError(wanted.error)
     if wanted.selector is None:
         return FILTER_WITHOUT_SELECTOR not in quirks
     return wanted.selector.matches(labels)
 
 
-def spread_of(
-    pod: SpreadPod, spreads: Iterable[Spread], owners: Owners, quirks: Quirks
-) -> Spread | None:
+def workloadspread_of_new_pod(
+    pod: SpreadPod, spreads: Iterable[WorkloadSpread], owners: OwnerLookup, quirks: Quirks
+) -> WorkloadSpread | None:
     """Return the WorkloadSpread that a new pod belongs to, of those in its namespace.
 
     Raise OwnerNotFoundError.
     """
     controller = pod.controller
-    if not pod.active or controller is None or not _followed(controller, owners.whitelist):
+    if not pod.active or controller is None or not _is_followed(controller, owners.allowed_kinds):
         return None
     for spread in spreads:
         if spread.target is None or spread.terminating:
             continue
         try:
-            if refers_to(spread.target, controller, owners) and selects(
+            if refers_to(spread.target, controller, owners) and filter_selects(
                 spread.target_filter, pod.labels, quirks
             ):
                 return spread
@@ -104,8 +106,8 @@ def spread_of(
     return None
 
 
-def _followed(controller: Reference, whitelist: Whitelist) -> bool:
+def _is_followed(controller: WorkloadReference, whitelist: AllowedKinds) -> bool:
     try:
-        return supported(controller, whitelist)
+        return is_supported_owner(controller, whitelist)
     except ApiVersionError:
         return False

@@ -27,13 +27,13 @@ def nested_integer(document: object, steps: Sequence[str]) -> int:
     """Return the integer at the path ``steps``. Raise PathError."""
     found = document
     for step in steps:
-        found = _below(found, step)
+        found = _child(found, step)
     if not isinstance(found, int) or isinstance(found, bool):
         raise PathError("object type error")
     return found
 
 
-def _below(found: object, step: str) -> object:
+def _child(found: object, step: str) -> object:
     if isinstance(found, Mapping):
         if step not in found:
             raise PathError(f'path "{step}" not exists')

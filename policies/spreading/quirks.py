@@ -21,7 +21,7 @@ class Quirk:
     name: str
     upstream: str
     ours: str
-    why: str
+    rationale: str
 
 
 STATEFUL_SETS_UNWATCHED: Final = Quirk(
@@ -31,13 +31,13 @@ STATEFUL_SETS_UNWATCHED: Final = Quirk(
     "StatefulSets, native and advanced, are watched like the other targets.",
     "Percentages and missing counts would be those of the old size until something else happens.",
 )
-UNSCHEDULABLE_PODS_UNNOTICED: Final = Quirk(
+UNSCHEDULABLE_PODS_IGNORED: Final = Quirk(
     "pods becoming unschedulable unnoticed",
     "A pod update counts only if the pod stops being active or changes its version.",
     "A pod that kube-scheduler finds unschedulable counts, too.",
     "Rescheduling would begin with whatever is looked at next, which may be never.",
 )
-ADOPTABLE_PODS_UNNOTICED: Final = Quirk(
+ADOPTABLE_PODS_IGNORED: Final = Quirk(
     "pods to adopt unnoticed",
     "A pod without the annotation concerns no WorkloadSpread, whatever becomes of it: it is "
     "adopted when its WorkloadSpread is looked at for another reason.",
@@ -112,7 +112,7 @@ SCALE_WITHOUT_SELECTOR: Final = Quirk(
     "A scale without a selector selects no pod.",
     "Pods of strangers would be annotated, and in adaptive mode deleted.",
 )
-NEWCOMERS_WITHOUT_COST: Final = Quirk(
+NEW_PODS_WITHOUT_COST: Final = Quirk(
     "new pods without a cost",
     "The webhook puts a pod into a subset, and its deletion cost is written once the controller "
     "has seen it; until then it counts as 0.",
@@ -130,8 +130,8 @@ SIMULATION_MISSING: Final = Quirk(
 
 QUIRKS: Final = (
     STATEFUL_SETS_UNWATCHED,
-    UNSCHEDULABLE_PODS_UNNOTICED,
-    ADOPTABLE_PODS_UNNOTICED,
+    UNSCHEDULABLE_PODS_IGNORED,
+    ADOPTABLE_PODS_IGNORED,
     WRITES_WITHOUT_CHANGE,
     REVERSED_STANDALONE_COSTS,
     CONDITION_LOST,
@@ -141,7 +141,7 @@ QUIRKS: Final = (
     ORDER_OF_DELETIONS,
     ADVANCED_PATCH_UNCHECKED,
     SCALE_WITHOUT_SELECTOR,
-    NEWCOMERS_WITHOUT_COST,
+    NEW_PODS_WITHOUT_COST,
     SIMULATION_MISSING,
 )
 
@@ -158,7 +158,7 @@ class UnknownModeError(ValueError):
     """A mode is unknown; the text lists the known ones."""
 
 
-def quirks_of(mode: str) -> Quirks:
+def quirks_of_mode(mode: str) -> Quirks:
     """Return the quirks of a mode. Raise UnknownModeError."""
     if mode not in MODES:
         raise UnknownModeError(f"quirks: no mode {mode!r}; expected one of: {', '.join(MODES)}")

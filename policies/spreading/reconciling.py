@@ -14,19 +14,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from policies.spreading.adaptive import given_up, judge, judge_last, unjudged
-from policies.spreading.agenda import WARNING, Agenda, Event
-from policies.spreading.conditions import is_closed
-from policies.spreading.costs import COSTED_KINDS, Cost, deletion_costs
+from policies.spreading.adaptive import (
+    evaluate_last_subset,
+    evaluate_subset,
+    not_evaluated,
+    pods_to_reschedule,
+)
+from policies.spreading.agenda import WARNING, Event, SyncSideEffects
+from policies.spreading.conditions import is_unschedulable
+from policies.spreading.costs import DELETION_COST_KINDS, Cost, deletion_costs
 from policies.spreading.counting import count_subset
-from policies.spreading.grouping import BySubset, Groups, Surroundings, group
-from policies.spreading.limits import LimitError
-from policies.spreading.model import Spread, SpreadPod, Status, Subset, SubsetStatus
+from policies.spreading.grouping import BySubset, GroupingContext, PodGroups, group_pods
+from policies.spreading.limits import MaxReplicasError
+from policies.spreading.model import (
+    SpreadPod,
+    Subset,
+    SubsetStatus,
+    WorkloadSpread,
+    WorkloadSpreadStatus,
+)
 from policies.spreading.quirks import CONDITION_LOST, FIXED, WRITES_WITHOUT_CHANGE, Quirks
-from policies.spreading.targets import Members, Target, TargetError, members
+from policies.spreading.targets import Target, TargetError, TargetPods, find_target_pods
 from policies.spreading.versions import (
     DEFAULT_VERSIONED_KINDS,
-    NewestUnknownError,
+    CurrentRevisionUnknownError,
     newest_version,
 )
 
@@ -45,7 +56,7 @@ DEFAULT_SPREAD_RULES = SpreadRules()
 
 
 @dataclass(frozen=True, slots=True)
-class Doomed:
+class PodToDelete:
     """A pod to delete, and the subset in which it could not be scheduled."""
 
     pod: SpreadPod
@@ -53,7 +64,7 @@ class Doomed:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReconcileResult:
     """The result of one reconciliation.
 
     ``groups`` are the pods by version and subset; adopted pods are to be annotated. ``costs`` are
@@ -65,13 +76,13 @@ class Outcome:
     """
 
     replicas: int = 0
-    groups: Groups = field(default_factory=lambda: Groups({}, {}, {}))
+    groups: PodGroups = field(default_factory=lambda: PodGroups({}, {}, {}))
     newest: str | None = None
     costs: Mapping[str, Cost] = field(default_factory=dict)
-    status: Status = field(default_factory=Status)
+    status: WorkloadSpreadStatus = field(default_factory=WorkloadSpreadStatus)
     writes_status: bool = False
-    doomed: tuple[Doomed, ...] = ()
-    look_again_ns: int | None = None
+    pods_to_delete: tuple[PodToDelete, ...] = ()
+    requeue_after_ns: int | None = None
     events: tuple[Event, ...] = ()
     failure: str = ""
 
@@ -87,29 +98,29 @@ class Outcome:
 
 
 def reconcile(
-    spread: Spread,
+    spread: WorkloadSpread,
     target: Target,
-    around: Surroundings,
+    context: GroupingContext,
     now_ns: int,
     rules: SpreadRules = DEFAULT_SPREAD_RULES,
-) -> Outcome:
+) -> ReconcileResult:
     """Reconcile a WorkloadSpread."""
-    nothing = Outcome(status=spread.status)
+    nothing = ReconcileResult(status=spread.status)
     if spread.target is None or spread.terminating:
         return nothing
     try:
-        found = members(spread, target, rules.quirks)
+        found = find_target_pods(spread, target, rules.quirks)
     except TargetError as error:
         return replace(nothing, failure=str(error))
-    groups = group(spread, found, around, rules.versioned_kinds, rules.quirks)
+    groups = group_pods(spread, found, context, rules.versioned_kinds, rules.quirks)
     seen = replace(nothing, replicas=found.replicas, groups=groups)
     try:
         newest = _newest(spread, target, rules)
-    except NewestUnknownError as error:
+    except CurrentRevisionUnknownError as error:
         return replace(seen, failure=str(error))
     costs = deletion_costs(spread, groups.versions, newest or "", found.replicas, rules.quirks)
-    agenda = Agenda(now_ns)
-    work = _Work(spread, found, agenda, rules)
+    agenda = SyncSideEffects(now_ns)
+    work = _Reconciliation(spread, found, agenda, rules)
     status, doomed = work.status(groups)
     return replace(
         seen,
@@ -117,43 +128,43 @@ def reconcile(
         costs=costs,
         status=status,
         writes_status=status != spread.status or WRITES_WITHOUT_CHANGE in rules.quirks,
-        doomed=doomed,
-        look_again_ns=None if agenda.due_ns is None else agenda.due_ns - now_ns,
+        pods_to_delete=doomed,
+        requeue_after_ns=None if agenda.requeue_at_ns is None else agenda.requeue_at_ns - now_ns,
         events=tuple(agenda.events),
     )
 
 
-def undeletable(spread: Spread, doomed: Doomed) -> Event:
+def delete_failed_event(spread: WorkloadSpread, pod_to_delete: PodToDelete) -> Event:
     """Return the event for a pod that could not be deleted."""
     message = (
-        f"Failed to delete unschedulabe Pod {doomed.pod.namespace}/{doomed.pod.name} in Subset "
-        f"{doomed.subset} of WorkloadSpread {spread.key}"
+        f"Failed to delete unschedulabe Pod {pod_to_delete.pod.namespace}/{pod_to_delete.pod.name} in Subset "
+        f"{pod_to_delete.subset} of WorkloadSpread {spread.key}"
     )
     return Event(WARNING, "DeletePodFailed", message)
 
 
-def _newest(spread: Spread, target: Target, rules: SpreadRules) -> str | None:
+def _newest(spread: WorkloadSpread, target: Target, rules: SpreadRules) -> str | None:
     """Return the newest version, which is only determined if there are costs to compute."""
-    if spread.target is None or spread.target.kind not in COSTED_KINDS:
+    if spread.target is None or spread.target.kind not in DELETION_COST_KINDS:
         return None
     sets = sorted(target.replica_sets, key=lambda each: each.identity.name)
     return newest_version(target.workload, sets, rules.versioned_kinds, rules.quirks)
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _Reconciliation:
     """The computation of one status."""
 
-    spread: Spread
-    members: Members
-    agenda: Agenda
+    spread: WorkloadSpread
+    target_pods: TargetPods
+    side_effects: SyncSideEffects
     rules: SpreadRules
 
-    def status(self, groups: Groups) -> tuple[Status, tuple[Doomed, ...]]:
+    def status(self, groups: PodGroups) -> tuple[WorkloadSpreadStatus, tuple[PodToDelete, ...]]:
         """Return the whole status, and the pods to delete."""
         spread = self.spread
         old = spread.status
-        doomed: list[Doomed] = []
+        doomed: list[PodToDelete] = []
         subsets = self._subsets(groups.subsets, old.subsets, doomed)
         versions: dict[str, tuple[SubsetStatus, ...]] = {}
         for version, pods in groups.versions.items():
@@ -163,31 +174,35 @@ class _Work:
                 left = self._subsets(_NO_PODS, known, [])
                 if self._keeps(left):
                     versions[version] = left
-        return Status(spread.generation, subsets, versions), tuple(doomed)
+        return WorkloadSpreadStatus(spread.generation, subsets, versions), tuple(doomed)
 
     def _keeps(self, left: Iterable[SubsetStatus]) -> bool:
         """Return whether a version without pods is kept."""
         remembers = CONDITION_LOST not in self.rules.quirks
         return any(
-            each.creating or each.deleting or (remembers and is_closed(each)) for each in left
+            each.creating or each.deleting or (remembers and is_unschedulable(each))
+            for each in left
         )
 
     def _subsets(
-        self, pods: BySubset, old: Iterable[SubsetStatus], doomed: list[Doomed]
+        self, pods: BySubset, old: Iterable[SubsetStatus], doomed: list[PodToDelete]
     ) -> tuple[SubsetStatus, ...]:
         """Return the statuses of all subsets; empty if the limit of a subset is invalid."""
         known = {each.name: each for each in old}
         try:
             counted = [self._count(subset, pods, known) for subset in self.spread.subsets]
-        except LimitError:
+        except MaxReplicasError:
             return ()
-        if self.spread.strategy.critical_seconds <= 0:
+        if self.spread.strategy.reschedule_critical_seconds <= 0:
             return tuple(
-                unjudged(self.spread, each, known.get(each.name), self.rules.quirks)
+                not_evaluated(self.spread, each, known.get(each.name), self.rules.quirks)
                 for each in counted
             )
-        judged = [self._judge(each, pods, known, doomed) for each in counted[:-1]]
-        last = [judge_last(each, known.get(each.name), self.agenda) for each in counted[-1:]]
+        judged = [self._evaluate(each, pods, known, doomed) for each in counted[:-1]]
+        last = [
+            evaluate_last_subset(each, known.get(each.name), self.side_effects)
+            for each in counted[-1:]
+        ]
         return (*judged, *last)
 
     def _count(
@@ -198,19 +213,21 @@ class _Work:
             subset,
             pods.get(subset.name, ()),
             known.get(subset.name),
-            self.members.replicas,
-            self.agenda,
+            self.target_pods.replicas,
+            self.side_effects,
             self.rules.quirks,
         )
 
-    def _judge(
+    def _evaluate(
         self,
         counted: SubsetStatus,
         pods: BySubset,
         known: Mapping[str, SubsetStatus],
-        doomed: list[Doomed],
+        doomed: list[PodToDelete],
     ) -> SubsetStatus:
-        seconds = self.spread.strategy.critical_seconds
-        failed = given_up(pods.get(counted.name, ()), seconds, self.agenda)
-        doomed.extend(Doomed(pod, counted.name) for pod in failed)
-        return judge(self.spread, counted, known.get(counted.name), failed, self.agenda)
+        seconds = self.spread.strategy.reschedule_critical_seconds
+        failed = pods_to_reschedule(pods.get(counted.name, ()), seconds, self.side_effects)
+        doomed.extend(PodToDelete(pod, counted.name) for pod in failed)
+        return evaluate_subset(
+            self.spread, counted, known.get(counted.name), failed, self.side_effects
+        )

@@ -42,7 +42,7 @@ class ApiVersionError(ValueError):
     """A text is not a valid ``apiVersion``; the message is upstream's."""
 
 
-class Identity(NamedTuple):
+class ObjectKey(NamedTuple):
     """The key of an object in its namespace."""
 
     group: str
@@ -51,7 +51,7 @@ class Identity(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class WorkloadReference:
     """A reference to an object of the same namespace; ``uid`` is "" if it has none."""
 
     api_version: str
@@ -65,17 +65,17 @@ class Reference:
         return parse_group_version(self.api_version)[0]
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> ObjectKey:
         """The object's key, regardless of the version. Raises ApiVersionError."""
-        return Identity(self.group, self.kind, self.name)
+        return ObjectKey(self.group, self.kind, self.name)
 
     @property
-    def presumed(self) -> Identity:
+    def lenient_identity(self) -> ObjectKey:
         """The object's key; an invalid ``apiVersion`` counts as the core group."""
         try:
             return self.identity
         except ApiVersionError:
-            return Identity("", self.kind, self.name)
+            return ObjectKey("", self.kind, self.name)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from policies.spreading.model import Spread, SpreadPod
+from policies.spreading.model import SpreadPod, WorkloadSpread
 from policies.spreading.paths import PathError, replicas_at
 from policies.spreading.quirks import SCALE_WITHOUT_SELECTOR, Quirks
 from policies.spreading.references import (
@@ -34,8 +34,8 @@ from policies.spreading.references import (
     TARGET_KINDS,
     parse_group_version,
 )
-from policies.spreading.versions import owned_by
-from policies.spreading.workloads import NO_WHITELIST, Whitelist, Workload
+from policies.spreading.versions import is_controlled_by
+from policies.spreading.workloads import NO_ALLOWED_KINDS, AllowedKinds, TargetWorkload
 
 UNKNOWN_REPLICAS: Final = -1
 
@@ -52,36 +52,38 @@ class Target:
     namespace; objects of other workloads are ignored.
     """
 
-    workload: Workload | None = None
-    replica_sets: tuple[Workload, ...] = ()
+    workload: TargetWorkload | None = None
+    replica_sets: tuple[TargetWorkload, ...] = ()
     pods: tuple[SpreadPod, ...] = ()
-    whitelist: Whitelist = NO_WHITELIST
+    allowed_kinds: AllowedKinds = NO_ALLOWED_KINDS
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class TargetPods:
     """The pods to spread, by name, and the replicas that percentages refer to."""
 
     pods: tuple[SpreadPod, ...] = ()
     replicas: int = 0
 
 
-def members(spread: Spread, target: Target, quirks: Quirks) -> Members:
+def find_target_pods(spread: WorkloadSpread, target: Target, quirks: Quirks) -> TargetPods:
     """Return the pods and replicas for a reconciliation. Raise TargetError."""
-    found = _found(spread, target, quirks)
+    found = _find_owned_pods(spread, target, quirks)
     if spread.target is None or target.workload is None:
         return found
     replicas = found.replicas
-    paths = _paths(spread, target.whitelist, quirks)
+    paths = _replicas_paths(spread, target.allowed_kinds, quirks)
     if paths:
         try:
             replicas = replicas_at(target.workload.document, paths)
         except PathError as error:
             raise TargetError(f"{target.workload.key}: {error}") from None
-    return Members(_filtered(spread, found.pods), replicas)
+    return TargetPods(_filtered(spread, found.pods), replicas)
 
 
-def replicas_for_webhook(spread: Spread, workload: Workload | None, whitelist: Whitelist) -> int:
+def replicas_for_webhook(
+    spread: WorkloadSpread, workload: TargetWorkload | None, allowed_kinds: AllowedKinds
+) -> int:
     """Return the replicas that a version's initial percentages refer to. Raise TargetError.
 
     They are determined only if the maxReplicas of a subset is a percentage; 0 otherwise.
@@ -98,59 +100,59 @@ def replicas_for_webhook(spread: Spread, workload: Workload | None, whitelist: W
     group, kind, _ = workload.identity
     if group in TARGET_KINDS.get(kind, ()):
         return workload.parallelism if kind == JOB else workload.replicas
-    return _replicas_of_custom(workload, whitelist)
+    return _replicas_of_custom(workload, allowed_kinds)
 
 
-def _replicas_of_custom(workload: Workload, whitelist: Whitelist) -> int:
-    path = whitelist.replicas_path(workload.identity.group, workload.identity.kind)
+def _replicas_of_custom(workload: TargetWorkload, allowed_kinds: AllowedKinds) -> int:
+    path = allowed_kinds.replicas_path(workload.identity.group, workload.identity.kind)
     try:
         return 0 if path is None else replicas_at(workload.document, (path,))
     except PathError:
         return 0
 
 
-def _found(spread: Spread, target: Target, quirks: Quirks) -> Members:
+def _find_owned_pods(spread: WorkloadSpread, target: Target, quirks: Quirks) -> TargetPods:
     workload = target.workload
     if spread.target is None or workload is None:
-        return Members()
+        return TargetPods()
     pods = sorted(target.pods, key=lambda pod: pod.name)
     group, kind, _ = workload.identity
     native = group in NATIVE_KINDS.get(kind, ())
     if kind == JOB and native:
         return _of_job(workload, pods)
     if kind in (JOB, REPLICA_SET) and not native:
-        return Members()
+        return TargetPods()
     if native and workload.terminating:
-        return Members()
+        return TargetPods()
     replicas = workload.replicas if native else _scale(workload)
     if replicas == 0:
-        return Members()
+        return TargetPods()
     owners = {workload.uid}
     if kind == DEPLOYMENT and native:
-        sets = [each.uid for each in target.replica_sets if owned_by(each, workload)]
+        sets = [each.uid for each in target.replica_sets if is_controlled_by(each, workload)]
         owners = set(sets) or owners
     owned = [pod for pod in pods if not owners.isdisjoint(pod.owners)]
     if not owned and kind not in NATIVE_KINDS:
         owned = _selected_by_scale(workload, pods, quirks)
-    return Members(tuple(owned), replicas)
+    return TargetPods(tuple(owned), replicas)
 
 
-def _of_job(workload: Workload, pods: Iterable[SpreadPod]) -> Members:
+def _of_job(workload: TargetWorkload, pods: Iterable[SpreadPod]) -> TargetPods:
     selector = workload.selector
     owned = [
         pod
         for pod in pods
         if workload.uid in pod.owners and selector is not None and selector.matches(pod.labels)
     ]
-    return Members(tuple(owned), workload.parallelism)
+    return TargetPods(tuple(owned), workload.parallelism)
 
 
-def _scale(workload: Workload) -> int:
+def _scale(workload: TargetWorkload) -> int:
     return UNKNOWN_REPLICAS if workload.scale is None else workload.scale.replicas
 
 
 def _selected_by_scale(
-    workload: Workload, pods: Iterable[SpreadPod], quirks: Quirks
+    workload: TargetWorkload, pods: Iterable[SpreadPod], quirks: Quirks
 ) -> list[SpreadPod]:
     if workload.scale is None:
         return []
@@ -160,20 +162,22 @@ def _selected_by_scale(
     return [pod for pod in pods if selector.matches(pod.labels)]
 
 
-def _paths(spread: Spread, whitelist: Whitelist, quirks: Quirks) -> Sequence[str]:
+def _replicas_paths(
+    spread: WorkloadSpread, allowed_kinds: AllowedKinds, quirks: Quirks
+) -> Sequence[str]:
     if spread.target_filter is not None and spread.target_filter.replicas_paths:
         return spread.target_filter.replicas_paths
     if spread.target is None:
         return ()
     group, version = parse_group_version(spread.target.api_version)
-    path = whitelist.path_for_controller(group, version, spread.target.kind, quirks)
+    path = allowed_kinds.path_for_controller(group, version, spread.target.kind, quirks)
     return () if path is None else (path,)
 
 
-def _filtered(spread: Spread, pods: tuple[SpreadPod, ...]) -> tuple[SpreadPod, ...]:
+def _filtered(spread: WorkloadSpread, pods: tuple[SpreadPod, ...]) -> tuple[SpreadPod, ...]:
     wanted = spread.target_filter
-    if wanted is None or (wanted.selector is None and not wanted.problem):
+    if wanted is None or (wanted.selector is None and not wanted.error):
         return pods
     if wanted.selector is None:
-        raise TargetError(f"spec.targetFilter.selector: {wanted.problem}")
+        raise TargetError(f"spec.targetFilter.selector: {wanted.error}")
     return tuple(pod for pod in pods if wanted.selector.matches(pod.labels))

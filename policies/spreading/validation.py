@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from policies.spreading.limits import LimitError, share
-from policies.spreading.model import MaxReplicas, Spread, Strategy, Subset
+from policies.spreading.limits import MaxReplicasError, percentage_value
+from policies.spreading.model import MaxReplicas, ScheduleStrategy, Subset, WorkloadSpread
 from policies.spreading.placement_rules import (
     INVALID,
     REQUIRED,
-    Fault,
-    preference_faults,
-    required_term_faults,
-    toleration_faults,
+    FieldValidationError,
+    preference_errors,
+    required_term_errors,
+    toleration_errors,
 )
 from policies.spreading.quirks import ADVANCED_PATCH_UNCHECKED, Quirks
 from policies.spreading.references import (
@@ -27,19 +27,19 @@ from policies.spreading.references import (
     STATEFUL_SET,
     TARGET_KINDS,
     ApiVersionError,
-    Identity,
-    Reference,
+    ObjectKey,
+    WorkloadReference,
 )
-from policies.spreading.workloads import NO_WHITELIST, Whitelist
+from policies.spreading.workloads import NO_ALLOWED_KINDS, AllowedKinds
 
 _TARGET: Final = "spec.targetRef"
 _STRATEGY: Final = "spec.scheduleStrategy"
 _TYPES: Final = ("", "Fixed", "Adaptive")
-_WHOLE: Final = 100
-_LONGEST_SECONDS: Final = 300 - 5
+_HUNDRED_PERCENT: Final = 100
+_MAX_TOTAL_SECONDS: Final = 300 - 5
 _INT32: Final = 2**31 - 1
 
-PatchFaults = Callable[[int, str], Iterable[Fault]]
+PatchValidation = Callable[[int, str], Iterable[FieldValidationError]]
 """Validates the patch of the subset at an index, applied to the target's pod template.
 
 It takes the patch's path, too.
@@ -47,12 +47,12 @@ It takes the patch's path, too.
 
 
 def validate(
-    spread: Spread,
-    others: Iterable[Spread] = (),
-    whitelist: Whitelist = NO_WHITELIST,
-    patch_faults: PatchFaults | None = None,
-    old: Spread | None = None,
-) -> tuple[Fault, ...]:
+    spread: WorkloadSpread,
+    others: Iterable[WorkloadSpread] = (),
+    allowed_kinds: AllowedKinds = NO_ALLOWED_KINDS,
+    patch_errors: PatchValidation | None = None,
+    old: WorkloadSpread | None = None,
+) -> tuple[FieldValidationError, ...]:
     """Return all errors of a WorkloadSpread.
 
     ``others`` are those of its namespace; they can include the WorkloadSpread itself. Without
@@ -60,116 +60,128 @@ def validate(
     the object that it replaces, None for a new one.
     """
     faults = [
-        *_target_faults(spread.target, whitelist),
-        *_subset_faults(spread, patch_faults),
-        *_strategy_faults(spread.strategy, len(spread.subsets), _last_limit(spread)),
+        *_target_errors(spread.target, allowed_kinds),
+        *_subset_errors(spread, patch_errors),
+        *_strategy_errors(spread.strategy, len(spread.subsets), _last_limit(spread)),
     ]
     wanted = spread.target_filter
-    if wanted is not None and wanted.problem:
-        faults.append(Fault("spec.targetFilter", INVALID, wanted.problem))
-    return (*faults, *conflict_faults(spread, others), *update_faults(spread, old))
+    if wanted is not None and wanted.error:
+        faults.append(FieldValidationError("spec.targetFilter", INVALID, wanted.error))
+    return (*faults, *conflict_errors(spread, others), *update_errors(spread, old))
 
 
-def conflict_faults(spread: Spread, others: Iterable[Spread]) -> Iterator[Fault]:
+def conflict_errors(
+    spread: WorkloadSpread, others: Iterable[WorkloadSpread]
+) -> Iterator[FieldValidationError]:
     """Check that no other WorkloadSpread has the same target; report the first conflict."""
     for other in others:
         if other.name == spread.name or spread.target is None or other.target is None:
             continue
-        if spread.target.presumed == other.target.presumed:
+        if spread.target.lenient_identity == other.target.lenient_identity:
             told = f"ws.spec.targetRef is in conflict with other WorkloadSpread {other.name}"
-            yield Fault(_TARGET, INVALID, told)
+            yield FieldValidationError(_TARGET, INVALID, told)
             return
 
 
-def update_faults(spread: Spread, old: Spread | None) -> Iterator[Fault]:
+def update_errors(
+    spread: WorkloadSpread, old: WorkloadSpread | None
+) -> Iterator[FieldValidationError]:
     """Check that the target is unchanged; only its version can change."""
     if old is None or old.target is None or spread.target is None:
         return
-    if spread.target.presumed != old.target.presumed:
+    if spread.target.lenient_identity != old.target.lenient_identity:
         told = "change TargetReference is not permitted for WorkloadSpread"
-        yield Fault(_TARGET, INVALID, told)
+        yield FieldValidationError(_TARGET, INVALID, told)
 
 
-def template_holder(spread: Spread, quirks: Quirks) -> Identity | None:
+def template_holder(spread: WorkloadSpread, quirks: Quirks) -> ObjectKey | None:
     """Return the object whose pod template the patches are validated against, if it is known."""
     target = spread.target
     if target is None or not _is_known(target):
         return None
     if target.kind == STATEFUL_SET and ADVANCED_PATCH_UNCHECKED in quirks:
-        return Identity(APPS, STATEFUL_SET, target.name)
+        return ObjectKey(APPS, STATEFUL_SET, target.name)
     return target.identity
 
 
-def _target_faults(target: Reference | None, whitelist: Whitelist) -> Iterator[Fault]:
+def _target_errors(
+    target: WorkloadReference | None, allowed_kinds: AllowedKinds
+) -> Iterator[FieldValidationError]:
     if target is None:
-        yield Fault(_TARGET, REQUIRED, "no targetRef defined in WorkloadSpread")
+        yield FieldValidationError(_TARGET, REQUIRED, "no targetRef defined in WorkloadSpread")
     elif not (target.api_version and target.kind and target.name):
         told = "empty TargetReference is not valid for WorkloadSpread."
-        yield Fault(_TARGET, INVALID, told)
+        yield FieldValidationError(_TARGET, INVALID, told)
     elif target.kind in TARGET_KINDS:
         if not _is_known(target):
-            yield Fault(_TARGET, INVALID, f"TargetReference is not valid for {target.kind}.")
-    elif not _is_allowed(target, whitelist):
-        yield Fault(_TARGET, INVALID, "TargetReference's GroupKind is not permitted.")
+            yield FieldValidationError(
+                _TARGET, INVALID, f"TargetReference is not valid for {target.kind}."
+            )
+    elif not _is_allowed(target, allowed_kinds):
+        yield FieldValidationError(
+            _TARGET, INVALID, "TargetReference's GroupKind is not permitted."
+        )
 
 
-def _is_known(target: Reference) -> bool:
+def _is_known(target: WorkloadReference) -> bool:
     try:
         return target.group in TARGET_KINDS.get(target.kind, ()) and target.name != ""
     except ApiVersionError:
         return False
 
 
-def _is_allowed(target: Reference, whitelist: Whitelist) -> bool:
+def _is_allowed(target: WorkloadReference, allowed_kinds: AllowedKinds) -> bool:
     try:
-        return whitelist.targets(target.group, target.kind)
+        return allowed_kinds.targets(target.group, target.kind)
     except ApiVersionError:
         return False
 
 
-def _subset_faults(spread: Spread, patch_faults: PatchFaults | None) -> Iterator[Fault]:
+def _subset_errors(
+    spread: WorkloadSpread, patch_errors: PatchValidation | None
+) -> Iterator[FieldValidationError]:
     subsets = spread.subsets
     if not subsets:
         told = "subsets number must >= 1 in WorkloadSpread"
-        yield Fault("spec.subsets", REQUIRED, told)
+        yield FieldValidationError("spec.subsets", REQUIRED, told)
         return
     names: set[str] = set()
-    limits = _Limits(for_stateful_set=_is_stateful(spread))
+    limits = _MaxReplicasSequence(for_stateful_set=_is_stateful(spread))
     for index, subset in enumerate(subsets):
         path = f"spec.subsets[{index}]"
-        yield from _name_faults(subset.name, names, f"{path}.name")
-        yield from _placement_faults(subset, path)
-        if subset.patched and patch_faults is not None:
-            yield from patch_faults(index, f"{path}.patch")
+        yield from _name_errors(subset.name, names, f"{path}.name")
+        yield from _placement_errors(subset, path)
+        if subset.patched and patch_errors is not None:
+            yield from patch_errors(index, f"{path}.patch")
         problem = limits.add(subset.max_replicas)
         if problem:
-            yield Fault(f"{path}.maxReplicas", INVALID, problem)
+            yield FieldValidationError(f"{path}.maxReplicas", INVALID, problem)
             return
     if limits.falls_short and subsets[-1].max_replicas is not None:
         told = "maxReplicas sum of all subsets must equal 100% when type is specified as percent"
-        yield Fault("spec.subsets[0].maxReplicas", INVALID, told)
+        yield FieldValidationError("spec.subsets[0].maxReplicas", INVALID, told)
 
 
-def _is_stateful(spread: Spread) -> bool:
+def _is_stateful(spread: WorkloadSpread) -> bool:
     return spread.target is not None and spread.target.kind == STATEFUL_SET
 
 
-def _name_faults(name: str, names: set[str], path: str) -> Iterator[Fault]:
+def _name_errors(name: str, names: set[str], path: str) -> Iterator[FieldValidationError]:
     if not name:
-        yield Fault(path, INVALID)
+        yield FieldValidationError(path, INVALID)
     elif name in names:
-        yield Fault(path, INVALID, f"duplicated subset name {name}")
+        yield FieldValidationError(path, INVALID, f"duplicated subset name {name}")
     names.add(name)
 
 
-def _placement_faults(subset: Subset, path: str) -> Iterator[Fault]:
+def _placement_errors(subset: Subset, path: str) -> Iterator[FieldValidationError]:
     if subset.required is not None:
-        yield from required_term_faults(subset.required, f"{path}.requiredNodeSelector")
-    yield from preference_faults(subset.preferred, f"{path}.preferredNodeSelector")
-    yield from toleration_faults(subset.tolerations, f"{path}.tolerations")
+        yield from required_term_errors(subset.required, f"{path}.requiredNodeSelector")
+    yield from preference_errors(subset.preferred, f"{path}.preferredNodeSelector")
+    yield from toleration_errors(subset.tolerations, f"{path}.tolerations")
 
 
-class _Limits:
+class _MaxReplicasSequence:
     """The limits of subsets in order: all numbers, or percentages of at most 100% together."""
 
     def __init__(self, *, for_stateful_set: bool) -> None:
@@ -180,7 +192,7 @@ class _Limits:
     @property
     def falls_short(self) -> bool:
         """Whether they are percentages of less than 100% together."""
-        return self._type is str and self._sum < _WHOLE
+        return self._type is str and self._sum < _HUNDRED_PERCENT
 
     def add(self, limit: MaxReplicas) -> str:
         """Add a limit, and return its error; "" if it is valid."""
@@ -192,40 +204,44 @@ class _Limits:
         if self._for_stateful_set and isinstance(limit, str):
             return "the maxReplicas type must be Int for StatefulSet"
         try:
-            number = share(limit, _WHOLE)
-        except LimitError:
+            number = percentage_value(limit, _HUNDRED_PERCENT)
+        except MaxReplicasError:
             number = -1
         if number < 0:
             return "maxReplicas is not valid for subset"
         self._sum += number if isinstance(limit, str) else 0
-        if self._sum > _WHOLE:
+        if self._sum > _HUNDRED_PERCENT:
             return "the sum of all subset's maxReplicas exceeds 100% is no permitted"
         return ""
 
 
-def _last_limit(spread: Spread) -> MaxReplicas:
+def _last_limit(spread: WorkloadSpread) -> MaxReplicas:
     return spread.subsets[-1].max_replicas if len(spread.subsets) > 1 else None
 
 
-def _strategy_faults(strategy: Strategy, subsets: int, last_limit: MaxReplicas) -> Iterator[Fault]:
+def _strategy_errors(
+    strategy: ScheduleStrategy, subsets: int, last_limit: MaxReplicas
+) -> Iterator[FieldValidationError]:
     if strategy.type not in _TYPES:
-        yield Fault(f"{_STRATEGY}.type", INVALID, "ScheduleStrategy's type is not valid")
+        yield FieldValidationError(
+            f"{_STRATEGY}.type", INVALID, "ScheduleStrategy's type is not valid"
+        )
     if strategy.adaptive is None:
         return
     if not strategy.is_adaptive:
         told = "the scheduleStrategy's type must be adaptive when using adaptive scheduleStrategy"
-        yield Fault(f"{_STRATEGY}.type", INVALID, told)
+        yield FieldValidationError(f"{_STRATEGY}.type", INVALID, told)
     if last_limit is not None:
         told = (
             "the last subset's maxReplicas must be not specified when using adaptive "
             "scheduleStrategy"
         )
-        yield Fault(f"{_STRATEGY}.adaptive", INVALID, told)
-    longest = _LONGEST_SECONDS // (subsets - 1) if subsets > 1 else _INT32
-    seconds = strategy.adaptive.critical_seconds
+        yield FieldValidationError(f"{_STRATEGY}.adaptive", INVALID, told)
+    longest = _MAX_TOTAL_SECONDS // (subsets - 1) if subsets > 1 else _INT32
+    seconds = strategy.adaptive.reschedule_critical_seconds
     if seconds is not None and not 0 <= seconds <= longest:
         told = (
             f"rescheduleCriticalSeconds < 0 or rescheduleCriticalSeconds > {longest} is not "
             "permitted"
         )
-        yield Fault(f"{_STRATEGY}.adaptive.rescheduleCriticalSeconds", INVALID, told)
+        yield FieldValidationError(f"{_STRATEGY}.adaptive.rescheduleCriticalSeconds", INVALID, told)

@@ -15,13 +15,13 @@ from typing import Final
 
 from policies.spreading.model import VERSION_IGNORED, SpreadPod
 from policies.spreading.quirks import REVERSED_STANDALONE_COSTS, Quirks
-from policies.spreading.workloads import Workload
+from policies.spreading.workloads import TargetWorkload
 
 TEMPLATE_HASH: Final = "pod-template-hash"
 REVISION_HASH: Final = "controller-revision-hash"
 
 
-class NewestUnknownError(LookupError):
+class CurrentRevisionUnknownError(LookupError):
     """The newest version of a workload cannot be determined yet; the text is the reason."""
 
 
@@ -46,8 +46,8 @@ def pod_version(pod: SpreadPod, kinds: frozenset[str]) -> str:
 
 
 def newest_version(
-    workload: Workload | None,
-    replica_sets: Iterable[Workload],
+    workload: TargetWorkload | None,
+    replica_sets: Iterable[TargetWorkload],
     kinds: frozenset[str],
     quirks: Quirks,
 ) -> str:
@@ -57,7 +57,7 @@ def newest_version(
     """
     if workload is None:
         return ""
-    if not _versioned(workload, kinds):
+    if not _has_versions(workload, kinds):
         return VERSION_IGNORED
     match workload.identity.kind:
         case "ReplicaSet":
@@ -65,7 +65,9 @@ def newest_version(
             return workload.labels.get(TEMPLATE_HASH, absent)
         case "CloneSet":
             if workload.generation > workload.observed_generation:
-                raise NewestUnknownError(f"{workload.key}: its last change is not observed yet")
+                raise CurrentRevisionUnknownError(
+                    f"{workload.key}: its last change is not observed yet"
+                )
             return short_hash(workload.update_revision)
         case "Deployment":
             return _newest_of_deployment(workload, replica_sets)
@@ -77,21 +79,21 @@ def short_hash(revision: str) -> str:
     return revision.rpartition("-")[2]
 
 
-def _versioned(workload: Workload, kinds: frozenset[str]) -> bool:
+def _has_versions(workload: TargetWorkload, kinds: frozenset[str]) -> bool:
     owner = workload.controller
     return workload.identity.kind.lower() in kinds or (
         owner is not None and owner.kind.lower() in kinds
     )
 
 
-def _newest_of_deployment(workload: Workload, replica_sets: Iterable[Workload]) -> str:
+def _newest_of_deployment(workload: TargetWorkload, replica_sets: Iterable[TargetWorkload]) -> str:
     for each in replica_sets:
-        if owned_by(each, workload) and each.template == workload.template:
+        if is_controlled_by(each, workload) and each.template == workload.template:
             return each.labels.get(TEMPLATE_HASH, "")
-    raise NewestUnknownError(f"{workload.key}: no ReplicaSet has its template yet")
+    raise CurrentRevisionUnknownError(f"{workload.key}: no ReplicaSet has its template yet")
 
 
-def owned_by(replica_set: Workload, deployment: Workload) -> bool:
+def is_controlled_by(replica_set: TargetWorkload, deployment: TargetWorkload) -> bool:
     """Return whether a live ReplicaSet that a Deployment selects is controlled by it."""
     controller = replica_set.controller
     return (

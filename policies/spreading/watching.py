@@ -19,12 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from policies.spreading.model import Spread, SpreadPod
+from policies.spreading.model import SpreadPod, WorkloadSpread
 from policies.spreading.paths import PathError, replicas_at
 from policies.spreading.quirks import (
-    ADOPTABLE_PODS_UNNOTICED,
+    ADOPTABLE_PODS_IGNORED,
     STATEFUL_SETS_UNWATCHED,
-    UNSCHEDULABLE_PODS_UNNOTICED,
+    UNSCHEDULABLE_PODS_IGNORED,
     Quirks,
 )
 from policies.spreading.references import (
@@ -36,10 +36,10 @@ from policies.spreading.references import (
     REPLICA_SET,
     STATEFUL_SET,
     TARGET_KINDS,
-    Identity,
+    ObjectKey,
 )
 from policies.spreading.versions import pod_version
-from policies.spreading.workloads import NO_WHITELIST, Whitelist, Workload
+from policies.spreading.workloads import NO_ALLOWED_KINDS, AllowedKinds, TargetWorkload
 
 _WATCHED: Final = (
     (KRUISE, CLONE_SET),
@@ -50,18 +50,18 @@ _WATCHED: Final = (
 _STATEFUL: Final = ((APPS, STATEFUL_SET), (KRUISE, STATEFUL_SET))
 
 
-def watched_kinds(whitelist: Whitelist, quirks: Quirks) -> tuple[tuple[str, str], ...]:
+def watched_kinds(allowed_kinds: AllowedKinds, quirks: Quirks) -> tuple[tuple[str, str], ...]:
     """Return the groups and kinds of workloads to watch."""
     stateful = () if STATEFUL_SETS_UNWATCHED in quirks else _STATEFUL
-    return (*_WATCHED, *stateful, *((each.group, each.kind) for each in whitelist.kinds))
+    return (*_WATCHED, *stateful, *((each.group, each.kind) for each in allowed_kinds.kinds))
 
 
-def spread_of_pod(pod: SpreadPod) -> str | None:
+def workloadspread_of_pod(pod: SpreadPod) -> str | None:
     """Return the name of the WorkloadSpread to enqueue when a pod is created or deleted."""
     return None if pod.injection is None else pod.injection.spread
 
 
-def pod_change_matters(
+def is_relevant_pod_update(
     old: SpreadPod, new: SpreadPod, kinds: frozenset[str], quirks: Quirks
 ) -> bool:
     """Return whether an update of a pod enqueues its WorkloadSpread."""
@@ -70,10 +70,10 @@ def pod_change_matters(
     if pod_version(old, kinds) != pod_version(new, kinds):
         return True
     newly_unschedulable = new.unschedulable and not old.unschedulable
-    return newly_unschedulable and UNSCHEDULABLE_PODS_UNNOTICED not in quirks
+    return newly_unschedulable and UNSCHEDULABLE_PODS_IGNORED not in quirks
 
 
-def awaits_adoption(old: SpreadPod | None, new: SpreadPod, quirks: Quirks) -> bool:
+def has_become_adoptable(old: SpreadPod | None, new: SpreadPod, quirks: Quirks) -> bool:
     """Return whether a pod has become adoptable; ``old`` is None for a new pod.
 
     A pod is adoptable if it is on a node and has no subset yet.
@@ -84,11 +84,13 @@ def awaits_adoption(old: SpreadPod | None, new: SpreadPod, quirks: Quirks) -> bo
         and new.node != ""
         and new.active
         and new.injection is None
-        and ADOPTABLE_PODS_UNNOTICED not in quirks
+        and ADOPTABLE_PODS_IGNORED not in quirks
     )
 
 
-def spread_of_workload(workload: Workload, spreads: Iterable[Spread]) -> Spread | None:
+def workloadspread_of_workload(
+    workload: TargetWorkload, spreads: Iterable[WorkloadSpread]
+) -> WorkloadSpread | None:
     """Return the WorkloadSpread that targets a workload, or the Deployment of a ReplicaSet.
 
     ``spreads`` are those of its namespace; the first match is returned.
@@ -98,22 +100,22 @@ def spread_of_workload(workload: Workload, spreads: Iterable[Spread]) -> Spread 
     if (
         owner is not None
         and workload.identity[:2] == (APPS, REPLICA_SET)
-        and owner.presumed[:2] == (APPS, DEPLOYMENT)
+        and owner.lenient_identity[:2] == (APPS, DEPLOYMENT)
     ):
-        wanted.add(Identity(APPS, DEPLOYMENT, owner.name))
+        wanted.add(ObjectKey(APPS, DEPLOYMENT, owner.name))
     return next(
         (
             spread
             for spread in spreads
             if not spread.terminating
             and spread.target is not None
-            and spread.target.presumed in wanted
+            and spread.target.lenient_identity in wanted
         ),
         None,
     )
 
 
-def workload_arrival_matters(workload: Workload) -> bool:
+def is_relevant_workload_event(workload: TargetWorkload) -> bool:
     """Return whether the creation or deletion of a workload enqueues its WorkloadSpread.
 
     A whitelisted kind does not: its pods and its replicas enqueue it.
@@ -121,11 +123,11 @@ def workload_arrival_matters(workload: Workload) -> bool:
     return workload.identity.group in TARGET_KINDS.get(workload.identity.kind, ())
 
 
-def workload_change_matters(
-    old: Workload, new: Workload, whitelist: Whitelist = NO_WHITELIST
+def is_relevant_workload_update(
+    old: TargetWorkload, new: TargetWorkload, allowed_kinds: AllowedKinds = NO_ALLOWED_KINDS
 ) -> bool:
     """Return whether an update of a workload enqueues its WorkloadSpread."""
-    if _replicas(old, whitelist) != _replicas(new, whitelist):
+    if _replicas(old, allowed_kinds) != _replicas(new, allowed_kinds):
         return True
     match new.identity[:2]:
         case ("apps.kruise.io", "CloneSet"):
@@ -135,11 +137,11 @@ def workload_change_matters(
     return False
 
 
-def _replicas(workload: Workload, whitelist: Whitelist) -> int:
+def _replicas(workload: TargetWorkload, allowed_kinds: AllowedKinds) -> int:
     group, kind, _ = workload.identity
     if group in TARGET_KINDS.get(kind, ()):
         return workload.parallelism if kind == JOB else workload.replicas
-    path = whitelist.replicas_path(group, kind)
+    path = allowed_kinds.replicas_path(group, kind)
     try:
         return 0 if path is None else replicas_at(workload.document, (path,))
     except PathError:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from policies.selectors import Labels, LabelSelector
 from policies.spreading.quirks import WHITELIST_VERSION, Quirks
-from policies.spreading.references import TARGET_KINDS, Identity, Reference
+from policies.spreading.references import TARGET_KINDS, ObjectKey, WorkloadReference
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
@@ -29,7 +29,7 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class TargetWorkload:
     """An object that a WorkloadSpread targets, or an owner between it and its pods.
 
     ``replicas`` is spec.replicas, ``parallelism`` that of a Job; both default to 1. ``template`` is
@@ -39,7 +39,7 @@ class Workload:
     subresource. ``document`` is the whole object as JSON, for the lookup of paths.
     """
 
-    identity: Identity
+    identity: ObjectKey
     namespace: str
     version: str = ""
     uid: str = ""
@@ -47,7 +47,7 @@ class Workload:
     generation: int = 0
     observed_generation: int = 0
     terminating: bool = False
-    controller: Reference | None = None
+    controller: WorkloadReference | None = None
     selector: LabelSelector | None = None
     replicas: int = 1
     parallelism: int = 1
@@ -72,11 +72,11 @@ class AllowedKind:
     version: str
     kind: str
     replicas_path: str = ""
-    below: tuple[tuple[str, str], ...] = ()
+    intermediate_kinds: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Whitelist:
+class AllowedKinds:
     """The kinds that can be targeted besides the built-in ones."""
 
     kinds: tuple[AllowedKind, ...] = ()
@@ -84,7 +84,8 @@ class Whitelist:
     def supports(self, group: str, kind: str) -> bool:
         """Return whether an owner of this kind can lead from a pod to a target."""
         return group in TARGET_KINDS.get(kind, ()) or any(
-            (group, kind) in ((each.group, each.kind), *each.below) for each in self.kinds
+            (group, kind) in ((each.group, each.kind), *each.intermediate_kinds)
+            for each in self.kinds
         )
 
     def targets(self, group: str, kind: str) -> bool:
@@ -114,4 +115,4 @@ class Whitelist:
         )
 
 
-NO_WHITELIST = Whitelist()
+NO_ALLOWED_KINDS = AllowedKinds()

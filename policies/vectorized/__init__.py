@@ -8,6 +8,6 @@ reference engine altogether.
 
 from __future__ import annotations
 
-from policies.vectorized.engine import Vectorized
+from policies.vectorized.engine import VectorizedEngine
 
-__all__ = ["Vectorized"]
+__all__ = ["VectorizedEngine"]

@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
-from policies.columns import Columns
+from policies.columns import ClusterColumns
 from policies.columns.coded import Bools
 from policies.decision import Rejection
-from policies.filtering import Check
+from policies.filtering import FilterPlugin
 from policies.model import Pod, Snapshot
 from policies.upstream import Release
-from policies.vectorized.verdicts import Verdicts
-from policies.vectorized.view import Rows, View
+from policies.vectorized.verdicts import RowStatuses
+from policies.vectorized.view import Rows, RowView
 
 
 @dataclass(frozen=True)
-class Asked:
+class FilterInput:
     """A pod, and the cluster that it is evaluated on.
 
     ``snapshot`` is that of the columns, or the same without the pods that ``absent`` marks (depth,
@@ -32,43 +32,45 @@ class Asked:
     """
 
     pod: Pod
-    columns: Columns
+    columns: ClusterColumns
     snapshot: Snapshot
     release: Release
     absent: Bools | None = None
 
     @cached_property
-    def everything(self) -> View:
+    def all_rows(self) -> RowView:
         """The view of all rows with all their pods."""
         return self.view(slice(None))
 
-    def view(self, rows: Rows) -> View:
+    def view(self, rows: Rows) -> RowView:
         """Return a view of some rows with all their pods."""
-        return View(self.columns, rows, absent=self.absent)
+        return RowView(self.columns, rows, absent=self.absent)
 
     @cached_property
-    def beside(self) -> Mapping[int, tuple[Pod, ...]]:
+    def nominated_beside(self) -> Mapping[int, tuple[Pod, ...]]:
         """The nominated pods of a row that the pod has to fit beside, by row."""
         columns, found = self.columns, {}
-        for name in columns.nominating:
+        for name in columns.with_nominated:
             row = columns.index[name]
-            pods = tuple(each for each in columns.states[row].nominated if self._yields_to(each))
+            pods = tuple(
+                each for each in columns.states[row].nominated if self._has_to_fit_beside(each)
+            )
             if pods:
                 found[row] = pods
         return found
 
-    def _yields_to(self, other: Pod) -> bool:
+    def _has_to_fit_beside(self, other: Pod) -> bool:
         return other.priority >= self.pod.priority and other.uid != self.pod.uid
 
 
-class Footing(Protocol):
+class ConstraintState(Protocol):
     """The state of a constraint on the rows of a view while removed pods are added back."""
 
     def allows(self, depth: int) -> Bools:
         """Return for each row whether the pod still fits with the pod at ``depth`` added back."""
         ...
 
-    def put_back(self, depth: int, where: Bools) -> None:
+    def add_back(self, depth: int, where: Bools) -> None:
         """Add the pods at ``depth`` back on the rows ``where``."""
         ...
 
@@ -76,17 +78,17 @@ class Footing(Protocol):
 class Constraint(Protocol):
     """One filter of kube-scheduler, for one pod, on the rows of a view."""
 
-    def judge(self, view: View, verdicts: Verdicts) -> None:
+    def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
         """Refuse the rows that the pod does not fit."""
         ...
 
-    def footing(self, view: View) -> Footing | None:
+    def state(self, view: RowView) -> ConstraintState | None:
         """Return the state on rows that fit; None if pods that are added back cannot matter."""
         ...
 
 
 @dataclass(frozen=True)
-class Twin:
+class VectorizedFilter:
     """A filter on columns.
 
     ``reference_rows`` have to be evaluated one by one, by the reference engine's functions. With
@@ -95,12 +97,12 @@ class Twin:
     """
 
     constraints: tuple[Constraint, ...] = ()
-    by_hand: frozenset[int] = frozenset()
+    reference_rows: frozenset[int] = frozenset()
     reads_other_pods: bool = False
 
 
 @runtime_checkable
-class Counted(Protocol):
+class CountedConstraint(Protocol):
     """A constraint with counts over the whole cluster."""
 
     @property
@@ -108,7 +110,7 @@ class Counted(Protocol):
         """The name of its filter."""
         ...
 
-    def check(self) -> Check:
+    def filter_plugin(self) -> FilterPlugin:
         """Return the same constraint as the reference engine's filter plugin, with its counts."""
         ...
 
@@ -120,10 +122,10 @@ class NodeConstraint:
     refused: Bools
     rejection: Rejection
 
-    def judge(self, view: View, verdicts: Verdicts) -> None:
+    def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
         """Refuse the rows in ``refused``."""
-        verdicts.refuse(view.marks(self.refused), self.rejection)
+        statuses.refuse(view.flags_of_nodes(self.refused), self.rejection)
 
-    def footing(self, view: View) -> None:  # noqa: ARG002 - see Constraint
+    def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
         """Return None: pods do not matter."""
         return

@@ -16,128 +16,148 @@ import numpy as np
 from policies.columns.cells import CLASS, TRAITS
 from policies.columns.coded import Bools, Ints
 from policies.decision import Rejection
-from policies.filtering import Check, InterPodAffinity, inter_pod_affinity
-from policies.filtering.counting import Domain
+from policies.filtering import FilterPlugin, InterPodAffinity, inter_pod_affinity
+from policies.filtering.counting import TopologyDomain
 from policies.model import AffinityTerm, Pod
-from policies.vectorized.asking import Asked, Footing, Twin
-from policies.vectorized.room import Barred
-from policies.vectorized.tallies import Tally, tally, topology
-from policies.vectorized.verdicts import Verdicts
-from policies.vectorized.view import View
+from policies.vectorized.asking import ConstraintState, FilterInput, VectorizedFilter
+from policies.vectorized.room import ConflictingVictims
+from policies.vectorized.tallies import DomainCountColumns, count_by_domain, topology_column
+from policies.vectorized.verdicts import RowStatuses
+from policies.vectorized.view import RowView
 
 
-def affinity(each: InterPodAffinity, asked: Asked) -> Twin:
+def vectorize_inter_pod_affinity(
+    each: InterPodAffinity, filter_input: FilterInput
+) -> VectorizedFilter:
     """Return the vectorized InterPodAffinity."""
-    pod, namespaces = asked.pod, asked.snapshot.namespaces
-    repelled = _repelled(asked)
+    pod, namespaces = filter_input.pod, filter_input.snapshot.namespaces
+    repelled = _existing_anti_affinity_counts(filter_input)
     if not pod.affinity and not pod.anti_affinity and not any(t.counts.any() for t in repelled):
-        return Twin()
-    found = _Affinity(
+        return VectorizedFilter()
+    found = InterPodAffinityConstraint(
         each.name,
-        asked,
-        attracted=_attracted(asked),
-        attracts_itself=all(term.matches(pod, namespaces) for term in pod.affinity),
-        averse=_averse(asked),
-        repelled=repelled,
+        filter_input,
+        affinity_counts=_affinity_counts(filter_input),
+        matches_own_terms=all(term.matches(pod, namespaces) for term in pod.affinity),
+        anti_affinity_counts=_anti_affinity_counts(filter_input),
+        existing_anti_affinity_counts=repelled,
     )
-    return Twin((found,), reads_other_pods=True)
+    return VectorizedFilter((found,), reads_other_pods=True)
 
 
 @dataclass(frozen=True)
-class _Affinity:
+class InterPodAffinityConstraint:
     name: str
-    asked: Asked
-    attracted: tuple[Tally, ...]
-    attracts_itself: bool
-    averse: tuple[Tally, ...]
-    repelled: tuple[Tally, ...]
+    filter_input: FilterInput
+    affinity_counts: tuple[DomainCountColumns, ...]
+    matches_own_terms: bool
+    anti_affinity_counts: tuple[DomainCountColumns, ...]
+    existing_anti_affinity_counts: tuple[DomainCountColumns, ...]
 
-    def judge(self, view: View, verdicts: Verdicts) -> None:
-        if self.attracted:
-            verdicts.refuse(~self._is_attracted(view), inter_pod_affinity.NO_AFFINITY)
-        _keep_away(self.averse, view, verdicts, inter_pod_affinity.ANTI_AFFINITY)
-        _keep_away(self.repelled, view, verdicts, inter_pod_affinity.REPELLED)
-
-    def footing(self, view: View) -> Footing | None:
-        tallies = (*self.averse, *self.repelled)
-        if not tallies:
-            return None
-        barred = np.zeros_like(view.away)
-        for each in tallies:
-            barred |= (each.cell_weights(view) > 0) & each.labelled(view)
-        return Barred(barred) if barred.any() else None
-
-    def check(self) -> Check:
-        """Return the same constraint as the reference engine's filter plugin."""
-        return inter_pod_affinity.counted_check(
-            self.asked.pod,
-            self.asked.snapshot.namespaces,
-            _by_domain(self.attracted),
-            _by_domain(self.averse),
-            _by_domain(self.repelled),
+    def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
+        if self.affinity_counts:
+            statuses.refuse(~self._matches_affinity(view), inter_pod_affinity.POD_AFFINITY)
+        _refuse_positive(
+            self.anti_affinity_counts, view, statuses, inter_pod_affinity.POD_ANTI_AFFINITY
+        )
+        _refuse_positive(
+            self.existing_anti_affinity_counts,
+            view,
+            statuses,
+            inter_pod_affinity.EXISTING_ANTI_AFFINITY,
         )
 
-    def _is_attracted(self, view: View) -> Bools:
+    def state(self, view: RowView) -> ConstraintState | None:
+        tallies = (*self.anti_affinity_counts, *self.existing_anti_affinity_counts)
+        if not tallies:
+            return None
+        barred = np.zeros_like(view.removed_marks)
+        for each in tallies:
+            barred |= (each.cell_weights(view) > 0) & each.labelled(view)
+        return ConflictingVictims(barred) if barred.any() else None
+
+    def filter_plugin(self) -> FilterPlugin:
+        """Return the same constraint as the reference engine's filter plugin."""
+        return inter_pod_affinity.counted_plugin(
+            self.filter_input.pod,
+            self.filter_input.snapshot.namespaces,
+            _by_domain(self.affinity_counts),
+            _by_domain(self.anti_affinity_counts),
+            _by_domain(self.existing_anti_affinity_counts),
+        )
+
+    def _matches_affinity(self, view: RowView) -> Bools:
         everywhere = np.ones(len(view), np.bool_)
         found = everywhere.copy()
         anywhere = np.zeros(len(view), np.bool_)
-        for each in self.attracted:
+        for each in self.affinity_counts:
             everywhere &= each.labelled(view)
-            here = each.here(view)
+            here = each.count_of_row(view)
             found &= here > 0
             # The count left in all domains: the total, less the removed pods of the own domain.
             gone = each.counts.take(view.of_nodes(each.topology.domains)) - here
             anywhere |= each.counts.sum() - np.where(each.labelled(view), gone, 0) > 0
-        return everywhere & (found | (~anywhere if self.attracts_itself else False))
+        return everywhere & (found | (~anywhere if self.matches_own_terms else False))
 
 
-def _by_domain(tallies: Iterable[Tally]) -> dict[Domain, int]:
+def _by_domain(tallies: Iterable[DomainCountColumns]) -> dict[TopologyDomain, int]:
     return {domain: count for each in tallies for domain, count in each.by_domain().items()}
 
 
-def _keep_away(
-    tallies: Iterable[Tally], view: View, verdicts: Verdicts, rejection: Rejection
+def _refuse_positive(
+    tallies: Iterable[DomainCountColumns],
+    view: RowView,
+    statuses: RowStatuses,
+    rejection: Rejection,
 ) -> None:
     for each in tallies:
-        verdicts.refuse((each.here(view) > 0) & each.labelled(view), rejection)
+        statuses.refuse((each.count_of_row(view) > 0) & each.labelled(view), rejection)
 
 
-def _attracted(asked: Asked) -> tuple[Tally, ...]:
-    terms = asked.pod.affinity
+def _affinity_counts(filter_input: FilterInput) -> tuple[DomainCountColumns, ...]:
+    terms = filter_input.pod.affinity
     if not terms:
         return ()
-    matching = np.ones(len(asked.columns.classes), np.bool_)
+    matching = np.ones(len(filter_input.columns.classes), np.bool_)
     for term in terms:
-        matching &= _spoken_of(term, asked)
+        matching &= _selected_classes(term, filter_input)
     keys = Counter(term.topology_key for term in terms)
-    return _tallies({key: matching * count for key, count in keys.items()}, asked, CLASS)
+    return _count_columns(
+        {key: matching * count for key, count in keys.items()}, filter_input, CLASS
+    )
 
 
-def _averse(asked: Asked) -> tuple[Tally, ...]:
+def _anti_affinity_counts(filter_input: FilterInput) -> tuple[DomainCountColumns, ...]:
     weights: dict[str, Ints] = {}
-    for term in asked.pod.anti_affinity:
-        found = _spoken_of(term, asked).astype(np.int64)
+    for term in filter_input.pod.anti_affinity:
+        found = _selected_classes(term, filter_input).astype(np.int64)
         weights[term.topology_key] = weights.get(term.topology_key, 0) + found
-    return _tallies(weights, asked, CLASS)
+    return _count_columns(weights, filter_input, CLASS)
 
 
-def _repelled(asked: Asked) -> tuple[Tally, ...]:
-    pod, namespaces = asked.pod, asked.snapshot.namespaces
-    weights = asked.columns.traits.repelling(pod.labels, lambda term: term.matches(pod, namespaces))
-    return _tallies(weights, asked, TRAITS)
+def _existing_anti_affinity_counts(filter_input: FilterInput) -> tuple[DomainCountColumns, ...]:
+    pod, namespaces = filter_input.pod, filter_input.snapshot.namespaces
+    weights = filter_input.columns.traits.anti_affinity_counts(
+        pod.labels, lambda term: term.matches(pod, namespaces)
+    )
+    return _count_columns(weights, filter_input, TRAITS)
 
 
-def _tallies(weights: dict[str, Ints], asked: Asked, channel: int) -> tuple[Tally, ...]:
+def _count_columns(
+    weights: dict[str, Ints], filter_input: FilterInput, channel: int
+) -> tuple[DomainCountColumns, ...]:
     return tuple(
-        tally(asked.everything, topology(asked.columns, key), each, channel)
+        count_by_domain(
+            filter_input.all_rows, topology_column(filter_input.columns, key), each, channel
+        )
         for key, each in weights.items()
     )
 
 
-def _spoken_of(term: AffinityTerm, asked: Asked) -> Bools:
-    namespaces = asked.snapshot.namespaces
+def _selected_classes(term: AffinityTerm, filter_input: FilterInput) -> Bools:
+    namespaces = filter_input.snapshot.namespaces
 
     def speaks_of(pod: Pod) -> bool:
         return term.matches(pod, namespaces)
 
-    return asked.columns.classes.lookup(term.selector, speaks_of)
+    return filter_input.columns.classes.lookup(term.selector, speaks_of)

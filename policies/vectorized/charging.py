@@ -15,15 +15,15 @@ import numpy as np
 
 from policies.columns.cells import CLASS
 from policies.columns.coded import Bools, Ints
-from policies.upstream import BudgetAfterViolation, Release
-from policies.vectorized.view import View
+from policies.upstream import PdbViolationCount, Release
+from policies.vectorized.view import RowView
 
-COUNTERS = 2**21
+MAX_COUNTERS = 2**21
 """The maximum number of counters at once: 8 MiB of them."""
 
 
 @dataclass(frozen=True)
-class _Charges:
+class CoveredPods:
     """Covered pods by depth: the position of each, and the budgets that count it.
 
     ``budgets`` is (budgets of a pod, pods), in the order of counting; -1 means none.
@@ -34,21 +34,25 @@ class _Charges:
     budgets: Ints
 
 
-def violating(view: View, potential: Bools, release: Release, counters: int = COUNTERS) -> Bools:
+def pdb_violations(
+    view: RowView, potential: Bools, release: Release, counters: int = MAX_COUNTERS
+) -> Bools:
     """Return which of the ``potential`` victims are PDB violations; both are (depth, rows)."""
     breaks = np.zeros(potential.shape, np.bool_)
-    charges = _charges(view, potential)
+    charges = _covered_pods(view, potential)
     rows_at_once = max(counters // max(len(view.columns.budgets.allowed), 1), 1)
     if len(charges.rows):
         for first in range(0, len(view), rows_at_once):
             some = slice(first, first + rows_at_once)
-            _charge(charges, breaks, some, view.columns.budgets.allowed, release)
+            _count_group(charges, breaks, some, view.columns.budgets.allowed, release)
     return breaks
 
 
-def _charge(charges: _Charges, breaks: Bools, some: slice, allowed: Ints, release: Release) -> None:
+def _count_group(
+    charges: CoveredPods, breaks: Bools, some: slice, allowed: Ints, release: Release
+) -> None:
     """Count the pods on the rows ``some`` and mark PDB violations in ``breaks``."""
-    ends_at_violation = release.budget_after_violation is BudgetAfterViolation.SPARED
+    ends_at_violation = release.pdb_violation_count is PdbViolationCount.UNTIL_FIRST_VIOLATION
     inside = (charges.rows >= some.start) & (charges.rows < some.stop)
     depths, rows, budgets = charges.depths, charges.rows, charges.budgets
     if not inside.all():
@@ -67,17 +71,17 @@ def _charge(charges: _Charges, breaks: Bools, some: slice, allowed: Ints, releas
             broken[concerned[spent[counters] > allowed[budget]]] = True
 
 
-def _charges(view: View, potential: Bools) -> _Charges:
+def _covered_pods(view: RowView, potential: Bools) -> CoveredPods:
     covering, classes = view.columns.budgets.covering, view.channel(CLASS)
     covered = (covering[0] >= 0).take(classes)
     covered &= potential
     depths, rows = np.nonzero(covered)
     budgets = covering[:, classes[depths, rows]].astype(np.int64)
-    _spare_disrupted(budgets, view, depths, rows)
-    return _Charges(depths, rows, budgets)
+    _skip_disrupted(budgets, view, depths, rows)
+    return CoveredPods(depths, rows, budgets)
 
 
-def _spare_disrupted(budgets: Ints, view: View, depths: Ints, rows: Ints) -> None:
+def _skip_disrupted(budgets: Ints, view: RowView, depths: Ints, rows: Ints) -> None:
     """Remove the pods from ``budgets`` whose eviction a budget has already counted."""
     disrupted = view.columns.budgets.disrupted
     if not disrupted:

@@ -9,24 +9,24 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from policies.columns.cells import PRIORITY, STARTED
+from policies.columns.cells import PRIORITY, START_TIME
 from policies.columns.coded import Bools, Ints
 from policies.decision import Candidate, VictimSet
 from policies.order import Criterion, Order
-from policies.policy import CANDIDATE_CRITERIA, IMPORTANCE, PRIORITY_SHIFT
-from policies.vectorized.reprieving import DryRun
+from policies.policy import CANDIDATE_CRITERIA, DEFAULT_VICTIM_ORDER, PRIORITY_SHIFT
+from policies.vectorized.reprieving import DryRunRows
 
 _HIGHEST, _LOWEST = 2**63 - 1, -(2**63)
 
 
-class Candidates(Mapping[str, Candidate]):
+class RankedCandidates(Mapping[str, Candidate]):
     """The candidates of a decision, each built on access.
 
     ``others`` are those of the rows evaluated one by one. The instance holds no reference to the
     columns, because they change later.
     """
 
-    def __init__(self, run: DryRun, others: Mapping[str, Candidate]) -> None:
+    def __init__(self, run: DryRunRows, others: Mapping[str, Candidate]) -> None:
         columns = run.candidates.columns
         self._victims = run.victims
         self._spared = run.potential & ~run.victims
@@ -37,7 +37,7 @@ class Candidates(Mapping[str, Candidate]):
         self._rows = run.candidates.numbers
         self._places: dict[str, int] | None = None
 
-    def best(self, run: DryRun, order: Order[Candidate]) -> list[Candidate]:
+    def best(self, run: DryRunRows, order: Order[Candidate]) -> list[Candidate]:
         """Return the best two by ``order``, or as many as there are.
 
         ``run`` is the dry run that produced them; its columns must not have changed since.
@@ -45,7 +45,7 @@ class Candidates(Mapping[str, Candidate]):
         found = [self._at(place) for place in self._best_two(run, order)]
         return order.sort([*found, *self._others.values()])[:2]
 
-    def _best_two(self, run: DryRun, order: Order[Candidate]) -> list[int]:
+    def _best_two(self, run: DryRunRows, order: Order[Candidate]) -> list[int]:
         """Narrow the rows down to one, then those that equalled it until the last criterion."""
         level = np.arange(len(self._rows))
         winner: list[int] = []
@@ -64,7 +64,7 @@ class Candidates(Mapping[str, Candidate]):
     def _name_at(self, place: int) -> str:
         return self._names[int(self._rows[place])]
 
-    def _keys(self, run: DryRun, criterion: Criterion[Candidate], level: Ints) -> Ints:
+    def _keys(self, run: DryRunRows, criterion: Criterion[Candidate], level: Ints) -> Ints:
         known = _KEYS.get(criterion.name)
         if known is None or CANDIDATE_CRITERIA.get(criterion.name) is not criterion:
             return np.array([criterion.key(self._at(place)) for place in level.tolist()], np.int64)
@@ -74,7 +74,7 @@ class Candidates(Mapping[str, Candidate]):
         pods = self._pods[self._rows[place]]
         gone = np.flatnonzero(self._victims[:, place]).tolist()
         spared = np.flatnonzero(self._spared[:, place]).tolist()
-        victims = IMPORTANCE.sort(pods[depth] for depth in gone)
+        victims = DEFAULT_VICTIM_ORDER.sort(pods[depth] for depth in gone)
         return Candidate(
             self._name_at(place),
             VictimSet(tuple(victims), int(self._violations[place])),
@@ -99,44 +99,44 @@ class Candidates(Mapping[str, Candidate]):
         return repr(dict(self))
 
 
-def _violations(run: DryRun, level: Ints) -> Ints:
+def _violations(run: DryRunRows, level: Ints) -> Ints:
     return run.violations[level]
 
 
-def _first_priority(run: DryRun, level: Ints) -> Ints:
+def _first_priority(run: DryRunRows, level: Ints) -> Ints:
     # Victims are sorted by importance, so the first one has the highest priority.
     priorities, victims = _of_victims(run, level)
     highest: Ints = np.where(victims, priorities, _LOWEST).max(axis=0)
     return highest
 
 
-def _sum_of_priorities(run: DryRun, level: Ints) -> Ints:
+def _sum_of_priorities(run: DryRunRows, level: Ints) -> Ints:
     priorities, victims = _of_victims(run, level)
     total: Ints = np.where(victims, priorities + PRIORITY_SHIFT, 0).sum(axis=0)
     return total
 
 
-def _count(run: DryRun, level: Ints) -> Ints:
+def _count(run: DryRunRows, level: Ints) -> Ints:
     count: Ints = np.count_nonzero(run.victims[:, level], axis=0)
     return count
 
 
-def _latest_start(run: DryRun, level: Ints) -> Ints:
+def _latest_start(run: DryRunRows, level: Ints) -> Ints:
     priorities, victims = _of_victims(run, level)
     top = np.where(victims, priorities, _LOWEST).max(axis=0)
-    starts = run.candidates.channel(STARTED)[:, level]
+    starts = run.candidates.channel(START_TIME)[:, level]
     earliest: Ints = np.where(victims & (priorities == top), starts, _HIGHEST).min(axis=0)
     return -earliest
 
 
-def _of_victims(run: DryRun, level: Ints) -> tuple[Ints, Bools]:
+def _of_victims(run: DryRunRows, level: Ints) -> tuple[Ints, Bools]:
     priorities = run.candidates.channel(PRIORITY)
     if len(level) == len(run.candidates):
         return priorities, run.victims
     return priorities[:, level], run.victims[:, level]
 
 
-_KEYS: Mapping[str, Callable[[DryRun, Ints], Ints]] = dict(
+_KEYS: Mapping[str, Callable[[DryRunRows, Ints], Ints]] = dict(
     zip(
         CANDIDATE_CRITERIA,
         (_violations, _first_priority, _sum_of_priorities, _count, _latest_start),

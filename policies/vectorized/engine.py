@@ -16,21 +16,27 @@ from typing import Final
 import numpy as np
 
 from policies import reference, wording
-from policies.columns import Columns
+from policies.columns import ClusterColumns
 from policies.columns.cells import FLAGS
 from policies.columns.coded import Bools
 from policies.columns.table import DEPARTING
 from policies.decision import FEASIBLE, FilterDecision, PreemptionDecision
-from policies.departing import reach_far, without_departing
-from policies.filtering import unjudged
+from policies.departing import affects_other_nodes, without_departing
+from policies.filtering import not_evaluated
 from policies.model import Pod, Snapshot
-from policies.patience import Patience, endless
+from policies.patience import HasTimeLeft, no_deadline
 from policies.preemption import ineligibility
 from policies.reference import nominated_status
-from policies.rules import DEFAULT_RULES, Rules
-from policies.vectorized.asking import Asked
-from policies.vectorized.question import Question, Tried, question
-from policies.vectorized.verdicts import FITS, ByName, Codes, count_reasons, needs_nobody
+from policies.rules import DEFAULT_RULES, SchedulerRules
+from policies.vectorized.asking import FilterInput
+from policies.vectorized.question import DryRunResult, PodEvaluation, build_evaluation
+from policies.vectorized.verdicts import (
+    FITS,
+    Codes,
+    RejectionsByNode,
+    count_reasons,
+    fits_without_preemption,
+)
 from policies.vectorized.view import Rows
 
 _EVERY_ROW: Rows = slice(None)
@@ -38,7 +44,7 @@ _MANY = 4
 
 
 @dataclass(frozen=True)
-class _Known:
+class RequestedRows:
     """The requested names and their rows; ``order`` has the same names in the order of results."""
 
     names: Sequence[str]
@@ -47,7 +53,7 @@ class _Known:
 
 
 @dataclass(frozen=True)
-class _Filtered:
+class FilteredRows:
     """The result of filtering ``rows``."""
 
     rows: Rows
@@ -55,20 +61,20 @@ class _Filtered:
     decision: FilterDecision
 
 
-class Vectorized:
+class VectorizedEngine:
     """An engine that keeps the columns of one cluster."""
 
-    def __init__(self, rules: Rules = DEFAULT_RULES) -> None:
+    def __init__(self, rules: SchedulerRules = DEFAULT_RULES) -> None:
         self.rules: Final = rules
-        self._columns = Columns(rules.policy, rules.release)
-        self._told = self._columns.snapshot
+        self._columns = ClusterColumns(rules.policy, rules.release)
+        self._followed = self._columns.snapshot
 
     def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
         """Update the columns to ``snapshot``.
 
         See :meth:`policies.preemption.engine.Engine.follow`.
         """
-        told, self._told = self._told, snapshot
+        told, self._followed = self._followed, snapshot
         # A decision about another snapshot has updated the columns to that one.
         is_there_still = self._columns.snapshot is told
         self._columns.follow(snapshot, changed if is_there_still else None)
@@ -78,38 +84,44 @@ class Vectorized:
         pod: Pod,
         snapshot: Snapshot,
         among: Collection[str] | None = None,
-        patience: Patience = endless,
+        has_time_left: HasTimeLeft = no_deadline,
     ) -> FilterDecision:
         """Do the same as :func:`policies.preemption.reference_engine.filter_nodes`."""
-        return self._filter(pod, snapshot, self._known(snapshot, among), patience)
+        return self._filter(pod, snapshot, self._requested_rows(snapshot, among), has_time_left)
 
-    def filter_leniently(
+    def filter_with_terminating_pods(
         self,
         pod: Pod,
         snapshot: Snapshot,
         among: Collection[str],
-        patience: Patience = endless,
+        has_time_left: HasTimeLeft = no_deadline,
     ) -> FilterDecision:
         """Filter nodes that have departing pods.
 
         It does the same as
         :func:`policies.preemption.reference_engine.filter_with_terminating_pods`.
         """
-        known = self._known(snapshot, among)
-        leaving = self._leaving(_EVERY_ROW if reach_far(pod, snapshot) else known.rows)
+        known = self._requested_rows(snapshot, among)
+        leaving = self._departing_names(
+            _EVERY_ROW if affects_other_nodes(pod, snapshot) else known.rows
+        )
         if not leaving:
-            return self._filter(pod, snapshot, known, patience)
+            return self._filter(pod, snapshot, known, has_time_left)
         left = without_departing(snapshot, leaving)
         absent = _departing_on(self._columns, leaving)
-        asked = question(Asked(pod, self._columns, left, self.rules.release, absent), self.rules)
+        asked = build_evaluation(
+            FilterInput(pod, self._columns, left, self.rules.release, absent), self.rules
+        )
         if asked is None:
-            return reference.filter_leniently(pod, snapshot, self.rules, among, patience)
-        gone = self._filtered(asked, known, patience).decision
+            return reference.filter_with_terminating_pods(
+                pod, snapshot, self.rules, among, has_time_left
+            )
+        gone = self._filtered(asked, known, has_time_left).decision
         if not gone.rejected:
             return gone
-        again = self.filter_nodes(pod, snapshot, list(gone.rejected), patience)
+        again = self.filter_nodes(pod, snapshot, list(gone.rejected), has_time_left)
         there = frozenset(again.feasible)
-        return reference.lenient(gone, there, known.order)
+        return reference.merge_feasible(gone, there, known.order)
 
     def preempt(
         self,
@@ -117,30 +129,30 @@ class Vectorized:
         snapshot: Snapshot,
         potential: Collection[str] | None = None,
         among: Collection[str] | None = None,
-        patience: Patience = endless,
+        has_time_left: HasTimeLeft = no_deadline,
     ) -> PreemptionDecision:
         """Do the same as :func:`policies.preemption.reference_engine.preempt`."""
-        known = self._known(snapshot, among)
-        asked = self._ask(pod, snapshot) if snapshot.nodes else None
+        known = self._requested_rows(snapshot, among)
+        asked = self._evaluation(pod, snapshot) if snapshot.nodes else None
         if asked is None:
-            return reference.preempt(pod, snapshot, self.rules, potential, among, patience)
-        filtered = self._filtered(asked, known, patience)
+            return reference.preempt(pod, snapshot, self.rules, potential, among, has_time_left)
+        filtered = self._filtered(asked, known, has_time_left)
         status = nominated_status(pod, filtered.decision.rejected, self.rules)
         reason = ineligibility(pod, snapshot, status)
         if reason is not None:
             return self._ineligible(asked, filtered, reason)
         rows = _potential(asked, filtered, potential)
-        return self._decided(asked, filtered, rows, asked.tried(rows, patience))
+        return self._decision(asked, filtered, rows, asked.dry_run_rows(rows, has_time_left))
 
-    def _known(self, snapshot: Snapshot, among: Collection[str] | None) -> _Known:
+    def _requested_rows(self, snapshot: Snapshot, among: Collection[str] | None) -> RequestedRows:
         """Return the rows of the names that are known; all rows for None."""
         self._columns.follow(snapshot)
         if among is None:
-            return _Known(tuple(self._columns.names), _EVERY_ROW, tuple(snapshot.nodes))
+            return RequestedRows(tuple(self._columns.names), _EVERY_ROW, tuple(snapshot.nodes))
         names, rows = self._columns.row_names.known(among)
-        return _Known(names, rows, names)
+        return RequestedRows(names, rows, names)
 
-    def _leaving(self, rows: Rows) -> list[str]:
+    def _departing_names(self, rows: Rows) -> list[str]:
         """Return the names of those of ``rows`` that have departing pods."""
         columns = self._columns
         if not columns.departing:
@@ -149,58 +161,68 @@ class Vectorized:
         near[rows] = True
         return [name for name in columns.departing if near[columns.index[name]]]
 
-    def _ask(self, pod: Pod, snapshot: Snapshot) -> Question | None:
+    def _evaluation(self, pod: Pod, snapshot: Snapshot) -> PodEvaluation | None:
         self._columns.follow(snapshot)
-        return question(Asked(pod, self._columns, snapshot, self.rules.release), self.rules)
+        return build_evaluation(
+            FilterInput(pod, self._columns, snapshot, self.rules.release), self.rules
+        )
 
     def _filter(
-        self, pod: Pod, snapshot: Snapshot, known: _Known, patience: Patience
+        self, pod: Pod, snapshot: Snapshot, known: RequestedRows, has_time_left: HasTimeLeft
     ) -> FilterDecision:
-        asked = self._ask(pod, snapshot)
+        asked = self._evaluation(pod, snapshot)
         if asked is None:
-            return reference.filter_nodes(pod, snapshot, self.rules, known.order, patience)
-        return self._filtered(asked, known, patience).decision
+            return reference.filter_nodes(pod, snapshot, self.rules, known.order, has_time_left)
+        return self._filtered(asked, known, has_time_left).decision
 
-    def _filtered(self, asked: Question, known: _Known, patience: Patience) -> _Filtered:
-        pod, rules = asked.asked.pod, self.rules
-        codes = _judged(asked, known.rows, patience)
+    def _filtered(
+        self, evaluation: PodEvaluation, known: RequestedRows, has_time_left: HasTimeLeft
+    ) -> FilteredRows:
+        pod, rules = evaluation.filter_input.pod, self.rules
+        codes = _filter_rows(evaluation, known.rows, has_time_left)
         decision = FilterDecision(
             pod,
             _feasible(known, codes),
-            ByName(known.names, codes, asked.rejections),
-            unjudged=unjudged(pod, asked.asked.snapshot, rules.release, rules.filters),
+            RejectionsByNode(known.names, codes, evaluation.rejections),
+            not_evaluated=not_evaluated(
+                pod, evaluation.filter_input.snapshot, rules.release, rules.filters
+            ),
         )
-        return _Filtered(known.rows, codes, decision)
+        return FilteredRows(known.rows, codes, decision)
 
-    def _failure(self, asked: Question, filtered: _Filtered) -> str:
+    def _failure(self, evaluation: PodEvaluation, filtered: FilteredRows) -> str:
         """Return the event's first sentence, which counts the reasons of filtering."""
-        counts = count_reasons(filtered.codes, asked.rejections)
-        return wording.unfit(len(filtered.codes), None, counts, self.rules.release)
+        counts = count_reasons(filtered.codes, evaluation.rejections)
+        return wording.fit_error(len(filtered.codes), None, counts, self.rules.release)
 
-    def _ineligible(self, asked: Question, filtered: _Filtered, reason: str) -> PreemptionDecision:
-        sentence = wording.ineligible(reason, self._first(filtered))
+    def _ineligible(
+        self, evaluation: PodEvaluation, filtered: FilteredRows, reason: str
+    ) -> PreemptionDecision:
+        sentence = wording.not_eligible(reason, self._prefix(filtered))
         return PreemptionDecision(
             filtered.decision.pod,
             eligible=False,
             reason=reason,
             chosen=None,
             rejected=filtered.decision.rejected,
-            message=f"{self._failure(asked, filtered)} {sentence}",
-            unjudged=filtered.decision.unjudged,
+            message=f"{self._failure(evaluation, filtered)} {sentence}",
+            not_evaluated=filtered.decision.not_evaluated,
         )
 
-    def _decided(
-        self, asked: Question, filtered: _Filtered, rows: Bools, tried: Tried
+    def _decision(
+        self, evaluation: PodEvaluation, filtered: FilteredRows, rows: Bools, tried: DryRunResult
     ) -> PreemptionDecision:
         order = self.rules.policy.candidates
         best = tried.best
         names = tuple(self._columns.names)
-        rejected = ByName(names, _why_not(asked, filtered, tried), asked.rejections)
+        rejected = RejectionsByNode(
+            names, _rejection_codes(evaluation, filtered, tried), evaluation.rejections
+        )
         if best:
-            outcome = wording.placed(best[0], self.rules.release)
+            outcome = wording.candidate_found(best[0], self.rules.release)
         else:
-            first = self._first(filtered)
-            outcome = _helpless(asked, len(rejected), rows, tried, first)
+            first = self._prefix(filtered)
+            outcome = _no_candidates(evaluation, len(rejected), rows, tried, first)
         return PreemptionDecision(
             filtered.decision.pod,
             eligible=True,
@@ -208,44 +230,48 @@ class Vectorized:
             chosen=best[0] if best else None,
             candidates=tried.candidates,
             rejected=rejected,
-            decided_by=order.separating(*best) if len(best) > 1 else None,
-            message=" ".join(part for part in (self._failure(asked, filtered), outcome) if part),
-            unjudged=filtered.decision.unjudged,
+            decided_by=order.deciding_criterion(*best) if len(best) > 1 else None,
+            message=" ".join(
+                part for part in (self._failure(evaluation, filtered), outcome) if part
+            ),
+            not_evaluated=filtered.decision.not_evaluated,
             untried=tried.untried,
         )
 
-    def _first(self, filtered: _Filtered) -> str:
+    def _prefix(self, filtered: FilteredRows) -> str:
         snapshot, release = self._columns.snapshot, self.rules.release
-        return wording.before_preemption(filtered.decision, snapshot, release)
+        return wording.deallocation_prefix(filtered.decision, snapshot, release)
 
 
-def _helpless(asked: Question, nodes: int, rows: Bools, tried: Tried, first: str) -> str:
-    needless = np.flatnonzero(needs_nobody(tried.codes)).tolist()
-    rejections, names = asked.rejections, asked.asked.columns.names
+def _no_candidates(
+    evaluation: PodEvaluation, nodes: int, rows: Bools, tried: DryRunResult, first: str
+) -> str:
+    needless = np.flatnonzero(fits_without_preemption(tried.codes)).tolist()
+    rejections, names = evaluation.rejections, evaluation.filter_input.columns.names
     errors = [str(rejections.of(int(tried.codes[row]), names[row])) for row in needless]
     reasons = count_reasons(tried.codes, rejections)
     count = int(np.count_nonzero(rows)) - tried.untried
-    return wording.helpless(nodes, count, reasons, errors, first)
+    return wording.no_candidates(nodes, count, reasons, errors, first)
 
 
-def _departing_on(columns: Columns, names: Collection[str]) -> Bools:
+def _departing_on(columns: ClusterColumns, names: Collection[str]) -> Bools:
     """Mark the departing pods on some nodes, (depth, width)."""
-    flags = columns.cells.used()[FLAGS]
+    flags = columns.pod_block.used()[FLAGS]
     marks = np.zeros(flags.shape, np.bool_)
     rows = [columns.index[name] for name in names]
     marks[:, rows] = flags[:, rows] & DEPARTING != 0
     return marks
 
 
-def _judged(asked: Question, rows: Rows, patience: Patience) -> Codes:
+def _filter_rows(evaluation: PodEvaluation, rows: Rows, has_time_left: HasTimeLeft) -> Codes:
     """Evaluate some rows; if these are many, evaluate all, which avoids a copy."""
-    width = len(asked.by_hand)
+    width = len(evaluation.reference_rows)
     if isinstance(rows, slice) or len(rows) * _MANY < width:
-        return asked.filtered(asked.asked.view(rows), patience)
-    return asked.filtered(asked.asked.everything, patience)[rows]
+        return evaluation.filter_rows(evaluation.filter_input.view(rows), has_time_left)
+    return evaluation.filter_rows(evaluation.filter_input.all_rows, has_time_left)[rows]
 
 
-def _feasible(known: _Known, codes: Codes) -> Sequence[str]:
+def _feasible(known: RequestedRows, codes: Codes) -> Sequence[str]:
     """Return the names that fit, in the order of results."""
     refused = int(np.count_nonzero(codes))
     if refused == 0:
@@ -257,20 +283,24 @@ def _feasible(known: _Known, codes: Codes) -> Sequence[str]:
     return tuple(name for name in known.order if name in fitting)
 
 
-def _potential(asked: Question, filtered: _Filtered, given: Collection[str] | None) -> Bools:
+def _potential(
+    evaluation: PodEvaluation, filtered: FilteredRows, given: Collection[str] | None
+) -> Bools:
     """Mark the rows to try: those ``given``, or those that evicting pods might help."""
-    columns = asked.asked.columns
+    columns = evaluation.filter_input.columns
     rows = np.zeros(len(columns.names), np.bool_)
     if given is None:
-        rows[filtered.rows] = asked.rejections.resolvable()[filtered.codes]
+        rows[filtered.rows] = evaluation.rejections.resolvable()[filtered.codes]
     else:
         rows[[columns.index[name] for name in given if name in columns.index]] = True
     return rows
 
 
-def _why_not(asked: Question, filtered: _Filtered, tried: Tried) -> Codes:
+def _rejection_codes(
+    evaluation: PodEvaluation, filtered: FilteredRows, tried: DryRunResult
+) -> Codes:
     """Return the status of each row that is no candidate: of the dry run, or else of filtering."""
-    feasible = asked.rejections.code(FEASIBLE)
+    feasible = evaluation.rejections.code(FEASIBLE)
     codes = np.zeros(len(tried.codes), np.int32)
     codes[filtered.rows] = np.where(filtered.codes == FITS, feasible, filtered.codes)
     codes = np.where(tried.codes == FITS, codes, tried.codes)

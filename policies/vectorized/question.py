@@ -16,9 +16,9 @@ from policies.columns.coded import Bools
 from policies.columns.nodes import is_regular
 from policies.decision import Candidate, Code, Rejection, unresolvable
 from policies.filtering import (
-    Check,
     DynamicResources,
     Filter,
+    FilterPlugin,
     InterPodAffinity,
     NodeAffinity,
     NodeName,
@@ -28,55 +28,55 @@ from policies.filtering import (
     NodeVolumeLimits,
     Pipeline,
     PodTopologySpread,
-    Preparation,
+    PreFilter,
     TaintToleration,
     VolumeBinding,
     VolumeRestrictions,
     VolumeZone,
-    prepare,
+    run_pre_filters,
 )
 from policies.model import NodeState, Pod, Snapshot
-from policies.patience import OutOfTimeError, Patience
-from policies.preemption import Coverage, select_victims
-from policies.rules import Rules
+from policies.patience import DeadlineExceededError, HasTimeLeft
+from policies.preemption import BudgetCoverage, select_victims
+from policies.rules import SchedulerRules
 from policies.upstream import Release
 from policies.vectorized import attraction, room, spreading, standing, storing
-from policies.vectorized.asking import Asked, Constraint, Counted, Twin
-from policies.vectorized.choosing import Candidates
+from policies.vectorized.asking import Constraint, CountedConstraint, FilterInput, VectorizedFilter
+from policies.vectorized.choosing import RankedCandidates
 from policies.vectorized.reprieving import dry_run
-from policies.vectorized.verdicts import Codes, Rejections, Verdicts
-from policies.vectorized.view import View, rows_where
+from policies.vectorized.verdicts import Codes, Rejections, RowStatuses
+from policies.vectorized.view import RowView, rows_where
 
 _COUNTING = (PodTopologySpread, InterPodAffinity)
 
 
 @dataclass(frozen=True)
-class _Ready:
+class PreparedFilter:
     """A filter that was prepared already."""
 
     name: str
-    check: Check | None
+    filter_plugin: FilterPlugin | None
 
-    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
-        return Preparation(self.check)
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
+        return PreFilter(self.filter_plugin)
 
 
 @dataclass(frozen=True)
-class Tried:
+class DryRunResult:
     """The result of a dry run, by row of the columns: status codes (0: none), and candidates.
 
     ``best`` are the best two of these, or as many as there are; ``untried`` rows were left out.
     """
 
     codes: Codes
-    candidates: Candidates
+    candidates: RankedCandidates
     best: Sequence[Candidate]
     found: Bools
     untried: int
 
 
 @dataclass(frozen=True)
-class Limits:
+class SearchLimits:
     """The only rows to evaluate (None: all), and the filters that limit them."""
 
     rows: Bools | None = None
@@ -84,51 +84,53 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Question:
+class PodEvaluation:
     """A pod and its constraints; ``reference_rows`` marks rows of the columns."""
 
-    asked: Asked
-    rules: Rules
+    filter_input: FilterInput
+    rules: SchedulerRules
     constraints: tuple[Constraint, ...]
-    limits: Limits
-    by_hand: Bools
+    limits: SearchLimits
+    reference_rows: Bools
     rejections: Rejections = field(default_factory=Rejections)
 
-    def filtered(self, view: View, patience: Patience) -> Codes:
+    def filter_rows(self, view: RowView, has_time_left: HasTimeLeft) -> Codes:
         """Return for each row of ``view`` the status code of the pod, or FITS.
 
         Raise DeadlineExceededError if ``has_time_left`` returns false.
         """
-        verdicts = Verdicts(self.rejections, len(view))
+        verdicts = RowStatuses(self.rejections, len(view))
         if self.limits.rows is not None:
             unexamined = unresolvable(Code.NOT_EXAMINED, " ".join(self.limits.by))
-            nominated = (self.asked.pod.nominated_node or "",)
-            looked_at = self.limits.rows | standing.rows_named(self.asked.columns, nominated)
-            verdicts.refuse(~view.marks(looked_at), unexamined)
+            nominated = (self.filter_input.pod.nominated_node or "",)
+            looked_at = self.limits.rows | standing.rows_named(self.filter_input.columns, nominated)
+            verdicts.refuse(~view.flags_of_nodes(looked_at), unexamined)
         for constraint in self.constraints:
-            constraint.judge(view, verdicts)
-        for place in np.flatnonzero(view.marks(self.by_hand)).tolist():
-            if not patience():
-                raise OutOfTimeError
-            verdicts.settle(place, self._pipeline.examine(self._state(int(view.numbers[place]))))
+            constraint.evaluate(view, verdicts)
+        for place in np.flatnonzero(view.flags_of_nodes(self.reference_rows)).tolist():
+            if not has_time_left():
+                raise DeadlineExceededError
+            verdicts.set_status(
+                place, self._pipeline.evaluate(self._state(int(view.numbers[place])))
+            )
         return verdicts.codes
 
-    def tried(self, rows: Bools, patience: Patience) -> Tried:
+    def dry_run_rows(self, rows: Bools, has_time_left: HasTimeLeft) -> DryRunResult:
         """Find the victims on the marked rows of the columns, or why preemption cannot help there.
 
         When ``has_time_left`` returns false, no more reference rows are evaluated.
         """
-        view = self.asked.view(rows_where(rows & ~self.by_hand))
-        run = dry_run(self.asked, self.constraints, view, self.rejections)
-        verdicts = Verdicts(self.rejections, len(rows))
-        verdicts.codes[view.rows] = run.verdicts.codes
+        view = self.filter_input.view(rows_where(rows & ~self.reference_rows))
+        run = dry_run(self.filter_input, self.constraints, view, self.rejections)
+        verdicts = RowStatuses(self.rejections, len(rows))
+        verdicts.codes[view.rows] = run.statuses.codes
         found = np.zeros(len(rows), np.bool_)
         found[run.candidates.numbers] = True
         others: dict[str, Candidate] = {}
-        by_hand = np.flatnonzero(rows & self.by_hand).tolist()
+        by_hand = np.flatnonzero(rows & self.reference_rows).tolist()
         judged = 0
         for row in by_hand:
-            if not patience():
+            if not has_time_left():
                 break
             judged += 1
             outcome = self._select_victims(row)
@@ -136,99 +138,109 @@ class Question:
                 others[outcome.node] = outcome
                 found[row] = True
             else:
-                verdicts.settle(row, outcome)
-        candidates = Candidates(run, others)
+                verdicts.set_status(row, outcome)
+        candidates = RankedCandidates(run, others)
         best = candidates.best(run, self.rules.policy.candidates)
-        return Tried(verdicts.codes, candidates, best, found, len(by_hand) - judged)
+        return DryRunResult(verdicts.codes, candidates, best, found, len(by_hand) - judged)
 
     def _select_victims(self, row: int) -> Candidate | Rejection:
         return select_victims(self._pipeline, self._state(row), self._coverage, self.rules.policy)
 
     def _state(self, row: int) -> NodeState:
-        return self.asked.snapshot.nodes[self.asked.columns.names[row]]
+        return self.filter_input.snapshot.nodes[self.filter_input.columns.names[row]]
 
     @cached_property
     def _pipeline(self) -> Pipeline:
         """The reference engine's filters, with the counts that the columns already have."""
-        pod, snapshot, release = self.asked.pod, self.asked.snapshot, self.rules.release
+        pod, snapshot, release = (
+            self.filter_input.pod,
+            self.filter_input.snapshot,
+            self.rules.release,
+        )
         counted = {
-            each.name: each.check() for each in self.constraints if isinstance(each, Counted)
+            each.name: each.filter_plugin()
+            for each in self.constraints
+            if isinstance(each, CountedConstraint)
         }
         filters = [
-            _Ready(each.name, counted.get(each.name)) if isinstance(each, _COUNTING) else each
+            PreparedFilter(each.name, counted.get(each.name))
+            if isinstance(each, _COUNTING)
+            else each
             for each in self.rules.filters
         ]
-        return prepare(pod, snapshot, release, filters)
+        return run_pre_filters(pod, snapshot, release, filters)
 
     @cached_property
-    def _coverage(self) -> Coverage:
-        return Coverage(self.asked.snapshot.budgets, self.rules.release)
+    def _coverage(self) -> BudgetCoverage:
+        return BudgetCoverage(self.filter_input.snapshot.budgets, self.rules.release)
 
 
-def question(asked: Asked, rules: Rules) -> Question | None:
+def build_evaluation(filter_input: FilterInput, rules: SchedulerRules) -> PodEvaluation | None:
     """Return the evaluation of a pod on the columns; None if that is left to the reference engine.
 
     That is a pod whose amounts do not fit 64 bits, that contradicts itself, or that a filter
     without a vectorized implementation applies to.
     """
-    limits = _limits(asked, rules) if is_regular(asked.pod.requests) else None
+    limits = _search_limits(filter_input, rules) if is_regular(filter_input.pod.requests) else None
     if limits is None:
         return None
     constraints: list[Constraint] = []
-    by_hand = {asked.columns.index[name] for name in asked.columns.irregular}
+    by_hand = {filter_input.columns.index[name] for name in filter_input.columns.irregular}
     for each in rules.filters:
-        found = twin(each, asked)
+        found = vectorized_filter(each, filter_input)
         if found is None:
             return None
         constraints += found.constraints
-        by_hand |= found.by_hand
+        by_hand |= found.reference_rows
         if found.reads_other_pods:
-            by_hand |= asked.beside.keys()
-    marks = np.zeros(len(asked.columns.names), np.bool_)
+            by_hand |= filter_input.nominated_beside.keys()
+    marks = np.zeros(len(filter_input.columns.names), np.bool_)
     marks[list(by_hand)] = True
-    return Question(asked, rules, tuple(constraints), limits, marks)
+    return PodEvaluation(filter_input, rules, tuple(constraints), limits, marks)
 
 
-def twin(each: Filter, asked: Asked) -> Twin | None:
+def vectorized_filter(each: Filter, filter_input: FilterInput) -> VectorizedFilter | None:
     """Return the vectorized filter; None if there is none, or if the filter refuses the pod."""
     match each:
         case NodeAffinity():
-            return standing.node_labels(each, asked)
+            return standing.vectorize_node_affinity(each, filter_input)
         case NodeResourcesFit():
-            return room.resources(each, asked)
+            return room.vectorize_node_resources_fit(each, filter_input)
         case PodTopologySpread():
-            return spreading.spread(each, asked)
+            return spreading.vectorize_pod_topology_spread(each, filter_input)
         case InterPodAffinity():
-            return attraction.affinity(each, asked)
-    found = _TWINS.get(type(each))
-    return None if found is None else found(each, asked)
+            return attraction.vectorize_inter_pod_affinity(each, filter_input)
+    found = _VECTORIZED_FILTERS.get(type(each))
+    return None if found is None else found(each, filter_input)
 
 
-_TWINS: Mapping[type[Filter], Callable[[Filter, Asked], Twin | None]] = {
-    NodeUnschedulable: lambda _, asked: standing.cordons(asked),
-    NodeName: lambda _, asked: standing.names(asked),
-    TaintToleration: lambda _, asked: standing.taints(asked),
-    NodePorts: lambda _, asked: room.ports(asked),
-    VolumeRestrictions: storing.restrictions,
-    NodeVolumeLimits: storing.limits,
-    VolumeBinding: storing.by_node,
-    VolumeZone: storing.by_node,
-    DynamicResources: storing.by_node,
+_VECTORIZED_FILTERS: Mapping[
+    type[Filter], Callable[[Filter, FilterInput], VectorizedFilter | None]
+] = {
+    NodeUnschedulable: lambda _, asked: standing.vectorize_node_unschedulable(asked),
+    NodeName: lambda _, asked: standing.vectorize_node_name(asked),
+    TaintToleration: lambda _, asked: standing.vectorize_taint_toleration(asked),
+    NodePorts: lambda _, asked: room.vectorize_node_ports(asked),
+    VolumeRestrictions: storing.vectorize_volume_restrictions,
+    NodeVolumeLimits: storing.vectorize_node_volume_limits,
+    VolumeBinding: storing.vectorize_node_local,
+    VolumeZone: storing.vectorize_node_local,
+    DynamicResources: storing.vectorize_node_local,
 }
 """The vectorized filters of filters without settings."""
 
 
-def _limits(asked: Asked, rules: Rules) -> Limits | None:
+def _search_limits(filter_input: FilterInput, rules: SchedulerRules) -> SearchLimits | None:
     """Return the limits of the filters on node names; None if they contradict the pod."""
-    limits = Limits()
+    limits = SearchLimits()
     for each in rules.filters:
         if not isinstance(each, NodeName | NodeAffinity):
             continue
-        prepared = each.prepare(asked.pod, asked.snapshot, asked.release)
+        prepared = each.pre_filter(filter_input.pod, filter_input.snapshot, filter_input.release)
         if prepared.conflict is not None:
             return None
         if prepared.only is not None:
-            named = standing.rows_named(asked.columns, prepared.only)
+            named = standing.rows_named(filter_input.columns, prepared.only)
             rows = named if limits.rows is None else limits.rows & named
-            limits = Limits(rows, tuple(sorted((*limits.by, each.name))))
+            limits = SearchLimits(rows, tuple(sorted((*limits.by, each.name))))
     return limits

@@ -15,18 +15,18 @@ import numpy as np
 
 from policies.columns.cells import FLAGS, PRIORITY
 from policies.columns.coded import Bools, Ints
-from policies.columns.table import GUARDED
+from policies.columns.table import PROTECTED
 from policies.decision import Code, unresolvable
-from policies.vectorized.asking import Asked, Constraint, Footing
-from policies.vectorized.charging import violating
-from policies.vectorized.verdicts import Rejections, Verdicts
-from policies.vectorized.view import View, some
+from policies.vectorized.asking import Constraint, ConstraintState, FilterInput
+from policies.vectorized.charging import pdb_violations
+from policies.vectorized.verdicts import Rejections, RowStatuses
+from policies.vectorized.view import RowView, any_by_row
 
 _NO_VICTIMS = unresolvable(Code.NO_VICTIMS)
 
 
 @dataclass(frozen=True)
-class DryRun:
+class DryRunRows:
     """The result of a dry run on ``view``.
 
     ``statuses`` holds by row why it is no candidate. ``candidates`` are the other rows of ``view``;
@@ -34,8 +34,8 @@ class DryRun:
     ``violations`` counts the victims that are PDB violations.
     """
 
-    verdicts: Verdicts
-    candidates: View
+    statuses: RowStatuses
+    candidates: RowView
     places: Ints
     potential: Bools
     victims: Bools
@@ -43,53 +43,58 @@ class DryRun:
 
 
 def dry_run(
-    asked: Asked, constraints: Sequence[Constraint], view: View, rejections: Rejections
-) -> DryRun:
+    filter_input: FilterInput,
+    constraints: Sequence[Constraint],
+    view: RowView,
+    rejections: Rejections,
+) -> DryRunRows:
     """Find the victims on each row of ``view``, or why preemption cannot help there."""
-    potential = view.channel(PRIORITY) < asked.pod.priority
-    potential &= view.channel(FLAGS) & GUARDED == 0
-    verdicts = Verdicts(rejections, len(view))
-    verdicts.refuse(~some(potential), _NO_VICTIMS)
-    emptied = replace(view, gone=potential)
+    potential = view.channel(PRIORITY) < filter_input.pod.priority
+    potential &= view.channel(FLAGS) & PROTECTED == 0
+    verdicts = RowStatuses(rejections, len(view))
+    verdicts.refuse(~any_by_row(potential), _NO_VICTIMS)
+    emptied = replace(view, removed=potential)
     for constraint in constraints:
-        constraint.judge(emptied, verdicts)
+        constraint.evaluate(emptied, verdicts)
     places = np.flatnonzero(verdicts.fits)
-    fitting = emptied.picked(places)
-    breaking, victims = _reprieve(asked, constraints, fitting)
-    needed = some(victims)
+    fitting = emptied.select(places)
+    breaking, victims = _reprieve_all(filter_input, constraints, fitting)
+    needed = any_by_row(victims)
     if not needed.all():
-        verdicts.need_nobody(places[~needed])
+        verdicts.set_no_victim_needed(places[~needed])
         keep = np.flatnonzero(needed)
-        places, fitting = places[keep], fitting.picked(keep)
+        places, fitting = places[keep], fitting.select(keep)
         breaking, victims = breaking[:, keep], victims[:, keep]
-    return DryRun(
-        verdicts=verdicts,
+    return DryRunRows(
+        statuses=verdicts,
         candidates=fitting,
         places=places,
-        potential=fitting.away,
+        potential=fitting.removed_marks,
         victims=victims,
         violations=np.count_nonzero(breaking & victims, axis=0),
     )
 
 
-def _reprieve(asked: Asked, constraints: Sequence[Constraint], view: View) -> tuple[Bools, Bools]:
+def _reprieve_all(
+    filter_input: FilterInput, constraints: Sequence[Constraint], view: RowView
+) -> tuple[Bools, Bools]:
     """Reprieve the pods that the rows can keep; return the PDB violations and the victims."""
-    potential = view.away
-    breaking = violating(view, potential, asked.release)
-    footings = [f for f in (each.footing(view) for each in constraints) if f is not None]
+    potential = view.removed_marks
+    breaking = pdb_violations(view, potential, filter_input.release)
+    footings = [f for f in (each.state(view) for each in constraints) if f is not None]
     victims = potential.copy()
     for group in (breaking, potential & ~breaking):
         for depth in np.flatnonzero(group.any(axis=1)).tolist():
-            spared = _put_back(footings, depth, group[depth])
+            spared = _reprieve_depth(footings, depth, group[depth])
             victims[depth] &= ~spared
     return breaking, victims
 
 
-def _put_back(footings: Sequence[Footing], depth: int, pods: Bools) -> Bools:
+def _reprieve_depth(footings: Sequence[ConstraintState], depth: int, pods: Bools) -> Bools:
     """Add back the pods of one depth where the preemptor still fits; return which were added."""
     spared = pods.copy()
     for footing in footings:
         spared &= footing.allows(depth)
     for footing in footings:
-        footing.put_back(depth, spared)
+        footing.add_back(depth, spared)
     return spared

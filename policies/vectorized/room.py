@@ -13,62 +13,68 @@ from policies.columns.nodes import is_regular
 from policies.decision import Code, Reason, Rejection
 from policies.filtering import node_ports
 from policies.filtering.node_resources_fit import TOO_MANY_PODS, NodeResourcesFit
-from policies.vectorized.asking import Asked, Twin
-from policies.vectorized.verdicts import Verdicts
-from policies.vectorized.view import View, some
+from policies.vectorized.asking import FilterInput, VectorizedFilter
+from policies.vectorized.verdicts import RowStatuses
+from policies.vectorized.view import RowView, any_by_row
 
-_MOST_WANTED = 60
+_MAX_RESOURCES = 60
 """The maximum number of requested resources: each has a bit for being insufficient."""
 
 
-def resources(fit: NodeResourcesFit, asked: Asked) -> Twin | None:
+def vectorize_node_resources_fit(
+    fit: NodeResourcesFit, filter_input: FilterInput
+) -> VectorizedFilter | None:
     """Return the vectorized NodeResourcesFit; None for a pod with too many requested resources."""
-    columns, counted = asked.columns, tuple(fit.counted(asked.pod.requests))
-    if len(counted) > _MOST_WANTED:
+    columns, counted = filter_input.columns, tuple(fit.counted(filter_input.pod.requests))
+    if len(counted) > _MAX_RESOURCES:
         return None
-    wanted = tuple(_Wanted(name, columns.know_resource(name), amount) for name, amount in counted)
+    wanted = tuple(
+        RequestedResource(name, columns.ensure_resource(name), amount) for name, amount in counted
+    )
     width = len(columns.names)
     promised = np.zeros((len(wanted), width), np.int64)
     promised_pods = np.zeros(width, np.int64)
-    for row, pods in asked.beside.items():
+    for row, pods in filter_input.nominated_beside.items():
         amounts = [columns.nodes.amounts(pod.requests) for pod in pods]
         promised[:, row] = [sum(each[w.place] for each in amounts) for w in wanted]
         promised_pods[row] = len(pods)
-    hopeless = asked.release.oversized_is_unresolvable
-    return Twin((_Room(wanted, promised, promised_pods, hopeless),), _irregular(asked))
+    hopeless = filter_input.release.oversized_is_unresolvable
+    return VectorizedFilter(
+        (ResourcesConstraint(wanted, promised, promised_pods, hopeless),), _irregular(filter_input)
+    )
 
 
-def _irregular(asked: Asked) -> frozenset[int]:
+def _irregular(filter_input: FilterInput) -> frozenset[int]:
     """Return the rows with nominated pods whose amounts cannot be summed in 64 bits."""
     return frozenset(
         row
-        for row, pods in asked.beside.items()
+        for row, pods in filter_input.nominated_beside.items()
         if not all(is_regular(pod.requests) for pod in pods)
     )
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class RequestedResource:
     name: str
     place: int
     amount: int
 
 
 @dataclass(frozen=True)
-class _Room:
+class ResourcesConstraint:
     """The pod's requests, and those of the nominated pods it has to fit beside, by row."""
 
-    wanted: tuple[_Wanted, ...]
-    promised: Ints
-    promised_pods: Ints
+    wanted: tuple[RequestedResource, ...]
+    nominated: Ints
+    nominated_pods: Ints
     oversized_is_unresolvable: bool
 
-    def judge(self, view: View, verdicts: Verdicts) -> None:
+    def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
         # Bit 0: too many pods. Bit i: the i-th resource is insufficient. Last bit: unresolvable.
-        short = (self._places(view) < 0).astype(np.int64)
+        short = (self._free_pod_slots(view) < 0).astype(np.int64)
         hopeless = 1 << (len(self.wanted) + 1)
         for bit, wanted in enumerate(self.wanted, 1):
-            lacking = self._left(view, wanted, self.promised[bit - 1]) < 0
+            lacking = self._free_amounts(view, wanted, self.nominated[bit - 1]) < 0
             if not lacking.any():
                 continue
             short |= lacking.astype(np.int64) << bit
@@ -78,24 +84,24 @@ class _Room:
         if short.any():
             for found in np.unique(short).tolist():
                 if found:
-                    verdicts.refuse(short == found, self._rejection(found, hopeless))
+                    statuses.refuse(short == found, self._rejection(found, hopeless))
 
-    def footing(self, view: View) -> _RoomFooting:
-        left = [self._left(view, w, self.promised[i]) for i, w in enumerate(self.wanted)]
+    def state(self, view: RowView) -> ResourcesConstraintState:
+        left = [self._free_amounts(view, w, self.nominated[i]) for i, w in enumerate(self.wanted)]
         needs = [view.channel(FIRST_RESOURCE + wanted.place) for wanted in self.wanted]
-        return _RoomFooting(left, needs, self._places(view))
+        return ResourcesConstraintState(left, needs, self._free_pod_slots(view))
 
-    def _left(self, view: View, wanted: _Wanted, promised: Ints) -> Ints:
+    def _free_amounts(self, view: RowView, wanted: RequestedResource, nominated: Ints) -> Ints:
         nodes = view.columns.nodes
         left = view.of_nodes(nodes.allocatable[wanted.place]) - wanted.amount
         left -= view.requested(wanted.place)
-        left -= view.of_nodes(promised)
+        left -= view.of_nodes(nominated)
         return left
 
-    def _places(self, view: View) -> Ints:
+    def _free_pod_slots(self, view: RowView) -> Ints:
         places = view.of_nodes(view.columns.nodes.allowed_pods) - 1
         places -= view.count()
-        places -= view.of_nodes(self.promised_pods)
+        places -= view.of_nodes(self.nominated_pods)
         return places
 
     def _rejection(self, short: int, hopeless: int) -> Rejection:
@@ -109,7 +115,7 @@ class _Room:
                 yield Reason(Code.INSUFFICIENT, wanted.name)
 
 
-class _RoomFooting:
+class ResourcesConstraintState:
     """The free amount of each resource, and the free pod slots, as pods are added back."""
 
     def __init__(self, left: list[Ints], needs: list[Ints], places: Ints) -> None:
@@ -123,60 +129,62 @@ class _RoomFooting:
             allowed &= left >= needs[depth]
         return allowed
 
-    def put_back(self, depth: int, where: Bools) -> None:
+    def add_back(self, depth: int, where: Bools) -> None:
         self._places -= where
         for left, needs in zip(self._left, self._needs, strict=True):
             np.subtract(left, needs[depth], out=left, where=where)
 
 
-def ports(asked: Asked) -> Twin:
+def vectorize_node_ports(filter_input: FilterInput) -> VectorizedFilter:
     """Return the vectorized NodePorts.
 
     If two pods have conflicting ports, they may have the same port, which is free as soon as one of
     them leaves or is absent: such rows are reference rows.
     """
-    wanted = asked.pod.host_ports
+    wanted = filter_input.pod.host_ports
     if not wanted:
-        return Twin()
-    conflicting = asked.columns.traits.conflicting(
-        lambda other: any(node_ports.conflict(w, used) for w in wanted for used in other.host_ports)
+        return VectorizedFilter()
+    conflicting = filter_input.columns.traits.conflicting(
+        lambda other: any(
+            node_ports.ports_conflict(w, used) for w in wanted for used in other.host_ports
+        )
     )
-    constraint = _Ports(conflicting)
-    with_absent = View(asked.columns, slice(None))
+    constraint = PortsConstraint(conflicting)
+    with_absent = RowView(filter_input.columns, slice(None))
     shared = np.flatnonzero(constraint.taken(with_absent).sum(axis=0) > 1).tolist()
-    return Twin((constraint,), frozenset(shared), reads_other_pods=True)
+    return VectorizedFilter((constraint,), frozenset(shared), reads_other_pods=True)
 
 
 @dataclass(frozen=True)
-class _Ports:
+class PortsConstraint:
     """``conflicting`` holds by number of traits whether the ports conflict."""
 
     conflicting: Bools
 
-    def taken(self, view: View) -> Bools:
+    def taken(self, view: RowView) -> Bools:
         taken: Bools = self.conflicting.take(view.channel(TRAITS))
         return taken
 
-    def judge(self, view: View, verdicts: Verdicts) -> None:
+    def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
         taken = self.taken(view)
-        if view.gone is not None:
-            taken &= ~view.gone
-        verdicts.refuse(some(taken), node_ports.REFUSAL)
+        if view.removed is not None:
+            taken &= ~view.removed
+        statuses.refuse(any_by_row(taken), node_ports.REFUSAL)
 
-    def footing(self, view: View) -> Barred:
-        return Barred(self.taken(view))
+    def state(self, view: RowView) -> ConflictingVictims:
+        return ConflictingVictims(self.taken(view))
 
 
-class Barred:
+class ConflictingVictims:
     """Pods that always conflict when they are added back; ``conflicting`` is (depth, rows)."""
 
-    def __init__(self, barred: Bools) -> None:
-        self._open: Bools = ~barred
+    def __init__(self, conflicting: Bools) -> None:
+        self._open: Bools = ~conflicting
 
     def allows(self, depth: int) -> Bools:
         """Return for which rows the pod at ``depth`` does not conflict."""
         allowed: Bools = self._open[depth]
         return allowed
 
-    def put_back(self, depth: int, where: Bools) -> None:
+    def add_back(self, depth: int, where: Bools) -> None:
         """Do nothing: a pod that is added back does not make another conflict."""

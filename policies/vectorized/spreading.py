@@ -16,37 +16,39 @@ import numpy as np
 
 from policies.columns.cells import CLASS, FLAGS
 from policies.columns.coded import Bools, Ints
-from policies.columns.nodes import bounded
+from policies.columns.nodes import clamp_amount
 from policies.columns.table import TERMINATING
-from policies.filtering import Check, PodTopologySpread, pod_topology_spread
-from policies.filtering.counting import Domain
+from policies.filtering import FilterPlugin, PodTopologySpread, pod_topology_spread
+from policies.filtering.counting import TopologyDomain
 from policies.model import Pod, SpreadConstraint
-from policies.vectorized.asking import Asked, Footing, Twin
+from policies.vectorized.asking import ConstraintState, FilterInput, VectorizedFilter
 from policies.vectorized.standing import may_run_on, tolerated
-from policies.vectorized.tallies import Topology, topology
-from policies.vectorized.verdicts import Verdicts
-from policies.vectorized.view import View
+from policies.vectorized.tallies import TopologyColumn, topology_column
+from policies.vectorized.verdicts import RowStatuses
+from policies.vectorized.view import RowView
 
 _NEVER = -(2**62)
 
 
-def spread(spreading: PodTopologySpread, asked: Asked) -> Twin:
+def vectorize_pod_topology_spread(
+    spreading: PodTopologySpread, filter_input: FilterInput
+) -> VectorizedFilter:
     """Return the vectorized PodTopologySpread."""
-    constraints = spreading.constraints(asked.pod, asked.snapshot)
+    constraints = spreading.constraints(filter_input.pod, filter_input.snapshot)
     if not constraints:
-        return Twin()
-    topologies = [topology(asked.columns, each.topology_key) for each in constraints]
+        return VectorizedFilter()
+    topologies = [topology_column(filter_input.columns, each.topology_key) for each in constraints]
     has_all_keys = np.logical_and.reduce([each.labelled for each in topologies])
     skews = tuple(
-        _skew(constraint, where, has_all_keys & _included(constraint, asked), asked)
+        _skew(constraint, where, has_all_keys & _included(constraint, filter_input), filter_input)
         for constraint, where in zip(constraints, topologies, strict=True)
     )
-    found = _Spread(spreading.name, asked.pod, constraints, skews)
-    return Twin((found,), reads_other_pods=True)
+    found = PodTopologySpreadConstraint(spreading.name, filter_input.pod, constraints, skews)
+    return VectorizedFilter((found,), reads_other_pods=True)
 
 
 @dataclass(frozen=True)
-class _Skew:
+class SpreadConstraintColumns:
     """One constraint, counted, by row of the columns.
 
     ``here`` is the count of the row's own domain, which may be ``limit`` at most. ``included``
@@ -54,7 +56,7 @@ class _Skew:
     do. By domain, ``totals`` holds the counts, and ``counted`` whether the domain counts at all.
     """
 
-    topology: Topology
+    topology: TopologyColumn
     totals: Ints
     counted: Bools
     here: Ints
@@ -62,51 +64,53 @@ class _Skew:
     included: Bools
     weights: Ints
 
-    def by_domain(self) -> dict[Domain, int]:
+    def by_domain(self) -> dict[TopologyDomain, int]:
         """Return the counts in the format of the reference engine's filter."""
         key, values = self.topology.key, self.topology.values
         return {
-            Domain(key, str(values[domain])): int(self.totals[domain])
+            TopologyDomain(key, str(values[domain])): int(self.totals[domain])
             for domain in np.flatnonzero(self.counted).tolist()
         }
 
-    def moving(self, view: View) -> Ints:
+    def moving(self, view: RowView) -> Ints:
         """Return by how much each pod changes the count when it leaves or joins, (depth, rows)."""
-        moving: Ints = self.weights.take(view.channel(CLASS)) * view.marks(self.included)
+        moving: Ints = self.weights.take(view.channel(CLASS)) * view.flags_of_nodes(self.included)
         return moving
 
-    def count(self, view: View) -> Ints:
+    def count(self, view: RowView) -> Ints:
         """Return the count in each row's domain without the removed pods."""
         here = view.of_nodes(self.here)
-        return here if view.gone is None else here - view.departed(self.moving(view))
+        return here if view.removed is None else here - view.sum_of_removed(self.moving(view))
 
 
 @dataclass(frozen=True)
-class _Spread:
+class PodTopologySpreadConstraint:
     name: str
     pod: Pod
     constraints: tuple[SpreadConstraint, ...]
-    skews: tuple[_Skew, ...]
+    skews: tuple[SpreadConstraintColumns, ...]
 
-    def judge(self, view: View, verdicts: Verdicts) -> None:
+    def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
         for skew in self.skews:
-            verdicts.refuse(~view.marks(skew.topology.labelled), pod_topology_spread.NO_LABEL)
+            statuses.refuse(
+                ~view.flags_of_nodes(skew.topology.labelled), pod_topology_spread.NO_LABEL
+            )
             over = skew.count(view) > view.of_nodes(skew.limit)
-            verdicts.refuse(over, pod_topology_spread.SKEWED)
+            statuses.refuse(over, pod_topology_spread.SKEWED)
 
-    def footing(self, view: View) -> Footing | None:
-        return _SpreadFooting(view, self.skews)
+    def state(self, view: RowView) -> ConstraintState | None:
+        return SpreadConstraintState(view, self.skews)
 
-    def check(self) -> Check:
+    def filter_plugin(self) -> FilterPlugin:
         """Return the same constraint as the reference engine's filter plugin."""
         counted = [skew.by_domain() for skew in self.skews]
-        return pod_topology_spread.counted_check(self.pod, self.constraints, counted)
+        return pod_topology_spread.counted_plugin(self.pod, self.constraints, counted)
 
 
-class _SpreadFooting:
+class SpreadConstraintState:
     """The counts of each row's own domains as pods are added back."""
 
-    def __init__(self, view: View, skews: tuple[_Skew, ...]) -> None:
+    def __init__(self, view: RowView, skews: tuple[SpreadConstraintColumns, ...]) -> None:
         self._counts = [skew.count(view).copy() for skew in skews]
         self._limits = [view.of_nodes(skew.limit) for skew in skews]
         self._moving = [skew.moving(view) for skew in skews]
@@ -119,22 +123,24 @@ class _SpreadFooting:
         together: Bools = np.logical_and.reduce(allowed)
         return together
 
-    def put_back(self, depth: int, where: Bools) -> None:
+    def add_back(self, depth: int, where: Bools) -> None:
         for count, moving in zip(self._counts, self._moving, strict=True):
             np.add(count, moving[depth], out=count, where=where)
 
 
-def _skew(constraint: SpreadConstraint, where: Topology, included: Bools, asked: Asked) -> _Skew:
-    moving = _matching(constraint, asked)
-    counts = where.totals(np.where(included, _standing(constraint, moving, asked), 0))
+def _skew(
+    constraint: SpreadConstraint, where: TopologyColumn, included: Bools, filter_input: FilterInput
+) -> SpreadConstraintColumns:
+    moving = _matching(constraint, filter_input)
+    counts = where.totals(np.where(included, _initial_counts(constraint, moving, filter_input), 0))
     counted = np.zeros(len(where.values), np.bool_)
     counted[where.domains[included]] = True
-    return _Skew(
+    return SpreadConstraintColumns(
         topology=where,
         totals=counts,
         counted=counted,
         here=np.where(counted, counts, 0).take(where.domains),
-        limit=_limits(constraint, counts, counted, asked.pod).take(where.domains),
+        limit=_limits(constraint, counts, counted, filter_input.pod).take(where.domains),
         included=included,
         weights=moving,
     )
@@ -143,7 +149,7 @@ def _skew(constraint: SpreadConstraint, where: Topology, included: Bools, asked:
 def _limits(constraint: SpreadConstraint, counts: Ints, counted: Bools, pod: Pod) -> Ints:
     """Return by domain the largest count with which the pod may join, whatever the count is now."""
     joins = constraint.selector is not None and constraint.selector.matches(pod.labels)
-    slack = bounded(constraint.max_skew) - joins
+    slack = clamp_amount(constraint.max_skew) - joins
     if np.count_nonzero(counted) < constraint.min_domains:
         return np.full(len(counts), slack)
     limits = _least_of_others(counts, counted) + slack
@@ -165,32 +171,32 @@ def _least_of_others(counts: Ints, counted: Bools) -> Ints:
     return others
 
 
-def _included(constraint: SpreadConstraint, asked: Asked) -> Bools:
-    included = np.ones(len(asked.columns.names), np.bool_)
+def _included(constraint: SpreadConstraint, filter_input: FilterInput) -> Bools:
+    included = np.ones(len(filter_input.columns.names), np.bool_)
     if constraint.honors_affinity:
-        included &= may_run_on(asked.pod, asked.columns)
+        included &= may_run_on(filter_input.pod, filter_input.columns)
     if constraint.honors_taints:
-        included &= tolerated(asked.pod, asked.columns)
+        included &= tolerated(filter_input.pod, filter_input.columns)
     return included
 
 
-def _matching(constraint: SpreadConstraint, asked: Asked) -> Ints:
+def _matching(constraint: SpreadConstraint, filter_input: FilterInput) -> Ints:
     """Return by class whether its pods count when they leave or join: 1 or 0."""
-    selector, namespace = constraint.selector, asked.pod.namespace
+    selector, namespace = constraint.selector, filter_input.pod.namespace
 
     def counts(other: Pod) -> bool:
         return (
             selector is not None and other.namespace == namespace and selector.matches(other.labels)
         )
 
-    return asked.columns.classes.lookup(selector, counts).astype(np.int64)
+    return filter_input.columns.classes.lookup(selector, counts).astype(np.int64)
 
 
-def _standing(constraint: SpreadConstraint, moving: Ints, asked: Asked) -> Ints:
+def _initial_counts(constraint: SpreadConstraint, moving: Ints, filter_input: FilterInput) -> Ints:
     """Count the matching pods of each row: not terminating ones, and none for an empty selector."""
     if constraint.selector is None or not constraint.selector.requirements:
-        return np.zeros(len(asked.columns.names), np.int64)
-    view = asked.everything
+        return np.zeros(len(filter_input.columns.names), np.int64)
+    view = filter_input.all_rows
     staying = view.channel(FLAGS) & TERMINATING == 0
     standing: Ints = (moving.take(view.channel(CLASS)) * staying).sum(axis=0)
     return standing

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policies.columns import Columns
+from policies.columns import ClusterColumns
 from policies.columns.coded import Bools
 from policies.filtering import (
     NodeAffinity,
@@ -28,46 +28,46 @@ from policies.selectors import (
     untolerated,
 )
 from policies.upstream import Release
-from policies.vectorized.asking import Asked, Constraint, NodeConstraint, Twin
-from policies.vectorized.verdicts import FITS, Rejections, Verdicts
-from policies.vectorized.view import View
+from policies.vectorized.asking import Constraint, FilterInput, NodeConstraint, VectorizedFilter
+from policies.vectorized.verdicts import FITS, Rejections, RowStatuses
+from policies.vectorized.view import RowView
 
 
-def cordons(asked: Asked) -> Twin:
+def vectorize_node_unschedulable(filter_input: FilterInput) -> VectorizedFilter:
     """Return the vectorized NodeUnschedulable."""
-    if any(each.tolerates(node_unschedulable.CORDON) for each in asked.pod.tolerations):
-        return Twin()
-    refused = asked.columns.nodes.unschedulable
-    return Twin((NodeConstraint(refused, node_unschedulable.REFUSAL),))
+    if any(each.tolerates(node_unschedulable.CORDON) for each in filter_input.pod.tolerations):
+        return VectorizedFilter()
+    refused = filter_input.columns.nodes.unschedulable
+    return VectorizedFilter((NodeConstraint(refused, node_unschedulable.REFUSAL),))
 
 
-def names(asked: Asked) -> Twin:
+def vectorize_node_name(filter_input: FilterInput) -> VectorizedFilter:
     """Return the vectorized NodeName."""
-    wanted = asked.pod.node_name
+    wanted = filter_input.pod.node_name
     if wanted is None:
-        return Twin()
-    others = ~rows_named(asked.columns, (wanted,))
-    return Twin((NodeConstraint(others, node_name.REFUSAL),))
+        return VectorizedFilter()
+    others = ~rows_named(filter_input.columns, (wanted,))
+    return VectorizedFilter((NodeConstraint(others, node_name.REFUSAL),))
 
 
-def taints(asked: Asked) -> Twin:
+def vectorize_taint_toleration(filter_input: FilterInput) -> VectorizedFilter:
     """Return the vectorized TaintToleration."""
-    return Twin((_Taints(asked.pod, asked.release),))
+    return VectorizedFilter((TaintsConstraint(filter_input.pod, filter_input.release),))
 
 
-def node_labels(affinity: NodeAffinity, asked: Asked) -> Twin:
+def vectorize_node_affinity(affinity: NodeAffinity, filter_input: FilterInput) -> VectorizedFilter:
     """Return the vectorized NodeAffinity: the scheduler's added affinity, then the pod's own."""
-    pod, columns = asked.pod, asked.columns
+    pod, columns = filter_input.pod, filter_input.columns
     found: list[Constraint] = []
     if affinity.added is not None:
         others = ~rows_selected(affinity.added, columns)
         found.append(NodeConstraint(others, node_affinity.ENFORCED))
     if pod.node_affinity is not None or pod.node_selector:
         found.append(NodeConstraint(~may_run_on(pod, columns), node_affinity.REFUSAL))
-    return Twin(tuple(found))
+    return VectorizedFilter(tuple(found))
 
 
-def may_run_on(pod: Pod, columns: Columns) -> Bools:
+def may_run_on(pod: Pod, columns: ClusterColumns) -> Bools:
     """Return which nodes match the pod's nodeSelector and required node affinity."""
     matching = np.ones(len(columns.names), np.bool_)
     for requirement in pod.node_selector:
@@ -77,7 +77,7 @@ def may_run_on(pod: Pod, columns: Columns) -> Bools:
     return matching
 
 
-def rows_selected(selector: NodeSelector, columns: Columns) -> Bools:
+def rows_selected(selector: NodeSelector, columns: ClusterColumns) -> Bools:
     """Return which nodes match some term of ``selector``."""
     matching = np.zeros(len(columns.names), np.bool_)
     for term in selector.terms:
@@ -85,12 +85,12 @@ def rows_selected(selector: NodeSelector, columns: Columns) -> Bools:
     return matching
 
 
-def tolerated(pod: Pod, columns: Columns) -> Bools:
+def tolerated(pod: Pod, columns: ClusterColumns) -> Bools:
     """Return which nodes have no taint that keeps the pod away."""
     return columns.nodes.taints.where(lambda each: untolerated(each, pod.tolerations) is None)
 
 
-def rows_named(columns: Columns, wanted: Iterable[str]) -> Bools:
+def rows_named(columns: ClusterColumns, wanted: Iterable[str]) -> Bools:
     """Return which nodes have one of the names ``wanted``."""
     found = np.zeros(len(columns.names), np.bool_)
     for name in wanted:
@@ -101,17 +101,17 @@ def rows_named(columns: Columns, wanted: Iterable[str]) -> Bools:
 
 
 @dataclass(frozen=True)
-class _Taints:
+class TaintsConstraint:
     pod: Pod
     release: Release
 
-    def judge(self, view: View, verdicts: Verdicts) -> None:
+    def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
         column = view.columns.nodes.taints
-        found = [self._code(each, verdicts.rejections) for each in column.values]
+        found = [self._code(each, statuses.rejections) for each in column.values]
         if any(found):
-            verdicts.refuse_each(np.array(found, np.int32).take(view.of_nodes(column.codes)))
+            statuses.refuse_each(np.array(found, np.int32).take(view.of_nodes(column.codes)))
 
-    def footing(self, view: View) -> None:  # noqa: ARG002 - see Constraint
+    def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
         return
 
     def _code(self, taints: Sequence[Taint], rejections: Rejections) -> int:
@@ -121,7 +121,7 @@ class _Taints:
         return rejections.code(taint_toleration.refusal(taint, self.release))
 
 
-def _rows_of_term(term: NodeSelectorTerm, columns: Columns) -> Bools:
+def _rows_of_term(term: NodeSelectorTerm, columns: ClusterColumns) -> Bools:
     if not term.labels and not term.fields:
         return np.zeros(len(columns.names), np.bool_)
     matching = np.ones(len(columns.names), np.bool_)
@@ -132,7 +132,7 @@ def _rows_of_term(term: NodeSelectorTerm, columns: Columns) -> Bools:
     return matching
 
 
-def _rows_with(requirement: Requirement, columns: Columns) -> Bools:
+def _rows_with(requirement: Requirement, columns: ClusterColumns) -> Bools:
     column = columns.nodes.labels(requirement.key)
     if requirement.operator == "In":
         codes = [column.code_of(value) for value in requirement.values]
@@ -143,7 +143,7 @@ def _rows_with(requirement: Requirement, columns: Columns) -> Bools:
     )
 
 
-def _rows_of_field(requirement: Requirement, columns: Columns) -> Bools:
+def _rows_of_field(requirement: Requirement, columns: ClusterColumns) -> Bools:
     # metadata.name is the only field of a node that can be selected; others are empty.
     if requirement.key == "metadata.name":
         same = rows_named(columns, requirement.values)

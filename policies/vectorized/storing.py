@@ -14,105 +14,117 @@ import numpy as np
 from policies.columns.cells import TRAITS
 from policies.columns.coded import Bools
 from policies.decision import Rejection
-from policies.filtering import Check, Filter
-from policies.filtering.node_volume_limits import LimitsCheck
-from policies.filtering.volume_restrictions import RestrictionsCheck
+from policies.filtering import Filter, FilterPlugin
+from policies.filtering.node_volume_limits import VolumeLimitsFilter
+from policies.filtering.volume_restrictions import VolumeRestrictionsFilter
 from policies.model import NodeState
-from policies.vectorized.asking import Asked, Twin
-from policies.vectorized.verdicts import Verdicts
-from policies.vectorized.view import View, some
+from policies.vectorized.asking import FilterInput, VectorizedFilter
+from policies.vectorized.verdicts import RowStatuses
+from policies.vectorized.view import RowView, any_by_row
 
 
-def by_node(each: Filter, asked: Asked) -> Twin | None:
+def vectorize_node_local(each: Filter, filter_input: FilterInput) -> VectorizedFilter | None:
     """Return a vectorized filter that reads only the node; None if it refuses every node."""
-    prepared = each.prepare(asked.pod, asked.snapshot, asked.release)
+    prepared = each.pre_filter(filter_input.pod, filter_input.snapshot, filter_input.release)
     if prepared.conflict is not None:
         return None
-    return Twin() if prepared.check is None else Twin((_ByNode(prepared.check, asked),))
+    return (
+        VectorizedFilter()
+        if prepared.plugin is None
+        else VectorizedFilter((NodeLocalConstraint(prepared.plugin, filter_input),))
+    )
 
 
-def restrictions(each: Filter, asked: Asked) -> Twin | None:
+def vectorize_volume_restrictions(
+    each: Filter, filter_input: FilterInput
+) -> VectorizedFilter | None:
     """Return the vectorized VolumeRestrictions.
 
     Rows with pods that have the same disks or claims are reference rows.
     """
-    prepared = each.prepare(asked.pod, asked.snapshot, asked.release)
+    prepared = each.pre_filter(filter_input.pod, filter_input.snapshot, filter_input.release)
     if prepared.conflict is not None:
         return None
-    check = prepared.check
-    if not isinstance(check, RestrictionsCheck):
-        return Twin()
-    heeded = asked.columns.traits.storing(check.heeds) > 0
-    rows = np.flatnonzero(some(heeded.take(asked.everything.channel(TRAITS)))).tolist()
-    return Twin((_Elsewhere(check),), frozenset(rows), reads_other_pods=True)
+    check = prepared.plugin
+    if not isinstance(check, VolumeRestrictionsFilter):
+        return VectorizedFilter()
+    heeded = filter_input.columns.traits.storage_counts(check.is_affected_by) > 0
+    rows = np.flatnonzero(any_by_row(heeded.take(filter_input.all_rows.channel(TRAITS)))).tolist()
+    return VectorizedFilter((ClaimInUseConstraint(check),), frozenset(rows), reads_other_pods=True)
 
 
-def limits(each: Filter, asked: Asked) -> Twin | None:
+def vectorize_node_volume_limits(
+    each: Filter, filter_input: FilterInput
+) -> VectorizedFilter | None:
     """Return the vectorized NodeVolumeLimits; rows close to a limit are reference rows."""
-    prepared = each.prepare(asked.pod, asked.snapshot, asked.release)
+    prepared = each.pre_filter(filter_input.pod, filter_input.snapshot, filter_input.release)
     if prepared.conflict is not None:
         return None
-    check, columns = prepared.check, asked.columns
-    if not isinstance(check, LimitsCheck):
-        return Twin()
-    per_class = columns.traits.storing(lambda storage: len(storage.volumes))
-    volumes = per_class.take(asked.everything.channel(TRAITS)).sum(axis=0).tolist()
+    check, columns = prepared.plugin, filter_input.columns
+    if not isinstance(check, VolumeLimitsFilter):
+        return VectorizedFilter()
+    per_class = columns.traits.storage_counts(lambda storage: len(storage.volumes))
+    volumes = per_class.take(filter_input.all_rows.channel(TRAITS)).sum(axis=0).tolist()
     close = frozenset(
         row
         for row, state in enumerate(columns.states)
-        if not check.has_room_beside(state.node, volumes[row])
+        if not check.fits_beside(state.node, volumes[row])
     )
-    return Twin((_ByNode(_Driver(check), asked),), close, reads_other_pods=True)
+    return VectorizedFilter(
+        (NodeLocalConstraint(RequiredDriverFilter(check), filter_input),),
+        close,
+        reads_other_pods=True,
+    )
 
 
 @dataclass(frozen=True)
-class _Driver:
+class RequiredDriverFilter:
     """The part of the volume limits that applies where no limit can be exceeded."""
 
-    limits: LimitsCheck
+    limits: VolumeLimitsFilter
 
     def refuse(self, node: NodeState) -> Rejection | None:
         return self.limits.absent_driver(node.node)
 
-    def removing(self, pod: object, node: NodeState) -> Check:  # noqa: ARG002 - see Check
+    def removing(self, pod: object, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
         return self
 
-    def adding(self, pod: object, node: NodeState) -> Check:  # noqa: ARG002 - see Check
+    def adding(self, pod: object, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
         return self
 
 
 @dataclass(frozen=True)
-class _ByNode:
+class NodeLocalConstraint:
     """A filter plugin that reads only the node, with a cache of its results by row."""
 
-    check: Check
-    asked: Asked
-    _known: dict[int, Rejection | None] = field(default_factory=dict)
+    check: FilterPlugin
+    filter_input: FilterInput
+    _cache: dict[int, Rejection | None] = field(default_factory=dict)
 
-    def judge(self, view: View, verdicts: Verdicts) -> None:
-        fits = np.flatnonzero(verdicts.fits)
+    def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
+        fits = np.flatnonzero(statuses.fits)
         for place, row in zip(fits.tolist(), view.numbers[fits].tolist(), strict=True):
-            verdicts.settle(place, self._refusal(row))
+            statuses.set_status(place, self._refusal(row))
 
-    def footing(self, view: View) -> None:  # noqa: ARG002 - see Constraint
+    def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
         return
 
     def _refusal(self, row: int) -> Rejection | None:
-        if row not in self._known:
-            self._known[row] = self.check.refuse(self.asked.columns.states[row])
-        return self._known[row]
+        if row not in self._cache:
+            self._cache[row] = self.check.refuse(self.filter_input.columns.states[row])
+        return self._cache[row]
 
 
 @dataclass(frozen=True)
-class _Elsewhere:
+class ClaimInUseConstraint:
     """The volume restrictions on rows without pods that share disks or claims."""
 
-    check: RestrictionsCheck
+    check: VolumeRestrictionsFilter
 
-    def judge(self, view: View, verdicts: Verdicts) -> None:
+    def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
         if self.check.conflicts > 0:
             everywhere: Bools = np.ones(len(view), np.bool_)
-            verdicts.refuse(everywhere, self.check.claim_in_use)
+            statuses.refuse(everywhere, self.check.claim_in_use)
 
-    def footing(self, view: View) -> None:  # noqa: ARG002 - see Constraint
+    def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
         return

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from policies.columns import Columns
+from policies.columns import ClusterColumns
 from policies.columns.coded import Bools, Ints
-from policies.filtering.counting import Domain
-from policies.vectorized.view import View
+from policies.filtering.counting import TopologyDomain
+from policies.vectorized.view import RowView
 
 
 @dataclass(frozen=True)
-class Topology:
+class TopologyColumn:
     """A topology key: ``domains`` is each row's domain, ``labelled`` whether it has one at all."""
 
     key: str
@@ -32,49 +32,53 @@ class Topology:
         return sums.astype(np.int64)
 
 
-def topology(columns: Columns, key: str) -> Topology:
+def topology_column(columns: ClusterColumns, key: str) -> TopologyColumn:
     """Return the current domains of a topology key."""
     column = columns.nodes.labels(key)
     none = column.code_of(None)
-    return Topology(key, tuple(column.values), column.rows(), column.rows() != none)
+    return TopologyColumn(key, tuple(column.values), column.rows(), column.rows() != none)
 
 
 @dataclass(frozen=True)
-class Tally:
+class DomainCountColumns:
     """Pods counted by domain: ``counts`` by domain, ``weights`` by class of the pods.
 
     ``channel`` is the channel that holds the class.
     """
 
-    topology: Topology
+    topology: TopologyColumn
     counts: Ints
     weights: Ints
     channel: int
 
-    def here(self, view: View) -> Ints:
+    def count_of_row(self, view: RowView) -> Ints:
         """Return the count in each row's domain without the removed pods."""
         here: Ints = self.counts.take(view.of_nodes(self.topology.domains))
-        if view.gone is not None:
-            here -= view.departed(self.cell_weights(view))
+        if view.removed is not None:
+            here -= view.sum_of_removed(self.cell_weights(view))
         return here
 
-    def by_domain(self) -> dict[Domain, int]:
+    def by_domain(self) -> dict[TopologyDomain, int]:
         """Return the counts in the format of the reference engine's filters."""
         counted = np.flatnonzero(self.counts).tolist()
         values, key = self.topology.values, self.topology.key
-        return {Domain(key, str(values[place])): int(self.counts[place]) for place in counted}
+        return {
+            TopologyDomain(key, str(values[place])): int(self.counts[place]) for place in counted
+        }
 
-    def labelled(self, view: View) -> Bools:
+    def labelled(self, view: RowView) -> Bools:
         """Return which rows are in a domain."""
-        return view.marks(self.topology.labelled)
+        return view.flags_of_nodes(self.topology.labelled)
 
-    def cell_weights(self, view: View) -> Ints:
+    def cell_weights(self, view: RowView) -> Ints:
         """Return the weight of each pod, (depth, rows)."""
         weights: Ints = self.weights.take(view.channel(self.channel))
         return weights
 
 
-def tally(everything: View, topology: Topology, weights: Ints, channel: int) -> Tally:
+def count_by_domain(
+    everything: RowView, topology: TopologyColumn, weights: Ints, channel: int
+) -> DomainCountColumns:
     """Count all pods of the columns by domain."""
     per_row = weights.take(everything.channel(channel)).sum(axis=0)
-    return Tally(topology, topology.totals(per_row), weights, channel)
+    return DomainCountColumns(topology, topology.totals(per_row), weights, channel)

@@ -19,7 +19,7 @@ from policies.decision import Code, Reason, Rejection, unresolvable
 Codes = NDArray[np.int32]
 
 FITS: Final = 0
-_NOBODY_NEEDED: Final = 1
+_NO_VICTIM_NEEDED: Final = 1
 
 
 class Rejections:
@@ -48,7 +48,7 @@ class Rejections:
         return np.array([found is not None and found.resolvable for found in self._by_code])
 
 
-class Verdicts:
+class RowStatuses:
     """The status codes of the rows of a view; the first rejection of a row counts."""
 
     def __init__(self, rejections: Rejections, rows: int) -> None:
@@ -70,23 +70,23 @@ class Verdicts:
         """Refuse the rows whose code is not FITS, each with its code."""
         self.codes = np.where(self.fits, codes, self.codes)
 
-    def settle(self, row: int, rejection: Rejection | None) -> None:
+    def set_status(self, row: int, rejection: Rejection | None) -> None:
         """Set the status of one row, whatever it was before."""
         if rejection is None:
             self.codes[row] = FITS
         elif rejection.reasons[0].code is Code.NO_VICTIM_NEEDED:
-            self.need_nobody(np.array([row]))
+            self.set_no_victim_needed(np.array([row]))
         else:
             self.codes[row] = self.rejections.code(rejection)
 
-    def need_nobody(self, where: Ints) -> None:
+    def set_no_victim_needed(self, where: Ints) -> None:
         """Refuse the rows where the dry run found no victims."""
-        self.codes[where] = _NOBODY_NEEDED
+        self.codes[where] = _NO_VICTIM_NEEDED
 
 
-def needs_nobody(codes: Codes) -> Bools:
+def fits_without_preemption(codes: Codes) -> Bools:
     """Return which rows were refused because the pod fits them without preemption."""
-    found: Bools = codes == _NOBODY_NEEDED
+    found: Bools = codes == _NO_VICTIM_NEEDED
     return found
 
 
@@ -94,13 +94,13 @@ def count_reasons(codes: Codes, rejections: Rejections) -> Counter[Reason]:
     """Return the count of each reason over all refused rows."""
     counts: Counter[Reason] = Counter()
     for code, count in enumerate(np.bincount(codes, minlength=1).tolist()):
-        if count and code not in (FITS, _NOBODY_NEEDED):
+        if count and code not in (FITS, _NO_VICTIM_NEEDED):
             for reason in rejections.of(code, "").reasons:
                 counts[reason] += count
     return counts
 
 
-class ByName(Mapping[str, Rejection]):
+class RejectionsByNode(Mapping[str, Rejection]):
     """The refused nodes of a decision; ``codes`` are those of ``names``, position by position."""
 
     def __init__(self, names: Sequence[str], codes: Codes, rejections: Rejections) -> None:
@@ -121,10 +121,10 @@ class ByName(Mapping[str, Rejection]):
     def __len__(self) -> int:
         return int(np.count_nonzero(self._codes))
 
-    def tally(self) -> Counter[Reason]:
+    def count_reasons(self) -> Counter[Reason]:
         """Return the count of each reason; NO_VICTIM_NEEDED is counted without node names."""
         counts = count_reasons(self._codes, self._rejections)
-        needless = int(np.count_nonzero(needs_nobody(self._codes)))
+        needless = int(np.count_nonzero(fits_without_preemption(self._codes)))
         if needless:
             counts[Reason(Code.NO_VICTIM_NEEDED)] = needless
         return counts

@@ -11,8 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from policies.columns import Columns
-from policies.columns.cells import FIRST_RESOURCE, NOBODY, PRIORITY
+from policies.columns import ClusterColumns
+from policies.columns.cells import EMPTY_PRIORITY, FIRST_RESOURCE, PRIORITY
 from policies.columns.coded import Bools, Ints
 
 Rows = slice | Ints
@@ -20,7 +20,7 @@ Rows = slice | Ints
 
 
 @dataclass(frozen=True)
-class View:
+class RowView:
     """The rows ``rows`` of ``columns``, without the pods that are marked.
 
     ``removed`` marks pods that a dry run removed from their row (depth, rows), while the counts of
@@ -28,9 +28,9 @@ class View:
     (depth, width of the columns), so that no count includes them.
     """
 
-    columns: Columns
+    columns: ClusterColumns
     rows: Rows
-    gone: Bools | None = None
+    removed: Bools | None = None
     absent: Bools | None = None
     _channels: dict[int, Ints] = field(default_factory=dict, init=False, repr=False, compare=False)
     _departed: dict[int, Ints] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -42,28 +42,28 @@ class View:
         return every[self.rows]
 
     @cached_property
-    def away(self) -> Bools:
+    def removed_marks(self) -> Bools:
         """The removed pods, (depth, rows)."""
-        shape = (self.columns.cells.depth(), len(self))
-        return np.zeros(shape, np.bool_) if self.gone is None else self.gone
+        shape = (self.columns.pod_block.depth(), len(self))
+        return np.zeros(shape, np.bool_) if self.removed is None else self.removed
 
     def __len__(self) -> int:
         return len(self.columns.names) if isinstance(self.rows, slice) else len(self.rows)
 
-    def picked(self, places: Ints) -> View:
+    def select(self, places: Ints) -> RowView:
         """Return the view of some of its rows; the view itself if they are all of them."""
         if len(places) == len(self):
             return self
-        gone = None if self.gone is None else self.gone[:, places]
-        return View(self.columns, self.numbers[places], gone, self.absent)
+        gone = None if self.removed is None else self.removed[:, places]
+        return RowView(self.columns, self.numbers[places], gone, self.absent)
 
     def channel(self, channel: int) -> Ints:
         """Return the values of one channel, (depth, rows); absent pods are as empty cells."""
         known = self._channels.get(channel)
         if known is None:
-            known = self.columns.cells.used()[channel][:, self.rows]
+            known = self.columns.pod_block.used()[channel][:, self.rows]
             if self.absent is not None:
-                nobody = NOBODY if channel == PRIORITY else 0
+                nobody = EMPTY_PRIORITY if channel == PRIORITY else 0
                 known = np.where(self.absent[:, self.rows], nobody, known)
             self._channels[channel] = known
         return known
@@ -71,47 +71,47 @@ class View:
     def requested(self, place: int) -> Ints:
         """Return the sum of the requests of each row for the resource at ``place``."""
         requested = self.of_nodes(self.columns.nodes.requested[place])
-        if self.gone is None and self.absent is None:
+        if self.removed is None and self.absent is None:
             return requested
         if self.absent is None:
-            return requested - self.departed_of(FIRST_RESOURCE + place)
+            return requested - self.channel_of_removed(FIRST_RESOURCE + place)
         present: Ints = self.channel(FIRST_RESOURCE + place).sum(axis=0)
-        return present - self.departed_of(FIRST_RESOURCE + place)
+        return present - self.channel_of_removed(FIRST_RESOURCE + place)
 
     def count(self) -> Ints:
         """Return the number of pods on each row."""
-        count = self.of_nodes(self.columns.cells.used_counts())
+        count = self.of_nodes(self.columns.pod_block.used_counts())
         if self.absent is not None:
             count = count - np.count_nonzero(self.absent[:, self.rows], axis=0)
-        return count if self.gone is None else count - np.count_nonzero(self.gone, axis=0)
+        return count if self.removed is None else count - np.count_nonzero(self.removed, axis=0)
 
     def of_nodes(self, values: Ints) -> Ints:
         """Return the values of the rows from an array of values of all nodes."""
         picked: Ints = values[: len(self.columns.names)][self.rows]
         return picked
 
-    def marks(self, values: Bools) -> Bools:
+    def flags_of_nodes(self, values: Bools) -> Bools:
         """Do the same as ``of_nodes`` for booleans."""
         picked: Bools = values[: len(self.columns.names)][self.rows]
         return picked
 
-    def departed(self, amounts: Ints) -> Ints:
+    def sum_of_removed(self, amounts: Ints) -> Ints:
         """Return the sum of ``amounts`` (depth, rows) over the removed pods."""
         total = np.zeros(len(self), np.int64)
-        if self.gone is not None:
-            for depth, away in enumerate(self.gone):
+        if self.removed is not None:
+            for depth, away in enumerate(self.removed):
                 np.add(total, amounts[depth], out=total, where=away)
         return total
 
-    def departed_of(self, channel: int) -> Ints:
+    def channel_of_removed(self, channel: int) -> Ints:
         """Return the sum of a channel over the removed pods."""
         known = self._departed.get(channel)
         if known is None:
-            known = self._departed[channel] = self.departed(self.channel(channel))
+            known = self._departed[channel] = self.sum_of_removed(self.channel(channel))
         return known
 
 
-def some(marks: Bools) -> Bools:
+def any_by_row(marks: Bools) -> Bools:
     """Return for each row whether any of its pods is marked; ``marks`` is (depth, rows)."""
     found: Bools = np.logical_or.reduce(marks, axis=0)
     return found

@@ -64,7 +64,7 @@ def _watched(api: Api) -> Api:
         "kind": "MutatingWebhookConfiguration",
     }
     api.load([{**group, "metadata": {"name": "label"}, "webhooks": [webhook]}])
-    api.webhooks.hooks[_NAME] = _label
+    api.webhooks.handlers[_NAME] = _label
     return api
 
 

@@ -13,7 +13,7 @@ from typing import Final
 import aiohttp
 import orjson
 
-from fakeapi.hookserver import HookServer, made_identity
+from fakeapi.hookserver import WebhookServer, generate_certificate
 
 _PATH: Final = "/approve"
 _CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
@@ -27,15 +27,15 @@ async def _approve(body: bytes) -> bytes:
 
 
 async def _main(api: str) -> None:
-    server = HookServer(made_identity("127.0.0.1"))
+    server = WebhookServer(generate_certificate("127.0.0.1"))
     url = await server.start("127.0.0.1", 0)
-    reception = server.reception(lambda _spec: ())
-    reception.attend({_PATH: _approve})
+    reception = server.endpoint(lambda _spec: ())
+    reception.serve({_PATH: _approve})
     pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
     webhook = {
         "name": "approving.bench.example",
         "admissionReviewVersions": ["v1"],
-        "clientConfig": reception.leads_to(_PATH),
+        "clientConfig": reception.client_config(_PATH),
         "namespaceSelector": {"matchLabels": {"approved": "yes"}},
         "rules": [{**pods, "resources": ["pods"]}],
         "sideEffects": "None",

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
-from extender.cluster import LiveCluster
+from extender.cluster import SchedulerCache
 from policies.engine import Engine
-from policies.model import Pod, Snapshot, occupied
+from policies.model import Pod, Snapshot, build_node_state
 from policies.rules import DEFAULT_RULES
 from tests.bench.budgets import Figure
 from tests.bench.timing import Effort
@@ -49,7 +49,7 @@ class Moving:
         present = pods if event.gone else [*pods, event.pod]
         self.snapshot = replace(
             self.snapshot,
-            nodes={**self.snapshot.nodes, name: occupied(state.node, present)},
+            nodes={**self.snapshot.nodes, name: build_node_state(state.node, present)},
             generation=self.snapshot.generation + 1,
         )
         self._turn += 1
@@ -75,7 +75,7 @@ def measure(moving: Moving, effort: Effort) -> dict[str, Figure]:
 
 
 def _live(moving: Moving, effort: Effort, nodes: int) -> Figure:
-    cluster = LiveCluster(time.monotonic)
+    cluster = SchedulerCache(time.monotonic)
     start = moving.snapshot
     cluster.nodes.replace([state.node for state in start.nodes.values()])
     cluster.budgets.replace(start.budgets)
@@ -85,7 +85,7 @@ def _live(moving: Moving, effort: Effort, nodes: int) -> Figure:
     return _median(what, (_seconds_live(cluster, moving.step()) for _ in range(effort.events)))
 
 
-def _seconds_live(cluster: LiveCluster, event: Event) -> float:
+def _seconds_live(cluster: SchedulerCache, event: Event) -> float:
     begun = time.perf_counter()
     if event.gone:
         cluster.pods.remove(event.pod)

@@ -15,10 +15,15 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from policies.eviction.configuration import DEFAULT_THRESHOLDS, Configuration, Plan, planned
-from policies.eviction.deciding import Outcome, Sample, synchronize
+from policies.eviction.configuration import (
+    DEFAULT_THRESHOLDS,
+    EvictionConfig,
+    ResolvedConfig,
+    resolve,
+)
+from policies.eviction.deciding import SyncInput, SyncOutcome, synchronize
 from policies.eviction.filesystems import ONE_FILESYSTEM
-from policies.eviction.hysteresis import State
+from policies.eviction.hysteresis import ManagerState
 from policies.eviction.pods import EvictablePod
 from policies.eviction.ranking import rank
 from policies.eviction.signals import Signal
@@ -58,16 +63,19 @@ def _rankings(effort: Effort) -> Iterator[tuple[str, Figure]]:
 def _rounds(effort: Effort) -> Iterator[tuple[str, Figure]]:
     rng = Random(7)
     fleet = [_population(rng, _PODS) for _ in range(_NODES)]
-    plan = planned(Configuration(DEFAULT_THRESHOLDS))
+    plan = resolve(EvictionConfig(DEFAULT_THRESHOLDS))
     for name, memory, outcome in (
-        ("calm", "10Gi", Outcome.CALM),
-        ("short", "50Mi", Outcome.EVICTED),
+        ("calm", "10Gi", SyncOutcome.CALM),
+        ("short", "50Mi", SyncOutcome.EVICTED),
     ):
         first, second = (
-            [Sample(at * 10**9, pods, Summary(_node(memory, at), stats)) for pods, stats in fleet]
+            [
+                SyncInput(at * 10**9, pods, Summary(_node(memory, at), stats))
+                for pods, stats in fleet
+            ]
             for at in (10, 20)
         )
-        states = [synchronize(plan, State(), sample).state for sample in first]
+        states = [synchronize(plan, ManagerState(), sample).state for sample in first]
 
         sync = partial(_round, plan, states, second)
         if sync() != {outcome}:
@@ -77,7 +85,9 @@ def _rounds(effort: Effort) -> Iterator[tuple[str, Figure]]:
         yield f"evict-sync-{name}", Figure(what, milliseconds(taken.p50), taken.p50)
 
 
-def _round(plan: Plan, states: Sequence[State], samples: Sequence[Sample]) -> set[Outcome]:
+def _round(
+    plan: ResolvedConfig, states: Sequence[ManagerState], samples: Sequence[SyncInput]
+) -> set[SyncOutcome]:
     return {
         synchronize(plan, state, sample).outcome
         for state, sample in zip(states, samples, strict=True)

@@ -10,7 +10,7 @@ import time
 from random import Random
 from typing import Final
 
-from policies.scaledown import Member, Replica, choose_victims, crowding
+from policies.scaledown import RankedPod, ReplicaSetPod, pods_to_delete, related_pods_per_node
 from tests.bench.budgets import Figure
 from tests.bench.timing import Effort, latency, milliseconds, repeated
 
@@ -28,11 +28,11 @@ def measure(effort: Effort) -> dict[str, Figure]:
     """Measure the choice; who is where was counted before."""
     draw = Random(42)
     replicas = [_replica(draw, index) for index in range(PODS)]
-    crowded = crowding(Member(each, {}, None, active=True) for each in replicas)
+    crowded = related_pods_per_node(ReplicaSetPod(each, {}, None, active=True) for each in replicas)
 
     def once() -> float:
         begun = time.perf_counter()
-        victims = choose_victims(replicas, crowded, DELETED, _NOW_NS)
+        victims = pods_to_delete(replicas, crowded, DELETED, _NOW_NS)
         taken = time.perf_counter() - begun
         if len(victims) != DELETED:
             raise RuntimeError(f"the benchmark has chosen {len(victims)} pods")
@@ -45,9 +45,9 @@ def measure(effort: Effort) -> dict[str, Figure]:
     return {f"scaledown-{PODS}": Figure(what, shown, taken.p50)}
 
 
-def _replica(draw: Random, index: int) -> Replica:
+def _replica(draw: Random, index: int) -> RankedPod:
     created = _NOW_NS - draw.randrange(_TWO_WEEKS) * _SECOND
-    return Replica(
+    return RankedPod(
         namespace="default",
         name=f"web-{index}",
         uid=f"{draw.getrandbits(128):032x}",

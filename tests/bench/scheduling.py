@@ -26,7 +26,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from policies import DEFAULT_RULES, decide_filter, post_filter
-from policies.policy import COST
+from policies.policy import DEFAULT_CANDIDATE_ORDER
 from tests.bench.budgets import Figure
 from tests.bench.clusters import cluster, pending, snapshot_of
 from tests.bench.http import wait_ready
@@ -204,7 +204,7 @@ def _whom(nodes: int, ours: Chosen, exact: Chosen) -> Iterator[tuple[str, Figure
         victims = {victim.name for victim in found[each.node].victims.pods}
         if victims != each.victims:
             raise RuntimeError(f"on {each.node} {each.victims} went, not {victims}")
-    one, other = (COST.key(found[each.node])[0] for each in (ours, exact))
+    one, other = (DEFAULT_CANDIDATE_ORDER.key(found[each.node])[0] for each in (ours, exact))
     what = f"cluster, {nodes:,} nodes: whom it chooses, beside exact"
     shown = "worse" if one > other else "better" if one < other else f"as good: {ours.node}"
     yield f"worse-{nodes}", Figure(what, shown, float(one > other), timed=False)

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from extender.kube.workloadspread.pods import MATCHED, write_injection
+from extender.kube.workloadspread.pods import MATCHED_WORKLOADSPREAD, write_injection
 from fakeapi import VirtualCluster
 from policies.model import Node, Resources
 from policies.scaledown import DELETION_COST
-from policies.spreading.grouping import Surroundings
-from policies.spreading.model import Injection, Spread, SpreadPod, Subset
+from policies.spreading.grouping import GroupingContext
+from policies.spreading.model import SpreadPod, Subset, SubsetInjection, WorkloadSpread
 from policies.spreading.reconciling import reconcile
 from policies.spreading.targets import Target
 from tests.bench.budgets import Figure
@@ -50,7 +50,7 @@ def measure(effort: Effort) -> dict[str, Figure]:
 
 
 def _ruled(effort: Effort, pods: tuple[SpreadPod, ...], what: str) -> Figure:
-    written, around = _spread(), Surroundings({f"node-{z}": _node(z) for z in ZONES}, _never)
+    written, around = _spread(), GroupingContext({f"node-{z}": _node(z) for z in ZONES}, _never)
     target = Target(workload(REPLICA_SET, replicas=PODS), pods=pods)
 
     def once() -> float:
@@ -100,7 +100,7 @@ async def _status(cluster: VirtualCluster) -> Document:
     return status
 
 
-def _spread() -> Spread:
+def _spread() -> WorkloadSpread:
     subsets: list[Subset] = [
         subset(zone, limit, required=term("zone", zone))
         for zone, limit in zip(ZONES, LIMITS, strict=True)
@@ -134,13 +134,13 @@ def _settled() -> Iterator[SpreadPod]:
 
 def _documents() -> Iterator[Document]:
     for number, zone, cost in _places():
-        matched = write_injection(Injection("web", zone))
+        matched = write_injection(SubsetInjection("web", zone))
         yield a_pod(
             f"web-{number:05}",
             "web",
             node=f"node-{zone}",
             ready_since="2026-01-01T00:00:00Z",
-            annotations={MATCHED: matched, DELETION_COST: cost},
+            annotations={MATCHED_WORKLOADSPREAD: matched, DELETION_COST: cost},
         )
 
 

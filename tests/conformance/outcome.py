@@ -109,7 +109,7 @@ def _steps(records: Iterable[RequestRecord]) -> list[list[RequestRecord]]:
         if record.user_agent == AGENT or record.method not in _WRITES:
             continue
         if record.path == _WITNESS_EVENT and record.method == "POST":
-            witness: str = record.sent()["involvedObject"]["name"]
+            witness: str = record.decoded_body()["involvedObject"]["name"]
             steps.setdefault(witness.rpartition("-")[2], []).extend(current)
             current = []
         elif f"/namespaces/{WITNESSES}/" not in record.path:
@@ -126,7 +126,7 @@ def _written(record: RequestRecord, normaliser: Normaliser) -> str:
     head = f"{record.method} {normaliser.text(record.path)}{query} → {record.status}"
     if not record.body:
         return head
-    return f"{head} {record.content_type} {normaliser.document(_without_blanks(record.sent()))}"
+    return f"{head} {record.content_type} {normaliser.document(_without_blanks(record.decoded_body()))}"
 
 
 def _statuses(
@@ -137,7 +137,7 @@ def _statuses(
         thing["metadata"]["uid"]: [] for thing in things if thing["kind"] == "ReplicaSet"
     }
     for record in records:
-        body = record.sent()
+        body = record.decoded_body()
         if record.status == 200 and body["metadata"]["uid"] in told:
             told[body["metadata"]["uid"]].append(body)
     return {normaliser.text(uid): _story(each, normaliser) for uid, each in told.items() if each}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fakeapi.certificates import Authority
+from fakeapi.certificates import CertificateAuthority
 from tests.deploy.charts import CHART
 from tests.deploy.cluster import SYSTEM, Cluster, cluster
 from tests.deploy.containers import Container, Kubelet
@@ -24,7 +24,7 @@ class Installed:
 
     cluster: Cluster
     container: Container
-    authority: Authority
+    authority: CertificateAuthority
 
     def ask(self, path: str, body: Any = None, pair: str = "") -> Answer:
         """Ask by the service's name, trusting only the authority, if there is TLS."""
@@ -47,7 +47,7 @@ def installed(
 
     It has to end well.
     """
-    authority = Authority()
+    authority = CertificateAuthority()
     file = home / "values.json"
     file.write_text(json.dumps(values))
     with cluster(net, home / "cluster", [*(world or full()), secret(authority)]) as there:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from fakeapi.certificates import Authority
+from fakeapi.certificates import CertificateAuthority
 from tests.deploy.charts import only, rendered
 from tests.deploy.cluster import cluster
 from tests.deploy.containers import Kubelet
@@ -58,7 +58,9 @@ def test_the_configuration_is_one_that_can_be_served(
     values: Mapping[str, Any], net: Network, image: Image, tmp_path: Path
 ) -> None:
     documents = rendered(values)
-    with cluster(net, tmp_path / "cluster", [*definitions(), secret(Authority())]) as there:
+    with cluster(
+        net, tmp_path / "cluster", [*definitions(), secret(CertificateAuthority())]
+    ) as there:
         there.apply(documents)
         name = only("Deployment", documents)["metadata"]["name"]
         pod = there.get("deployment", name)["spec"]["template"]["spec"]
@@ -74,7 +76,7 @@ def test_the_configuration_is_one_that_can_be_served(
 def test_clients_are_checked_by_the_ca_of_another_object(
     net: Network, image: Image, tmp_path: Path
 ) -> None:
-    signs = Authority()
+    signs = CertificateAuthority()
     bundle = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

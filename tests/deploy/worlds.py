@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from fakeapi.certificates import Authority, KeyPair
+from fakeapi.certificates import CertificateAuthority, KeyPair
 from tests.builders import node_json, pod_json
 
 HOST: Final = "reprieve.kube-system.svc"
@@ -51,7 +51,7 @@ def preempted() -> Document:
     return {"Pod": full()[-1], "NodeNameToVictims": None, "NodeNameToMetaVictims": offered}
 
 
-def secret(authority: Authority, hosts: Sequence[str] = (HOST,)) -> Document:
+def secret(authority: CertificateAuthority, hosts: Sequence[str] = (HOST,)) -> Document:
     """Return the Secret with a server's certificate, and with who has signed it."""
     pair = authority.issue_server(hosts)
     files = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority.certificate}
@@ -93,7 +93,7 @@ def scheduler_roles() -> list[Document]:
         rule([*reading, "patch", "update"], [""], "persistentvolumes", "persistentvolumeclaims"),
         rule(reading, ["storage.k8s.io"], "storageclasses", "volumeattachments"),
     ]
-    authority = Authority().certificate.decode()
+    authority = CertificateAuthority().certificate.decode()
     named = {"allowed-names": "[]", "client-ca-file": authority, "extra-headers-prefix": "[]"}
     headers = {"group-headers": "[]", "username-headers": "[]", **named}
     reader = {

@@ -18,8 +18,8 @@ from extender.clusterfile import load_cluster, load_pod
 from extender.explain import explain_preempt
 from policies import wording
 from policies.decision import FEASIBLE, PreemptionDecision
-from policies.policy import COST
-from policies.rules import Rules
+from policies.policy import DEFAULT_CANDIDATE_ORDER
+from policies.rules import SchedulerRules
 from policies.upstream import release
 from tests.differential.case import Answer, Case, Document
 
@@ -43,7 +43,7 @@ def decide(case: Case) -> PreemptionDecision:
 
 
 def _decide(case: Case, items: Sequence[Document]) -> PreemptionDecision:
-    rules = Rules(release(case.upstream))
+    rules = SchedulerRules(release(case.upstream))
     with TemporaryDirectory(prefix="case-") as name:
         cluster, pod = Path(name) / "cluster.json", Path(name) / "pod.json"
         cluster.write_bytes(msgspec.json.encode({"kind": "List", "items": items}))
@@ -59,8 +59,8 @@ def _compared(case: Case, items: Sequence[Document]) -> list[str]:
 
 def _differences(ours: PreemptionDecision, case: Case) -> Iterator[str]:
     theirs = case.answer
-    if ours.unjudged:
-        yield f"we do not judge {', '.join(sorted(ours.unjudged))}"
+    if ours.not_evaluated:
+        yield f"we do not judge {', '.join(sorted(ours.not_evaluated))}"
     elif theirs.bound_to:
         if ours.rejected.get(theirs.bound_to) != FEASIBLE:
             yield f"it was bound to {theirs.bound_to}; we say that it does not fit: {ours.message}"
@@ -99,13 +99,13 @@ def _choice(ours: PreemptionDecision, case: Case, theirs: Answer) -> Iterator[st
             yield f"it chose {theirs.nominated_node or None}, we {node}"
         message = ours.message
     else:
-        if COST.key(chosen)[0] != COST.key(nominated)[0]:
+        if DEFAULT_CANDIDATE_ORDER.key(chosen)[0] != DEFAULT_CANDIDATE_ORDER.key(nominated)[0]:
             yield f"it chose {theirs.nominated_node}, we {chosen.node}, by {ours.decided_by}"
         going = {pod.uid for pod in nominated.victims.pods if not pod.terminating}
         if going != set(theirs.victims):
             yield f"it told {sorted(theirs.victims)} to go, we {sorted(going)}"
         rules = release(case.upstream)
-        told, other = (wording.placed(each, rules) for each in (chosen, nominated))
+        told, other = (wording.candidate_found(each, rules) for each in (chosen, nominated))
         message = ours.message.replace(told, other) if told else ours.message
     if message != theirs.message:
         yield f"it says {theirs.message!r}, we {message!r}"

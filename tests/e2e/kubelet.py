@@ -18,7 +18,7 @@ import orjson
 from extender.kube.api_error import ApiError
 from extender.kube.client import Client, PatchType
 from extender.kube.clock import SystemClock
-from extender.kube.informer import Informer
+from extender.kube.informer import Reflector
 from extender.kube.resources import PODS, ObjectPath
 
 NODE: Final = {
@@ -38,7 +38,7 @@ Document = dict[str, Any]
 async def kubelet(client: Client) -> AsyncIterator[None]:
     """Run pods until the block ends."""
     pods = _Pods(client)
-    informer = Informer(client, PODS, _decode, pods, SystemClock(), Random(1))
+    informer = Reflector(client, PODS, _decode, pods, SystemClock(), Random(1))
     running = [asyncio.create_task(work) for work in (informer.run(), pods.run())]
     try:
         yield

@@ -37,7 +37,7 @@ def known_differences(scenario: str, release: str) -> list[str]:
 async def test_it_prints_what_it_prints_elsewhere(
     scenario: Scenario, release: str, tmp_path: Path
 ) -> None:
-    now = VirtualClock.like_the_host()
+    now = VirtualClock.from_host()
     clock = VirtualClock(now.now_ns()) if scenario.still else now
     async with FakeCluster(run=scenario.run, clock=clock) as cluster:
         kubeconfig = write_kubeconfig(tmp_path / ".kubeconfig", cluster.url)

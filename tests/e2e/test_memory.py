@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from extender.kube.clock import SystemClock
-from extender.memory.groups import Group, Version, find_group
-from extender.memory.listening import Attention, Ears
-from extender.memory.measuring import Gauge
-from extender.memory.notifying import Notifier, NotifierError, StallNotifier, ThresholdNotifier
+from extender.memory.groups import Cgroup, CgroupVersion, find_cgroup
+from extender.memory.listening import CgroupNotifiers, NotifierListener
+from extender.memory.measuring import MemoryReader
+from extender.memory.notifying import Notifier, NotifierError, PsiNotifier, ThresholdNotifier
 
 PROC = Path("/proc")
 MIB = 2**20
@@ -28,25 +28,25 @@ BUSY = "while True: pass"
 
 
 @pytest.fixture
-async def ears() -> AsyncIterator[Ears]:
-    made = Ears(SystemClock())
+async def ears() -> AsyncIterator[NotifierListener]:
+    made = NotifierListener(SystemClock())
     yield made
     made.close()
 
 
-def refused(ears: Ears, make: Callable[[], Notifier]) -> str:
+def refused(ears: NotifierListener, make: Callable[[], Notifier]) -> str:
     """Listen to a notifier; gives why that cannot be had, or nothing."""
     try:
-        ears.listen_to(make())
+        ears.add(make())
     except NotifierError as error:
         return str(error)
     return ""
 
 
-async def test_waiting_for_a_processor_is_told(ears: Ears) -> None:
+async def test_waiting_for_a_processor_is_told(ears: NotifierListener) -> None:
     """Stalls for want of a processor are told as those for want of memory, and easier to cause."""
     path = PROC / "pressure/cpu"
-    problem = refused(ears, lambda: StallNotifier(path))
+    problem = refused(ears, lambda: PsiNotifier(path))
     crowd = [
         await asyncio.create_subprocess_exec(sys.executable, "-c", BUSY)
         for _ in range(2 * (os.cpu_count() or 1) + 1)
@@ -59,15 +59,15 @@ async def test_waiting_for_a_processor_is_told(ears: Ears) -> None:
     assert heard == told or (not heard and problem.startswith(f"{path}: "))
 
 
-def group_of_version_one() -> Group | None:
-    group = find_group(PROC)
-    return group if group is not None and group.version is Version.ONE else None
+def group_of_version_one() -> Cgroup | None:
+    group = find_cgroup(PROC)
+    return group if group is not None and group.version is CgroupVersion.ONE else None
 
 
-async def test_using_memory_crosses_a_threshold(ears: Ears) -> None:
+async def test_using_memory_crosses_a_threshold(ears: NotifierListener) -> None:
     """Where there is no group of version 1, nothing is there to be crossed."""
     group = group_of_version_one()
-    used = Gauge(PROC, group).measure(0).usage
+    used = MemoryReader(PROC, group).read(0).usage
     assert used is not None
     directory = PROC if group is None else group.directory
     level = used + 32 * MIB
@@ -79,6 +79,6 @@ async def test_using_memory_crosses_a_threshold(ears: Ears) -> None:
     assert heard == told or (not heard and problem.startswith(f"{directory}/"))
 
 
-async def test_the_machine_is_listened_to_or_says_why_not(ears: Ears) -> None:
-    attention = Attention(ears, PROC, find_group(PROC))
-    assert all(line.startswith("/") and "\n" not in line for line in attention.lacks)
+async def test_the_machine_is_listened_to_or_says_why_not(ears: NotifierListener) -> None:
+    attention = CgroupNotifiers(ears, PROC, find_cgroup(PROC))
+    assert all(line.startswith("/") and "\n" not in line for line in attention.unavailable)

@@ -14,7 +14,7 @@ from pathlib import Path
 import aiohttp
 
 from fakeapi import FakeCluster
-from fakeapi.hookserver import made_identity
+from fakeapi.hookserver import generate_certificate
 from tests.commands import start
 from tests.fakeapi.controllers.spreadwebhooks.worlds import (
     CLONE_SETS,
@@ -75,8 +75,8 @@ async def answering(cluster: FakeCluster, url: str, certs: Path) -> AsyncIterato
 async def test_many_pods_at_once_never_overfill_a_subset_and_leave_none_short(
     tmp_path: Path,
 ) -> None:
-    made = made_identity("127.0.0.1")
-    files = {"tls.crt": made.certificate, "tls.key": made.key, "ca.crt": made.authority}
+    made = generate_certificate("127.0.0.1")
+    files = {"tls.crt": made.certificate, "tls.key": made.key, "ca.crt": made.ca_certificate}
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     cluster = FakeCluster(run="none")

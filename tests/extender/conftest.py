@@ -14,19 +14,19 @@ import pytest
 from aiohttp.test_utils import TestServer
 
 from extender.app import build_app
-from extender.cluster import LiveCluster
+from extender.cluster import SchedulerCache
 from extender.config import Config
 from extender.kube.clock import SystemClock
 from extender.kube.decoding import Unreadable
 from extender.kube.transport import Request, Response, Stream, Transport
 from extender.service import Service
-from extender.serving import running
-from extender.storage_sinks import StorageTable
+from extender.serving import run_server
+from extender.storage_sinks import StorageStore
 from fakeapi.harness import FakeCluster
 from fakeapi.scenarios import scenario
 from policies.model import DisruptionBudget, Node, Pod
-from policies.reference import Reference
-from policies.storage import Kind, Stored
+from policies.reference import ReferenceEngine
+from policies.storage import StorageKind, StorageObject
 from tests.builders import encoded, pod_json
 
 
@@ -57,7 +57,7 @@ def broken(name: str, on: str | None = None, kind: str = "Pod", problem: str = "
     return Unreadable(kind, namespace, name, name, on, problem)
 
 
-def behind(cluster: LiveCluster) -> Mapping[str, StorageTable[Any]]:
+def behind(cluster: SchedulerCache) -> Mapping[str, StorageStore[Any]]:
     """Return the sinks of what stands behind volumes and devices, by the model's name for each."""
     return {
         "PersistentVolumeClaim": cluster.storage.claims,
@@ -71,15 +71,15 @@ def behind(cluster: LiveCluster) -> Mapping[str, StorageTable[Any]]:
 
 
 def live_cluster(
-    *things: Node | Pod | DisruptionBudget | Stored | Unreadable,
+    *things: Node | Pod | DisruptionBudget | StorageObject | Unreadable,
     clock: HandClock | None = None,
-    unlisted: Collection[Kind] = (),
-) -> LiveCluster:
+    unlisted: Collection[StorageKind] = (),
+) -> SchedulerCache:
     """Show a cluster these things; a broken one goes where its kind says.
 
     Of what stands behind volumes and devices all kinds have been listed, but those ``unlisted``.
     """
-    cluster = LiveCluster((clock or HandClock()).monotonic)
+    cluster = SchedulerCache((clock or HandClock()).monotonic)
     for table in behind(cluster).values():
         if table.kind not in unlisted:
             table.replace([])
@@ -141,13 +141,13 @@ class Extender:
 
 @asynccontextmanager
 async def served(
-    cluster: LiveCluster,
+    cluster: SchedulerCache,
     clock: HandClock | None = None,
     path_prefixes: Iterable[str] = (),
     body_limit: int = 2**20,
 ) -> AsyncIterator[Extender]:
     """Serve a cluster that was put together by hand."""
-    service = Service(cluster, Reference(), clock or HandClock())
+    service = Service(cluster, ReferenceEngine(), clock or HandClock())
     server = TestServer(build_app(service, path_prefixes, body_limit))
     async with server, aiohttp.ClientSession() as session:
         yield Extender(str(server.make_url("")).rstrip("/"), service, session)
@@ -214,7 +214,7 @@ async def following(
         transport = Gated(Refusing(cluster.local_transport(), refused or {}))
         settings = config or Config(port=0)
         async with (
-            running(settings, transport, SystemClock(), random.Random(0)) as extender,
+            run_server(settings, transport, SystemClock(), random.Random(0)) as extender,
             aiohttp.ClientSession() as session,
         ):
 

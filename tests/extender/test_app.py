@@ -361,7 +361,7 @@ async def test_one_broken_pod_costs_only_its_own_node() -> None:
 
 async def test_the_demo_cluster_is_all_readable(demo_extender: Extender) -> None:
     kinds = [each["kind"] for each in scenario("demo")]
-    sizes = demo_extender.service.cluster.sizes()
+    sizes = demo_extender.service.cluster.object_counts()
     assert sizes["nodes"] == kinds.count("Node") == 40
     assert sizes["pods"] == kinds.count("Pod")
     states = demo_extender.service.cluster.snapshot().nodes.values()

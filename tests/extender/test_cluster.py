@@ -5,7 +5,7 @@ from __future__ import annotations
 from structlog.testing import capture_logs
 
 from extender.kube.objects import Namespace
-from extender.overlay import Promise
+from extender.overlay import AssumedPreemption
 from policies.model import AffinityTerm, NodeState
 from policies.workloads import REPLICA_SET, SERVICE
 from tests.builders import budget, node, pod, workload
@@ -88,9 +88,9 @@ class TestPods:
 
     def test_that_repel_others_count_only_on_known_nodes(self) -> None:
         cluster = live_cluster(pod("shy", on="node-1", anti_affinity=(TERM,)))
-        assert cluster.snapshot().repelling == ()
+        assert cluster.snapshot().pods_with_anti_affinity == ()
         cluster.nodes.upsert(node("node-1"))
-        assert [p.name for p in cluster.snapshot().repelling] == ["shy"]
+        assert [p.name for p in cluster.snapshot().pods_with_anti_affinity] == ["shy"]
 
 
 class TestBrokenObjects:
@@ -145,19 +145,21 @@ class TestPromises:
         clock = HandClock()
         cluster = live_cluster(node("node-1"), pod("web", on="node-1"), clock=clock)
         before = cluster.snapshot()
-        cluster.promise(Promise(pod("vip"), "node-1", frozenset({"web"}), deadline=30.0))
+        cluster.assume(AssumedPreemption(pod("vip"), "node-1", frozenset({"web"}), deadline=30.0))
         [web] = cluster.snapshot().nodes["node-1"].pods
-        assert web.promised
-        assert cluster.promises == 1
+        assert web.assumed_victim
+        assert cluster.assumed_count == 1
         clock.seconds = 30.0
         assert cluster.snapshot().nodes == before.nodes
-        assert cluster.promises == 0
+        assert cluster.assumed_count == 0
 
     def test_end_when_another_pod_has_taken_the_victims_name(self) -> None:
         cluster = live_cluster(node("node-1"), pod("web", on="node-1", uid="old"))
-        cluster.promise(Promise(pod("vip"), "node-1", frozenset({"old"}), 30.0, nominates=False))
+        cluster.assume(
+            AssumedPreemption(pod("vip"), "node-1", frozenset({"old"}), 30.0, nominates=False)
+        )
         cluster.pods.replace([pod("web", on="node-1", uid="new")])
-        assert cluster.promises == 0
+        assert cluster.assumed_count == 0
 
 
 class TestWorkloads:

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from structlog.testing import capture_logs
 
-from extender.cluster import LiveCluster
+from extender.cluster import SchedulerCache
 from extender.kube.decoding import Unreadable
-from extender.overlay import Promise
+from extender.overlay import AssumedPreemption
 from policies.model import AffinityTerm, DisruptionBudget, Node, NodeState, Pod, Snapshot, assemble
-from policies.reference import Reference
-from policies.vectorized import Vectorized
+from policies.reference import ReferenceEngine
+from policies.vectorized import VectorizedEngine
 from tests.builders import budget, node, pod
 from tests.extender.conftest import HandClock, broken
 
@@ -45,7 +45,7 @@ _broken_nodes = st.builds(broken, st.sampled_from(NODES), kind=st.just("Node"))
 _any_nodes = st.one_of(_nodes, _nodes, _broken_nodes)
 _budgets = st.builds(budget, st.sampled_from(["x", "y"]), allowed=st.integers(0, 1))
 _promises = st.builds(
-    Promise,
+    AssumedPreemption,
     st.sampled_from(["a", "b", "c"]).map(lambda name: pod(name, uid=f"{name}-1")),
     st.sampled_from(NODES),
     st.frozensets(st.sampled_from(["a-1", "b-1", "c-1", "c-2", "d-1"]), min_size=1, max_size=2),
@@ -65,12 +65,12 @@ class ClusterMachine(RuleBasedStateMachine):
         self.warnings = capture_logs()
         self.warnings.__enter__()
         self.clock = HandClock()
-        self.engine = Vectorized()
-        self.cluster = LiveCluster(self.clock.monotonic, self.engine.follow)
+        self.engine = VectorizedEngine()
+        self.cluster = SchedulerCache(self.clock.monotonic, self.engine.follow)
         self.pods: dict[str, Pod | Unreadable] = {}
         self.nodes: dict[str, Node] = {}
         self.budgets: dict[str, DisruptionBudget] = {}
-        self.promises: dict[str, Promise] = {}
+        self.promises: dict[str, AssumedPreemption] = {}
         self.answers = 0
         self.before = self.cluster.snapshot()
         self.said_before = self._said()
@@ -126,10 +126,10 @@ class ClusterMachine(RuleBasedStateMachine):
         self.budgets = {item.name: item for item in items}
 
     @rule(promise=_promises, seconds=st.integers(1, 3))
-    def promise(self, promise: Promise, seconds: int) -> None:
+    def promise(self, promise: AssumedPreemption, seconds: int) -> None:
         self.answers += 1  # no two answers are given at the very same time
         dated = replace(promise, deadline=self.clock.seconds + seconds + self.answers / 1e6)
-        self.cluster.promise(dated)
+        self.cluster.assume(dated)
         self.promises[dated.preemptor.uid] = dated
 
     @rule()
@@ -163,16 +163,16 @@ class ClusterMachine(RuleBasedStateMachine):
             self._end(old.uid, self._without_victim)
             self._end(old.uid, self._without_nomination)
 
-    def _end(self, uid: str, change: Callable[[Promise, str], Promise]) -> None:
+    def _end(self, uid: str, change: Callable[[AssumedPreemption, str], AssumedPreemption]) -> None:
         changed = {key: change(each, uid) for key, each in self.promises.items()}
-        self.promises = {key: each for key, each in changed.items() if not each.is_kept}
+        self.promises = {key: each for key, each in changed.items() if not each.is_confirmed}
 
     @staticmethod
-    def _without_victim(promise: Promise, uid: str) -> Promise:
+    def _without_victim(promise: AssumedPreemption, uid: str) -> AssumedPreemption:
         return replace(promise, victims=promise.victims - {uid})
 
     @staticmethod
-    def _without_nomination(promise: Promise, uid: str) -> Promise:
+    def _without_nomination(promise: AssumedPreemption, uid: str) -> AssumedPreemption:
         return replace(promise, nominates=False) if promise.preemptor.uid == uid else promise
 
     def _expected(self) -> Snapshot:
@@ -192,7 +192,8 @@ class ClusterMachine(RuleBasedStateMachine):
         return replace(
             state,
             pods=tuple(
-                replace(each, promised=True) if each.uid in leaving else each for each in state.pods
+                replace(each, assumed_victim=True) if each.uid in leaving else each
+                for each in state.pods
             ),
             nominated=tuple(nominated.values()),
             unreadable=tuple(
@@ -209,7 +210,7 @@ class ClusterMachine(RuleBasedStateMachine):
     @invariant()
     def an_engine_that_follows_decides_as_the_reference(self) -> None:
         asking, snapshot = pod("asking", cpu="1", priority=1), self.cluster.snapshot()
-        assert self.engine.preempt(asking, snapshot) == Reference().preempt(asking, snapshot)
+        assert self.engine.preempt(asking, snapshot) == ReferenceEngine().preempt(asking, snapshot)
 
     @invariant()
     def the_snapshot_is_what_is_left(self) -> None:
@@ -218,7 +219,7 @@ class ClusterMachine(RuleBasedStateMachine):
         }
         snapshot, expected = self.cluster.snapshot(), self._expected()
         assert _comparable(snapshot) == _comparable(expected)
-        assert self.cluster.promises == len(self.promises)
+        assert self.cluster.assumed_count == len(self.promises)
         for name in (snapshot.nodes.keys() & self.before.nodes.keys()) - self._touched():
             assert snapshot.nodes[name] is self.before.nodes[name]
         assert self.cluster.snapshot() is snapshot
@@ -241,7 +242,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
 def _nodes_of(thing: object) -> list[str]:
     match thing:
-        case Node(name=name) | Promise(node=name):
+        case Node(name=name) | AssumedPreemption(node=name):
             return [name]
         case Pod(node_name=on, nominated_node=promised):
             return [name for name in (on, promised) if name is not None]
@@ -256,7 +257,7 @@ def _comparable(snapshot: Snapshot) -> Any:
     return (
         {name: _state(state) for name, state in snapshot.nodes.items()},
         {each.name: each for each in snapshot.budgets},
-        by_key(snapshot.repelling),
+        by_key(snapshot.pods_with_anti_affinity),
     )
 
 

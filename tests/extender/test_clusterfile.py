@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from extender.clusterfile import ClusterFiles, load_cluster, load_pod
+from extender.clusterfile import LoadedCluster, load_cluster, load_pod
 from extender.kube.manifests import ManifestError
 from policies import decide_filter, decide_preemption
 from policies.model import Pod
-from policies.storage import Kind
+from policies.storage import StorageKind
 from policies.upstream import NEWEST
 from policies.workloads import SERVICE
 from tests.builders import encoded, node_json, pdb_json, pod_json, workload
@@ -29,11 +29,11 @@ def written(tmp_path: Path, name: str, *documents: Any) -> str:
     return str(path)
 
 
-def cluster_of(tmp_path: Path, *documents: Any) -> ClusterFiles:
+def cluster_of(tmp_path: Path, *documents: Any) -> LoadedCluster:
     return load_cluster([written(tmp_path, "cluster.json", *documents)], NEWEST)
 
 
-def pod_of(tmp_path: Path, cluster: ClusterFiles, document: Any) -> Pod:
+def pod_of(tmp_path: Path, cluster: LoadedCluster, document: Any) -> Pod:
     return load_pod(written(tmp_path, "pod.json", document), cluster, NEWEST)
 
 
@@ -226,10 +226,10 @@ def test_of_kinds_that_the_files_do_not_hold_nothing_is_known(tmp_path: Path) ->
     cluster = cluster_of(tmp_path, node_json("node-1"))
     decision = decide_filter(pod_of(tmp_path, cluster, CLAIMING), cluster.snapshot)
     assert decision.feasible == ("node-1",)
-    assert "VolumeBinding" in decision.unjudged
+    assert "VolumeBinding" in decision.not_evaluated
     # There may well be no attachments, and no drivers that ask for anything.
-    known = set(Kind) - cluster.snapshot.storage.unknown
-    assert known == {Kind.ATTACHMENTS, Kind.DRIVERS}
+    known = set(StorageKind) - cluster.snapshot.storage.unknown
+    assert known == {StorageKind.ATTACHMENTS, StorageKind.DRIVERS}
 
 
 def test_a_claim_that_is_not_bound_is_told_from_one_that_was_not_written_down(

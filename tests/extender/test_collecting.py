@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from extender.collecting import OutOfSight, spare_collections
-from extender.front.connections import Connection, Phase
+from extender.collecting import FrozenObjects, limit_collections
+from extender.front.connections import ConnectionProtocol, Phase
 from tests.extender.conftest import HandClock
 from tests.extender.front.doors import ASKING, open_door
 
@@ -43,41 +43,41 @@ def test_everything_there_is_goes_out_of_sight_but_garbage() -> None:
     world, garbage = newcomers(MANY), Circle()
     ended = weakref.ref(garbage)
     del garbage
-    OutOfSight()
+    FrozenObjects()
     assert in_sight() < MANY == len(world)
     assert ended() is None
 
 
 def test_few_newcomers_stay_in_sight_and_are_found_when_they_are_garbage() -> None:
-    hidden = OutOfSight(MANY)
+    hidden = FrozenObjects(MANY)
     circle = Circle()
     ended = weakref.ref(circle)
     before = gc.get_freeze_count()
-    hidden.look()
+    hidden.collect()
     assert gc.get_freeze_count() <= before
     del circle
-    hidden.look()
+    hidden.collect()
     assert ended() is None
 
 
 def test_many_newcomers_go_out_of_sight() -> None:
-    hidden = OutOfSight(MANY)
+    hidden = FrozenObjects(MANY)
     world = newcomers(MANY)
-    hidden.look()
+    hidden.collect()
     assert in_sight() < MANY == len(world)
 
 
 def test_what_is_lost_out_of_sight_is_found_however_often_the_world_is_replaced() -> None:
-    OutOfSight()
+    FrozenObjects()
     many = gc.get_freeze_count() // 10
-    hidden = OutOfSight(many)
+    hidden = FrozenObjects(many)
     lost: weakref.WeakSet[Circle] = weakref.WeakSet()
     most = 0
     for _ in range(24):
         world = newcomers(many)
         under_way = Circle()
         lost.add(under_way)
-        hidden.look()
+        hidden.collect()
         assert in_sight() < many
         del world, under_way
         most = max(most, len(lost))
@@ -85,17 +85,17 @@ def test_what_is_lost_out_of_sight_is_found_however_often_the_world_is_replaced(
 
 
 async def test_connections_that_end_between_two_looks_leave_nothing_behind() -> None:
-    hidden = OutOfSight()
+    hidden = FrozenObjects()
     async with open_door() as door:
         for _ in range(10):
             client = await door.knock()
             await client.send(ASKING[:-1])
             await door.until_all(Phase.BODY)
-            hidden.look()
+            hidden.collect()
             client.writer.transport.abort()
             await door.until(0)
     gc.unfreeze()
-    assert sum(type(each) is Connection for each in gc.get_objects()) <= 2
+    assert sum(type(each) is ConnectionProtocol for each in gc.get_objects()) <= 2
 
 
 class Glances:
@@ -119,7 +119,7 @@ class Glances:
 
 async def glanced(clock: HandClock, glances: Glances, synced: asyncio.Event) -> None:
     """Go on until so many glances have been had."""
-    sparing = asyncio.create_task(spare_collections(synced.wait, clock, glances))
+    sparing = asyncio.create_task(limit_collections(synced.wait, clock, glances))
     await asyncio.sleep(0)
     assert glances.times == []
     synced.set()

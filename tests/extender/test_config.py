@@ -10,7 +10,7 @@ from extender.config import Config, ConfigError, find_policy, load_config
 from extender.verdict import Search
 from policies import decide_preemption
 from policies.policy import KUBE_SCHEDULER, Policy
-from policies.rules import Rules
+from policies.rules import SchedulerRules
 from tests.builders import node, pod, snapshot
 
 
@@ -105,7 +105,9 @@ class TestPolicies:
             pod("a", on="node-2", cpu="1", priority=1),
             pod("b", on="node-2", cpu="1", priority=1, namespace="kube-system"),
         )
-        decision = decide_preemption(pod("vip", cpu="2", priority=10), moment, Rules(policy=policy))
+        decision = decide_preemption(
+            pod("vip", cpu="2", priority=10), moment, SchedulerRules(policy=policy)
+        )
         assert decision.chosen is not None
         return decision.chosen.node, [each.name for each in decision.chosen.victims.pods]
 

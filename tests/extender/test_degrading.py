@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from extender.config import Config, Deadlines, Degraded, Substitutes
-from extender.degrading import Case, Degradation, DegradedError, degradation_of
-from extender.preempt_verb import PreemptArgs, echo
-from extender.service import Asked, Service
-from extender.turns import OverloadedError, Turns
-from extender.verdict import Substitute
-from extender.wire import Offer
-from policies.reference import Reference
-from policies.rules import Rules
+from extender.config import Config, Deadlines, DegradedConfig, FallbackConfig
+from extender.degrading import DegradedError, FallbackPolicy, FallbackReason, configured_fallbacks
+from extender.preempt_verb import PreemptArgs, pass_through
+from extender.service import Service, VerbCall
+from extender.turns import CallQueue, OverloadedError
+from extender.verdict import FallbackKind
+from extender.wire import CandidateVictims
+from policies.reference import ReferenceEngine
+from policies.rules import SchedulerRules
 from policies.upstream import RELEASES
 from tests.builders import encoded, node, node_json, pod, pod_json
 from tests.extender.conftest import HandClock, filter_body, live_cluster, preempt_body
 from tests.extender.go_decoder import filtered, preempted
 
-LATE, STALE, OVERLOADED = Case.LATE, Case.STALE, Case.OVERLOADED
+LATE, STALE, OVERLOADED = FallbackReason.LATE, FallbackReason.STALE, FallbackReason.OVERLOADED
 VIP = pod_json("vip", cpu="1", priority=10)
 
 
@@ -40,7 +40,7 @@ class Feed:
 
 
 def service(
-    clock: HandClock, substitute: Substitute, turns: Turns | None = None, seconds: float = 0.2
+    clock: HandClock, substitute: FallbackKind, turns: CallQueue | None = None, seconds: float = 0.2
 ) -> Service:
     """Serve three full nodes; whatever is the matter, the same stands in."""
     cluster = live_cluster(
@@ -51,18 +51,18 @@ def service(
         ),
     )
     verbs = ("filter", "preempt")
-    degradation = Degradation(
+    degradation = FallbackPolicy(
         dict.fromkeys(verbs, seconds),
         60.0,
-        {(case, verb): substitute for case in Case for verb in verbs},
+        {(case, verb): substitute for case in FallbackReason for verb in verbs},
     )
     return Service(
         cluster,
-        Reference(),
+        ReferenceEngine(),
         clock,
-        feeds={"pods": Feed()},
-        degradation=degradation,
-        turns=turns or Turns(),
+        informers={"pods": Feed()},
+        fallback_policy=degradation,
+        call_queue=turns or CallQueue(),
     )
 
 
@@ -82,20 +82,22 @@ def stale(clock: HandClock) -> None:
     clock.seconds = 61.0
 
 
-WHEN: Mapping[Case, tuple[Callable[[HandClock], None], float]] = {
+WHEN: Mapping[FallbackReason, tuple[Callable[[HandClock], None], float]] = {
     LATE: (late, 0.0),
     STALE: (stale, 61.0),
 }
 """How a case comes about, and when the call arrived then."""
 
 
-def answer(case: Case, substitute: Substitute, verb: str, body: bytes) -> tuple[bytes, Service]:
+def answer(
+    case: FallbackReason, substitute: FallbackKind, verb: str, body: bytes
+) -> tuple[bytes, Service]:
     clock = HandClock()
     serving = service(clock, substitute)
     happen, arrived = WHEN[case]
     happen(clock)
-    answered = serving.answer(Asked(verb, body, arrived, "r-1"))
-    answered.tell()
+    answered = serving.answer(VerbCall(verb, body, arrived, "r-1"))
+    answered.record()
     return answered.body, serving
 
 
@@ -103,9 +105,9 @@ def answer(case: Case, substitute: Substitute, verb: str, body: bytes) -> tuple[
 class TestWhatStandsIn:
     @pytest.mark.parametrize("body", [BY_NAME, AS_OBJECTS], ids=["names", "objects"])
     def test_an_echo_of_filter_lets_every_node_pass_unchanged(
-        self, case: Case, body: bytes
+        self, case: FallbackReason, body: bytes
     ) -> None:
-        sent, _ = answer(case, Substitute.ECHO, "filter", body)
+        sent, _ = answer(case, FallbackKind.ECHO, "filter", body)
         result = filtered(sent, list(NAMES), cached=body is BY_NAME)
         assert not result.failed
         assert not result.unresolvable
@@ -116,36 +118,36 @@ class TestWhatStandsIn:
 
     @pytest.mark.parametrize("body", [BY_NAME, AS_OBJECTS], ids=["names", "objects"])
     def test_a_veto_of_filter_refuses_every_node_resolvably_and_says_why(
-        self, case: Case, body: bytes
+        self, case: FallbackReason, body: bytes
     ) -> None:
-        sent, _ = answer(case, Substitute.VETO, "filter", body)
+        sent, _ = answer(case, FallbackKind.VETO, "filter", body)
         result = filtered(sent, list(NAMES), cached=body is BY_NAME)
         assert set(result.failed) == set(NAMES)
         assert all(f"cannot answer now ({case.value}: " in why for why in result.failed.values())
         assert not result.unresolvable
 
-    def test_an_echo_of_preempt_gives_the_offers_back(self, case: Case) -> None:
-        sent, serving = answer(case, Substitute.ECHO, "preempt", OFFERS)
+    def test_an_echo_of_preempt_gives_the_offers_back(self, case: FallbackReason) -> None:
+        sent, serving = answer(case, FallbackKind.ECHO, "preempt", OFFERS)
         given = json.loads(sent)["NodeNameToMetaVictims"]
         assert given == json.loads(OFFERS)["NodeNameToMetaVictims"]
-        assert serving.cluster.promises == 0  # kube-scheduler chooses, and the watch will tell
+        assert serving.cluster.assumed_count == 0  # kube-scheduler chooses, and the watch will tell
 
-    def test_a_veto_of_preempt_names_nobody(self, case: Case) -> None:
-        sent, serving = answer(case, Substitute.VETO, "preempt", OFFERS)
+    def test_a_veto_of_preempt_names_nobody(self, case: FallbackReason) -> None:
+        sent, serving = answer(case, FallbackKind.VETO, "preempt", OFFERS)
         assert preempted(sent, serving.cluster.snapshot()) == {}
 
     @pytest.mark.parametrize("verb", ["filter", "preempt"])
-    def test_an_error_leaves_it_to_kube_scheduler(self, case: Case, verb: str) -> None:
+    def test_an_error_leaves_it_to_kube_scheduler(self, case: FallbackReason, verb: str) -> None:
         with pytest.raises(DegradedError, match=f"^{case.value}: "):
-            answer(case, Substitute.ERROR, verb, BY_NAME if verb == "filter" else OFFERS)
+            answer(case, FallbackKind.ERROR, verb, BY_NAME if verb == "filter" else OFFERS)
 
-    def test_it_is_counted_and_kept_and_is_no_decision(self, case: Case) -> None:
-        _, serving = answer(case, Substitute.VETO, "preempt", OFFERS)
+    def test_it_is_counted_and_kept_and_is_no_decision(self, case: FallbackReason) -> None:
+        _, serving = answer(case, FallbackKind.VETO, "preempt", OFFERS)
         figures = serving.scrape().decode().splitlines()
         labels = f'answer="veto",case="{case.value}",verb="preempt"'
         assert f"reprieve_degraded_total{{{labels}}} 1.0" in figures
         assert "reprieve_preempt_without_answer_total 0.0" in figures
-        [kept] = json.loads(serving.recent.document())["decisions"]
+        [kept] = json.loads(serving.decision_history.document())["decisions"]
         assert kept["degraded"].startswith(f"{case.value}: ")
         assert (kept["requestID"], kept["pod"]["name"]) == ("r-1", "vip")
 
@@ -153,11 +155,11 @@ class TestWhatStandsIn:
 @pytest.mark.parametrize("release", ["1.37", "1.38"])
 def test_an_echo_leaves_out_what_would_void_the_rest(release: str) -> None:
     offers = {
-        "whole": Offer(("a", "b"), 1),
-        "nameless": Offer(("a", ""), 0),
-        "victimless": Offer((), 0),
+        "whole": CandidateVictims(("a", "b"), 1),
+        "nameless": CandidateVictims(("a", ""), 0),
+        "victimless": CandidateVictims((), 0),
     }
-    body = echo(PreemptArgs(pod("vip"), offers), Rules(RELEASES[release]))
+    body = pass_through(PreemptArgs(pod("vip"), offers), SchedulerRules(RELEASES[release]))
     given = set(json.loads(body)["NodeNameToMetaVictims"])
     assert given == ({"whole", "victimless"} if release == "1.38" else {"whole"})
 
@@ -173,14 +175,14 @@ class Ticking(HandClock):
 class TestDeadlinesWithinTheSearch:
     def test_the_best_candidate_so_far_is_an_answer_and_a_note_says_so(self) -> None:
         # Looks at the clock: the start, staleness, three nodes filtered, two tried of three.
-        serving = service(Ticking(), Substitute.ERROR, seconds=0.75)
+        serving = service(Ticking(), FallbackKind.ERROR, seconds=0.75)
         body = preempt_body(VIP, node_1=["web-1"], node_2=["web-2"], node_3=["web-3"])
-        answered = serving.answer(Asked("preempt", body, 0.0))
+        answered = serving.answer(VerbCall("preempt", body, 0.0))
         [(chosen, victims)] = preempted(answered.body, serving.cluster.snapshot()).items()
         # Whichever two of the three were tried, the dearest of all is not the better of them.
         assert (chosen, victims.uids) in {("node-2", ("web-2",)), ("node-3", ("web-3",))}
-        answered.tell()
-        [kept] = json.loads(serving.recent.document())["decisions"]
+        answered.record()
+        [kept] = json.loads(serving.decision_history.document())["decisions"]
         assert (kept["candidates"], kept["untried"]) == (2, 1)
         assert kept["notes"] == ["1 nodes were not tried, as time was up"]
         figures = serving.scrape().decode().splitlines()
@@ -190,30 +192,30 @@ class TestDeadlinesWithinTheSearch:
     def test_where_nothing_was_found_in_time_the_call_is_late(
         self, verb: str, seconds: float
     ) -> None:
-        serving = service(Ticking(), Substitute.ERROR, seconds=seconds)
+        serving = service(Ticking(), FallbackKind.ERROR, seconds=seconds)
         body = BY_NAME if verb == "filter" else OFFERS
         with pytest.raises(DegradedError, match=r"^late: the search was not finished in time"):
-            serving.answer(Asked(verb, body, 0.0))
+            serving.answer(VerbCall(verb, body, 0.0))
 
     def test_a_decision_that_is_there_is_sent_however_late(self) -> None:
-        serving = service(Ticking(), Substitute.VETO, seconds=0.45)
-        answered = serving.answer(Asked("filter", BY_NAME, 0.0))
-        answered.tell()
+        serving = service(Ticking(), FallbackKind.VETO, seconds=0.45)
+        answered = serving.answer(VerbCall("filter", BY_NAME, 0.0))
+        answered.record()
         figures = serving.scrape().decode().splitlines()
         assert 'reprieve_overdue_answers_total{verb="filter"} 1.0' in figures
 
 
 class TestTurns:
     async def test_who_meets_nobody_goes_on_at_once(self) -> None:
-        taking = Turns(0).take()
+        taking = CallQueue(0).acquire()
         with pytest.raises(StopIteration):
             taking.send(None)
 
     async def test_one_has_his_turn_in_each_round_the_first_to_come_first(self) -> None:
-        turns, order, rounds = Turns(), list[str](), 0
+        turns, order, rounds = CallQueue(), list[str](), 0
 
         async def call(name: str) -> None:
-            await turns.take()
+            await turns.acquire()
             order.append(f"{name} in {rounds}")
 
         calls = [asyncio.create_task(call(name)) for name in "abc"]
@@ -231,13 +233,13 @@ class TestTurns:
         self, rest: float, least: int, most: int
     ) -> None:
         clock, in_round = HandClock(), list[int]()
-        turns = Turns(200, clock.monotonic)
+        turns = CallQueue(200, clock.monotonic)
 
         async def call() -> None:
-            await turns.take()
+            await turns.acquire()
             clock.seconds += 1
             in_round[-1] += 1
-            turns.spent(1)
+            turns.record_duration(1)
 
         in_round.append(0)
         calls = [asyncio.create_task(call()) for _ in range(200)]
@@ -249,29 +251,29 @@ class TestTurns:
         assert {least <= count <= most for count in settled} == {True}
 
     async def test_whoever_comes_to_a_full_queue_is_told(self) -> None:
-        turns = Turns(1)
-        calls = [asyncio.create_task(turns.take()) for _ in range(3)]
+        turns = CallQueue(1)
+        calls = [asyncio.create_task(turns.acquire()) for _ in range(3)]
         await asyncio.sleep(0)
         assert turns.waiting == 1
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(each) for each in outcomes] == [type(None), type(None), OverloadedError]
 
     async def test_whoever_goes_away_gives_up_his_turn(self) -> None:
-        turns = Turns(1)
-        first, second = (asyncio.create_task(turns.take()) for _ in range(2))
+        turns = CallQueue(1)
+        first, second = (asyncio.create_task(turns.acquire()) for _ in range(2))
         await asyncio.sleep(0)
         assert turns.waiting == 1
         second.cancel()
-        third = asyncio.create_task(turns.take())
+        third = asyncio.create_task(turns.acquire())
         await third
         assert (first.done(), second.cancelled()) == (True, True)
         assert turns.waiting == 0
 
 
-@pytest.mark.parametrize("substitute", Substitute)
-async def test_an_overloaded_service_has_its_stand_in(substitute: Substitute) -> None:
-    serving = service(HandClock(), substitute, Turns(0))
-    asked = Asked("preempt", OFFERS, 0.0)
+@pytest.mark.parametrize("substitute", FallbackKind)
+async def test_an_overloaded_service_has_its_stand_in(substitute: FallbackKind) -> None:
+    serving = service(HandClock(), substitute, CallQueue(0))
+    asked = VerbCall("preempt", OFFERS, 0.0)
     outcomes = await asyncio.gather(
         *(serving.call(asked) for _ in range(3)), return_exceptions=True
     )
@@ -289,11 +291,11 @@ def test_the_configuration_says_what_stands_in() -> None:
     config = Config(
         stale_seconds=5,
         deadline_milliseconds=Deadlines(filter=50),
-        degraded=Degraded(late=Substitutes(preempt=Substitute.ECHO)),
+        degraded=DegradedConfig(late=FallbackConfig(preempt=FallbackKind.ECHO)),
     )
-    read = degradation_of(config)
+    read = configured_fallbacks(config)
     assert (read.deadline("filter"), read.deadline("preempt")) == (0.05, 0.2)
     assert read.stale_seconds == 5
-    others = [key for key, each in read.substitutes.items() if each is not Substitute.ERROR]
+    others = [key for key, each in read.fallbacks.items() if each is not FallbackKind.ERROR]
     assert others == [(LATE, "preempt")]
-    assert read.substitute(STALE, "a verb to come") is Substitute.ERROR
+    assert read.fallback(STALE, "a verb to come") is FallbackKind.ERROR

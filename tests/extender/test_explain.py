@@ -12,17 +12,17 @@ from extender.explain import (
     UnknownNodeError,
     explain_preempt,
     filter_document,
-    known_nodes,
     preempt_document,
+    require_known_nodes,
     scale_down_document,
 )
 from extender.tables import filter_table, preempt_table, scale_down_table
 from policies import decide_filter
 from policies.model import Snapshot
-from policies.policy import COST
+from policies.policy import DEFAULT_CANDIDATE_ORDER
 from policies.rules import DEFAULT_RULES
 from policies.scaledown import decide_scale_down
-from policies.storage import stored
+from policies.storage import build_storage
 from tests.builders import LATE, budget, late_claim, node, pod, snapshot
 from tests.replicas import NOW_NS, replica
 
@@ -91,12 +91,12 @@ def test_given_nodes_are_tried_instead_of_those_that_may_help() -> None:
 
 @pytest.mark.parametrize("names", [[], ["node-2"], ["node-2", "node-1"]])
 def test_nodes_of_the_cluster_are_known(names: list[str]) -> None:
-    assert known_nodes(names, CLUSTER, "cluster.yaml") == names
+    assert require_known_nodes(names, CLUSTER, "cluster.yaml") == names
 
 
 def test_a_node_that_is_not_in_the_cluster_is_named() -> None:
     with pytest.raises(UnknownNodeError) as raised:
-        known_nodes(["node-1", "nope"], CLUSTER, "cluster.yaml")
+        require_known_nodes(["node-1", "nope"], CLUSTER, "cluster.yaml")
     assert str(raised.value) == "--nodes: no node 'nope' in cluster.yaml"
 
 
@@ -118,15 +118,17 @@ def test_a_pod_that_may_not_preempt() -> None:
 
 def test_what_is_not_judged_is_named() -> None:
     claiming = pod("vip", cpu="2", priority=10, volumes=["data"])
-    moment = replace(CLUSTER, storage=stored([late_claim("data"), LATE]))
+    moment = replace(CLUSTER, storage=build_storage([late_claim("data"), LATE]))
     decision = explain_preempt(claiming, moment, DEFAULT_RULES, None)
     assert preempt_document(decision)["unjudged"] == ["VolumeBinding"]
-    assert "not judged, so the answer may be too hopeful" in shown(preempt_table(decision, COST))
+    assert "not judged, so the answer may be too hopeful" in shown(
+        preempt_table(decision, DEFAULT_CANDIDATE_ORDER)
+    )
 
 
 def test_a_preempt_table_ranks_candidates_and_gathers_refusals() -> None:
     decision = explain_preempt(VIP, CLUSTER, DEFAULT_RULES, None)
-    text = shown(preempt_table(decision, COST))
+    text = shown(preempt_table(decision, DEFAULT_CANDIDATE_ORDER))
     lines = text.splitlines()
     assert lines[0] == "default/vip goes to node-2, decided by fewest PDB violations"
     chosen = next(line for line in lines if line.startswith("→"))
@@ -149,7 +151,7 @@ def test_long_lists_are_cut() -> None:
         *(pod(f"pod-{index}", on=f"node-{index}", cpu="2") for index in range(9)),
     )
     decision = explain_preempt(VIP, many, DEFAULT_RULES, None)
-    assert "and 4 more" in shown(preempt_table(decision, COST))
+    assert "and 4 more" in shown(preempt_table(decision, DEFAULT_CANDIDATE_ORDER))
     assert "and 3 more" in shown(filter_table(decide_filter(VIP, many)))
 
 

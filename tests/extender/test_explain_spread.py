@@ -10,15 +10,15 @@ from rich.console import Console
 
 from extender.clusterfile import load_cluster
 from extender.explain_spread import (
-    Explained,
     Operation,
     SpreadDocument,
-    ask,
+    SpreadExplanation,
+    build_query,
     explain_spread,
     spread_document,
 )
-from extender.kube.workloadspread.pods import MATCHED
-from extender.spreadanswers import Trial
+from extender.kube.workloadspread.pods import MATCHED_WORKLOADSPREAD
+from extender.spreadanswers import SchedulingSimulation
 from extender.spreadfiles import SpreadFileError
 from extender.spreadtables import spread_table
 from policies.rules import DEFAULT_RULES
@@ -57,9 +57,9 @@ def explained(
     pod: Document | None = None,
     operation: Operation = Operation.CREATE,
     quirks: Quirks = FIXED,
-    trial: Trial | None = None,
-) -> Explained:
-    question = None if pod is None else ask(pod, "default", operation)
+    trial: SchedulingSimulation | None = None,
+) -> SpreadExplanation:
+    question = None if pod is None else build_query(pod, "default", operation)
     tried = None if trial is None else lambda: trial
     return explain_spread(files(*documents), "default/web", NOW_NS, rules(quirks), question, tried)
 
@@ -68,7 +68,7 @@ def document(*documents: Document, **options: Any) -> SpreadDocument:
     return spread_document(explained(*documents, **options))
 
 
-def shown(result: Explained) -> list[str]:
+def shown(result: SpreadExplanation) -> list[str]:
     console = Console(file=StringIO(), width=140)
     console.print(spread_table(result))
     assert isinstance(console.file, StringIO)
@@ -174,7 +174,7 @@ class TestPods:
         ]
         assert (found["allowed"], found["subset"], found["workloadspread"]) == (True, "a", "web")
         annotations = found["pod"]["metadata"]["annotations"]
-        assert annotations == {MATCHED: '{"name":"web","subset":"a"}'}
+        assert annotations == {MATCHED_WORKLOADSPREAD: '{"name":"web","subset":"a"}'}
         entries = found["status"]["versionedSubsetStatuses"]["versionIgnored"]
         assert entries[0] == {
             "name": "a",
@@ -188,7 +188,7 @@ class TestPods:
         found = [self.admitted(pod=nameless), self.admitted(pod=nameless)]
         assert found[0] == found[1]
         (uid,) = found[0]["status"]["versionedSubsetStatuses"]["versionIgnored"][0]["creatingPods"]
-        assert uid in found[0]["pod"]["metadata"]["annotations"][MATCHED]
+        assert uid in found[0]["pod"]["metadata"]["annotations"][MATCHED_WORKLOADSPREAD]
 
     def test_a_pod_without_a_namespace_is_of_the_spreads(self) -> None:
         nowhere = pod_of("web-4")
@@ -224,7 +224,7 @@ class TestPods:
         found = self.admitted(pod=pod_of("web-4", metadata={"ownerReferences": [owner]}))
         assert (found["allowed"], found["subset"]) == (False, None)
         assert found["message"] == 'ReplicaSet "web-h1" not found'
-        assert MATCHED not in str(found["pod"])
+        assert MATCHED_WORKLOADSPREAD not in str(found["pod"])
 
     def test_a_patch_that_cannot_be_merged_refuses(self) -> None:
         broken = {**A, "patch": {"spec": {"containers": [{"image": "x"}]}}}
@@ -255,7 +255,7 @@ class TestSimulation:
     def admitted(self, cpu: str, *, spread: Document = SPREAD, quirks: Quirks = FIXED) -> Any:
         main = {"name": "main", "image": "web:1", "resources": {"requests": {"cpu": cpu}}}
         new = pod_of("web-9", spec={"containers": [main]}, status={"phase": "Pending"})
-        trial = Trial(snapshot(*self.NODES), DEFAULT_RULES)
+        trial = SchedulingSimulation(snapshot(*self.NODES), DEFAULT_RULES)
         found = document(spread, clone_set_json(), pod=new, quirks=quirks, trial=trial)
         return found["admitted"]
 
@@ -291,7 +291,7 @@ class TestSimulation:
         assert self.admitted("2", quirks=UPSTREAM)["subset"] == "a"
 
     def test_without_nodes_nothing_is_tried(self) -> None:
-        trial = Trial(snapshot(), DEFAULT_RULES)
+        trial = SchedulingSimulation(snapshot(), DEFAULT_RULES)
         found = document(self.SPREAD, clone_set_json(), pod=pod_of("web-9"), trial=trial)
         assert found["admitted"]["subset"] == "a"
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from extender.checking import served_config
-from extender.config import Config, ConfigError, Degraded, Limits, Substitutes
-from extender.faults import sift
-from extender.verdict import Substitute
+from extender.checking import load_serving_config
+from extender.config import Config, ConfigError, ConnectionLimits, DegradedConfig, FallbackConfig
+from extender.faults import decode_strictly
+from extender.verdict import FallbackKind
 from tests.extender.conftest import HandClock
 
 CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
@@ -76,27 +76,29 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize(("document", "faults"), CASES.values(), ids=CASES)
 def test_each_fault_has_its_line(document: dict[str, Any], faults: list[str]) -> None:
-    sifted = sift(document, Config)
-    assert sorted(sifted.faults) == sorted(faults)
+    sifted = decode_strictly(document, Config)
+    assert sorted(sifted.errors) == sorted(faults)
     assert sifted.value is not None
 
 
 def test_what_is_right_is_read() -> None:
     document = {"host": "a", "port": "x", "limits": {"connections": 5, "idleSeconds": 0}}
-    assert sift(document, Config).value == Config(host="a", limits=Limits(connections=5))
+    assert decode_strictly(document, Config).value == Config(
+        host="a", limits=ConnectionLimits(connections=5)
+    )
 
 
 @pytest.mark.parametrize("document", [None, [], "text", {1: 2}])
 def test_what_is_no_object_is_not_read(document: object) -> None:
-    sifted = sift(document, Config)
+    sifted = decode_strictly(document, Config)
     assert sifted.value is None
-    assert len(sifted.faults) == 1
+    assert len(sifted.errors) == 1
 
 
 def test_a_document_of_another_kind_has_but_one_fault() -> None:
-    sifted = sift({"apiVersion": "v1", "kind": "Pod", "metadata": {}}, Config)
+    sifted = decode_strictly({"apiVersion": "v1", "kind": "Pod", "metadata": {}}, Config)
     assert sifted.value is None
-    [fault] = sifted.faults
+    [fault] = sifted.errors
     assert fault.startswith(
         "(the document): Object contains unknown field apiVersion, kind, metadata; "
     )
@@ -109,9 +111,9 @@ class TestServing:
         path = tmp_path / "reprieve.yaml"
         path.write_text(text)
         with pytest.raises(ConfigError) as raised:
-            served_config(path, given, HandClock())
-        assert str(raised.value) == "\n".join(raised.value.faults)
-        return [fault.replace(f"{path}: ", "F: ") for fault in raised.value.faults]
+            load_serving_config(path, given, HandClock())
+        assert str(raised.value) == "\n".join(raised.value.errors)
+        return [fault.replace(f"{path}: ", "F: ") for fault in raised.value.errors]
 
     def test_faults_of_shape_and_of_sense_are_told_together(self, tmp_path: Path) -> None:
         text = """
@@ -177,10 +179,10 @@ pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]
     ) -> None:
         path = tmp_path / "reprieve.yaml"
         path.write_text(text)
-        served_config(path, {}, HandClock())
+        load_serving_config(path, {}, HandClock())
 
     def test_a_part_may_say_some_of_its_fields(self, tmp_path: Path) -> None:
         path = tmp_path / "reprieve.yaml"
         path.write_text("degraded: {stale: {preempt: veto}}")
-        expected = Degraded(stale=Substitutes(preempt=Substitute.VETO))
-        assert served_config(path, {}, HandClock()).degraded == expected
+        expected = DegradedConfig(stale=FallbackConfig(preempt=FallbackKind.VETO))
+        assert load_serving_config(path, {}, HandClock()).degraded == expected

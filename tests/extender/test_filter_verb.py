@@ -7,10 +7,10 @@ from typing import Any
 
 from extender import filter_verb
 from extender.kube.decoding import Unreadable
-from extender.overlay import Promise
-from extender.verdict import Situation
+from extender.overlay import AssumedPreemption
+from extender.verdict import CallContext
 from policies.model import AffinityTerm, DisruptionBudget, Node, Pod
-from policies.reference import Reference
+from policies.reference import ReferenceEngine
 from policies.rules import DEFAULT_RULES
 from policies.selectors import LabelSelector, equals_all
 from tests.builders import encoded, node, node_json, pod, pod_json
@@ -22,8 +22,8 @@ Thing = Node | Pod | DisruptionBudget | Unreadable
 
 def ask(body: bytes, *things: Thing) -> bytes:
     args = filter_verb.decode(body, DEFAULT_RULES)
-    situation = Situation(live_cluster(*things).snapshot(), Reference(DEFAULT_RULES))
-    return filter_verb.answer(args, situation).body
+    situation = CallContext(live_cluster(*things).snapshot(), ReferenceEngine(DEFAULT_RULES))
+    return filter_verb.decide(args, situation).body
 
 
 def ask_by_name(asking: dict[str, Any] | None, names: list[str], *things: Thing) -> FilterResult:
@@ -156,11 +156,11 @@ class TestPodsOnTheirWayOut:
         cluster = live_cluster(
             *IN_ZONE_A, pod("db", on="a2", anti_affinity=(AVERSE_TO_WEB,)), clock=HandClock()
         )
-        cluster.promise(Promise(pod("vip"), "a2", frozenset({"db"}), deadline=30.0))
+        cluster.assume(AssumedPreemption(pod("vip"), "a2", frozenset({"db"}), deadline=30.0))
         body = filter_body(pod_json(labels={"app": "web"}), "a1")
         args = filter_verb.decode(body, DEFAULT_RULES)
-        answered = filter_verb.answer(
-            args, Situation(cluster.snapshot(), Reference(DEFAULT_RULES))
+        answered = filter_verb.decide(
+            args, CallContext(cluster.snapshot(), ReferenceEngine(DEFAULT_RULES))
         ).body
         assert filtered(answered, ["a1"], cached=True).names == ["a1"]
 

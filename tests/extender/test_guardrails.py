@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from extender.guardrails import objection
+from extender.guardrails import guardrail_violation
 from policies.decision import VictimSet
 from policies.model import Pod, Snapshot
-from policies.policy import KUBE_SCHEDULER, Guard, Policy
+from policies.policy import KUBE_SCHEDULER, Policy, ProtectedPods
 from policies.upstream import NEWEST, RELEASES, Release
 from tests.builders import holding, node, pod, snapshot
 
@@ -20,7 +20,9 @@ EQUAL = pod("equal", on="node-1", priority=10)
 HIGHER = pod("higher", on="node-1", priority=11)
 FAR = pod("far", on="node-2", priority=1)
 CLUSTER = snapshot(node("node-1"), node("node-2"), LOW, MIDDLE, EQUAL, HIGHER, FAR)
-GUARDED = Policy("careful", guards=(Guard("no lows", lambda each: each.name == "low"),))
+GUARDED = Policy(
+    "careful", protected_pods=(ProtectedPods("no lows", lambda each: each.name == "low"),)
+)
 
 
 def judge(
@@ -30,7 +32,7 @@ def judge(
     release: Release = NEWEST,
     policy: Policy = KUBE_SCHEDULER,
 ) -> str | None:
-    return objection(on, VictimSet(victims), PREEMPTOR, moment, release, policy)
+    return guardrail_violation(on, VictimSet(victims), PREEMPTOR, moment, release, policy)
 
 
 @pytest.mark.parametrize(

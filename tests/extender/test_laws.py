@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from extender import filter_verb, preempt_verb
 from extender.kube.decoding import ObjectError
 from extender.preempt_verb import PreemptArgs
-from extender.verdict import Search, Situation
-from extender.wire import WireError
+from extender.verdict import CallContext, Search
+from extender.wire import ExtenderDecodeError
 from policies.model import Snapshot
-from policies.policy import Guard, Policy
-from policies.reference import Reference
-from policies.rules import Rules
+from policies.policy import Policy, ProtectedPods
+from policies.reference import ReferenceEngine
+from policies.rules import SchedulerRules
 from policies.upstream import RELEASES
-from policies.vectorized import Vectorized
+from policies.vectorized import VectorizedEngine
 from tests.builders import budget, encoded, node, node_json, pod, pod_json
 from tests.extender.conftest import broken, live_cluster
 from tests.extender.go_decoder import filtered, preempted
@@ -77,11 +77,13 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
 
 
 def _policy(guarded: frozenset[str]) -> Policy:
-    return Policy("drawn", guards=(Guard("drawn", lambda each: each.name in guarded),))
+    return Policy(
+        "drawn", protected_pods=(ProtectedPods("drawn", lambda each: each.name in guarded),)
+    )
 
 
 _rules = st.builds(
-    lambda release, guarded: Rules(release=release, policy=_policy(guarded)),
+    lambda release, guarded: SchedulerRules(release=release, policy=_policy(guarded)),
     st.sampled_from(list(RELEASES.values())),
     st.frozensets(st.sampled_from(NAMES), max_size=2),
 )
@@ -110,9 +112,11 @@ def _nullable(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> tuple[PreemptArgs, Situation]:
+def questions(draw: st.DrawFn) -> tuple[PreemptArgs, CallContext]:
     """Return a preempt call, most of whose offers speak of pods that are there, and the moment."""
-    situation = Situation(draw(snapshots()), Reference(draw(_rules)), draw(st.sampled_from(Search)))
+    situation = CallContext(
+        draw(snapshots()), ReferenceEngine(draw(_rules)), draw(st.sampled_from(Search))
+    )
     names = st.lists(st.sampled_from([*KNOWN * 3, *ASKED]), min_size=1, max_size=4, unique=True)
     form = draw(st.sampled_from(["NodeNameToMetaVictims", "NodeNameToVictims"]))
     offers = {name: draw(_nullable(_offer(form, name, situation))) for name in draw(names)}
@@ -120,7 +124,7 @@ def questions(draw: st.DrawFn) -> tuple[PreemptArgs, Situation]:
     return preempt_verb.decode(body, situation.rules), situation
 
 
-def _offer(form: str, name: str, situation: Situation) -> st.SearchStrategy[Any]:
+def _offer(form: str, name: str, situation: CallContext) -> st.SearchStrategy[Any]:
     state = situation.snapshot.nodes.get(name)
     here = [] if state is None else [each.uid for each in state.pods]
     uids = st.sampled_from([*here * 5, *NAMES[:2], "gone", "", None])
@@ -136,40 +140,40 @@ def _offer(form: str, name: str, situation: Situation) -> st.SearchStrategy[Any]
 
 
 @given(questions())
-def test_a_preempt_answer_can_be_obeyed(question: tuple[PreemptArgs, Situation]) -> None:
+def test_a_preempt_answer_can_be_obeyed(question: tuple[PreemptArgs, CallContext]) -> None:
     args, situation = question
-    answer = preempt_verb.answer(args, situation)
+    answer = preempt_verb.decide(args, situation)
     entries = preempted(answer.body, situation.snapshot, situation.rules.release)
     assert b"null" not in answer.body
     assert len(entries) <= 1
     for name, victims in entries.items():
         state = situation.snapshot.nodes[name]
         assert not state.unreadable
-        assert situation.search is Search.CLUSTER or name in args.offers
+        assert situation.search is Search.CLUSTER or name in args.candidates
         assert len(set(victims.uids)) == len(victims.uids)
         present = {each.uid: each for each in state.pods}
         chosen = [present[uid] for uid in victims.uids]
         assert all(each.priority < args.pod.priority for each in chosen)
-        assert not any(situation.rules.policy.guard_of(each) for each in chosen)
+        assert not any(situation.rules.policy.protection_of(each) for each in chosen)
         priorities = [each.priority for each in chosen]
         assert priorities == sorted(priorities, reverse=True)
 
 
 @given(questions())
 def test_a_pod_that_may_not_preempt_gets_no_victims(
-    question: tuple[PreemptArgs, Situation],
+    question: tuple[PreemptArgs, CallContext],
 ) -> None:
     args, situation = question
     meek = replace(args, pod=replace(args.pod, preempts=False))
-    answer = preempt_verb.answer(meek, situation)
+    answer = preempt_verb.decide(meek, situation)
     assert preempted(answer.body, situation.snapshot, situation.rules.release) == {}
 
 
 @given(questions())
-def test_the_order_of_the_offers_never_matters(question: tuple[PreemptArgs, Situation]) -> None:
+def test_the_order_of_the_offers_never_matters(question: tuple[PreemptArgs, CallContext]) -> None:
     args, situation = question
-    backwards = replace(args, offers=dict(reversed(list(args.offers.items()))))
-    answers = [preempt_verb.answer(each, situation).body for each in (args, backwards)]
+    backwards = replace(args, candidates=dict(reversed(list(args.candidates.items()))))
+    answers = [preempt_verb.decide(each, situation).body for each in (args, backwards)]
     assert answers[0] == answers[1]
 
 
@@ -186,10 +190,10 @@ _sent_nodes = st.one_of(
     asking=_preemptors, names=st.lists(st.sampled_from(ASKED)), snapshot=snapshots(), rules=_rules
 )
 def test_a_filter_answer_accounts_for_every_name(
-    asking: dict[str, Any], names: list[str], snapshot: Snapshot, rules: Rules
+    asking: dict[str, Any], names: list[str], snapshot: Snapshot, rules: SchedulerRules
 ) -> None:
     args = filter_verb.decode(encoded({"Pod": asking, "NodeNames": names}), rules)
-    answer = filter_verb.answer(args, Situation(snapshot, Reference(rules)))
+    answer = filter_verb.decide(args, CallContext(snapshot, ReferenceEngine(rules)))
     result = filtered(answer.body, names, cached=True)
     assert result.names is not None
     assert len(result.names) + len(result.failed) + len(result.unresolvable) == len(set(names))
@@ -203,14 +207,14 @@ def test_a_filter_answer_accounts_for_every_name(
     rules=_rules,
 )
 def test_a_filter_answer_is_the_same_however_the_names_are_written_and_whoever_decides(
-    asking: dict[str, Any], names: list[str], snapshot: Snapshot, rules: Rules
+    asking: dict[str, Any], names: list[str], snapshot: Snapshot, rules: SchedulerRules
 ) -> None:
     document = {"Pod": asking, "Nodes": None, "NodeNames": names}
     bodies = [encoded(document), json.dumps(document).encode()]
     answers = [
-        filter_verb.answer(filter_verb.decode(body, rules), Situation(snapshot, engine(rules)))
+        filter_verb.decide(filter_verb.decode(body, rules), CallContext(snapshot, engine(rules)))
         for body in bodies
-        for engine in (Reference, Vectorized)
+        for engine in (ReferenceEngine, VectorizedEngine)
     ]
     results = [json.loads(answer.body) for answer in answers]
     assert all(result == results[0] for result in results)
@@ -224,11 +228,11 @@ def test_a_filter_answer_is_the_same_however_the_names_are_written_and_whoever_d
     rules=_rules,
 )
 def test_a_filter_answer_accounts_for_every_node(
-    asking: dict[str, Any], nodes: list[Any], snapshot: Snapshot, rules: Rules
+    asking: dict[str, Any], nodes: list[Any], snapshot: Snapshot, rules: SchedulerRules
 ) -> None:
     body = encoded({"Pod": asking, "Nodes": {"metadata": {}, "items": nodes}})
     args = filter_verb.decode(body, rules)
-    answer = filter_verb.answer(args, Situation(snapshot, Reference(rules)))
+    answer = filter_verb.decide(args, CallContext(snapshot, ReferenceEngine(rules)))
     names = [each["metadata"]["name"] for each in nodes]
     result = filtered(answer.body, names, cached=False)
     assert result.nodes is not None
@@ -246,5 +250,7 @@ _scraps = st.binary() | st.dictionaries(st.sampled_from(_KEYS), _json).map(encod
 @given(kind=st.sampled_from(["filter", "preempt"]), body=_scraps)
 def test_any_bytes_are_read_or_refused_in_words(kind: str, body: bytes) -> None:
     decode = {"filter": filter_verb.decode, "preempt": preempt_verb.decode}[kind]
-    with suppress(WireError, ObjectError):  # which are answered with 400; nothing else may come
-        decode(body, Rules())
+    with suppress(
+        ExtenderDecodeError, ObjectError
+    ):  # which are answered with 400; nothing else may come
+        decode(body, SchedulerRules())

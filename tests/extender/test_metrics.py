@@ -10,14 +10,14 @@ from typing import Final
 import aiohttp
 import yaml
 
-from extender.config import Config, Degraded, Substitutes
-from extender.degrading import degradation_of
+from extender.config import Config, DegradedConfig, FallbackConfig
+from extender.degrading import configured_fallbacks
 from extender.front.connections import Phase
 from extender.service import Service
-from extender.verdict import Substitute
+from extender.verdict import FallbackKind
 from fakeapi.harness import FakeCluster
 from policies.decision import Code
-from policies.reference import Reference
+from policies.reference import ReferenceEngine
 from tests.builders import node, pod_json
 from tests.commands import ROOT, serving
 from tests.extender.conftest import HandClock, filter_body, live_cluster, served
@@ -122,9 +122,11 @@ def test_alerts_look_at_growth() -> None:
 
 
 def test_a_degraded_answer_stands_at_zero_as_it_is_configured() -> None:
-    stale = Substitutes(filter=Substitute.VETO, preempt=Substitute.ECHO)
-    degradation = degradation_of(Config(degraded=Degraded(stale=stale)))
-    service = Service(live_cluster(node()), Reference(), HandClock(), degradation=degradation)
+    stale = FallbackConfig(filter=FallbackKind.VETO, preempt=FallbackKind.ECHO)
+    degradation = configured_fallbacks(Config(degraded=DegradedConfig(stale=stale)))
+    service = Service(
+        live_cluster(node()), ReferenceEngine(), HandClock(), fallback_policy=degradation
+    )
     assert series(service.scrape().decode(), "reprieve_degraded_total") == at_zero(
         [
             *all_of(verb=VERBS, case=("late", "overloaded"), answer=("error",)),

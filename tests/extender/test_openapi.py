@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from extender import wire
-from extender.openapi import ExtenderFilterResult, document
+from extender.openapi import ExtenderFilterResult, openapi_document
 from tests.builders import node
 from tests.extender.conftest import live_cluster, served
 from tests.extender.front.doors import open_door
@@ -25,7 +25,7 @@ async def test_it_is_served_and_names_every_path() -> None:
 
 
 async def test_every_reference_leads_somewhere() -> None:
-    written = json.loads(document())
+    written = json.loads(openapi_document())
     references = set[str]()
 
     def collect(value: Any) -> None:
@@ -45,7 +45,7 @@ async def test_every_reference_leads_somewhere() -> None:
 
 def test_a_call_that_cannot_be_answered_now_is_told_when_to_come_again() -> None:
     for verb in ("filter", "preempt"):
-        told = json.loads(document())["paths"][f"/{verb}"]["post"]["responses"]["503"]
+        told = json.loads(openapi_document())["paths"][f"/{verb}"]["post"]["responses"]["503"]
         assert set(told["headers"]) == {"X-Request-Id", "Retry-After"}
 
 

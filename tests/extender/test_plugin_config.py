@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from extender.config import Config, ConfigError, filters_of, load_config
-from policies.filtering import IN_TREE, Settings, configured
+from extender.config import Config, ConfigError, filters_from_config, load_config
+from policies.filtering import IN_TREE, FilterSettings, configured_filters
 from policies.model import SpreadConstraint
 from policies.selectors import (
     NodeSelector,
@@ -27,7 +27,7 @@ def loaded(tmp_path: Path, text: str) -> Config:
 
 
 def test_nothing_said_changes_nothing(tmp_path: Path) -> None:
-    assert filters_of(loaded(tmp_path, "{}")) == IN_TREE
+    assert filters_from_config(loaded(tmp_path, "{}")) == IN_TREE
 
 
 POOL_TERM = NodeSelectorTerm(
@@ -37,16 +37,19 @@ POOL_TERM = NodeSelectorTerm(
 CASES = {
     "a resource that kube-scheduler leaves to an extender": (
         f"managedResources: [{{name: {GPU}, ignoredByScheduler: true}}]",
-        Settings(ignored=frozenset([GPU])),
+        FilterSettings(ignored=frozenset([GPU])),
     ),
-    "a resource that both of them count": (f"managedResources: [{{name: {GPU}}}]", Settings()),
+    "a resource that both of them count": (
+        f"managedResources: [{{name: {GPU}}}]",
+        FilterSettings(),
+    ),
     "resources that NodeResourcesFit ignores": (
         f"""
 pluginConfig:
 - name: NodeResourcesFit
   args: {{ignoredResources: [{GPU}], ignoredResourceGroups: [a.b]}}
 """,
-        Settings(ignored=frozenset([GPU]), ignored_groups=frozenset(["a.b"])),
+        FilterSettings(ignored=frozenset([GPU]), ignored_groups=frozenset(["a.b"])),
     ),
     "an extender's resources replace NodeResourcesFit's list, and not its groups": (
         f"""
@@ -55,7 +58,7 @@ pluginConfig:
 - name: NodeResourcesFit
   args: {{ignoredResources: [{GPU}], ignoredResourceGroups: [a.b]}}
 """,
-        Settings(ignored=frozenset([FPGA]), ignored_groups=frozenset(["a.b"])),
+        FilterSettings(ignored=frozenset([FPGA]), ignored_groups=frozenset(["a.b"])),
     ),
     "node affinity for all pods": (
         """
@@ -72,7 +75,7 @@ pluginConfig:
         - matchExpressions: [{key: gpu, operator: Exists}]
       preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1}]
 """,
-        Settings(
+        FilterSettings(
             added_affinity=NodeSelector(
                 (POOL_TERM, NodeSelectorTerm((Requirement("gpu", "Exists"),)))
             )
@@ -84,7 +87,7 @@ pluginConfig:
 - name: NodeAffinity
   args: {addedAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}
 """,
-        Settings(),
+        FilterSettings(),
     ),
     "spreading by default, hard and soft": (
         """
@@ -102,7 +105,7 @@ pluginConfig:
       nodeTaintsPolicy: Honor
       matchLabelKeys: [pod-template-hash]
 """,
-        Settings(
+        FilterSettings(
             default_spread=(
                 SpreadConstraint(2, "zone", None, min_domains=3),
                 SpreadConstraint(1, "rack", None, honors_affinity=False, honors_taints=True),
@@ -111,7 +114,7 @@ pluginConfig:
     ),
     "spreading as the system defaults it": (
         "pluginConfig: [{name: PodTopologySpread, args: {defaultingType: System}}]",
-        Settings(),
+        FilterSettings(),
     ),
     "plugins that do not filter, as they stand": (
         """
@@ -126,14 +129,14 @@ pluginConfig:
 - name: VolumeBinding
 - name: DynamicResources
 """,
-        Settings(),
+        FilterSettings(),
     ),
 }
 
 
 @pytest.mark.parametrize(("text", "settings"), CASES.values(), ids=CASES)
-def test_what_the_configuration_says(tmp_path: Path, text: str, settings: Settings) -> None:
-    assert filters_of(loaded(tmp_path, text)) == configured(settings)
+def test_what_the_configuration_says(tmp_path: Path, text: str, settings: FilterSettings) -> None:
+    assert filters_from_config(loaded(tmp_path, text)) == configured_filters(settings)
 
 
 def spread(*constraints: str, kind: str = "List") -> str:

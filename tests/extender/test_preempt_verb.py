@@ -9,11 +9,11 @@ import pytest
 
 from extender import preempt_verb
 from extender.kube.decoding import Unreadable
-from extender.verdict import Answer, Search, Situation
+from extender.verdict import CallContext, Search, VerbResult
 from policies.model import Snapshot
-from policies.policy import Guard, Policy
-from policies.reference import Reference
-from policies.rules import DEFAULT_RULES, Rules
+from policies.policy import Policy, ProtectedPods
+from policies.reference import ReferenceEngine
+from policies.rules import DEFAULT_RULES, SchedulerRules
 from policies.upstream import RELEASES
 from tests.builders import (
     LATE,
@@ -51,18 +51,18 @@ class Outcome:
     """What kube-scheduler makes of the answer, and the answer itself."""
 
     entries: dict[str, Victims]
-    answer: Answer
+    answer: VerbResult
 
 
 def ask(
     body: bytes,
     moment: Snapshot,
     *,
-    rules: Rules = DEFAULT_RULES,
+    rules: SchedulerRules = DEFAULT_RULES,
     search: Search = Search.OFFERED,
 ) -> Outcome:
     args = preempt_verb.decode(body, rules)
-    answer = preempt_verb.answer(args, Situation(moment, Reference(rules), search))
+    answer = preempt_verb.decide(args, CallContext(moment, ReferenceEngine(rules), search))
     return Outcome(preempted(answer.body, moment, rules.release), answer)
 
 
@@ -134,7 +134,7 @@ class TestNothing:
         body = preempt_body(pod_json("vip", cpu="1", priority=10, spec=spec), node_2=["batch"])
         outcome = ask(body, snapshot(*FULL_NODES))
         assert outcome.answer.body == NOTHING
-        assert outcome.answer.promised is None
+        assert outcome.answer.named_candidate is None
         assert outcome.answer.notes[0] == reason
 
     def test_while_earlier_victims_are_still_on_their_way_out(self) -> None:
@@ -224,8 +224,8 @@ class TestDeferred:
         assert ask(body, snapshot(*FULL_NODES)).answer.body == NOTHING
 
     def test_a_guard_of_the_policy_holds_against_kube_scheduler_too(self) -> None:
-        guard = Guard("web stays", lambda each: each.name == "web")
-        rules = replace(DEFAULT_RULES, policy=Policy("careful", guards=(guard,)))
+        guard = ProtectedPods("web stays", lambda each: each.name == "web")
+        rules = replace(DEFAULT_RULES, policy=Policy("careful", protected_pods=(guard,)))
         body = preempt_body(CLAIMING, node_1=["web"])
         outcome = ask(body, snapshot(*FULL_NODES), rules=rules)
         assert outcome.answer.body == NOTHING

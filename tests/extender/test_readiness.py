@@ -13,11 +13,11 @@ from extender.config import Config
 from extender.kube.client import Client
 from extender.kube.clock import SystemClock
 from extender.kube.connection import connect
-from extender.kube.informer import Informer
+from extender.kube.informer import Reflector
 from extender.kube.resources import PODS
 from extender.kube.transport import Transport
 from extender.readiness import Readiness
-from extender.serving import running
+from extender.serving import run_server
 from fakeapi.harness import FakeCluster
 from tests.builders import node, node_json
 from tests.extender.conftest import HandClock, filter_body, live_cluster, served
@@ -79,20 +79,20 @@ CASES: dict[str, tuple[Readiness, str, list[str]]] = {
 @pytest.mark.parametrize(("state", "problem", "lines"), CASES.values(), ids=CASES)
 def test_what_is_told(state: Readiness, problem: str, lines: list[str]) -> None:
     assert state.problem() == problem
-    assert list(state.lines()) == lines
+    assert list(state.verbose_lines()) == lines
 
 
 def test_alarms_are_told_and_keep_nobody_from_answering() -> None:
     state = readiness(0, pods=Feed())
-    state.alarms += [lambda: "certificate expired", lambda: ""]
-    assert list(state.lines()) == ["[+] pods synced", "[!] certificate expired"]
+    state.warnings += [lambda: "certificate expired", lambda: ""]
+    assert list(state.verbose_lines()) == ["[+] pods synced", "[!] certificate expired"]
     assert not state.problem()
 
 
 async def test_a_stale_service_is_not_ready_and_gives_no_decision() -> None:
     clock = HandClock()
     async with served(live_cluster(node("node-1")), clock) as extender:
-        extender.service.readiness.feeds = extender.service.feeds = {"pods": Feed()}
+        extender.service.readiness.informers = extender.service.informers = {"pods": Feed()}
         clock.seconds = 181.0
         ready = await extender.get("/readyz")
         assert (ready.status, ready.text) == (503, "not ready: nothing heard of pods\n")
@@ -114,14 +114,14 @@ class TestSilentWatches:
             a_watch(bookmark(7), Silence()),
             a_watch(added("b", 8)),
         )
-        informer = Informer(
+        informer = Reflector(
             Client(api), PODS, thing, copy, clock, random.Random(0), silence_seconds=90
         )
         following = asyncio.create_task(informer.run())
         await api.played.wait()
         following.cancel()
         assert copy.told == ["=a1", "+b8"]
-        assert [asked.request.silence_limit for asked in api.asked[1:3]] == [90, 90]
+        assert [asked.request.idle_timeout for asked in api.asked[1:3]] == [90, 90]
         assert api.asked[2].query["resourceVersion"] == "7"
         assert 90 <= api.asked[2].at - api.asked[1].at < 92
 
@@ -159,7 +159,7 @@ async def test_a_server_that_stops_answering_half_way_is_noticed_on_a_real_socke
     server = await asyncio.start_server(serve, "127.0.0.1")
     transport = await connect(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     clock = SteppedClock()
-    informer = Informer(
+    informer = Reflector(
         Client(transport), PODS, thing, Copy(), clock, random.Random(0), silence_seconds=0.05
     )
     following = asyncio.create_task(informer.run())
@@ -181,7 +181,7 @@ async def test_shutting_down_ends_readiness_first_and_then_everything_else() -> 
         stop = asyncio.Event()
 
         async def serve() -> None:
-            async with running(config, transport, waiting, random.Random(0)) as extender:
+            async with run_server(config, transport, waiting, random.Random(0)) as extender:
                 await extender.wait_synced()
                 url.set_result(extender.url)
                 await stop.wait()

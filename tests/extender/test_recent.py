@@ -14,20 +14,20 @@ import structlog
 from hypothesis import given, settings
 from structlog.testing import capture_logs
 
-from extender.announcing import Announcer
-from extender.cluster import LiveCluster
+from extender.announcing import PreemptionEventRecorder
+from extender.cluster import SchedulerCache
 from extender.config import Config
 from extender.kube.clock import SystemClock
 from extender.kube.correlator import ObjectReference
-from extender.recent import KnownPod, Recent, Record
-from extender.service import Asked, Service
-from extender.serving import running
-from extender.tallies import tally
+from extender.recent import DecisionHistory, DecisionRecord, PodReference
+from extender.service import Service, VerbCall
+from extender.serving import run_server
+from extender.tallies import count_reasons
 from fakeapi.harness import FakeCluster
-from policies.reference import Reference
-from policies.rules import Rules
+from policies.reference import ReferenceEngine
+from policies.rules import SchedulerRules
 from policies.upstream import NEWEST
-from policies.vectorized import Vectorized
+from policies.vectorized import VectorizedEngine
 from tests.builders import budget, node, node_json, pod, pod_json
 from tests.extender.conftest import (
     Extender,
@@ -43,7 +43,7 @@ from tests.strategies import Cluster, clusters
 VIP = pod_json("vip", cpu="1", priority=10)
 
 
-def cluster() -> LiveCluster:
+def cluster() -> SchedulerCache:
     """Two full nodes; on the second, somebody is spared."""
     return live_cluster(
         node("node-1", cpu="1"),
@@ -131,9 +131,9 @@ class TestDecisions:
             )
 
     def test_only_the_last_are_kept(self) -> None:
-        recent = Recent(2)
+        recent = DecisionHistory(2)
         for at in "abc":
-            recent.add(Record(at, "", "filter", KnownPod("default", "x", "x", 0)))
+            recent.add(DecisionRecord(at, "", "filter", PodReference("default", "x", "x", 0)))
         kept = json.loads(recent.document())["decisions"]
         assert [each["at"] for each in kept] == ["c", "b"]
 
@@ -204,13 +204,13 @@ async def test_victims_are_counted_by_class_and_nodes_by_why_they_were_refused()
 @given(clusters())
 @settings(max_examples=30)
 def test_both_engines_reasons_are_counted_alike(cluster: Cluster) -> None:
-    rules = Rules(NEWEST)
+    rules = SchedulerRules(NEWEST)
     slow, fast = (
         engine.preempt(cluster.preemptor, cluster.snapshot)
-        for engine in (Reference(rules), Vectorized(rules))
+        for engine in (ReferenceEngine(rules), VectorizedEngine(rules))
     )
-    assert tally(slow.rejected) == tally(fast.rejected)
-    assert sum(tally(slow.rejected).values()) >= len(slow.rejected)
+    assert count_reasons(slow.rejected) == count_reasons(fast.rejected)
+    assert sum(count_reasons(slow.rejected).values()) >= len(slow.rejected)
 
 
 class Told:
@@ -219,15 +219,21 @@ class Told:
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
 
-    def normal(self, about: ObjectReference, reason: str, message: str) -> None:
-        assert (about.api_version, about.kind, about.uid) == ("v1", "Pod", about.name)
-        self.events.append((about.name, reason, message))
+    def normal(self, involved_object: ObjectReference, reason: str, message: str) -> None:
+        assert (involved_object.api_version, involved_object.kind, involved_object.uid) == (
+            "v1",
+            "Pod",
+            involved_object.name,
+        )
+        self.events.append((involved_object.name, reason, message))
 
 
-def announced(live: LiveCluster, body: bytes) -> list[tuple[str, str, str]]:
+def announced(live: SchedulerCache, body: bytes) -> list[tuple[str, str, str]]:
     told = Told()
-    service = Service(live, Reference(), HandClock(), announcer=Announcer(told))
-    service.answer(Asked("preempt", body, 0.0)).tell()
+    service = Service(
+        live, ReferenceEngine(), HandClock(), preemption_events=PreemptionEventRecorder(told)
+    )
+    service.answer(VerbCall("preempt", body, 0.0)).record()
     return told.events
 
 
@@ -272,7 +278,7 @@ class TestEvents:
         async with FakeCluster() as kubernetes, aiohttp.ClientSession() as session:
             kubernetes.load(objects)
             transport = kubernetes.local_transport()
-            async with running(config, transport, SystemClock(), random.Random(0)) as extender:
+            async with run_server(config, transport, SystemClock(), random.Random(0)) as extender:
                 await extender.wait_synced()
                 body = preempt_body(VIP, node_1=["web"])
                 async with session.post(f"{extender.url}/preempt", data=body) as response:
@@ -288,9 +294,9 @@ class TestEvents:
 def test_a_broken_budget_is_told() -> None:
     live = cluster()
     live.budgets.upsert(budget("pdb", match={}))
-    service = Service(live, Reference(), HandClock())
-    service.answer(Asked("preempt", BODY, 0.0)).tell()
-    [record] = json.loads(service.recent.document())["decisions"]
+    service = Service(live, ReferenceEngine(), HandClock())
+    service.answer(VerbCall("preempt", BODY, 0.0)).record()
+    [record] = json.loads(service.decision_history.document())["decisions"]
     assert record["node"] in {"node-1", "node-2"}
     assert record["numPDBViolations"] == 1
 
@@ -300,4 +306,4 @@ async def test_an_answer_names_the_version_up_to_which_pods_were_known() -> None
         await it.let_it_sync()
         await ask(it.extender, "/filter", filter_body(None, "node-1"))
         [record] = await decisions(it.extender)
-        assert record["podsVersion"] == it.extender.service.feeds["pods"].resource_version != ""
+        assert record["podsVersion"] == it.extender.service.informers["pods"].resource_version != ""

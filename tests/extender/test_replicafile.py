@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from extender.kube.manifests import ManifestError
-from extender.replicafile import ReplicaFileError, Replicas, load_replicas
+from extender.replicafile import ReplicaFileError, ReplicaSetPods, load_replica_set_pods
 from tests.builders import encoded, node_json
 from tests.replicas import member_json, names, replica_set_json
 
@@ -22,8 +22,10 @@ def written(tmp_path: Path, name: str, *documents: Any) -> str:
     return str(path)
 
 
-def loaded(tmp_path: Path, *documents: Any, key: str = "default/web", count: int = 0) -> Replicas:
-    return load_replicas([written(tmp_path, "cluster.json", *documents)], key, count)
+def loaded(
+    tmp_path: Path, *documents: Any, key: str = "default/web", count: int = 0
+) -> ReplicaSetPods:
+    return load_replica_set_pods([written(tmp_path, "cluster.json", *documents)], key, count)
 
 
 def test_files_are_read_together(tmp_path: Path) -> None:
@@ -36,7 +38,7 @@ def test_files_are_read_together(tmp_path: Path) -> None:
     old = member_json("c", owner="rs-old", labels={"app": "old"})
     pods = written(tmp_path, "pods", {"kind": "PodList", "items": [member_json("a"), old]})
     more = written(tmp_path, "more", node_json(), member_json("b", on="node-2"))
-    replicas = load_replicas([sets, pods, more], "default/web", 2)
+    replicas = load_replica_set_pods([sets, pods, more], "default/web", 2)
     assert names(replicas.active) == ["a", "b"]
     assert replicas.crowding == {"node-1": 2, "node-2": 1}
 
@@ -98,4 +100,4 @@ def test_more_than_there_are_cannot_go(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_is_named() -> None:
     with pytest.raises(ManifestError, match=r"none\.json: cannot be read"):
-        load_replicas(["none.json"], "default/web", 0)
+        load_replica_set_pods(["none.json"], "default/web", 0)

@@ -10,7 +10,7 @@ import msgspec
 
 from extender.config import Config, load_config
 from extender.kube.clock import SystemClock
-from extender.serving import running
+from extender.serving import run_server
 from fakeapi.harness import FakeCluster
 from tests.builders import node_json, pod_json
 from tests.extender.conftest import filter_body, following
@@ -50,7 +50,7 @@ async def test_services_are_followed_only_if_pods_are_spread_by_default(tmp_path
     ):
         async with following(objects, msgspec.structs.replace(config, port=0)) as it:
             await it.let_it_sync()
-            assert WORKLOADS.intersection(it.extender.service.feeds) == followed
+            assert WORKLOADS.intersection(it.extender.service.informers) == followed
             reply = await it.extender.post("/filter", asking)
             assert filtered(reply.body, ["node-1", "node-2"], cached=True).names == feasible
 
@@ -58,7 +58,7 @@ async def test_services_are_followed_only_if_pods_are_spread_by_default(tmp_path
 async def test_it_is_idle_unless_a_call_is_under_way() -> None:
     async with (
         FakeCluster() as cluster,
-        running(
+        run_server(
             Config(port=0), cluster.local_transport(), SystemClock(), random.Random(0)
         ) as extender,
     ):

@@ -11,7 +11,7 @@ from extender.kube.manifests import ManifestError
 from extender.spreadfiles import load_spread_files
 from extender.validate_spread import load_spread
 from policies.spreading.model import SpreadPod
-from policies.spreading.references import Identity
+from policies.spreading.references import ObjectKey
 from tests.builders import encoded, node_json
 from tests.spreads import Document, clone_set_json, files, pod_of, spread_json
 
@@ -49,7 +49,7 @@ def test_what_stands_behind_a_target() -> None:
     assert target.workload.replicas == 7
     assert [each.identity.name for each in target.replica_sets] == ["web-h1"]
     assert [each.name for each in target.pods] == ["web-1"]
-    assert target.whitelist.targets("game.io", "Game")
+    assert target.allowed_kinds.targets("game.io", "Game")
 
 
 def test_a_target_is_told_by_its_group() -> None:
@@ -82,8 +82,8 @@ def test_owners_are_followed_upwards() -> None:
     )
     (owned,) = from_hash.target(from_hash.spread("default/web").spread).pods
     assert set(from_hash.owners(owned).found) == {
-        Identity("apps", "ReplicaSet", "web-h1"),
-        Identity("apps", "Deployment", "web"),
+        ObjectKey("apps", "ReplicaSet", "web-h1"),
+        ObjectKey("apps", "Deployment", "web"),
     }
 
 
@@ -95,7 +95,7 @@ def test_files_are_read_together(tmp_path: Path) -> None:
         paths.append(str(path))
     found = load_spread_files(paths)
     assert set(found.spreads) == {"default/web"}
-    assert set(found.surroundings(found.spread("default/web")).nodes) == {"node-1"}
+    assert set(found.grouping_context(found.spread("default/web")).nodes) == {"node-1"}
 
 
 def test_a_broken_neighbour_is_set_aside_with_one_warning() -> None:

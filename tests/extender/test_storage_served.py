@@ -148,7 +148,7 @@ async def test_readiness_says_which_kinds_are_refused() -> None:
 async def test_a_release_that_does_not_filter_by_devices_does_not_follow_them() -> None:
     async with following(NODES, Config(port=0, upstream="1.31")) as it:
         await it.let_it_sync()
-        kinds = set(it.extender.service.feeds)
+        kinds = set(it.extender.service.informers)
         assert not {"resourceclaims", "csidrivers", "volumeattachments"} & kinds
         assert {"persistentvolumeclaims", "csinodes"} <= kinds
 
@@ -167,4 +167,4 @@ async def test_the_role_that_is_shipped_covers_what_is_followed() -> None:
     allowed = {name for rule in role["rules"] for name in rule["resources"]}
     assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
     async with following([]) as it:
-        assert set(it.extender.service.feeds) <= allowed
+        assert set(it.extender.service.informers) <= allowed

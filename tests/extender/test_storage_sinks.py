@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from extender.cluster import LiveCluster
-from policies.storage import Kind, StorageClass, Unread, VolumeAttachment
+from extender.cluster import SchedulerCache
+from policies.storage import StorageClass, StorageKind, UnreadableObject, VolumeAttachment
 from tests.builders import claim, node, pod, volume
 from tests.extender.conftest import broken, live_cluster
 
@@ -61,12 +61,12 @@ def test_hearing_the_same_again_changes_nothing() -> None:
 
 
 def test_a_kind_is_unknown_until_it_has_been_listed_though_it_be_empty() -> None:
-    cluster = LiveCluster(lambda: 0.0)
-    assert cluster.snapshot().storage.unknown == set(Kind)
+    cluster = SchedulerCache(lambda: 0.0)
+    assert cluster.snapshot().storage.unknown == set(StorageKind)
     before = cluster.snapshot()
     cluster.storage.claims.replace([])
     after = cluster.snapshot()
-    assert after.storage.unknown == set(Kind) - {Kind.CLAIMS}
+    assert after.storage.unknown == set(StorageKind) - {StorageKind.CLAIMS}
     assert after.generation == before.generation + 1
 
 
@@ -75,21 +75,21 @@ def test_a_broken_object_is_known_to_be_there_until_it_is_mended_or_gone() -> No
     volumes, bad = cluster.storage.volumes, broken("pv", kind="PersistentVolume")
     volumes.upsert(bad)
     found = cluster.snapshot().storage
-    assert found.unread == {Unread(Kind.VOLUMES, "pv")}
-    assert not found.knows(Kind.VOLUMES, "pv")
-    assert found.knows(Kind.VOLUMES, "none")
+    assert found.unreadable == {UnreadableObject(StorageKind.VOLUMES, "pv")}
+    assert not found.knows(StorageKind.VOLUMES, "pv")
+    assert found.knows(StorageKind.VOLUMES, "none")
     volumes.upsert(volume("pv"))
-    assert cluster.snapshot().storage.unread == set()
+    assert cluster.snapshot().storage.unreadable == set()
     volumes.upsert(bad)
     assert cluster.snapshot().storage.volumes == {"other": volume("other")}
     volumes.remove(bad)
-    assert cluster.snapshot().storage.unread == set()
+    assert cluster.snapshot().storage.unreadable == set()
     volumes.upsert(bad)
     volumes.replace([])
-    assert cluster.snapshot().storage.unread == set()
+    assert cluster.snapshot().storage.unreadable == set()
 
 
 def test_sizes_name_every_kind() -> None:
-    sizes = live_cluster(claim("data"), pod("web", on="node-1")).sizes()
+    sizes = live_cluster(claim("data"), pod("web", on="node-1")).object_counts()
     assert (sizes["persistentvolumeclaims"], sizes["resourceclaims"]) == (1, 0)
-    assert {kind.value for kind in Kind} < set(sizes)
+    assert {kind.value for kind in StorageKind} < set(sizes)

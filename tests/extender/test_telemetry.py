@@ -20,17 +20,17 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from structlog.testing import capture_logs
 
-from extender.config import Config, Tracing
+from extender.config import Config, TracingConfig
 from extender.kube.clock import SystemClock
-from extender.serving import running
-from extender.telemetry import Reporting
-from extender.tracing import Stage
+from extender.serving import run_server
+from extender.telemetry import ExportReport
+from extender.tracing import TraceStep
 from fakeapi.harness import FakeCluster
 from tests.builders import node_json, pod_json
 from tests.commands import ROOT, Done
 from tests.extender.conftest import preempt_body
 
-STAGES = [stage.value for stage in Stage]
+STAGES = [stage.value for stage in TraceStep]
 VIP = pod_json("vip", cpu="1", priority=10)
 
 
@@ -77,12 +77,12 @@ async def preempting(endpoint: str) -> int:
         pod_json("web", on="node-1", cpu="1", priority=1),
     ]
     config = Config(
-        port=0, tracing=Tracing(endpoint, service_name="reprieve-test", timeout_seconds=0.2)
+        port=0, tracing=TracingConfig(endpoint, service_name="reprieve-test", timeout_seconds=0.2)
     )
     async with FakeCluster() as kubernetes, aiohttp.ClientSession() as session:
         kubernetes.load(objects)
         transport = kubernetes.local_transport()
-        async with running(config, transport, SystemClock(), random.Random(0)) as extender:
+        async with run_server(config, transport, SystemClock(), random.Random(0)) as extender:
             await extender.wait_synced()
             body = preempt_body(VIP, node_1=["web"])
             async with session.post(f"{extender.url}/preempt", data=body) as response:
@@ -129,7 +129,7 @@ class TestCollectors:
                 SpanExportResult.FAILURE,
             ]
         )
-        reporting = Reporting(Sometimes(outcomes), "http://collector")
+        reporting = ExportReport(Sometimes(outcomes), "http://collector")
         span = ReadableSpan("POST /filter")
         with capture_logs() as lines:
             for _ in range(6):

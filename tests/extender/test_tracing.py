@@ -13,9 +13,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from opentelemetry.trace import SpanKind, StatusCode
 
-from extender.degrading import Case, Degradation
-from extender.telemetry import Telemetry
-from extender.verdict import Substitute
+from extender.degrading import FallbackPolicy, FallbackReason
+from extender.telemetry import TraceExporter
+from extender.verdict import FallbackKind
 from tests.builders import node, pod, pod_json
 from tests.extender.conftest import (
     Extender,
@@ -78,7 +78,7 @@ async def traced(ratio: float = 1.0, clock: HandClock | None = None) -> AsyncIte
     provider.add_span_processor(SimpleSpanProcessor(kept))
     clock = clock or Ticking()
     async with served(live, clock, body_limit=10_000) as extender:
-        extender.service.tracer = Telemetry(provider, clock)
+        extender.service.tracer = TraceExporter(provider, clock)
         yield Traced(extender, kept)
 
 
@@ -183,8 +183,9 @@ class TestCallsWithoutAnAnswer:
         self, substitute: str, status: int
     ) -> None:
         async with traced() as it:
-            it.extender.service.degradation = Degradation(
-                {"preempt": 0.0}, substitutes={(Case.LATE, "preempt"): Substitute(substitute)}
+            it.extender.service.fallback_policy = FallbackPolicy(
+                {"preempt": 0.0},
+                fallbacks={(FallbackReason.LATE, "preempt"): FallbackKind(substitute)},
             )
             assert await it.ask("/preempt", OFFERS) == status
         told = attributes(it.call)

@@ -8,10 +8,10 @@ from typing import Any
 
 from rich.console import Console
 
-from extender.kube.workloadspread.spreads import decode_spread
-from extender.spreadtables import faults_table
-from extender.validate_spread import spread_faults, validation_document
-from policies.spreading.placement_rules import Fault
+from extender.kube.workloadspread.spreads import decode_workloadspread
+from extender.spreadtables import errors_table
+from extender.validate_spread import spread_errors, validation_document
+from policies.spreading.placement_rules import FieldValidationError
 from policies.spreading.quirks import FIXED, UPSTREAM, Quirks
 from tests.builders import encoded
 from tests.spreads import Document, clone_set_json, files, spread_json
@@ -26,8 +26,12 @@ def without_image(pod: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
             yield f"containers[{index}].image", "Required value", ""
 
 
-def faults(document: Document, *around: Document, quirks: Quirks = FIXED) -> tuple[Fault, ...]:
-    return spread_faults(decode_spread(encoded(document)), files(*around), quirks, without_image)
+def faults(
+    document: Document, *around: Document, quirks: Quirks = FIXED
+) -> tuple[FieldValidationError, ...]:
+    return spread_errors(
+        decode_workloadspread(encoded(document)), files(*around), quirks, without_image
+    )
 
 
 def patched(container: Document, **spec: Any) -> Document:
@@ -77,7 +81,7 @@ def test_claims_become_volumes() -> None:
 
     target = clone_set_json(template=POD, volumeClaimTemplates=[{"metadata": {"name": "data"}}])
     document = encoded(patched({"name": "main"}))
-    spread_faults(decode_spread(document), files(target), FIXED, look)
+    spread_errors(decode_workloadspread(document), files(target), FIXED, look)
     assert seen == [[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]]
 
 
@@ -106,8 +110,8 @@ def test_the_cluster_holds_others_and_perhaps_an_older_self() -> None:
 
 def test_people_read_one_line_for_each_fault() -> None:
     console = Console(file=StringIO(), width=200)
-    console.print(faults_table("default/web", faults(spread_json())))
-    console.print(faults_table("default/web", ()))
+    console.print(errors_table("default/web", faults(spread_json())))
+    console.print(errors_table("default/web", ()))
     assert isinstance(console.file, StringIO)
     assert console.file.getvalue().splitlines() == [
         "default/web is not valid",

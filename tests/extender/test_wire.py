@@ -11,7 +11,7 @@ import pytest
 
 from extender import wire
 from extender.kube.pods import decode_pod
-from extender.wire import Offer, WireError
+from extender.wire import CandidateVictims, ExtenderDecodeError
 from policies.upstream import NEWEST
 from tests.builders import encoded, pod_json
 from tests.extender.go_decoder import FilterResult, Victims, decode_filter_result
@@ -88,7 +88,7 @@ class TestUpstreamCases:
         }
         offers = wire.decode_preempt(
             encoded({"Pod": case["preemptor"], "NodeNameToVictims": full})
-        ).offers
+        ).candidates
         answered = wire.PreemptionResult(
             {
                 node: wire.meta_victims(offer.uids, offer.violations)
@@ -101,7 +101,7 @@ class TestUpstreamCases:
     def test_a_pod_concerns_an_extender_as_upstream_says(self, case: Case) -> None:
         pod = decode_pod(encoded(case["preemptor"]), NEWEST)
         managed = frozenset(resource["name"] for resource in case["managedResources"])
-        assert pod.concerns(managed) is case["expect"]["interested"]
+        assert pod.requests_any_of(managed) is case["expect"]["interested"]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_managed_resource_concerns_even_at_zero(
     for kind in ("requests", "limits"):
         document["spec"]["containers"][0]["resources"] = {kind: requests}
         pod = decode_pod(encoded(document), NEWEST)
-        assert pod.concerns(frozenset(managed)) is (answer == "asked")
+        assert pod.requests_any_of(frozenset(managed)) is (answer == "asked")
 
 
 class TestFilterArgs:
@@ -155,7 +155,7 @@ class TestFilterArgs:
     def test_names_wherever_they_stand(self, body: bytes) -> None:
         request = wire.decode_filter(body)
         assert request.names == ("a", "b")
-        assert request.written is None or json.loads(bytes(request.written)) == ["a", "b"]
+        assert request.raw_names is None or json.loads(bytes(request.raw_names)) == ["a", "b"]
 
     @pytest.mark.parametrize(
         ("nodes", "count"),
@@ -196,7 +196,7 @@ class TestFilterArgs:
         ],
     )
     def test_what_cannot_be_read_says_what_was_expected(self, body: bytes, problem: str) -> None:
-        with pytest.raises(WireError) as raised:
+        with pytest.raises(ExtenderDecodeError) as raised:
             wire.decode_filter(body)
         assert problem in str(raised.value)
 
@@ -232,31 +232,43 @@ class TestPreemptArgs:
         self, field: str, entries: Any, spelling: Any
     ) -> None:
         body = {spelling("Pod"): {}, spelling(field): entries, "Unknown": [None]}
-        assert wire.decode_preempt(encoded(body)).offers == {"n": Offer(("x", "y"), 2)}
+        assert wire.decode_preempt(encoded(body)).candidates == {
+            "n": CandidateVictims(("x", "y"), 2)
+        }
 
     @pytest.mark.parametrize(
         ("field", "entry", "offer"),
         [
-            (META, {"Pods": [], "NumPDBViolations": 0}, Offer((), 0)),
-            (META, {"Pods": None, "NumPDBViolations": None}, Offer((), 0)),
-            (FULL, {"Pods": None, "NumPDBViolations": 1}, Offer((), 1)),
-            (META, {}, Offer((), 0)),
+            (META, {"Pods": [], "NumPDBViolations": 0}, CandidateVictims((), 0)),
+            (META, {"Pods": None, "NumPDBViolations": None}, CandidateVictims((), 0)),
+            (FULL, {"Pods": None, "NumPDBViolations": 1}, CandidateVictims((), 1)),
+            (META, {}, CandidateVictims((), 0)),
             # A victim that is not named keeps its place, so that the offer cannot be verified.
-            (META, {"Pods": by_uid("x", None), "NumPDBViolations": 0}, Offer(("x", ""), 0)),
-            (META, {"Pods": [{"UID": None}], "NumPDBViolations": 0}, Offer(("",), 0)),
-            (META, {"Pods": [{}], "NumPDBViolations": 0}, Offer(("",), 0)),
-            (FULL, {"Pods": [None], "NumPDBViolations": 0}, Offer(("",), 0)),
-            (FULL, {"Pods": [{"metadata": None}], "NumPDBViolations": 0}, Offer(("",), 0)),
-            (FULL, {"Pods": [{"metadata": {"uid": None}}]}, Offer(("",), 0)),
+            (
+                META,
+                {"Pods": by_uid("x", None), "NumPDBViolations": 0},
+                CandidateVictims(("x", ""), 0),
+            ),
+            (META, {"Pods": [{"UID": None}], "NumPDBViolations": 0}, CandidateVictims(("",), 0)),
+            (META, {"Pods": [{}], "NumPDBViolations": 0}, CandidateVictims(("",), 0)),
+            (FULL, {"Pods": [None], "NumPDBViolations": 0}, CandidateVictims(("",), 0)),
+            (
+                FULL,
+                {"Pods": [{"metadata": None}], "NumPDBViolations": 0},
+                CandidateVictims(("",), 0),
+            ),
+            (FULL, {"Pods": [{"metadata": {"uid": None}}]}, CandidateVictims(("",), 0)),
         ],
     )
-    def test_nulls_leave_the_zero_value(self, field: str, entry: Any, offer: Offer) -> None:
+    def test_nulls_leave_the_zero_value(
+        self, field: str, entry: Any, offer: CandidateVictims
+    ) -> None:
         body = encoded({"Pod": {}, field: {"n": entry}})
-        assert wire.decode_preempt(body).offers == {"n": offer}
+        assert wire.decode_preempt(body).candidates == {"n": offer}
 
     def test_a_null_map_beside_the_other_form(self) -> None:
         body = encoded({"Pod": {}, FULL: None, META: {"n": {"Pods": by_uid("x")}}})
-        assert wire.decode_preempt(body).offers == {"n": Offer(("x",), 0)}
+        assert wire.decode_preempt(body).candidates == {"n": CandidateVictims(("x",), 0)}
 
     @pytest.mark.parametrize(
         ("body", "problem"),
@@ -279,7 +291,7 @@ class TestPreemptArgs:
         ],
     )
     def test_what_cannot_be_read_says_what_was_expected(self, body: bytes, problem: str) -> None:
-        with pytest.raises(WireError) as raised:
+        with pytest.raises(ExtenderDecodeError) as raised:
             wire.decode_preempt(body)
         assert problem in str(raised.value)
 

@@ -16,7 +16,7 @@ import pytest
 from extender.kube.connection import kubeconfig_endpoint
 from extender.kube.resources import NODES
 from fakeapi import FakeCluster
-from fakeapi.access import admin_of
+from fakeapi.access import read_admin_credentials
 from fakeapi.api.messages import User
 
 NODE = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}
@@ -69,7 +69,7 @@ async def test_the_kubeconfig_carries_all_that_a_client_needs(secure: FakeCluste
 
 
 async def test_without_credentials_one_is_refused(secure: FakeCluster) -> None:
-    trusting = admin_of(secure.kubeconfig_path).tls
+    trusting = read_admin_credentials(secure.kubeconfig_path).tls
     assert trusting is not None
     stranger = ssl.create_default_context(
         cadata=ssl.DER_cert_to_PEM_cert(trusting.get_ca_certs(binary_form=True)[0])
@@ -81,7 +81,7 @@ async def test_without_credentials_one_is_refused(secure: FakeCluster) -> None:
 async def test_a_client_of_another_authority_is_no_client(secure: FakeCluster) -> None:
     async with FakeCluster(tls=True) as other:
         with pytest.raises(aiohttp.ClientConnectorCertificateError):
-            await get(secure.url, admin_of(other.kubeconfig_path).tls)
+            await get(secure.url, read_admin_credentials(other.kubeconfig_path).tls)
 
 
 async def test_tokens_are_known_and_others_refused() -> None:
@@ -94,7 +94,7 @@ async def test_tokens_are_known_and_others_refused() -> None:
 async def test_a_fork_lets_the_same_clients_in(secure: FakeCluster) -> None:
     secure.load([NODE])
     async with secure.fork() as fork:
-        assert (await get(fork.url, admin_of(secure.kubeconfig_path).tls))[0] == 200
+        assert (await get(fork.url, read_admin_credentials(secure.kubeconfig_path).tls))[0] == 200
 
 
 @pytest.mark.parametrize("options", [{"tls": True}, {"tls": True, "token": "secret"}])

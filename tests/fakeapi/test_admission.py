@@ -14,7 +14,7 @@ from kubernetes_asyncio import client, config
 from kubernetes_asyncio.client.exceptions import ApiException
 
 from fakeapi import FakeCluster, VirtualCluster
-from fakeapi.certificates import Authority
+from fakeapi.certificates import CertificateAuthority
 from tests.fakeapi.asking import MAPS, NAME, ask, named
 from tests.fakeapi.reviewing import (
     Review,
@@ -120,7 +120,7 @@ class TestOverHttps:
         fields = {"clientConfig": config, "failurePolicy": "Ignore"}
         assert (await self.post(cluster, session, **fields))[0] == 201
 
-    @pytest.mark.parametrize("bundle", [b"", Authority().certificate])
+    @pytest.mark.parametrize("bundle", [b"", CertificateAuthority().certificate])
     async def test_a_certificate_of_nobody_we_trust_fails(
         self, cluster: FakeCluster, session: aiohttp.ClientSession, bundle: bytes
     ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fakeapi.api import Api
-from fakeapi.clock import VirtualClock, settle
+from fakeapi.clock import VirtualClock, wait_idle
 from fakeapi.harness import create_api
 from fakeapi.transport import LocalTransport
 from tests.fakeapi.asking import MAPS, NAME, ask, named
@@ -51,14 +51,14 @@ def transport(api: Api, clock: VirtualClock) -> LocalTransport:
 def gate(api: Api) -> Gate:
     gate = Gate()
     api.load([configuration("validating", webhook(NAME, timeoutSeconds=5))])
-    api.webhooks.hooks[NAME] = gate.answer
+    api.webhooks.handlers[NAME] = gate.answer
     return gate
 
 
 class TestWaiting:
     async def test_others_are_served_meanwhile(self, transport: LocalTransport, gate: Gate) -> None:
         waiting = asyncio.create_task(ask(transport, "POST", MAPS, named("m")))
-        await settle()
+        await wait_idle()
         assert (await ask(transport, "POST", "/api/v1/nodes", named("n"))).status == 201
         assert (await ask(transport, "GET", f"{MAPS}/m")).status == 404
         gate.open()
@@ -83,7 +83,7 @@ class TestWaiting:
         api.load([{"kind": "ConfigMap", "apiVersion": "v1", **named("m", a="1")}])
         patch = {"data": {"mine": "1"}}
         waiting = asyncio.create_task(ask(transport, "PATCH", f"{MAPS}/m", patch))
-        await settle()
+        await wait_idle()
         api.load([{"kind": "ConfigMap", "apiVersion": "v1", **named("m", a="2")}])
         gate.open()
         assert (await waiting).body["data"] == {"a": "2", "mine": "1"}
@@ -95,7 +95,7 @@ class TestWaiting:
         api.load([{"kind": "ConfigMap", "apiVersion": "v1", **named("m", a="1")}])
         present = (await ask(transport, "GET", f"{MAPS}/m")).body
         waiting = asyncio.create_task(ask(transport, "PUT", f"{MAPS}/m", present))
-        await settle()
+        await wait_idle()
         api.load([{"kind": "ConfigMap", "apiVersion": "v1", **named("m", a="2")}])
         gate.open()
         assert (await waiting).status == 409
@@ -104,7 +104,7 @@ class TestWaiting:
         self, transport: LocalTransport, gate: Gate, api: Api
     ) -> None:
         waiting = asyncio.create_task(ask(transport, "POST", MAPS, named("m")))
-        await settle()
+        await wait_idle()
         api.load([{"kind": "ConfigMap", "apiVersion": "v1", **named("m")}])
         gate.open()
         assert (await waiting).status == 409
@@ -126,9 +126,9 @@ class TestWaiting:
             gates = [Gate() for _ in range(3)]
             names = [f"{letter}.{role}.com" for letter in "abc"]
             api.load([configuration(role, *map(webhook, names))])
-            api.webhooks.hooks.update({n: g.answer for n, g in zip(names, gates, strict=True)})
+            api.webhooks.handlers.update({n: g.answer for n, g in zip(names, gates, strict=True)})
             waiting = asyncio.create_task(ask(transport, "POST", MAPS, named(role)))
-            await settle()
+            await wait_idle()
             assert sum(len(gate.requests) for gate in gates) == at_once
             for gate in gates:
                 gate.open()
@@ -141,7 +141,7 @@ class TestWaiting:
         kind = {"kind": "ConfigMap", "apiVersion": "v1"}
         api.load([{**kind, **named(name)} for name in "abc"])
         waiting = asyncio.create_task(ask(transport, "DELETE", MAPS))
-        await settle()
+        await wait_idle()
         assert len(gate.requests) == 1
         gate.open()
         answer = await waiting
@@ -155,7 +155,7 @@ class TestWaiting:
     ) -> None:
         api.load([{"kind": "ConfigMap", "apiVersion": "v1", **named(name)} for name in "ab"])
         waiting = asyncio.create_task(ask(transport, "DELETE", MAPS))
-        await settle()
+        await wait_idle()
         rival = asyncio.create_task(ask(transport, "DELETE", f"{MAPS}/b"))
         gate.open()
         assert (await rival).status == 200
@@ -166,7 +166,7 @@ class TestWaiting:
     ) -> None:
         before = api.store.version
         waiting = asyncio.create_task(ask(transport, "POST", MAPS, named("m")))
-        await settle()
+        await wait_idle()
         waiting.cancel()
         gate.open()
         await asyncio.gather(waiting, return_exceptions=True)

@@ -167,8 +167,8 @@ async def test_two_movers_take_turns() -> None:
 def test_a_running_clock_stands_still_until_the_last_such_block_has_ended() -> None:
     host = HandClock()
     clock, read = VirtualClock(0, 2, host), []
-    with clock.standing():
-        with clock.standing():
+    with clock.paused():
+        with clock.paused():
             host.seconds += 5
         host.seconds += 5
         read.append(clock.monotonic())

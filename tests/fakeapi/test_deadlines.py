@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from fakeapi.clock import VirtualClock
-from fakeapi.deadlines import Deadlines
+from fakeapi.deadlines import TimeoutScheduler
 
 
 class Race:
@@ -16,18 +16,18 @@ class Race:
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.ended: dict[str, tuple[str, float]] = {}
-        self._deadlines = Deadlines(self.clock)
+        self._deadlines = TimeoutScheduler(self.clock)
 
     async def run(self, name: str, *, sleeps: float, has: float, begins: float = 0) -> None:
         await self.clock.sleep(begins)
         outcome = "done"
-        limit = self._deadlines.limit(has)
+        limit = self._deadlines.timeout(has)
         try:
             async with limit:
                 await self.clock.sleep(sleeps)
         except TimeoutError:
             outcome = "late"
-        assert limit.is_over is (outcome == "late")
+        assert limit.has_expired is (outcome == "late")
         self.ended[name] = outcome, self.clock.monotonic()
 
 
@@ -63,7 +63,7 @@ async def test_nobody_waits_once_all_have_ended() -> None:
 
 async def test_who_is_cancelled_is_not_late() -> None:
     clock = VirtualClock()
-    limit = Deadlines(clock).limit(10)
+    limit = TimeoutScheduler(clock).timeout(10)
 
     async def wait() -> None:
         async with limit:
@@ -74,12 +74,12 @@ async def test_who_is_cancelled_is_not_late() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert not limit.is_over
+    assert not limit.has_expired
     assert await clock.jump() is False
 
 
 async def test_what_the_block_raises_passes() -> None:
     with pytest.raises(TimeoutError, match="its own"):
-        async with Deadlines(VirtualClock()).limit(10) as limit:
+        async with TimeoutScheduler(VirtualClock()).timeout(10) as limit:
             raise TimeoutError("its own")
-    assert not limit.is_over
+    assert not limit.has_expired

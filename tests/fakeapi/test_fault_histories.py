@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from extender.kube.client import Client
-from extender.kube.informer import Informer
+from extender.kube.informer import Reflector
 from extender.kube.resources import PODS
 from extender.kube.transport import Request, TransportError
 from fakeapi import VirtualCluster
@@ -71,7 +71,7 @@ async def live(seed: int) -> Life:
         cluster.faults.plan(*PLAN)
         cache = Cache()
         client = Client(cluster.local_transport("informer"))
-        informer = Informer(client, PODS, name_and_version, cache, cluster.clock, Random(seed))
+        informer = Reflector(client, PODS, name_and_version, cache, cluster.clock, Random(seed))
         tasks = [
             asyncio.create_task(informer.run()),
             asyncio.create_task(write(cluster, "one", 8)),

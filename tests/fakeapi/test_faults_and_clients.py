@@ -15,9 +15,9 @@ from kubernetes_asyncio import client, config, watch
 
 from extender.kube.client import Client
 from extender.kube.clock import Clock, SystemClock
-from extender.kube.informer import Informer
+from extender.kube.informer import Reflector
 from extender.kube.resources import PODS
-from extender.kube.streaming import StreamingInformer
+from extender.kube.streaming import WatchListReflector
 from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.faults import Fault, fault
 from fakeapi.harness import Cluster
@@ -78,8 +78,8 @@ def stored(cluster: Cluster) -> dict[str, str]:
 
 @asynccontextmanager
 async def informed(
-    asking: Client, clock: Clock, kind: type[Informer[Any]] = Informer[Any]
-) -> AsyncIterator[tuple[Informer[Any], Cache]]:
+    asking: Client, clock: Clock, kind: type[Reflector[Any]] = Reflector[Any]
+) -> AsyncIterator[tuple[Reflector[Any], Cache]]:
     cache = Cache()
     informer = kind(asking, PODS, name_and_version, cache, clock, Random(1))
     running = asyncio.create_task(informer.run())
@@ -103,11 +103,11 @@ def write(cluster: Cluster, step: int) -> None:
 class TestOurInformer:
     """Its copy ends equal to the store, whatever it has met."""
 
-    @pytest.mark.parametrize("kind", [Informer[Any], StreamingInformer[Any]])
+    @pytest.mark.parametrize("kind", [Reflector[Any], WatchListReflector[Any]])
     @pytest.mark.parametrize("name", PLANS)
-    async def test_without_sockets(self, name: str, kind: type[Informer[Any]]) -> None:
+    async def test_without_sockets(self, name: str, kind: type[Reflector[Any]]) -> None:
         plan = PLANS[name]
-        if kind is not Informer[Any] and about_lists(plan):
+        if kind is not Reflector[Any] and about_lists(plan):
             plan = (NO_STREAM, *plan)
         async with VirtualCluster(run="none", seed=5) as cluster:
             write(cluster, 0)

@@ -75,7 +75,7 @@ def test_a_cluster_apart_tells_what_it_was_sent(apart: Any) -> None:
         pass
     [request] = apart.requests
     assert (request.method, request.status, request.content_type) == ("POST", 201, JSON)
-    assert request.sent() == orjson.loads(body)
+    assert request.decoded_body() == orjson.loads(body)
 
 
 def test_a_cluster_in_a_thread_forks_into_another() -> None:

@@ -12,16 +12,16 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from fakeapi.api.podspecs import pod_spec_faults
+from fakeapi.api.podspecs import pod_spec_errors
 from fakeapi.controllers.spreading.reception import Handlers
 from fakeapi.controllers.spreadwebhooks.reviews import ReviewError
 from fakeapi.hookserver import (
-    MOST_BYTES,
+    MAX_REVIEW_BYTES,
     CertificateError,
-    HookServer,
-    Identity,
-    made_identity,
-    read_identity,
+    WebhookCertificate,
+    WebhookServer,
+    generate_certificate,
+    read_certificate,
 )
 
 
@@ -42,13 +42,13 @@ HANDLERS: Handlers = {"/echo": echo, "/refuse": refuse, "/fail": fail}
 
 @asynccontextmanager
 async def serving(
-    identity: Identity, handlers: Handlers = HANDLERS
-) -> AsyncIterator[tuple[HookServer, aiohttp.ClientSession]]:
-    server = HookServer(identity)
+    identity: WebhookCertificate, handlers: Handlers = HANDLERS
+) -> AsyncIterator[tuple[WebhookServer, aiohttp.ClientSession]]:
+    server = WebhookServer(identity)
     await server.start("127.0.0.1", 0)
-    reception = server.reception(pod_spec_faults)
-    detach = reception.attend(handlers)
-    told = reception.leads_to("/echo")
+    reception = server.endpoint(pod_spec_errors)
+    detach = reception.serve(handlers)
+    told = reception.client_config("/echo")
     context = ssl.create_default_context(cadata=b64decode(told["caBundle"]).decode())
     connector = aiohttp.TCPConnector(ssl=context)
     try:
@@ -69,7 +69,7 @@ ANSWERS = [
     ("/refuse", b"{}", 400, "AdmissionReview: request: expected object"),
     ("/fail", b"{}", 500, "RuntimeError: broken"),
     ("/elsewhere", b"{}", 404, "/elsewhere: expected one of /echo, /refuse, /fail"),
-    ("/echo", b"x" * (MOST_BYTES + 1), 413, f"expected at most {MOST_BYTES} bytes"),
+    ("/echo", b"x" * (MAX_REVIEW_BYTES + 1), 413, f"expected at most {MAX_REVIEW_BYTES} bytes"),
 ]
 
 
@@ -77,50 +77,53 @@ ANSWERS = [
     ("path", "body", "status", "text"), ANSWERS, ids=[str(each[2]) for each in ANSWERS]
 )
 async def test_what_is_answered(path: str, body: bytes, status: int, text: str) -> None:
-    async with serving(made_identity("127.0.0.1")) as (_, session):
+    async with serving(generate_certificate("127.0.0.1")) as (_, session):
         assert await post(session, path, body) == (status, text)
 
 
 async def test_only_reviews_are_taken() -> None:
-    async with serving(made_identity("127.0.0.1")) as (_, session), session.get("/echo") as answer:
+    async with (
+        serving(generate_certificate("127.0.0.1")) as (_, session),
+        session.get("/echo") as answer,
+    ):
         assert answer.status == 405
 
 
 async def test_while_nobody_answers_it_says_so() -> None:
-    async with serving(made_identity("127.0.0.1"), {}) as (_, session):
+    async with serving(generate_certificate("127.0.0.1"), {}) as (_, session):
         assert await post(session, "/echo") == (503, "nobody answers webhooks yet, or any more")
 
 
 async def test_a_certificate_is_read_from_a_directory(tmp_path: Path) -> None:
-    made = made_identity("127.0.0.1")
+    made = generate_certificate("127.0.0.1")
     for name, content in (
         ("tls.crt", made.certificate),
         ("tls.key", made.key),
-        ("ca.crt", made.authority),
+        ("ca.crt", made.ca_certificate),
     ):
         (tmp_path / name).write_bytes(content)
-    assert read_identity(tmp_path) == made
-    async with serving(read_identity(tmp_path)) as (_, session):
+    assert read_certificate(tmp_path) == made
+    async with serving(read_certificate(tmp_path)) as (_, session):
         assert await post(session, "/echo") == (200, "{}")
 
 
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     (tmp_path / "tls.crt").write_bytes(b"x")
     with pytest.raises(CertificateError, match=r"tls\.key: No such file"):
-        read_identity(tmp_path)
+        read_certificate(tmp_path)
 
 
 async def test_a_certificate_that_is_none_is_told() -> None:
     with pytest.raises(CertificateError, match=r"tls\.crt, tls\.key: "):
-        await HookServer(Identity(b"x", b"y", b"z")).start("127.0.0.1", 0)
+        await WebhookServer(WebhookCertificate(b"x", b"y", b"z")).start("127.0.0.1", 0)
 
 
 async def test_how_it_is_reached_may_differ_from_where_it_listens() -> None:
     url = "https://hooks.example.org:8443/"
-    server = HookServer(made_identity("127.0.0.1", url), url)
+    server = WebhookServer(generate_certificate("127.0.0.1", url), url)
     address = await server.start("127.0.0.1", 0)
     try:
-        told = server.reception(pod_spec_faults).leads_to("/convert")
+        told = server.endpoint(pod_spec_errors).client_config("/convert")
         assert told["url"] == "https://hooks.example.org:8443/convert"
         assert address.startswith("https://127.0.0.1:")
     finally:

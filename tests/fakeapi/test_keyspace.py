@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakeapi.keyspace import RUN, KeySpace
+from fakeapi.keyspace import RUN, CopyOnWriteMap
 
 
-def filled(count: int) -> KeySpace[int]:
-    space: KeySpace[int] = KeySpace()
+def filled(count: int) -> CopyOnWriteMap[int]:
+    space: CopyOnWriteMap[int] = CopyOnWriteMap()
     for number in range(count):
         space.put(f"{number * 7919 % count:06}", number)
     return space
@@ -50,7 +50,7 @@ scripts = st.lists(
 def test_every_copy_behaves_as_a_dict_of_its_own(
     script: list[tuple[str, str, int]], low: str, high: str
 ) -> None:
-    spaces: list[KeySpace[int]] = [KeySpace()]
+    spaces: list[CopyOnWriteMap[int]] = [CopyOnWriteMap()]
     models: list[dict[str, int]] = [{}]
     for step, (verb, key, number) in enumerate(script):
         index = number % len(spaces)
@@ -74,7 +74,7 @@ def test_every_copy_behaves_as_a_dict_of_its_own(
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 1200)), max_size=30))
 def test_runs_split_and_vanish_without_losing_a_key(blocks: list[tuple[bool, int]]) -> None:
-    space: KeySpace[int] = KeySpace()
+    space: CopyOnWriteMap[int] = CopyOnWriteMap()
     model: dict[str, int] = {}
     for adding, first in blocks:
         for number in range(first, first + 150):

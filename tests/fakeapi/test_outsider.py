@@ -12,8 +12,8 @@ from aiohttp import web
 from fakeapi import FakeCluster
 from fakeapi.clock import VirtualClock
 from fakeapi.controlplane.scheduler.outfits import Call, Reply
-from fakeapi.orders import elsewhere, read_orders
-from fakeapi.outsider import SilentError, standing_still, until_ready
+from fakeapi.orders import read_scheduler_options, remote_extender_urls
+from fakeapi.outsider import ExtenderNotReadyError, pause_during_calls, wait_extenders_ready
 from fakeapi.replaying.report import Report
 from tests.extender.recording.lines import a_recording, line
 from tests.fakeapi.controlplane.scheduler.stages import X
@@ -44,14 +44,14 @@ async def answering(*statuses: int) -> AsyncIterator[tuple[str, list[str]]]:
 
 async def test_who_is_not_ready_yet_is_asked_again() -> None:
     async with answering(503, 200) as (url, asked):
-        await until_ready((url,))
+        await wait_extenders_ready((url,))
     assert asked == ["/readyz", "/readyz"]
 
 
 @pytest.mark.parametrize("status", [200, 404, 405, 500])
 async def test_who_says_nothing_of_it_is_ready(status: int) -> None:
     async with answering(status) as (url, asked):
-        await until_ready((url,))
+        await wait_extenders_ready((url,))
     assert asked == ["/readyz"]
 
 
@@ -62,11 +62,11 @@ async def test_who_never_gets_ready_is_told_of(statuses: tuple[int, ...], said: 
     async with answering(*(statuses or (200,))) as (url, _):
         there = url
         if statuses:
-            with pytest.raises(SilentError, match=said):
-                await until_ready((there,), patience=0)
+            with pytest.raises(ExtenderNotReadyError, match=said):
+                await wait_extenders_ready((there,), timeout_seconds=0)
     if not statuses:
-        with pytest.raises(SilentError, match=said):
-            await until_ready((there,), patience=0)
+        with pytest.raises(ExtenderNotReadyError, match=said):
+            await wait_extenders_ready((there,), timeout_seconds=0)
 
 
 async def test_the_time_that_an_answer_takes_does_not_pass() -> None:
@@ -79,7 +79,7 @@ async def test_the_time_that_an_answer_takes_does_not_pass() -> None:
         return Reply.of({"NodeNames": call.document()["NodeNames"]})
 
     clock = VirtualClock(recording.header.start_ns)
-    given: dict[str, Any] = {"extenders": {X: ask}, "waiting": standing_still(clock)}
+    given: dict[str, Any] = {"extenders": {X: ask}, "waiting": pause_during_calls(clock)}
     async with FakeCluster(run="scheduler", clock=clock, **given) as cluster:
         clock.run(1000)
         report: Report = await cluster.replay(recording)
@@ -91,6 +91,6 @@ async def test_the_time_that_an_answer_takes_does_not_pass() -> None:
 
 def test_extenders_elsewhere_are_those_that_nobody_stands_in_for() -> None:
     document = {"extenders": [{"urlPrefix": "http://there/", "filterVerb": "filter"}]}
-    outfit = read_orders(document, "http://here", {X: lambda _: Reply(200, b"")}, "")
-    assert set(elsewhere(outfit)) == {"http://there", "http://here"}
-    assert elsewhere(read_orders("", "", None, "")) == ()
+    outfit = read_scheduler_options(document, "http://here", {X: lambda _: Reply(200, b"")}, "")
+    assert set(remote_extender_urls(outfit)) == {"http://there", "http://here"}
+    assert remote_extender_urls(read_scheduler_options("", "", None, "")) == ()

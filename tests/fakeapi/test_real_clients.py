@@ -13,7 +13,7 @@ import pytest
 from kubernetes_asyncio import client, config, watch
 
 from extender.kube.clock import SystemClock
-from extender.kube.informer import Informer
+from extender.kube.informer import Reflector
 from extender.kube.resources import PODS
 from fakeapi import FakeCluster
 from tests.fakeapi.kubectl import Kubectl, kubectl_for
@@ -190,7 +190,9 @@ class TestKubectl:
 class TestOurInformer:
     async def test_it_survives_compaction_and_reset(self, cluster: FakeCluster) -> None:
         cache = Cache()
-        informer = Informer(cluster.client, PODS, name_and_version, cache, SystemClock(), Random(1))
+        informer = Reflector(
+            cluster.client, PODS, name_and_version, cache, SystemClock(), Random(1)
+        )
         running = asyncio.create_task(informer.run())
         await informer.wait_synced()
         cluster.load([pod("a"), pod("b")])

@@ -17,16 +17,16 @@ import pytest
 
 from extender.kube.clock import SystemClock
 from fakeapi import FakeCluster
-from fakeapi.api import Api, Request, Response, Sources, Watch
+from fakeapi.api import Api, IdAndTimeSources, Request, Response, Watch
 from fakeapi.harness import create_api
-from fakeapi.server import MAX_BODY_BYTES, Patience, Server
+from fakeapi.server import MAX_BODY_BYTES, Server, ServerTimeouts
 from fakeapi.store import Store
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 JSON_TYPE = "application/json"
 YAML_TYPE = "application/yaml"
 JSON = {"Content-Type": JSON_TYPE}
-HASTY = Patience(idle=0.1, body=0.1)
+HASTY = ServerTimeouts(idle=0.1, body=0.1)
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ async def test_a_client_that_stalls_loses_only_its_own_watch() -> None:
 
 async def test_a_client_that_stalls_for_too_long_is_cut_off() -> None:
     api = create_api(SystemClock(), Random(1))
-    server = Server(api, SystemClock(), Random(1), patience=Patience(stall=0.01))
+    server = Server(api, SystemClock(), Random(1), timeouts=ServerTimeouts(stall=0.01))
     await server.start()
     async with aiohttp.ClientSession(server.url) as http:
         with _open_raw_watch(server.url):
@@ -163,7 +163,9 @@ class FaultyApi(Api):
 
 
 async def test_a_fault_is_a_500_and_the_server_goes_on() -> None:
-    sources = Sources(lambda _: "2026-01-01T00:00:00Z", lambda: "uid", lambda: "abcde", lambda: 0)
+    sources = IdAndTimeSources(
+        lambda _: "2026-01-01T00:00:00Z", lambda: "uid", lambda: "abcde", lambda: 0
+    )
     server = Server(FaultyApi(Store(), sources), SystemClock(), Random(1))
     await server.start()
     async with aiohttp.ClientSession(server.url) as http:
@@ -213,7 +215,7 @@ async def test_a_taken_port_is_an_error(cluster: FakeCluster) -> None:
 
 
 async def test_a_head_that_does_not_arrive_costs_its_connection() -> None:
-    server = Server(create_api(SystemClock(), Random(1)), SystemClock(), Random(1), patience=HASTY)
+    server = Server(create_api(SystemClock(), Random(1)), SystemClock(), Random(1), timeouts=HASTY)
     await server.start()
     reader, writer = await _connect(server.url)
     writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: ")
@@ -224,7 +226,7 @@ async def test_a_head_that_does_not_arrive_costs_its_connection() -> None:
 
 
 async def test_a_body_that_does_not_arrive_is_refused() -> None:
-    server = Server(create_api(SystemClock(), Random(1)), SystemClock(), Random(1), patience=HASTY)
+    server = Server(create_api(SystemClock(), Random(1)), SystemClock(), Random(1), timeouts=HASTY)
     await server.start()
     reader, writer = await _connect(server.url)
     head = f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{"

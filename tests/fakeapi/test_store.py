@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from fakeapi.kinds.builtin import NODES, PODS
 from fakeapi.store import (
     AlreadyExistsError,
+    ConflictError,
     Entry,
-    Event,
     ExpiredError,
-    MissingError,
-    StaleError,
+    NotFoundError,
     Store,
+    StoreEvent,
 )
 
 
@@ -50,11 +50,11 @@ def test_a_write_based_on_an_older_version_is_refused() -> None:
     store = Store()
     first = store.create(NODES, "n", document("n"))
     store.update(NODES, "n", document("n", a="b"), first.version)
-    with pytest.raises(StaleError):
+    with pytest.raises(ConflictError):
         store.update(NODES, "n", document("n"), first.version)
-    with pytest.raises(StaleError):
+    with pytest.raises(ConflictError):
         store.delete(NODES, "n", document("n"), first.version)
-    with pytest.raises(MissingError):
+    with pytest.raises(NotFoundError):
         store.delete(NODES, "m", document("m"), 1)
 
 
@@ -155,7 +155,7 @@ def perform(store: Store, script: list[Write]) -> list[list[Entry]]:
     return states
 
 
-def replay(state: list[Entry], events: list[Event]) -> list[Entry]:
+def replay(state: list[Entry], events: list[StoreEvent]) -> list[Entry]:
     objects = {entry.key: entry for entry in state}
     for event in events:
         if event.type == "DELETED":

@@ -17,8 +17,8 @@ from extender.kube.clock import SystemClock
 from fakeapi import FakeCluster
 from fakeapi.access import Tls, create_tls
 from fakeapi.api import Api, Request, Response
-from fakeapi.api.outcalls import OutCall, OutCallError
-from fakeapi.webhooks import Connections, Errands, post
+from fakeapi.api.outcalls import WebhookCall, WebhookCallError
+from fakeapi.webhooks import CallDispatcher, WebhookConnections, post_once
 from tests.fakeapi.api.crds.webhooks import converted, renamed, serving
 from tests.fakeapi.api.crds.widgets import MERGE, WIDGETS, Document, widget
 
@@ -105,24 +105,24 @@ async def test_what_is_not_signed_by_the_bundle_is_not_asked(
 async def test_nobody_at_the_address_is_an_error(tls: Tls) -> None:
     async with serving(tls.server) as port:
         pass
-    with pytest.raises(OutCallError, match=rf"dial tcp 127.0.0.1:{port}: connect: connection"):
-        await post(OutCall(f"https://127.0.0.1:{port}/", b"{}", tls.authority.certificate))
+    with pytest.raises(WebhookCallError, match=rf"dial tcp 127.0.0.1:{port}: connect: connection"):
+        await post_once(WebhookCall(f"https://127.0.0.1:{port}/", b"{}", tls.authority.certificate))
 
 
 async def test_an_answer_that_is_none_is_an_error(tls: Tls, port: int) -> None:
-    call = OutCall(f"https://127.0.0.1:{port}/elsewhere", b"{}", tls.authority.certificate)
-    with pytest.raises(OutCallError, match="the server could not find the requested resource"):
-        await post(call)
+    call = WebhookCall(f"https://127.0.0.1:{port}/elsewhere", b"{}", tls.authority.certificate)
+    with pytest.raises(WebhookCallError, match="the server could not find the requested resource"):
+        await post_once(call)
 
 
 async def test_a_bundle_that_is_none_is_an_error() -> None:
-    with pytest.raises(OutCallError, match="unable to parse bytes as PEM block"):
-        await post(OutCall("https://127.0.0.1:1/", b"{}", b"certificate"))
+    with pytest.raises(WebhookCallError, match="unable to parse bytes as PEM block"):
+        await post_once(WebhookCall("https://127.0.0.1:1/", b"{}", b"certificate"))
 
 
 @pytest.fixture
-async def connections() -> AsyncIterator[Connections]:
-    opened = Connections()
+async def connections() -> AsyncIterator[WebhookConnections]:
+    opened = WebhookConnections()
     yield opened
     await opened.close()
 
@@ -147,40 +147,42 @@ class Terse:
     ("answers", "accepted"), [(9, 1), (1, 3)], ids=["it is kept", "it is closed by the other side"]
 )
 async def test_a_connection_is_used_again_as_long_as_there_is_one(
-    tls: Tls, connections: Connections, answers: int, accepted: int
+    tls: Tls, connections: WebhookConnections, answers: int, accepted: int
 ) -> None:
     terse = Terse(answers)
     server = await asyncio.start_server(terse, "127.0.0.1", 0, ssl=tls.server)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        call = OutCall(f"https://127.0.0.1:{port}/", b"{}", tls.authority.certificate)
+        call = WebhookCall(f"https://127.0.0.1:{port}/", b"{}", tls.authority.certificate)
         assert [await connections.post(call) for _ in range(3)] == [b"ok"] * 3
         await connections.close()
     assert terse.accepted == accepted
 
 
 async def test_a_connection_that_is_closed_before_any_answer_is_an_error(
-    tls: Tls, connections: Connections
+    tls: Tls, connections: WebhookConnections
 ) -> None:
     async with await asyncio.start_server(Terse(0), "127.0.0.1", 0, ssl=tls.server) as server:
         port = server.sockets[0].getsockname()[1]
-        call = OutCall(f"https://127.0.0.1:{port}/", b"{}", tls.authority.certificate)
-        with pytest.raises(OutCallError, match="EOF"):
+        call = WebhookCall(f"https://127.0.0.1:{port}/", b"{}", tls.authority.certificate)
+        with pytest.raises(WebhookCallError, match="EOF"):
             await connections.post(call)
 
 
-async def asked(api: Api, *documents: Document) -> tuple[list[OutCall], Any]:
+async def asked(api: Api, *documents: Document) -> tuple[list[WebhookCall], Any]:
     """Load, create a widget of the other version; gives who was called, and the answer."""
     api.load(deepcopy(documents))
-    calls: list[OutCall] = []
+    calls: list[WebhookCall] = []
 
-    async def send(call: OutCall) -> bytes:
+    async def send(call: WebhookCall) -> bytes:
         calls.append(call)
         return orjson.dumps(renamed(orjson.loads(call.body)))
 
     body = orjson.dumps(widget(api_version="v2", length=1))
     request = Request("POST", WIDGETS_V2, {}, body)
-    answer = await Errands(api.outbox, send, SystemClock()).run(lambda: api.handle(request))
+    answer = await CallDispatcher(api.pending_calls, send, SystemClock()).run(
+        lambda: api.handle(request)
+    )
     assert isinstance(answer, Response)
     return calls, orjson.loads(answer.body)
 
@@ -237,7 +239,7 @@ async def test_a_second_attempt_does_what_the_first_did(api: Api) -> None:
     uids: set[str] = set()
     attempts = 0
 
-    async def send(call: OutCall) -> bytes:
+    async def send(call: WebhookCall) -> bytes:
         uids.add(orjson.loads(call.body)["request"]["uid"])
         return orjson.dumps(renamed(orjson.loads(call.body)))
 
@@ -250,6 +252,6 @@ async def test_a_second_attempt_does_what_the_first_did(api: Api) -> None:
         return api.handle(request)
 
     before = api.store.version
-    await Errands(api.outbox, send, SystemClock()).run(attempt)
+    await CallDispatcher(api.pending_calls, send, SystemClock()).run(attempt)
     assert attempts == len(uids) + 1
     assert api.store.version == before + 1

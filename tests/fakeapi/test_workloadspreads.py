@@ -14,7 +14,7 @@ import yaml
 from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.api import Api, Request, Response
 from fakeapi.api.changes import find_kind
-from fakeapi.kinds.shipped import definitions_of
+from fakeapi.kinds.shipped import shipped_definitions
 from policies.spreading.quirks import UPSTREAM, UnknownModeError
 from tests.spreads import Document, spread_json
 
@@ -154,8 +154,8 @@ def names(cluster: VirtualCluster) -> list[str]:
 
 
 def test_the_definition_that_comes_with_the_controller_is_the_one_that_is_deployed() -> None:
-    assert definitions_of(["gc", "workloadspread"]) == [yaml.safe_load(DEFINITION.read_text())]
-    assert definitions_of(["gc", "replicaset"]) == []
+    assert shipped_definitions(["gc", "workloadspread"]) == [yaml.safe_load(DEFINITION.read_text())]
+    assert shipped_definitions(["gc", "replicaset"]) == []
 
 
 def test_the_kind_is_there_from_the_beginning_where_its_controller_runs() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from fakeapi.access import load_chain
-from fakeapi.certificates import Authority
+from fakeapi.certificates import CertificateAuthority
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -32,7 +32,7 @@ class WebhookServer:
 @asynccontextmanager
 async def serving(handler: Handler, *hosts: str) -> AsyncIterator[WebhookServer]:
     """Serve webhooks on a free port, with a certificate for hosts (127.0.0.1)."""
-    authority = Authority()
+    authority = CertificateAuthority()
     pair = authority.issue_server(hosts or ("127.0.0.1",))
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     load_chain(context, pair.key + pair.certificate)

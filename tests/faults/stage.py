@@ -22,28 +22,28 @@ from typing import Any, Final, TypeVar
 
 from structlog.testing import capture_logs
 
-from extender.app import respond
-from extender.cluster import LiveCluster
-from extender.degrading import Degradation
-from extender.feeds import informers
+from extender.app import handle_verb
+from extender.cluster import SchedulerCache
+from extender.degrading import FallbackPolicy
+from extender.feeds import build_reflectors
 from extender.kube.api_error import ApiError
 from extender.kube.client import Client, PatchType
 from extender.kube.clock import Clock, within
-from extender.kube.informer import Informer
+from extender.kube.informer import Reflector
 from extender.kube.logs import quiet_log
 from extender.kube.objects import decode_budget, decode_node
 from extender.kube.pods import decode_pod
 from extender.kube.resources import NODES, POD_DISRUPTION_BUDGETS, PODS
-from extender.kube.transport import Request, Response, SilentError, Stream, Transport
+from extender.kube.transport import IdleTimeoutError, Request, Response, Stream, Transport
 from extender.kube.transport import TransportError as Lost
-from extender.service import Asked, Service
+from extender.service import Service, VerbCall
 from extender.verbs import VERBS
-from extender.verdict import Search, Situation
+from extender.verdict import CallContext, Search
 from fakeapi import VirtualCluster
 from policies.model import Pod
-from policies.reference import Reference
-from policies.rules import Rules
-from policies.vectorized import Vectorized
+from policies.reference import ReferenceEngine
+from policies.rules import SchedulerRules
+from policies.vectorized import VectorizedEngine
 from tests.builders import encoded, node_json, pdb_json, pod_json
 from tests.extender.conftest import filter_body, preempt_body
 
@@ -52,7 +52,7 @@ STALE_SECONDS: Final = 180.0
 SILENCE_SECONDS: Final = 90.0
 NODE_NAMES: Final = tuple(f"node-{number}" for number in range(5))
 
-RULES: Final = Rules()
+RULES: Final = SchedulerRules()
 
 T = TypeVar("T")
 
@@ -104,9 +104,9 @@ class Wire:
 
     async def _in_time(self, request: Request, work: Coroutine[Any, Any, T]) -> T:
         try:
-            return await within(self._clock, request.silence_limit, work)
+            return await within(self._clock, request.idle_timeout, work)
         except TimeoutError:
-            raise SilentError(f"{request}: nothing came") from None
+            raise IdleTimeoutError(f"{request}: nothing came") from None
 
 
 class _Line:
@@ -130,9 +130,9 @@ class _Line:
 
     async def __anext__(self) -> bytes:
         try:
-            come = await within(self._clock, self._request.silence_limit, self._come.get())
+            come = await within(self._clock, self._request.idle_timeout, self._come.get())
         except TimeoutError:
-            raise SilentError(f"{self._request}: nothing came") from None
+            raise IdleTimeoutError(f"{self._request}: nothing came") from None
         if isinstance(come, Lost):
             raise come
         if come is None:
@@ -260,8 +260,8 @@ class Stage:
         body = self._question(verb)
         problem = self.service.readiness.problem()
         expected = b"" if problem else self._decided(verb, body)
-        asked = Asked(verb, body, self.clock.monotonic())
-        response = await respond(self.service, asked)
+        asked = VerbCall(verb, body, self.clock.monotonic())
+        response = await handle_verb(self.service, asked)
         assert isinstance(response.body, bytes)
         reply = Reply(self.clock.monotonic(), verb, response.status, response.body)
         self.replies.append(reply)
@@ -282,14 +282,16 @@ class Stage:
     def _decided(self, verb: str, body: bytes) -> bytes:
         """Return what is right on the state at hand, which must be one that there was of late."""
         for kind, known in self._tables().items():
-            feed = self.service.feeds[kind]
-            assert isinstance(feed, Informer)
+            feed = self.service.informers[kind]
+            assert isinstance(feed, Reflector)
             moment, surpassed = self.chronicle.at(kind, int(feed.resource_version))
             assert known == moment.objects, f"{kind} that there never were"
             age = 0.0 if surpassed is None else self.clock.monotonic() - surpassed
             assert age <= STALE_SECONDS + self.lag_seconds, f"{kind} of {age:.0f} s ago"
-        situation = Situation(self.service.cluster.snapshot(), Reference(RULES), Search.OFFERED)
-        return VERBS[verb](body, RULES).answer(situation).body
+        situation = CallContext(
+            self.service.cluster.snapshot(), ReferenceEngine(RULES), Search.OFFERED
+        )
+        return VERBS[verb](body, RULES).decide(situation).body
 
     def _tables(self) -> Mapping[str, Mapping[str, object]]:
         live = self.service.cluster
@@ -344,9 +346,9 @@ async def stage(seed: int) -> AsyncIterator[Stage]:
             cluster.load(_objects(rng))
             clock = Skewed(cluster.clock)
             wire = Wire(cluster.local_transport(AGENT), clock)
-            engine = Vectorized(RULES)
-            live = LiveCluster(clock.monotonic, engine.follow)
-            feeds = informers(
+            engine = VectorizedEngine(RULES)
+            live = SchedulerCache(clock.monotonic, engine.follow)
+            feeds = build_reflectors(
                 live,
                 Client(wire),
                 RULES,
@@ -355,8 +357,8 @@ async def stage(seed: int) -> AsyncIterator[Stage]:
                 silence_seconds=SILENCE_SECONDS,
                 log=quiet_log(),
             )
-            degradation = Degradation(stale_seconds=STALE_SECONDS)
-            service = Service(live, engine, clock, feeds=feeds, degradation=degradation)
+            degradation = FallbackPolicy(stale_seconds=STALE_SECONDS)
+            service = Service(live, engine, clock, informers=feeds, fallback_policy=degradation)
             chronicle = Chronicle(cluster)
             chronicle.note()
             following = [asyncio.create_task(feed.run()) for feed in feeds.values()]

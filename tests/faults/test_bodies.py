@@ -14,14 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from extender.app import respond
-from extender.service import Asked, Service
+from extender.app import handle_verb
+from extender.service import Service, VerbCall
 from extender.verbs import VERBS
-from extender.verdict import Situation
+from extender.verdict import CallContext
 from policies.model import Snapshot
-from policies.reference import Reference
-from policies.rules import Rules
-from policies.vectorized import Vectorized
+from policies.reference import ReferenceEngine
+from policies.rules import SchedulerRules
+from policies.vectorized import VectorizedEngine
 from tests.builders import encoded, node, node_json, pod, pod_json
 from tests.extender.conftest import HandClock, filter_body, live_cluster, preempt_body
 from tests.extender.go_decoder import decode_filter_result, preempted
@@ -122,12 +122,12 @@ def service() -> Service:
     """Serve two full nodes, with the fast engine."""
     pods = [pod(f"web-{n}", on=f"node-{n}", cpu="1", labels={"app": "web"}) for n in (1, 2)]
     cluster = live_cluster(node("node-1", cpu="1"), node("node-2", cpu="1"), *pods)
-    return Service(cluster, Vectorized(Rules()), HandClock())
+    return Service(cluster, VectorizedEngine(SchedulerRules()), HandClock())
 
 
 async def answered(serving: Service, verb: str, body: bytes) -> tuple[int, bytes]:
     """Ask, and take what has been decided back, so that calls do not know of each other."""
-    response = await respond(serving, Asked(verb, body, serving.clock.monotonic()))
+    response = await handle_verb(serving, VerbCall(verb, body, serving.clock.monotonic()))
     await asyncio.sleep(0)
     assert isinstance(response.body, bytes)
     return response.status, response.body
@@ -135,7 +135,7 @@ async def answered(serving: Service, verb: str, body: bytes) -> tuple[int, bytes
 
 def right(verb: str, body: bytes, snapshot: Snapshot) -> bytes:
     """Return what the reference engine answers."""
-    return VERBS[verb](body, Rules()).answer(Situation(snapshot, Reference())).body
+    return VERBS[verb](body, SchedulerRules()).decide(CallContext(snapshot, ReferenceEngine())).body
 
 
 def often(row: Row) -> settings:

@@ -9,8 +9,8 @@ from random import Random
 
 from structlog.testing import capture_logs
 
-from extender.config import Tls
-from extender.front.rotation import Rotation
+from extender.config import TlsConfig
+from extender.front.rotation import CertificateReloader
 from tests.extender.conftest import HandClock
 from tests.faults.rows import CERTIFICATES
 from tests.faults.shortlived import Pair, self_signed
@@ -30,8 +30,8 @@ class Mount:
     before: list[Pair] = field(default_factory=list)
 
     @property
-    def tls(self) -> Tls:
-        return Tls(str(self.folder / "tls.crt"), str(self.folder / "tls.key"))
+    def tls(self) -> TlsConfig:
+        return TlsConfig(str(self.folder / "tls.crt"), str(self.folder / "tls.key"))
 
     def write(self, certificate: bytes | None, key: bytes | None, whole: Pair | None) -> None:
         for name, content in (("tls.crt", certificate), ("tls.key", key)):
@@ -80,29 +80,29 @@ def live(folder: Path, seed: int) -> None:
     clock.seconds = NOON
     mount = Mount(folder, Random(seed), clock)
     mount.renew()
-    rotation = Rotation(mount.tls, clock)
+    rotation = CertificateReloader(mount.tls, clock)
     used, seen = mount.whole, mount.content()
     assert used is not None
     for _ in range(ROTATIONS):
         mount.rng.choice([mount.renew, mount.spoil])()
         clock.seconds += mount.rng.uniform(0, 800)
-        before, troubled = rotation.context, bool(rotation.trouble)
-        rotation.look()
+        before, troubled = rotation.context, bool(rotation.error)
+        rotation.reload()
         if mount.content() != seen or troubled:
             if mount.whole is not None and mount.whole.good_at(clock.seconds):
                 used, seen = mount.whole, mount.content()
-                assert (rotation.trouble, rotation.ends) == ("", used.ends)
+                assert (rotation.error, rotation.not_after) == ("", used.ends)
                 assert rotation.context is not before
             else:
-                assert rotation.trouble
-                assert "\n" not in rotation.trouble
+                assert rotation.error
+                assert "\n" not in rotation.error
         else:
             assert rotation.context is before
-        assert rotation.ends == used.ends
-        assert rotation.alarm().startswith("expired at ") == (clock.seconds >= used.ends)
+        assert rotation.not_after == used.ends
+        assert rotation.warning().startswith("expired at ") == (clock.seconds >= used.ends)
     mount.renew()
-    rotation.look()
-    assert not rotation.trouble
+    rotation.reload()
+    assert not rotation.error
 
 
 def test_what_is_shown_was_valid_when_it_was_taken_up(tmp_path: Path) -> None:

@@ -16,15 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.app import build_app
-from extender.checking import served_config
-from extender.config import Config, ConfigError, filters_of, find_policy
-from extender.degrading import degradation_of
-from extender.front.connections import Visits
-from extender.recent import Recent
+from extender.checking import load_serving_config
+from extender.config import Config, ConfigError, filters_from_config, find_policy
+from extender.degrading import configured_fallbacks
+from extender.front.connections import ConnectionRegistry
+from extender.recent import DecisionHistory
 from extender.service import Service
-from extender.turns import Turns
-from policies.reference import Reference
-from policies.rules import Rules
+from extender.turns import CallQueue
+from policies.reference import ReferenceEngine
+from policies.rules import SchedulerRules
 from policies.upstream import release
 from tests.builders import pod
 from tests.extender.conftest import HandClock, live_cluster
@@ -109,9 +109,9 @@ def files(draw: st.DrawFn, good: dict[str, Any]) -> bytes:
 
 def lines(error: ConfigError, path: Path) -> list[str]:
     """Return the faults, each of which must name the file."""
-    assert error.faults
-    assert all(str(path) in fault for fault in error.faults), error.faults
-    return list(error.faults)
+    assert error.errors
+    assert all(str(path) in fault for fault in error.errors), error.errors
+    return list(error.errors)
 
 
 @often(ANY_CONFIGURATION)
@@ -122,7 +122,7 @@ def test_any_configuration_is_put_to_use_or_told_its_faults(
     path = Path(tmp_path_factory.getbasetemp()) / "reprieve.yaml"
     path.write_bytes(written)
     try:
-        config = served_config(path, {}, HandClock())
+        config = load_serving_config(path, {}, HandClock())
     except ConfigError as error:
         lines(error, path)
         return
@@ -133,14 +133,18 @@ def put_to_use(config: Config) -> None:
     """Make of a configuration what is made of it before anybody listens."""
     service = Service(
         live_cluster(),
-        Reference(Rules(release(config.upstream), filters_of(config), find_policy(config.policy))),
+        ReferenceEngine(
+            SchedulerRules(
+                release(config.upstream), filters_from_config(config), find_policy(config.policy)
+            )
+        ),
         HandClock(),
-        degradation=degradation_of(config),
-        turns=Turns(config.queue_limit),
-        recent=Recent(config.decisions_kept),
+        fallback_policy=configured_fallbacks(config),
+        call_queue=CallQueue(config.queue_limit),
+        decision_history=DecisionHistory(config.decisions_kept),
     )
     build_app(service, config.path_prefixes, config.body_limit_mib * 2**20)
-    Visits(config.limits, HandClock()).sweep()
+    ConnectionRegistry(config.limits, HandClock()).sweep()
 
 
 EXTREMES: Final[dict[str, dict[str, Any]]] = {
@@ -161,7 +165,7 @@ def test_extremes_are_faults(tmp_path: Path, extreme: dict[str, Any]) -> None:
     path = tmp_path / "reprieve.yaml"
     path.write_text(yaml.safe_dump({**GOOD, **extreme}))
     with pytest.raises(ConfigError) as raised:
-        served_config(path, {}, HandClock())
+        load_serving_config(path, {}, HandClock())
     fault, *_ = lines(raised.value, path)
     assert fault.startswith(f"{path}: {next(iter(extreme))}")
 
@@ -177,5 +181,5 @@ def test_any_policy_is_put_to_use_or_told_its_faults(tmp_path_factory: Any, writ
         lines(error, path)
         return
     web = pod("web")
-    assert policy.guard_of(web) in (None, *policy.guards)
+    assert policy.protection_of(web) in (None, *policy.protected_pods)
     assert policy.victims.sort([web]) == [web]

@@ -19,8 +19,8 @@ from typing import Final
 import pytest
 from structlog.testing import capture_logs
 
-from extender.config import Limits
-from extender.front.rotation import Rotation
+from extender.config import ConnectionLimits
+from extender.front.rotation import CertificateReloader
 from extender.kube.clock import SystemClock
 from tests.extender.conftest import filter_body
 from tests.extender.front.conftest import Papers, papers
@@ -38,7 +38,7 @@ RIGHT: Final[dict[str, object]] = {
     "Error": "",
 }
 OK, BAD = 200, 400
-LIMITS: Final = Limits(header_kib=4)
+LIMITS: Final = ConnectionLimits(header_kib=4)
 TURNS: Final = 100
 """Within so many turns of the loop that both ends share, everything has been answered."""
 
@@ -202,7 +202,7 @@ async def test_spoiled_bytes_are_refused_or_ended() -> None:
 
 
 async def test_so_they_are_where_tls_is_spoken_and_within_it(papers: Papers) -> None:
-    rotation = Rotation(papers.tls, SystemClock())
+    rotation = CertificateReloader(papers.tls, SystemClock())
     with capture_logs():
         async with open_door(LIMITS, lambda: rotation.context) as door:
             for seed in range(ANY_BYTES.times // 10):

@@ -17,11 +17,11 @@ from typing import Any, Final
 
 from extender.kube.pods import decode_pod
 from extender.verbs import VERBS
-from extender.verdict import Situation
+from extender.verdict import CallContext
 from policies.decision import PreemptionDecision
 from policies.model import Snapshot
-from policies.reference import Reference
-from policies.rules import Rules
+from policies.reference import ReferenceEngine
+from policies.rules import SchedulerRules
 from tests.bench.clusters import encoded
 from tests.load.bodies import preemptors
 from tests.load.history import History
@@ -51,7 +51,7 @@ def check(
     changes: Sequence[Change],
     first: Snapshot,
     bodies: Mapping[str, Sequence[bytes]],
-    rules: Rules,
+    rules: SchedulerRules,
 ) -> Checked:
     """Check every sample; one that the log does not tell of is wrong, too."""
     waiting = {sample.request_id: sample for sample in samples}
@@ -102,11 +102,11 @@ def _check_one(
     decision: Decision,
     snapshot: Snapshot,
     bodies: Mapping[str, Sequence[bytes]],
-    rules: Rules,
+    rules: SchedulerRules,
 ) -> None:
     kind = KIND[sample.kind]
     call = VERBS[kind.verb](bodies[kind.name][sample.body], rules)
-    expected = call.answer(Situation(snapshot, Reference(rules)))
+    expected = call.decide(CallContext(snapshot, ReferenceEngine(rules)))
     given = json.loads(sample.answer)
     if any(_CUT_SHORT in note for note in decision.notes):
         fault = _not_among(given, expected.decision)

@@ -19,7 +19,7 @@ from typing import Final
 
 import aiohttp
 
-from extender.stopping import told_to_stop
+from extender.stopping import stop_signal
 from tests.load.lives import Write, writes
 from tests.load.mixes import CHANGES_PER_SECOND, NODES
 
@@ -29,7 +29,7 @@ _CATCH_UP_SECONDS: Final = 30.0
 
 
 async def _main(server: str, out: Path) -> None:
-    stop = told_to_stop()
+    stop = stop_signal()
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(server, timeout=timeout) as session:
         async with session.get(_PODS, params={"limit": "1"}) as response:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from extender.kube.pods import decode_pod
-from policies.model import NodeState, Pod, Snapshot, occupied
+from policies.model import NodeState, Pod, Snapshot, build_node_state
 from policies.upstream import Release
 from tests.load.records import Change
 
@@ -77,8 +77,8 @@ class History:
     def _state(self, node: str) -> NodeState:
         named = [each for each in self._named.values() if each.node == node]
         leaving = frozenset[str]().union(*(each.victims for each in named))
-        return occupied(
+        return build_node_state(
             self._current.nodes[node].node,
-            [replace(p, promised=p.uid in leaving) for p in self._pods[node].values()],
+            [replace(p, assumed_victim=p.uid in leaving) for p in self._pods[node].values()],
             [replace(each.preemptor, nominated_node=node) for each in named],
         )

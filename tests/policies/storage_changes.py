@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from policies import Rules
-from policies.migration import PORTWORX, ZONE, migration
+from policies import SchedulerRules
+from policies.migration import PORTWORX, ZONE, translate_volume
 from policies.model import Node, Pod
 from policies.reference import filter_nodes
 from policies.selectors import NodeSelector, NodeSelectorTerm, node_requirement
@@ -17,7 +17,7 @@ from policies.storage import (
     Disk,
     PersistentVolume,
     ResourceClaim,
-    Stored,
+    StorageObject,
     VolumeAttachment,
 )
 from policies.upstream import Release
@@ -30,7 +30,7 @@ CLAIMING = pod(volumes=["data"])
 DATA = (claim("data", "pv"), volume("pv", "handle", DRIVER))
 PORTWORX_DATA = (
     claim("data", "pv"),
-    PersistentVolume("pv", migration=migration(Disk(PORTWORX, "handle"), {}, None)),
+    PersistentVolume("pv", migration=translate_volume(Disk(PORTWORX, "handle"), {}, None)),
 )
 GPU = DeviceClaim("gpu", "gpu")
 
@@ -40,11 +40,11 @@ def no_more_than(count: int, driver: str = DRIVER, **fields: Any) -> CsiNode:
     return CsiNode("node-1", frozenset([driver]), {driver: count}, **fields)
 
 
-def said_of(asking: Pod, *things: Node | Pod | Stored) -> Callable[[Release], str | None]:
+def said_of(asking: Pod, *things: Node | Pod | StorageObject) -> Callable[[Release], str | None]:
     """Tell why a pod does not fit the only node; None if it does."""
 
     def say(release: Release) -> str | None:
-        filtered = filter_nodes(asking, snapshot(*things), Rules(release))
+        filtered = filter_nodes(asking, snapshot(*things), SchedulerRules(release))
         return str(filtered.rejected["node-1"]) if filtered.rejected else None
 
     return say
@@ -52,8 +52,10 @@ def said_of(asking: Pod, *things: Node | Pod | Stored) -> Callable[[Release], st
 
 def waits_for_devices(release: Release) -> bool:
     ready_later = ResourceClaim("default", "gpu", allocated=True, conditional=True)
-    filtered = filter_nodes(pod(devices=[GPU]), snapshot(node(), ready_later), Rules(release))
-    return filtered.unjudged == {"DynamicResources"}
+    filtered = filter_nodes(
+        pod(devices=[GPU]), snapshot(node(), ready_later), SchedulerRules(release)
+    )
+    return filtered.not_evaluated == {"DynamicResources"}
 
 
 def in_zone(zone: str) -> NodeSelector:
@@ -69,7 +71,7 @@ STORAGE_CHANGES = [
             node(),
             pod("user", on="node-1", volumes=["data"]),
             DATA[1],
-            claim("data", "pv", one_pod_only=True),
+            claim("data", "pv", read_write_once_pod=True),
         ),
         before=(
             "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod "

@@ -7,21 +7,21 @@ from dataclasses import replace
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from policies import Rules, Snapshot
+from policies import SchedulerRules, Snapshot
 from policies.decision import Candidate
-from policies.filtering import IN_TREE, Filter, Settings, configured
+from policies.filtering import IN_TREE, Filter, FilterSettings, configured_filters
 from policies.model import Pod
 from policies.order import Criterion
 from policies.policy import (
     CANDIDATE_CRITERIA,
     KUBE_SCHEDULER,
     POD_CRITERIA,
-    Guard,
     Policy,
+    ProtectedPods,
     candidate_order,
     pod_order,
 )
-from policies.reference import filter_leniently, filter_nodes, preempt
+from policies.reference import filter_nodes, filter_with_terminating_pods, preempt
 from policies.selectors import (
     NodeSelector,
     NodeSelectorTerm,
@@ -33,21 +33,21 @@ from policies.storage import (
     ClaimVolume,
     CsiNode,
     DeviceClaim,
-    Kind,
     PodStorage,
     ResourceClaim,
     Storage,
-    stored,
+    StorageKind,
+    build_storage,
 )
 from policies.upstream import NEWEST, RELEASES, Release
-from policies.vectorized import Vectorized
+from policies.vectorized import VectorizedEngine
 from tests.builders import LATE, claim, late_claim, volume
 from tests.strategies import NODES, Cluster, clusters, rich_clusters
 
 releases = st.sampled_from(list(RELEASES.values()))
 
 
-def agree(engine: Vectorized, rules: Rules, pod: Pod, snapshot: Snapshot) -> None:
+def agree(engine: VectorizedEngine, rules: SchedulerRules, pod: Pod, snapshot: Snapshot) -> None:
     decided = preempt(pod, snapshot, rules)
     event(f"{len(decided.candidates)} candidate(s)")
     assert engine.preempt(pod, snapshot) == decided
@@ -56,14 +56,14 @@ def agree(engine: Vectorized, rules: Rules, pod: Pod, snapshot: Snapshot) -> Non
 
 @given(clusters(), releases)
 def test_resources_and_ports(cluster: Cluster, release: Release) -> None:
-    rules = Rules(release)
-    agree(Vectorized(rules), rules, cluster.preemptor, cluster.snapshot)
+    rules = SchedulerRules(release)
+    agree(VectorizedEngine(rules), rules, cluster.preemptor, cluster.snapshot)
 
 
 @given(rich_clusters(), releases)
 def test_everything_there_is(cluster: Cluster, release: Release) -> None:
-    rules = Rules(release)
-    agree(Vectorized(rules), rules, cluster.preemptor, cluster.snapshot)
+    rules = SchedulerRules(release)
+    agree(VectorizedEngine(rules), rules, cluster.preemptor, cluster.snapshot)
 
 
 @given(st.lists(rich_clusters(), min_size=2, max_size=4), releases)
@@ -71,8 +71,8 @@ def test_columns_that_have_followed_one_cluster_after_another(
     history: list[Cluster], release: Release
 ) -> None:
     """Each cluster is decided on as the columns stand after those before it."""
-    rules = Rules(release)
-    engine = Vectorized(rules)
+    rules = SchedulerRules(release)
+    engine = VectorizedEngine(rules)
     for cluster in history:
         agree(engine, rules, cluster.preemptor, cluster.snapshot)
 
@@ -81,14 +81,14 @@ def test_columns_that_have_followed_one_cluster_after_another(
 def test_any_nodes_tried_and_any_filtered(
     cluster: Cluster, release: Release, data: st.DataObject
 ) -> None:
-    rules, pod, snapshot = Rules(release), cluster.preemptor, cluster.snapshot
+    rules, pod, snapshot = SchedulerRules(release), cluster.preemptor, cluster.snapshot
     names = list(snapshot.nodes)
     among = data.draw(st.lists(st.sampled_from([*names, "unknown"]), unique=True), label="among")
     potential = data.draw(st.lists(st.sampled_from([*NODES, "unknown"])), label="potential")
-    engine = Vectorized(rules)
+    engine = VectorizedEngine(rules)
     assert engine.filter_nodes(pod, snapshot, among) == filter_nodes(pod, snapshot, rules, among)
-    lenient = filter_leniently(pod, snapshot, rules, among)
-    assert engine.filter_leniently(pod, snapshot, among) == lenient
+    lenient = filter_with_terminating_pods(pod, snapshot, rules, among)
+    assert engine.filter_with_terminating_pods(pod, snapshot, among) == lenient
     assert engine.preempt(pod, snapshot, potential, among) == preempt(
         pod, snapshot, rules, potential, among
     )
@@ -103,7 +103,7 @@ def policies(draw: st.DrawFn) -> Policy:
     )
     pods = st.sampled_from([*POD_CRITERIA.values(), youngest])
     candidates = st.sampled_from([*CANDIDATE_CRITERIA.values(), longest])
-    guard = Guard("web pods", lambda pod: pod.labels.get("app") == "web")
+    guard = ProtectedPods("web pods", lambda pod: pod.labels.get("app") == "web")
     return Policy(
         "drawn",
         pod_order(tuple(draw(st.lists(pods, unique_by=id)))),
@@ -114,20 +114,22 @@ def policies(draw: st.DrawFn) -> Policy:
 
 @given(rich_clusters(), policies())
 def test_any_policy(cluster: Cluster, policy: Policy) -> None:
-    rules = Rules(NEWEST, policy=policy)
-    agree(Vectorized(rules), rules, cluster.preemptor, cluster.snapshot)
+    rules = SchedulerRules(NEWEST, policy=policy)
+    agree(VectorizedEngine(rules), rules, cluster.preemptor, cluster.snapshot)
 
 
 @given(rich_clusters(), releases, st.lists(st.sampled_from(IN_TREE), unique=True))
 def test_any_filters(cluster: Cluster, release: Release, chosen: list[Filter]) -> None:
-    rules = Rules(release, tuple(each for each in IN_TREE if each in chosen), KUBE_SCHEDULER)
-    agree(Vectorized(rules), rules, cluster.preemptor, cluster.snapshot)
+    rules = SchedulerRules(
+        release, tuple(each for each in IN_TREE if each in chosen), KUBE_SCHEDULER
+    )
+    agree(VectorizedEngine(rules), rules, cluster.preemptor, cluster.snapshot)
 
 
-BEHIND = stored(
+BEHIND = build_storage(
     [
         claim("data", "pv"),
-        claim("single", "pv", one_pod_only=True),
+        claim("single", "pv", read_write_once_pod=True),
         late_claim("late"),
         LATE,
         volume("pv", "handle"),
@@ -136,7 +138,9 @@ BEHIND = stored(
         ResourceClaim("default", "unallocated"),
     ]
 )
-storages = st.sampled_from([BEHIND, BEHIND, NO_STORAGE, stored([], unknown=list(Kind))])
+storages = st.sampled_from(
+    [BEHIND, BEHIND, NO_STORAGE, build_storage([], unknown=list(StorageKind))]
+)
 claimed = st.sampled_from(["data", "single", "late", "missing"]).map(ClaimVolume)
 devices = st.sampled_from(["gpu", "unallocated", "missing"]).map(
     lambda name: DeviceClaim(name, name)
@@ -155,8 +159,8 @@ def test_volumes_and_devices(
 
     pods = tuple(claiming(pod) for pod in cluster.pods)
     snapshot = replace(replace(cluster, pods=pods).snapshot, storage=storage)
-    rules = Rules(release)
-    agree(Vectorized(rules), rules, claiming(cluster.preemptor), snapshot)
+    rules = SchedulerRules(release)
+    agree(VectorizedEngine(rules), rules, claiming(cluster.preemptor), snapshot)
 
 
 @st.composite
@@ -190,10 +194,10 @@ def test_nodes_that_are_asked_for(
     added: NodeSelector | None,
     data: st.DataObject,
 ) -> None:
-    rules = Rules(release, configured(Settings(added_affinity=added)))
+    rules = SchedulerRules(release, configured_filters(FilterSettings(added_affinity=added)))
     named = data.draw(st.sampled_from([None, None, None, "node-1", "unknown"]), label="named")
     asking = replace(cluster.preemptor, node_affinity=wished, node_name=named)
-    agree(Vectorized(rules), rules, asking, cluster.snapshot)
+    agree(VectorizedEngine(rules), rules, asking, cluster.snapshot)
 
 
 @given(rich_clusters(), releases, st.data())
@@ -208,7 +212,7 @@ def test_nodes_that_columns_cannot_speak_for(
         requests = replace(pod.requests, memory=amount)
         return replace(pod, uid=uid, requests=requests, host_ports=cluster.preemptor.host_ports)
 
-    rules = Rules(release)
+    rules = SchedulerRules(release)
     pods = tuple(distorted(pod) for pod in cluster.pods)
     odd = replace(cluster, pods=pods)
-    agree(Vectorized(rules), rules, distorted(cluster.preemptor), odd.snapshot)
+    agree(VectorizedEngine(rules), rules, distorted(cluster.preemptor), odd.snapshot)

@@ -17,13 +17,13 @@ import msgspec
 import pytest
 
 from extender.kube.pods import decode_pod
-from policies import PreemptionDecision, Rules, Snapshot, assemble, release
+from policies import PreemptionDecision, SchedulerRules, Snapshot, assemble, release
 from policies.model import Pod
 from tests.bench.clusters import cluster, encoded, pending, preemptor, snapshot_of
 from tests.engines import ENGINES, able
 
 RECORDED = Path(__file__).parents[1] / "recorded"
-RULES = Rules(release("1.30"))
+RULES = SchedulerRules(release("1.30"))
 VARIANTS = ("plain", "constrained", "large")
 SMALL = (100, 1000)
 """Clusters of which whole decisions are recorded."""

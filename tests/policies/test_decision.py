@@ -15,15 +15,15 @@ from policies.decision import (
     Reason,
     Rejection,
     fit_message,
-    needless,
+    no_preemption_needed,
     refused,
     unresolvable,
 )
 from policies.model import Snapshot
-from policies.policy import Guard, Policy
+from policies.policy import Policy, ProtectedPods
 from policies.reference import filter_nodes, preempt
-from policies.rules import Rules
-from policies.storage import Kind, stored
+from policies.rules import SchedulerRules
+from policies.storage import StorageKind, build_storage
 from tests.builders import LATE, budget, claim, late_claim, node, pod, snapshot
 
 WEB = {"app": "web"}
@@ -155,7 +155,7 @@ def test_the_description_of_a_pod_that_may_not_preempt() -> None:
 
 
 def test_the_description_of_a_pod_that_needs_no_victims(cluster: Snapshot) -> None:
-    decision = needless(filter_nodes(pod("job", cpu="1"), cluster))
+    decision = no_preemption_needed(filter_nodes(pod("job", cpu="1"), cluster))
     lines = text(decision).splitlines()
     assert lines[0] == "default/job: the pod fits without preemption"
     assert "  roomy: the pod fits without preemption" in lines
@@ -165,7 +165,9 @@ def test_the_description_of_a_pod_that_needs_no_victims(cluster: Snapshot) -> No
 
 def test_the_description_of_a_filtering(cluster: Snapshot) -> None:
     asking = pod("job", cpu="1500m", volumes=["data"])
-    unseen = replace(cluster, storage=stored([claim("data", "pv")], unknown=[Kind.VOLUMES]))
+    unseen = replace(
+        cluster, storage=build_storage([claim("data", "pv")], unknown=[StorageKind.VOLUMES])
+    )
     assert text(filter_nodes(asking, unseen)) == pinned(
         """
         default/job fits 1 of 6 nodes
@@ -195,13 +197,15 @@ def test_a_decision_names_the_filters_it_did_not_judge() -> None:
 
 
 def test_guarded_pods_are_neither_sacrificed_nor_listed_as_spared() -> None:
-    careful = Policy("careful", guards=(Guard("web pods", lambda each: each.labels == WEB),))
+    careful = Policy(
+        "careful", protected_pods=(ProtectedPods("web pods", lambda each: each.labels == WEB),)
+    )
     cluster = snapshot(
         node("node-1", cpu="2"),
         pod("web", on="node-1", cpu="1", labels=WEB),
         pod("low", on="node-1", cpu="1"),
     )
-    decision = preempt(pod("job", cpu="1", priority=1), cluster, Rules(policy=careful))
+    decision = preempt(pod("job", cpu="1", priority=1), cluster, SchedulerRules(policy=careful))
     assert text(decision) == pinned(
         """
         default/job goes to node-1, the only candidate

@@ -27,12 +27,17 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from policies.decision import Candidate, Code, PreemptionDecision
-from policies.filtering import IN_TREE, prepare
+from policies.filtering import IN_TREE, run_pre_filters
 from policies.model import Pod, Resources, Snapshot
-from policies.policy import COST, IMPORTANCE, KUBE_SCHEDULER, Guard
-from policies.preemption import Coverage, Trial, group_by_budget
+from policies.policy import (
+    DEFAULT_CANDIDATE_ORDER,
+    DEFAULT_VICTIM_ORDER,
+    KUBE_SCHEDULER,
+    ProtectedPods,
+)
+from policies.preemption import BudgetCoverage, NodeDryRun, split_by_pdb_violation
 from policies.reference import filter_nodes, preempt
-from policies.rules import Rules
+from policies.rules import SchedulerRules
 from policies.upstream import NEWEST, RELEASES, Release
 from tests.builders import snapshot
 from tests.strategies import Cluster, clusters, rich_clusters
@@ -42,14 +47,14 @@ any_clusters = rich_clusters() | clusters()
 
 
 def decided(cluster: Cluster, release: Release = NEWEST) -> PreemptionDecision:
-    decision = preempt(cluster.preemptor, cluster.snapshot, Rules(release))
+    decision = preempt(cluster.preemptor, cluster.snapshot, SchedulerRules(release))
     event(f"decided by {decision.decided_by}")
     event(f"{len(decision.candidates)} candidate(s)")
     return decision
 
 
 def fits(asking: Pod, cluster: Snapshot, name: str, release: Release = NEWEST) -> bool:
-    return prepare(asking, cluster, release, IN_TREE).refuse(cluster.nodes[name]) is None
+    return run_pre_filters(asking, cluster, release, IN_TREE).refuse(cluster.nodes[name]) is None
 
 
 @given(any_clusters, releases, st.data())
@@ -84,7 +89,7 @@ def test_every_victim_lives_there_has_lower_priority_and_comes_in_order(
         assert {each.uid for each in victims} <= {
             each.uid for each in cluster.snapshot.nodes[name].pods
         }
-        assert list(victims) == IMPORTANCE.sort(victims)
+        assert list(victims) == DEFAULT_VICTIM_ORDER.sort(victims)
         assert 0 <= candidate.victims.violations <= len(victims)
 
 
@@ -111,21 +116,21 @@ def test_each_victim_put_back_when_it_was_judged_or_at_the_end_unseats_the_preem
     cluster: Cluster, release: Release
 ) -> None:
     before = cluster.snapshot
-    pipeline = prepare(cluster.preemptor, before, release, IN_TREE)
-    coverage = Coverage(before.budgets, release)
+    pipeline = run_pre_filters(cluster.preemptor, before, release, IN_TREE)
+    coverage = BudgetCoverage(before.budgets, release)
     for name, candidate in decided(cluster, release).candidates.items():
         victims, spared = parts(candidate)
-        trial = Trial(pipeline, before.nodes[name])
-        judged = IMPORTANCE.sort((*victims, *spared))
+        trial = NodeDryRun(pipeline, before.nodes[name])
+        judged = DEFAULT_VICTIM_ORDER.sort((*victims, *spared))
         for each in judged:
             trial = trial.removing(each)
-        groups = group_by_budget(judged, coverage)
+        groups = split_by_pdb_violation(judged, coverage)
         for each in (*groups.violating, *groups.others):
             back = trial.adding(each)
-            assert (back.objection() is None) == (each in spared)
+            assert (back.rejection() is None) == (each in spared)
             trial = back if each in spared else trial
-        assert trial.objection() is None
-        assert all(trial.adding(each).objection() is not None for each in victims)
+        assert trial.rejection() is None
+        assert all(trial.adding(each).rejection() is not None for each in victims)
         broken = [each for each in victims if each in groups.violating]
         assert candidate.victims.violations == len(broken)
 
@@ -187,8 +192,10 @@ def test_no_candidate_beats_the_chosen_one(cluster: Cluster, release: Release) -
     decision = decided(cluster, release)
     assert (decision.chosen is None) == (not decision.candidates)
     if decision.chosen is not None:
-        best = COST.key(decision.chosen)
-        assert all(best <= COST.key(each) for each in decision.candidates.values())
+        best = DEFAULT_CANDIDATE_ORDER.key(decision.chosen)
+        assert all(
+            best <= DEFAULT_CANDIDATE_ORDER.key(each) for each in decision.candidates.values()
+        )
 
 
 @given(any_clusters, releases)
@@ -200,9 +207,9 @@ def test_what_decided_is_the_first_key_that_differs_from_the_closest_rival(
         assert decision.decided_by is None
         return
     rivals = [each for each in decision.candidates.values() if each != decision.chosen]
-    closest, _ = min(COST.key(each) for each in rivals)
-    mine, _ = COST.key(decision.chosen)
-    names = [criterion.name for criterion in COST.criteria]
+    closest, _ = min(DEFAULT_CANDIDATE_ORDER.key(each) for each in rivals)
+    mine, _ = DEFAULT_CANDIDATE_ORDER.key(decision.chosen)
+    names = [criterion.name for criterion in DEFAULT_CANDIDATE_ORDER.criteria]
     differing = [name for name, a, b in zip(names, mine, closest, strict=True) if a != b]
     assert decision.decided_by == (differing[0] if differing else "node name")
 
@@ -227,9 +234,9 @@ def test_a_node_that_fits_is_never_a_candidate(cluster: Cluster) -> None:
 
 @given(any_clusters)
 def test_a_protected_pod_is_never_a_victim(cluster: Cluster) -> None:
-    guard = Guard("web pods", lambda each: each.labels.get("app") == "web")
-    careful = replace(KUBE_SCHEDULER, guards=(guard,))
-    decision = preempt(cluster.preemptor, cluster.snapshot, Rules(policy=careful))
+    guard = ProtectedPods("web pods", lambda each: each.labels.get("app") == "web")
+    careful = replace(KUBE_SCHEDULER, protected_pods=(guard,))
+    decision = preempt(cluster.preemptor, cluster.snapshot, SchedulerRules(policy=careful))
     for candidate in decision.candidates.values():
         assert not any(map(guard.protects, candidate.victims.pods))
 

@@ -17,11 +17,11 @@ from policies.migration import (
     PORTWORX,
     REGION,
     ZONE,
+    is_csi_migration_on,
     is_in_tree,
     is_translated,
-    migrates,
-    migration,
-    translated,
+    translate_to_csi,
+    translate_volume,
 )
 from policies.selectors import NodeSelector, NodeSelectorTerm, Requirement
 from policies.storage import CsiNode, CsiVolume, Disk
@@ -57,7 +57,7 @@ UNZONED = "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d"
     ],
 )
 def test_handles(disk: Disk, zones: str, expected: CsiVolume | None) -> None:
-    assert translated(disk, zones) == expected
+    assert translate_to_csi(disk, zones) == expected
 
 
 def within(**asked: str) -> NodeSelector:
@@ -86,34 +86,34 @@ ZONES: dict[str, tuple[Mapping[str, str], NodeSelector | None, NodeSelector | No
 def test_zones_become_the_drivers(
     labels: Mapping[str, str], before: NodeSelector | None, after: NodeSelector | None
 ) -> None:
-    found = migration(Disk(AWS_EBS, "vol-1"), labels, before)
+    found = translate_volume(Disk(AWS_EBS, "vol-1"), labels, before)
     assert found is not None
     assert found.affinity == after
 
 
 def test_several_zones_of_a_label_are_alternatives() -> None:
-    found = migration(Disk(AWS_EBS, "vol-1"), {ZONE: "b__a"}, None)
+    found = translate_volume(Disk(AWS_EBS, "vol-1"), {ZONE: "b__a"}, None)
     required = Requirement(EBS_ZONE, "In", ("a", "b"))
     assert found is not None
     assert found.affinity == NodeSelector((NodeSelectorTerm((required,)),))
 
 
 def test_a_gce_disk_is_named_by_its_old_zone_label_first() -> None:
-    found = migration(Disk(GCE_PD, "d"), {BETA_ZONE: "old", ZONE: "new"}, None)
+    found = translate_volume(Disk(GCE_PD, "d"), {BETA_ZONE: "old", ZONE: "new"}, None)
     assert found is not None
     assert found.volume == CsiVolume(GCE, "projects/UNSPECIFIED/zones/old/disks/d")
 
 
 def test_disks_without_zones_of_their_own_keep_their_affinity() -> None:
-    found = migration(Disk(AZURE_DISK, "/x"), {ZONE: "a"}, within(zone="b"))
+    found = translate_volume(Disk(AZURE_DISK, "/x"), {ZONE: "a"}, within(zone="b"))
     assert found is not None
     assert found.affinity == within(zone="b")
-    assert migration(Disk(ISCSI, "iqn"), {}, None) is None
+    assert translate_volume(Disk(ISCSI, "iqn"), {}, None) is None
 
 
 def test_counting_needs_a_csi_node_and_reaching_its_annotation_as_well() -> None:
     bare, annotated = CsiNode("n"), CsiNode("n", migrated=frozenset([AWS_EBS]))
-    assert [migrates(AWS_EBS, each, NEWEST) for each in (None, bare, annotated)] == [
+    assert [is_csi_migration_on(AWS_EBS, each, NEWEST) for each in (None, bare, annotated)] == [
         False,
         True,
         True,
@@ -134,5 +134,5 @@ def test_portworx_is_reached_as_its_driver_says_since_1_31() -> None:
 def test_other_plugins_are_never_migrated() -> None:
     node = CsiNode("n", migrated=frozenset(["kubernetes.io/vsphere-volume"]))
     assert is_in_tree("kubernetes.io/vsphere-volume")
-    assert not migrates("kubernetes.io/vsphere-volume", node, NEWEST)
+    assert not is_csi_migration_on("kubernetes.io/vsphere-volume", node, NEWEST)
     assert not is_in_tree("ebs.csi.aws.com")

@@ -32,7 +32,7 @@ def test_pods_that_have_finished_take_no_room() -> None:
 def test_a_pod_that_leaves_and_returns_changes_nothing_but_the_order() -> None:
     first, second = pod("a", cpu="1", ports=[80]), pod("b", cpu="2", others={GPU: "1"})
     before = holding(node(), first, second)
-    after = before.without([first]).with_pod(first)
+    after = before.without_pods([first]).with_pod(first)
     assert after.pods == (second, first)
     assert (after.requested, after.used_ports) == (before.requested, before.used_ports)
 
@@ -40,19 +40,19 @@ def test_a_pod_that_leaves_and_returns_changes_nothing_but_the_order() -> None:
 def test_evicting_leaves_the_state_before_it_as_it_was() -> None:
     victim = pod("a", cpu="1")
     before = holding(node(), victim)
-    assert before.without([victim]) == NodeState(before.node, used_ports=frozenset())
+    assert before.without_pods([victim]) == NodeState(before.node, used_ports=frozenset())
     assert before.pods == (victim,)
 
 
 def test_pods_are_told_apart_by_uid() -> None:
     old, new = pod("web-0", uid="1", cpu="1"), pod("web-0", uid="2", cpu="2")
-    assert holding(node(), old, new).without([old]).pods == (new,)
+    assert holding(node(), old, new).without_pods([old]).pods == (new,)
 
 
 def test_a_port_that_two_pods_share_is_free_once_one_of_them_goes() -> None:
     """Pods bound past the scheduler can share one; upstream forgets it with the first."""
     first, second = pod("a", ports=[80]), pod("b", ports=[80])
-    assert holding(node(), first, second).without([first]).used_ports == frozenset()
+    assert holding(node(), first, second).without_pods([first]).used_ports == frozenset()
 
 
 def test_a_snapshot_puts_pods_on_their_nodes_and_promises_where_they_are_nominated() -> None:
@@ -96,7 +96,7 @@ def test_a_snapshot_keeps_budgets_and_namespaces() -> None:
 def test_an_extender_is_asked_about_pods_that_name_what_it_manages(
     managed: list[str], named: list[str], *, concerned: bool
 ) -> None:
-    assert pod(resource_names=frozenset(named)).concerns(frozenset(managed)) is concerned
+    assert pod(resource_names=frozenset(named)).requests_any_of(frozenset(managed)) is concerned
 
 
 WEB = LabelSelector((Requirement("app", "In", ("web",)),))

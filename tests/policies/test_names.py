@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.names import COMPILED, Packed, Places, pack, packed
+from policies.names import COMPILED, NamePositions, PackedNames, pack_names, parse_names
 
 PLAIN = re.compile(rb'\[(?:"[ !#-\[\]-\x7f]*"(?:,"[ !#-\[\]-\x7f]*")*)?\]')
 """What can be packed."""
@@ -49,7 +49,7 @@ def arrays(draw: st.DrawFn) -> bytes:
 
 @given(arrays() | st.binary(max_size=9))
 def test_plain_names_are_taken_as_they_read_and_nothing_else_is(text: bytes) -> None:
-    taken = packed(text)
+    taken = parse_names(text)
     assert (taken is not None) == (COMPILED and PLAIN.fullmatch(text) is not None)
     assert taken is None or list(taken) == json.loads(text)
 
@@ -64,14 +64,14 @@ def test_plain_names_are_taken_as_they_read_and_nothing_else_is(text: bytes) -> 
     ],
 )
 def test_what_is_not_just_plain_names_is_left_to_others(text: bytes) -> None:
-    assert packed(text) is None
+    assert parse_names(text) is None
 
 
 @given(any_names)
 def test_packing_loses_nothing(listed: list[str]) -> None:
     written = json.dumps(listed, separators=(",", ":")).encode()
-    assert pack(listed) == packed(written)
-    assert pack(listed) in (None, listed)
+    assert pack_names(listed) == parse_names(written)
+    assert pack_names(listed) in (None, listed)
 
 
 def test_what_is_compiled_is_in_use_wherever_it_could_be_compiled() -> None:
@@ -81,14 +81,14 @@ def test_what_is_compiled_is_in_use_wherever_it_could_be_compiled() -> None:
     assert COMPILED or not could, "a compiler is here, but policies/_names.c was not built"
 
 
-def packing(listed: Sequence[str]) -> Packed:
-    taken = pack(listed)
+def packing(listed: Sequence[str]) -> PackedNames:
+    taken = pack_names(listed)
     assert taken is not None
     return taken
 
 
 def places(known: Sequence[str], wanted: Sequence[str]) -> list[int] | None:
-    found = Places(packing(known)).of(packing(wanted))
+    found = NamePositions(packing(known)).find(packing(wanted))
     return None if found is None else list(struct.unpack(f"{len(wanted)}q", found))
 
 
@@ -142,11 +142,11 @@ if COMPILED:
     )
     def test_numbers_that_lead_out_of_the_text_are_refused(wrong: bytes) -> None:
         known = packing(["a", "b"])
-        strange = Packed(b'["a"]', wrong)
+        strange = PackedNames(b'["a"]', wrong)
         with pytest.raises(ValueError, match="the begins are not those of the text"):
-            Places(strange)
+            NamePositions(strange)
         with pytest.raises(ValueError, match="the begins are not those of the text"):
-            Places(known).of(strange)
+            NamePositions(known).find(strange)
 
     def test_nothing_is_left_behind() -> None:
         known = packing(["a", "b", "c"])
@@ -154,15 +154,15 @@ if COMPILED:
         def use() -> None:
             for text in (b'["c","a"]', b'["a","a"]', b'["d"]', b'["a" ]', b'["a', b"[1]", b"[]"):
                 given = memoryview(text)
-                taken = packed(given)
+                taken = parse_names(given)
                 if taken is not None:
-                    Places(known).of(taken)
-                    Places(taken).of(known)
+                    NamePositions(known).find(taken)
+                    NamePositions(taken).find(known)
                     del taken
                 given.release()  # fails while anybody still holds the text
             for wrong in (begins(2, 9), b""):
                 with suppress(ValueError):
-                    Places(known).of(Packed(b'["a"]', wrong))
+                    NamePositions(known).find(PackedNames(b'["a"]', wrong))
 
         tracemalloc.start()
         try:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from policies.naming import (
-    label_key_faults,
-    label_value_faults,
-    wrong_label_key,
-    wrong_label_value,
+    invalid_label_key,
+    invalid_label_value,
+    label_key_errors,
+    label_value_errors,
 )
 
 
@@ -29,11 +29,11 @@ from policies.naming import (
     ],
 )
 def test_keys(key: str, beginnings: list[str]) -> None:
-    found = label_key_faults(key)
+    found = label_key_errors(key)
     assert len(found) == len(beginnings)
     for fault, beginning in zip(found, beginnings, strict=True):
         assert fault.startswith(beginning)
-    assert wrong_label_key(key) == (found[0] if found else "")
+    assert invalid_label_key(key) == (found[0] if found else "")
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def test_keys(key: str, beginnings: list[str]) -> None:
     ],
 )
 def test_values(value: str, beginnings: list[str]) -> None:
-    found = label_value_faults(value)
+    found = label_value_errors(value)
     assert len(found) == len(beginnings)
     for fault, beginning in zip(found, beginnings, strict=True):
         assert fault.startswith(beginning)
-    assert wrong_label_value(value) == (found[0] if found else "")
+    assert invalid_label_value(value) == (found[0] if found else "")

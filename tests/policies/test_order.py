@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.order import Coarse, Criterion, Order, StoppingOrder
+from policies.order import ApproximateCriterion, Criterion, NonTransitiveOrder, Order
 
 Item = tuple[int, int, str]
 
@@ -31,9 +31,9 @@ def test_the_weightiest_criterion_that_differs_decides() -> None:
 
 
 def test_the_separating_criterion_is_named() -> None:
-    assert ORDER.separating((0, 0, "a"), (1, 0, "b")) == "first"
-    assert ORDER.separating((0, 1, "a"), (0, 0, "b")) == "second"
-    assert ORDER.separating((0, 0, "a"), (0, 0, "b")) == "name"
+    assert ORDER.deciding_criterion((0, 0, "a"), (1, 0, "b")) == "first"
+    assert ORDER.deciding_criterion((0, 1, "a"), (0, 0, "b")) == "second"
+    assert ORDER.deciding_criterion((0, 0, "a"), (0, 0, "b")) == "name"
 
 
 @given(items, st.data())
@@ -50,7 +50,7 @@ def test_whoever_comes_first_is_preferred_by_the_criterion_that_is_named(
     ranked = ORDER.sort(things)
     keys = {criterion.name: criterion.key for criterion in ORDER.criteria}
     for winner, rival in pairwise(ranked):
-        name = ORDER.separating(winner, rival)
+        name = ORDER.deciding_criterion(winner, rival)
         assert keys[name](winner) < keys[name](rival) if name in keys else winner[2] < rival[2]
         weightier = list(keys)[: list(keys).index(name)] if name in keys else list(keys)
         assert all(keys[each](winner) == keys[each](rival) for each in weightier)
@@ -58,10 +58,12 @@ def test_whoever_comes_first_is_preferred_by_the_criterion_that_is_named(
 
 Rough = tuple[int, int, int, str]
 
-ROUGHLY: StoppingOrder[Rough] = StoppingOrder(
+ROUGHLY: NonTransitiveOrder[Rough] = NonTransitiveOrder(
     (
         Criterion("first", lambda item: item[0]),
-        Coarse("tens", lambda item: item[1] // 10, lambda item: item[1], "name, as tens are equal"),
+        ApproximateCriterion(
+            "tens", lambda item: item[1] // 10, lambda item: item[1], "name, as tens are equal"
+        ),
         Criterion("second", lambda item: item[2]),
     ),
     last=lambda item: item[3],
@@ -126,9 +128,11 @@ def test_without_a_circle_no_pair_is_the_wrong_way_round(things: list[Rough]) ->
 
 @given(items)
 def test_without_stops_it_sorts_as_an_order(things: list[Item]) -> None:
-    plain: StoppingOrder[Item] = StoppingOrder(ORDER.criteria, ORDER.last, ORDER.last_name)
+    plain: NonTransitiveOrder[Item] = NonTransitiveOrder(
+        ORDER.criteria, ORDER.last, ORDER.last_name
+    )
     assert plain.sort(things) == ORDER.sort(things)
     assert all(
-        plain.compare(one, other) == (-1, ORDER.separating(one, other))
+        plain.compare(one, other) == (-1, ORDER.deciding_criterion(one, other))
         for one, other in pairwise(ORDER.sort(things))
     )

@@ -7,31 +7,31 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from policies.engine import Engine
-from policies.patience import OutOfTimeError, Patience
-from policies.reference import Reference
-from policies.rules import Rules
+from policies.patience import DeadlineExceededError, HasTimeLeft
+from policies.reference import ReferenceEngine
+from policies.rules import SchedulerRules
 from policies.upstream import NEWEST
-from policies.vectorized import Vectorized
+from policies.vectorized import VectorizedEngine
 from tests.builders import node, pod, snapshot
 from tests.strategies import Cluster, clusters
 
 
-def looks(count: int) -> Patience:
+def looks(count: int) -> HasTimeLeft:
     """Have time for so many nodes."""
     left = iter(range(count))
     return lambda: next(left, None) is not None
 
 
-@given(clusters(), st.integers(0, 12), st.sampled_from([Reference, Vectorized]))
+@given(clusters(), st.integers(0, 12), st.sampled_from([ReferenceEngine, VectorizedEngine]))
 def test_what_was_found_in_time_is_what_is_found_without_haste(
-    cluster: Cluster, count: int, kind: type[Reference | Vectorized]
+    cluster: Cluster, count: int, kind: type[ReferenceEngine | VectorizedEngine]
 ) -> None:
-    rules = Rules(NEWEST)
+    rules = SchedulerRules(NEWEST)
     engine: Engine = kind(rules)
     whole = engine.preempt(cluster.preemptor, cluster.snapshot)
     try:
-        found = engine.preempt(cluster.preemptor, cluster.snapshot, patience=looks(count))
-    except OutOfTimeError:
+        found = engine.preempt(cluster.preemptor, cluster.snapshot, has_time_left=looks(count))
+    except DeadlineExceededError:
         event("broken off while filtering")
         return
     event(f"broken off while trying nodes: {found.untried > 0}")
@@ -42,18 +42,18 @@ def test_what_was_found_in_time_is_what_is_found_without_haste(
     assert set(found.rejected) >= set(whole.rejected)
 
 
-@given(clusters(), st.integers(0, 12), st.sampled_from([Reference, Vectorized]))
+@given(clusters(), st.integers(0, 12), st.sampled_from([ReferenceEngine, VectorizedEngine]))
 def test_filtering_is_whole_or_none(
-    cluster: Cluster, count: int, kind: type[Reference | Vectorized]
+    cluster: Cluster, count: int, kind: type[ReferenceEngine | VectorizedEngine]
 ) -> None:
-    engine: Engine = kind(Rules(NEWEST))
+    engine: Engine = kind(SchedulerRules(NEWEST))
     names = tuple(cluster.snapshot.nodes)
-    whole = engine.filter_leniently(cluster.preemptor, cluster.snapshot, names)
+    whole = engine.filter_with_terminating_pods(cluster.preemptor, cluster.snapshot, names)
     try:
-        found = engine.filter_leniently(
-            cluster.preemptor, cluster.snapshot, names, patience=looks(count)
+        found = engine.filter_with_terminating_pods(
+            cluster.preemptor, cluster.snapshot, names, has_time_left=looks(count)
         )
-    except OutOfTimeError:
+    except DeadlineExceededError:
         event("broken off")
     else:
         assert found == whole
@@ -68,10 +68,10 @@ def test_the_best_of_the_nodes_tried_is_chosen_and_the_rest_counted() -> None:
     )
     asking = pod("vip", cpu="1", priority=10)
     # Three looks for filtering, two for the dry run.
-    decision = Reference().preempt(asking, moment, patience=looks(5))
+    decision = ReferenceEngine().preempt(asking, moment, has_time_left=looks(5))
     assert decision.chosen is not None
     assert decision.chosen.node == "node-2"
     assert decision.untried == 1
     assert "not tried, as time was up: 1 node(s)" in list(decision.describe())
-    with pytest.raises(OutOfTimeError):
-        Reference().preempt(asking, moment, patience=looks(2))
+    with pytest.raises(DeadlineExceededError):
+        ReferenceEngine().preempt(asking, moment, has_time_left=looks(2))

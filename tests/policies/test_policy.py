@@ -8,13 +8,13 @@ from policies.decision import Candidate, VictimSet
 from policies.model import Pod
 from policies.policy import (
     CANDIDATE_CRITERIA,
-    COST,
-    IMPORTANCE,
+    DEFAULT_CANDIDATE_ORDER,
+    DEFAULT_VICTIM_ORDER,
     KUBE_SCHEDULER,
     POD_CRITERIA,
     POLICIES,
-    Guard,
     Policy,
+    ProtectedPods,
     candidate_order,
 )
 from tests.builders import pod
@@ -31,19 +31,21 @@ def victim(priority: int, started: int | None = 0, name: str = "victim") -> Pod:
 
 
 def test_upstreams_criteria_in_upstreams_order() -> None:
-    assert [criterion.name for criterion in COST.criteria] == [
+    assert [criterion.name for criterion in DEFAULT_CANDIDATE_ORDER.criteria] == [
         "fewest PDB violations",
         "lowest priority of the first victim",
         "smallest sum of priorities",
         "fewest victims",
         "latest start of the most important victims",
     ]
-    assert [criterion.name for criterion in IMPORTANCE.criteria] == [
+    assert [criterion.name for criterion in DEFAULT_VICTIM_ORDER.criteria] == [
         "highest priority",
         "earliest start",
     ]
-    assert list(CANDIDATE_CRITERIA) == [criterion.name for criterion in COST.criteria]
-    assert list(POD_CRITERIA) == [criterion.name for criterion in IMPORTANCE.criteria]
+    assert list(CANDIDATE_CRITERIA) == [
+        criterion.name for criterion in DEFAULT_CANDIDATE_ORDER.criteria
+    ]
+    assert list(POD_CRITERIA) == [criterion.name for criterion in DEFAULT_VICTIM_ORDER.criteria]
 
 
 @pytest.mark.parametrize(
@@ -110,8 +112,8 @@ def test_upstreams_criteria_in_upstreams_order() -> None:
 def test_the_first_criterion_that_differs_chooses_the_node(
     winner: Candidate, loser: Candidate, criterion: str
 ) -> None:
-    assert COST.sort([loser, winner]) == [winner, loser]
-    assert COST.separating(winner, loser) == criterion
+    assert DEFAULT_CANDIDATE_ORDER.sort([loser, winner]) == [winner, loser]
+    assert DEFAULT_CANDIDATE_ORDER.deciding_criterion(winner, loser) == criterion
 
 
 @pytest.mark.parametrize(
@@ -127,28 +129,31 @@ def test_the_first_criterion_that_differs_chooses_the_node(
     ],
 )
 def test_the_more_important_pod_comes_first(first: Pod, second: Pod, criterion: str) -> None:
-    assert IMPORTANCE.sort([second, first]) == [first, second]
-    assert IMPORTANCE.separating(first, second) == criterion
+    assert DEFAULT_VICTIM_ORDER.sort([second, first]) == [first, second]
+    assert DEFAULT_VICTIM_ORDER.deciding_criterion(first, second) == criterion
 
 
 def test_every_key_fits_int64() -> None:
     extremes = [victim(2**31 - 1, started=None), victim(LOWEST, started=2**33)]
-    keys = [*COST.key(candidate("a", *extremes))[0], *(IMPORTANCE.key(p)[0][1] for p in extremes)]
+    keys = [
+        *DEFAULT_CANDIDATE_ORDER.key(candidate("a", *extremes))[0],
+        *(DEFAULT_VICTIM_ORDER.key(p)[0][1] for p in extremes),
+    ]
     assert all(-(2**63) <= key < 2**63 for key in keys)
 
 
 def test_kube_schedulers_policy_is_the_default_and_protects_nobody() -> None:
     assert POLICIES == {"kube-scheduler": KUBE_SCHEDULER}
-    assert KUBE_SCHEDULER.guard_of(pod()) is None
+    assert KUBE_SCHEDULER.protection_of(pod()) is None
 
 
 def test_the_first_guard_that_protects_a_pod_is_named() -> None:
-    system = Guard("system pods", lambda each: each.namespace == "kube-system")
-    old = Guard("old pods", lambda each: each.started_ns is not None)
-    policy = Policy("careful", guards=(system, old))
-    assert policy.guard_of(pod(namespace="kube-system", started=1)) is system
-    assert policy.guard_of(pod(started=1)) is old
-    assert policy.guard_of(pod()) is None
+    system = ProtectedPods("system pods", lambda each: each.namespace == "kube-system")
+    old = ProtectedPods("old pods", lambda each: each.started_ns is not None)
+    policy = Policy("careful", protected_pods=(system, old))
+    assert policy.protection_of(pod(namespace="kube-system", started=1)) is system
+    assert policy.protection_of(pod(started=1)) is old
+    assert policy.protection_of(pod()) is None
 
 
 def test_a_policy_may_weigh_the_same_criteria_in_another_order() -> None:
@@ -157,4 +162,4 @@ def test_a_policy_may_weigh_the_same_criteria_in_another_order() -> None:
     )
     one, two = candidate("a", victim(9), violations=1), candidate("b", victim(1), victim(1))
     assert fewest_first.sort([two, one]) == [one, two]
-    assert COST.sort([two, one]) == [two, one]
+    assert DEFAULT_CANDIDATE_ORDER.sort([two, one]) == [two, one]

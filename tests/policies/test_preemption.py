@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from policies.decision import Candidate, Code, Rejection, refused, unresolvable
-from policies.filtering import IN_TREE, prepare
+from policies.filtering import IN_TREE, run_pre_filters
 from policies.model import DisruptionBudget, NodeState, Pod, Snapshot
 from policies.order import Criterion
-from policies.policy import KUBE_SCHEDULER, Guard, Policy, pod_order
-from policies.preemption import Coverage, select_victims
+from policies.policy import KUBE_SCHEDULER, Policy, ProtectedPods, pod_order
+from policies.preemption import BudgetCoverage, select_victims
 from policies.upstream import NEWEST
 from tests.builders import budget, holding, node, pod
 
@@ -21,8 +21,8 @@ def tried(
     budgets: tuple[DisruptionBudget, ...] = NO_BUDGETS,
     policy: Policy = KUBE_SCHEDULER,
 ) -> Candidate | Rejection:
-    pipeline = prepare(preemptor, Snapshot({state.node.name: state}), NEWEST, IN_TREE)
-    return select_victims(pipeline, state, Coverage(budgets, NEWEST), policy)
+    pipeline = run_pre_filters(preemptor, Snapshot({state.node.name: state}), NEWEST, IN_TREE)
+    return select_victims(pipeline, state, BudgetCoverage(budgets, NEWEST), policy)
 
 
 def sacrificed(
@@ -216,7 +216,9 @@ def test_ports_that_are_promised_are_taken() -> None:
 
 
 def test_a_pod_under_guard_is_no_potential_victim() -> None:
-    careful = Policy("careful", guards=(Guard("web pods", lambda each: each.labels == WEB),))
+    careful = Policy(
+        "careful", protected_pods=(ProtectedPods("web pods", lambda each: each.labels == WEB),)
+    )
     state = holding(FOUR_CORES, pod("web", cpu="2", labels=WEB), pod("job", cpu="2"))
     assert sacrificed(state, pod(cpu="2", priority=1), policy=careful) == ["job"]
     full = tried(state, pod(cpu="4", priority=1), policy=careful)

@@ -9,12 +9,12 @@ import pytest
 from policies.decision import Code, Rejection, refused, unresolvable
 from policies.model import DisruptionBudget, Pod
 from policies.preemption import (
-    BudgetGroups,
-    Coverage,
+    BudgetCoverage,
+    PodsByPdbViolation,
     covers,
-    group_by_budget,
     ineligibility,
-    terminating_by_preemption,
+    is_terminating_by_preemption,
+    split_by_pdb_violation,
 )
 from policies.selectors import LabelSelector, Requirement
 from policies.upstream import NEWEST, RELEASES
@@ -95,7 +95,7 @@ def test_a_pod_ends_by_preemption_if_it_both_ends_and_was_preempted(
     *, terminating: bool, preempted: bool
 ) -> None:
     each = pod(terminating=terminating, preempted=preempted)
-    assert terminating_by_preemption(each) is (terminating and preempted)
+    assert is_terminating_by_preemption(each) is (terminating and preempted)
 
 
 # Which budgets evicting pods would break
@@ -104,7 +104,9 @@ def test_a_pod_ends_by_preemption_if_it_both_ends_and_was_preempted(
 def grouped(
     pods: Iterable[Pod], *budgets: DisruptionBudget, release: str = NEWEST.name
 ) -> tuple[list[str], list[str]]:
-    groups: BudgetGroups = group_by_budget(pods, Coverage(budgets, RELEASES[release]))
+    groups: PodsByPdbViolation = split_by_pdb_violation(
+        pods, BudgetCoverage(budgets, RELEASES[release])
+    )
     return [each.name for each in groups.violating], [each.name for each in groups.others]
 
 

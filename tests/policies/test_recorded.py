@@ -12,8 +12,8 @@ import pytest
 
 from extender.kube.objects import decode_budget, decode_namespace, decode_node
 from extender.kube.pods import decode_pod
-from policies import PreemptionDecision, Rules, assemble, decide_preemption, release
-from policies.policy import COST
+from policies import PreemptionDecision, SchedulerRules, assemble, decide_preemption, release
+from policies.policy import DEFAULT_CANDIDATE_ORDER
 from tests.builders import encoded
 
 RECORDED: dict[str, dict[str, Any]] = {
@@ -30,7 +30,7 @@ def decisions() -> dict[str, PreemptionDecision]:
 
 
 def decide(recorded: dict[str, Any]) -> PreemptionDecision:
-    rules = Rules(release(recorded["upstream"]))
+    rules = SchedulerRules(release(recorded["upstream"]))
     cluster = assemble(
         nodes=map(decode_node, objects(recorded, "Node")),
         pods=(decode_pod(raw, rules.release) for raw in objects(recorded, "Pod")),
@@ -47,7 +47,7 @@ def objects(recorded: dict[str, Any], kind: str) -> Iterator[bytes]:
 
 
 def test_every_decision_is_judged(decisions: dict[str, PreemptionDecision]) -> None:
-    assert [name for name, decision in decisions.items() if decision.unjudged] == []
+    assert [name for name, decision in decisions.items() if decision.not_evaluated] == []
 
 
 @pytest.mark.parametrize("name", RECORDED)
@@ -75,8 +75,8 @@ def test_the_chosen_node_is_as_good_by_every_criterion(
     if decision.chosen is None:
         assert nominated is None
         return
-    keys, _ = COST.key(decision.chosen)
-    assert COST.key(decision.candidates[nominated])[0] == keys
+    keys, _ = DEFAULT_CANDIDATE_ORDER.key(decision.chosen)
+    assert DEFAULT_CANDIDATE_ORDER.key(decision.candidates[nominated])[0] == keys
 
 
 @pytest.mark.parametrize("name", RECORDED)

@@ -16,7 +16,7 @@ import pytest
 
 from extender.kube.objects import decode_budget, decode_namespace, decode_node
 from extender.kube.pods import decode_pod
-from policies import Rules, Snapshot, assemble, decide_filter, post_filter, release
+from policies import SchedulerRules, Snapshot, assemble, decide_filter, post_filter, release
 from policies.decision import FilterDecision, PreemptionDecision
 from tests.builders import encoded
 
@@ -29,8 +29,8 @@ CLUSTERS: dict[str, dict[str, Any]] = {
 SECOND_SENTENCE = re.compile(r" (no new claims to deallocate, )?preemption: .*")
 
 
-def rules_of(recorded: dict[str, Any]) -> Rules:
-    return Rules(release(recorded["upstream"]))
+def rules_of(recorded: dict[str, Any]) -> SchedulerRules:
+    return SchedulerRules(release(recorded["upstream"]))
 
 
 def snapshot_of(recorded: dict[str, Any]) -> Snapshot:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from policies.decision import Code, FilterDecision, Rejection, refused, unresolvable
-from policies.filtering import named
+from policies.filtering import filters_named
 from policies.model import NodeState, Pod, Snapshot
 from policies.policy import CANDIDATE_CRITERIA, Policy, candidate_order
 from policies.reference import filter_nodes, post_filter, preempt
-from policies.rules import Rules
+from policies.rules import SchedulerRules
 from policies.selectors import NodeSelector, NodeSelectorTerm, field_requirement
 from policies.upstream import NEWEST, RELEASES
 from tests.builders import LATE, budget, holding, late_claim, node, pod, snapshot
@@ -66,14 +66,21 @@ def test_filtering_may_be_limited_to_some_nodes() -> None:
 
 def test_only_the_filters_of_the_rules_are_asked() -> None:
     cluster = cluster_of(holding(node("node-1", unschedulable=True)), full("full"))
-    decision = filter_nodes(pod(cpu="1"), cluster, Rules(filters=named(["NodeUnschedulable"])))
+    decision = filter_nodes(
+        pod(cpu="1"), cluster, SchedulerRules(filters=filters_named(["NodeUnschedulable"]))
+    )
     assert decision.feasible == ("full",)
 
 
 def test_only_filters_of_the_rules_are_named_as_unjudged() -> None:
     asking, moment = pod(volumes=["data"]), snapshot(late_claim("data"), LATE)
-    assert filter_nodes(asking, moment).unjudged == {"VolumeBinding"}
-    assert filter_nodes(asking, moment, Rules(filters=named(["NodeName"]))).unjudged == set()
+    assert filter_nodes(asking, moment).not_evaluated == {"VolumeBinding"}
+    assert (
+        filter_nodes(
+            asking, moment, SchedulerRules(filters=filters_named(["NodeName"]))
+        ).not_evaluated
+        == set()
+    )
 
 
 # Which nodes are tried
@@ -151,7 +158,7 @@ def test_a_policy_weighs_the_candidates_its_own_way() -> None:
     )
     cluster = cluster_of(full("a", priority=1, started=5), full("b", priority=9, started=9))
     assert preempt(PREEMPTOR, cluster).chosen == preempt(PREEMPTOR, cluster).candidates["a"]
-    decision = preempt(PREEMPTOR, cluster, Rules(policy=latest_first))
+    decision = preempt(PREEMPTOR, cluster, SchedulerRules(policy=latest_first))
     assert decision.chosen == decision.candidates["b"]
 
 
@@ -173,7 +180,7 @@ def test_a_broken_budget_costs_more_than_any_priority() -> None:
 
 
 def message(cluster: Snapshot, asking: Pod, release: str = "1.33") -> str:
-    return preempt(asking, cluster, Rules(RELEASES[release])).message
+    return preempt(asking, cluster, SchedulerRules(RELEASES[release])).message
 
 
 def test_without_a_candidate_both_passes_are_counted() -> None:
@@ -292,7 +299,7 @@ def test_a_rejection_by_several_resources_counts_each() -> None:
 
 
 def test_the_newest_release_is_the_default() -> None:
-    assert Rules().release is NEWEST
+    assert SchedulerRules().release is NEWEST
 
 
 def test_a_decision_carries_every_node_exactly_once() -> None:

@@ -10,11 +10,11 @@ from policies.quantity import QuantityError, parse_quantity
 from policies.spelling import (
     MALFORMED,
     UNKNOWN_SUFFIX,
-    as_read,
-    binary,
+    as_decoded,
     canonical,
-    decimal,
-    refusal,
+    format_binary,
+    format_decimal,
+    parse_error_message,
 )
 
 
@@ -93,12 +93,12 @@ def test_spelling_changes_nothing_of_the_value(text: str) -> None:
     ],
 )
 def test_what_was_read_is_mostly_spelled_canonically(text: str, spelled: str) -> None:
-    assert as_read(text) == spelled
+    assert as_decoded(text) == spelled
 
 
 @given(_QUANTITIES)
 def test_what_is_kept_as_it_was_read_is_the_same_amount(text: str) -> None:
-    assert parse_quantity(as_read(text)) == parse_quantity(text)
+    assert parse_quantity(as_decoded(text)) == parse_quantity(text)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_what_is_kept_as_it_was_read_is_the_same_amount(text: str) -> None:
 def test_whole_numbers_are_spelled_as_bytes_or_as_counts(
     number: int, bytes_: str, count: str
 ) -> None:
-    assert (binary(number), decimal(number)) == (bytes_, count)
+    assert (format_binary(number), format_decimal(number)) == (bytes_, count)
 
 
 @pytest.mark.parametrize(
@@ -134,5 +134,5 @@ def test_whole_numbers_are_spelled_as_bytes_or_as_counts(
 )
 def test_upstream_says_why_a_text_is_no_quantity(text: str, words: str) -> None:
     with pytest.raises(QuantityError):
-        as_read(text)
-    assert refusal(text) == words
+        as_decoded(text)
+    assert parse_error_message(text) == words

@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import pytest
 
-from extender.guardrails import objection
+from extender.guardrails import guardrail_violation
 from extender.kube.pods import decode_pod
-from policies import PreemptionDecision, Rules, decide_preemption, post_filter
+from policies import PreemptionDecision, SchedulerRules, decide_preemption, post_filter
 from policies.decision import Code, FilterDecision, VictimSet, refused
-from policies.filtering import prepare
+from policies.filtering import run_pre_filters
 from policies.model import Snapshot
 from policies.policy import KUBE_SCHEDULER
 from policies.reference import filter_nodes
@@ -57,7 +57,7 @@ PREEMPTOR = pod("vip", cpu="1", priority=100)
 
 
 def decided(release: Release, cluster: Snapshot) -> PreemptionDecision:
-    return decide_preemption(PREEMPTOR, cluster, Rules(release))
+    return decide_preemption(PREEMPTOR, cluster, SchedulerRules(release))
 
 
 def message(release: Release) -> str:
@@ -73,7 +73,7 @@ def room_beside(resident: Document, cores: int) -> Callable[[Release], bool]:
     def free(release: Release) -> bool:
         there = decode_pod(encoded(resident), release)
         cluster = snapshot(node(cpu=str(cores)), there)
-        return bool(filter_nodes(pod(cpu="1"), cluster, Rules(release)).feasible)
+        return bool(filter_nodes(pod(cpu="1"), cluster, SchedulerRules(release)).feasible)
 
     return free
 
@@ -117,17 +117,17 @@ def sidecars_port_is_taken(release: Release) -> bool:
     sidecar = container_json("proxy", ports=[{"hostPort": 80}], restartPolicy="Always")
     resident = pod_json(on="node-1", spec={"initContainers": [sidecar]})
     cluster = snapshot(node(), decode_pod(encoded(resident), release))
-    return not filter_nodes(pod(ports=[80]), cluster, Rules(release)).feasible
+    return not filter_nodes(pod(ports=[80]), cluster, SchedulerRules(release)).feasible
 
 
 def refused_by_a_taint(release: Release) -> str:
     cluster = snapshot(node(taints=["gpu=yes:NoSchedule"]))
-    return str(filter_nodes(pod(), cluster, Rules(release)).rejected["node-1"])
+    return str(filter_nodes(pod(), cluster, SchedulerRules(release)).rejected["node-1"])
 
 
 def tried_for_more_than_there_is(release: Release) -> bool:
     cluster = snapshot(node(cpu="1"), pod("web", on="node-1"))
-    found = filter_nodes(pod(cpu="2"), cluster, Rules(release)).rejected["node-1"]
+    found = filter_nodes(pod(cpu="2"), cluster, SchedulerRules(release)).rejected["node-1"]
     return found.resolvable
 
 
@@ -138,7 +138,9 @@ def on(name: str) -> NodeSelector:
 
 def said_of_unexamined_nodes(release: Release) -> str:
     asking = pod(node_affinity=on("node-2"))
-    return decide_preemption(asking, snapshot(node()), Rules(release)).message.split(" ", 4)[-1]
+    return decide_preemption(asking, snapshot(node()), SchedulerRules(release)).message.split(
+        " ", 4
+    )[-1]
 
 
 def broken_budgets(*matches: dict[str, str]) -> Callable[[Release], int]:
@@ -152,7 +154,7 @@ def broken_budgets(*matches: dict[str, str]) -> Callable[[Release], int]:
             *(budget(f"budget-{n}", match=match, allowed=n) for n, match in enumerate(matches)),
         )
         asking = replace(PREEMPTOR, requests=pod(cpu="2").requests)
-        decision = decide_preemption(asking, cluster, Rules(release))
+        decision = decide_preemption(asking, cluster, SchedulerRules(release))
         return decision.candidates["node-1"].victims.violations
 
     return count
@@ -166,7 +168,9 @@ def placement(release: Release) -> str:
 
 
 def objection_to_no_victims(release: Release) -> str | None:
-    return objection("node-1", VictimSet(()), PREEMPTOR, snapshot(node()), release, KUBE_SCHEDULER)
+    return guardrail_violation(
+        "node-1", VictimSet(()), PREEMPTOR, snapshot(node()), release, KUBE_SCHEDULER
+    )
 
 
 def waits_for_a_node_that_an_extender_dropped(release: Release) -> bool:
@@ -174,13 +178,13 @@ def waits_for_a_node_that_an_extender_dropped(release: Release) -> bool:
     cluster = snapshot(node("node-1"), node("node-2"), leaving)
     asking = replace(PREEMPTOR, nominated_node="node-1")
     filtering = FilterDecision(asking, (), {"node-2": refused(Code.TOO_MANY_PODS)})
-    return not post_filter(filtering, cluster, Rules(release)).eligible
+    return not post_filter(filtering, cluster, SchedulerRules(release)).eligible
 
 
 def refused_by_its_own_node_name(release: Release) -> str:
-    asking, rules = pod(on="node-2"), Rules(release)
-    pipeline = prepare(asking, snapshot(node()), release, rules.filters)
-    return str(pipeline.examine(snapshot(node()).nodes["node-1"]))
+    asking, rules = pod(on="node-2"), SchedulerRules(release)
+    pipeline = run_pre_filters(asking, snapshot(node()), release, rules.filters)
+    return str(pipeline.evaluate(snapshot(node()).nodes["node-1"]))
 
 
 NOBODY = "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
@@ -221,7 +225,7 @@ CHANGES = [
         ),
     ),
     Change(
-        "budget_after_violation",
+        "pdb_violation_count",
         37,
         broken_budgets({"tier": "front"}, WEB),
         before=2,

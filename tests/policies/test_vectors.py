@@ -19,13 +19,25 @@ import pytest
 from extender.kube.objects import decode_budget, decode_node
 from extender.kube.pods import decode_pod, epoch_ns
 from extender.kube.storage import decode_claim, decode_volume
-from policies import PreemptionDecision, Rules, Snapshot, assemble, decide_preemption, post_filter
+from policies import (
+    PreemptionDecision,
+    SchedulerRules,
+    Snapshot,
+    assemble,
+    decide_preemption,
+    post_filter,
+)
 from policies.decision import Candidate, Code, FilterDecision, Reason, Rejection, VictimSet
-from policies.filtering import IN_TREE, named
+from policies.filtering import IN_TREE, filters_named
 from policies.model import Pod
-from policies.policy import CANDIDATE_CRITERIA, COST, IMPORTANCE
-from policies.preemption import Coverage, group_by_budget, ineligibility, terminating_by_preemption
-from policies.storage import Storage, stored
+from policies.policy import CANDIDATE_CRITERIA, DEFAULT_CANDIDATE_ORDER, DEFAULT_VICTIM_ORDER
+from policies.preemption import (
+    BudgetCoverage,
+    ineligibility,
+    is_terminating_by_preemption,
+    split_by_pdb_violation,
+)
+from policies.storage import Storage, build_storage
 from policies.upstream import NEWEST, RELEASES, Release
 from tests.builders import encoded
 
@@ -55,8 +67,8 @@ class Case:
         return {**expect, **older}
 
     @property
-    def rules(self) -> Rules:
-        return Rules(self.release, named(self.data["filters"]))
+    def rules(self) -> SchedulerRules:
+        return SchedulerRules(self.release, filters_named(self.data["filters"]))
 
     @cached_property
     def preemptor(self) -> Pod:
@@ -80,7 +92,7 @@ class Case:
         extra = self.data.get("extraObjects", {})
         claims = [decode_claim(encoded(it)) for it in extra.get("persistentVolumeClaims", ())]
         volumes = [decode_volume(encoded(it)) for it in extra.get("persistentVolumes", ())]
-        return stored([*claims, *volumes])
+        return build_storage([*claims, *volumes])
 
     @property
     def filtering(self) -> FilterDecision:
@@ -153,7 +165,7 @@ def best_after_extenders(case: Case, decision: PreemptionDecision) -> Candidate 
     left = dict(decision.candidates)
     for extender in case.data.get("extenders", ()):
         left = {node: left[node] for node in extender["behaviour"]["keepNodes"]}
-    return next(iter(COST.sort(left.values())), None)
+    return next(iter(DEFAULT_CANDIDATE_ORDER.sort(left.values())), None)
 
 
 def potential_nodes(case: Case) -> None:
@@ -174,14 +186,14 @@ def eligible(case: Case) -> None:
 
 
 def pdb_groups(case: Case) -> None:
-    groups = group_by_budget(case.pods, Coverage(case.snapshot.budgets, case.release))
+    groups = split_by_pdb_violation(case.pods, BudgetCoverage(case.snapshot.budgets, case.release))
     assert [pod.name for pod in groups.violating] == case.expect["violating"]
     assert [pod.name for pod in groups.others] == case.expect["nonViolating"]
 
 
 def compare(case: Case) -> None:
     first, second = case.pods
-    comes_first = IMPORTANCE.key(first) < IMPORTANCE.key(second)
+    comes_first = DEFAULT_VICTIM_ORDER.key(first) < DEFAULT_VICTIM_ORDER.key(second)
     assert comes_first == case.expect["firstIsMoreImportant"]
 
 
@@ -194,7 +206,7 @@ def earliest_start(case: Case) -> None:
 
 def terminating(case: Case) -> None:
     (pod,) = case.pods
-    assert terminating_by_preemption(pod) == case.expect["terminatingByPreemption"]
+    assert is_terminating_by_preemption(pod) == case.expect["terminatingByPreemption"]
 
 
 def priority(case: Case) -> None:
@@ -204,7 +216,7 @@ def priority(case: Case) -> None:
 
 def interested(case: Case) -> None:
     managed = frozenset(case.data["managedResources"])
-    assert case.preemptor.concerns(managed) == case.expect["interested"]
+    assert case.preemptor.requests_any_of(managed) == case.expect["interested"]
 
 
 CHECKS: Mapping[str, Callable[[Case], None]] = {

@@ -10,8 +10,8 @@ from policies.workloads import (
     REPLICATION_CONTROLLER,
     SERVICE,
     STATEFUL_SET,
-    Owner,
-    Workload,
+    PodOwner,
+    PodSelectingObject,
     default_selector,
 )
 from tests.builders import workload
@@ -24,7 +24,9 @@ def app(name: str) -> Requirement:
     return Requirement("app", "In", (name,))
 
 
-CASES: dict[str, tuple[tuple[Workload, ...], Owner | None, tuple[Requirement, ...]]] = {
+CASES: dict[
+    str, tuple[tuple[PodSelectingObject, ...], PodOwner | None, tuple[Requirement, ...]]
+] = {
     "nothing selects it": ((), None, ()),
     "a Service that matches": ((workload(SERVICE, "s", {"app": "web"}),), None, (app("web"),)),
     "a Service that does not": ((workload(SERVICE, "s", {"app": "db"}),), None, ()),
@@ -42,21 +44,21 @@ CASES: dict[str, tuple[tuple[Workload, ...], Owner | None, tuple[Requirement, ..
     ),
     "a controller of another kind with the same name": (
         (workload(STATEFUL_SET, "r", {"app": "web"}),),
-        Owner(REPLICA_SET, "r"),
+        PodOwner(REPLICA_SET, "r"),
         (),
     ),
-    "a controller that is gone": ((), Owner(REPLICA_SET, "r"), ()),
+    "a controller that is gone": ((), PodOwner(REPLICA_SET, "r"), ()),
     "the controller's expressions come on top": (
         (
-            Workload(REPLICA_SET, "default", "r", LabelSelector((SOME_HASH,))),
+            PodSelectingObject(REPLICA_SET, "default", "r", LabelSelector((SOME_HASH,))),
             workload(SERVICE, "s", {"app": "web"}),
         ),
-        Owner(REPLICA_SET, "r"),
+        PodOwner(REPLICA_SET, "r"),
         (app("web"), SOME_HASH),
     ),
     "a StatefulSet as well": (
         (workload(STATEFUL_SET, "s", {"app": "web"}),),
-        Owner(STATEFUL_SET, "s"),
+        PodOwner(STATEFUL_SET, "s"),
         (app("web"),),
     ),
     "a ReplicationController's labels win over a Service's": (
@@ -64,7 +66,7 @@ CASES: dict[str, tuple[tuple[Workload, ...], Owner | None, tuple[Requirement, ..
             workload(SERVICE, "s", {"app": "web"}),
             workload(REPLICATION_CONTROLLER, "c", {"app": "other"}),
         ),
-        Owner(REPLICATION_CONTROLLER, "c"),
+        PodOwner(REPLICATION_CONTROLLER, "c"),
         (app("other"),),
     ),
 }
@@ -72,8 +74,8 @@ CASES: dict[str, tuple[tuple[Workload, ...], Owner | None, tuple[Requirement, ..
 
 @pytest.mark.parametrize(("workloads", "controller", "expected"), CASES.values(), ids=CASES)
 def test_what_selects_a_pod(
-    workloads: tuple[Workload, ...],
-    controller: Owner | None,
+    workloads: tuple[PodSelectingObject, ...],
+    controller: PodOwner | None,
     expected: tuple[Requirement, ...],
 ) -> None:
     assert default_selector(LABELS, controller, workloads).requirements == expected

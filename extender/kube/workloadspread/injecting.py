@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from extender.kube.strategic import PatchError
-from extender.kube.workloadspread.podpatch import patch_pod
-from extender.kube.workloadspread.pods import MATCHED, write_injection
+from extender.kube.workloadspread.podpatch import strategic_merge_pod
+from extender.kube.workloadspread.pods import MATCHED_WORKLOADSPREAD, write_injection
 from extender.kube.workloadspread.reading import without_empty
-from extender.kube.workloadspread.spreads import WrittenSpread
+from extender.kube.workloadspread.spreads import StoredWorkloadSpread
 from policies.scaledown import DELETION_COST
-from policies.spreading.model import Injection
+from policies.spreading.model import SubsetInjection
 
 Document = Mapping[str, Any]
 
@@ -26,7 +26,9 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def inject(pod: Document, spread: WrittenSpread, subset: str, uid: str = "") -> dict[str, Any]:
+def inject(
+    pod: Document, spread: StoredWorkloadSpread, subset: str, uid: str = ""
+) -> dict[str, Any]:
     """Return a new pod as a member of a subset: tolerations, affinity, patch and annotation.
 
     ``uid`` is the key under which a pod without a name is recorded. Raise PatchError.
@@ -35,11 +37,11 @@ def inject(pod: Document, spread: WrittenSpread, subset: str, uid: str = "") -> 
     injected = {**pod, "spec": _placed(pod.get("spec") or {}, written)}
     if written.get("patch") is not None:
         injected = _patched(injected, written["patch"])
-    annotation = write_injection(Injection(spread.spread.name, subset, uid))
-    return _annotated(injected, {MATCHED: annotation})
+    annotation = write_injection(SubsetInjection(spread.spread.name, subset, uid))
+    return _annotated(injected, {MATCHED_WORKLOADSPREAD: annotation})
 
 
-def adoption_patch(spread: WrittenSpread, subset: str) -> dict[str, Any]:
+def adoption_patch(spread: StoredWorkloadSpread, subset: str) -> dict[str, Any]:
     """Return the strategic merge patch for an existing pod that is assigned to a subset.
 
     It has the annotation and, unless the WorkloadSpread disables it, the metadata of the subset's
@@ -47,11 +49,11 @@ def adoption_patch(spread: WrittenSpread, subset: str) -> dict[str, Any]:
     """
     patch = spread.subset(subset).get("patch")
     metadata: Document = {}
-    if isinstance(patch, Mapping) and not spread.spread.keeps_metadata:
+    if isinstance(patch, Mapping) and not spread.spread.ignores_patch_metadata:
         found = patch.get("metadata")
         metadata = found if isinstance(found, Mapping) else {}
-    annotation = write_injection(Injection(spread.spread.name, subset))
-    return _annotated({"metadata": metadata}, {MATCHED: annotation})
+    annotation = write_injection(SubsetInjection(spread.spread.name, subset))
+    return _annotated({"metadata": metadata}, {MATCHED_WORKLOADSPREAD: annotation})
 
 
 def cost_patch(cost: str) -> dict[str, Any]:
@@ -67,7 +69,7 @@ def with_cost(pod: Document, cost: str) -> dict[str, Any]:
 def is_as_patched(pod: Document, subset: Document) -> bool:
     """Return whether a subset's patch would change nothing in a pod except annotations."""
     try:
-        patched = patch_pod(pod, subset.get("patch"))
+        patched = strategic_merge_pod(pod, subset.get("patch"))
     except PatchError:
         return False
     return _without_annotations(patched) == _without_annotations(pod)
@@ -111,7 +113,7 @@ def _patched(pod: Document, patch: object) -> dict[str, Any]:
 
     The API server set the priority before, and sets it again for a pod without one.
     """
-    patched = patch_pod(pod, patch)
+    patched = strategic_merge_pod(pod, patch)
     spec = patched.get("spec") or {}
     if (spec.get("priorityClassName") or "") != (pod["spec"].get("priorityClassName") or ""):
         spec = {name: value for name, value in spec.items() if name != "priority"}

@@ -36,7 +36,7 @@ MERGE_KEYS: Final[Mapping[str, str]] = {
 """The merge key of each list, by path; "" for lists of scalars."""
 
 
-class _PodPaths:
+class _PodPatchSchema:
     """A patch schema whose nodes are paths."""
 
     def child(self, shape: str, key: str) -> str:
@@ -52,11 +52,11 @@ class _PodPaths:
         return False
 
 
-_GRAMMAR: Final = _PodPaths()
+_POD_PATCH_SCHEMA: Final = _PodPatchSchema()
 
 
-def patch_pod(pod: Mapping[str, Any], patch: object) -> dict[str, Any]:
+def strategic_merge_pod(pod: Mapping[str, Any], patch: object) -> dict[str, Any]:
     """Return a pod, or a pod template, with a patch merged in. Raise PatchError."""
     if not isinstance(patch, Mapping):
         raise PatchError("invalid JSON document")
-    return strategic_merge(_GRAMMAR, "", pod, patch)
+    return strategic_merge(_POD_PATCH_SCHEMA, "", pod, patch)

@@ -4,34 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from extender.kube.shapes import Expression, OwnerReference, SelectorTerm, TolerationShape
+from extender.kube.shapes import (
+    NodeSelectorTermV1,
+    OwnerReferenceV1,
+    SelectorRequirementV1,
+    TolerationV1,
+)
 from policies.selectors import Toleration
 from policies.spreading import model
-from policies.spreading.references import Reference
+from policies.spreading.references import WorkloadReference
 
 
-def own_uid(uid: str | None, kind: str, name: str) -> str:
+def uid_or_placeholder(uid: str | None, kind: str, name: str) -> str:
     """Return an object's UID; kind and name replace it for an object from a file."""
     return uid or f"{kind}/{name}"
 
 
-def owner_of(shape: OwnerReference) -> Reference:
+def owner_of(shape: OwnerReferenceV1) -> WorkloadReference:
     """Convert an owner reference."""
-    uid = own_uid(shape.uid, shape.kind, shape.name)
-    return Reference(shape.apiVersion, shape.kind, shape.name, uid)
+    uid = uid_or_placeholder(shape.uid, shape.kind, shape.name)
+    return WorkloadReference(shape.apiVersion, shape.kind, shape.name, uid)
 
 
-def controller_of(owners: Iterable[OwnerReference] | None) -> Reference | None:
+def controller_of(owners: Iterable[OwnerReferenceV1] | None) -> WorkloadReference | None:
     """Return the controller of an object, or None."""
     return next((owner_of(each) for each in owners or () if each.controller), None)
 
 
-def expression_of(shape: Expression) -> model.Expression:
+def expression_of(shape: SelectorRequirementV1) -> model.Expression:
     """Convert a selector expression without validation."""
     return model.Expression(shape.key, shape.operator, tuple(shape.values or ()))
 
 
-def term_of(shape: SelectorTerm) -> model.NodeTerm:
+def term_of(shape: NodeSelectorTermV1) -> model.NodeTerm:
     """Convert a node selector term without validation."""
     return model.NodeTerm(
         expressions=tuple(map(expression_of, shape.matchExpressions or ())),
@@ -39,7 +44,7 @@ def term_of(shape: SelectorTerm) -> model.NodeTerm:
     )
 
 
-def toleration_of(shape: TolerationShape) -> Toleration:
+def toleration_of(shape: TolerationV1) -> Toleration:
     """Convert a toleration."""
     return Toleration(shape.key or "", shape.operator or "", shape.value or "", shape.effect or "")
 

@@ -10,19 +10,19 @@ from datetime import datetime
 from msgspec import Struct, field
 
 from extender.kube import replicas
-from extender.kube.shapes import Int32, Selector, SelectorTerm, TolerationShape
+from extender.kube.shapes import Int32, LabelSelectorV1, NodeSelectorTermV1, TolerationV1
 
-Moments = dict[str, datetime]
+PodTimes = dict[str, datetime]
 
 
-class Meta(replicas.Meta):
+class WorkloadSpreadMetaV1(replicas.ReplicaMetaV1):
     """metadata."""
 
     resourceVersion: str | None = None  # noqa: N815 - the key as Kubernetes writes it
     generation: int | None = None
 
 
-class TargetShape(Struct, rename="camel"):
+class TargetReferenceV1Beta1(Struct, rename="camel"):
     """TargetReference."""
 
     api_version: str = ""
@@ -30,137 +30,139 @@ class TargetShape(Struct, rename="camel"):
     name: str = ""
 
 
-class FilterShape(Struct, rename="camel"):
+class TargetFilterV1Beta1(Struct, rename="camel"):
     """TargetFilter."""
 
-    selector: Selector | None = None
+    selector: LabelSelectorV1 | None = None
     replicas_path_list: list[str] | None = None
 
 
-class PreferenceShape(Struct):
+class PreferredSchedulingTermV1(Struct):
     """v1.PreferredSchedulingTerm."""
 
     weight: Int32 = 0
-    preference: SelectorTerm = field(default_factory=SelectorTerm)
+    preference: NodeSelectorTermV1 = field(default_factory=NodeSelectorTermV1)
 
 
-class BoundedToleration(TolerationShape, rename="camel"):
+class SubsetTolerationV1(TolerationV1, rename="camel"):
     """v1.Toleration."""
 
     toleration_seconds: int | None = None
 
 
-class SubsetShape(Struct, rename="camel"):
+class SubsetV1Beta1(Struct, rename="camel"):
     """WorkloadSpreadSubset."""
 
     name: str = ""
-    required_node_selector: SelectorTerm | None = None
-    preferred_node_selector: list[PreferenceShape] | None = None
-    tolerations: list[BoundedToleration] | None = None
+    required_node_selector: NodeSelectorTermV1 | None = None
+    preferred_node_selector: list[PreferredSchedulingTermV1] | None = None
+    tolerations: list[SubsetTolerationV1] | None = None
     max_replicas: Int32 | str | None = None
     patch: object = None
 
 
-class AdaptiveShape(Struct, rename="camel"):
+class AdaptiveStrategyV1Beta1(Struct, rename="camel"):
     """AdaptiveWorkloadSpreadStrategy."""
 
     disable_simulation_schedule: bool | None = None
     reschedule_critical_seconds: Int32 | None = None
 
 
-class StrategyShape(Struct):
+class ScheduleStrategyV1Beta1(Struct):
     """WorkloadSpreadScheduleStrategy."""
 
     type: str | None = None
-    adaptive: AdaptiveShape | None = None
+    adaptive: AdaptiveStrategyV1Beta1 | None = None
 
 
-class SpreadSpec(Struct, rename="camel"):
+class WorkloadSpreadSpecV1Beta1(Struct, rename="camel"):
     """WorkloadSpreadSpec."""
 
-    target_ref: TargetShape | None = None
-    target_filter: FilterShape | None = None
-    subsets: list[SubsetShape] | None = None
-    schedule_strategy: StrategyShape | None = None
+    target_ref: TargetReferenceV1Beta1 | None = None
+    target_filter: TargetFilterV1Beta1 | None = None
+    subsets: list[SubsetV1Beta1] | None = None
+    schedule_strategy: ScheduleStrategyV1Beta1 | None = None
 
 
-class ConditionShape(replicas.Condition, rename="camel"):
+class SubsetConditionV1Beta1(replicas.ReplicaPodConditionV1, rename="camel"):
     """metav1.Condition."""
 
     observed_generation: int | None = None
     message: str | None = None
 
 
-class SubsetStatusShape(Struct, rename="camel"):
+class SubsetStatusV1Beta1(Struct, rename="camel"):
     """WorkloadSpreadSubsetStatus."""
 
     name: str = ""
     replicas: Int32 = 0
-    conditions: list[ConditionShape] | None = None
+    conditions: list[SubsetConditionV1Beta1] | None = None
     missing_replicas: Int32 = 0
-    creating_pods: Moments | None = None
-    deleting_pods: Moments | None = None
+    creating_pods: PodTimes | None = None
+    deleting_pods: PodTimes | None = None
 
 
-class SpreadStatus(Struct, rename="camel"):
+class WorkloadSpreadStatusV1Beta1(Struct, rename="camel"):
     """WorkloadSpreadStatus."""
 
     observed_generation: int | None = None
-    subset_statuses: list[SubsetStatusShape] | None = None
-    versioned_subset_statuses: dict[str, list[SubsetStatusShape] | None] | None = None
+    subset_statuses: list[SubsetStatusV1Beta1] | None = None
+    versioned_subset_statuses: dict[str, list[SubsetStatusV1Beta1] | None] | None = None
 
 
-class SpreadShape(Struct):
+class WorkloadSpreadV1Beta1(Struct):
     """WorkloadSpread."""
 
-    metadata: Meta
-    spec: SpreadSpec | None = None
-    status: SpreadStatus | None = None
+    metadata: WorkloadSpreadMetaV1
+    spec: WorkloadSpreadSpecV1Beta1 | None = None
+    status: WorkloadSpreadStatusV1Beta1 | None = None
 
 
-class RequiredTerms(Struct, rename="camel"):
+class SpreadNodeSelectorV1(Struct, rename="camel"):
     """v1.NodeSelector."""
 
-    node_selector_terms: list[SelectorTerm] | None = None
+    node_selector_terms: list[NodeSelectorTermV1] | None = None
 
 
-class NodeAffinity(Struct, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}):
+class SpreadNodeAffinityV1(
+    Struct, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}
+):
     """v1.NodeAffinity."""
 
-    required: RequiredTerms | None = None
+    required: SpreadNodeSelectorV1 | None = None
 
 
-class Affinity(Struct, rename="camel"):
+class SpreadAffinityV1(Struct, rename="camel"):
     """v1.Affinity."""
 
-    node_affinity: NodeAffinity | None = None
+    node_affinity: SpreadNodeAffinityV1 | None = None
 
 
-class PodSpec(replicas.Spec):
+class SpreadPodSpecV1(replicas.ReplicaPodSpecV1):
     """v1.PodSpec."""
 
-    affinity: Affinity | None = None
-    tolerations: list[TolerationShape] | None = None
+    affinity: SpreadAffinityV1 | None = None
+    tolerations: list[TolerationV1] | None = None
 
 
-class PodShape(Struct):
+class SpreadPodV1(Struct):
     """v1.Pod."""
 
-    metadata: Meta
-    spec: PodSpec | None = None
-    status: replicas.Status | None = None
+    metadata: WorkloadSpreadMetaV1
+    spec: SpreadPodSpecV1 | None = None
+    status: replicas.ReplicaPodStatusV1 | None = None
 
 
-class WorkloadSpec(Struct):
+class TargetWorkloadSpec(Struct):
     """The spec of a kind that every WorkloadSpread may target."""
 
     replicas: Int32 | None = None
     parallelism: Int32 | None = None
-    selector: Selector | None = None
+    selector: LabelSelectorV1 | None = None
     template: object = None
 
 
-class WorkloadStatus(Struct, rename="camel"):
+class TargetWorkloadStatus(Struct, rename="camel"):
     """The status of a CloneSet, and the fields that other kinds share with it."""
 
     observed_generation: int | None = None
@@ -168,24 +170,24 @@ class WorkloadStatus(Struct, rename="camel"):
     current_revision: str | None = None
 
 
-class WorkloadShape(Struct):
+class TargetWorkload(Struct):
     """An object of a kind that every WorkloadSpread may target."""
 
-    metadata: Meta
-    spec: WorkloadSpec | None = None
-    status: WorkloadStatus | None = None
+    metadata: WorkloadSpreadMetaV1
+    spec: TargetWorkloadSpec | None = None
+    status: TargetWorkloadStatus | None = None
 
 
-class AnyShape(Struct):
+class ObjectOfAnyKind(Struct):
     """An object of any kind."""
 
-    metadata: Meta
+    metadata: WorkloadSpreadMetaV1
 
 
-class ConfigMapShape(Struct):
+class ConfigMapV1(Struct):
     """v1.ConfigMap."""
 
-    metadata: Meta
+    metadata: WorkloadSpreadMetaV1
     data: dict[str, str] | None = None
 
 
@@ -196,35 +198,35 @@ class ScalePaths(Struct, rename="camel"):
     label_selector_path: str | None = None
 
 
-class Subresources(Struct):
+class CrdSubresources(Struct):
     """CustomResourceSubresources."""
 
     scale: ScalePaths | None = None
 
 
-class DefinedVersion(Struct):
+class CrdVersion(Struct):
     """CustomResourceDefinitionVersion."""
 
     name: str = ""
-    subresources: Subresources | None = None
+    subresources: CrdSubresources | None = None
 
 
-class DefinedNames(Struct):
+class CrdNames(Struct):
     """CustomResourceDefinitionNames."""
 
     kind: str = ""
 
 
-class DefinitionSpec(Struct):
+class CrdSpec(Struct):
     """CustomResourceDefinitionSpec."""
 
     group: str = ""
-    names: DefinedNames = field(default_factory=DefinedNames)
-    versions: list[DefinedVersion] | None = None
+    names: CrdNames = field(default_factory=CrdNames)
+    versions: list[CrdVersion] | None = None
 
 
-class DefinitionShape(Struct):
+class CustomResourceDefinitionV1(Struct):
     """CustomResourceDefinition."""
 
-    metadata: Meta
-    spec: DefinitionSpec | None = None
+    metadata: WorkloadSpreadMetaV1
+    spec: CrdSpec | None = None

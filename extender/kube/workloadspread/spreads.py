@@ -11,30 +11,30 @@ from typing import Any, Final
 
 import msgspec
 
-from extender.kube.decoding import ObjectError, decoded, label_selector_of
-from extender.kube.events import rfc3339
+from extender.kube.decoding import ObjectError, decode_object, label_selector_of
+from extender.kube.events import format_time
 from extender.kube.pods import epoch_ns
-from extender.kube.replicas import moment
+from extender.kube.replicas import time_to_ns
 from extender.kube.workloadspread import shapes
 from extender.kube.workloadspread.conversion import V1BETA1, UnknownVersionError, convert
 from extender.kube.workloadspread.reading import expression_of, term_of, toleration_of
 from policies.spreading import model
-from policies.spreading.filter_rules import selector_problem
-from policies.spreading.references import Reference
+from policies.spreading.filter_rules import label_selector_error
+from policies.spreading.references import WorkloadReference
 
 IGNORE_PATCH: Final = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
 
 _KIND: Final = "WorkloadSpread"
-_REMEMBERED: Final = 64
-_decoder = msgspec.json.Decoder(shapes.SpreadShape)
+_CACHE_SIZE: Final = 64
+_decoder = msgspec.json.Decoder(shapes.WorkloadSpreadV1Beta1)
 _documents = msgspec.json.Decoder(dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenSpread:
+class StoredWorkloadSpread:
     """A WorkloadSpread as decisions read it, and as v1beta1 JSON."""
 
-    spread: model.Spread
+    spread: model.WorkloadSpread
     document: Mapping[str, Any]
 
     def subset(self, name: str) -> Mapping[str, Any]:
@@ -45,7 +45,7 @@ class WrittenSpread:
         raise KeyError(name)
 
 
-def decode_spread(raw: bytes) -> WrittenSpread:
+def decode_workloadspread(raw: bytes) -> StoredWorkloadSpread:
     """Decode a WorkloadSpread of any version. Raise ObjectError.
 
     A client that writes one receives it twice, in the response and in a watch event, which differ
@@ -54,13 +54,15 @@ def decode_spread(raw: bytes) -> WrittenSpread:
     return _read(bytes(raw).strip())
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _read(raw: bytes) -> WrittenSpread:
+@lru_cache(maxsize=_CACHE_SIZE)
+def _read(raw: bytes) -> StoredWorkloadSpread:
     document = _document(raw)
-    return WrittenSpread(decoded(_KIND, _decoder, msgspec.json.encode(document), _spread), document)
+    return StoredWorkloadSpread(
+        decode_object(_KIND, _decoder, msgspec.json.encode(document), _spread), document
+    )
 
 
-def encode_status(status: model.Status) -> dict[str, Any]:
+def encode_status(status: model.WorkloadSpreadStatus) -> dict[str, Any]:
     """Return a status as JSON, without empty fields."""
     document: dict[str, Any] = {}
     if status.observed_generation:
@@ -81,14 +83,14 @@ def _document(raw: bytes) -> dict[str, Any]:
     except UnknownVersionError as error:
         raise ObjectError(f"{_KIND}: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        decoded(_KIND, _decoder, raw, _spread)  # raises a more specific error
+        decode_object(_KIND, _decoder, raw, _spread)  # raises a more specific error
         raise
 
 
-def _spread(shape: shapes.SpreadShape) -> model.Spread:
-    meta, spec = shape.metadata, shape.spec or shapes.SpreadSpec()
+def _spread(shape: shapes.WorkloadSpreadV1Beta1) -> model.WorkloadSpread:
+    meta, spec = shape.metadata, shape.spec or shapes.WorkloadSpreadSpecV1Beta1()
     ignores = (meta.annotations or {}).get(IGNORE_PATCH, "").casefold() == "true"
-    return model.Spread(
+    return model.WorkloadSpread(
         namespace=meta.namespace or "default",
         name=meta.name,
         target=_target(spec.target_ref),
@@ -98,42 +100,42 @@ def _spread(shape: shapes.SpreadShape) -> model.Spread:
         generation=meta.generation or 0,
         terminating=meta.deletionTimestamp is not None,
         target_filter=None if spec.target_filter is None else _filter(spec.target_filter),
-        strategy=_strategy(spec.schedule_strategy or shapes.StrategyShape()),
-        keeps_metadata=ignores,
-        status=_status(shape.status or shapes.SpreadStatus()),
+        strategy=_strategy(spec.schedule_strategy or shapes.ScheduleStrategyV1Beta1()),
+        ignores_patch_metadata=ignores,
+        status=_status(shape.status or shapes.WorkloadSpreadStatusV1Beta1()),
     )
 
 
-def _target(shape: shapes.TargetShape | None) -> Reference | None:
-    return None if shape is None else Reference(shape.api_version, shape.kind, shape.name)
+def _target(shape: shapes.TargetReferenceV1Beta1 | None) -> WorkloadReference | None:
+    return None if shape is None else WorkloadReference(shape.api_version, shape.kind, shape.name)
 
 
-def _filter(shape: shapes.FilterShape) -> model.TargetFilter:
+def _filter(shape: shapes.TargetFilterV1Beta1) -> model.TargetFilter:
     paths = tuple(shape.replicas_path_list or ())
     selector = shape.selector
     if selector is None:
         return model.TargetFilter(replicas_paths=paths)
     expressions = map(expression_of, selector.matchExpressions or ())
-    problem = selector_problem(selector.matchLabels or {}, expressions)
+    problem = label_selector_error(selector.matchLabels or {}, expressions)
     if problem:
-        return model.TargetFilter(problem=problem, replicas_paths=paths)
+        return model.TargetFilter(error=problem, replicas_paths=paths)
     return model.TargetFilter(label_selector_of("selector", selector), replicas_paths=paths)
 
 
-def _strategy(shape: shapes.StrategyShape) -> model.Strategy:
+def _strategy(shape: shapes.ScheduleStrategyV1Beta1) -> model.ScheduleStrategy:
     adaptive = shape.adaptive
     if adaptive is None:
-        return model.Strategy(shape.type or "")
-    return model.Strategy(
+        return model.ScheduleStrategy(shape.type or "")
+    return model.ScheduleStrategy(
         shape.type or "",
-        model.Adaptive(
+        model.AdaptiveStrategy(
             simulates=not adaptive.disable_simulation_schedule,
-            critical_seconds=adaptive.reschedule_critical_seconds,
+            reschedule_critical_seconds=adaptive.reschedule_critical_seconds,
         ),
     )
 
 
-def _subset(shape: shapes.SubsetShape) -> model.Subset:
+def _subset(shape: shapes.SubsetV1Beta1) -> model.Subset:
     required = shape.required_node_selector
     return model.Subset(
         name=shape.name,
@@ -151,9 +153,9 @@ def _subset(shape: shapes.SubsetShape) -> model.Subset:
     )
 
 
-def _status(shape: shapes.SpreadStatus) -> model.Status:
+def _status(shape: shapes.WorkloadSpreadStatusV1Beta1) -> model.WorkloadSpreadStatus:
     versions = shape.versioned_subset_statuses or {}
-    return model.Status(
+    return model.WorkloadSpreadStatus(
         observed_generation=shape.observed_generation or 0,
         subsets=tuple(map(_subset_status, shape.subset_statuses or ())),
         versions={
@@ -163,7 +165,7 @@ def _status(shape: shapes.SpreadStatus) -> model.Status:
     )
 
 
-def _subset_status(shape: shapes.SubsetStatusShape) -> model.SubsetStatus:
+def _subset_status(shape: shapes.SubsetStatusV1Beta1) -> model.SubsetStatus:
     return model.SubsetStatus(
         name=shape.name,
         missing=shape.missing_replicas,
@@ -178,13 +180,13 @@ def _moments(written: Mapping[str, datetime] | None) -> Mapping[str, int]:
     return {name: epoch_ns(time) for name, time in (written or {}).items()}
 
 
-def _condition(shape: shapes.ConditionShape) -> model.Condition:
-    return model.Condition(
+def _condition(shape: shapes.SubsetConditionV1Beta1) -> model.SubsetCondition:
+    return model.SubsetCondition(
         type=shape.type,
         status=shape.status,
         reason=shape.reason or "",
         message=shape.message or "",
-        changed_ns=moment(shape.lastTransitionTime),
+        changed_ns=time_to_ns(shape.lastTransitionTime),
         observed_generation=shape.observed_generation or 0,
     )
 
@@ -200,18 +202,18 @@ def _entry(status: model.SubsetStatus) -> dict[str, Any]:
     entry["missingReplicas"] = status.missing
     for name, pods in (("creatingPods", status.creating), ("deletingPods", status.deleting)):
         if pods:
-            entry[name] = {pod: rfc3339(at_ns) for pod, at_ns in pods.items()}
+            entry[name] = {pod: format_time(at_ns) for pod, at_ns in pods.items()}
     return entry
 
 
-def _written_condition(condition: model.Condition) -> dict[str, Any]:
+def _written_condition(condition: model.SubsetCondition) -> dict[str, Any]:
     written: dict[str, Any] = {"type": condition.type, "status": condition.status}
     if condition.observed_generation:
         written["observedGeneration"] = condition.observed_generation
     changed = condition.changed_ns
     return {
         **written,
-        "lastTransitionTime": None if changed is None else rfc3339(changed),
+        "lastTransitionTime": None if changed is None else format_time(changed),
         "reason": condition.reason,
         "message": condition.message,
     }

@@ -11,11 +11,11 @@ import msgspec
 from extender.kube.decoding import (
     FieldError,
     ObjectError,
-    decoded,
+    decode_object,
     label_selector_of,
 )
 from extender.kube.workloadspread import shapes
-from extender.kube.workloadspread.reading import controller_of, own_uid, without_empty
+from extender.kube.workloadspread.reading import controller_of, uid_or_placeholder, without_empty
 from policies.selector_texts import parse_label_selector
 from policies.selectors import LabelSelector, SelectorError
 from policies.spreading.paths import PathError, nested_integer
@@ -29,17 +29,17 @@ from policies.spreading.references import (
     REPLICATION_CONTROLLER,
     STATEFUL_SET,
     ApiVersionError,
-    Identity,
+    ObjectKey,
     parse_group_version,
 )
 from policies.spreading.versions import TEMPLATE_HASH
-from policies.spreading.workloads import AllowedKind, Scale, Whitelist, Workload
+from policies.spreading.workloads import AllowedKind, AllowedKinds, Scale, TargetWorkload
 
 CONFIGURATION: Final = "kruise-configuration"
 WHITELIST_KEY: Final = "WorkloadSpread_Watch_Custom_Workload_WhiteList"
 REVISION: Final = "deployment.kubernetes.io/revision"
 
-_USUAL: Final = {
+_DEFAULT_API_VERSIONS: Final = {
     CLONE_SET: f"{KRUISE}/v1alpha1",
     DEPLOYMENT: "apps/v1",
     JOB: "batch/v1",
@@ -49,11 +49,11 @@ _USUAL: Final = {
 }
 """The apiVersion of the items of a typed list, which may omit it."""
 
-_workloads = msgspec.json.Decoder(shapes.WorkloadShape)
-_others = msgspec.json.Decoder(shapes.AnyShape)
+_workloads = msgspec.json.Decoder(shapes.TargetWorkload)
+_others = msgspec.json.Decoder(shapes.ObjectOfAnyKind)
 _documents = msgspec.json.Decoder(dict[str, Any])
-_config_maps = msgspec.json.Decoder(shapes.ConfigMapShape)
-_definitions = msgspec.json.Decoder(shapes.DefinitionShape)
+_config_maps = msgspec.json.Decoder(shapes.ConfigMapV1)
+_definitions = msgspec.json.Decoder(shapes.CustomResourceDefinitionV1)
 
 
 class ScaledKind(NamedTuple):
@@ -65,22 +65,24 @@ class ScaledKind(NamedTuple):
     selector_path: str
 
 
-def decode_workload(kind: str, raw: bytes, scaled: Iterable[ScaledKind] = ()) -> Workload:
+def decode_workload(kind: str, raw: bytes, scaled: Iterable[ScaledKind] = ()) -> TargetWorkload:
     """Decode an object of any kind that may own pods. Raise ObjectError.
 
     ``scaled`` are custom kinds with a scale subresource.
     """
-    meta = decoded(kind, _others, raw, lambda shape: shape.metadata)
+    meta = decode_object(kind, _others, raw, lambda shape: shape.metadata)
     document = _documents.decode(raw)
     try:
-        group, version = parse_group_version(document.get("apiVersion") or _USUAL.get(kind, ""))
+        group, version = parse_group_version(
+            document.get("apiVersion") or _DEFAULT_API_VERSIONS.get(kind, "")
+        )
     except ApiVersionError as error:
         raise ObjectError(f"{kind} {meta.name}: apiVersion: {error}") from None
-    workload = Workload(
-        identity=Identity(group, kind, meta.name),
+    workload = TargetWorkload(
+        identity=ObjectKey(group, kind, meta.name),
         namespace=meta.namespace or "default",
         version=version,
-        uid=own_uid(meta.uid, kind, meta.name),
+        uid=uid_or_placeholder(meta.uid, kind, meta.name),
         labels=meta.labels or {},
         generation=meta.generation or 0,
         terminating=meta.deletionTimestamp is not None,
@@ -89,26 +91,29 @@ def decode_workload(kind: str, raw: bytes, scaled: Iterable[ScaledKind] = ()) ->
         document=document,
     )
     if group in NATIVE_KINDS.get(kind, ()):
-        return decoded(kind, _workloads, raw, lambda shape: _with_known(workload, shape))
+        return decode_object(kind, _workloads, raw, lambda shape: _with_known(workload, shape))
     paths = next((each for each in scaled if (each.group, each.kind) == (group, kind)), None)
     return workload if paths is None else replace(workload, scale=_scale(paths, document))
 
 
 def decode_scaled_kinds(raw: bytes) -> list[ScaledKind]:
     """Decode the scale subresource of a CustomResourceDefinition. Raise ObjectError."""
-    return decoded("CustomResourceDefinition", _definitions, raw, _scaled_kinds)
+    return decode_object("CustomResourceDefinition", _definitions, raw, _scaled_kinds)
 
 
-def decode_whitelist(raw: bytes) -> Whitelist:
+def decode_allowed_kinds(raw: bytes) -> AllowedKinds:
     """Decode the kinds that may be targeted from OpenKruise's configuration. Raise ObjectError.
 
     Keys are case-insensitive, as in Go's decoder.
     """
-    return decoded("ConfigMap", _config_maps, raw, _whitelist)
+    return decode_object("ConfigMap", _config_maps, raw, _allowed_kinds)
 
 
-def _with_known(workload: Workload, shape: shapes.WorkloadShape) -> Workload:
-    spec, status = shape.spec or shapes.WorkloadSpec(), shape.status or shapes.WorkloadStatus()
+def _with_known(workload: TargetWorkload, shape: shapes.TargetWorkload) -> TargetWorkload:
+    spec, status = (
+        shape.spec or shapes.TargetWorkloadSpec(),
+        shape.status or shapes.TargetWorkloadStatus(),
+    )
     return replace(
         workload,
         selector=label_selector_of("spec.selector", spec.selector),
@@ -153,8 +158,8 @@ def _scale_selector(path: str, document: object) -> LabelSelector | None:
         return None
 
 
-def _scaled_kinds(shape: shapes.DefinitionShape) -> list[ScaledKind]:
-    spec = shape.spec or shapes.DefinitionSpec()
+def _scaled_kinds(shape: shapes.CustomResourceDefinitionV1) -> list[ScaledKind]:
+    spec = shape.spec or shapes.CrdSpec()
     scales = [
         version.subresources.scale
         for version in spec.versions or ()
@@ -168,28 +173,30 @@ def _scaled_kinds(shape: shapes.DefinitionShape) -> list[ScaledKind]:
     ]
 
 
-def _whitelist(shape: shapes.ConfigMapShape) -> Whitelist:
+def _allowed_kinds(shape: shapes.ConfigMapV1) -> AllowedKinds:
     text = (shape.data or {}).get(WHITELIST_KEY)
     if text is None:
-        return Whitelist()
+        return AllowedKinds()
     try:
-        written = _folded(_documents.decode(text)).get("workloads") or []
-        return Whitelist(tuple(_allowed(_folded(each)) for each in written))
+        written = _with_folded_keys(_documents.decode(text)).get("workloads") or []
+        return AllowedKinds(tuple(_allowed(_with_folded_keys(each)) for each in written))
     except (msgspec.DecodeError, RecursionError, AttributeError, TypeError):
         told = 'expected JSON such as {"workloads": [{"Group": …, "Kind": …}]}'
         raise FieldError(f"data.{WHITELIST_KEY}", told) from None
 
 
 def _allowed(written: Mapping[str, Any]) -> AllowedKind:
-    below = [_folded(each) for each in written.get("subresources") or ()]
+    below = [_with_folded_keys(each) for each in written.get("subresources") or ()]
     return AllowedKind(
         group=written.get("group") or "",
         version=written.get("version") or "",
         kind=written.get("kind") or "",
         replicas_path=written.get("replicaspath") or "",
-        below=tuple((each.get("group") or "", each.get("kind") or "") for each in below),
+        intermediate_kinds=tuple(
+            (each.get("group") or "", each.get("kind") or "") for each in below
+        ),
     )
 
 
-def _folded(written: Mapping[str, Any]) -> dict[str, Any]:
+def _with_folded_keys(written: Mapping[str, Any]) -> dict[str, Any]:
     return {key.casefold(): value for key, value in written.items()}

@@ -24,15 +24,15 @@ from fakeapi.api.cel.expressions import (
     compile_expression,
 )
 from fakeapi.api.cel.fieldpaths import find_field
-from fakeapi.api.cel.natives import Native, native_of, resource_view, with_metadata
+from fakeapi.api.cel.natives import ValueConverter, resource_view, value_converter, with_metadata
 from fakeapi.api.errors import Cause
-from fakeapi.api.samejson import same_json
+from fakeapi.api.samejson import json_equal
 from fakeapi.api.structural.checking import by_key, key_of
-from fakeapi.api.structural.nodes import ABSENT, Json, Node
+from fakeapi.api.structural.nodes import ABSENT, Json, SchemaNode
 
 RuleCheck = Callable[[Mapping[str, Any], Mapping[str, Any] | None], list[Cause]]
 
-NOWHERE: Final = "<nil>"
+NIL_PATH: Final = "<nil>"
 _LONGEST_MESSAGE: Final = 5120
 _OUT_OF_BUDGET: Final = (
     "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -40,16 +40,16 @@ _OUT_OF_BUDGET: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class _CompiledRule:
     """A compiled rule; ``field_path`` is the path of the field that its errors name."""
 
     expression: Expression
     optional_old: bool
-    words: str
-    told: str
-    message: Expression | None
+    description: str
+    default_message: str
+    message_expression: Expression | None
     reason: str
-    below: str
+    field_path: str
 
 
 class _Budget:
@@ -62,47 +62,47 @@ class _Budget:
         """Subtract a cost. Raise _BudgetExceededError if the budget does not cover it."""
         self._left -= cost
         if self._left < 0:
-            raise _SpentError(_OUT_OF_BUDGET)
+            raise _BudgetExceededError(_OUT_OF_BUDGET)
 
 
-class _SpentError(Exception):
+class _BudgetExceededError(Exception):
     """The cost budget is used up; no further rules are evaluated."""
 
 
 Walk = Callable[[Any, Any, str, _Budget], Iterator[Cause]]
 
 
-def rule_check(node: Node) -> RuleCheck | None:
+def rule_check(node: SchemaNode) -> RuleCheck | None:
     """Return the check of a schema's rules; None if it has none. Raise ExpressionError."""
     if not _has_rules(node):
         return None
     if not is_installed():
-        return lambda _document, _old: [invalid_value(NOWHERE, None, MISSING)]
+        return lambda _document, _old: [invalid_value(NIL_PATH, None, MISSING)]
     walk = value_walk(node, is_resource=True)
 
     def check(document: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Cause]:
         before = ABSENT if old is None else old
-        return collected(walk, document, before, "")
+        return collect_causes(walk, document, before, "")
 
     return check
 
 
-def collected(walk: Walk, value: Any, old: Any, path: str) -> list[Cause]:
+def collect_causes(walk: Walk, value: Any, old: Any, path: str) -> list[Cause]:
     """Return the causes of all rules, evaluated until the cost budget is used up."""
     causes: list[Cause] = []
     try:
         causes.extend(walk(value, old, path, _Budget()))
-    except _SpentError as error:
-        causes.append(invalid_value(path or NOWHERE, "", str(error)))
+    except _BudgetExceededError as error:
+        causes.append(invalid_value(path or NIL_PATH, "", str(error)))
     return causes
 
 
-def _has_rules(node: Node) -> bool:
+def _has_rules(node: SchemaNode) -> bool:
     below = [*node.properties.values(), *filter(None, (node.items, node.additional))]
     return bool(node.rules) or any(map(_has_rules, below))
 
 
-def value_walk(node: Node, *, is_resource: bool = False) -> Walk:
+def value_walk(node: SchemaNode, *, is_resource: bool = False) -> Walk:
     """Return the evaluation of all rules of a value and its children. Raise ExpressionError."""
     parts = [_own_rules(node, is_resource=is_resource)] if node.rules else []
     parts += [part for part in (_fields(node), _elements(node)) if part is not None]
@@ -115,8 +115,10 @@ def value_walk(node: Node, *, is_resource: bool = False) -> Walk:
     return walk
 
 
-def _fields(node: Node) -> Walk | None:
-    known = {name: value_walk(n, is_resource=n.embedded) for name, n in _ruled(node.properties)}
+def _fields(node: SchemaNode) -> Walk | None:
+    known = {
+        name: value_walk(n, is_resource=n.embedded) for name, n in _with_rules(node.properties)
+    }
     other = node.additional
     others = value_walk(other) if other is not None and _has_rules(other) else None
     if not known and others is None:
@@ -136,11 +138,11 @@ def _fields(node: Node) -> Walk | None:
     return walk
 
 
-def _ruled(properties: Mapping[str, Node]) -> list[tuple[str, Node]]:
+def _with_rules(properties: Mapping[str, SchemaNode]) -> list[tuple[str, SchemaNode]]:
     return [(name, below) for name, below in properties.items() if _has_rules(below)]
 
 
-def _elements(node: Node) -> Walk | None:
+def _elements(node: SchemaNode) -> Walk | None:
     if node.items is None or not _has_rules(node.items):
         return None
     below = value_walk(node.items, is_resource=node.items.embedded)
@@ -157,16 +159,16 @@ def _elements(node: Node) -> Walk | None:
     return walk
 
 
-def _own_rules(node: Node, *, is_resource: bool) -> Walk:
+def _own_rules(node: SchemaNode, *, is_resource: bool) -> Walk:
     rules = [_compile(rule, node) for rule in node.rules]
-    native = native_of(with_metadata(node) if is_resource else node)
+    native = value_converter(with_metadata(node) if is_resource else node)
 
     def walk(value: Any, old: Any, path: str, budget: _Budget) -> Iterator[Cause]:
         if is_resource:
             value, old = _view(value), _view(old)
-        asked = _Asked(node.type, value, old, native)
+        asked = _Evaluation(node.type, value, old, native)
         for rule in rules:
-            cause = asked.ask(rule, path, budget)
+            cause = asked.evaluate(rule, path, budget)
             if cause is not None:
                 yield cause
 
@@ -177,31 +179,31 @@ def _view(value: Any) -> Any:
     return resource_view(value) if isinstance(value, dict) else value
 
 
-def _compile(rule: Json, node: Node) -> _Rule:
+def _compile(rule: Json, node: SchemaNode) -> _CompiledRule:
     source, message = rule["rule"].strip(), (rule.get("message") or "").strip()
     worded = (rule.get("messageExpression") or "").strip()
     path = rule.get("fieldPath") or ""
-    return _Rule(
+    return _CompiledRule(
         expression=compile_expression(source),
         optional_old=bool(rule.get("optionalOldSelf")),
-        words=message or source,
-        told=message or f"failed rule: {source}",
-        message=compile_expression(worded) if worded else None,
+        description=message or source,
+        default_message=message or f"failed rule: {source}",
+        message_expression=compile_expression(worded) if worded else None,
         reason=rule.get("reason") or "",
-        below=find_field(path, node)[0] if path else "",
+        field_path=find_field(path, node)[0] if path else "",
     )
 
 
-class _Asked:
+class _Evaluation:
     """The evaluation of rules for one value and its old value."""
 
-    def __init__(self, kind: str, value: Any, old: Any, native: Native | None) -> None:
+    def __init__(self, kind: str, value: Any, old: Any, native: ValueConverter | None) -> None:
         self._kind, self._value, self._old = kind, value, old
         self._seen = value if native is None else native(value)
         had = old is not ABSENT and old is not None
         self._seen_old = (old if native is None else native(old)) if had else ABSENT
 
-    def ask(self, rule: _Rule, path: str, budget: _Budget) -> Cause | None:
+    def evaluate(self, rule: _CompiledRule, path: str, budget: _Budget) -> Cause | None:
         """Evaluate one rule; return the cause if it fails. Raise _BudgetExceededError."""
         if rule.expression.uses_old and self._seen_old is ABSENT and not rule.optional_old:
             return None
@@ -212,14 +214,16 @@ class _Asked:
                 return None
         except CostError as error:
             why = "no further validation rules will be run due to call cost exceeds limit for rule"
-            raise _SpentError(f"'{error}': {why}: {rule.words}") from None
+            raise _BudgetExceededError(f"'{error}': {why}: {rule.description}") from None
         except ExpressionError as error:
-            return invalid_value(path or NOWHERE, self._kind, _failure(str(error), rule.words))
+            return invalid_value(
+                path or NIL_PATH, self._kind, _failure(str(error), rule.description)
+            )
         if not rule.expression.uses_old and self._is_unchanged():
             return None
         return self._cause(rule, path, self._message(rule, variables))
 
-    def _variables(self, rule: _Rule) -> dict[str, Any]:
+    def _variables(self, rule: _CompiledRule) -> dict[str, Any]:
         variables = {"self": self._seen}
         if rule.optional_old:
             value = ENGINE.OptionalValue
@@ -230,21 +234,21 @@ class _Asked:
         return variables
 
     def _is_unchanged(self) -> bool:
-        return self._old is not ABSENT and same_json(self._value, self._old)
+        return self._old is not ABSENT and json_equal(self._value, self._old)
 
-    def _message(self, rule: _Rule, variables: Mapping[str, Any]) -> str:
-        if rule.message is None:
-            return rule.told
+    def _message(self, rule: _CompiledRule, variables: Mapping[str, Any]) -> str:
+        if rule.message_expression is None:
+            return rule.default_message
         try:
-            words = rule.message.evaluate(variables)
+            words = rule.message_expression.evaluate(variables)
         except ExpressionError:
-            return rule.told
+            return rule.default_message
         text = words.strip() if isinstance(words, str) else ""
         usable = text and "\n" not in text and len(text) <= _LONGEST_MESSAGE
-        return text if usable else rule.told
+        return text if usable else rule.default_message
 
-    def _cause(self, rule: _Rule, path: str, words: str) -> Cause:
-        path = _joined(path, rule.below) or NOWHERE
+    def _cause(self, rule: _CompiledRule, path: str, words: str) -> Cause:
+        path = _join_path(path, rule.field_path) or NIL_PATH
         whole = self._kind in ("object", "array")
         if rule.reason == "FieldValueForbidden":
             return forbidden_field(path, words)
@@ -258,7 +262,7 @@ class _Asked:
         return invalid_value(path, self._value, words)
 
 
-def _joined(path: str, below: str) -> str:
+def _join_path(path: str, below: str) -> str:
     return f"{path}{below}" if below.startswith("[") else ".".join(filter(None, (path, below)))
 
 

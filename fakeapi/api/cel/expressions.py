@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from fakeapi.api.cel.engine import ENGINE
 from fakeapi.api.cel.library import FUNCTIONS
-from fakeapi.api.cel.optionals import spelled_out
+from fakeapi.api.cel.optionals import expand_optional_syntax
 from fakeapi.api.cel.tokens import macro_depth, tokenize
 
 PER_CALL_LIMIT: Final = 1_000_000
@@ -35,7 +35,7 @@ class Expression:
         self.uses_old = any(t.kind == "name" and t.text == "oldSelf" for t in tokens)
         self._depth = macro_depth(tokens)
         try:
-            self._program = ENGINE.compile(spelled_out(source))
+            self._program = ENGINE.compile(expand_optional_syntax(source))
         except ValueError as error:
             raise ExpressionError(_parse_error(str(error))) from None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from fakeapi.api.structural.nodes import Node
+from fakeapi.api.structural.nodes import SchemaNode
 
 _STEP: Final = re.compile(r"\.([^.\[\]']+)|\['((?:\\.|[^'\\])*)'\]")
 _ESCAPE: Final = re.compile(r"\\(.)")
@@ -20,9 +20,11 @@ class FieldPathError(ValueError):
     """A path is malformed, or the schema has no such field."""
 
 
-def find_field(path: str, node: Node, *, brackets: bool = True) -> tuple[str, Node | None]:
+def find_field(
+    path: str, node: SchemaNode, *, brackets: bool = True
+) -> tuple[str, SchemaNode | None]:
     """Return a path as messages print it, and the node at its end. Raise FieldPathError."""
-    found: Node | None = node
+    found: SchemaNode | None = node
     spelled, position = "", 0
     while position < len(path):
         match = _STEP.match(path, position)

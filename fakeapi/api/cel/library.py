@@ -19,15 +19,15 @@ from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlsplit
 
 from fakeapi.api.cel.engine import ENGINE
-from fakeapi.api.cel.optionals import FUNCTION, optional_field
+from fakeapi.api.cel.optionals import OPTIONAL_FIELD, optional_field
 from fakeapi.api.structural.formats import FORMATS, is_uri
 from fakeapi.api.structural.patterns import compile_pattern
 from policies.naming import (
-    wrong_dns1035_label,
-    wrong_dns_label,
-    wrong_label_key,
-    wrong_label_value,
-    wrong_subdomain,
+    invalid_dns1035_label,
+    invalid_dns_label,
+    invalid_label_key,
+    invalid_label_value,
+    invalid_subdomain,
 )
 
 Function = Callable[..., Any]
@@ -136,7 +136,7 @@ def _power(base: int, exponent: int) -> Fraction:
     return Fraction(base**exponent) if exponent >= 0 else Fraction(1, base**-exponent)
 
 
-def _written(amount: Fraction) -> str:
+def _quantity_string(amount: Fraction) -> str:
     """Return an amount as a quantity: a plain decimal number, in nano units if not an integer."""
     if amount.denominator == 1:
         return str(amount.numerator)
@@ -148,7 +148,7 @@ def _is_quantity(text: str) -> bool:
 
 
 def _quantity(text: str) -> str:
-    return _written(_amount(text))
+    return _quantity_string(_amount(text))
 
 
 def _version(text: str) -> tuple[Any, ...]:
@@ -159,7 +159,7 @@ def _version(text: str) -> tuple[Any, ...]:
     return (*map(int, match.groups()[:3]), match[4] is None, marks)
 
 
-def _compared(one: str, two: str) -> int:
+def _compare(one: str, two: str) -> int:
     """Return -1, 0 or 1: the order of two quantities, or of two versions."""
     first: Any
     second: Any
@@ -204,7 +204,7 @@ def _cidr(text: str) -> str:
     return f"{_address(address)}/{length}"
 
 
-def _fits(parse: Function) -> Callable[[str], bool]:
+def _is_valid(parse: Function) -> Callable[[str], bool]:
     def fits(text: str) -> bool:
         try:
             parse(text)
@@ -229,20 +229,20 @@ _CHECKS: Final[Mapping[str, Callable[[str], str]]] = {
     "byte": lambda text: "" if FORMATS["byte"](text) else "invalid base64",
     "date": lambda text: "" if FORMATS["date"](text) else "invalid date",
     "datetime": lambda text: "" if FORMATS["datetime"](text) else "invalid datetime",
-    "dns1035Label": wrong_dns1035_label,
-    "dns1035LabelPrefix": lambda text: wrong_dns1035_label(f"{text.rstrip('-')}a"),
-    "dns1123Label": wrong_dns_label,
-    "dns1123LabelPrefix": lambda text: wrong_dns_label(f"{text.rstrip('-')}a"),
-    "dns1123Subdomain": wrong_subdomain,
-    "dns1123SubdomainPrefix": lambda text: wrong_subdomain(f"{text.rstrip('-')}a"),
-    "labelValue": wrong_label_value,
-    "qualifiedName": wrong_label_key,
+    "dns1035Label": invalid_dns1035_label,
+    "dns1035LabelPrefix": lambda text: invalid_dns1035_label(f"{text.rstrip('-')}a"),
+    "dns1123Label": invalid_dns_label,
+    "dns1123LabelPrefix": lambda text: invalid_dns_label(f"{text.rstrip('-')}a"),
+    "dns1123Subdomain": invalid_subdomain,
+    "dns1123SubdomainPrefix": lambda text: invalid_subdomain(f"{text.rstrip('-')}a"),
+    "labelValue": invalid_label_value,
+    "qualifiedName": invalid_label_key,
     "uri": lambda text: "" if is_uri(text) else f'parse "{text}": invalid URI for request',
     "uuid": lambda text: "" if FORMATS["uuid"](text) else "does not match the UUID format",
 }
 
 
-def _named(name: str) -> Any:
+def _format_named(name: str) -> Any:
     value = ENGINE.OptionalValue
     return value.of(_FORMAT + name) if name in _CHECKS else value.none()
 
@@ -253,17 +253,17 @@ def _validate(form: str, text: str) -> Any:
 
 
 FUNCTIONS: Final[Mapping[str, Function]] = {
-    "add": lambda one, two: _written(_amount(one) + _other(two)),
+    "add": lambda one, two: _quantity_string(_amount(one) + _other(two)),
     "asApproximateFloat": lambda text: float(_amount(text)),
     "asInteger": _as_integer,
     "cidr": _cidr,
-    "compareTo": _compared,
+    "compareTo": _compare,
     "containsCIDR": _contains_cidr,
     "containsIP": _contains_ip,
     "family": lambda text: _address(text).version,
     "find": _find,
     "findAll": _find_all,
-    "format.named": _named,
+    "format.named": _format_named,
     "getEscapedPath": _escaped_path,
     "getHost": _host,
     "getHostname": _hostname,
@@ -274,7 +274,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "indexOf": _index_of,
     "ip": _ip,
     "ip.isCanonical": lambda text: str(_address(text)) == text,
-    "isCIDR": _fits(_cidr),
+    "isCIDR": _is_valid(_cidr),
     "isGlobalUnicast": lambda text: (
         not (
             _address(text).is_multicast
@@ -283,15 +283,15 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
             or _address(text).is_link_local
         )
     ),
-    "isGreaterThan": lambda one, two: _compared(one, two) > 0,
-    "isIP": _fits(_address),
+    "isGreaterThan": lambda one, two: _compare(one, two) > 0,
+    "isIP": _is_valid(_address),
     "isInteger": lambda text: _amount(text).denominator == 1,
-    "isLessThan": lambda one, two: _compared(one, two) < 0,
+    "isLessThan": lambda one, two: _compare(one, two) < 0,
     "isLinkLocalMulticast": lambda text: str(_address(text)).startswith(("224.0.0.", "ff02:")),
     "isLinkLocalUnicast": lambda text: _address(text).is_link_local,
     "isLoopback": lambda text: _address(text).is_loopback,
     "isQuantity": _is_quantity,
-    "isSemver": _fits(_version),
+    "isSemver": _is_valid(_version),
     "isSorted": _is_sorted,
     "isURL": is_uri,
     "isUnspecified": lambda text: _address(text).is_unspecified,
@@ -306,11 +306,11 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "quantity": _quantity,
     "semver": _semver,
     "sign": lambda text: (_amount(text) > 0) - (_amount(text) < 0),
-    "sub": lambda one, two: _written(_amount(one) - _other(two)),
+    "sub": lambda one, two: _quantity_string(_amount(one) - _other(two)),
     "sum": _sum,
     "url": _url,
     "validate": _validate,
-    FUNCTION: optional_field,
+    OPTIONAL_FIELD: optional_field,
     **{f"format.{name}": (lambda name=name: _FORMAT + name) for name in _CHECKS},
 }
 """The functions by name, qualified with a namespace where they have one."""

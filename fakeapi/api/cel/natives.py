@@ -18,9 +18,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from fakeapi.api.cel.engine import ENGINE
-from fakeapi.api.structural.nodes import Node, node_of
+from fakeapi.api.structural.nodes import SchemaNode, node_of
 
-Native = Callable[[Any], Any]
+ValueConverter = Callable[[Any], Any]
 
 _RESERVED: Final = frozenset(
     [
@@ -73,7 +73,7 @@ def escape(name: str) -> str | None:
     return _ESCAPED.sub(lambda match: _ESCAPES[match[0]], name)
 
 
-def with_metadata(node: Node) -> Node:
+def with_metadata(node: SchemaNode) -> SchemaNode:
     """Return the node of a whole object, with apiVersion, kind and metadata."""
     properties = {**(node.schema.get("properties") or {}), **ROOT_FIELDS}
     return node_of({**node.schema, "properties": properties})
@@ -86,7 +86,7 @@ def resource_view(document: Mapping[str, Any]) -> dict[str, Any]:
     return {**document, "metadata": shown}
 
 
-def native_of(node: Node | None) -> Native | None:
+def value_converter(node: SchemaNode | None) -> ValueConverter | None:
     """Return the conversion of values into those that rules see; None if nothing changes."""
     if node is None:
         return None
@@ -95,20 +95,20 @@ def native_of(node: Node | None) -> Native | None:
     if node.type == "number":
         return _double
     if node.type == "array":
-        return _list(native_of(node.items))
+        return _list(value_converter(node.items))
     return _object(node)
 
 
-def _list(element: Native | None) -> Native | None:
+def _list(element: ValueConverter | None) -> ValueConverter | None:
     if element is None:
         return None
     return lambda value: list(map(element, value)) if isinstance(value, list) else value
 
 
-def _object(node: Node) -> Native | None:
-    natives = {name: native_of(below) for name, below in node.properties.items()}
+def _object(node: SchemaNode) -> ValueConverter | None:
+    natives = {name: value_converter(below) for name, below in node.properties.items()}
     names = {name: escape(name) for name in natives}
-    other = native_of(node.additional)
+    other = value_converter(node.additional)
     if all(names[n] == n and natives[n] is None for n in names) and other is None:
         return None
 
@@ -130,7 +130,7 @@ def _double(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _converted(expression: str) -> Native:
+def _converted(expression: str) -> ValueConverter:
     def convert(value: Any) -> Any:
         try:
             return ENGINE.evaluate(expression, {"text": value})
@@ -147,7 +147,7 @@ def _bytes(value: Any) -> Any:
         return value
 
 
-_TEXTS: Final[Mapping[str, Native]] = {
+_TEXTS: Final[Mapping[str, ValueConverter]] = {
     "byte": _bytes,
     "date": _converted("timestamp(text + 'T00:00:00Z')"),
     "date-time": _converted("timestamp(text)"),

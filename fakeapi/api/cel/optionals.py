@@ -13,19 +13,19 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fakeapi.api.cel.engine import ENGINE
-from fakeapi.api.cel.tokens import Token, at, closing, tokenize
+from fakeapi.api.cel.tokens import Token, closing_index, token_at, tokenize
 
-FUNCTION: Final = "optional_field"
+OPTIONAL_FIELD: Final = "optional_field"
 
 
-def spelled_out(expression: str) -> str:
+def expand_optional_syntax(expression: str) -> str:
     """Return an expression with its optional selections rewritten as function calls."""
-    while (rewritten := _rewritten(expression)) is not None:
+    while (rewritten := _expand_first(expression)) is not None:
         expression = rewritten
     return expression
 
 
-def _rewritten(expression: str) -> str | None:
+def _expand_first(expression: str) -> str | None:
     """Rewrite the first optional selection and the plain ones after it; None if there is none."""
     tokens = tokenize(expression)
     first = next((i for i, t in enumerate(tokens) if t.text in (".?", "[?")), None)
@@ -35,15 +35,15 @@ def _rewritten(expression: str) -> str | None:
     head = expression[tokens[start].start : tokens[first].start]
     index = first
     while True:
-        token = at(tokens, index)
-        name = at(tokens, index + 1)
-        plain = token.text == "." and at(tokens, index + 2).text != "("
+        token = token_at(tokens, index)
+        name = token_at(tokens, index + 1)
+        plain = token.text == "." and token_at(tokens, index + 2).text != "("
         if (token.text == ".?" or plain) and name.kind == "name":
-            head, index = f"{FUNCTION}({head}, '{name.text}')", index + 2
+            head, index = f"{OPTIONAL_FIELD}({head}, '{name.text}')", index + 2
         elif token.text in ("[?", "["):
-            last = closing(tokens, index)
+            last = closing_index(tokens, index)
             inside = expression[token.start + len(token.text) : tokens[last].start]
-            head, index = f"{FUNCTION}({head}, {inside})", last + 1
+            head, index = f"{OPTIONAL_FIELD}({head}, {inside})", last + 1
         else:
             break
     if index == first:
@@ -58,11 +58,11 @@ def _operand(tokens: list[Token], last: int) -> int:
     while index > 0:
         if tokens[index].text in (")", "]", "}"):
             index = _opening(tokens, index)
-            if at(tokens, index - 1).kind == "name":
+            if token_at(tokens, index - 1).kind == "name":
                 index -= 1
-        if at(tokens, index - 1).text == ".":
+        if token_at(tokens, index - 1).text == ".":
             index -= 2
-        elif tokens[index].text in ("[", "(") and at(tokens, index - 1).text in (")", "]"):
+        elif tokens[index].text in ("[", "(") and token_at(tokens, index - 1).text in (")", "]"):
             index -= 1
         else:
             break
@@ -70,7 +70,7 @@ def _operand(tokens: list[Token], last: int) -> int:
 
 
 def _opening(tokens: list[Token], last: int) -> int:
-    return next(i for i in range(last, -1, -1) if i == 0 or closing(tokens, i) == last)
+    return next(i for i in range(last, -1, -1) if i == 0 or closing_index(tokens, i) == last)
 
 
 def optional_field(holder: Any, name: Any) -> Any:

@@ -14,8 +14,8 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from fakeapi.api.cel.natives import escape
-from fakeapi.api.cel.tokens import MACROS, Token, at, closing, tokenize
-from fakeapi.api.structural.nodes import Node
+from fakeapi.api.cel.tokens import MACROS, Token, closing_index, token_at, tokenize
+from fakeapi.api.structural.nodes import SchemaNode
 
 _LITERALS: Final = frozenset(("true", "false", "null", "in"))
 _TYPES: Final = frozenset(
@@ -73,11 +73,11 @@ _NATIVE: Final = frozenset(
     ]
 )
 
-Scope = dict[str, Node | None]
+Scope = dict[str, SchemaNode | None]
 
 
-def faults_in(
-    expression: str, variables: Scope, functions: Collection[str], wanted: str
+def reference_error(
+    expression: str, variables: Scope, functions: Collection[str], result_type: str
 ) -> str | None:
     """Return the message of the first error, as upstream prints it; None if there is none.
 
@@ -85,9 +85,9 @@ def faults_in(
     schema type that a plain selection must have (``boolean``, ``string``).
     """
     tokens = tokenize(expression)
-    reader = _Reader(tokens, dict(variables), functions)
+    reader = _ReferenceChecker(tokens, dict(variables), functions)
     for index in range(len(tokens)):
-        fault = reader.read(index)
+        fault = reader.check_token(index)
         if fault is not None:
             column, words = fault
             line = expression.count("\n", 0, column) + 1
@@ -95,13 +95,13 @@ def faults_in(
             shown = expression.split("\n")[line - 1]
             pointer = f" | {shown}\n | {'.' * column}^"
             return f"compilation failed: ERROR: <input>:{line}:{column + 1}: {words}\n{pointer}"
-    return reader.wrong_result(wanted)
+    return reader.result_type_error(result_type)
 
 
-Fault = tuple[int, str]
+LocatedError = tuple[int, str]
 
 
-class _Reader:
+class _ReferenceChecker:
     """Checks the tokens of an expression from left to right; macros add variables to its scope."""
 
     def __init__(self, tokens: list[Token], scope: Scope, functions: Collection[str]) -> None:
@@ -109,17 +109,17 @@ class _Reader:
         self._scope = scope
         self._functions = frozenset(name.rpartition(".")[2] for name in functions) | _NATIVE
         self._spaces = frozenset(name.partition(".")[0] for name in functions if "." in name)
-        self._result: Node | None = None
+        self._result: SchemaNode | None = None
         self._end = -1
 
-    def read(self, index: int) -> Fault | None:
+    def check_token(self, index: int) -> LocatedError | None:
         """Return the error of one token; None if there is none."""
-        token, after = self._tokens[index], at(self._tokens, index + 1).text
+        token, after = self._tokens[index], token_at(self._tokens, index + 1).text
         if token.kind != "name" or token.text in _LITERALS:
             return None
         if after == "(":
             return self._call(index)
-        if at(self._tokens, index - 1).text in (".", ".?"):
+        if token_at(self._tokens, index - 1).text in (".", ".?"):
             return None
         if token.text in self._scope:
             return self._follow(index)
@@ -129,27 +129,27 @@ class _Reader:
             return token.start, f"undeclared reference to '{token.text}' (in container '')"
         return token.start, f"undeclared reference to '{token.text}' (in container '')"
 
-    def _call(self, index: int) -> Fault | None:
+    def _call(self, index: int) -> LocatedError | None:
         token = self._tokens[index]
-        member = at(self._tokens, index - 1).text == "."
+        member = token_at(self._tokens, index - 1).text == "."
         if token.text in self._functions or (member and token.text in MACROS):
             return None
         words = f"undeclared reference to '{token.text}' (in container '')"
         return self._tokens[index + 1].start, words
 
-    def _follow(self, index: int) -> Fault | None:
+    def _follow(self, index: int) -> LocatedError | None:
         """Check the selections from a variable as far as their schema is known."""
         node = self._scope[self._tokens[index].text]
         index += 1
         while node is not None:
-            mark, name = at(self._tokens, index).text, at(self._tokens, index + 1)
+            mark, name = token_at(self._tokens, index).text, token_at(self._tokens, index + 1)
             if mark == "[":
-                index = closing(self._tokens, index) + 1
+                index = closing_index(self._tokens, index) + 1
                 node = node.items or node.additional
                 continue
             if mark != "." or name.kind != "name":
                 break
-            if at(self._tokens, index + 2).text == "(":
+            if token_at(self._tokens, index + 2).text == "(":
                 self._bind(node, name.text, index + 3)
                 return None
             if node.type not in ("", "object") or _unknown(node, name.text):
@@ -159,32 +159,32 @@ class _Reader:
         self._result, self._end = node, index
         return None
 
-    def _bind(self, node: Node, method: str, index: int) -> None:
+    def _bind(self, node: SchemaNode, method: str, index: int) -> None:
         """Declare a macro's variable with the schema of the elements that it iterates over."""
-        variable, comma = at(self._tokens, index), at(self._tokens, index + 1).text
+        variable, comma = token_at(self._tokens, index), token_at(self._tokens, index + 1).text
         if method in MACROS and variable.kind == "name" and comma == ",":
             self._scope[variable.text] = node.items
 
-    def wrong_result(self, wanted: str) -> str | None:
+    def result_type_error(self, result_type: str) -> str | None:
         """Return the error if the whole expression is one selection of another type."""
         node = self._result
         whole = self._end == len(self._tokens) and not _has_marks(self._tokens)
-        if not whole or node is None or node.type in ("", wanted):
+        if not whole or node is None or node.type in ("", result_type):
             return None
         noun = {"boolean": "cel expression must evaluate to a bool"}
-        return noun.get(wanted, "messageExpression must evaluate to a string")
+        return noun.get(result_type, "messageExpression must evaluate to a string")
 
 
 def _has_marks(tokens: Sequence[Token]) -> bool:
     return any(token.kind != "name" and token.text != "." for token in tokens)
 
 
-def _unknown(node: Node, name: str) -> bool:
+def _unknown(node: SchemaNode, name: str) -> bool:
     closed = not (node.allows_additional or node.preserves)
     return closed and not any(escape(field) == name for field in node.properties)
 
 
-def _field(node: Node, name: str) -> Node | None:
+def _field(node: SchemaNode, name: str) -> SchemaNode | None:
     for field, below in node.properties.items():
         if escape(field) == name:
             return below

@@ -9,15 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from fakeapi.api.causes import Shown, as_go, forbidden_field, invalid_value, required, unsupported
+from fakeapi.api.causes import (
+    GoFormattedValue,
+    forbidden_field,
+    go_formatted,
+    invalid_value,
+    required,
+    unsupported_value,
+)
 from fakeapi.api.cel.engine import MISSING, is_installed
 from fakeapi.api.cel.expressions import ExpressionError, compile_expression, known_functions
 from fakeapi.api.cel.fieldpaths import FieldPathError, find_field
 from fakeapi.api.cel.natives import with_metadata
-from fakeapi.api.cel.optionals import FUNCTION, spelled_out
-from fakeapi.api.cel.references import Scope, faults_in
+from fakeapi.api.cel.optionals import OPTIONAL_FIELD, expand_optional_syntax
+from fakeapi.api.cel.references import Scope, reference_error
 from fakeapi.api.errors import Cause
-from fakeapi.api.structural.nodes import Json, Node
+from fakeapi.api.structural.nodes import Json, SchemaNode
 
 _REASONS: Final = (
     "FieldValueDuplicate",
@@ -29,7 +36,7 @@ _NO_BREAKS: Final = "must not contain line breaks"
 _NOT_EMPTY: Final = "must be non-empty if specified"
 
 
-def rule_faults(rule: Json, node: Node, path: str) -> Iterator[Cause]:
+def rule_errors(rule: Json, node: SchemaNode, path: str) -> Iterator[Cause]:
     """Return the errors of a rule's fields, except those of its expressions."""
     source = (rule.get("rule") or "").strip()
     message = rule.get("message") or ""
@@ -48,11 +55,11 @@ def rule_faults(rule: Json, node: Node, path: str) -> Iterator[Cause]:
             f"{path}.messageExpression", "messageExpression must be non-empty if specified"
         )
     if rule.get("reason") and rule["reason"] not in _REASONS:
-        yield unsupported(f"{path}.reason", rule["reason"], _REASONS)
-    yield from _field_path_faults(rule.get("fieldPath") or "", node, f"{path}.fieldPath")
+        yield unsupported_value(f"{path}.reason", rule["reason"], _REASONS)
+    yield from _field_path_errors(rule.get("fieldPath") or "", node, f"{path}.fieldPath")
 
 
-def _field_path_faults(field: str, node: Node, path: str) -> Iterator[Cause]:
+def _field_path_errors(field: str, node: SchemaNode, path: str) -> Iterator[Cause]:
     if not field:
         return
     if not field.strip():
@@ -69,8 +76,8 @@ def _breaks(text: str) -> bool:
     return "\n" in text or "\r" in text
 
 
-def expression_faults(
-    rule: Json, node: Node, path: str, *, is_resource: bool, uncorrelated: str
+def expression_errors(
+    rule: Json, node: SchemaNode, path: str, *, is_resource: bool, uncorrelated: str
 ) -> Iterator[Cause]:
     """Return the errors of a rule's expressions.
 
@@ -82,12 +89,12 @@ def expression_faults(
         return
     seen = with_metadata(node) if is_resource else node
     scope: Scope = {"self": seen, "oldSelf": None if rule.get("optionalOldSelf") else seen}
-    fault = fault_of(rule["rule"], scope, "boolean")
+    fault = expression_error(rule["rule"], scope, "boolean")
     if fault is not None:
         yield invalid_value(f"{path}.rule", _shown(rule), fault)
         return
     worded = rule.get("messageExpression")
-    fault = fault_of(worded, scope, "string") if worded else None
+    fault = expression_error(worded, scope, "string") if worded else None
     if fault is not None:
         words = fault.replace("compilation failed", "messageExpression compilation failed")
         yield invalid_value(f"{path}.messageExpression", _shown(rule), words)
@@ -100,17 +107,17 @@ def expression_faults(
         yield invalid_value(f"{path}.optionalOldSelf", rule["optionalOldSelf"], why)
 
 
-def fault_of(source: str, scope: Scope, wanted: str) -> str | None:
+def expression_error(source: str, scope: Scope, result_type: str) -> str | None:
     """Return the error of an expression that must have a type; None if it is valid."""
     try:
         compile_expression(source.strip())
     except ExpressionError as error:
         return str(error)
-    functions = {**known_functions(), FUNCTION: None}
-    return faults_in(spelled_out(source.strip()), scope, functions, wanted)
+    functions = {**known_functions(), OPTIONAL_FIELD: None}
+    return reference_error(expand_optional_syntax(source.strip()), scope, functions, result_type)
 
 
-def _shown(rule: Json) -> Shown:
+def _shown(rule: Json) -> GoFormattedValue:
     """Return a rule as Go prints upstream's internal type."""
     fields = {
         "Rule": rule.get("rule", ""),
@@ -120,4 +127,4 @@ def _shown(rule: Json) -> Shown:
         "FieldPath": rule.get("fieldPath", ""),
         "OptionalOldSelf": rule.get("optionalOldSelf"),
     }
-    return as_go(fields)
+    return go_formatted(fields)

@@ -43,12 +43,12 @@ def tokenize(expression: str) -> list[Token]:
     ]
 
 
-def at(tokens: Sequence[Token], index: int) -> Token:
+def token_at(tokens: Sequence[Token], index: int) -> Token:
     """Return the token at an index; an empty one if the index is out of range."""
     return tokens[index] if 0 <= index < len(tokens) else END
 
 
-def closing(tokens: Sequence[Token], start: int) -> int:
+def closing_index(tokens: Sequence[Token], start: int) -> int:
     """Return the index of the bracket that closes the one at ``start``; else the last index."""
     depth = 0
     for index in range(start, len(tokens)):
@@ -65,8 +65,8 @@ def macro_depth(tokens: Sequence[Token]) -> int:
     deepest, open_until = 0, list[int]()
     for index, token in enumerate(tokens):
         open_until = [end for end in open_until if end >= index]
-        calls = at(tokens, index - 1).text == "." and at(tokens, index + 1).text == "("
+        calls = token_at(tokens, index - 1).text == "." and token_at(tokens, index + 1).text == "("
         if token.kind == "name" and token.text in MACROS and calls:
-            open_until.append(closing(tokens, index + 1))
+            open_until.append(closing_index(tokens, index + 1))
             deepest = max(deepest, len(open_until))
     return deepest

@@ -13,20 +13,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fakeapi.api.cells import cluster, networking, pods, policies, storage, workloads
-from fakeapi.api.cells.reading import Cell, Row
+from fakeapi.api.cells.reading import Cell, RowPrinter
 
-ROWS: Mapping[str, Row] = {
-    **cluster.ROWS,
-    **networking.ROWS,
-    **pods.ROWS,
-    **policies.ROWS,
-    **storage.ROWS,
-    **workloads.ROWS,
+PRINTERS: Mapping[str, RowPrinter] = {
+    **cluster.PRINTERS,
+    **networking.PRINTERS,
+    **pods.PRINTERS,
+    **policies.PRINTERS,
+    **storage.PRINTERS,
+    **workloads.PRINTERS,
 }
 
-FINISHERS: Mapping[str, Callable[[Sequence[Mapping[str, Any]], Sequence[list[Cell]]], None]] = {
+LIST_PRINTERS: Mapping[str, Callable[[Sequence[Mapping[str, Any]], Sequence[list[Cell]]], None]] = {
     "StorageClass.storage.k8s.io": storage.mark_default
 }
 """Functions by kind that change the rows of a list after all of them are printed."""
 
-__all__ = ["FINISHERS", "ROWS", "Cell", "Row"]
+__all__ = ["LIST_PRINTERS", "PRINTERS", "Cell", "RowPrinter"]

@@ -9,16 +9,16 @@ from fakeapi.api.cells.reading import (
     NONE,
     UNKNOWN,
     Cell,
-    Row,
+    RowPrinter,
     age,
     at,
     conditions,
     deleted,
     flag,
-    joined,
+    join_or_none,
     mapping,
     name,
-    named,
+    name_and_age,
     number,
     objects,
     parse_time,
@@ -40,7 +40,7 @@ def _node(document: Document, now: int) -> list[Cell]:
     return [
         name(document),
         _node_status(document),
-        joined(_roles(document)),
+        join_or_none(_roles(document)),
         age(document, now),
         text(information, "kubeletVersion"),
         _address(document, "InternalIP"),
@@ -211,12 +211,12 @@ def _taint_rule(document: Document, now: int) -> list[Cell]:
     ]
 
 
-ROWS: Mapping[str, Row] = {
+PRINTERS: Mapping[str, RowPrinter] = {
     "Node": _node,
     "Namespace": _namespace,
     "ConfigMap": _config_map,
     "Secret": _secret,
-    "ServiceAccount": named,
+    "ServiceAccount": name_and_age,
     "Event": _event,
     "Event.events.k8s.io": _event,
     "ComponentStatus": _component_status,
@@ -224,9 +224,9 @@ ROWS: Mapping[str, Row] = {
     "RuntimeClass.node.k8s.io": _runtime_class,
     "CustomResourceDefinition.apiextensions.k8s.io": _definition,
     "APIService.apiregistration.k8s.io": _api_service,
-    "DeviceClass.resource.k8s.io": named,
+    "DeviceClass.resource.k8s.io": name_and_age,
     "ResourceClaim.resource.k8s.io": _claim,
-    "ResourceClaimTemplate.resource.k8s.io": named,
+    "ResourceClaimTemplate.resource.k8s.io": name_and_age,
     "ResourceSlice.resource.k8s.io": _resource_slice,
     "DeviceTaintRule.resource.k8s.io": _taint_rule,
 }

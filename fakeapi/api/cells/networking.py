@@ -10,10 +10,10 @@ from fakeapi.api.cells.reading import (
     UNKNOWN,
     UNSET,
     Cell,
-    Row,
+    RowPrinter,
     age,
     at,
-    joined,
+    join_or_none,
     labels,
     name,
     number,
@@ -36,7 +36,7 @@ def _service(document: Document, now: int) -> list[Cell]:
         text(document, "spec", "type"),
         next(iter(texts(document, "spec", "clusterIPs")), NONE),
         _external_ip(document),
-        joined(ports),
+        join_or_none(ports),
         age(document, now),
         labels(document, "spec", "selector"),
     ]
@@ -52,7 +52,7 @@ def _external_ip(document: Document) -> str:
     kind = text(document, "spec", "type")
     external = texts(document, "spec", "externalIPs")
     if kind in ("ClusterIP", "NodePort"):
-        return joined(external)
+        return join_or_none(external)
     if kind == "LoadBalancer":
         return ",".join([*_balancers(document), *external]) or "<pending>"
     if kind == "ExternalName":
@@ -159,7 +159,7 @@ def _ip_address(document: Document, now: int) -> list[Cell]:
     return [name(document), "/".join(filter(None, words)), age(document, now)]
 
 
-ROWS: Mapping[str, Row] = {
+PRINTERS: Mapping[str, RowPrinter] = {
     "Service": _service,
     "Endpoints": _endpoints,
     "EndpointSlice.discovery.k8s.io": _endpoint_slice,

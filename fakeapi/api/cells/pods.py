@@ -15,7 +15,7 @@ from typing import Any
 from fakeapi.api.cells.reading import (
     NONE,
     Cell,
-    Row,
+    RowPrinter,
     age,
     at,
     conditions,
@@ -55,7 +55,7 @@ class _Restarts:
 
 
 @dataclass(slots=True)
-class _Summary:
+class _PodSummary:
     """The reason, ready containers and restarts of a pod, while they are computed."""
 
     reason: str
@@ -72,7 +72,7 @@ def pod(document: Mapping[str, Any], now: int) -> list[Cell]:
     return [
         name(document),
         f"{summary.ready}/{_expected(document)}",
-        _ending(document) or summary.reason,
+        _deletion_status(document) or summary.reason,
         summary.restarts.cell(now),
         age(document, now),
         next((text(ip, "ip") for ip in objects(document, "status", "podIPs")), "") or NONE,
@@ -107,7 +107,7 @@ def _first_reason(document: Mapping[str, Any]) -> str:
     return text(document, "status", "reason", absent=phase)
 
 
-def _initialization(document: Mapping[str, Any]) -> _Summary:
+def _initialization(document: Mapping[str, Any]) -> _PodSummary:
     """Summarize the init containers up to the first that has not completed.
 
     If all have completed, only the restarts of sidecars are counted.
@@ -115,7 +115,7 @@ def _initialization(document: Mapping[str, Any]) -> _Summary:
     sidecars = _sidecars(document)
     total = len(objects(document, "spec", "initContainers"))
     all_restarts, sidecar_restarts = _Restarts(), _Restarts()
-    summary = _Summary(_first_reason(document), 0, all_restarts)
+    summary = _PodSummary(_first_reason(document), 0, all_restarts)
     for index, status in enumerate(objects(document, "status", "initContainerStatuses")):
         all_restarts.add(status)
         is_sidecar = text(status, "name") in sidecars
@@ -153,7 +153,7 @@ def _end_reason(status: Status) -> str:
     return text(ended, "reason", absent=by_number)
 
 
-def _add_containers(summary: _Summary, document: Mapping[str, Any]) -> None:
+def _add_containers(summary: _PodSummary, document: Mapping[str, Any]) -> None:
     running, failure = 0, ""
     for status in reversed(objects(document, "status", "containerStatuses")):
         summary.restarts.add(status)
@@ -166,17 +166,17 @@ def _add_containers(summary: _Summary, document: Mapping[str, Any]) -> None:
             running += 1
             summary.ready += 1
     if summary.reason == "Completed":
-        summary.reason = _completed(document, running, failure)
+        summary.reason = _completed_status(document, running, failure)
 
 
-def _completed(document: Mapping[str, Any], running: int, failure: str) -> str:
+def _completed_status(document: Mapping[str, Any], running: int, failure: str) -> str:
     """Return the status of a pod with completed containers, of which ``running`` still run."""
     if running and "Ready" in true_conditions(document):
         return "Running"
     return failure or ("NotReady" if running else "Completed")
 
 
-def _ending(document: Mapping[str, Any]) -> str:
+def _deletion_status(document: Mapping[str, Any]) -> str:
     if not deleted(document):
         return ""
     if text(document, "status", "reason") == "NodeLost":
@@ -201,4 +201,4 @@ def _pod_template(document: Mapping[str, Any], _now: int) -> list[Cell]:
     ]
 
 
-ROWS: Mapping[str, Row] = {"Pod": pod, "PodTemplate": _pod_template}
+PRINTERS: Mapping[str, RowPrinter] = {"Pod": pod, "PodTemplate": _pod_template}

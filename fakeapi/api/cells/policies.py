@@ -9,7 +9,7 @@ from fakeapi.api.cells.reading import (
     NONE,
     UNSET,
     Cell,
-    Row,
+    RowPrinter,
     age,
     at,
     conditions,
@@ -147,7 +147,7 @@ def _priority_level(document: Document, now: int) -> list[Cell]:
     ]
 
 
-ROWS: Mapping[str, Row] = {
+PRINTERS: Mapping[str, RowPrinter] = {
     "PodDisruptionBudget.policy": _disruption_budget,
     "ResourceQuota": _resource_quota,
     "PriorityClass.scheduling.k8s.io": _priority_class,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 Cell = str | int | bool | None
-Row = Callable[[Mapping[str, Any], int], list[Cell]]
+RowPrinter = Callable[[Mapping[str, Any], int], list[Cell]]
 """A printer: returns the cells of a document at a time (seconds since 1970)."""
 
 NONE: Final = "<none>"
@@ -184,7 +184,7 @@ def conditions(document: Any) -> Mapping[str, Mapping[str, Any]]:
     return {text(each, "type"): each for each in objects(document, "status", "conditions")}
 
 
-def named(document: Mapping[str, Any], now: int) -> list[Cell]:
+def name_and_age(document: Mapping[str, Any], now: int) -> list[Cell]:
     """Return the cells of kinds that have only the columns Name and Age."""
     return [name(document), age(document, now)]
 
@@ -198,6 +198,6 @@ def _pairs(pairs: Mapping[str, Any]) -> str:
     return ",".join(f"{key}={pairs[key]}" for key in sorted(pairs))
 
 
-def joined(words: Iterable[str], separator: str = ",") -> str:
+def join_or_none(words: Iterable[str], separator: str = ",") -> str:
     """Join words; ``<none>`` if there are none."""
     return separator.join(words) or NONE

@@ -8,12 +8,12 @@ from typing import Any, Final
 from fakeapi.api.cells.reading import (
     UNSET,
     Cell,
-    Row,
+    RowPrinter,
     age,
     at,
     deleted,
     flag,
-    joined,
+    join_or_none,
     mapping,
     name,
     objects,
@@ -144,12 +144,12 @@ def _csi_driver(document: Document, now: int) -> list[Cell]:
         flag(document, "spec", "storageCapacity"),
         UNSET if requests is None else ",".join(audiences),
         flag(document, "spec", "requiresRepublish"),
-        joined(texts(document, "spec", "volumeLifecycleModes")),
+        join_or_none(texts(document, "spec", "volumeLifecycleModes")),
         age(document, now),
     ]
 
 
-ROWS: Mapping[str, Row] = {
+PRINTERS: Mapping[str, RowPrinter] = {
     "PersistentVolume": _volume,
     "PersistentVolumeClaim": _claim,
     "StorageClass.storage.k8s.io": _storage_class,

@@ -10,7 +10,7 @@ from fakeapi.api.cells.reading import (
     UNKNOWN,
     UNSET,
     Cell,
-    Row,
+    RowPrinter,
     age,
     at,
     containers,
@@ -217,7 +217,7 @@ def _scale(document: Document, now: int) -> list[Cell]:
     return [name(document), spec, status, age(document, now)]
 
 
-ROWS: Mapping[str, Row] = {
+PRINTERS: Mapping[str, RowPrinter] = {
     "ReplicationController": _replication_controller,
     "ReplicaSet.apps": _replica_set,
     "Deployment.apps": _deployment,

@@ -15,7 +15,7 @@ import orjson
 from fakeapi.api.cells.reading import UNKNOWN, Cell, name, since
 from fakeapi.api.jsonpaths import JsonPathError, compile_path
 from fakeapi.kinds.columns import Column, columns_of
-from fakeapi.kinds.custom import Custom, PrinterColumn
+from fakeapi.kinds.custom import CustomResourceInfo, PrinterColumn
 
 _AGE: Final = PrinterColumn("Age", "date", ".metadata.creationTimestamp")
 
@@ -23,7 +23,7 @@ _AGE: Final = PrinterColumn("Age", "date", ".metadata.creationTimestamp")
 class CustomTable:
     """The columns of one version of a custom resource, and the cells of its objects."""
 
-    def __init__(self, custom: Custom) -> None:
+    def __init__(self, custom: CustomResourceInfo) -> None:
         self._columns = [c for c in custom.columns or (_AGE,) if _is_path(c.path)]
         self._paths = [compile_path(column.path) for column in self._columns]
 
@@ -45,7 +45,7 @@ class CustomTable:
 
 
 @lru_cache(maxsize=1024)
-def custom_table(custom: Custom) -> CustomTable:
+def custom_table(custom: CustomResourceInfo) -> CustomTable:
     """Return the columns of a custom resource, from a cache."""
     return CustomTable(custom)
 

@@ -9,22 +9,22 @@ from typing import Any, Final
 from fakeapi.api.causes import invalid_value
 from fakeapi.api.cel.checking import RuleCheck, rule_check
 from fakeapi.api.errors import Cause
-from fakeapi.api.structural.checking import check_of
+from fakeapi.api.structural.checking import compile_validator
 from fakeapi.api.structural.embedded import (
-    check_embedded,
-    embedded_places,
-    read_embedded,
-    read_metadata,
+    decode_embedded,
+    decode_metadata,
+    embedded_errors,
+    embedded_object_finder,
 )
-from fakeapi.api.structural.faults import NOWHERE, Faults, causes_of
-from fakeapi.api.structural.filling import fill
-from fakeapi.api.structural.listtypes import twins_check
+from fakeapi.api.structural.faults import NIL_PATH, SchemaErrors, causes_of
+from fakeapi.api.structural.filling import apply_schema_defaults
+from fakeapi.api.structural.listtypes import duplicate_items_check
 from fakeapi.api.structural.nodes import ABSENT, node_of
 from fakeapi.api.structural.pruning import prune_resource
-from fakeapi.kinds.custom import Custom, ScalePaths
+from fakeapi.kinds.custom import CustomResourceInfo, ScalePaths
 from fakeapi.store import Document
 
-Old = Mapping[str, Any] | None
+OptionalOldObject = Mapping[str, Any] | None
 _LARGEST: Final = 2**31 - 1
 _BLOCKING: Final = frozenset(
     (
@@ -41,88 +41,92 @@ _UNCHECKED: Final = (
 )
 
 
-class Compiled:
+class CompiledSchema:
     """The compiled schema of one version."""
 
-    def __init__(self, custom: Custom) -> None:
+    def __init__(self, custom: CustomResourceInfo) -> None:
         self._node = node_of(custom.schema)
         self._scale = custom.scale
-        self._check = check_of(custom.schema)
+        self._check = compile_validator(custom.schema)
         status = (custom.schema.get("properties") or {}).get("status")
-        self._check_status = check_of(status) if status is not None else None
-        self._twins = twins_check(self._node)
-        self._embedded = embedded_places(self._node)
+        self._check_status = compile_validator(status) if status is not None else None
+        self._duplicate_items = duplicate_items_check(self._node)
+        self._embedded = embedded_object_finder(self._node)
         self._rules: RuleCheck | None = rule_check(self._node)
 
-    def read(self, document: Document) -> list[str]:
+    def prune(self, document: Document) -> list[str]:
         """Prune a document in place, and return the paths of its unknown fields.
 
         Raise StructDecodeError if its metadata, or that of an embedded object, does not decode.
         """
-        unknown = read_metadata(document)
+        unknown = decode_metadata(document)
         unknown += prune_resource(self._node, document)
         if self._embedded is not None:
-            unknown += read_embedded(self._embedded, document)
+            unknown += decode_embedded(self._embedded, document)
         return unknown
 
-    def fill(self, document: Document) -> None:
+    def apply_defaults(self, document: Document) -> None:
         """Apply the schema's defaults, in place."""
-        fill(self._node, document)
+        apply_schema_defaults(self._node, document)
 
-    def causes(self, document: Document, old: Old = None) -> list[Cause]:
+    def causes(self, document: Document, old: OptionalOldObject = None) -> list[Cause]:
         """Return the errors of an object before it is stored; ``old`` is the object it replaces."""
-        faults: Faults = []
+        faults: SchemaErrors = []
         self._check(document, ABSENT if old is None else old, None, faults)
         causes = causes_of(faults)
         if self._scale is not None:
-            causes += _spec_faults(self._scale, document)
-            causes += _status_faults(self._scale, document)
+            causes += _spec_errors(self._scale, document)
+            causes += _status_errors(self._scale, document)
         if self._embedded is not None:
-            causes += check_embedded(self._embedded, document)
-        return self._with_others(causes, document, old)
+            causes += embedded_errors(self._embedded, document)
+        return self._add_list_and_rule_errors(causes, document, old)
 
     def status_causes(self, document: Document, old: Mapping[str, Any]) -> list[Cause]:
         """Return the errors of an object before its status is stored."""
-        faults: Faults = []
+        faults: SchemaErrors = []
         if self._check_status is not None and "status" in document:
             self._check_status(document["status"], old.get("status", ABSENT), None, faults)
         causes = causes_of(faults, "status")
         if self._scale is not None:
-            causes += _status_faults(self._scale, document)
-        return self._with_others(causes, document, old)
+            causes += _status_errors(self._scale, document)
+        return self._add_list_and_rule_errors(causes, document, old)
 
-    def _with_others(self, causes: list[Cause], document: Document, old: Old) -> list[Cause]:
+    def _add_list_and_rule_errors(
+        self, causes: list[Cause], document: Document, old: OptionalOldObject
+    ) -> list[Cause]:
         """Add the errors of list types, and of CEL rules unless earlier errors block them.
 
         Duplicates in a list that the old object has, too, are ignored.
         """
-        if self._twins is not None and (old is None or not any(self._twins(old, ""))):
-            causes += self._twins(document, "")
+        if self._duplicate_items is not None and (
+            old is None or not any(self._duplicate_items(old, ""))
+        ):
+            causes += self._duplicate_items(document, "")
         if self._rules is None:
             return causes
         if any(cause.reason in _BLOCKING for cause in causes):
-            return [*causes, invalid_value(NOWHERE, None, _UNCHECKED)]
+            return [*causes, invalid_value(NIL_PATH, None, _UNCHECKED)]
         return [*causes, *self._rules(document, old)]
 
 
 @lru_cache(maxsize=1024)
-def compiled(custom: Custom) -> Compiled:
+def compiled_schema(custom: CustomResourceInfo) -> CompiledSchema:
     """Return the compiled schema of a version, from a cache. Raise ValueError if it is invalid."""
-    return Compiled(custom)
+    return CompiledSchema(custom)
 
 
-def _spec_faults(paths: ScalePaths, document: Document) -> Iterator[Cause]:
-    yield from _number_faults(paths.spec, document)
+def _spec_errors(paths: ScalePaths, document: Document) -> Iterator[Cause]:
+    yield from _number_errors(paths.spec, document)
 
 
-def _status_faults(paths: ScalePaths, document: Document) -> Iterator[Cause]:
-    yield from _number_faults(paths.status, document)
+def _status_errors(paths: ScalePaths, document: Document) -> Iterator[Cause]:
+    yield from _number_errors(paths.status, document)
     selector = value_at(document, paths.selector) if paths.selector else None
     if selector is not None and not isinstance(selector, str):
         yield invalid_value(paths.selector, "", _accessor(paths.selector, selector, "string"))
 
 
-def _number_faults(path: str, document: Document) -> Iterator[Cause]:
+def _number_errors(path: str, document: Document) -> Iterator[Cause]:
     number = value_at(document, path)
     if number is None:
         return

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from fakeapi.api.causes import forbidden_field, invalid_value, required, unsupported
+from fakeapi.api.causes import forbidden_field, invalid_value, required, unsupported_value
 from fakeapi.api.errors import Cause
 from fakeapi.api.structural.nodes import Json
-from policies.naming import wrong_dns1035_label, wrong_subdomain
+from policies.naming import invalid_dns1035_label, invalid_subdomain
 
 _STRATEGIES: Final = ("None", "Webhook")
 REVIEWS: Final = ("v1", "v1beta1")
@@ -24,13 +24,13 @@ _UNASKED: Final = "should not be set when strategy is not set to Webhook"
 _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----"
 
 
-def conversion_faults(conversion: Json, path: str, *, established: bool) -> Iterator[Cause]:
+def conversion_errors(conversion: Json, path: str, *, established: bool) -> Iterator[Cause]:
     """Return the errors of a conversion; the CA bundle is checked if the CRD is established."""
     strategy, webhook = conversion.get("strategy", ""), conversion.get("webhook") or {}
     if not strategy:
         yield required(f"{path}.strategy")
     elif strategy not in _STRATEGIES:
-        yield unsupported(f"{path}.strategy", strategy, _STRATEGIES)
+        yield unsupported_value(f"{path}.strategy", strategy, _STRATEGIES)
     config, reviews = webhook.get("clientConfig"), webhook.get("conversionReviewVersions")
     if strategy != "Webhook":
         if config is not None:
@@ -38,11 +38,11 @@ def conversion_faults(conversion: Json, path: str, *, established: bool) -> Iter
         if reviews:
             yield forbidden_field(f"{path}.conversionReviewVersions", _UNASKED)
         return
-    yield from client_faults(config, f"{path}.webhookClientConfig", established=established)
-    yield from review_faults(reviews or (), f"{path}.conversionReviewVersions")
+    yield from client_config_errors(config, f"{path}.webhookClientConfig", established=established)
+    yield from review_version_errors(reviews or (), f"{path}.conversionReviewVersions")
 
 
-def client_faults(config: Json | None, path: str, *, established: bool) -> Iterator[Cause]:
+def client_config_errors(config: Json | None, path: str, *, established: bool) -> Iterator[Cause]:
     """Return the errors of a webhook's clientConfig."""
     if config is None:
         yield required(path, "required when strategy is set to Webhook")
@@ -51,9 +51,9 @@ def client_faults(config: Json | None, path: str, *, established: bool) -> Itera
     if (url is None) == (service is None):
         yield required(path, "exactly one of url or service is required")
     elif url is not None:
-        yield from url_faults(url, f"{path}.url")
+        yield from url_errors(url, f"{path}.url")
     elif service is not None:
-        yield from service_faults(service, f"{path}.service")
+        yield from service_errors(service, f"{path}.service")
     bundle = config.get("caBundle")
     if bundle and established and not is_ca_bundle(bundle):
         rule = "unable to load root certificates: unable to parse bytes as PEM block"
@@ -65,7 +65,7 @@ def is_ca_bundle(bundle: str) -> bool:
     return _CERTIFICATE in b64decode(bundle)
 
 
-def url_faults(url: str, path: str) -> Iterator[Cause]:
+def url_errors(url: str, path: str) -> Iterator[Cause]:
     """Return the errors of a webhook's URL."""
     try:
         parts = urlsplit(url)
@@ -87,7 +87,7 @@ def url_faults(url: str, path: str) -> Iterator[Cause]:
         yield invalid_value(path, parts.query, "query parameters are not permitted in the URL")
 
 
-def service_faults(service: Json, path: str) -> Iterator[Cause]:
+def service_errors(service: Json, path: str) -> Iterator[Cause]:
     """Return the errors of a webhook's service reference."""
     for name in ("name", "namespace"):
         if not service.get(name):
@@ -96,10 +96,10 @@ def service_faults(service: Json, path: str) -> Iterator[Cause]:
     if not 0 < port <= _LAST_PORT:
         rule = f"port is not valid: must be between 1 and {_LAST_PORT}, inclusive"
         yield invalid_value(f"{path}.port", port, rule)
-    yield from _path_faults(service.get("path") or "", f"{path}.path")
+    yield from _path_errors(service.get("path") or "", f"{path}.path")
 
 
-def _path_faults(text: str, path: str) -> Iterator[Cause]:
+def _path_errors(text: str, path: str) -> Iterator[Cause]:
     if text in ("", "/"):
         return
     if text == "//":
@@ -110,19 +110,21 @@ def _path_faults(text: str, path: str) -> Iterator[Cause]:
     for index, step in enumerate(text[1:].removesuffix("/").split("/")):
         if not step:
             yield invalid_value(path, text, f"segment[{index}] may not be empty")
-        elif wrong := wrong_subdomain(step):
+        elif wrong := invalid_subdomain(step):
             yield invalid_value(path, text, f"segment[{index}]: {wrong}")
 
 
-def review_faults(versions: Sequence[str], path: str, none: str = "") -> Iterator[Cause]:
+def review_version_errors(
+    versions: Sequence[str], path: str, empty_message: str = ""
+) -> Iterator[Cause]:
     """Return the errors of review versions; ``none`` is the message for an empty list."""
     if not versions:
-        yield required(path, none)
+        yield required(path, empty_message)
         return
     for index, version in enumerate(versions):
         if version in versions[:index]:
             yield invalid_value(f"{path}[{index}]", version, "duplicate version")
-        elif wrong := wrong_dns1035_label(version):
+        elif wrong := invalid_dns1035_label(version):
             yield invalid_value(f"{path}[{index}]", version, wrong)
     if not set(REVIEWS) & set(versions):
         rule = f"must include at least one of {', '.join(REVIEWS)}"

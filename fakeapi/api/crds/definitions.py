@@ -12,20 +12,20 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from fakeapi.api.causes import invalid_value, required, unsupported
+from fakeapi.api.causes import invalid_value, required, unsupported_value
 from fakeapi.api.conditions import find_condition
-from fakeapi.api.crds.conversions import conversion_faults
-from fakeapi.api.crds.internal import internal_spec, shown_versions
-from fakeapi.api.crds.schemas import schema_faults
+from fakeapi.api.crds.conversions import conversion_errors
+from fakeapi.api.crds.internal import internal_spec, versions_as_go
+from fakeapi.api.crds.schemas import schema_errors
 from fakeapi.api.crds.versions import (
-    column_faults,
-    selectable_faults,
-    subresource_faults,
-    version_faults,
+    column_errors,
+    selectable_field_errors,
+    subresource_errors,
+    version_errors,
 )
 from fakeapi.api.errors import Cause
 from fakeapi.api.structural.nodes import Json
-from policies.naming import wrong_dns1035_label, wrong_subdomain
+from policies.naming import invalid_dns1035_label, invalid_subdomain
 
 _SCOPES: Final = ("Cluster", "Namespaced")
 _IMMUTABLE: Final = "field is immutable"
@@ -37,7 +37,7 @@ _UNAPPROVED: Final = (
 _CASED: Final = "may have mixed case, but should otherwise match: "
 
 
-def name_faults(definition: Json, _path: str) -> Iterator[Cause]:
+def name_errors(definition: Json, _path: str) -> Iterator[Cause]:
     """Return the error of a definition whose name is not ``<plural>.<group>``."""
     spec, name = definition.get("spec") or {}, definition["metadata"].get("name", "")
     wanted = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
@@ -45,13 +45,13 @@ def name_faults(definition: Json, _path: str) -> Iterator[Cause]:
         yield invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
 
 
-def definition_faults(definition: Json, _path: str) -> Iterator[Cause]:
+def definition_errors(definition: Json, _path: str) -> Iterator[Cause]:
     """Return the errors of a definition, except that of its name."""
     spec = definition.get("spec") or {}
     is_established = established(definition)
-    yield from _spec_faults(spec, is_established=is_established)
-    yield from _stored_faults(definition)
-    yield from _approval_faults(definition)
+    yield from _spec_errors(spec, is_established=is_established)
+    yield from _stored_errors(definition)
+    yield from _approval_errors(definition)
     if spec.get("preserveUnknownFields"):
         rule = (
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
@@ -60,7 +60,7 @@ def definition_faults(definition: Json, _path: str) -> Iterator[Cause]:
         yield invalid_value("spec.preserveUnknownFields", value=True, detail=rule)
 
 
-def change_faults(definition: Json, old: Json) -> Iterator[Cause]:
+def immutable_field_errors(definition: Json, old: Json) -> Iterator[Cause]:
     """Return the errors of immutable fields that an update changes."""
     now, before = definition.get("spec") or {}, old.get("spec") or {}
     paths = [("group",), ("names", "plural")]
@@ -84,33 +84,33 @@ def _at(value: Any, path: tuple[str, ...]) -> Any:
     return value
 
 
-def _spec_faults(spec: Json, *, is_established: bool) -> Iterator[Cause]:
+def _spec_errors(spec: Json, *, is_established: bool) -> Iterator[Cause]:
     inner = internal_spec(spec)
-    yield from _group_faults(spec.get("group") or "")
+    yield from _group_errors(spec.get("group") or "")
     scope = spec.get("scope") or ""
     if not scope:
         yield required("spec.scope")
     elif scope not in _SCOPES:
-        yield unsupported("spec.scope", scope, _SCOPES)
+        yield unsupported_value("spec.scope", scope, _SCOPES)
     yield from _missing_schemas(inner)
     has_status = _has_status(inner)
     for index, version in enumerate(inner["versions"]):
         name, path = version.get("name", ""), f"spec.versions[{index}]"
-        if wrong := wrong_dns1035_label(name):
+        if wrong := invalid_dns1035_label(name):
             yield invalid_value(f"{path}.name", name, wrong)
         own = _has_status(version) or "status" in (inner.get("subresources") or {})
-        yield from version_faults(version, path, has_status=own)
-    yield from _version_list_faults(spec)
-    yield from _name_list_faults(spec.get("names") or {})
-    yield from _shared_faults(inner, has_status=has_status)
+        yield from version_errors(version, path, has_status=own)
+    yield from _version_list_errors(spec)
+    yield from _name_list_errors(spec.get("names") or {})
+    yield from _shared_errors(inner, has_status=has_status)
     conversion = spec.get("conversion") or {}
-    yield from conversion_faults(conversion, "spec.conversion", established=is_established)
+    yield from conversion_errors(conversion, "spec.conversion", established=is_established)
 
 
-def _group_faults(group: str) -> Iterator[Cause]:
+def _group_errors(group: str) -> Iterator[Cause]:
     if not group:
         yield required("spec.group")
-    elif wrong := wrong_subdomain(group):
+    elif wrong := invalid_subdomain(group):
         yield invalid_value("spec.group", group, wrong)
     elif "." not in group:
         yield invalid_value("spec.group", group, "should be a domain with at least one dot")
@@ -130,57 +130,57 @@ def _has_status(part: Json) -> bool:
     return own or any("status" in (v.get("subresources") or {}) for v in versions)
 
 
-def _version_list_faults(spec: Json) -> Iterator[Cause]:
+def _version_list_errors(spec: Json) -> Iterator[Cause]:
     versions = spec.get("versions") or ()
     names = [version.get("name") for version in versions]
     if len(set(names)) < len(names):
         rule = "must contain unique version names"
-        yield invalid_value("spec.versions", shown_versions(spec), rule)
+        yield invalid_value("spec.versions", versions_as_go(spec), rule)
     if sum(bool(version.get("storage")) for version in versions) != 1:
         rule = "must have exactly one version marked as storage version"
-        yield invalid_value("spec.versions", shown_versions(spec), rule)
+        yield invalid_value("spec.versions", versions_as_go(spec), rule)
 
 
-def _name_list_faults(names: Json) -> Iterator[Cause]:
+def _name_list_errors(names: Json) -> Iterator[Cause]:
     path = "spec.names"
     for name in ("plural", "singular", "kind", "listKind"):
         if not names.get(name):
             yield required(f"{path}.{name}")
     for name in ("plural", "singular"):
         value = names.get(name)
-        if value and (wrong := wrong_dns1035_label(value)):
+        if value and (wrong := invalid_dns1035_label(value)):
             yield invalid_value(f"{path}.{name}", value, wrong)
     for name in ("kind", "listKind"):
         value = names.get(name)
-        if value and (wrong := wrong_dns1035_label(value.lower())):
+        if value and (wrong := invalid_dns1035_label(value.lower())):
             yield invalid_value(f"{path}.{name}", value, f"{_CASED}{wrong}")
-    yield from _label_list_faults(names, "shortNames", path)
+    yield from _label_list_errors(names, "shortNames", path)
     if names.get("kind") and names.get("kind") == names.get("listKind"):
         rule = "kind and listKind may not be the same"
         yield invalid_value(f"{path}.listKind", names["listKind"], rule)
-    yield from _label_list_faults(names, "categories", path)
+    yield from _label_list_errors(names, "categories", path)
 
 
-def _label_list_faults(names: Json, member: str, path: str) -> Iterator[Cause]:
+def _label_list_errors(names: Json, member: str, path: str) -> Iterator[Cause]:
     for index, value in enumerate(names.get(member) or ()):
-        if wrong := wrong_dns1035_label(value):
+        if wrong := invalid_dns1035_label(value):
             yield invalid_value(f"{path}.{member}[{index}]", value, wrong)
 
 
-def _shared_faults(inner: Json, *, has_status: bool) -> Iterator[Cause]:
+def _shared_errors(inner: Json, *, has_status: bool) -> Iterator[Cause]:
     """Return the errors of the fields that all versions share."""
     schema = (inner.get("validation") or {}).get("openAPIV3Schema")
     if schema is not None:
         path = "spec.validation.openAPIV3Schema"
-        yield from schema_faults(schema, path, has_status=has_status)
-    yield from subresource_faults(inner.get("subresources") or {}, "spec.subresources")
+        yield from schema_errors(schema, path, has_status=has_status)
+    yield from subresource_errors(inner.get("subresources") or {}, "spec.subresources")
     columns = inner.get("additionalPrinterColumns") or ()
-    yield from column_faults(columns, "spec.additionalPrinterColumns")
+    yield from column_errors(columns, "spec.additionalPrinterColumns")
     fields = inner.get("selectableFields") or ()
-    yield from selectable_faults(fields, schema, "spec.selectableFields")
+    yield from selectable_field_errors(fields, schema, "spec.selectableFields")
 
 
-def _stored_faults(definition: Json) -> Iterator[Cause]:
+def _stored_errors(definition: Json) -> Iterator[Cause]:
     """Return the errors of stored versions that are missing from spec.versions."""
     stored = (definition.get("status") or {}).get("storedVersions") or []
     versions = (definition.get("spec") or {}).get("versions") or ()
@@ -195,7 +195,7 @@ def _stored_faults(definition: Json) -> Iterator[Cause]:
             yield invalid_value(f"status.storedVersions[{index}]", name, rule)
 
 
-def _approval_faults(definition: Json) -> Iterator[Cause]:
+def _approval_errors(definition: Json) -> Iterator[Cause]:
     group = (definition.get("spec") or {}).get("group") or ""
     if not f".{group}".endswith((".k8s.io", ".kubernetes.io")):
         return

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fakeapi.kinds import Kind
-from fakeapi.kinds.archive import COMPONENT, read_description
-from fakeapi.kinds.custom import Custom
+from fakeapi.kinds import ResourceInfo
+from fakeapi.kinds.archive import SCHEMA_REF_PREFIX, read_description
+from fakeapi.kinds.custom import CustomResourceInfo
 
 Json = dict[str, Any]
 
@@ -22,7 +22,7 @@ _EITHER: Final = [{"type": "integer"}, {"type": "string"}]
 _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 
 
-def described_custom(kind: Kind, custom: Custom) -> dict[str, Json]:
+def custom_resource_schemas(kind: ResourceInfo, custom: CustomResourceInfo) -> dict[str, Json]:
     """Return the schemas of a custom resource and of its list, by name."""
     shown: Json = {"type": "object"}
     if custom.schema:
@@ -36,10 +36,10 @@ def described_custom(kind: Kind, custom: Custom) -> dict[str, Json]:
     }
 
 
-def _list(kind: Kind) -> Json:
+def _list(kind: ResourceInfo) -> Json:
     told = f"List of {kind.plural}. More info: {_CONVENTIONS}"
-    reference = {"$ref": f"{COMPONENT}{kind.definition}"}
-    metadata = {"allOf": [{"$ref": f"{COMPONENT}{META}ListMeta"}]}
+    reference = {"$ref": f"{SCHEMA_REF_PREFIX}{kind.definition}"}
+    metadata = {"allOf": [{"$ref": f"{SCHEMA_REF_PREFIX}{META}ListMeta"}]}
     return {
         "description": f"{kind.list_kind} is a list of {kind.kind}",
         "type": "object",
@@ -47,13 +47,13 @@ def _list(kind: Kind) -> Json:
         "properties": {
             **_type_meta(),
             "items": {"description": told, "type": "array", "items": reference},
-            "metadata": {**metadata, "description": _described("metadata", "PodList")},
+            "metadata": {**metadata, "description": _field_description("metadata", "PodList")},
         },
         **_named(kind, kind.list_kind),
     }
 
 
-def _named(kind: Kind, name: str) -> Json:
+def _named(kind: ResourceInfo, name: str) -> Json:
     own = {"group": kind.group, "version": kind.version, "kind": name}
     return {"x-kubernetes-group-version-kind": [own]}
 
@@ -67,7 +67,7 @@ def _shown(schema: Json) -> Json:
         below = schema["properties"].items()
         schema["properties"] = {name: _shown(dict(each)) for name, each in below}
     if schema.get("x-kubernetes-int-or-string"):
-        _spell_out(schema)
+        _expand_int_or_string(schema)
     if schema.get(_EMBEDDED):
         schema["properties"] = {**(schema.get("properties") or {}), **_type_meta(), **_metadata()}
         schema["required"] = list(
@@ -76,7 +76,7 @@ def _shown(schema: Json) -> Json:
     return schema
 
 
-def _spell_out(schema: Json) -> None:
+def _expand_int_or_string(schema: Json) -> None:
     first = (schema.get("allOf") or [{}])[0]
     if schema.get("anyOf") == _EITHER or first.get("anyOf") == _EITHER:
         return
@@ -88,15 +88,16 @@ def _spell_out(schema: Json) -> None:
 
 def _type_meta() -> Json:
     return {
-        name: {"type": "string", "description": _described(name)} for name in ("apiVersion", "kind")
+        name: {"type": "string", "description": _field_description(name)}
+        for name in ("apiVersion", "kind")
     }
 
 
 def _metadata() -> Json:
-    reference = {"allOf": [{"$ref": f"{COMPONENT}{META}ObjectMeta"}]}
-    return {"metadata": {**reference, "description": _described("metadata")}}
+    reference = {"allOf": [{"$ref": f"{SCHEMA_REF_PREFIX}{META}ObjectMeta"}]}
+    return {"metadata": {**reference, "description": _field_description("metadata")}}
 
 
-def _described(name: str, of: str = "Pod") -> str:
+def _field_description(name: str, of: str = "Pod") -> str:
     """Return the description of a field that all objects have."""
     return read_description(_POD.replace("Pod", of))[1].get(name, "")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fakeapi.api.causes import Shown, as_go
+from fakeapi.api.causes import GoFormattedValue, go_formatted
 from fakeapi.api.structural.nodes import Json
 
 _MOVED: Final = {
@@ -36,7 +36,7 @@ def internal_spec(spec: Json) -> dict[str, Any]:
     return inner
 
 
-def shown_versions(spec: Json) -> Shown:
+def versions_as_go(spec: Json) -> GoFormattedValue:
     """Return the versions as Go prints upstream's internal type."""
     versions = [
         {
@@ -52,4 +52,4 @@ def shown_versions(spec: Json) -> Shown:
         }
         for version in internal_spec(spec)["versions"]
     ]
-    return as_go(versions)
+    return go_formatted(versions)

@@ -20,9 +20,9 @@ import orjson
 
 from fakeapi.api.crds.statuses import ESTABLISHED, NAMES_ACCEPTED, TERMINATING, holds
 from fakeapi.api.structural.nodes import Json
-from fakeapi.api.structural.shapes import resource_shape
-from fakeapi.kinds import Kind, Kinds, SelectableField
-from fakeapi.kinds.custom import Custom, PrinterColumn, ScalePaths
+from fakeapi.api.structural.shapes import structural_type
+from fakeapi.kinds import ResourceInfo, ResourceRegistry, SelectableField
+from fakeapi.kinds.custom import CustomResourceInfo, PrinterColumn, ScalePaths
 from fakeapi.kinds.kind import Subresource
 
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?", re.ASCII)
@@ -31,16 +31,16 @@ _NO_CONVERSION: Final[Json] = MappingProxyType({"strategy": "None"})
 
 
 @dataclass(frozen=True, eq=False)
-class Resource:
+class CustomResourceKinds:
     """The kinds of a definition by version, the ``served`` ones, and the ``stored`` one."""
 
     name: str
-    kinds: Mapping[str, Kind]
-    served: tuple[Kind, ...]
-    stored: Kind
+    kinds: Mapping[str, ResourceInfo]
+    served: tuple[ResourceInfo, ...]
+    stored: ResourceInfo
 
 
-def resource_of(definition: Json) -> Resource | None:
+def kinds_of_definition(definition: Json) -> CustomResourceKinds | None:
     """Return the kinds of a definition; None if the definition is not served."""
     if not (holds(definition, ESTABLISHED) or holds(definition, NAMES_ACCEPTED)):
         return None
@@ -51,28 +51,30 @@ def resource_of(definition: Json) -> Resource | None:
         definition["status"]["acceptedNames"],
         is_terminating,
     ]
-    return _resource(orjson.dumps(said))
+    return _cached_kinds(orjson.dumps(said))
 
 
-def extended(kinds: Kinds, resources: Iterable[Resource]) -> Kinds:
+def with_custom_kinds(
+    kinds: ResourceRegistry, resources: Iterable[CustomResourceKinds]
+) -> ResourceRegistry:
     """Return kinds with the served ones of custom resources added; existing kinds are kept."""
     served = [kind for resource in resources for kind in resource.served]
     own = [k for k in served if kinds.at(k.group, k.version, k.plural) is None]
     if not own:
         return kinds
-    return Kinds((*kinds.all, *sorted(own, key=lambda kind: (kind.group, kind.plural))))
+    return ResourceRegistry((*kinds.all, *sorted(own, key=lambda kind: (kind.group, kind.plural))))
 
 
 @lru_cache(maxsize=1024)
-def _resource(said: bytes) -> Resource:
+def _cached_kinds(said: bytes) -> CustomResourceKinds:
     name, spec, names, is_terminating = orjson.loads(said)
-    maker = _Maker(name, spec, names, is_terminating)
+    maker = _KindBuilder(name, spec, names, is_terminating)
     kinds = {version["name"]: maker.kind(version) for version in spec["versions"]}
     served = tuple(kinds[v["name"]] for v in spec["versions"] if v.get("served"))
-    return Resource(name, kinds, served, kinds[maker.storage])
+    return CustomResourceKinds(name, kinds, served, kinds[maker.storage])
 
 
-class _Maker:
+class _KindBuilder:
     """Builds the kinds of one definition."""
 
     def __init__(self, name: str, spec: Json, names: Json, is_terminating: bool) -> None:  # noqa: FBT001
@@ -80,11 +82,11 @@ class _Maker:
         self._is_terminating = is_terminating
         self.storage = next(v["name"] for v in spec["versions"] if v.get("storage"))
 
-    def kind(self, version: Json) -> Kind:
+    def kind(self, version: Json) -> ResourceInfo:
         """Return the kind of a version."""
         spec, names, group = self._spec, self._names, self._spec["group"]
         schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-        return Kind(
+        return ResourceInfo(
             group=group,
             version=version["name"],
             kind=names["kind"],
@@ -95,7 +97,7 @@ class _Maker:
             categories=tuple(names.get("categories") or ()),
             subresources=self._subresources(version),
             definition=f"{'.'.join(reversed(group.split('.')))}.{version['name']}.{names['kind']}",
-            structure=partial(resource_shape, schema),
+            structure=partial(structural_type, schema),
             generations=True,
             unconditional_update=False,
             deprecation=self._deprecation(version),
@@ -103,10 +105,10 @@ class _Maker:
             custom=self._custom(version, schema),
         )
 
-    def _custom(self, version: Json, schema: Json) -> Custom:
+    def _custom(self, version: Json, schema: Json) -> CustomResourceInfo:
         columns = version.get("additionalPrinterColumns") or ()
         scale = (version.get("subresources") or {}).get("scale")
-        return Custom(
+        return CustomResourceInfo(
             definition=self._name,
             schema=schema,
             versions=tuple(each["name"] for each in self._spec["versions"]),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fakeapi.api.decoding import MismatchError, decode
+from fakeapi.api.decoding import StructDecodeError, decode_struct
 from fakeapi.kinds.schemas import struct_of
 
 _SCHEMA: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
@@ -19,7 +19,7 @@ _MAPS: Final = ("properties", "patternProperties", "definitions")
 _LISTS: Final = ("allOf", "anyOf", "oneOf")
 
 
-def read_schemas(definition: dict[str, Any]) -> list[str]:
+def decode_nested_schemas(definition: dict[str, Any]) -> list[str]:
     """Decode the nested schemas of a definition in place, and return the paths of unknown fields.
 
     The other fields of the definition are already decoded. Raise StructDecodeError.
@@ -38,11 +38,11 @@ def _visit(schema: dict[str, Any], path: str, unknown: list[str]) -> None:
         found = schema.get(name)
         if isinstance(found, dict):
             where = f"{path}.{name}"
-            unknown += [f"{where}.{field}" for field in decode(struct_of(_SCHEMA), found)]
+            unknown += [f"{where}.{field}" for field in decode_struct(struct_of(_SCHEMA), found)]
             _visit(found, where, unknown)
         elif not _fits(name, found):
             kind = "JSONSchemaPropsOrArray" if name == "items" else "JSONSchemaPropsOrBool"
-            raise MismatchError(
+            raise StructDecodeError(
                 f"json: cannot unmarshal {path}.{name} into Go value of type v1.{kind}"
             )
     for name in _MAPS:

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from fakeapi.api.causes import forbidden_field, invalid_value, required, unsupported
-from fakeapi.api.cel.rules import expression_faults, rule_faults
-from fakeapi.api.crds.defaults import default_faults
-from fakeapi.api.crds.structures import structural_faults
+from fakeapi.api.causes import forbidden_field, invalid_value, required, unsupported_value
+from fakeapi.api.cel.rules import expression_errors, rule_errors
+from fakeapi.api.crds.defaults import default_errors
+from fakeapi.api.crds.structures import structural_errors
 from fakeapi.api.errors import Cause
-from fakeapi.api.structural.nodes import META_FIELDS, Json, Node, node_of
+from fakeapi.api.structural.nodes import META_FIELDS, Json, SchemaNode, node_of
 
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 _UNSUPPORTED: Final = (
@@ -67,7 +67,7 @@ _ATOMIC: Final = "must be atomic as item of a list with x-kubernetes-list-type=s
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SchemaPath:
     """The path of a nested schema, and its context.
 
     ``no_defaults`` is the reason why defaults are forbidden (None: they are allowed);
@@ -76,36 +76,36 @@ class Place:
     """
 
     path: str
-    node: Node | None
+    node: SchemaNode | None
     root: bool = False
     no_defaults: str | None = None
     in_metadata: bool = False
     uncorrelated: str = ""
 
-    def below(self, step: str, node: Node | None = None) -> Place:
+    def below(self, step: str, node: SchemaNode | None = None) -> SchemaPath:
         """Return the path of a schema one level below."""
         return replace(self, path=f"{self.path}.{step}", node=node, root=False)
 
 
-def schema_faults(schema: Json, path: str, *, has_status: bool) -> list[Cause]:
+def schema_errors(schema: Json, path: str, *, has_status: bool) -> list[Cause]:
     """Return the errors of a version's schema; ``has_status``: status is a subresource."""
-    causes = list(_root_faults(schema, path)) if has_status else []
+    causes = list(_root_errors(schema, path)) if has_status else []
     if schema.get("nullable"):
         causes.append(forbidden_field(f"{path}.nullable", "nullable cannot be true at the root"))
-    structural = structural_faults(schema, path)
+    structural = structural_errors(schema, path)
     node = None
     if not structural:
         node = node_of(schema)
-        defaults = list(default_faults(replace(node, embedded=True), path))
+        defaults = list(default_errors(replace(node, embedded=True), path))
         causes += defaults
         node = node if not defaults else None
     causes += structural
-    found = _Faults()
-    found.visit(schema, Place(path, node, root=True))
+    found = _SchemaErrorCollector()
+    found.visit(schema, SchemaPath(path, node, root=True))
     return [*causes, *found.plain, *found.rules]
 
 
-def _root_faults(schema: Json, path: str) -> Iterator[Cause]:
+def _root_errors(schema: Json, path: str) -> Iterator[Cause]:
     if schema.get("type", "object") != "object":
         rule = (
             'only "object" is allowed as the type at the root of the schema if the status '
@@ -120,18 +120,18 @@ def _root_faults(schema: Json, path: str) -> Iterator[Cause]:
         yield invalid_value(path, schema, rule)
 
 
-class _Faults:
+class _SchemaErrorCollector:
     """Collects the errors of a schema, and separately those of its CEL rules."""
 
     def __init__(self) -> None:
         self.plain: list[Cause] = []
         self.rules: list[Cause] = []
 
-    def visit(self, schema: Json, place: Place) -> None:
+    def visit(self, schema: Json, place: SchemaPath) -> None:
         """Validate a schema and its nested schemas."""
         before = len(self.plain)
         path = place.path
-        self.plain += _word_faults(schema, place)
+        self.plain += _field_errors(schema, place)
         additional = schema.get("additionalProperties")
         if additional is not None and schema.get("properties") and additional is not True:
             rule = "additionalProperties and properties are mutual exclusive"
@@ -143,17 +143,17 @@ class _Faults:
         self._visit_nested(schema, place)
         if isinstance(schema.get("items"), dict):
             self._visit_items(schema, place)
-        self.plain += _list_faults(schema, path)
+        self.plain += _list_type_errors(schema, path)
         self._visit_rules(schema, place, sound=len(self.plain) == before)
 
-    def _visit_additional(self, schema: Json, place: Place) -> None:
+    def _visit_additional(self, schema: Json, place: SchemaPath) -> None:
         below = place.below("additionalProperties", place.node.additional if place.node else None)
         if place.in_metadata:
             why = "inside additionalProperties applying to object metadata"
             below = replace(below, no_defaults=why)
         self.visit(schema, below)
 
-    def _visit_property(self, schema: Json, name: str, below: Json, place: Place) -> None:
+    def _visit_property(self, schema: Json, name: str, below: Json, place: SchemaPath) -> None:
         node = place.node.properties.get(name) if place.node is not None else None
         where = place.below(f"properties[{name}]", node)
         if (place.root or schema.get("x-kubernetes-embedded-resource")) and name in META_FIELDS:
@@ -161,27 +161,27 @@ class _Faults:
             where = replace(where, in_metadata=True, no_defaults=reason)
         self.visit(below, where)
 
-    def _visit_nested(self, schema: Json, place: Place) -> None:
+    def _visit_nested(self, schema: Json, place: SchemaPath) -> None:
         if schema.get("not") is not None:
             self.visit(schema["not"], place.below("not"))
         for name in _QUANTIFIERS:
             for index, below in enumerate(schema.get(name) or ()):
                 self.visit(below, place.below(f"{name}[{index}]"))
 
-    def _visit_items(self, schema: Json, place: Place) -> None:
+    def _visit_items(self, schema: Json, place: SchemaPath) -> None:
         where = place.below("items", place.node.items if place.node is not None else None)
         if schema.get(_LIST_TYPE) != "map" and not place.uncorrelated:
             where = replace(where, uncorrelated=place.path)
         self.visit(schema["items"], where)
 
-    def _visit_rules(self, schema: Json, place: Place, *, sound: bool) -> None:
+    def _visit_rules(self, schema: Json, place: SchemaPath, *, sound: bool) -> None:
         rules = schema.get(_RULES) or ()
         own = node_of(schema) if rules and sound else None
         for index, rule in enumerate(rules):
-            faults = list(rule_faults(rule, own, f"{place.path}.{_RULES}[{index}]")) if own else []
+            faults = list(rule_errors(rule, own, f"{place.path}.{_RULES}[{index}]")) if own else []
             self.plain += faults
             if place.node is not None and own is not None and not faults:
-                self.rules += expression_faults(
+                self.rules += expression_errors(
                     rule,
                     place.node,
                     f"{place.path}.{_RULES}[{index}]",
@@ -190,10 +190,10 @@ class _Faults:
                 )
 
 
-def _word_faults(schema: Json, place: Place) -> Iterator[Cause]:
+def _field_errors(schema: Json, place: SchemaPath) -> Iterator[Cause]:
     path, kind = place.path, schema.get("type", "")
     if kind and kind not in _TYPES:
-        yield unsupported(f"{path}.type", kind, _TYPES)
+        yield unsupported_value(f"{path}.type", kind, _TYPES)
     if "default" in schema and place.no_defaults is not None:
         yield forbidden_field(f"{path}.default", f"must not be set {place.no_defaults}".rstrip())
     for name in _UNSUPPORTED:
@@ -216,27 +216,27 @@ def _word_faults(schema: Json, place: Place) -> Iterator[Cause]:
         yield invalid_value(where, value=False, detail="must be true or undefined")
 
 
-def _list_faults(schema: Json, path: str) -> Iterator[Cause]:
+def _list_type_errors(schema: Json, path: str) -> Iterator[Cause]:
     yield from _typed(schema, path, _MAP_TYPE, "object")
     map_type, list_type = schema.get(_MAP_TYPE), schema.get(_LIST_TYPE)
     if map_type is not None and map_type not in ("atomic", "granular"):
-        yield unsupported(f"{path}.{_MAP_TYPE}", map_type, ("atomic", "granular"))
+        yield unsupported_value(f"{path}.{_MAP_TYPE}", map_type, ("atomic", "granular"))
     wrong = list(_typed(schema, path, _LIST_TYPE, "array"))
     yield from wrong
     items = schema.get("items")
     element = items if isinstance(items, dict) else None
     if not wrong and list_type == "set" and element is not None:
-        yield from _set_faults(element, path)
+        yield from _set_errors(element, path)
     if list_type is not None and list_type not in ("atomic", "set", "map"):
-        yield unsupported(f"{path}.{_LIST_TYPE}", list_type, ("atomic", "set", "map"))
+        yield unsupported_value(f"{path}.{_LIST_TYPE}", list_type, ("atomic", "set", "map"))
     if schema.get(_KEYS) and list_type != "map":
         rule = "must be map if x-kubernetes-list-map-keys is non-empty"
         where = f"{path}.{_LIST_TYPE}"
         yield required(where, rule) if list_type is None else invalid_value(where, list_type, rule)
     if list_type == "map":
-        yield from _map_faults(schema, element, path)
+        yield from _map_errors(schema, element, path)
     if list_type in ("set", "map") and element is not None:
-        yield from _key_faults(schema, element, path)
+        yield from _key_errors(schema, element, path)
 
 
 def _typed(schema: Json, path: str, extension: str, wanted: str) -> Iterator[Cause]:
@@ -247,7 +247,7 @@ def _typed(schema: Json, path: str, extension: str, wanted: str) -> Iterator[Cau
         yield invalid_value(where, kind, rule) if kind else required(where, rule)
 
 
-def _set_faults(element: Json, path: str) -> Iterator[Cause]:
+def _set_errors(element: Json, path: str) -> Iterator[Cause]:
     kind = element.get("type")
     if kind == "array" and element.get(_LIST_TYPE, "atomic") != "atomic":
         yield invalid_value(f"{path}.items.{_LIST_TYPE}", element[_LIST_TYPE], _ATOMIC)
@@ -255,7 +255,7 @@ def _set_faults(element: Json, path: str) -> Iterator[Cause]:
         yield invalid_value(f"{path}.items.{_MAP_TYPE}", element.get(_LIST_TYPE), _ATOMIC)
 
 
-def _map_faults(schema: Json, element: Json | None, path: str) -> Iterator[Cause]:
+def _map_errors(schema: Json, element: Json | None, path: str) -> Iterator[Cause]:
     keys: list[Any] = schema.get(_KEYS) or []
     if not keys:
         rule = "must not be empty if x-kubernetes-list-type is map"
@@ -280,7 +280,7 @@ def _map_faults(schema: Json, element: Json | None, path: str) -> Iterator[Cause
             yield invalid_value(f"{path}.{_KEYS}", keys, "must not contain duplicate entries")
 
 
-def _key_faults(schema: Json, element: Json, path: str) -> Iterator[Cause]:
+def _key_errors(schema: Json, element: Json, path: str) -> Iterator[Cause]:
     if element.get("nullable"):
         rule = f"cannot be nullable when x-kubernetes-list-type is {schema[_LIST_TYPE]}"
         yield forbidden_field(f"{path}.items.nullable", rule)

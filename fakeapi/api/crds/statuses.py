@@ -52,17 +52,17 @@ DELETION_DONE: Final = condition(
 )
 
 
-def first_status(definition: Document) -> None:
+def set_initial_status(definition: Document) -> None:
     """Set the initial status of a new definition."""
     definition["status"] = {
         "conditions": None,
         "acceptedNames": {"plural": "", "kind": ""},
         "storedVersions": [],
     }
-    note_stored_version(definition)
+    record_stored_version(definition)
 
 
-def note_stored_version(definition: Document) -> None:
+def record_stored_version(definition: Document) -> None:
     """Add the current storage version to status.storedVersions."""
     status = definition.setdefault("status", {})
     stored = list(status.get("storedVersions") or ())
@@ -77,13 +77,13 @@ def holds(definition: Json, kind: str) -> bool:
     return find_condition(definition.get("status") or {}, kind).get("status") == "True"
 
 
-def judge_names(definition: Document, others: Iterable[Json], now: str) -> bool:
+def accept_names(definition: Document, others: Iterable[Json], now: str) -> bool:
     """Accept the names that no other definition uses; return whether the status has changed."""
     wanted, status = definition["spec"]["names"], definition.setdefault("status", {})
     accepted = status.get("acceptedNames") or {}
     if wanted == accepted:
         return False
-    given, conflict = _given_names(wanted, accepted, *_taken(others))
+    given, conflict = _accepted_names(wanted, accepted, *_names_in_use(others))
     verdict = condition(
         NAMES_ACCEPTED,
         holds=conflict is None,
@@ -106,7 +106,7 @@ def judge_names(definition: Document, others: Iterable[Json], now: str) -> bool:
     return True
 
 
-def _taken(others: Iterable[Json]) -> tuple[set[str], set[str]]:
+def _names_in_use(others: Iterable[Json]) -> tuple[set[str], set[str]]:
     """Return the resource names and the kind names that other definitions use."""
     resources: set[str] = set()
     kinds: set[str] = set()
@@ -118,7 +118,7 @@ def _taken(others: Iterable[Json]) -> tuple[set[str], set[str]]:
     return resources, kinds
 
 
-def _given_names(
+def _accepted_names(
     wanted: Json, accepted: Json, resources: set[str], kinds: set[str]
 ) -> tuple[dict[str, Any], tuple[str, str] | None]:
     """Return the accepted names, and the reason and message of the last conflict."""

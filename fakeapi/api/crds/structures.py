@@ -48,7 +48,7 @@ _FORBIDDEN_INSIDE: Final = {
 }
 
 
-def structural_faults(schema: Json, path: str) -> list[Cause]:
+def structural_errors(schema: Json, path: str) -> list[Cause]:
     """Return the errors that make a schema not structural, in upstream's order."""
     causes = [*_invariants(schema, ROOT, path), *_completeness(schema, schema, path, path)]
     return sorted(causes, key=lambda cause: f"{cause.field}: {cause.message}")

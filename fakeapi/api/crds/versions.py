@@ -10,7 +10,7 @@ from typing import Final
 
 from fakeapi.api.causes import duplicate, invalid_value, required
 from fakeapi.api.cel.fieldpaths import FieldPathError, find_field
-from fakeapi.api.crds.schemas import schema_faults
+from fakeapi.api.crds.schemas import schema_errors
 from fakeapi.api.errors import Cause
 from fakeapi.api.structural.faults import too_many_at
 from fakeapi.api.structural.nodes import Json, node_of
@@ -35,20 +35,20 @@ _SELECTABLE_RULE: Final = (
 )
 
 
-def version_faults(version: Json, path: str, *, has_status: bool) -> Iterator[Cause]:
+def version_errors(version: Json, path: str, *, has_status: bool) -> Iterator[Cause]:
     """Return the errors of one version, except those of values that all versions share."""
-    yield from _warning_faults(version, path)
+    yield from _warning_errors(version, path)
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if schema is not None:
-        yield from schema_faults(schema, f"{path}.schema.openAPIV3Schema", has_status=has_status)
-    yield from subresource_faults(version.get("subresources") or {}, f"{path}.subresources")
+        yield from schema_errors(schema, f"{path}.schema.openAPIV3Schema", has_status=has_status)
+    yield from subresource_errors(version.get("subresources") or {}, f"{path}.subresources")
     columns = version.get("additionalPrinterColumns") or ()
-    yield from column_faults(columns, f"{path}.additionalPrinterColumns")
+    yield from column_errors(columns, f"{path}.additionalPrinterColumns")
     selectable = version.get("selectableFields") or ()
-    yield from selectable_faults(selectable, schema, f"{path}.selectableFields")
+    yield from selectable_field_errors(selectable, schema, f"{path}.selectableFields")
 
 
-def _warning_faults(version: Json, path: str) -> Iterator[Cause]:
+def _warning_errors(version: Json, path: str) -> Iterator[Cause]:
     warning = version.get("deprecationWarning")
     if warning is None:
         return
@@ -69,7 +69,7 @@ def _warning_faults(version: Json, path: str) -> Iterator[Cause]:
             return
 
 
-def column_faults(columns: Sequence[Json], path: str) -> Iterator[Cause]:
+def column_errors(columns: Sequence[Json], path: str) -> Iterator[Cause]:
     """Return the errors of printer columns."""
     types, formats = ",".join(_COLUMN_TYPES), ",".join(_COLUMN_FORMATS)
     for index, column in enumerate(columns):
@@ -86,15 +86,15 @@ def column_faults(columns: Sequence[Json], path: str) -> Iterator[Cause]:
         if not column.get("jsonPath"):
             yield required(f"{where}.JSONPath")
         else:
-            yield from _simple_path_faults(column["jsonPath"], f"{where}.JSONPath")
+            yield from _simple_path_errors(column["jsonPath"], f"{where}.JSONPath")
 
 
-def _simple_path_faults(text: str, path: str) -> Iterator[Cause]:
+def _simple_path_errors(text: str, path: str) -> Iterator[Cause]:
     if not text.startswith("."):
         yield invalid_value(path, text, "must be a simple json path starting with .")
 
 
-def subresource_faults(subresources: Json, path: str) -> Iterator[Cause]:
+def subresource_errors(subresources: Json, path: str) -> Iterator[Cause]:
     """Return the errors of a scale subresource's paths."""
     scale = subresources.get("scale")
     if scale is None:
@@ -103,20 +103,22 @@ def subresource_faults(subresources: Json, path: str) -> Iterator[Cause]:
         where, text = f"{path}.scale.{name}", scale.get(name)
         if not text:
             yield required(where)
-        elif wrong := list(_simple_path_faults(text, where)):
+        elif wrong := list(_simple_path_errors(text, where)):
             yield from wrong
         elif not text.startswith(root):
             yield invalid_value(where, text, f"should be a json path under {root.rstrip('.')}")
     where, text = f"{path}.scale.labelSelectorPath", scale.get("labelSelectorPath")
     if not text:
         return
-    if wrong := list(_simple_path_faults(text, where)):
+    if wrong := list(_simple_path_errors(text, where)):
         yield from wrong
     elif not text.startswith((".spec.", ".status.")):
         yield invalid_value(where, text, "should be a json path under either .spec or .status")
 
 
-def selectable_faults(fields: Sequence[Json], schema: Json | None, path: str) -> Iterator[Cause]:
+def selectable_field_errors(
+    fields: Sequence[Json], schema: Json | None, path: str
+) -> Iterator[Cause]:
     """Return the errors of selectable fields."""
     if not fields:
         return

@@ -14,47 +14,47 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from fakeapi.api.conditions import find_condition, set_condition
-from fakeapi.api.crds.resources import Resource, extended, resource_of
+from fakeapi.api.crds.resources import CustomResourceKinds, kinds_of_definition, with_custom_kinds
 from fakeapi.api.crds.statuses import (
     DELETION_BEGUN,
     DELETION_DONE,
     ESTABLISHED,
     TERMINATING,
+    accept_names,
     condition,
     establish,
     holds,
-    judge_names,
 )
 from fakeapi.api.deleteoptions import DeleteOptions
 from fakeapi.api.registry import Registry, Target
-from fakeapi.kinds import Kind, Kinds
+from fakeapi.kinds import ResourceInfo, ResourceRegistry
 from fakeapi.kinds.builtin import CUSTOM_RESOURCE_DEFINITIONS
 from fakeapi.store import Document, Entry, Store
 
 MANAGER: Final = "kube-apiserver"
 
-Step = Callable[[Document], bool]
+StatusUpdate = Callable[[Document], bool]
 
 
-class Definitions:
+class DefinitionController:
     """Reconciles the definitions in a store; ``builtin`` are the kinds without any definition."""
 
-    def __init__(self, store: Store, builtin: Kinds) -> None:
+    def __init__(self, store: Store, builtin: ResourceRegistry) -> None:
         self._store = store
         self._builtin = builtin
         self._kinds = builtin
-        self._known: dict[str, tuple[Entry, Resource | None]] = {}
-        self._is_stale = self._is_unsettled = True
-        self._is_clearing = False
-        store.listen(CUSTOM_RESOURCE_DEFINITIONS, self._note)
+        self._known: dict[str, tuple[Entry, CustomResourceKinds | None]] = {}
+        self._is_stale = self._needs_reconcile = True
+        self._is_deleting_instances = False
+        store.listen(CUSTOM_RESOURCE_DEFINITIONS, self._mark_stale)
 
     @property
-    def kinds(self) -> Kinds:
+    def kinds(self) -> ResourceRegistry:
         """All served kinds; the same object until the kinds change."""
         self._refresh()
         return self._kinds
 
-    def stored(self, kind: Kind) -> Kind:
+    def stored(self, kind: ResourceInfo) -> ResourceInfo:
         """Return the kind in which objects of a kind are stored."""
         if kind.custom is None:
             return kind
@@ -62,20 +62,20 @@ class Definitions:
         resource = self._known.get(kind.custom.definition, (None, None))[1]
         return kind if resource is None else resource.stored
 
-    def settle(self, registry: Registry, timestamp: Callable[[int], str]) -> None:
+    def reconcile(self, registry: Registry, timestamp: Callable[[int], str]) -> None:
         """Reconcile all definitions until none of them can change any further."""
-        if not (self._is_unsettled or self._is_clearing):
+        if not (self._needs_reconcile or self._is_deleting_instances):
             return
-        registry = registry.written_by(MANAGER)
-        while self._is_unsettled or self._is_clearing:
-            self._is_unsettled = self._is_clearing = False
+        registry = registry.with_field_manager(MANAGER)
+        while self._needs_reconcile or self._is_deleting_instances:
+            self._needs_reconcile = self._is_deleting_instances = False
             for entry in self._store.entries(CUSTOM_RESOURCE_DEFINITIONS):
-                self._settle_one(registry, entry, timestamp(0))
-            if not self._is_unsettled:
+                self._reconcile_definition(registry, entry, timestamp(0))
+            if not self._needs_reconcile:
                 break
 
-    def _note(self) -> None:
-        self._is_stale = self._is_unsettled = True
+    def _mark_stale(self) -> None:
+        self._is_stale = self._needs_reconcile = True
 
     def _refresh(self) -> None:
         if not self._is_stale:
@@ -86,29 +86,29 @@ class Definitions:
         self._known = {
             entry.key: known[entry.key]
             if entry.key in known and known[entry.key][0] is entry
-            else (entry, resource_of(entry.document()))
+            else (entry, kinds_of_definition(entry.document()))
             for entry in entries
         }
         resources = [resource for _, resource in self._known.values() if resource is not None]
-        kinds = extended(self._builtin, resources)
+        kinds = with_custom_kinds(self._builtin, resources)
         if kinds.all != self._kinds.all:
             self._kinds = kinds
 
-    def _settle_one(self, registry: Registry, entry: Entry, now: str) -> None:
+    def _reconcile_definition(self, registry: Registry, entry: Entry, now: str) -> None:
         definition = entry.document()
         if "deletionTimestamp" in definition["metadata"]:
-            self._clear(registry, entry.key, definition, now)
+            self._finalize(registry, entry.key, definition, now)
             return
         group = definition["spec"]["group"]
-        _take(registry, entry.key, lambda d: judge_names(d, self._in_group(group), now))
-        _take(registry, entry.key, lambda d: establish(d, now))
+        _update_status(registry, entry.key, lambda d: accept_names(d, self._in_group(group), now))
+        _update_status(registry, entry.key, lambda d: establish(d, now))
 
     def _in_group(self, group: str) -> Iterable[Document]:
         entries = self._store.entries(CUSTOM_RESOURCE_DEFINITIONS)
         documents = [entry.document() for entry in entries]
         return [document for document in documents if document["spec"]["group"] == group]
 
-    def _clear(self, registry: Registry, name: str, definition: Document, now: str) -> None:
+    def _finalize(self, registry: Registry, name: str, definition: Document, now: str) -> None:
         """Delete the instances of a definition; when there are none, remove its finalizer."""
         finalizer = CUSTOM_RESOURCE_DEFINITIONS.deletion_finalizer
         if finalizer not in (definition["metadata"].get("finalizers") or ()):
@@ -122,24 +122,26 @@ class Definitions:
                 reason="NeverEstablished",
                 message="resource was never established",
             )
-            _take(registry, name, lambda d: _let_go(d, never, finalizer, now))
+            _update_status(registry, name, lambda d: _remove_finalizer(d, never, finalizer, now))
             return
-        _take(registry, name, lambda d: _begin(d, now))
+        _update_status(registry, name, lambda d: _mark_terminating(d, now))
         stored = self._known[name][1]
         self._delete_instances(registry, resource.stored if stored is None else stored.stored)
         if self._store.entries(resource.stored):
-            self._is_clearing = True
+            self._is_deleting_instances = True
         else:
-            _take(registry, name, lambda d: _let_go(d, DELETION_DONE, finalizer, now))
+            _update_status(
+                registry, name, lambda d: _remove_finalizer(d, DELETION_DONE, finalizer, now)
+            )
 
-    def _delete_instances(self, registry: Registry, kind: Kind) -> None:
+    def _delete_instances(self, registry: Registry, kind: ResourceInfo) -> None:
         for entry in list(self._store.entries(kind)):
             if b'"deletionTimestamp"' not in entry.raw:
                 namespace, _, name = entry.key.rpartition("/")
                 registry.delete(Target(kind, namespace, name), DeleteOptions())
 
 
-def _take(registry: Registry, name: str, step: Step) -> None:
+def _update_status(registry: Registry, name: str, step: StatusUpdate) -> None:
     """Apply a step to a definition's status, and write the status if the step changes it."""
     target = Target(CUSTOM_RESOURCE_DEFINITIONS, "", name, "status")
     if step(registry.get(target).document()):
@@ -151,7 +153,7 @@ def _take(registry: Registry, name: str, step: Step) -> None:
         registry.change(target, change)
 
 
-def _begin(definition: Document, now: str) -> bool:
+def _mark_terminating(definition: Document, now: str) -> bool:
     before = find_condition(definition["status"], TERMINATING)
     if before.get("reason") == DELETION_BEGUN["reason"]:
         return False
@@ -159,7 +161,7 @@ def _begin(definition: Document, now: str) -> bool:
     return True
 
 
-def _let_go(definition: Document, why: dict[str, str], finalizer: str, now: str) -> bool:
+def _remove_finalizer(definition: Document, why: dict[str, str], finalizer: str, now: str) -> bool:
     set_condition(definition["status"], why, now)
     metadata = definition["metadata"]
     left = [each for each in metadata.get("finalizers") or () if each != finalizer]

@@ -15,18 +15,18 @@ from typing import Any, Final
 
 import orjson
 
-from fakeapi.api.addresses import Services, address_of, name_of
+from fakeapi.api.addresses import ServiceUrls, display_url, resolve_address
 from fakeapi.api.errors import StatusError
-from fakeapi.api.metadata import Sources
+from fakeapi.api.metadata import IdAndTimeSources
 from fakeapi.api.metadatarules import check_common_metadata
-from fakeapi.api.outcalls import AnsweredError, Outbox, OutCall, OutCallError
-from fakeapi.api.rehearsing import Objects
-from fakeapi.kinds import Kind
-from fakeapi.kinds.custom import Custom
+from fakeapi.api.outcalls import InvalidReviewError, PendingCalls, WebhookCall, WebhookCallError
+from fakeapi.api.rehearsing import ObjectReader
+from fakeapi.kinds import ResourceInfo
+from fakeapi.kinds.custom import CustomResourceInfo
 from fakeapi.store import Document
 
 Review = dict[str, Any]
-Hook = Callable[[Review], Review]
+ConversionHandler = Callable[[Review], Review]
 """A function that answers a ConversionReview instead of a webhook."""
 
 _REVIEWS: Final = ("v1", "v1beta1")
@@ -38,7 +38,7 @@ class ConversionError(Exception):
     """A webhook could not be called, or its response is invalid."""
 
 
-class Converter:
+class VersionConverter:
     """Converts objects between versions.
 
     ``handlers`` are functions that replace the webhooks of definitions, by the definition's name.
@@ -46,16 +46,24 @@ class Converter:
     """
 
     def __init__(
-        self, objects: Objects, outbox: Outbox, sources: Sources, services: Services
+        self,
+        objects: ObjectReader,
+        outbox: PendingCalls,
+        sources: IdAndTimeSources,
+        services: ServiceUrls,
     ) -> None:
-        self.hooks: MutableMapping[str, Hook] = {}
+        self.handlers: MutableMapping[str, ConversionHandler] = {}
         self._objects = objects
         self._outbox = outbox
         self._sources = sources
         self._services = services
 
     def convert(
-        self, wanted: Kind, custom: Custom, documents: Sequence[Document], source: str
+        self,
+        wanted: ResourceInfo,
+        custom: CustomResourceInfo,
+        documents: Sequence[Document],
+        source: str,
     ) -> list[Document]:
         """Return objects of the version ``source`` in the version of the kind ``wanted``.
 
@@ -64,14 +72,16 @@ class Converter:
         if custom.conversion.get("strategy") != "Webhook" or not documents:
             return [{**document, "apiVersion": wanted.api_version} for document in documents]
         try:
-            answer = self._ask(custom, self._request(custom, wanted, documents))
-            return _taken_over(documents, answer, wanted)
-        except (ConversionError, OutCallError) as error:
+            answer = self._convert_by_webhook(custom, self._request(custom, wanted, documents))
+            return _checked_objects(documents, answer, wanted)
+        except (ConversionError, WebhookCallError) as error:
             subject = f"{source}, Kind={wanted.kind}"
             words = f"conversion webhook for {subject} {_verb(error)}{error}"
             raise StatusError(500, "", words) from None
 
-    def _request(self, custom: Custom, wanted: Kind, documents: Sequence[Document]) -> Review:
+    def _request(
+        self, custom: CustomResourceInfo, wanted: ResourceInfo, documents: Sequence[Document]
+    ) -> Review:
         webhook = custom.conversion.get("webhook") or {}
         known = [v for v in webhook.get("conversionReviewVersions") or () if v in _REVIEWS]
         if not known:
@@ -86,8 +96,8 @@ class Converter:
             },
         }
 
-    def _ask(self, custom: Custom, review: Review) -> list[Any]:
-        hook = self.hooks.get(custom.definition)
+    def _convert_by_webhook(self, custom: CustomResourceInfo, review: Review) -> list[Any]:
+        hook = self.handlers.get(custom.definition)
         if hook is not None:
             answer = hook(orjson.loads(orjson.dumps(review)))
         else:
@@ -97,16 +107,16 @@ class Converter:
     def _call(self, config: Mapping[str, Any], review: Review) -> Any:
         bundle = b64decode(config.get("caBundle") or "")
         try:
-            address = address_of(self._objects, self._services, config)
+            address = resolve_address(self._objects, self._services, config)
             body = orjson.dumps(review)
-            call = OutCall(f"{address.url}?timeout=30s", body, bundle, address.host)
-            return orjson.loads(self._outbox.ask(call))
+            call = WebhookCall(f"{address.url}?timeout=30s", body, bundle, address.host)
+            return orjson.loads(self._outbox.call(call))
         except orjson.JSONDecodeError as error:
             raise ConversionError(f"couldn't get version/kind; json parse error: {error}") from None
-        except AnsweredError:
+        except InvalidReviewError:
             raise
-        except OutCallError as error:
-            raise OutCallError(f'Post "{name_of(config)}?timeout=30s": {error}') from None
+        except WebhookCallError as error:
+            raise WebhookCallError(f'Post "{display_url(config)}?timeout=30s": {error}') from None
 
 
 def _verb(error: Exception) -> str:
@@ -140,14 +150,16 @@ def _converted(review: Review, answer: Any) -> list[Any]:
     return list(found)
 
 
-def _taken_over(sent: Sequence[Document], found: list[Any], wanted: Kind) -> list[Document]:
+def _checked_objects(
+    sent: Sequence[Document], found: list[Any], wanted: ResourceInfo
+) -> list[Document]:
     return [
-        _checked(before, after, wanted, index)
+        _checked_object(before, after, wanted, index)
         for index, (before, after) in enumerate(zip(sent, found, strict=True))
     ]
 
 
-def _checked(before: Document, after: Any, wanted: Kind, index: int) -> Document:
+def _checked_object(before: Document, after: Any, wanted: ResourceInfo, index: int) -> Document:
     """Return a converted object with its original metadata. Raise ConversionError."""
     where = f"returned invalid converted object at index {index}: "
     if not isinstance(after, dict):
@@ -166,10 +178,10 @@ def _checked(before: Document, after: Any, wanted: Kind, index: int) -> Document
             noun = "UID" if name == "uid" else name
             told = f"{own.get(name) or ''} != {new.get(name) or ''}"
             raise ConversionError(f"{where}must have the same {noun}: {told}")
-    return {**after, "metadata": _restored(before["metadata"], metadata, where)}
+    return {**after, "metadata": _restored_metadata(before["metadata"], metadata, where)}
 
 
-def _restored(own: Document, new: Document, where: str) -> Document:
+def _restored_metadata(own: Document, new: Document, where: str) -> Document:
     restored = {n: v for n, v in own.items() if n not in ("labels", "annotations")}
     for name in ("labels", "annotations"):
         found = new.get(name)

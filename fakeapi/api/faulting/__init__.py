@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from fakeapi.api.faulting.fields import PlanError
-from fakeapi.api.faulting.live import Faults
+from fakeapi.api.faulting.live import FaultInjector
 
-__all__ = ["Faults", "PlanError"]
+__all__ = ["FaultInjector", "PlanError"]

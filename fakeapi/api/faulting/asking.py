@@ -18,23 +18,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fakeapi.api.authorizing import Attributes, attributes_of
+from fakeapi.api.authorizing import AuthorizationAttributes, authorization_attributes
 from fakeapi.api.bodies import read_object
 from fakeapi.api.errors import StatusError
-from fakeapi.api.faulting.plans import Question
+from fakeapi.api.faulting.plans import RequestMatchInput
 from fakeapi.api.messages import Request
 from fakeapi.api.options import parse_version, read_flag
-from fakeapi.kinds import Kinds
+from fakeapi.kinds import ResourceRegistry
 from fakeapi.store import Store
 
 _NAMESPACES = ("", "namespaces")
 
 
-def question_of(request: Request) -> Question:
+def match_input_of(request: Request) -> RequestMatchInput:
     """Return the input of rules for a request."""
-    asked = attributes_of(request, request.user)
+    asked = authorization_attributes(request, request.user)
     itself = (asked.group, asked.resource) == _NAMESPACES
-    return Question(
+    return RequestMatchInput(
         client=request.user_agent,
         verb=asked.verb,
         path=request.path,
@@ -47,25 +47,29 @@ def question_of(request: Request) -> Question:
     )
 
 
-def with_created_name(question: Question, request: Request) -> Question:
+def with_created_name(match_input: RequestMatchInput, request: Request) -> RequestMatchInput:
     """Add the object name of a create request, which is only in its body."""
-    if question.verb != "create" or question.name or not (question.resource and request.body):
-        return question
+    if (
+        match_input.verb != "create"
+        or match_input.name
+        or not (match_input.resource and request.body)
+    ):
+        return match_input
     try:
         metadata = read_object(request).get("metadata")
     except StatusError:
-        return question
+        return match_input
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    return replace(question, name=name) if isinstance(name, str) else question
+    return replace(match_input, name=name) if isinstance(name, str) else match_input
 
 
-def version_behind(store: Store, kinds: Kinds, request: Request, behind: int) -> int:
+def version_behind(store: Store, kinds: ResourceRegistry, request: Request, behind: int) -> int:
     """Return the version before the ``behind`` newest events of a kind.
 
     It is at least the version that the client requests, and at least 1, since a request for version
     0 allows any version.
     """
-    asked = attributes_of(request, request.user)
+    asked = authorization_attributes(request, request.user)
     kind = kinds.at(asked.group, asked.version, asked.resource)
     if kind is None:
         return store.version
@@ -82,7 +86,7 @@ def as_of(request: Request, version: int) -> Request:
     return replace(request, query=query)
 
 
-def _may_lag(request: Request, asked: Attributes) -> bool:
+def _may_lag(request: Request, asked: AuthorizationAttributes) -> bool:
     query = request.query
     try:
         version = parse_version(query.get("resourceVersion", ""))

@@ -13,7 +13,7 @@ from typing import Final
 from fakeapi.api.faulting.effects import WATCHING, Effect, Staleness
 from fakeapi.api.faulting.fields import PlanError
 from fakeapi.api.faulting.plans import ResourceName, Scope
-from fakeapi.kinds import Kind, Kinds
+from fakeapi.kinds import ResourceInfo, ResourceRegistry
 from fakeapi.kinds.kind import VERBS
 
 _METHODS: Final = ("get", "post", "put", "patch", "delete", "head", "options")
@@ -22,7 +22,7 @@ _IN_NAMES: Final = re.compile(r"[^\s/]+")
 _WILD: Final = re.compile(r"[*?\[]")
 
 
-def check(effect: Effect, scope: Scope, kinds: Kinds, place: str) -> None:
+def validate_rule(effect: Effect, scope: Scope, kinds: ResourceRegistry, place: str) -> None:
     """Raise PlanError if the effect can never apply to a request in scope."""
     _check_verbs(effect, scope, place)
     if scope.paths:
@@ -58,9 +58,9 @@ def _verbs_of(effect: Effect, known: Sequence[str]) -> Sequence[str]:
 
 
 def _check_resource(
-    resource: ResourceName, effect: Effect, scope: Scope, kinds: Kinds, place: str
+    resource: ResourceName, effect: Effect, scope: Scope, kinds: ResourceRegistry, place: str
 ) -> None:
-    place_and_name = f"{place}.resources: {_written(resource)!r}"
+    place_and_name = f"{place}.resources: {_resource_text(resource)!r}"
     found = _named(resource, kinds)
     if not found:
         raise PlanError(
@@ -68,11 +68,11 @@ def _check_resource(
             "expected a plural such as pods, or with its group, apps/deployments"
         )
     if scope.namespaces and not any(kind.namespaced for kind in found):
-        raise PlanError(f"{place}.namespaces: {_written(resource)!r} is in no namespace")
+        raise PlanError(f"{place}.namespaces: {_resource_text(resource)!r} is in no namespace")
     if scope.subresources and not any(_own_subresources(kind, scope) for kind in found):
         there = sorted({name for kind in found for name in kind.subresources})
         raise PlanError(
-            f"{place}.subresources: {_written(resource)!r} has none of "
+            f"{place}.subresources: {_resource_text(resource)!r} has none of "
             f"{', '.join(scope.subresources)}; it has: {', '.join(there) or 'none'}"
         )
     wanted = [verb for verb in scope.verbs or VERBS if verb in _verbs_of(effect, VERBS)]
@@ -80,14 +80,14 @@ def _check_resource(
     for verb in wanted if scope.verbs else ():
         if verb not in able:
             raise PlanError(
-                f"{place}.verbs: {_written(resource)!r} cannot {verb!r}; "
+                f"{place}.verbs: {_resource_text(resource)!r} cannot {verb!r}; "
                 f"it can: {', '.join(sorted(able))}"
             )
     if not able.intersection(wanted):
         raise PlanError(f"{place_and_name} cannot be listed or watched, so it never meets this")
 
 
-def _check_subresources(scope: Scope, concerned: Sequence[Kind], place: str) -> None:
+def _check_subresources(scope: Scope, concerned: Sequence[ResourceInfo], place: str) -> None:
     for name in scope.subresources:
         if name == "*":
             continue
@@ -102,7 +102,7 @@ def _check_subresources(scope: Scope, concerned: Sequence[Kind], place: str) -> 
             )
 
 
-def _check_paths(scope: Scope, kinds: Kinds, place: str) -> None:
+def _check_paths(scope: Scope, kinds: ResourceRegistry, place: str) -> None:
     for field in ("resources", "subresources", "namespaces", "names"):
         if getattr(scope, field):
             raise PlanError(f"{place}.{field}: paths say it already; expected one of the two")
@@ -117,7 +117,7 @@ def _may_begin(literal: str, start: str) -> bool:
     return literal.startswith(start) or start.startswith(literal)
 
 
-def _path_starts(kinds: Kinds) -> Iterable[str]:
+def _path_starts(kinds: ResourceRegistry) -> Iterable[str]:
     yield from _OTHER_PATHS
     for kind in kinds.all:
         yield f"{kind.root}/{kind.plural}"
@@ -125,21 +125,21 @@ def _path_starts(kinds: Kinds) -> Iterable[str]:
             yield f"{kind.root}/namespaces/"
 
 
-def _named(resource: ResourceName, kinds: Kinds) -> Sequence[Kind]:
-    return [kind for kind in kinds.all if resource.names(kind.group, kind.plural)]
+def _named(resource: ResourceName, kinds: ResourceRegistry) -> Sequence[ResourceInfo]:
+    return [kind for kind in kinds.all if resource.matches(kind.group, kind.plural)]
 
 
-def _kinds_in(scope: Scope, kinds: Kinds) -> Sequence[Kind]:
+def _kinds_in(scope: Scope, kinds: ResourceRegistry) -> Sequence[ResourceInfo]:
     if not scope.resources:
         return kinds.all
     return [kind for resource in scope.resources for kind in _named(resource, kinds)]
 
 
-def _own_subresources(kind: Kind, scope: Scope) -> Sequence[str]:
+def _own_subresources(kind: ResourceInfo, scope: Scope) -> Sequence[str]:
     return [name for name in kind.subresources if name in scope.subresources or _all_of(scope)]
 
 
-def _verbs_at(kind: Kind, scope: Scope) -> Iterable[str]:
+def _verbs_at(kind: ResourceInfo, scope: Scope) -> Iterable[str]:
     if not scope.subresources:
         return kind.verbs
     names = _own_subresources(kind, scope)
@@ -150,5 +150,5 @@ def _all_of(scope: Scope) -> bool:
     return "*" in scope.subresources
 
 
-def _written(resource: ResourceName) -> str:
+def _resource_text(resource: ResourceName) -> str:
     return resource.plural if resource.group is None else f"{resource.group}/{resource.plural}"

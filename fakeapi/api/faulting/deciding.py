@@ -17,42 +17,42 @@ from hashlib import blake2b
 from types import MappingProxyType
 
 from fakeapi.api.faulting.effects import ENDING, Effect, Latency
-from fakeapi.api.faulting.plans import Plan, Question, Rule
+from fakeapi.api.faulting.plans import FaultPlan, FaultRule, RequestMatchInput
 
-_NONE: Mapping[tuple[int, str], Tally] = MappingProxyType({})
+_NONE: Mapping[tuple[int, str], InjectedCount] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class InjectedCount:
     """The requests of one client that one rule has matched, and those with an injected fault."""
 
     matched: int = 0
-    struck: int = 0
+    injected: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class PlanProgress:
     """A plan that began at ``began_ns``; ``tallies`` by the rule's index and the client."""
 
-    plan: Plan
+    plan: FaultPlan
     began_ns: int
-    tallies: Mapping[tuple[int, str], Tally] = field(default_factory=lambda: _NONE)
+    tallies: Mapping[tuple[int, str], InjectedCount] = field(default_factory=lambda: _NONE)
 
 
 def decide(
-    progress: Progress, question: Question, now_ns: int
-) -> tuple[Progress, Sequence[Effect]]:
+    progress: PlanProgress, match_input: RequestMatchInput, now_ns: int
+) -> tuple[PlanProgress, Sequence[Effect]]:
     """Return the progress of the plan after a request, and the effects on the request."""
     seconds = (now_ns - progress.began_ns) / 10**9
     effects: list[Effect] = []
-    counted: dict[tuple[int, str], Tally] = {}
+    counted: dict[tuple[int, str], InjectedCount] = {}
     for index, rule in enumerate(progress.plan.rules):
-        if not (rule.limits.open_at(seconds) and rule.concerns(question)):
+        if not (rule.limits.is_active_at(seconds) and rule.applies_to(match_input)):
             continue
-        key = (index, question.client)
-        before = progress.tallies.get(key, Tally())
-        effect = _strike(progress.plan.seed, key, rule, before)
-        counted[key] = Tally(before.matched + 1, before.struck + (effect is not None))
+        key = (index, match_input.client)
+        before = progress.tallies.get(key, InjectedCount())
+        effect = _inject(progress.plan.seed, key, rule, before)
+        counted[key] = InjectedCount(before.matched + 1, before.injected + (effect is not None))
         if effect is not None:
             effects.append(effect)
             if isinstance(effect, ENDING):
@@ -62,12 +62,14 @@ def decide(
     return replace(progress, tallies={**progress.tallies, **counted}), effects
 
 
-def _strike(seed: int, key: tuple[int, str], rule: Rule, before: Tally) -> Effect | None:
+def _inject(
+    seed: int, key: tuple[int, str], rule: FaultRule, before: InjectedCount
+) -> Effect | None:
     number = before.matched + 1
-    if not rule.limits.due(number, before.struck, _draw(seed, key, number, "strike")):
+    if not rule.limits.should_inject(number, before.injected, _draw(seed, key, number, "strike")):
         return None
     if isinstance(rule.effect, Latency):
-        return rule.effect.drawn(_draw(seed, key, number, "latency"))
+        return rule.effect.sampled(_draw(seed, key, number, "latency"))
     return rule.effect
 
 

@@ -43,7 +43,7 @@ class Latency:
     most: float
     when: When = "before"
 
-    def drawn(self, draw: float) -> Latency:
+    def sampled(self, draw: float) -> Latency:
         """Return the fixed latency that a random number from [0, 1) selects."""
         seconds = self.least + (self.most - self.least) * draw
         return Latency(seconds, seconds, self.when)

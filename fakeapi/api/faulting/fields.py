@@ -19,7 +19,7 @@ class PlanError(ValueError):
     """A plan is invalid or can match nothing; the message has the path and the expected value."""
 
 
-class Fields:
+class PlanReader:
     """Reads the fields of an object at the path ``place``; a field that is not read is an error."""
 
     def __init__(self, document: Any, place: str) -> None:
@@ -29,7 +29,7 @@ class Fields:
         self._place = place
         self._known: list[str] = []
 
-    def place(self, name: str) -> str:
+    def field_path(self, name: str) -> str:
         """Return the path of a field."""
         return f"{self._place}.{name}" if self._place else name
 
@@ -38,10 +38,10 @@ class Fields:
         self._known.append(name)
         return self.document.get(name) is not None
 
-    def fault(self, name: str, expected: str) -> PlanError:
+    def error(self, name: str, expected: str) -> PlanError:
         """Return the error of a field's value."""
         found = _shown(self.document.get(name))
-        return PlanError(f"{self.place(name)}: expected {expected}, got {found}")
+        return PlanError(f"{self.field_path(name)}: expected {expected}, got {found}")
 
     def number(self, name: str, default: float, least: float = 0.0) -> float:
         """Return a number of at least ``least``. Raise PlanError."""
@@ -49,7 +49,7 @@ class Fields:
             return default
         value = self.document[name]
         if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
-            raise self.fault(name, f"a number of at least {least:g}")
+            raise self.error(name, f"a number of at least {least:g}")
         return float(value)
 
     def count(self, name: str, default: int, least: int = 0) -> int:
@@ -58,7 +58,7 @@ class Fields:
             return default
         value = self.document[name]
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise self.fault(name, f"a whole number of at least {least}")
+            raise self.error(name, f"a whole number of at least {least}")
         return value
 
     def choice(self, name: str, choices: Collection[str], default: str | None = None) -> str:
@@ -68,7 +68,7 @@ class Fields:
         value = self.document.get(name)
         text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
         if not isinstance(text, str) or text not in choices:
-            raise self.fault(name, f"one of {', '.join(choices)}")
+            raise self.error(name, f"one of {', '.join(choices)}")
         return text
 
     def text(self, name: str, default: str) -> str:
@@ -77,7 +77,7 @@ class Fields:
             return default
         value = self.document[name]
         if not isinstance(value, str):
-            raise self.fault(name, "a text")
+            raise self.error(name, "a text")
         return value
 
     def texts(self, name: str) -> tuple[str, ...]:
@@ -87,22 +87,24 @@ class Fields:
         value = self.document[name]
         texts = value if isinstance(value, list) else [value]
         if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
-            raise self.fault(name, "a text or a list of texts that are not empty")
+            raise self.error(name, "a text or a list of texts that are not empty")
         return tuple(texts)
 
-    def objects(self, name: str) -> Sequence[Fields]:
+    def objects(self, name: str) -> Sequence[PlanReader]:
         """Return a reader for each object of a list. Raise PlanError."""
         if not self.has(name) or not isinstance(self.document[name], list):
-            raise self.fault(name, "a list of objects")
+            raise self.error(name, "a list of objects")
         listed = enumerate(self.document[name])
-        return [Fields(each, f"{self.place(name)}[{index}]") for index, each in listed]
+        return [PlanReader(each, f"{self.field_path(name)}[{index}]") for index, each in listed]
 
     def finish(self) -> None:
         """Raise PlanError if the object has a field that was not read."""
         for name in self.document:
             if name not in self._known:
                 known = ", ".join(dict.fromkeys(self._known))
-                raise PlanError(f"{self.place(str(name))}: no such field here; there are: {known}")
+                raise PlanError(
+                    f"{self.field_path(str(name))}: no such field here; there are: {known}"
+                )
 
 
 def _shown(value: Any) -> str:

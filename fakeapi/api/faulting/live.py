@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fakeapi.api.dispatch import Api
-from fakeapi.api.faulting.asking import question_of, version_behind, with_created_name
-from fakeapi.api.faulting.deciding import Progress, Tally, decide
+from fakeapi.api.faulting.asking import match_input_of, version_behind, with_created_name
+from fakeapi.api.faulting.deciding import InjectedCount, PlanProgress, decide
 from fakeapi.api.faulting.effects import Effect
 from fakeapi.api.faulting.parsing import parse_plan, read_plan
-from fakeapi.api.faulting.plans import Plan
+from fakeapi.api.faulting.plans import FaultPlan
 from fakeapi.api.messages import Request
 
-_NO_PLAN = Progress(Plan(), 0)
+_NO_PLAN = PlanProgress(FaultPlan(), 0)
 
 
-class Faults:
+class FaultInjector:
     """Injects faults into the requests of one API; ``now_ns`` returns the world's time in ns.
 
     ``seed`` is the seed of plans that have none.
@@ -49,16 +49,16 @@ class Faults:
             self.end()
         return told
 
-    def adopt(self, other: Faults) -> None:
+    def copy_progress(self, other: FaultInjector) -> None:
         """Continue another world's plan with its progress and seed."""
         self._seed, self._progress = other._seed, other._progress
 
-    def meet(self, request: Request) -> Sequence[Effect]:
+    def effects_on(self, request: Request) -> Sequence[Effect]:
         """Return the effects on a request, and count them."""
         rules = self._progress.plan.rules
         if not rules:
             return ()
-        question = question_of(request)
+        question = match_input_of(request)
         if any(rule.scope.names for rule in rules):
             question = with_created_name(question, request)
         self._progress, effects = decide(self._progress, question, self._now_ns())
@@ -84,15 +84,15 @@ class Faults:
                 {
                     **rule.document,
                     "matched": sum(tally.matched for tally in clients.values()),
-                    "injected": sum(tally.struck for tally in clients.values()),
+                    "injected": sum(tally.injected for tally in clients.values()),
                     "clients": {client: _counted(tally) for client, tally in clients.items()},
                 }
             )
         return {"seed": plan.seed, "faults": rules}
 
-    def _begin(self, plan: Plan) -> None:
-        self._progress = Progress(plan, self._now_ns())
+    def _begin(self, plan: FaultPlan) -> None:
+        self._progress = PlanProgress(plan, self._now_ns())
 
 
-def _counted(tally: Tally) -> dict[str, int]:
-    return {"matched": tally.matched, "injected": tally.struck}
+def _counted(tally: InjectedCount) -> dict[str, int]:
+    return {"matched": tally.matched, "injected": tally.injected}

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from fakeapi.api.errors import StatusError
-from fakeapi.api.faulting.checking import check
+from fakeapi.api.faulting.checking import validate_rule
 from fakeapi.api.faulting.effects import (
     REFUSALS,
     Compaction,
@@ -33,13 +33,13 @@ from fakeapi.api.faulting.effects import (
     Staleness,
     When,
 )
-from fakeapi.api.faulting.fields import Fields, PlanError
-from fakeapi.api.faulting.plans import Limits, Plan, ResourceName, Rule, Scope
+from fakeapi.api.faulting.fields import PlanError, PlanReader
+from fakeapi.api.faulting.plans import FaultPlan, FaultRule, Limits, ResourceName, Scope
 from fakeapi.api.yaml_bodies import read_yaml
-from fakeapi.kinds import Kinds
+from fakeapi.kinds import ResourceRegistry
 
 
-def read_plan(text: bytes, kinds: Kinds, seed: int) -> Plan:
+def read_plan(text: bytes, kinds: ResourceRegistry, seed: int) -> FaultPlan:
     """Parse a plan in JSON or YAML. Raise PlanError."""
     try:
         document = read_yaml(text)
@@ -48,34 +48,34 @@ def read_plan(text: bytes, kinds: Kinds, seed: int) -> Plan:
     return parse_plan(document, kinds, seed)
 
 
-def parse_plan(document: Any, kinds: Kinds, seed: int) -> Plan:
+def parse_plan(document: Any, kinds: ResourceRegistry, seed: int) -> FaultPlan:
     """Parse a plan whose resources are among ``kinds``. Raise PlanError.
 
     ``seed`` is used if the plan has none.
     """
-    fields = Fields(document, "")
+    fields = PlanReader(document, "")
     seed = fields.count("seed", seed)
     rules = tuple(_rule(each, kinds) for each in fields.objects("faults"))
     fields.finish()
     if not rules:
-        raise fields.fault("faults", "at least one fault")
-    return Plan(rules, seed)
+        raise fields.error("faults", "at least one fault")
+    return FaultPlan(rules, seed)
 
 
-def _rule(fields: Fields, kinds: Kinds) -> Rule:
+def _rule(fields: PlanReader, kinds: ResourceRegistry) -> FaultRule:
     name = fields.choice("fault", EFFECTS)
     effect = EFFECTS[name](fields)
     scope = _scope(fields)
     limits = _limits(fields)
     fields.finish()
-    check(effect, scope, kinds, fields.place("match"))
-    return Rule(effect, scope, limits, fields.document)
+    validate_rule(effect, scope, kinds, fields.field_path("match"))
+    return FaultRule(effect, scope, limits, fields.document)
 
 
-def _scope(fields: Fields) -> Scope:
+def _scope(fields: PlanReader) -> Scope:
     if not fields.has("match"):
         return Scope()
-    match = Fields(fields.document["match"], fields.place("match"))
+    match = PlanReader(fields.document["match"], fields.field_path("match"))
     scope = Scope(
         clients=match.texts("clients"),
         verbs=match.texts("verbs"),
@@ -94,7 +94,7 @@ def _resource(text: str) -> ResourceName:
     return ResourceName(group if slash else None, plural)
 
 
-def _limits(fields: Fields) -> Limits:
+def _limits(fields: PlanReader) -> Limits:
     limits = Limits(
         times=fields.count("times", 1, 1) if fields.has("times") else None,
         after=fields.count("after", 0),
@@ -104,63 +104,63 @@ def _limits(fields: Fields) -> Limits:
         end=fields.number("until", 0.0) if fields.has("until") else None,
     )
     if not 0 < limits.probability <= 1:
-        raise fields.fault("probability", "a number above 0 and up to 1")
+        raise fields.error("probability", "a number above 0 and up to 1")
     if limits.end is not None and limits.end <= limits.start:
-        raise fields.fault("until", f"more than from, which is {limits.start:g}")
+        raise fields.error("until", f"more than from, which is {limits.start:g}")
     return limits
 
 
-def _latency(fields: Fields) -> Effect:
+def _latency(fields: PlanReader) -> Effect:
     when = _when(fields)
     if fields.has("seconds"):
         if fields.has("least") or fields.has("most"):
-            raise fields.fault("seconds", "either seconds, or least and most")
+            raise fields.error("seconds", "either seconds, or least and most")
         seconds = fields.number("seconds", 0.0)
         return Latency(seconds, seconds, when)
     if not fields.has("most"):
-        raise fields.fault("seconds", "seconds, or least and most")
+        raise fields.error("seconds", "seconds, or least and most")
     least, most = fields.number("least", 0.0), fields.number("most", 0.0)
     if least > most:
-        raise fields.fault("least", f"no more than most, which is {most:g}")
+        raise fields.error("least", f"no more than most, which is {most:g}")
     return Latency(least, most, when)
 
 
-def _refusal(code: int) -> Callable[[Fields], Effect]:
+def _refusal(code: int) -> Callable[[PlanReader], Effect]:
     if code == 403:
         return lambda fields: Refusal(code, message=fields.text("message", ""))
     usual = 1 if code == 429 else 0
     return lambda fields: Refusal(code, fields.count("retryAfter", usual))
 
 
-def _when(fields: Fields) -> When:
+def _when(fields: PlanReader) -> When:
     after: Literal["after"] = "after"
     return after if fields.choice("when", ("before", "after"), "before") == after else "before"
 
 
-def _drop(fields: Fields) -> Effect:
+def _drop(fields: PlanReader) -> Effect:
     when, frames = _when(fields), fields.count("afterFrames", 0)
     if frames and when == "before":
-        raise fields.fault("afterFrames", "when: after, since before there is no frame")
+        raise fields.error("afterFrames", "when: after, since before there is no frame")
     return Drop(when, frames)
 
 
-def _cut(fields: Fields) -> Effect:
+def _cut(fields: PlanReader) -> Effect:
     clean = fields.choice("end", ("abrupt", "clean"), "abrupt") == "clean"
     return Cut("clean" if clean else "abrupt", fields.count("afterFrames", 0))
 
 
-def _lag(fields: Fields) -> Effect:
+def _lag(fields: PlanReader) -> Effect:
     if not fields.has("seconds"):
-        raise fields.fault("seconds", "how long frames are held back")
+        raise fields.error("seconds", "how long frames are held back")
     return Lag(fields.number("seconds", 0.0))
 
 
-def _silence(fields: Fields) -> Effect:
+def _silence(fields: PlanReader) -> Effect:
     seconds = fields.number("seconds", 0.0) if fields.has("seconds") else None
     return Silence(seconds, fields.count("afterFrames", 0))
 
 
-EFFECTS: Final[Mapping[str, Callable[[Fields], Effect]]] = {
+EFFECTS: Final[Mapping[str, Callable[[PlanReader], Effect]]] = {
     **{str(code): _refusal(code) for code in REFUSALS},
     "latency": _latency,
     "drop": _drop,

@@ -26,13 +26,13 @@ class ResourceName:
     group: str | None
     plural: str
 
-    def names(self, group: str, plural: str) -> bool:
+    def matches(self, group: str, plural: str) -> bool:
         """Return whether the name matches a resource."""
         return plural == self.plural and self.group in (None, group)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RequestMatchInput:
     """The attributes of a request that rules match.
 
     ``may_lag``: a watch cache that lags may answer the request. ``path`` is the whole path;
@@ -67,26 +67,26 @@ class Scope:
     names: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
 
-    def holds(self, question: Question) -> bool:
+    def matches(self, match_input: RequestMatchInput) -> bool:
         """Return whether a request is in scope."""
-        if self.verbs and question.verb not in self.verbs:
+        if self.verbs and match_input.verb not in self.verbs:
             return False
-        if not _any_matches(self.clients, question.client):
+        if not _any_matches(self.clients, match_input.client):
             return False
         if self.paths:
-            return _any_matches(self.paths, question.path)
-        return bool(question.resource) and self._holds_object(question)
+            return _any_matches(self.paths, match_input.path)
+        return bool(match_input.resource) and self._matches_object(match_input)
 
-    def _holds_object(self, question: Question) -> bool:
-        group, resource = question.group, question.resource
-        if self.resources and not any(each.names(group, resource) for each in self.resources):
+    def _matches_object(self, match_input: RequestMatchInput) -> bool:
+        group, resource = match_input.group, match_input.resource
+        if self.resources and not any(each.matches(group, resource) for each in self.resources):
             return False
-        if self.resources and not self.subresources and question.subresource:
+        if self.resources and not self.subresources and match_input.subresource:
             return False
         return (
-            _names(self.subresources, question.subresource)
-            and _names(self.namespaces, question.namespace)
-            and _names(self.names, question.name)
+            _is_named(self.subresources, match_input.subresource)
+            and _is_named(self.namespaces, match_input.namespace)
+            and _is_named(self.names, match_input.name)
         )
 
 
@@ -106,20 +106,20 @@ class Limits:
     start: float = 0.0
     end: float | None = None
 
-    def open_at(self, seconds: float) -> bool:
+    def is_active_at(self, seconds: float) -> bool:
         """Return whether the rule is active at a time."""
         return self.start <= seconds and (self.end is None or seconds < self.end)
 
-    def due(self, number: int, struck: int, draw: float) -> bool:
+    def should_inject(self, number: int, injected: int, draw: float) -> bool:
         """Return whether request ``number`` (from 1) gets a fault, after ``injected`` faults."""
-        if self.times is not None and struck >= self.times:
+        if self.times is not None and injected >= self.times:
             return False
         beyond = number - self.after
         return beyond > 0 and beyond % self.every == 0 and draw < self.probability
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class FaultRule:
     """A rule of a plan; ``document`` is the rule as it was given."""
 
     effect: Effect
@@ -127,24 +127,24 @@ class Rule:
     limits: Limits
     document: dict[str, Any]
 
-    def concerns(self, question: Question) -> bool:
+    def applies_to(self, match_input: RequestMatchInput) -> bool:
         """Return whether a request is in scope and the effect can apply to it."""
-        if isinstance(self.effect, WATCHING) and question.verb != "watch":
+        if isinstance(self.effect, WATCHING) and match_input.verb != "watch":
             return False
-        if isinstance(self.effect, Staleness) and not question.may_lag:
+        if isinstance(self.effect, Staleness) and not match_input.may_lag:
             return False
-        return self.scope.holds(question)
+        return self.scope.matches(match_input)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class FaultPlan:
     """The rules of a plan, and the seed of its random numbers."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[FaultRule, ...] = ()
     seed: int = 0
 
 
-def _names(patterns: tuple[str, ...], name: str) -> bool:
+def _is_named(patterns: tuple[str, ...], name: str) -> bool:
     return not patterns or (bool(name) and _any_matches(patterns, name))
 
 

@@ -17,8 +17,8 @@ Source: k8s.io/apiserver/pkg/admission/plugin/webhook, v1.37.
 from __future__ import annotations
 
 from fakeapi.api.hooks.asking import Webhooks
-from fakeapi.api.hooks.attributes import Asked
-from fakeapi.api.hooks.forms import Shapes
-from fakeapi.api.hooks.reviewers import Reviewers
+from fakeapi.api.hooks.attributes import RequestedOperation
+from fakeapi.api.hooks.forms import VersionedObjects
+from fakeapi.api.hooks.reviewers import WebhookDispatcher
 
-__all__ = ["Asked", "Reviewers", "Shapes", "Webhooks"]
+__all__ = ["RequestedOperation", "VersionedObjects", "WebhookDispatcher", "Webhooks"]

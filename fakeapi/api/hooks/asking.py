@@ -15,30 +15,42 @@ from typing import Final
 
 import orjson
 
-from fakeapi.api.addresses import Services, address_of, name_of
+from fakeapi.api.addresses import ServiceUrls, display_url, resolve_address
 from fakeapi.api.errors import StatusError, bad_request, internal_error
-from fakeapi.api.hooks.attributes import Attributes
-from fakeapi.api.hooks.configured import Configured, Webhook
-from fakeapi.api.hooks.forms import Shapes
-from fakeapi.api.hooks.matching import Invocation
-from fakeapi.api.hooks.reviewing import CallError, Verdict, denial, review_of, verdict_of
-from fakeapi.api.outcalls import AnsweredError, Hook, Outbox, OutCall, OutCallError
+from fakeapi.api.hooks.attributes import AdmissionAttributes
+from fakeapi.api.hooks.configured import Webhook, WebhookConfigurations
+from fakeapi.api.hooks.forms import VersionedObjects
+from fakeapi.api.hooks.matching import WebhookInvocation
+from fakeapi.api.hooks.reviewing import (
+    CallError,
+    ReviewResponse,
+    admission_review,
+    decode_response,
+    denial,
+)
+from fakeapi.api.outcalls import (
+    InvalidReviewError,
+    PendingCalls,
+    WebhookCall,
+    WebhookCallError,
+    WebhookFunction,
+)
 from fakeapi.store import Document, Store
 
-_HARMLESS: Final = ("None", "NoneOnDryRun")
+_NO_SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _ReviewCall:
     """A review and its call; ``named`` is the address as error messages print it."""
 
     webhook: Webhook
     review: Document
-    call: OutCall
-    named: str
+    call: WebhookCall
+    address_text: str
 
 
-class _Asking:
+class _Invocation:
     """The state of one webhook call that all attempts at a request share: its uid and its review.
 
     The review is made again if the configuration of the webhook has changed in the meantime.
@@ -46,13 +58,13 @@ class _Asking:
 
     def __init__(self, uid: str) -> None:
         self._uid = uid
-        self._question: _Question | None = None
+        self._review_call: _ReviewCall | None = None
 
-    def question(self, webhook: Webhook, make: Callable[[str], _Question]) -> _Question:
+    def review_call(self, webhook: Webhook, make: Callable[[str], _ReviewCall]) -> _ReviewCall:
         """Return the review for a webhook; errors that ``make`` raises are passed on."""
-        question = self._question
+        question = self._review_call
         if question is None or question.webhook is not webhook:
-            question = self._question = make(self._uid)
+            question = self._review_call = make(self._uid)
         return question
 
 
@@ -65,10 +77,10 @@ class Webhooks:
     """
 
     def __init__(
-        self, store: Store, outbox: Outbox, uid: Callable[[], str], services: Services
+        self, store: Store, outbox: PendingCalls, uid: Callable[[], str], services: ServiceUrls
     ) -> None:
-        self.configured = Configured(store)
-        self.hooks: MutableMapping[str, Hook] = {}
+        self.configured = WebhookConfigurations(store)
+        self.handlers: MutableMapping[str, WebhookFunction] = {}
         self._objects = store
         self._services = services
         self._outbox = outbox
@@ -79,87 +91,96 @@ class Webhooks:
         """Whether any webhook is configured."""
         return bool(self.configured.of("mutating") or self.configured.of("validating"))
 
-    def ask(
-        self, asked: Sequence[tuple[Invocation, Attributes]], shapes: Shapes
-    ) -> list[Verdict | StatusError | CallError]:
+    def call_all(
+        self,
+        invocations: Sequence[tuple[WebhookInvocation, AdmissionAttributes]],
+        versioned_objects: VersionedObjects,
+    ) -> list[ReviewResponse | StatusError | CallError]:
         """Call webhooks in parallel; return the response of each, or the error of its call.
 
         Raise CallsPendingError.
         """
-        questions = [self._question(*one, shapes) for one in asked]
-        calls = [q.call for q in questions if isinstance(q, _Question)]
-        answers = iter(self._outbox.ask_all(calls))
+        questions = [self._review_call(*one, versioned_objects) for one in invocations]
+        calls = [q.call for q in questions if isinstance(q, _ReviewCall)]
+        answers = iter(self._outbox.call_all(calls))
         return [
-            _outcome(question, next(answers)) if isinstance(question, _Question) else question
+            _outcome(question, next(answers)) if isinstance(question, _ReviewCall) else question
             for question in questions
         ]
 
-    def _question(
-        self, invocation: Invocation, attributes: Attributes, shapes: Shapes
-    ) -> _Question | StatusError | CallError:
+    def _review_call(
+        self,
+        invocation: WebhookInvocation,
+        attributes: AdmissionAttributes,
+        versioned_objects: VersionedObjects,
+    ) -> _ReviewCall | StatusError | CallError:
         webhook = invocation.webhook
-        if attributes.dry_run and webhook.side_effects not in _HARMLESS:
+        if attributes.dry_run and webhook.side_effects not in _NO_SIDE_EFFECTS:
             return bad_request(f'admission webhook "{webhook.name}" does not support dry run')
         if not webhook.client.get("url") and not webhook.client.get("service"):
             return CallError("webhook configuration must have either service or URL")
-        named = f"{name_of(webhook.client)}?timeout={webhook.timeout_seconds}s"
+        named = f"{display_url(webhook.client)}?timeout={webhook.timeout_seconds}s"
 
-        def make(uid: str) -> _Question:
-            review = review_of(invocation, attributes, shapes)
-            return _Question(webhook, review, self._call(webhook, review, uid), named)
+        def make(uid: str) -> _ReviewCall:
+            review = admission_review(invocation, attributes, versioned_objects)
+            return _ReviewCall(webhook, review, self._call(webhook, review, uid), named)
 
-        subject = _subject(webhook, attributes)
-        asking = self._outbox.once(subject, lambda: _Asking(self._uid()))
+        subject = _call_key(webhook, attributes)
+        asking = self._outbox.once(subject, lambda: _Invocation(self._uid()))
         try:
-            return asking.question(webhook, make)
+            return asking.review_call(webhook, make)
         except CallError as error:
             return error
-        except OutCallError as error:
-            return _unposted(named, error)
+        except WebhookCallError as error:
+            return _post_error(named, error)
 
-    def _call(self, webhook: Webhook, review: Document, uid: str) -> OutCall:
+    def _call(self, webhook: Webhook, review: Document, uid: str) -> WebhookCall:
         """Return the call of a webhook. Raise WebhookCallError."""
         review["request"]["uid"] = uid
         body = orjson.dumps(review)
-        seconds, hook = webhook.timeout_seconds, self.hooks.get(webhook.name)
+        seconds, hook = webhook.timeout_seconds, self.handlers.get(webhook.name)
         if hook is not None:
-            return OutCall(webhook.name, body, timeout_seconds=seconds, hook=hook)
-        address = address_of(self._objects, self._services, webhook.client)
+            return WebhookCall(webhook.name, body, timeout_seconds=seconds, hook=hook)
+        address = resolve_address(self._objects, self._services, webhook.client)
         bundle = b64decode(webhook.client.get("caBundle") or "")
         url = f"{address.url}?timeout={seconds}s"
-        return OutCall(url, body, bundle, address.host, seconds)
+        return WebhookCall(url, body, bundle, address.host, seconds)
 
 
-def refusal_of(webhook: Webhook, outcome: Verdict | StatusError | CallError) -> StatusError | None:
+def request_error(
+    webhook: Webhook, outcome: ReviewResponse | StatusError | CallError
+) -> StatusError | None:
     """Return the error of a request after a webhook call; None if the request is allowed.
 
     A call that failed is an error only if the webhook's failure policy is not Ignore.
     """
     if isinstance(outcome, StatusError):
         return outcome
-    if isinstance(outcome, Verdict):
+    if isinstance(outcome, ReviewResponse):
         return None if outcome.allowed else denial(webhook.name, outcome.result)
     if webhook.fails_open:
         return None
     return internal_error(f'failed calling webhook "{webhook.name}": {outcome}')
 
 
-def _outcome(question: _Question, answer: bytes | OutCallError) -> Verdict | CallError:
-    if isinstance(answer, AnsweredError):
+def _outcome(
+    review_call: _ReviewCall, answer: bytes | WebhookCallError
+) -> ReviewResponse | CallError:
+    if isinstance(answer, InvalidReviewError):
         return CallError(f"failed to call webhook: {answer}")
-    if isinstance(answer, OutCallError):
-        return _unposted(question.named, answer)
+    if isinstance(answer, WebhookCallError):
+        return _post_error(review_call.address_text, answer)
     try:
-        return verdict_of(question.review, answer, question.webhook.role)
+        return decode_response(review_call.review, answer, review_call.webhook.role)
     except CallError as error:
         return error
 
 
-def _subject(webhook: Webhook, attributes: Attributes) -> Hashable:
+def _call_key(webhook: Webhook, attributes: AdmissionAttributes) -> Hashable:
     """Return the key of a webhook call within its request; much cheaper than the review itself."""
     about = orjson.dumps((attributes.object, attributes.old, attributes.options))
-    return webhook.role, webhook.place, attributes.kind.kind, attributes.operation, about
+    return webhook.role, webhook.key, attributes.kind.kind, attributes.operation, about
 
 
-def _unposted(named: str, error: OutCallError) -> CallError:
+def _post_error(named: str, error: WebhookCallError) -> CallError:
     return CallError(f'failed to call webhook: Post "{named}": {error}')

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fakeapi.api.messages import User
-from fakeapi.kinds import Kind
+from fakeapi.kinds import ResourceInfo
 from fakeapi.store import Document
 
 CREATE: Final = "CREATE"
@@ -21,11 +21,11 @@ _OPTIONS: Final = {CREATE: "CreateOptions", UPDATE: "UpdateOptions", DELETE: "De
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedOperation:
     """The operation of a request; ``resource`` is the kind of its path, in the path's version."""
 
     user: User
-    resource: Kind
+    resource: ResourceInfo
     namespace: str
     name: str
     subresource: str
@@ -46,15 +46,15 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Attributes:
+class AdmissionAttributes:
     """The attributes of one admission; ``kind`` is the kind of the objects (for example Scale).
 
     ``object`` and ``old`` are None if the operation has none.
     """
 
-    asked: Asked
+    requested: RequestedOperation
     operation: str
-    kind: Kind
+    kind: ResourceInfo
     name: str
     object: Document | None
     old: Document | None
@@ -64,15 +64,15 @@ class Attributes:
     @property
     def namespace(self) -> str:
         """The namespace of the request; for a Namespace its own name."""
-        resource = self.asked.resource
-        return self.name if is_namespace(resource) else self.asked.namespace
+        resource = self.requested.resource
+        return self.name if is_namespace(resource) else self.requested.namespace
 
 
-def is_namespace(resource: Kind) -> bool:
+def is_namespace(resource: ResourceInfo) -> bool:
     """Return whether a resource is ``namespaces``."""
     return resource.resource == "namespaces"
 
 
-def options_document(operation: str, told: Mapping[str, Any]) -> Document:
+def options_document(operation: str, options: Mapping[str, Any]) -> Document:
     """Return options with the kind and apiVersion that they have in reviews."""
-    return {"kind": _OPTIONS[operation], "apiVersion": "meta.k8s.io/v1", **told}
+    return {"kind": _OPTIONS[operation], "apiVersion": "meta.k8s.io/v1", **options}

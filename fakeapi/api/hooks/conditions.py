@@ -15,18 +15,22 @@ from typing import Any
 from fakeapi.api.cel.engine import MISSING, is_installed
 from fakeapi.api.cel.expressions import ExpressionError, compile_expression
 from fakeapi.api.errors import forbidden
-from fakeapi.api.hooks.attributes import Attributes
-from fakeapi.api.hooks.forms import Shapes
-from fakeapi.api.hooks.matching import Invocation
-from fakeapi.api.hooks.reviewing import request_of
+from fakeapi.api.hooks.attributes import AdmissionAttributes
+from fakeapi.api.hooks.forms import VersionedObjects
+from fakeapi.api.hooks.matching import WebhookInvocation
+from fakeapi.api.hooks.reviewing import admission_request
 
 
-def conditions_hold(invocation: Invocation, attributes: Attributes, shapes: Shapes) -> bool:
+def match_conditions_hold(
+    invocation: WebhookInvocation,
+    attributes: AdmissionAttributes,
+    versioned_objects: VersionedObjects,
+) -> bool:
     """Return whether all match conditions of a webhook are true. Raise StatusError (403)."""
     webhook = invocation.webhook
     if not webhook.conditions:
         return True
-    request = request_of(invocation, attributes, shapes)
+    request = admission_request(invocation, attributes, versioned_objects)
     objects = {name: request.pop(name) for name in ("object", "oldObject")}
     faults = []
     for expression in webhook.conditions:
@@ -37,7 +41,7 @@ def conditions_hold(invocation: Invocation, attributes: Attributes, shapes: Shap
             faults.append(f"expression '{expression}' resulted in error: {error}")
     if faults and not webhook.fails_open:
         why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
-        raise forbidden(attributes.asked.resource, attributes.name, why)
+        raise forbidden(attributes.requested.resource, attributes.name, why)
     return not faults
 
 

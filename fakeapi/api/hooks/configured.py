@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from fakeapi.api.decoding import MismatchError, decode
-from fakeapi.kinds import Kind
+from fakeapi.api.decoding import StructDecodeError, decode_struct
+from fakeapi.kinds import ResourceInfo
 from fakeapi.kinds.builtin import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from fakeapi.kinds.types import schema_of
 from fakeapi.store import Store
@@ -21,14 +21,14 @@ from policies.selectors import LabelSelector, SelectorError, equals_all, label_r
 DEFAULT_SECONDS: Final = 10
 
 Role = Literal["mutating", "validating"]
-KINDS: Final[Mapping[Role, Kind]] = {
+KINDS: Final[Mapping[Role, ResourceInfo]] = {
     "mutating": MUTATING_WEBHOOKS,
     "validating": VALIDATING_WEBHOOKS,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class WebhookRule:
     """The operations and resources that a webhook matches."""
 
     operations: tuple[str, ...]
@@ -46,11 +46,11 @@ class Webhook:
     number of earlier webhooks of that name in the configuration.
     """
 
-    place: tuple[str, str, int]
+    key: tuple[str, str, int]
     role: Role
     name: str
     client: Mapping[str, Any]
-    rules: tuple[Rule, ...]
+    rules: tuple[WebhookRule, ...]
     namespaces: LabelSelector | SelectorError
     objects: LabelSelector | SelectorError
     versions: tuple[str, ...]
@@ -62,7 +62,7 @@ class Webhook:
     conditions: tuple[str, ...]
 
 
-class Configured:
+class WebhookConfigurations:
     """The configured webhooks of a store."""
 
     def __init__(self, store: Store) -> None:
@@ -85,8 +85,8 @@ def _webhooks(store: Store, role: Role) -> list[Webhook]:
         seen: dict[str, int] = {}
         configuration = entry.document()
         try:
-            decode(schema_of(KINDS[role]), configuration)
-        except MismatchError:
+            decode_struct(schema_of(KINDS[role]), configuration)
+        except StructDecodeError:
             continue  # objects loaded without validation may not decode
         for document in configuration.get("webhooks") or ():
             name = document.get("name", "")
@@ -95,11 +95,11 @@ def _webhooks(store: Store, role: Role) -> list[Webhook]:
     return found
 
 
-def _webhook(place: tuple[str, str, int], role: Role, document: Mapping[str, Any]) -> Webhook:
+def _webhook(key: tuple[str, str, int], role: Role, document: Mapping[str, Any]) -> Webhook:
     return Webhook(
-        place=place,
+        key=key,
         role=role,
-        name=place[1],
+        name=key[1],
         client=document.get("clientConfig") or {},
         rules=tuple(_rule(rule) for rule in document.get("rules") or ()),
         namespaces=_selector(document.get("namespaceSelector") or {}),
@@ -117,8 +117,8 @@ def _webhook(place: tuple[str, str, int], role: Role, document: Mapping[str, Any
     )
 
 
-def _rule(rule: Mapping[str, Any]) -> Rule:
-    return Rule(
+def _rule(rule: Mapping[str, Any]) -> WebhookRule:
+    return WebhookRule(
         operations=tuple(rule.get("operations") or ()),
         groups=tuple(rule.get("apiGroups") or ()),
         versions=tuple(rule.get("apiVersions") or ()),

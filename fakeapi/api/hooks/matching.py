@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from fakeapi.api.errors import internal_error, not_found
-from fakeapi.api.hooks.attributes import DELETE, Attributes, is_namespace
-from fakeapi.api.hooks.configured import Rule, Webhook
-from fakeapi.api.hooks.forms import Shapes
-from fakeapi.api.rehearsing import Objects
-from fakeapi.kinds import Kind
+from fakeapi.api.hooks.attributes import DELETE, AdmissionAttributes, is_namespace
+from fakeapi.api.hooks.configured import Webhook, WebhookRule
+from fakeapi.api.hooks.forms import VersionedObjects
+from fakeapi.api.rehearsing import ObjectReader
+from fakeapi.kinds import ResourceInfo
 from fakeapi.kinds.builtin import NAMESPACES
 from fakeapi.store import Document
 from policies.selectors import LabelSelector, SelectorError
@@ -41,45 +41,52 @@ _EXEMPT: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Invocation:
+class WebhookInvocation:
     """A webhook to call, and the version of the resource that its rules match."""
 
     webhook: Webhook
-    resource: Kind
+    resource: ResourceInfo
 
 
-def is_exempt(resource: Kind) -> bool:
+def is_exempt(resource: ResourceInfo) -> bool:
     """Return whether a resource is exempt from webhooks."""
     return resource.group == "admissionregistration.k8s.io" and resource.plural in _EXEMPT
 
 
 def invocation_of(
-    webhook: Webhook, attributes: Attributes, objects: Objects, shapes: Shapes
-) -> Invocation | None:
+    webhook: Webhook,
+    attributes: AdmissionAttributes,
+    objects: ObjectReader,
+    versioned_objects: VersionedObjects,
+) -> WebhookInvocation | None:
     """Return the invocation of a webhook, None if it does not match; StatusError (404, 500)."""
     if not _matches_object(webhook.objects, attributes):
         return None
-    resource = _resource(webhook, attributes, shapes)
+    resource = _resource(webhook, attributes, versioned_objects)
     if resource is None or not _matches_namespace(webhook.namespaces, attributes, objects):
         return None
     if isinstance(webhook.objects, SelectorError):
         raise internal_error(str(webhook.objects))
-    return Invocation(webhook, resource)
+    return WebhookInvocation(webhook, resource)
 
 
-def _resource(webhook: Webhook, attributes: Attributes, shapes: Shapes) -> Kind | None:
-    asked = attributes.asked.resource
+def _resource(
+    webhook: Webhook, attributes: AdmissionAttributes, versioned_objects: VersionedObjects
+) -> ResourceInfo | None:
+    asked = attributes.requested.resource
     if any(_matches_rule(rule, attributes, asked) for rule in webhook.rules):
         return asked
     if not webhook.equivalent:
         return None
-    forms = shapes.others(asked)
+    forms = versioned_objects.equivalent_kinds(asked)
     return next(
         (f for rule in webhook.rules for f in forms if _matches_rule(rule, attributes, f)), None
     )
 
 
-def _matches_rule(rule: Rule, attributes: Attributes, resource: Kind) -> bool:
+def _matches_rule(
+    rule: WebhookRule, attributes: AdmissionAttributes, resource: ResourceInfo
+) -> bool:
     return (
         _names(rule.operations, attributes.operation)
         and _names(rule.groups, resource.group)
@@ -93,17 +100,22 @@ def _names(items: tuple[str, ...], wanted: str) -> bool:
     return wanted in items or "*" in items
 
 
-def _names_resource(text: str, resource: Kind, attributes: Attributes) -> bool:
+def _names_resource(text: str, resource: ResourceInfo, attributes: AdmissionAttributes) -> bool:
     plural, _, subresource = text.partition("/")
-    return plural in ("*", resource.plural) and subresource in ("*", attributes.asked.subresource)
+    return plural in ("*", resource.plural) and subresource in (
+        "*",
+        attributes.requested.subresource,
+    )
 
 
-def _in_scope(scope: str, attributes: Attributes, resource: Kind) -> bool:
+def _in_scope(scope: str, attributes: AdmissionAttributes, resource: ResourceInfo) -> bool:
     namespaced = bool(attributes.namespace) and not is_namespace(resource)
     return scope == "*" or namespaced is (scope == "Namespaced")
 
 
-def _matches_object(selector: LabelSelector | SelectorError, attributes: Attributes) -> bool:
+def _matches_object(
+    selector: LabelSelector | SelectorError, attributes: AdmissionAttributes
+) -> bool:
     if isinstance(selector, SelectorError) or not selector.requirements:
         return True
     documents = (attributes.object, attributes.old)
@@ -111,19 +123,19 @@ def _matches_object(selector: LabelSelector | SelectorError, attributes: Attribu
 
 
 def _matches_namespace(
-    selector: LabelSelector | SelectorError, attributes: Attributes, objects: Objects
+    selector: LabelSelector | SelectorError, attributes: AdmissionAttributes, objects: ObjectReader
 ) -> bool:
     """Return whether the namespace is selected. Raise StatusError (404, 500)."""
     name = attributes.namespace
-    if not name and not is_namespace(attributes.asked.resource):
+    if not name and not is_namespace(attributes.requested.resource):
         return True
     if isinstance(selector, SelectorError):
         raise internal_error(str(selector))
     return not selector.requirements or selector.matches(_namespace_labels(attributes, objects))
 
 
-def _namespace_labels(attributes: Attributes, objects: Objects) -> Mapping[str, str]:
-    asked, document = attributes.asked, attributes.object
+def _namespace_labels(attributes: AdmissionAttributes, objects: ObjectReader) -> Mapping[str, str]:
+    asked, document = attributes.requested, attributes.object
     own = is_namespace(asked.resource) and not asked.subresource
     if own and attributes.operation != DELETE and document is not None:
         return _labels(document)

@@ -15,20 +15,20 @@ from typing import Any
 
 import orjson
 
-from fakeapi.api.decoding import MismatchError
+from fakeapi.api.decoding import StructDecodeError
 from fakeapi.api.defaulting import apply_defaults
 from fakeapi.api.errors import StatusError, internal_error
-from fakeapi.api.hooks.forms import Shapes
+from fakeapi.api.hooks.forms import VersionedObjects
 from fakeapi.api.hooks.reviewing import CallError
 from fakeapi.api.patching import json_patch
 from fakeapi.api.reading import read_document
-from fakeapi.api.samejson import same_json
-from fakeapi.kinds import Kind
+from fakeapi.api.samejson import json_equal
+from fakeapi.kinds import ResourceInfo
 from fakeapi.kinds.builtin import CUSTOM_RESOURCE_DEFINITIONS
 from fakeapi.store import Document
 
 
-def read_patch(name: str, patch: bytes, patch_type: str, *, has_object: bool) -> list[Document]:
+def decode_patch(name: str, patch: bytes, patch_type: str, *, has_object: bool) -> list[Document]:
     """Return the operations of a webhook's patch. Raise CallError, StatusError (500)."""
     try:
         operations = orjson.loads(patch)
@@ -44,58 +44,69 @@ def read_patch(name: str, patch: bytes, patch_type: str, *, has_object: bool) ->
     return operations
 
 
-def patched(
-    shapes: Shapes, kind: Kind, form: Kind, document: Document, operations: list[Document]
+def apply_webhook_patch(
+    versioned_objects: VersionedObjects,
+    kind: ResourceInfo,
+    webhook_kind: ResourceInfo,
+    document: Document,
+    operations: list[Document],
 ) -> Document | None:
     """Return an object of ``kind`` after a patch in ``webhook_kind``; None if nothing changes.
 
     Unchanged values may be shared with ``document``. Raise StatusError (500).
     """
-    before = shapes.shown(form, kind, document) or {}
+    before = versioned_objects.to_version(webhook_kind, kind, document) or {}
     after = _apply(before, operations)
-    _check_header(form, after)
+    _check_header(webhook_kind, after)
     try:
-        after = _read(kind, form, after, operations)
-    except MismatchError as error:
+        after = _decode(kind, webhook_kind, after, operations)
+    except StructDecodeError as error:
         raise internal_error(str(error)) from None
-    if same_json(after, before):
+    if json_equal(after, before):
         return None
-    result = shapes.taken(form, kind, after)
+    result = versioned_objects.from_version(webhook_kind, kind, after)
     result.setdefault("metadata", {})
     apply_defaults(kind, result, before)
     return result
 
 
-def _read(kind: Kind, form: Kind, document: Document, operations: Sequence[Document]) -> Document:
+def _decode(
+    kind: ResourceInfo,
+    webhook_kind: ResourceInfo,
+    document: Document,
+    operations: Sequence[Document],
+) -> Document:
     """Return a decoded patched object. Raise StructDecodeError."""
-    if form is kind and kind.custom is None and kind is not CUSTOM_RESOURCE_DEFINITIONS:
-        read_changes(kind, document, operations)
+    if webhook_kind is kind and kind.custom is None and kind is not CUSTOM_RESOURCE_DEFINITIONS:
+        decode_changes(kind, document, operations)
         return document
     whole: Document = orjson.loads(orjson.dumps(document))
-    read_document(form, whole)
+    read_document(webhook_kind, whole)
     return whole
 
 
-def read_changes(kind: Kind, document: Document, operations: Sequence[Document]) -> None:
+def decode_changes(kind: ResourceInfo, document: Document, operations: Sequence[Document]) -> None:
     """Decode in place the fields of a built-in kind's object that operations have set.
 
     All other fields are decoded already, so decoding them again would not change them. Raise
     StructDecodeError.
     """
-    touched = _touched(operations)
+    touched = _changed_fields(operations)
     if touched is None:
         read_document(kind, document)
         return
-    changed = {name: _part(document[name], touched[name]) for name in document if name in touched}
+    changed = {
+        name: _selected(document[name], touched[name]) for name in document if name in touched
+    }
     read_document(kind, changed)
     for name, members in touched.items():
         if not members or name not in changed:
-            _take(document, changed, (name,))
+            _copy_fields(document, changed, (name,))
         elif changed[name] is not document[name]:
-            _take(document[name], changed[name], members)
+            _copy_fields(document[name], changed[name], members)
 
 
-def _touched(operations: Sequence[Document]) -> dict[str, set[str]] | None:
+def _changed_fields(operations: Sequence[Document]) -> dict[str, set[str]] | None:
     """Return the top-level fields that operations set, each with the names set below it.
 
     An empty set of names stands for the whole field. Return None for operations other than simple
@@ -114,14 +125,14 @@ def _touched(operations: Sequence[Document]) -> dict[str, set[str]] | None:
     return {name: set() if name in whole else members for name, members in touched.items()}
 
 
-def _part(value: Any, members: set[str]) -> Any:
+def _selected(value: Any, members: set[str]) -> Any:
     """Return the named entries of a map, in its order; the whole value if no names are given."""
     if not members or not isinstance(value, dict):
         return value
     return {name: item for name, item in value.items() if name in members}
 
 
-def _take(target: Document, changed: Document, names: Iterable[str]) -> None:
+def _copy_fields(target: Document, changed: Document, names: Iterable[str]) -> None:
     """Copy the named entries of ``changed`` to ``target``; remove those that are missing."""
     for name in names:
         if name in changed:
@@ -134,23 +145,23 @@ def _apply(document: Document, operations: list[Document]) -> Document:
     try:
         after = json_patch(document, operations)
     except StatusError:
-        after = _one_by_one(document, operations)
+        after = _apply_one_by_one(document, operations)
     if not isinstance(after, dict):
         raise internal_error("json: cannot unmarshal into Go value of an object")
     return after
 
 
-def _one_by_one(document: Any, operations: list[Document]) -> Any:
+def _apply_one_by_one(document: Any, operations: list[Document]) -> Any:
     """Return a patched document. Raise StatusError (500) for the first operation that fails."""
     for operation in operations:
         try:
             document = json_patch(document, [operation])
         except StatusError:
-            raise internal_error(_why_not(document, operation)) from None
+            raise internal_error(_operation_error(document, operation)) from None
     return document
 
 
-def _why_not(document: Any, operation: Document) -> str:
+def _operation_error(document: Any, operation: Document) -> str:
     """Return the message of an operation that does not apply."""
     name, path = operation.get("op"), str(operation.get("path", ""))
     parent, _, key = path.rpartition("/")
@@ -184,12 +195,12 @@ def _at(document: Any, pointer: str) -> Any:
     return document
 
 
-def _check_header(form: Kind, document: Document) -> None:
+def _check_header(webhook_kind: ResourceInfo, document: Document) -> None:
     said = (document.get("apiVersion"), document.get("kind"))
-    if said != (form.api_version, form.kind):
+    if said != (webhook_kind.api_version, webhook_kind.kind):
         raise internal_error(
             f"a webhook made the object a {said[1]} of version {said[0]}; it must stay a "
-            f"{form.kind} of version {form.api_version}"
+            f"{webhook_kind.kind} of version {webhook_kind.api_version}"
         )
 
 

@@ -19,29 +19,29 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from fakeapi.api.errors import StatusError
-from fakeapi.api.hooks.asking import Webhooks, refusal_of
+from fakeapi.api.hooks.asking import Webhooks, request_error
 from fakeapi.api.hooks.attributes import (
     CREATE,
     DELETE,
     UPDATE,
-    Asked,
-    Attributes,
+    AdmissionAttributes,
+    RequestedOperation,
     options_document,
 )
-from fakeapi.api.hooks.conditions import conditions_hold
+from fakeapi.api.hooks.conditions import match_conditions_hold
 from fakeapi.api.hooks.configured import Role, Webhook
-from fakeapi.api.hooks.forms import Shapes
-from fakeapi.api.hooks.matching import Invocation, invocation_of, is_exempt
-from fakeapi.api.hooks.patches import patched, read_patch
-from fakeapi.api.hooks.reviewing import CallError, Verdict, object_kind
-from fakeapi.api.hooks.warning import fitting
-from fakeapi.api.managedfields.entries import read_sent_entries
-from fakeapi.api.rehearsing import Objects
-from fakeapi.api.samejson import same_json
-from fakeapi.kinds import Kind
+from fakeapi.api.hooks.forms import VersionedObjects
+from fakeapi.api.hooks.matching import WebhookInvocation, invocation_of, is_exempt
+from fakeapi.api.hooks.patches import apply_webhook_patch, decode_patch
+from fakeapi.api.hooks.reviewing import CallError, ReviewResponse, object_kind
+from fakeapi.api.hooks.warning import truncate_warnings
+from fakeapi.api.managedfields.entries import read_client_entries
+from fakeapi.api.rehearsing import ObjectReader
+from fakeapi.api.samejson import json_equal
+from fakeapi.kinds import ResourceInfo
 from fakeapi.store import Document
 
-Plugins = Callable[[Document], None]
+AdmissionPlugins = Callable[[Document], None]
 """The admission plugins: a function that mutates a document in place, or rejects it."""
 
 _UNREADABLE: Final = (
@@ -58,42 +58,52 @@ _SYSTEM_FIELDS: Final = (
 
 
 @dataclass(slots=True)
-class _Invoked:
+class _ReinvocationContext:
     """The webhooks called since the last change (``before``), and those to call ``again``."""
 
     before: set[Any] = field(default_factory=set)
     again: set[Any] = field(default_factory=set)
 
-    def changed(self) -> None:
+    def require_reinvocation(self) -> None:
         """Record a change of the object: the webhooks called so far must be called again."""
         self.again |= self.before
         self.before.clear()
 
 
-class Reviewers:
+class WebhookDispatcher:
     """Calls the admission plugins and webhooks of one request, and collects their warnings."""
 
-    def __init__(self, webhooks: Webhooks, asked: Asked, objects: Objects, shapes: Shapes) -> None:
+    def __init__(
+        self,
+        webhooks: Webhooks,
+        requested: RequestedOperation,
+        objects: ObjectReader,
+        versioned_objects: VersionedObjects,
+    ) -> None:
         self._warnings: list[str] = []
         self._webhooks = webhooks
-        self._asked = asked
+        self._requested = requested
         self._objects = objects
-        self._shapes = shapes
+        self._versioned_objects = versioned_objects
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """The warnings of all webhooks, truncated."""
-        return fitting(self._warnings)
+        return truncate_warnings(self._warnings)
 
     def admit(
-        self, kind: Kind, document: Document, old: Document | None, plugins: Plugins
+        self,
+        kind: ResourceInfo,
+        document: Document,
+        old: Document | None,
+        plugins: AdmissionPlugins,
     ) -> Document:
         """Return a document after admission plugins and mutating webhooks.
 
         Raise StatusError, CallsPendingError.
         """
         plugins(document)
-        hooks = self._hooks("mutating")
+        hooks = self._webhooks_of("mutating")
         if not hooks:
             return document
         if old is None:
@@ -101,48 +111,50 @@ class Reviewers:
                 document["metadata"].pop(name, None)
         after = self._mutated(hooks, kind, document, old, plugins)
         if after is not document:
-            self._keep_owners(document["metadata"], after["metadata"])
+            self._restore_managed_fields(document["metadata"], after["metadata"])
         return after
 
     def _mutated(
         self,
         hooks: Sequence[Webhook],
-        kind: Kind,
+        kind: ResourceInfo,
         document: Document,
         old: Document | None,
-        plugins: Plugins,
+        plugins: AdmissionPlugins,
     ) -> Document:
         """Call mutating webhooks, and again those to reinvoke; return the resulting document."""
-        invoked = _Invoked()
-        after = self._round(hooks, kind, document, old, invoked)
+        invoked = _ReinvocationContext()
+        after = self._call_mutating(hooks, kind, document, old, invoked)
         if after is None:
             return document
         before = deepcopy(after) if invoked.before else None
         plugins(after)
-        if before is not None and not same_json(after, before):
-            invoked.changed()
+        if before is not None and not json_equal(after, before):
+            invoked.require_reinvocation()
         if not invoked.again:
             return after
-        again = (webhook for webhook in hooks if webhook.place in invoked.again)  # it may grow
-        return self._round(again, kind, after, old, invoked) or after
+        again = (webhook for webhook in hooks if webhook.key in invoked.again)  # it may grow
+        return self._call_mutating(again, kind, after, old, invoked) or after
 
-    def _keep_owners(self, before: Document, after: Document) -> None:
+    def _restore_managed_fields(self, before: Document, after: Document) -> None:
         """Restore the managed fields, and warn, if those that webhooks return are invalid."""
         if after.get("managedFields") == before.get("managedFields"):
             return
         try:
-            read_sent_entries(after.get("managedFields") or ())
+            read_client_entries(after.get("managedFields") or ())
         except ValueError as error:
             self._warnings.append(f"{_UNREADABLE}: {error}")
             after["managedFields"] = before.get("managedFields") or []
 
-    def validate(self, kind: Kind, document: Document, old: Document | None) -> None:
+    def validate(self, kind: ResourceInfo, document: Document, old: Document | None) -> None:
         """Call validating webhooks for a document. Raise StatusError, CallsPendingError."""
-        hooks = self._hooks("validating")
+        hooks = self._webhooks_of("validating")
         if hooks:
-            self._judge(hooks, self._attributes(kind, document, old))
+            self._call_validating(hooks, self._attributes(kind, document, old))
 
-    def pass_through(self, kind: Kind, document: Document, old: Document | None = None) -> Document:
+    def admit_and_validate(
+        self, kind: ResourceInfo, document: Document, old: Document | None = None
+    ) -> Document:
         """Return a document that is not stored after mutating and validating webhooks.
 
         Raise StatusError, CallsPendingError.
@@ -151,106 +163,120 @@ class Reviewers:
         self.validate(kind, admitted, old)
         return admitted
 
-    def check_delete(self, kind: Kind, old: Document, options: Document) -> None:
+    def check_delete(self, kind: ResourceInfo, old: Document, options: Document) -> None:
         """Call the webhooks for an object to be deleted. Raise StatusError, CallsPendingError."""
-        attributes = Attributes(
-            asked=self._asked,
+        attributes = AdmissionAttributes(
+            requested=self._requested,
             operation=DELETE,
             kind=kind,
-            name=self._asked.name,
+            name=self._requested.name,
             object=None,
             old=old,
             options=options_document(DELETE, options),
             dry_run=bool(options.get("dryRun")),
         )
-        for webhook in self._hooks("mutating"):
-            self._mutate(webhook, attributes)
-        self._judge(self._hooks("validating"), attributes)
+        for webhook in self._webhooks_of("mutating"):
+            self._call_mutating_webhook(webhook, attributes)
+        self._call_validating(self._webhooks_of("validating"), attributes)
 
-    def _hooks(self, role: Role) -> Sequence[Webhook]:
-        if is_exempt(self._asked.resource):
+    def _webhooks_of(self, role: Role) -> Sequence[Webhook]:
+        if is_exempt(self._requested.resource):
             return ()
         return self._webhooks.configured.of(role)
 
-    def _attributes(self, kind: Kind, document: Document, old: Document | None) -> Attributes:
+    def _attributes(
+        self, kind: ResourceInfo, document: Document, old: Document | None
+    ) -> AdmissionAttributes:
         operation = CREATE if old is None else UPDATE
-        name = self._asked.name or document["metadata"].get("name") or ""
-        options, dry_run = self._asked.options(operation), self._asked.dry_run
-        return Attributes(self._asked, operation, kind, name, document, old, options, dry_run)
+        name = self._requested.name or document["metadata"].get("name") or ""
+        options, dry_run = self._requested.options(operation), self._requested.dry_run
+        return AdmissionAttributes(
+            self._requested, operation, kind, name, document, old, options, dry_run
+        )
 
-    def _round(
+    def _call_mutating(
         self,
         hooks: Iterable[Webhook],
-        kind: Kind,
+        kind: ResourceInfo,
         document: Document,
         old: Document | None,
-        invoked: _Invoked,
+        invoked: _ReinvocationContext,
     ) -> Document | None:
         """Call mutating webhooks one after the other; return the document if it has changed."""
         attributes = self._attributes(kind, document, old)
         for webhook in hooks:
-            after = self._mutate(webhook, attributes, invoked)
+            after = self._call_mutating_webhook(webhook, attributes, invoked)
             if after is not None:
                 attributes = replace(attributes, object=after)
         return attributes.object if attributes.object is not document else None
 
-    def _mutate(
-        self, webhook: Webhook, attributes: Attributes, invoked: _Invoked | None = None
+    def _call_mutating_webhook(
+        self,
+        webhook: Webhook,
+        attributes: AdmissionAttributes,
+        invoked: _ReinvocationContext | None = None,
     ) -> Document | None:
         """Call one mutating webhook; return the object if it has changed."""
         invocation = self._invocation(webhook, attributes)
         if invocation is None:
             return None
-        [outcome] = self._webhooks.ask([(invocation, attributes)], self._shapes)
-        self._heed([webhook], [outcome])
+        [outcome] = self._webhooks.call_all([(invocation, attributes)], self._versioned_objects)
+        self._collect_outcomes([webhook], [outcome])
         after = None
-        if isinstance(outcome, Verdict) and outcome.patch:
+        if isinstance(outcome, ReviewResponse) and outcome.patch:
             after = self._patched(invocation, attributes, outcome)
         if invoked is not None:
             if after is not None:
-                invoked.changed()
+                invoked.require_reinvocation()
             if webhook.reinvoked:
-                invoked.before.add(webhook.place)
+                invoked.before.add(webhook.key)
         return after
 
-    def _invocation(self, webhook: Webhook, attributes: Attributes) -> Invocation | None:
+    def _invocation(
+        self, webhook: Webhook, attributes: AdmissionAttributes
+    ) -> WebhookInvocation | None:
         """Return the invocation of a webhook; None if it does not match. Raise StatusError."""
-        found = invocation_of(webhook, attributes, self._objects, self._shapes)
-        if found is None or not conditions_hold(found, attributes, self._shapes):
+        found = invocation_of(webhook, attributes, self._objects, self._versioned_objects)
+        if found is None or not match_conditions_hold(found, attributes, self._versioned_objects):
             return None
         return found
 
     def _patched(
-        self, invocation: Invocation, attributes: Attributes, verdict: Verdict
+        self,
+        invocation: WebhookInvocation,
+        attributes: AdmissionAttributes,
+        response: ReviewResponse,
     ) -> Document | None:
         webhook, document = invocation.webhook, attributes.object
         try:
             has_object = document is not None
-            patch, patch_type = verdict.patch, verdict.patch_type
-            operations = read_patch(webhook.name, patch, patch_type, has_object=has_object)
+            patch, patch_type = response.patch, response.patch_type
+            operations = decode_patch(webhook.name, patch, patch_type, has_object=has_object)
         except CallError as error:
-            self._heed([webhook], [error])
+            self._collect_outcomes([webhook], [error])
             return None
         if document is None or not operations:
             return None
         form = object_kind(invocation, attributes)
-        return patched(self._shapes, attributes.kind, form, document, operations)
+        return apply_webhook_patch(
+            self._versioned_objects, attributes.kind, form, document, operations
+        )
 
-    def _judge(self, hooks: Sequence[Webhook], attributes: Attributes) -> None:
+    def _call_validating(self, hooks: Sequence[Webhook], attributes: AdmissionAttributes) -> None:
         found = [self._invocation(hook, attributes) for hook in hooks]
         invocations = [invocation for invocation in found if invocation is not None]
         asked = [(invocation, attributes) for invocation in invocations]
-        outcomes = self._webhooks.ask(asked, self._shapes)
-        self._heed([invocation.webhook for invocation in invocations], outcomes)
+        outcomes = self._webhooks.call_all(asked, self._versioned_objects)
+        self._collect_outcomes([invocation.webhook for invocation in invocations], outcomes)
 
-    def _heed(
-        self, hooks: Sequence[Webhook], outcomes: Sequence[Verdict | StatusError | CallError]
+    def _collect_outcomes(
+        self, hooks: Sequence[Webhook], outcomes: Sequence[ReviewResponse | StatusError | CallError]
     ) -> None:
         """Collect the warnings of responses; raise the error of the first that rejects."""
         for outcome in outcomes:
-            if isinstance(outcome, Verdict):
+            if isinstance(outcome, ReviewResponse):
                 self._warnings += outcome.warnings
-        refusals = map(refusal_of, hooks, outcomes)
+        refusals = map(request_error, hooks, outcomes)
         for refusal in refusals:
             if refusal is not None:
                 raise refusal

@@ -18,12 +18,12 @@ from typing import Any, Final
 import orjson
 
 from fakeapi.api.errors import StatusError
-from fakeapi.api.hooks.attributes import Attributes
+from fakeapi.api.hooks.attributes import AdmissionAttributes
 from fakeapi.api.hooks.configured import Role
-from fakeapi.api.hooks.forms import Shapes
-from fakeapi.api.hooks.matching import Invocation
+from fakeapi.api.hooks.forms import VersionedObjects
+from fakeapi.api.hooks.matching import WebhookInvocation
 from fakeapi.api.messages import User
-from fakeapi.kinds import Kind
+from fakeapi.kinds import ResourceInfo
 from fakeapi.store import Document
 
 _GROUP: Final = "admission.k8s.io"
@@ -38,7 +38,7 @@ class CallError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ReviewResponse:
     """The response of a webhook; ``patch`` is empty if it changes nothing.
 
     ``result`` is the Status of the response, or empty.
@@ -51,7 +51,11 @@ class Verdict:
     patch_type: str
 
 
-def review_of(invocation: Invocation, attributes: Attributes, shapes: Shapes) -> Document:
+def admission_review(
+    invocation: WebhookInvocation,
+    attributes: AdmissionAttributes,
+    versioned_objects: VersionedObjects,
+) -> Document:
     """Return the AdmissionReview for a webhook, without its uid.
 
     Raise CallError if the webhook accepts no known version of AdmissionReview.
@@ -63,13 +67,17 @@ def review_of(invocation: Invocation, attributes: Attributes, shapes: Shapes) ->
             "could not create admission objects: webhook does not accept known AdmissionReview "
             f"versions {accepted}"
         )
-    request = request_of(invocation, attributes, shapes)
+    request = admission_request(invocation, attributes, versioned_objects)
     return {"kind": _KIND, "apiVersion": f"{_GROUP}/{known[0]}", "request": request}
 
 
-def request_of(invocation: Invocation, attributes: Attributes, shapes: Shapes) -> Document:
+def admission_request(
+    invocation: WebhookInvocation,
+    attributes: AdmissionAttributes,
+    versioned_objects: VersionedObjects,
+) -> Document:
     """Return the AdmissionRequest for a webhook, without its uid."""
-    asked, form = attributes.asked, invocation.resource
+    asked, form = attributes.requested, invocation.resource
     kind = object_kind(invocation, attributes)
     names = {
         "subResource": asked.subresource,
@@ -78,7 +86,7 @@ def request_of(invocation: Invocation, attributes: Attributes, shapes: Shapes) -
         "namespace": attributes.namespace,
     }
     told = {name: value for name, value in names.items() if value}
-    own = attributes.kind if is_other(attributes) else asked.resource
+    own = attributes.kind if has_other_kind(attributes) else asked.resource
     return {
         "uid": "",
         "kind": _kind(kind),
@@ -88,28 +96,28 @@ def request_of(invocation: Invocation, attributes: Attributes, shapes: Shapes) -
         **told,
         "operation": attributes.operation,
         "userInfo": user_info(asked.user),
-        "object": shapes.shown(kind, attributes.kind, attributes.object),
-        "oldObject": shapes.shown(kind, attributes.kind, attributes.old),
+        "object": versioned_objects.to_version(kind, attributes.kind, attributes.object),
+        "oldObject": versioned_objects.to_version(kind, attributes.kind, attributes.old),
         "dryRun": attributes.dry_run,
         "options": attributes.options,
     }
 
 
-def object_kind(invocation: Invocation, attributes: Attributes) -> Kind:
+def object_kind(invocation: WebhookInvocation, attributes: AdmissionAttributes) -> ResourceInfo:
     """Return the kind of the objects in the webhook's version."""
-    return attributes.kind if is_other(attributes) else invocation.resource
+    return attributes.kind if has_other_kind(attributes) else invocation.resource
 
 
-def is_other(attributes: Attributes) -> bool:
+def has_other_kind(attributes: AdmissionAttributes) -> bool:
     """Return whether the objects have another kind than the resource (Scale, Eviction, ...)."""
-    return attributes.kind.kind != attributes.asked.resource.kind
+    return attributes.kind.kind != attributes.requested.resource.kind
 
 
-def _kind(kind: Kind) -> Document:
+def _kind(kind: ResourceInfo) -> Document:
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 
-def _resource(kind: Kind) -> Document:
+def _resource(kind: ResourceInfo) -> Document:
     return {"group": kind.group, "version": kind.version, "resource": kind.plural}
 
 
@@ -124,21 +132,21 @@ def user_info(user: User) -> Document:
     return {name: value for name, value in info.items() if value}
 
 
-def verdict_of(review: Document, body: bytes, role: Role) -> Verdict:
+def decode_response(review: Document, body: bytes, role: Role) -> ReviewResponse:
     """Return the decoded response of a webhook. Raise CallError."""
     try:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise _uncalled(f"couldn't get version/kind; json parse error: {error}") from None
+        raise _call_error(f"couldn't get version/kind; json parse error: {error}") from None
     if not isinstance(answer, dict):
         shown = _json_type(answer)
-        raise _uncalled(
+        raise _call_error(
             f"couldn't get version/kind; json parse error: json: cannot unmarshal {shown} into Go "
             "value of type struct"
         )
     response = answer.get("response")
     if response is None:
-        raise _unusable("webhook response was absent")
+        raise _invalid_response("webhook response was absent")
     _check_types(response)
     strict = review["apiVersion"] == f"{_GROUP}/v1"
     if strict:
@@ -150,7 +158,7 @@ def verdict_of(review: Document, body: bytes, role: Role) -> Verdict:
         patch_type = "JSONPatch"
     warnings = tuple(response.get("warnings") or ())
     result = response.get("status") or {}
-    return Verdict(bool(response.get("allowed")), result, warnings, patch, patch_type)
+    return ReviewResponse(bool(response.get("allowed")), result, warnings, patch, patch_type)
 
 
 def _check_types(response: Any) -> None:
@@ -191,33 +199,33 @@ _STATUS_TYPES: Final[Mapping[str, tuple[type, str]]] = {
 def _check_header(review: Document, answer: Document, response: Document) -> None:
     uid, got = review["request"]["uid"], response.get("uid") or ""
     if got != uid:
-        raise _unusable(f'expected response.uid="{uid}", got "{got}"')
+        raise _invalid_response(f'expected response.uid="{uid}", got "{got}"')
     said = f"{answer.get('apiVersion') or '/'}, Kind={answer.get('kind') or ''}"
     wanted = f"{_GROUP}/v1, Kind={_KIND}"
     if said != wanted:
-        raise _unusable(f"expected webhook response of {wanted}, got {said}")
+        raise _invalid_response(f"expected webhook response of {wanted}, got {said}")
 
 
 def _patch(response: Document) -> tuple[bytes, str]:
     try:
         patch = b64decode(response.get("patch") or "", validate=True)
     except ValueError as error:
-        raise _uncalled(f"illegal base64 data: {error}") from None
+        raise _call_error(f"illegal base64 data: {error}") from None
     return patch, response.get("patchType") or ""
 
 
 def _check_patch(patch: bytes, patch_type: str | None, role: Role) -> None:
     if role == "validating":
         if patch:
-            raise _unusable("validating webhook may not return response.patch")
+            raise _invalid_response("validating webhook may not return response.patch")
         if patch_type is not None:
-            raise _unusable("validating webhook may not return response.patchType")
+            raise _invalid_response("validating webhook may not return response.patchType")
     elif patch and patch_type is None:
-        raise _unusable("webhook returned response.patch but not response.patchType")
+        raise _invalid_response("webhook returned response.patch but not response.patchType")
     elif not patch and patch_type is not None:
-        raise _unusable("webhook returned response.patchType but not response.patch")
+        raise _invalid_response("webhook returned response.patchType but not response.patch")
     elif patch_type == "":
-        raise _unusable('webhook returned invalid response.patchType of ""')
+        raise _invalid_response('webhook returned invalid response.patchType of ""')
 
 
 def denial(name: str, result: Mapping[str, Any]) -> StatusError:
@@ -231,16 +239,16 @@ def denial(name: str, result: Mapping[str, Any]) -> StatusError:
     return StatusError(code, result.get("reason") or "", message, result.get("details"))
 
 
-def _uncalled(why: str) -> CallError:
+def _call_error(why: str) -> CallError:
     return CallError(f"failed to call webhook: {why}")
 
 
-def _unusable(why: str) -> CallError:
+def _invalid_response(why: str) -> CallError:
     return CallError(f"received invalid webhook response: {why}")
 
 
 def _mismatch(value: Any, where: str, go_type: str) -> CallError:
-    return _uncalled(
+    return _call_error(
         f"json: cannot unmarshal {_json_type(value)} into Go struct field {where} of type {go_type}"
     )
 

@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-MOST: Final = 4_096
+TRUNCATE_AT_TOTAL: Final = 4_096
 """The maximum number of characters of all warnings before each is truncated."""
 
-SHORT: Final = 256
+TRUNCATED_LENGTH: Final = 256
 
 
-def fitting(warnings: Iterable[str]) -> tuple[str, ...]:
+def truncate_warnings(warnings: Iterable[str]) -> tuple[str, ...]:
     """Return warnings without duplicates; if they are too long, each truncated, while they fit."""
     once = tuple(dict.fromkeys(warnings))
-    return once if sum(map(len, once)) <= MOST else tuple(_cut(once))
+    return once if sum(map(len, once)) <= TRUNCATE_AT_TOTAL else tuple(_truncated(once))
 
 
-def _cut(warnings: Iterable[str]) -> Iterator[str]:
+def _truncated(warnings: Iterable[str]) -> Iterator[str]:
     told = 0
     for warning in warnings:
-        short = warning[:SHORT]
+        short = warning[:TRUNCATED_LENGTH]
         told += len(short)
-        if told > MOST:
+        if told > TRUNCATE_AT_TOTAL:
             return
         yield short

@@ -17,7 +17,7 @@ Sources: sigs.k8s.io/structured-merge-diff v6, k8s.io/apimachinery/pkg/util/mana
 
 from __future__ import annotations
 
-from fakeapi.api.managedfields.applying import Configuration, apply
-from fakeapi.api.managedfields.tracking import Writer, track_create, track_update
+from fakeapi.api.managedfields.applying import AppliedConfiguration, apply
+from fakeapi.api.managedfields.tracking import FieldManager, track_create, track_update
 
-__all__ = ["Configuration", "Writer", "apply", "track_create", "track_update"]
+__all__ = ["AppliedConfiguration", "FieldManager", "apply", "track_create", "track_update"]

@@ -20,11 +20,11 @@ from typing import Any, Final
 import orjson
 
 from fakeapi.api.errors import Cause, StatusError, bad_request
-from fakeapi.api.managedfields.checking import faults
+from fakeapi.api.managedfields.checking import validation_errors
 from fakeapi.api.managedfields.comparing import compare
 from fakeapi.api.managedfields.elements import describe
-from fakeapi.api.managedfields.entries import APPLY, Owned, Owner, Owners, write_entries
-from fakeapi.api.managedfields.extracting import fields_of
+from fakeapi.api.managedfields.entries import APPLY, OwnedFields, Owner, Owners, write_entries
+from fakeapi.api.managedfields.extracting import to_field_set
 from fakeapi.api.managedfields.fieldsets import (
     EMPTY,
     FieldSet,
@@ -33,21 +33,21 @@ from fakeapi.api.managedfields.fieldsets import (
     difference,
     intersection,
     paths,
+    recursive_difference,
     union,
-    without,
 )
 from fakeapi.api.managedfields.merging import merge
 from fakeapi.api.managedfields.pruning import prune, without_nulls
 from fakeapi.api.managedfields.resets import reset_fields
 from fakeapi.api.managedfields.tracking import (
-    Writer,
+    FieldManager,
     compare_versions,
     stored_owners,
     strip,
     take_from_others,
     update_owners,
 )
-from fakeapi.kinds import Kind
+from fakeapi.kinds import ResourceInfo
 from fakeapi.kinds.types import schema_of
 
 KUBECTL: Final = "kubectl"
@@ -56,7 +56,7 @@ BEFORE_APPLY: Final = "before-first-apply"
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
+class AppliedConfiguration:
     """An applied configuration; ``force`` resolves conflicts by taking ownership."""
 
     document: Mapping[str, Any]
@@ -64,7 +64,10 @@ class Configuration:
 
 
 def apply(
-    kind: Kind, live: Mapping[str, Any], config: Configuration, writer: Writer
+    kind: ResourceInfo,
+    live: Mapping[str, Any],
+    config: AppliedConfiguration,
+    field_manager: FieldManager,
 ) -> dict[str, Any]:
     """Return the object after an apply; ``live`` is {} if there was none, and is not changed.
 
@@ -75,17 +78,17 @@ def apply(
     owners = stored_owners((live.get("metadata") or {}).get("managedFields") or ())
     bare = _without_entries(live)
     if not owners:
-        first = replace(writer, manager=BEFORE_APPLY)
+        first = replace(field_manager, manager=BEFORE_APPLY)
         owners = update_owners(kind, {}, {}, bare, first) if live else {}
-    merged, after = _apply(kind, bare, config, (owners, writer))
-    if writer.manager == KUBECTL:
-        _follow(merged, config.document)
+    merged, after = _apply(kind, bare, config, (owners, field_manager))
+    if field_manager.manager == KUBECTL:
+        _update_last_applied(merged, config.document)
     if after:
         merged.setdefault("metadata", {})["managedFields"] = write_entries(after, owners)
     return merged
 
 
-def check_configuration(kind: Kind, config: Mapping[str, Any]) -> None:
+def check_configuration(kind: ResourceInfo, config: Mapping[str, Any]) -> None:
     """Raise StatusError (400, 500) if an applied configuration is invalid."""
     said = (config.get("apiVersion"), config.get("kind"))
     metadata = config.get("metadata")
@@ -93,7 +96,7 @@ def check_configuration(kind: Kind, config: Mapping[str, Any]) -> None:
         raise bad_request(f"invalid object type: {_group_version(said[0])}, Kind={said[1] or ''}")
     if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    found = faults(schema_of(kind), config)
+    found = validation_errors(schema_of(kind), config)
     if found:
         where = metadata if isinstance(metadata, dict) else {}
         name = f"{where.get('namespace', '')}/{where.get('name', '')}"
@@ -113,16 +116,19 @@ def _group_version(api_version: Any) -> str:
 
 
 def _apply(
-    kind: Kind, live: Mapping[str, Any], config: Configuration, by: tuple[Owners, Writer]
+    kind: ResourceInfo,
+    live: Mapping[str, Any],
+    config: AppliedConfiguration,
+    by: tuple[Owners, FieldManager],
 ) -> tuple[dict[str, Any], Owners]:
     owners, writer = by
     shape, version = schema_of(kind), kind.api_version
     owner = Owner(writer.manager, APPLY, subresource=writer.subresource)
     resets = reset_fields(kind, writer.subresource)
-    last = owners.get(owner, Owned(EMPTY, version))
-    claimed = without(fields_of(shape, config.document), resets)
+    last = owners.get(owner, OwnedFields(EMPTY, version))
+    claimed = recursive_difference(to_field_set(shape, config.document), resets)
     merged = merge(shape, live, config.document)
-    now = {**owners, owner: Owned(claimed, version, writer.time)}
+    now = {**owners, owner: OwnedFields(claimed, version, writer.time)}
     if last.version == version:
         owned = [held.fields for held in now.values() if held.version == version]
         merged = prune(shape, merged, last.fields, owned)
@@ -134,30 +140,35 @@ def _apply(
         for path in paths(intersection(held.fields, comparison.changed))
     ]
     if conflicts and not config.force:
-        _refuse(kind, live, conflicts, writer)
+        _check_conflicts(kind, live, conflicts, writer)
     after = take_from_others(now, version, comparison, owner)
     fields = strip(claimed)
     if not fields:
         after.pop(owner, None)
         return without_nulls(merged), after
     time = last.time if merged == live else writer.time  # the time of the last change
-    after[owner] = Owned(last.fields if last.fields == fields else fields, version, time)
+    after[owner] = OwnedFields(last.fields if last.fields == fields else fields, version, time)
     return without_nulls(merged), after
 
 
 Conflict = tuple[Owner, Path]
 
 
-def _refuse(kind: Kind, live: Mapping[str, Any], conflicts: list[Conflict], writer: Writer) -> None:
+def _check_conflicts(
+    kind: ResourceInfo,
+    live: Mapping[str, Any],
+    conflicts: list[Conflict],
+    field_manager: FieldManager,
+) -> None:
     """Raise StatusError (409), unless kubectl has applied all these fields on the client side."""
-    if writer.manager == KUBECTL:
-        own = _applied_from_client(kind, live)
+    if field_manager.manager == KUBECTL:
+        own = _client_side_applied(kind, live)
         conflicts = [conflict for conflict in conflicts if not contains(own, conflict[1])]
     if conflicts:
-        raise conflicting(conflicts)
+        raise conflict_error(conflicts)
 
 
-def conflicting(conflicts: list[Conflict]) -> StatusError:
+def conflict_error(conflicts: list[Conflict]) -> StatusError:
     """Return the StatusError (409) of fields that an apply changes and others own."""
     causes = [
         Cause("FieldManagerConflict", f"conflict with {owner}", describe(path)).document()
@@ -175,7 +186,7 @@ def conflicting(conflicts: list[Conflict]) -> StatusError:
     return StatusError(409, "Conflict", f"Apply failed with {words}", {"causes": causes})
 
 
-def _applied_from_client(kind: Kind, live: Mapping[str, Any]) -> FieldSet:
+def _client_side_applied(kind: ResourceInfo, live: Mapping[str, Any]) -> FieldSet:
     """Return the fields of the last-applied annotation that still have their applied values."""
     text = _annotations(live).get(LAST_APPLIED)
     try:
@@ -185,14 +196,14 @@ def _applied_from_client(kind: Kind, live: Mapping[str, Any]) -> FieldSet:
     shape = schema_of(kind)
     if not isinstance(applied, dict) or applied.get("apiVersion") != kind.api_version:
         return EMPTY
-    if faults(shape, applied):
+    if validation_errors(shape, applied):
         return EMPTY
     comparison = compare(shape, applied, live)
     changed = union(comparison.changed, comparison.removed)
-    return difference(fields_of(shape, applied), changed)
+    return difference(to_field_set(shape, applied), changed)
 
 
-def _follow(merged: dict[str, Any], config: Mapping[str, Any]) -> None:
+def _update_last_applied(merged: dict[str, Any], config: Mapping[str, Any]) -> None:
     """Update the last-applied annotation of an object, if it has one, to the configuration."""
     annotations = _annotations(merged)
     if not annotations.get(LAST_APPLIED):

@@ -9,21 +9,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from fakeapi.api.managedfields.elements import describe, field_element, item_element
-from fakeapi.api.managedfields.shapes import below
+from fakeapi.api.managedfields.shapes import field_type
 from fakeapi.kinds.types import ListType, Scalar, Struct, Type, Untyped
 
 _NUMERIC: Final = ("integer", "number")
 
 
-def faults(shape: Type, config: Mapping[str, Any]) -> list[str]:
+def validation_errors(shape: Type, config: Mapping[str, Any]) -> list[str]:
     """Return the messages of all errors of a configuration, each with its path."""
-    return [f"{path}: {why}" if path else why for path, why in _faults(shape, config)]
+    return [f"{path}: {why}" if path else why for path, why in _validate(shape, config)]
 
 
-Faults = Iterator[tuple[str, str]]
+PathErrors = Iterator[tuple[str, str]]
 
 
-def _faults(shape: Type, value: Any) -> Faults:
+def _validate(shape: Type, value: Any) -> PathErrors:
     if value is None or isinstance(shape, Untyped):
         return
     if isinstance(shape, Scalar):
@@ -38,10 +38,10 @@ def _faults(shape: Type, value: Any) -> Faults:
             if isinstance(shape, Struct) and not (shape.open or name in shape.fields):
                 yield element, "field not declared in schema"
                 return
-            yield from _under(element, _faults(below(shape, name), part))
+            yield from _under(element, _validate(field_type(shape, name), part))
 
 
-def _list(shape: ListType, values: Any) -> Faults:
+def _list(shape: ListType, values: Any) -> PathErrors:
     if not isinstance(values, list):
         yield "", f"expected list, got &{{{_shown(values)}}}"
         return
@@ -57,15 +57,15 @@ def _list(shape: ListType, values: Any) -> Faults:
             if element in seen:
                 yield "", f"duplicate entries for key {describe((element,))}"
             seen.add(element)
-        yield from _under(describe((element,)), _faults(shape.element, value))
+        yield from _under(describe((element,)), _validate(shape.element, value))
 
 
-def _under(element: str, found: Faults) -> Faults:
+def _under(element: str, found: PathErrors) -> PathErrors:
     for path, why in found:
         yield element + path, why
 
 
-def _scalar(shape: Scalar, value: Any) -> Faults:
+def _scalar(shape: Scalar, value: Any) -> PathErrors:
     if isinstance(value, dict | list):
         yield "", f"expected {_GO.get(shape.type, shape.type)}, got &{{{_shown(value)}}}"
     elif shape.type == "string" and not isinstance(value, str):

@@ -17,13 +17,26 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from fakeapi.api.managedfields.elements import field_element, item_element
-from fakeapi.api.managedfields.fieldsets import EMPTY, LEAF, SELF, FieldSet, union, without
-from fakeapi.api.managedfields.shapes import Branch, below, branch_of, held, items_of
+from fakeapi.api.managedfields.fieldsets import (
+    EMPTY,
+    LEAF,
+    SELF,
+    FieldSet,
+    recursive_difference,
+    union,
+)
+from fakeapi.api.managedfields.shapes import (
+    GranularObject,
+    field_type,
+    granular_list_type,
+    granular_object_type,
+    implicit_fields,
+)
 from fakeapi.kinds.types import ListType, Type
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class FieldSetComparison:
     """The removed, modified and added fields of a document; no field is in two of the sets."""
 
     removed: FieldSet = field(default_factory=lambda: EMPTY)
@@ -35,48 +48,53 @@ class Comparison:
         """The fields that have a new value."""
         return union(self.modified, self.added)
 
-    def ignoring(self, fields: FieldSet) -> Comparison:
+    def ignoring(self, fields: FieldSet) -> FieldSetComparison:
         """Return the comparison without the fields at or below some paths."""
-        return Comparison(
-            without(self.removed, fields),
-            without(self.modified, fields),
-            without(self.added, fields),
+        return FieldSetComparison(
+            recursive_difference(self.removed, fields),
+            recursive_difference(self.modified, fields),
+            recursive_difference(self.added, fields),
         )
 
 
-_SAME: Final = Comparison()
+_SAME: Final = FieldSetComparison()
 _Found = tuple["FieldSet | None", "FieldSet | None", "FieldSet | None"]
 _NOTHING: Final[_Found] = (None, None, None)
 _MODIFIED: Final[_Found] = (None, LEAF, None)
 _NONE: Final[Mapping[str, Any]] = {}
 
 
-def compare(shape: Type, old: Mapping[str, Any], new: Mapping[str, Any]) -> Comparison:
+def compare(shape: Type, old: Mapping[str, Any], new: Mapping[str, Any]) -> FieldSetComparison:
     """Return the comparison of two documents of one type."""
     removed, modified, added = _compare(shape, old, new)
-    return Comparison(removed or EMPTY, modified or EMPTY, added or EMPTY)
+    return FieldSetComparison(removed or EMPTY, modified or EMPTY, added or EMPTY)
 
 
-def everything(shape: Type, value: Any) -> FieldSet:
+def whole_field_set(shape: Type, value: Any) -> FieldSet:
     """Return the node of a value with all fields below it."""
     scalar = not isinstance(value, dict | list)
     if scalar:
         return LEAF
-    branch = branch_of(shape, value)
+    branch = granular_object_type(shape, value)
     if branch is not None:
         parts = _parts(branch, value)
-        node = {field_element(name): LEAF for name in held(branch).times}
-        node |= {field_element(k): everything(below(branch, k), v) for k, v in parts.items()}
+        node = {field_element(name): LEAF for name in implicit_fields(branch).times}
+        node |= {
+            field_element(k): whole_field_set(field_type(branch, k), v) for k, v in parts.items()
+        }
         return {SELF: LEAF, **node} if node else LEAF
-    items = items_of(shape, value)
+    items = granular_list_type(shape, value)
     if items is None or not value:
         return LEAF
-    return {SELF: LEAF, **{e: _all(items, found) for e, found in _by_element(items, value).items()}}
+    return {
+        SELF: LEAF,
+        **{e: _item_node(items, found) for e, found in _by_element(items, value).items()},
+    }
 
 
-def _all(items: ListType, found: list[Any]) -> FieldSet:
+def _item_node(items: ListType, found: list[Any]) -> FieldSet:
     """Return the node of a list's item; items with the same key have one owner as a whole."""
-    return everything(items.element, found[0]) if len(found) == 1 else LEAF
+    return whole_field_set(items.element, found[0]) if len(found) == 1 else LEAF
 
 
 def _compare(shape: Type, old: Any, new: Any) -> _Found:
@@ -84,10 +102,10 @@ def _compare(shape: Type, old: Any, new: Any) -> _Found:
         return _NOTHING
     if old is None or new is None:
         return _compare_null(shape, old, new)
-    branch, other = branch_of(shape, new), branch_of(shape, old)
+    branch, other = granular_object_type(shape, new), granular_object_type(shape, old)
     if branch is not None and other is not None:
         return _compare_objects(branch, old, new)
-    items = items_of(shape, new)
+    items = granular_list_type(shape, new)
     if items is not None and isinstance(old, list):
         return _compare_lists(items, old, new)
     if branch is None and other is None:
@@ -98,15 +116,17 @@ def _compare(shape: Type, old: Any, new: Any) -> _Found:
 def _compare_null(shape: Type, old: Any, new: Any) -> _Found:
     """Compare a value with a null, which is a field, too, but has no fields below it."""
     other = new if old is None else old
-    parts = _parts_of(everything(shape, other))
-    if parts is None or (branch_of(shape, other) is None and items_of(shape, other) is None):
+    parts = _parts_of(whole_field_set(shape, other))
+    if parts is None or (
+        granular_object_type(shape, other) is None and granular_list_type(shape, other) is None
+    ):
         return _MODIFIED
     return (None, None, parts) if old is None else (parts, None, None)
 
 
 def _replaced(shape: Type, old: Any, new: Any) -> _Found:
     """Compare an untyped object with a value that is not an object."""
-    removed, added = everything(shape, old), everything(shape, new)
+    removed, added = whole_field_set(shape, old), whole_field_set(shape, new)
     return _parts_of(removed), LEAF, _parts_of(added)
 
 
@@ -114,45 +134,50 @@ def _parts_of(node: FieldSet) -> FieldSet | None:
     return {key: part for key, part in node.items() if key != SELF} or None
 
 
-def _compare_objects(branch: Branch, old: Any, new: Any) -> _Found:
-    nodes = _Nodes()
+def _compare_objects(branch: GranularObject, old: Any, new: Any) -> _Found:
+    nodes = _ComparisonNodes()
     olds, news = _parts(branch, old), _parts(branch, new)
     for name, value in news.items():
-        element, shape = field_element(name), below(branch, name)
+        element, shape = field_element(name), field_type(branch, name)
         if name in olds:
             nodes.put(element, _compare(shape, olds[name], value))
         elif not _is_zero(branch, name, value):
-            nodes.added[element] = everything(shape, value)
+            nodes.added[element] = whole_field_set(shape, value)
     for name in olds.keys() - news.keys():
         if olds[name] is not None:
-            nodes.removed[field_element(name)] = everything(below(branch, name), olds[name])
-    if held(branch).nulls:
-        nodes.spare([field_element(name) for name in held(branch).nulls])
+            nodes.removed[field_element(name)] = whole_field_set(
+                field_type(branch, name), olds[name]
+            )
+    if implicit_fields(branch).nulls:
+        nodes.drop_own_paths([field_element(name) for name in implicit_fields(branch).nulls])
     return nodes.found()
 
 
 def _compare_lists(items: ListType, old: list[Any], new: list[Any]) -> _Found:
-    nodes = _Nodes()
+    nodes = _ComparisonNodes()
     olds, news = _by_element(items, old), _by_element(items, new)
     for element, found in news.items():
         before = olds.get(element, [])
         if len(before) == len(found) == 1:
             nodes.put(element, _compare(items.element, before[0], found[0]))
         elif not before:
-            nodes.added[element] = _all(items, found)
+            nodes.added[element] = _item_node(items, found)
         elif len(before) > 1 and len(found) > 1:
             nodes.put(element, _NOTHING if before == found else _MODIFIED)
         elif len(found) == 1:
-            nodes.removed[element], nodes.added[element] = LEAF, everything(items.element, found[0])
+            nodes.removed[element], nodes.added[element] = (
+                LEAF,
+                whole_field_set(items.element, found[0]),
+            )
         else:
-            nodes.removed[element] = everything(items.element, before[0])
+            nodes.removed[element] = whole_field_set(items.element, before[0])
             nodes.added[element] = LEAF
     for element in olds.keys() - news.keys():
-        nodes.removed[element] = _all(items, olds[element])
+        nodes.removed[element] = _item_node(items, olds[element])
     return nodes.found()
 
 
-class _Nodes:
+class _ComparisonNodes:
     """The children of one node in each of the three sets of a comparison."""
 
     def __init__(self) -> None:
@@ -165,7 +190,7 @@ class _Nodes:
             if node is not None:
                 nodes[element] = node
 
-    def spare(self, elements: list[str]) -> None:
+    def drop_own_paths(self, elements: list[str]) -> None:
         """Remove the path itself of lists that are null if they are unset; only items change."""
         for nodes in (self.removed, self.added):
             for element in elements:
@@ -176,16 +201,16 @@ class _Nodes:
         return self.removed or None, self.modified or None, self.added or None
 
 
-def _parts(branch: Branch, value: Mapping[str, Any]) -> Mapping[str, Any]:
+def _parts(branch: GranularObject, value: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the fields of an object by name, with structs by value that are not set."""
-    by_value = held(branch).by_value
+    by_value = implicit_fields(branch).by_value
     missing = {name: _NONE for name in by_value if value.get(name) is None}
     return {**value, **missing} if missing else value
 
 
-def _is_zero(branch: Branch, name: str, value: Any) -> bool:
+def _is_zero(branch: GranularObject, name: str, value: Any) -> bool:
     """Return whether a value is the zero value of its field in Go."""
-    return value is None or (not value and name in held(branch).zeros)
+    return value is None or (not value and name in implicit_fields(branch).zeros)
 
 
 def _by_element(items: ListType, values: list[Any]) -> dict[str, list[Any]]:

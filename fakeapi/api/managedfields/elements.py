@@ -58,7 +58,7 @@ _NO_VALUE: Final[Mapping[type, str]] = {
 }
 
 
-def canonical(element: str) -> str | None:
+def canonical_element(element: str) -> str | None:
     """Return the canonical form of a path element from a client; None if its kind is unknown.
 
     Raise ValueError if it is malformed.
@@ -78,7 +78,7 @@ def canonical(element: str) -> str | None:
     return f"{kind}:{_encoded(value)}"
 
 
-def order(element: str) -> tuple[int, Any]:
+def element_sort_key(element: str) -> tuple[int, Any]:
     """Return the sort key of an element: fields by name, then keys, values and indices."""
     kind, content = element[:1], element[2:]
     match kind:

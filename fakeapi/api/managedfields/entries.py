@@ -35,7 +35,7 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class OwnedFields:
     """The fields of an owner, their version, and the time of the last change (RFC 3339 or "")."""
 
     fields: FieldSet
@@ -43,24 +43,24 @@ class Owned:
     time: str = ""
 
 
-Owners = Mapping[Owner, Owned]
+Owners = Mapping[Owner, OwnedFields]
 
 
-def read_entries(entries: Any) -> dict[Owner, Owned]:
+def read_entries(entries: Any) -> dict[Owner, OwnedFields]:
     """Return the owners of entries, with elements as they are. Raise ValueError."""
     owners = {}
     for entry in entries:
         owner = _owner(entry)
         time = entry.get("time") or ""
-        owners[owner] = Owned(entry.get("fieldsV1") or {}, entry["apiVersion"], time)
+        owners[owner] = OwnedFields(entry.get("fieldsV1") or {}, entry["apiVersion"], time)
     return owners
 
 
-def read_sent_entries(entries: Any) -> dict[Owner, Owned]:
+def read_client_entries(entries: Any) -> dict[Owner, OwnedFields]:
     """Return the owners of entries from a client, elements made canonical. Raise ValueError."""
     sent = read_entries(entries)
     return {
-        owner: Owned(parse(owned.fields), owned.version, owned.time)
+        owner: OwnedFields(parse(owned.fields), owned.version, owned.time)
         for owner, owned in sent.items()
     }
 
@@ -71,11 +71,11 @@ def write_entries(owners: Owners, known: Owners) -> list[dict[str, Any]]:
     return [_entry(owner, owned, known.get(owner)) for owner, owned in ranked]
 
 
-def _rank(owner: Owner, owned: Owned) -> tuple[str, ...]:
+def _rank(owner: Owner, owned: OwnedFields) -> tuple[str, ...]:
     return (owner.operation, owned.time, owner.manager, owned.version, owner.subresource)
 
 
-def _entry(owner: Owner, owned: Owned, known: Owned | None) -> dict[str, Any]:
+def _entry(owner: Owner, owned: OwnedFields, known: OwnedFields | None) -> dict[str, Any]:
     same = known is not None and known.fields is owned.fields
     entry = {
         "manager": owner.manager,

@@ -14,20 +14,25 @@ from typing import Any
 
 from fakeapi.api.managedfields.elements import field_element, item_element
 from fakeapi.api.managedfields.fieldsets import EMPTY, LEAF, FieldSet, as_member
-from fakeapi.api.managedfields.shapes import Branch, below, branch_of, items_of
+from fakeapi.api.managedfields.shapes import (
+    GranularObject,
+    field_type,
+    granular_list_type,
+    granular_object_type,
+)
 from fakeapi.kinds.types import UNTYPED, ListType, MapType, Scalar, Struct, Type
 
 
-def fields_of(shape: Type, document: Mapping[str, Any]) -> FieldSet:
+def to_field_set(shape: Type, document: Mapping[str, Any]) -> FieldSet:
     """Return the field set of a document."""
     return _node(shape, document) or EMPTY
 
 
-def with_named(shape: Type, fields: FieldSet) -> FieldSet:
+def ensure_named_fields_are_members(shape: Type, fields: FieldSet) -> FieldSet:
     """Return the set with every struct field that has members below it as a member, too."""
     named: FieldSet = {}
     for element, node in fields.items():
-        found = with_named(_below(shape, element), node) if node else LEAF
+        found = ensure_named_fields_are_members(_below(shape, element), node) if node else LEAF
         known = isinstance(shape, Struct) and element[2:] in shape.fields and element[0] == "f"
         named[element] = as_member(found) if known else found
     return named
@@ -36,15 +41,15 @@ def with_named(shape: Type, fields: FieldSet) -> FieldSet:
 def _below(shape: Type, element: str) -> Type:
     if isinstance(shape, ListType):
         return shape.element if element[0] == "k" else UNTYPED
-    return UNTYPED if isinstance(shape, Scalar) else below(shape, element[2:])
+    return UNTYPED if isinstance(shape, Scalar) else field_type(shape, element[2:])
 
 
 def _node(shape: Type, value: Any) -> FieldSet | None:
     """Return the node of a value; None if the set has no field in it."""
-    branch = branch_of(shape, value)
+    branch = granular_object_type(shape, value)
     if branch is not None:
         return _object(branch, value) or None
-    items = items_of(shape, value)
+    items = granular_list_type(shape, value)
     if items is not None:
         return _list(items, value) or None
     return None if _is_null_object(shape, value) else LEAF
@@ -55,10 +60,10 @@ def _is_null_object(shape: Type, value: Any) -> bool:
     return value is None and (granular or (isinstance(shape, ListType) and shape.kind != "atomic"))
 
 
-def _object(branch: Branch, value: Mapping[str, Any]) -> FieldSet:
+def _object(branch: GranularObject, value: Mapping[str, Any]) -> FieldSet:
     node: FieldSet = {}
     for name, part in value.items():
-        found = _node(below(branch, name), part)
+        found = _node(field_type(branch, name), part)
         known = isinstance(branch, Struct) and name in branch.fields
         if part is None or part == {} or not known:
             found = as_member(found)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from fakeapi.api.managedfields.elements import canonical, order
+from fakeapi.api.managedfields.elements import canonical_element, element_sort_key
 
 FieldSet = dict[str, Any]
 """A node of the tree: elements to nodes."""
@@ -70,9 +70,9 @@ def difference(one: FieldSet, other: FieldSet) -> FieldSet:
     return (_difference(one, other) or EMPTY) if one and other else one
 
 
-def without(one: FieldSet, other: FieldSet) -> FieldSet:
+def recursive_difference(one: FieldSet, other: FieldSet) -> FieldSet:
     """Return the members of the first set that are not at or below a path of the second."""
-    return (_without(one, other) or EMPTY) if one and other else one
+    return (_recursive_difference(one, other) or EMPTY) if one and other else one
 
 
 def contains(fields: FieldSet, path: Path) -> bool:
@@ -94,7 +94,7 @@ def ordered(fields: FieldSet) -> FieldSet:
     """Return the same set with its elements in upstream's order of serialization."""
     keys = sorted(fields)
     if keys and keys[-1] >= "g":  # fields alone are sorted already
-        keys.sort(key=order)
+        keys.sort(key=element_sort_key)
     return {key: ordered(fields[key]) if fields[key] else LEAF for key in keys}
 
 
@@ -107,7 +107,7 @@ def parse(fields: Any) -> FieldSet:
         raise ValueError("expected an object")  # noqa: TRY004 (an error of the client)
     parsed: FieldSet = {}
     for key, below in fields.items():
-        element = key if key == SELF else canonical(key)
+        element = key if key == SELF else canonical_element(key)
         if element == SELF:
             parsed[SELF] = LEAF
         elif element is not None:
@@ -116,7 +116,7 @@ def parse(fields: Any) -> FieldSet:
 
 
 def _paths(prefix: Path, node: FieldSet) -> Iterator[Path]:
-    keys = sorted((key for key in node if key != SELF), key=order)
+    keys = sorted((key for key in node if key != SELF), key=element_sort_key)
     yield from ((*prefix, key) for key in keys if is_member(node[key]))
     for key in keys:
         yield from _paths((*prefix, key), node[key])
@@ -154,7 +154,7 @@ def _difference(one: FieldSet, other: FieldSet) -> FieldSet | None:
     return _node(_kept(left), member=is_member(one) and not is_member(other))
 
 
-def _without(one: FieldSet, other: FieldSet) -> FieldSet | None:
+def _recursive_difference(one: FieldSet, other: FieldSet) -> FieldSet | None:
     left = {
         key: _without_below(below, other[key]) if key in other else below
         for key, below in one.items()
@@ -164,7 +164,7 @@ def _without(one: FieldSet, other: FieldSet) -> FieldSet | None:
 
 
 def _without_below(below: FieldSet, other: FieldSet) -> FieldSet | None:
-    return None if is_member(other) else _without(below, other)
+    return None if is_member(other) else _recursive_difference(below, other)
 
 
 def _kept(children: Mapping[str, FieldSet | None]) -> FieldSet:

@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any, Final
 
 from fakeapi.api.managedfields.elements import item_element
-from fakeapi.api.managedfields.shapes import below, branch_of, items_of
+from fakeapi.api.managedfields.shapes import field_type, granular_list_type, granular_object_type
 from fakeapi.kinds.types import ListType, MapType, Struct, Type
 
 
@@ -38,16 +38,16 @@ def _merge(shape: Type, live: Any, config: Any) -> Any:
         return live
     if config is None:
         return live if live is not ABSENT and live and _has_parts(shape) else None
-    branch = branch_of(shape, config)
+    branch = granular_object_type(shape, config)
     if branch is not None:
         old = live if isinstance(live, dict) else {}
         names = dict.fromkeys((*old, *config))
         parts = {
-            name: _merge(below(branch, name), old.get(name, ABSENT), config.get(name, ABSENT))
+            name: _merge(field_type(branch, name), old.get(name, ABSENT), config.get(name, ABSENT))
             for name in names
         }
         return {name: part for name, part in parts.items() if part is not ABSENT}
-    items = items_of(shape, config)
+    items = granular_list_type(shape, config)
     if items is None:
         return config
     return _merge_lists(items, live if isinstance(live, list) else [], config)

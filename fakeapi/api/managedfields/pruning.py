@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fakeapi.api.managedfields.elements import field_element, item_element
-from fakeapi.api.managedfields.extracting import fields_of, with_named
+from fakeapi.api.managedfields.extracting import ensure_named_fields_are_members, to_field_set
 from fakeapi.api.managedfields.fieldsets import (
     EMPTY,
     FieldSet,
@@ -18,7 +18,12 @@ from fakeapi.api.managedfields.fieldsets import (
     is_member,
     union,
 )
-from fakeapi.api.managedfields.shapes import Branch, below, branch_of, items_of
+from fakeapi.api.managedfields.shapes import (
+    GranularObject,
+    field_type,
+    granular_list_type,
+    granular_object_type,
+)
 from fakeapi.kinds.types import ListType, Type
 
 
@@ -35,16 +40,16 @@ def prune(
     all_owned = EMPTY
     for fields in owned:
         all_owned = union(all_owned, fields)
-    before = with_named(shape, last)
-    present = with_named(shape, fields_of(shape, merged))
+    before = ensure_named_fields_are_members(shape, last)
+    present = ensure_named_fields_are_members(shape, to_field_set(shape, merged))
     kept = _fields(shape, remove(shape, merged, before))
-    lost = difference(present, union(kept, with_named(shape, all_owned)))
+    lost = difference(present, union(kept, ensure_named_fields_are_members(shape, all_owned)))
     kept = _fields(shape, remove(shape, merged, lost))
     return remove(shape, merged, intersection(difference(present, kept), before))
 
 
 def _fields(shape: Type, document: Mapping[str, Any]) -> FieldSet:
-    return with_named(shape, fields_of(shape, document))
+    return ensure_named_fields_are_members(shape, to_field_set(shape, document))
 
 
 def remove(shape: Type, document: dict[str, Any], fields: FieldSet) -> dict[str, Any]:
@@ -54,7 +59,7 @@ def remove(shape: Type, document: dict[str, Any], fields: FieldSet) -> dict[str,
     """
     if not fields:
         return document
-    branch = branch_of(shape, document)
+    branch = granular_object_type(shape, document)
     assert branch is not None
     return _from_object(branch, document, fields) or {}
 
@@ -68,17 +73,17 @@ def without_nulls(value: Any) -> Any:
 
 def _remove(shape: Type, value: Any, fields: FieldSet) -> Any:
     """Return the rest of a value; None if nothing is left."""
-    branch = branch_of(shape, value)
+    branch = granular_object_type(shape, value)
     if branch is not None:
         return _from_object(branch, value, fields)
-    items = items_of(shape, value)
+    items = granular_list_type(shape, value)
     if items is not None:
         return _from_list(items, value, fields)
     return None if isinstance(value, dict | list) else value
 
 
 def _from_object(
-    branch: Branch, value: Mapping[str, Any], fields: FieldSet
+    branch: GranularObject, value: Mapping[str, Any], fields: FieldSet
 ) -> dict[str, Any] | None:
     left: dict[str, Any] = {}
     for name, part in value.items():
@@ -86,7 +91,7 @@ def _from_object(
         if node is None:
             left[name] = part
         elif not is_member(node):
-            left[name] = _remove(below(branch, name), part, node)
+            left[name] = _remove(field_type(branch, name), part, node)
     return left or None
 
 

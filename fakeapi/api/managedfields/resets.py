@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from fakeapi.api.managedfields.fieldsets import EMPTY, FieldSet, Path, set_of
-from fakeapi.kinds import Kind
+from fakeapi.kinds import ResourceInfo
 
 _METADATA: Final[Path] = ("f:metadata",)
 _SPEC: Final[Path] = ("f:spec",)
@@ -44,7 +44,7 @@ _OTHERS: Final[Mapping[tuple[str, str], tuple[Path, ...]]] = {
 
 
 @lru_cache(maxsize=512)
-def reset_fields(kind: Kind, subresource: str) -> FieldSet:
+def reset_fields(kind: ResourceInfo, subresource: str) -> FieldSet:
     """Return the fields that a write to the object, or to its subresource, resets."""
     found = _OTHERS.get((kind.plural, subresource))
     if found is not None:

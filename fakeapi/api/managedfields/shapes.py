@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from fakeapi.kinds.types import UNTYPED, ListType, MapType, Scalar, Struct, Type, Untyped
 
-Branch = Struct | MapType | Untyped
+GranularObject = Struct | MapType | Untyped
 
 BY_VALUE: Final[frozenset[str]] = frozenset(
     (
@@ -97,7 +97,7 @@ NULLS: Final[frozenset[str]] = frozenset(("ClusterRole.rules", "Role.rules"))
 """Optional fields that are null if they are not set, in addition to the required ones."""
 
 
-def branch_of(shape: Type, value: Any) -> Branch | None:
+def granular_object_type(shape: Type, value: Any) -> GranularObject | None:
     """Return the type of a granular object; None for an atomic value or another type."""
     if not isinstance(value, dict) or isinstance(shape, Scalar | ListType):
         return None
@@ -106,7 +106,7 @@ def branch_of(shape: Type, value: Any) -> Branch | None:
     return None
 
 
-def items_of(shape: Type, value: Any) -> ListType | None:
+def granular_list_type(shape: Type, value: Any) -> ListType | None:
     """Return the type of a granular list; None for an atomic list or another type."""
     if isinstance(shape, ListType) and isinstance(value, list) and shape.kind != "atomic":
         return shape
@@ -120,7 +120,7 @@ ZEROS: Final[frozenset[str]] = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ImplicitFields:
     """Fields that a Go struct has even if they are not set: structs by value, nulls, zero values.
 
     ``times`` are the timestamps of a condition, which are null if they are not set.
@@ -132,11 +132,11 @@ class Held:
     times: tuple[str, ...] = ()
 
 
-_NOTHING: Final = Held()
+_NOTHING: Final = ImplicitFields()
 
 
 @lru_cache(maxsize=4096)
-def held(shape: Branch) -> Held:
+def implicit_fields(shape: GranularObject) -> ImplicitFields:
     """Return the fields that a type has even if they are not set."""
     if not isinstance(shape, Struct) or not shape.go:
         return _NOTHING
@@ -155,7 +155,7 @@ def held(shape: Branch) -> Held:
     ]
     condition = owner.endswith("Condition")
     times = [name for name, field in shape.fields.items() if condition and is_time(field.type)]
-    return Held(tuple(by_value), tuple(nulls), frozenset((*nulls, *zeros)), tuple(times))
+    return ImplicitFields(tuple(by_value), tuple(nulls), frozenset((*nulls, *zeros)), tuple(times))
 
 
 def is_time(shape: Type) -> bool:
@@ -168,7 +168,7 @@ def _is_by_value(owner: str, name: str) -> bool:
     return full in BY_VALUE or (name in BY_VALUE and full not in POINTERS)
 
 
-def below(shape: Branch, name: str) -> Type:
+def field_type(shape: GranularObject, name: str) -> Type:
     """Return the type of a field of an object."""
     if isinstance(shape, Struct):
         field = shape.fields.get(name)

@@ -14,14 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from fakeapi.api.managedfields.comparing import Comparison, compare
+from fakeapi.api.managedfields.comparing import FieldSetComparison, compare
 from fakeapi.api.managedfields.entries import (
     UPDATE,
-    Owned,
+    OwnedFields,
     Owner,
     Owners,
+    read_client_entries,
     read_entries,
-    read_sent_entries,
     write_entries,
 )
 from fakeapi.api.managedfields.fieldsets import (
@@ -32,7 +32,7 @@ from fakeapi.api.managedfields.fieldsets import (
     union,
 )
 from fakeapi.api.managedfields.resets import reset_fields
-from fakeapi.kinds import Kind
+from fakeapi.kinds import ResourceInfo
 from fakeapi.kinds.types import schema_of
 
 MAX_UPDATERS: Final = 10
@@ -61,7 +61,7 @@ _STRIPPED: Final = set_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class FieldManager:
     """The field manager of a write: its name, the time (RFC 3339), and the subresource or ""."""
 
     manager: str
@@ -69,57 +69,66 @@ class Writer:
     subresource: str = ""
 
 
-def track_create(kind: Kind, document: dict[str, Any], writer: Writer) -> None:
+def track_create(kind: ResourceInfo, document: dict[str, Any], field_manager: FieldManager) -> None:
     """Set the managed fields of a new document: the manager of the write owns all fields."""
     entries = document["metadata"].pop("managedFields", None)
     if _is_reset(entries):
         entries = None
-    owners = update_owners(kind, _sent_or(entries, {}), {}, document, writer)
+    owners = update_owners(kind, _sent_or(entries, {}), {}, document, field_manager)
     _set_entries(document, owners, {})
 
 
 def track_update(
-    kind: Kind, old: Mapping[str, Any], document: dict[str, Any], writer: Writer
+    kind: ResourceInfo,
+    old: Mapping[str, Any],
+    document: dict[str, Any],
+    field_manager: FieldManager,
 ) -> None:
     """Set the managed fields of a changed document."""
     stored = old["metadata"].get("managedFields") or ()
     sent = document["metadata"].pop("managedFields", None)
     live = stored_owners(stored)
-    if writer.subresource or sent is None or sent == stored:
+    if field_manager.subresource or sent is None or sent == stored:
         before = live
     else:
         before = {} if _is_reset(sent) else _sent_or(sent, live)
     if not before:
         return
-    owners = update_owners(kind, before, old, document, writer)
+    owners = update_owners(kind, before, old, document, field_manager)
     _set_entries(document, owners, live)
 
 
 def update_owners(
-    kind: Kind, before: Owners, old: Mapping[str, Any], new: Mapping[str, Any], writer: Writer
-) -> dict[Owner, Owned]:
+    kind: ResourceInfo,
+    before: Owners,
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    field_manager: FieldManager,
+) -> dict[Owner, OwnedFields]:
     """Return the owners after a change from ``old`` to ``new``, both without managed fields."""
-    comparison = compare_versions(kind, old, new, writer.subresource)
+    comparison = compare_versions(kind, old, new, field_manager.subresource)
     owners = take_from_others(before, kind.api_version, comparison, None)
     taken = strip(comparison.changed)
     if taken:
-        owner = Owner(writer.manager or UNKNOWN, UPDATE, kind.api_version, writer.subresource)
+        owner = Owner(
+            field_manager.manager or UNKNOWN, UPDATE, kind.api_version, field_manager.subresource
+        )
         held = owners[owner].fields if owner in owners else {}
-        owners[owner] = Owned(union(taken, held), kind.api_version, writer.time)
-    return _capped(owners)
+        owners[owner] = OwnedFields(union(taken, held), kind.api_version, field_manager.time)
+    return _cap_updaters(owners)
 
 
 def compare_versions(
-    kind: Kind, old: Mapping[str, Any], new: Mapping[str, Any], subresource: str
-) -> Comparison:
+    kind: ResourceInfo, old: Mapping[str, Any], new: Mapping[str, Any], subresource: str
+) -> FieldSetComparison:
     """Return the comparison of two states, without the fields that the subresource resets."""
     changes = compare(schema_of(kind), _comparable(old), _comparable(new))
     return changes.ignoring(reset_fields(kind, subresource))
 
 
 def take_from_others(
-    owners: Owners, version: str, comparison: Comparison, taker: Owner | None
-) -> dict[Owner, Owned]:
+    owners: Owners, version: str, comparison: FieldSetComparison, taker: Owner | None
+) -> dict[Owner, OwnedFields]:
     """Return the owners; those other than ``taker`` lose removed and changed fields.
 
     Owners without any fields left are removed. Owners of another version are not changed.
@@ -136,7 +145,9 @@ def take_from_others(
     return {owner: owned for owner, owned in left.items() if owned.fields}
 
 
-def same_but_times(document: dict[str, Any], old: Mapping[str, Any]) -> dict[str, Any]:
+def ignore_managed_fields_timestamps(
+    document: dict[str, Any], old: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the document with the old entries, if the entries differ only in their times.
 
     A write of the values that are already stored is not a change.
@@ -157,7 +168,7 @@ def strip(fields: FieldSet) -> FieldSet:
     return difference(fields, _STRIPPED)
 
 
-def stored_owners(entries: Any) -> dict[Owner, Owned]:
+def stored_owners(entries: Any) -> dict[Owner, OwnedFields]:
     """Return the owners of a stored object's entries; none if the entries are invalid."""
     try:
         return read_entries(entries)
@@ -169,9 +180,9 @@ def _left(fields: FieldSet, gone: FieldSet) -> FieldSet:
     return difference(fields, gone) if intersection(fields, gone) else fields
 
 
-def _sent_or(entries: Any, otherwise: dict[Owner, Owned]) -> dict[Owner, Owned]:
+def _sent_or(entries: Any, otherwise: dict[Owner, OwnedFields]) -> dict[Owner, OwnedFields]:
     try:
-        return read_sent_entries(entries or ()) or otherwise
+        return read_client_entries(entries or ()) or otherwise
     except ValueError:
         return otherwise
 
@@ -195,7 +206,7 @@ def _set_entries(document: dict[str, Any], owners: Owners, known: Owners) -> Non
         document["metadata"]["managedFields"] = write_entries(owners, known)
 
 
-def _capped(owners: dict[Owner, Owned]) -> dict[Owner, Owned]:
+def _cap_updaters(owners: dict[Owner, OwnedFields]) -> dict[Owner, OwnedFields]:
     """Return the owners with the oldest updaters merged, by version, until at most ten are left."""
     updaters = [owner for owner in owners if owner.operation == UPDATE]
     excess = len(updaters) - MAX_UPDATERS
@@ -212,6 +223,6 @@ def _capped(owners: dict[Owner, Owned]) -> dict[Owner, Owned]:
             owners[bucket] = owners.pop(first[version])
         moved = owners.pop(owner)
         fields = union(moved.fields, owners[bucket].fields)
-        owners[bucket] = Owned(fields, version, moved.time)
+        owners[bucket] = OwnedFields(fields, version, moved.time)
         excess -= 1
     return owners

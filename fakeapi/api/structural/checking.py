@@ -13,9 +13,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fakeapi.api.decoding import Where
-from fakeapi.api.samejson import same_json
-from fakeapi.api.structural.faults import Faults, broken, missing, mistyped, too_many, unwelcome
+from fakeapi.api.decoding import LinkedPath
+from fakeapi.api.samejson import json_equal
+from fakeapi.api.structural.faults import (
+    SchemaErrors,
+    forbidden_property,
+    missing_field,
+    rule_error,
+    too_many,
+    type_error,
+)
 from fakeapi.api.structural.formats import FORMATS, known_format
 from fakeapi.api.structural.nodes import ABSENT, Json
 from fakeapi.api.structural.quantifiers import Check, quantifier_checks
@@ -35,12 +42,12 @@ _OWN_FORMATS: Final = {int: "int64", float: "double"}
 Steps = tuple[tuple[Check, ...], int]
 
 
-def check_of(schema: Json) -> Check:
+def compile_validator(schema: Json) -> Check:
     """Return the validator of a schema. Raise ValueError for an invalid pattern."""
     table = {kind: _steps(schema, kind) for kind in _TYPES}
 
-    def check(value: Any, old: Any, where: Where, faults: Faults) -> int:
-        if old is not ABSENT and value == old and same_json(value, old):
+    def check(value: Any, old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
+        if old is not ABSENT and value == old and json_equal(value, old):
             return 1
         steps, passed = table[value.__class__]
         for step in steps:
@@ -60,7 +67,7 @@ def _steps(schema: Json, kind: type) -> Steps:
     if kind is type(None):
         return (*checks, *enums), int(type_check is None)
     passed = 4 + typed + (typed and type_check is None)
-    checks += quantifier_checks(schema, check_of)
+    checks += quantifier_checks(schema, compile_validator)
     if kind is str:
         checks += text_checks(schema)
         passed += 1 + (known_format(schema).replace("-", "") in FORMATS)
@@ -88,31 +95,33 @@ def _type_check(schema: Json, kind: type) -> Check | None:
     names = ",".join(types)
     if kind is type(None):
         welcome = not types or "null" in types or schema.get("nullable")
-        return None if welcome else _refusal(names, "null")
+        return None if welcome else _type_error_check(names, "null")
     numeric = "number" in types or "integer" in types
     fits = found in types or (found == "integer" and "number" in types)
     if kind is float and "integer" in types:
         return _whole_number(form, names)
     if form and kind not in (str, list) and not fits:
-        return _refusal(form, _OWN_FORMATS.get(kind, ""))
+        return _type_error_check(form, _OWN_FORMATS.get(kind, ""))
     if form and not numeric and kind in (str, list):
         return None
-    return None if fits else _refusal(names, found)
+    return None if fits else _type_error_check(names, found)
 
 
-def _refusal(types: str, found: str) -> Check:
-    def check(_value: Any, _old: Any, where: Where, faults: Faults) -> int:
-        faults.append(mistyped(where, types, found))
+def _type_error_check(types: str, found: str) -> Check:
+    def check(_value: Any, _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
+        faults.append(type_error(where, types, found))
         return 0
 
     return check
 
 
 def _whole_number(form: str, names: str) -> Check:
-    def check(value: float, _old: Any, where: Where, faults: Faults) -> int:
+    def check(value: float, _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         if value.is_integer():
             return 1
-        faults.append(mistyped(where, form, "double") if form else mistyped(where, names, "number"))
+        faults.append(
+            type_error(where, form, "double") if form else type_error(where, names, "number")
+        )
         return 0
 
     return check
@@ -122,12 +131,12 @@ def _list_checks(schema: Json) -> list[Check]:
     checks = []
     items = schema.get("items")
     if isinstance(items, dict):
-        checks.append(_elements(schema, check_of(items)))
+        checks.append(_elements(schema, compile_validator(items)))
     least, most = schema.get("minItems"), schema.get("maxItems")
 
-    def check(value: list[Any], _old: Any, where: Where, faults: Faults) -> int:
+    def check(value: list[Any], _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         if least is not None and len(value) < least:
-            faults.append(broken(where, len(value), f"should have at least {least} items"))
+            faults.append(rule_error(where, len(value), f"should have at least {least} items"))
         if most is not None and len(value) > most:
             faults.append(too_many(where, len(value), most))
         return 0
@@ -139,7 +148,7 @@ def _elements(schema: Json, element: Check) -> Check:
     keyed = schema.get("x-kubernetes-list-type") == "map"
     keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
 
-    def check(value: list[Any], old: Any, where: Where, faults: Faults) -> int:
+    def check(value: list[Any], old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         before = by_key(old, keys) if keyed and old.__class__ is list else None
         passed = 0
         for index, item in enumerate(value):
@@ -168,20 +177,20 @@ def _object_checks(schema: Json) -> list[Check]:
     additional = schema.get("additionalProperties")
     known = frozenset(schema.get("properties") or ())
     if isinstance(additional, dict):
-        checks.append(_additional(check_of(additional), known))
+        checks.append(_additional(compile_validator(additional), known))
     elif additional is False:
-        checks.append(_nothing_else(known))
-    children = tuple((n, check_of(s)) for n, s in (schema.get("properties") or {}).items())
+        checks.append(_no_additional(known))
+    children = tuple((n, compile_validator(s)) for n, s in (schema.get("properties") or {}).items())
     required = tuple(schema.get("required") or ())
     if children or required:
-        checks.append(_fields(children, required))
+        checks.append(_properties_check(children, required))
     return checks
 
 
 def _size(least: int | None, most: int | None) -> Check:
-    def check(value: dict[str, Any], _old: Any, where: Where, faults: Faults) -> int:
+    def check(value: dict[str, Any], _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         if least is not None and len(value) < least:
-            faults.append(broken(where, len(value), f"should have at least {least} properties"))
+            faults.append(rule_error(where, len(value), f"should have at least {least} properties"))
         if most is not None and len(value) > most:
             faults.append(too_many(where, len(value), most))
         return 0
@@ -190,7 +199,7 @@ def _size(least: int | None, most: int | None) -> Check:
 
 
 def _additional(other: Check, known: frozenset[str]) -> Check:
-    def check(value: dict[str, Any], old: Any, where: Where, faults: Faults) -> int:
+    def check(value: dict[str, Any], old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         before = old if old.__class__ is dict else {}
         passed = 0
         for name, item in value.items():
@@ -201,18 +210,18 @@ def _additional(other: Check, known: frozenset[str]) -> Check:
     return check
 
 
-def _nothing_else(known: frozenset[str]) -> Check:
-    def check(value: dict[str, Any], _old: Any, where: Where, faults: Faults) -> int:
+def _no_additional(known: frozenset[str]) -> Check:
+    def check(value: dict[str, Any], _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         for name in value:
             if name not in known:
-                faults.append(unwelcome(where, name))
+                faults.append(forbidden_property(where, name))
         return 0
 
     return check
 
 
-def _fields(children: tuple[tuple[str, Check], ...], required: tuple[str, ...]) -> Check:
-    def check(value: dict[str, Any], old: Any, where: Where, faults: Faults) -> int:
+def _properties_check(children: tuple[tuple[str, Check], ...], required: tuple[str, ...]) -> Check:
+    def check(value: dict[str, Any], old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         before = old if old.__class__ is dict else {}
         passed = 0
         for name, child in children:
@@ -220,7 +229,7 @@ def _fields(children: tuple[tuple[str, Check], ...], required: tuple[str, ...]) 
                 passed += child(value[name], before.get(name, ABSENT), (where, name), faults)
         for name in required:
             if name not in value:
-                faults.append(missing((where, name)))
+                faults.append(missing_field((where, name)))
         return passed
 
     return check

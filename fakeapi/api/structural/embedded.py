@@ -12,18 +12,18 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from fakeapi.api.causes import invalid_value, required
-from fakeapi.api.decoding import MismatchError, decode
+from fakeapi.api.decoding import StructDecodeError, decode_struct
 from fakeapi.api.errors import Cause
 from fakeapi.api.metadatarules import check_custom_metadata
-from fakeapi.api.structural.nodes import Node
+from fakeapi.api.structural.nodes import SchemaNode
 from fakeapi.kinds.schemas import struct_of
 from fakeapi.kinds.types import Struct
-from policies.naming import wrong_dns1035_label
+from policies.naming import invalid_dns1035_label
 
 _OBJECT_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
-Place = tuple[dict[str, Any], str]
-Find = Callable[[Any, str], Iterator[Place]]
+EmbeddedObject = tuple[dict[str, Any], str]
+EmbeddedObjectFinder = Callable[[Any, str], Iterator[EmbeddedObject]]
 
 
 def object_meta() -> Struct:
@@ -31,7 +31,7 @@ def object_meta() -> Struct:
     return struct_of(_OBJECT_META)
 
 
-def read_metadata(document: dict[str, Any], path: str = "") -> list[str]:
+def decode_metadata(document: dict[str, Any], path: str = "") -> list[str]:
     """Decode an object's metadata in place, and return the paths of its unknown fields.
 
     Raise StructDecodeError.
@@ -42,21 +42,23 @@ def read_metadata(document: dict[str, Any], path: str = "") -> list[str]:
         return []
     if not isinstance(metadata, dict):
         noun = {str: "string", list: "array", bool: "bool"}.get(type(metadata), "number")
-        raise MismatchError(f"json: cannot unmarshal {noun} into Go value of type v1.ObjectMeta")
+        raise StructDecodeError(
+            f"json: cannot unmarshal {noun} into Go value of type v1.ObjectMeta"
+        )
     prefix = f"{path}.metadata" if path else "metadata"
-    return [f"{prefix}.{name}" for name in decode(object_meta(), metadata)]
+    return [f"{prefix}.{name}" for name in decode_struct(object_meta(), metadata)]
 
 
-def embedded_places(node: Node) -> Find | None:
+def embedded_object_finder(node: SchemaNode) -> EmbeddedObjectFinder | None:
     """Return a function that finds the embedded objects of a value; None if there are none."""
-    fields = {name: embedded_places(below) for name, below in node.properties.items()}
+    fields = {name: embedded_object_finder(below) for name, below in node.properties.items()}
     known = {name: find for name, find in fields.items() if find is not None}
-    items = embedded_places(node.items) if node.items is not None else None
-    others = embedded_places(node.additional) if node.additional is not None else None
+    items = embedded_object_finder(node.items) if node.items is not None else None
+    others = embedded_object_finder(node.additional) if node.additional is not None else None
     if not (node.embedded or known or items or others):
         return None
 
-    def find(value: Any, path: str) -> Iterator[Place]:
+    def find(value: Any, path: str) -> Iterator[EmbeddedObject]:
         if isinstance(value, dict):
             if node.embedded:
                 yield value, path
@@ -72,7 +74,7 @@ def embedded_places(node: Node) -> Find | None:
     return find
 
 
-def read_embedded(find: Find, document: dict[str, Any]) -> list[str]:
+def decode_embedded(find: EmbeddedObjectFinder, document: dict[str, Any]) -> list[str]:
     """Decode the metadata of embedded objects in place; return the paths of unknown fields.
 
     Raise StructDecodeError.
@@ -82,16 +84,16 @@ def read_embedded(find: Find, document: dict[str, Any]) -> list[str]:
         for name in ("apiVersion", "kind"):
             if name in embedded and not isinstance(embedded[name], str):
                 fault = invalid_value(f"{path}.{name}", embedded[name], "must be a string")
-                raise MismatchError(f"{fault.field}: {fault.message}")
+                raise StructDecodeError(f"{fault.field}: {fault.message}")
         try:
-            unknown += read_metadata(embedded, path)
-        except MismatchError as error:
+            unknown += decode_metadata(embedded, path)
+        except StructDecodeError as error:
             fault = invalid_value(f"{path}.metadata", embedded["metadata"], str(error))
-            raise MismatchError(f"{fault.field}: {fault.message}") from None
+            raise StructDecodeError(f"{fault.field}: {fault.message}") from None
     return sorted(unknown)
 
 
-def check_embedded(find: Find, document: dict[str, Any]) -> Iterator[Cause]:
+def embedded_errors(find: EmbeddedObjectFinder, document: dict[str, Any]) -> Iterator[Cause]:
     """Return the errors of apiVersion, kind and metadata of embedded objects."""
     for embedded, path in find(document, ""):
         for name in ("apiVersion", "kind"):
@@ -100,7 +102,7 @@ def check_embedded(find: Find, document: dict[str, Any]) -> Iterator[Cause]:
             elif not embedded[name]:
                 yield invalid_value(f"{path}.{name}", "", "must not be empty")
         kind = embedded.get("kind")
-        wrong = wrong_dns1035_label(kind.lower()) if kind else ""
+        wrong = invalid_dns1035_label(kind.lower()) if kind else ""
         if wrong:
             rule = f"may have mixed case, but should otherwise match: {wrong}"
             yield invalid_value(f"{path}.kind", kind, rule)

@@ -11,75 +11,75 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from fakeapi.api.causes import invalid_value, required, shown, unsupported
-from fakeapi.api.decoding import Where, spell
+from fakeapi.api.causes import format_value, invalid_value, required, unsupported_value
+from fakeapi.api.decoding import LinkedPath, format_path
 from fakeapi.api.errors import Cause
 
-NOWHERE = "<nil>"
+NIL_PATH = "<nil>"
 
 
-class Fault(NamedTuple):
+class SchemaError(NamedTuple):
     """A cause with its field relative to the value; ``without_field``: upstream has no field."""
 
     cause: Cause
-    adrift: bool = False
+    without_field: bool = False
 
 
-Faults = list[Fault]
+SchemaErrors = list[SchemaError]
 
 
-def path_of(where: Where) -> str:
+def path_of(where: LinkedPath) -> str:
     """Return a path as messages print it."""
-    return spell(where)
+    return format_path(where)
 
 
-def causes_of(faults: Iterable[Fault], root: str = "") -> list[Cause]:
+def causes_of(errors: Iterable[SchemaError], root: str = "") -> list[Cause]:
     """Return the causes of errors without duplicates; ``root`` is the path of the value."""
     causes: dict[tuple[str, str], Cause] = {}
-    for fault in faults:
-        path = root if fault.adrift else ".".join(filter(None, (root, fault.cause.field)))
+    for fault in errors:
+        path = root if fault.without_field else ".".join(filter(None, (root, fault.cause.field)))
         cause = fault.cause
         causes.setdefault(
-            (path, cause.message), Cause(cause.reason, cause.message, path or NOWHERE)
+            (path, cause.message), Cause(cause.reason, cause.message, path or NIL_PATH)
         )
     return list(causes.values())
 
 
-def broken(where: Where, value: Any, rule: str) -> Fault:
+def rule_error(where: LinkedPath, value: Any, rule: str) -> SchemaError:
     """Return the error of a value that violates a rule; the rule's text follows the path."""
     path = path_of(where)
-    return Fault(invalid_value(path, value, f"{path} in body {rule}"))
+    return SchemaError(invalid_value(path, value, f"{path} in body {rule}"))
 
 
-def mistyped(where: Where, types: str, found: str) -> Fault:
+def type_error(where: LinkedPath, types: str, found: str) -> SchemaError:
     """Return the error of a value of another type, or of a string of another format."""
     path = path_of(where)
     detail = f"{path} in body must be of type {types}: {quoted(found)}"
     message = f"Invalid value: {quoted(found)}: {detail}"
-    return Fault(Cause("FieldValueTypeInvalid", message, path))
+    return SchemaError(Cause("FieldValueTypeInvalid", message, path))
 
 
-def unwelcome(where: Where, name: str) -> Fault:
+def forbidden_property(where: LinkedPath, name: str) -> SchemaError:
     """Return the error of an object's field that the schema forbids."""
     path = path_of(where)
-    return Fault(invalid_value(path, name, f"{path}.{name} in body is a forbidden property"))
+    return SchemaError(invalid_value(path, name, f"{path}.{name} in body is a forbidden property"))
 
 
-def missing(where: Where) -> Fault:
+def missing_field(where: LinkedPath) -> SchemaError:
     """Return the error of a required field that is missing."""
-    return Fault(required(path_of(where)))
+    return SchemaError(required(path_of(where)))
 
 
-def too_long(where: Where, most: int) -> Fault:
+def too_long(where: LinkedPath, most: int) -> SchemaError:
     """Return the error of a string that is too long."""
     noun = "byte" if most == 1 else "bytes"
     message = f"Too long: may not be more than {most} {noun}"
-    return Fault(Cause("FieldValueTooLong", message, path_of(where)))
+    return SchemaError(Cause("FieldValueTooLong", message, path_of(where)))
 
 
-def too_many(where: Where, count: int, most: int) -> Fault:
+def too_many(where: LinkedPath, count: int, most: int) -> SchemaError:
     """Return the error of a list with too many items, or an object with too many fields."""
-    return Fault(too_many_at(path_of(where), count, most))
+    return SchemaError(too_many_at(path_of(where), count, most))
 
 
 def too_many_at(path: str, count: int, most: int) -> Cause:
@@ -88,17 +88,19 @@ def too_many_at(path: str, count: int, most: int) -> Cause:
     return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {most} {noun}", path)
 
 
-def not_among(where: Where, value: Any, choices: Sequence[Any]) -> Fault:
+def not_in_enum(where: LinkedPath, value: Any, choices: Sequence[Any]) -> SchemaError:
     """Return the error of a value that is not among the supported ones."""
     names = [c if isinstance(c, str) else orjson.dumps(c).decode() for c in choices]
-    return Fault(unsupported(path_of(where), value, names))
+    return SchemaError(unsupported_value(path_of(where), value, names))
 
 
-def adrift(message: str) -> Fault:
+def invalid_in_quantifier(message: str) -> SchemaError:
     """Return an error of a quantifier or number, which upstream reports without its field."""
-    return Fault(Cause("FieldValueInvalid", f'Invalid value: "": {message}'), adrift=True)
+    return SchemaError(
+        Cause("FieldValueInvalid", f'Invalid value: "": {message}'), without_field=True
+    )
 
 
 def quoted(text: str) -> str:
     """Return a text as Go's ``%q`` prints it."""
-    return shown(text)
+    return format_value(text)

@@ -11,41 +11,41 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from fakeapi.api.structural.nodes import ABSENT, Node
+from fakeapi.api.structural.nodes import ABSENT, SchemaNode
 
 
-def fill(node: Node, value: Any) -> None:
+def apply_schema_defaults(node: SchemaNode, value: Any) -> None:
     """Apply the defaults of a schema to a value, in place."""
     if value.__class__ is dict:
-        _object(node, value)
+        _default_object(node, value)
     elif value.__class__ is list and node.items is not None:
         _list(node.items, value)
 
 
-def _object(node: Node, value: dict[str, Any]) -> None:
+def _default_object(node: SchemaNode, value: dict[str, Any]) -> None:
     for name, below in node.defaulted:
         if name not in value or (value[name] is None and not below.nullable):
             value[name] = _copy(below.default)
-    for name, below in node.filled:
+    for name, below in node.children_with_defaults:
         item = value.get(name)
         if item is not None:
-            fill(below, item)
+            apply_schema_defaults(below, item)
     additional = node.additional
-    if additional is not None and additional.fills:
+    if additional is not None and additional.has_defaults:
         for name, item in value.items():
             if name not in node.properties:
                 value[name] = _element(additional, item)
 
 
-def _list(items: Node, value: list[Any]) -> None:
-    if items.fills:
+def _list(items: SchemaNode, value: list[Any]) -> None:
+    if items.has_defaults:
         value[:] = [_element(items, item) for item in value]
 
 
-def _element(node: Node, item: Any) -> Any:
+def _element(node: SchemaNode, item: Any) -> Any:
     if item is None and not node.nullable and node.default is not ABSENT:
         item = _copy(node.default)
-    fill(node, item)
+    apply_schema_defaults(node, item)
     return item
 
 

@@ -17,7 +17,7 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from policies.naming import wrong_dns_label, wrong_subdomain
+from policies.naming import invalid_dns_label, invalid_subdomain
 
 _DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _UUID: Final = r"[0-9a-f]{{8}}-?[0-9a-f]{{4}}-?{}[0-9a-f]{{3}}-?{}[0-9a-f]{{3}}-?[0-9a-f]{{12}}"
@@ -150,8 +150,8 @@ FORMATS: Final[Mapping[str, Callable[[str], bool]]] = {
     "isbn": lambda text: _is_isbn10(text) or _is_isbn13(text),
     "isbn10": _is_isbn10,
     "isbn13": _is_isbn13,
-    "k8slongname": lambda text: not wrong_subdomain(text),
-    "k8sshortname": lambda text: not wrong_dns_label(text),
+    "k8slongname": lambda text: not invalid_subdomain(text),
+    "k8sshortname": lambda text: not invalid_dns_label(text),
     "mac": _regex("[0-9a-f]{2}([:-][0-9a-f]{2}){5}([:-][0-9a-f]{2}){0,2}"),
     "password": lambda _text: True,
     "rgbcolor": _regex(rf"rgb\(\s*{_BYTE}\s*,\s*{_BYTE}\s*,\s*{_BYTE}\s*\)"),

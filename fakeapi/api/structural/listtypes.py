@@ -12,14 +12,18 @@ import orjson
 
 from fakeapi.api.causes import duplicate, invalid_value
 from fakeapi.api.errors import Cause
-from fakeapi.api.structural.nodes import Node
+from fakeapi.api.structural.nodes import SchemaNode
 
-Twins = Callable[[Any, str], Iterator[Cause]]
+DuplicateItemsCheck = Callable[[Any, str], Iterator[Cause]]
 
 
-def twins_check(node: Node) -> Twins | None:
+def duplicate_items_check(node: SchemaNode) -> DuplicateItemsCheck | None:
     """Return the check for duplicate items; None if the schema has neither sets nor maps."""
-    parts = [part for part in (_own(node), _fields(node), _items(node)) if part is not None]
+    parts = [
+        part
+        for part in (_own_items_check(node), _nested_fields_check(node), _nested_items_check(node))
+        if part is not None
+    ]
     if not parts:
         return None
 
@@ -30,10 +34,10 @@ def twins_check(node: Node) -> Twins | None:
     return check
 
 
-def _fields(node: Node) -> Twins | None:
-    known = {name: twins_check(below) for name, below in node.properties.items()}
+def _nested_fields_check(node: SchemaNode) -> DuplicateItemsCheck | None:
+    known = {name: duplicate_items_check(below) for name, below in node.properties.items()}
     checks = {name: check for name, check in known.items() if check is not None}
-    other = twins_check(node.additional) if node.additional is not None else None
+    other = duplicate_items_check(node.additional) if node.additional is not None else None
     if not checks and other is None:
         return None
 
@@ -47,8 +51,8 @@ def _fields(node: Node) -> Twins | None:
     return check
 
 
-def _items(node: Node) -> Twins | None:
-    below = twins_check(node.items) if node.items is not None else None
+def _nested_items_check(node: SchemaNode) -> DuplicateItemsCheck | None:
+    below = duplicate_items_check(node.items) if node.items is not None else None
     if below is None:
         return None
 
@@ -59,7 +63,7 @@ def _items(node: Node) -> Twins | None:
     return check
 
 
-def _own(node: Node) -> Twins | None:
+def _own_items_check(node: SchemaNode) -> DuplicateItemsCheck | None:
     if node.list_type == "set":
         return _set
     if node.list_type != "map":

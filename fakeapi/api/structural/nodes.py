@@ -23,7 +23,7 @@ META_FIELDS: Final = frozenset(("apiVersion", "kind", "metadata"))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Node:
+class SchemaNode:
     """A node of a structural schema.
 
     ``additional`` is the schema of fields that are not in ``properties``; ``allows_additional``:
@@ -36,35 +36,35 @@ class Node:
     type: str
     nullable: bool
     default: Any
-    properties: Mapping[str, Node]
-    items: Node | None
-    additional: Node | None
+    properties: Mapping[str, SchemaNode]
+    items: SchemaNode | None
+    additional: SchemaNode | None
     allows_additional: bool
     preserves: bool
     embedded: bool
     list_type: str
     list_keys: tuple[str, ...]
     rules: Sequence[Json]
-    fills: bool
-    defaulted: tuple[tuple[str, Node], ...]
-    filled: tuple[tuple[str, Node], ...]
+    has_defaults: bool
+    defaulted: tuple[tuple[str, SchemaNode], ...]
+    children_with_defaults: tuple[tuple[str, SchemaNode], ...]
 
-    def below(self, name: str) -> Node | None:
+    def below(self, name: str) -> SchemaNode | None:
         """Return the node of a field; None if the schema has none."""
         return self.properties.get(name) or self.additional
 
 
-def node_of(schema: Json) -> Node:
+def node_of(schema: Json) -> SchemaNode:
     """Return the tree of a structural schema."""
     properties = {name: node_of(below) for name, below in (schema.get("properties") or {}).items()}
     items = schema.get("items")
     additional = schema.get("additionalProperties")
     item_node = node_of(items) if isinstance(items, dict) else None
     additional_node = node_of(additional) if isinstance(additional, dict) else None
-    filled = tuple((name, node) for name, node in properties.items() if node.fills)
+    filled = tuple((name, node) for name, node in properties.items() if node.has_defaults)
     default = schema.get("default", ABSENT)
     others = [node for node in (item_node, additional_node) if node is not None]
-    return Node(
+    return SchemaNode(
         schema=schema,
         type=schema.get("type", ""),
         nullable=bool(schema.get("nullable")),
@@ -78,7 +78,9 @@ def node_of(schema: Json) -> Node:
         list_type=schema.get("x-kubernetes-list-type", ""),
         list_keys=tuple(schema.get("x-kubernetes-list-map-keys") or ()),
         rules=schema.get("x-kubernetes-validations") or (),
-        fills=default not in (ABSENT, None) or bool(filled) or any(n.fills for n in others),
+        has_defaults=default not in (ABSENT, None)
+        or bool(filled)
+        or any(n.has_defaults for n in others),
         defaulted=tuple((n, node) for n, node in properties.items() if node.default is not ABSENT),
-        filled=filled,
+        children_with_defaults=filled,
     )

@@ -13,20 +13,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fakeapi.api.decoding import Where, spell
-from fakeapi.api.structural.nodes import ABSENT, META_FIELDS, Node
+from fakeapi.api.decoding import LinkedPath, format_path
+from fakeapi.api.structural.nodes import ABSENT, META_FIELDS, SchemaNode
 
 Unknown = list[str]
 
 
-def prune(node: Node, value: Any) -> Unknown:
+def prune(node: SchemaNode, value: Any) -> Unknown:
     """Prune a value in place, and return the sorted paths of the removed fields."""
     unknown: Unknown = []
     _value(node, value, None, unknown)
     return sorted(unknown)
 
 
-def prune_resource(node: Node, document: dict[str, Any]) -> Unknown:
+def prune_resource(node: SchemaNode, document: dict[str, Any]) -> Unknown:
     """Prune an object, except apiVersion, kind and metadata, which schemas need not declare."""
     kept = {name: document.pop(name) for name in META_FIELDS if name in document}
     unknown = prune(node, document)
@@ -34,12 +34,12 @@ def prune_resource(node: Node, document: dict[str, Any]) -> Unknown:
     return unknown
 
 
-def _value(node: Node | None, value: Any, where: Where, unknown: Unknown) -> None:
+def _value(node: SchemaNode | None, value: Any, where: LinkedPath, unknown: Unknown) -> None:
     if value.__class__ is dict:
         if node is None:
             _strip(value, where, unknown)
         else:
-            _object(node, value, where, unknown)
+            _prune_object(node, value, where, unknown)
     elif value.__class__ is list:
         items = node.items if node is not None else None
         if node is not None and node.preserves and items is None:
@@ -52,7 +52,9 @@ def _value(node: Node | None, value: Any, where: Where, unknown: Unknown) -> Non
 _CONTAINERS: Final[frozenset[type]] = frozenset((dict, list))
 
 
-def _object(node: Node, value: dict[str, Any], where: Where, unknown: Unknown) -> None:
+def _prune_object(
+    node: SchemaNode, value: dict[str, Any], where: LinkedPath, unknown: Unknown
+) -> None:
     properties = node.properties
     for name, item in list(value.items()):
         below = properties.get(name)
@@ -61,7 +63,7 @@ def _object(node: Node, value: dict[str, Any], where: Where, unknown: Unknown) -
                 continue
             if not node.allows_additional:
                 if not node.preserves:
-                    unknown.append(spell((where, name)))
+                    unknown.append(format_path((where, name)))
                     del value[name]
                 continue
             below = node.additional
@@ -72,7 +74,7 @@ def _object(node: Node, value: dict[str, Any], where: Where, unknown: Unknown) -
             _value(below, item, (where, name), unknown)
 
 
-def _strip(value: dict[str, Any], where: Where, unknown: Unknown) -> None:
+def _strip(value: dict[str, Any], where: LinkedPath, unknown: Unknown) -> None:
     for name in list(value):
-        unknown.append(spell((where, name)))
+        unknown.append(format_path((where, name)))
         del value[name]

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from fakeapi.api.decoding import Where
-from fakeapi.api.structural.faults import Faults, adrift, path_of, quoted
+from fakeapi.api.decoding import LinkedPath
+from fakeapi.api.structural.faults import SchemaErrors, invalid_in_quantifier, path_of, quoted
 from fakeapi.api.structural.nodes import Json
 
-Check = Callable[[Any, Any, Where, Faults], int]
+Check = Callable[[Any, Any, LinkedPath, SchemaErrors], int]
 """A check: (value, old value or ABSENT, its path, errors to add to) -> number of passed checks."""
 
 Compile = Callable[[Json], Check]
@@ -33,17 +33,17 @@ def quantifier_checks(schema: Json, compile_schema: Compile) -> list[Check]:
 
 
 def _any_of(checks: Sequence[Check]) -> Check:
-    def check(value: Any, old: Any, where: Where, faults: Faults) -> int:
-        best, told = -1, Faults()
+    def check(value: Any, old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
+        best, told = -1, SchemaErrors()
         for each in checks:
-            found: Faults = []
+            found: SchemaErrors = []
             passed = each(value, old, where, found)
             if not found:
                 return passed
             if passed > best:
                 best, told = passed, found
         subject = quoted(path_of(where))
-        faults.append(adrift(f"{subject} must validate at least one schema (anyOf)"))
+        faults.append(invalid_in_quantifier(f"{subject} must validate at least one schema (anyOf)"))
         faults += told
         return best
 
@@ -51,10 +51,10 @@ def _any_of(checks: Sequence[Check]) -> Check:
 
 
 def _one_of(checks: Sequence[Check]) -> Check:
-    def check(value: Any, old: Any, where: Where, faults: Faults) -> int:
-        best, told, fitting = -1, Faults(), []
+    def check(value: Any, old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
+        best, told, fitting = -1, SchemaErrors(), []
         for each in checks:
-            found: Faults = []
+            found: SchemaErrors = []
             passed = each(value, old, where, found)
             if not found:
                 fitting.append(passed)
@@ -64,7 +64,11 @@ def _one_of(checks: Sequence[Check]) -> Check:
             return fitting[0]
         count = f"Found {len(fitting)} valid alternatives" if fitting else "Found none valid"
         subject = quoted(path_of(where))
-        faults.append(adrift(f"{subject} must validate one and only one schema (oneOf). {count}"))
+        faults.append(
+            invalid_in_quantifier(
+                f"{subject} must validate one and only one schema (oneOf). {count}"
+            )
+        )
         if fitting:
             return 0
         faults += told
@@ -76,29 +80,31 @@ def _one_of(checks: Sequence[Check]) -> Check:
 def _all_of(checks: Iterable[Check]) -> Check:
     parts = tuple(checks)
 
-    def check(value: Any, old: Any, where: Where, faults: Faults) -> int:
+    def check(value: Any, old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         passed, fitting = 0, 0
         for each in parts:
-            found: Faults = []
+            found: SchemaErrors = []
             passed += each(value, old, where, found)
             faults += found
             fitting += not found
         if fitting < len(parts):
             none = "" if fitting else ". None validated"
             subject = quoted(path_of(where))
-            faults.append(adrift(f"{subject} must validate all the schemas (allOf){none}"))
+            faults.append(
+                invalid_in_quantifier(f"{subject} must validate all the schemas (allOf){none}")
+            )
         return passed
 
     return check
 
 
 def _not(refused: Check) -> Check:
-    def check(value: Any, old: Any, where: Where, faults: Faults) -> int:
-        found: Faults = []
+    def check(value: Any, old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
+        found: SchemaErrors = []
         refused(value, old, where, found)
         if not found:
             subject = quoted(path_of(where))
-            faults.append(adrift(f"{subject} must not validate the schema (not)"))
+            faults.append(invalid_in_quantifier(f"{subject} must not validate the schema (not)"))
         return 0
 
     return check

@@ -10,20 +10,20 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from fakeapi.api.structural.embedded import object_meta
-from fakeapi.api.structural.nodes import ABSENT, Json, Node, node_of
+from fakeapi.api.structural.nodes import ABSENT, Json, SchemaNode, node_of
 from fakeapi.kinds.types import UNTYPED, Field, ListType, MapType, Scalar, Struct, Type
 
 _TEXT: Final = Scalar("string")
 
 
-def resource_shape(schema: Json) -> Struct:
+def structural_type(schema: Json) -> Struct:
     """Return the structural type of a whole custom resource."""
     node = node_of(schema)
-    return _resource(node, opened=node.preserves or not schema)
+    return _resource_struct(node, opened=node.preserves or not schema)
 
 
-def _resource(node: Node, *, opened: bool) -> Struct:
-    fields = {name: Field(_shape(below)) for name, below in node.properties.items()}
+def _resource_struct(node: SchemaNode, *, opened: bool) -> Struct:
+    fields = {name: Field(_type_of(below)) for name, below in node.properties.items()}
     own = {
         "apiVersion": Field(_TEXT),
         "kind": Field(_TEXT),
@@ -32,7 +32,7 @@ def _resource(node: Node, *, opened: bool) -> Struct:
     return Struct(MappingProxyType(fields | own), open=opened, go=False)
 
 
-def _shape(node: Node) -> Type:
+def _type_of(node: SchemaNode) -> Type:
     if node.schema.get("x-kubernetes-int-or-string"):
         return Scalar("int-or-string")
     if node.type == "array":
@@ -42,20 +42,20 @@ def _shape(node: Node) -> Type:
     return Scalar(node.type, node.schema.get("format", "")) if node.type else UNTYPED
 
 
-def _object(node: Node) -> Type:
+def _object(node: SchemaNode) -> Type:
     atomic = node.schema.get("x-kubernetes-map-type") == "atomic"
     if node.embedded:
-        return _resource(node, opened=node.preserves)
+        return _resource_struct(node, opened=node.preserves)
     if node.properties:
-        fields = {name: Field(_shape(below)) for name, below in node.properties.items()}
+        fields = {name: Field(_type_of(below)) for name, below in node.properties.items()}
         return Struct(MappingProxyType(fields), atomic, open=node.preserves, go=False)
     if node.additional is not None:
-        return MapType(_shape(node.additional), atomic)
+        return MapType(_type_of(node.additional), atomic)
     return MapType(UNTYPED, atomic) if atomic else UNTYPED
 
 
-def _list(node: Node) -> Type:
-    element = _shape(node.items) if node.items is not None else UNTYPED
+def _list(node: SchemaNode) -> Type:
+    element = _type_of(node.items) if node.items is not None else UNTYPED
     defaults: dict[str, Any] = {}
     for key in node.list_keys:
         below = node.items.properties.get(key) if node.items is not None else None

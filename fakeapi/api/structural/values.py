@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fakeapi.api.decoding import Where
+from fakeapi.api.decoding import LinkedPath
 from fakeapi.api.structural.faults import (
-    Faults,
-    adrift,
-    broken,
-    mistyped,
-    not_among,
+    SchemaErrors,
+    invalid_in_quantifier,
+    not_in_enum,
     path_of,
+    rule_error,
     too_long,
+    type_error,
 )
 from fakeapi.api.structural.formats import FORMATS, known_format
 from fakeapi.api.structural.nodes import Json
@@ -40,13 +40,13 @@ def _text(schema: Json) -> Check:
     most, least, pattern = (schema.get(name) for name in ("maxLength", "minLength", "pattern"))
     compiled = compile_pattern(pattern) if pattern else None
 
-    def check(value: str, _old: Any, where: Where, faults: Faults) -> int:
+    def check(value: str, _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         if most is not None and len(value) > most:
             faults.append(too_long(where, most))
         elif least is not None and len(value) < least:
-            faults.append(broken(where, value, f"should be at least {least} chars long"))
+            faults.append(rule_error(where, value, f"should be at least {least} chars long"))
         elif compiled is not None and compiled.search(value) is None:
-            faults.append(broken(where, value, f"should match '{pattern}'"))
+            faults.append(rule_error(where, value, f"should match '{pattern}'"))
         return 0
 
     return check
@@ -55,9 +55,9 @@ def _text(schema: Json) -> Check:
 def _format(form: str) -> Check:
     fits = FORMATS[form.replace("-", "")]
 
-    def check(value: str, _old: Any, where: Where, faults: Faults) -> int:
+    def check(value: str, _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         if not fits(value):
-            faults.append(mistyped(where, form, value))
+            faults.append(type_error(where, form, value))
         return 0
 
     return check
@@ -81,11 +81,13 @@ def number_checks(schema: Json) -> list[Check]:
 def _range(kind: str, form: str) -> Check:
     least, most = _LARGEST[form]
 
-    def check(value: float, _old: Any, where: Where, faults: Faults) -> int:
+    def check(value: float, _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         if not least <= value <= most:
             place = path_of(where)
             faults.append(
-                adrift(f"Checked value must be of type {kind} with format {form} in {place}")
+                invalid_in_quantifier(
+                    f"Checked value must be of type {kind} with format {form} in {place}"
+                )
             )
         return 0
 
@@ -93,13 +95,13 @@ def _range(kind: str, form: str) -> Check:
 
 
 def _multiple(factor: float) -> Check:
-    def check(value: float, _old: Any, where: Where, faults: Faults) -> int:
+    def check(value: float, _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         step = int(factor) if isinstance(value, int) else factor
         if step <= 0:
             words = f"factor MultipleOf declared for {path_of(where)} must be positive: {step}"
-            faults.append(adrift(words))
+            faults.append(invalid_in_quantifier(words))
         elif not float(value / step).is_integer():
-            faults.append(broken(where, value, f"should be a multiple of {_go(step)}"))
+            faults.append(rule_error(where, value, f"should be a multiple of {_go_number(step)}"))
         return 0
 
     return check
@@ -108,10 +110,10 @@ def _multiple(factor: float) -> Check:
 def _minimum(limit: float, exclusive: bool) -> Check:  # noqa: FBT001 (as schemas say it)
     words = "greater than" if exclusive else "greater than or equal to"
 
-    def check(value: float, _old: Any, where: Where, faults: Faults) -> int:
+    def check(value: float, _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         least = int(limit) if isinstance(value, int) else limit
         if value < least or (exclusive and value == least):
-            faults.append(broken(where, value, f"should be {words} {_go(least)}"))
+            faults.append(rule_error(where, value, f"should be {words} {_go_number(least)}"))
         return 0
 
     return check
@@ -120,16 +122,16 @@ def _minimum(limit: float, exclusive: bool) -> Check:  # noqa: FBT001 (as schema
 def _maximum(limit: float, exclusive: bool) -> Check:  # noqa: FBT001 (as schemas say it)
     words = "less than" if exclusive else "less than or equal to"
 
-    def check(value: float, _old: Any, where: Where, faults: Faults) -> int:
+    def check(value: float, _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         most = int(limit) if isinstance(value, int) else limit
         if value > most or (exclusive and value == most):
-            faults.append(broken(where, value, f"should be {words} {_go(most)}"))
+            faults.append(rule_error(where, value, f"should be {words} {_go_number(most)}"))
         return 0
 
     return check
 
 
-def _go(number: float) -> str:
+def _go_number(number: float) -> str:
     """Return a number as Go's ``%v`` prints it."""
     return str(int(number)) if float(number).is_integer() and abs(number) < 1e21 else repr(number)
 
@@ -142,13 +144,13 @@ def enum_check(schema: Json) -> Check | None:
     keys = {_key(choice) for choice in choices if choice is not None}
     plain = frozenset(choices) if all(isinstance(choice, str) for choice in choices) else None
 
-    def check(value: Any, _old: Any, where: Where, faults: Faults) -> int:
+    def check(value: Any, _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         if plain is not None and value.__class__ is str:
             fits = value in plain
         else:
             fits = value is not None and _key(value) in keys
         if not fits:
-            faults.append(not_among(where, value, choices))
+            faults.append(not_in_enum(where, value, choices))
         return 0
 
     return check

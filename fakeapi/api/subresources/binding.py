@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from fakeapi.api.calls import Call, read_admitted, succeeded
+from fakeapi.api.calls import RequestScope, created_status, read_admitted
 from fakeapi.api.conditions import set_condition
 from fakeapi.api.deleting import precondition_failed
 from fakeapi.api.errors import StatusError, bad_request, storage_conflict
@@ -23,12 +23,12 @@ from fakeapi.api.registry import Target
 from fakeapi.api.topology import topology_labels
 from fakeapi.kinds.builtin import BINDINGS, PODS
 from fakeapi.store import Document
-from policies.naming import wrong_subdomain
+from policies.naming import invalid_subdomain
 
 _SCHEDULED: Final = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
 
 
-def bind(call: Call) -> Response:
+def bind(call: RequestScope) -> Response:
     """Bind the pod of the request path."""
     binding = read_admitted(call, BINDINGS)
     metadata = _check(call, binding)
@@ -37,14 +37,14 @@ def bind(call: Call) -> Response:
     return _bind(call, call.target, binding)
 
 
-def bind_named_in_body(call: Call) -> Response:
+def bind_named_in_body(call: RequestScope) -> Response:
     """Bind the pod with the Binding's name (``POST /bindings``)."""
     binding = read_admitted(call, BINDINGS)
     name = _check(call, binding).get("name", "")
     return _bind(call, replace(call.target, kind=PODS, name=name), binding)
 
 
-def _check(call: Call, binding: Document) -> dict[str, Any]:
+def _check(call: RequestScope, binding: Document) -> dict[str, Any]:
     metadata: dict[str, Any] = binding["metadata"]
     if metadata.get("namespace", call.target.namespace) != call.target.namespace:
         raise bad_request(
@@ -53,7 +53,7 @@ def _check(call: Call, binding: Document) -> dict[str, Any]:
     return metadata
 
 
-def _bind(call: Call, target: Target, binding: Document) -> Response:
+def _bind(call: RequestScope, target: Target, binding: Document) -> Response:
     node = _node(binding)
     sources = call.services.sources
 
@@ -71,7 +71,7 @@ def _bind(call: Call, target: Target, binding: Document) -> Response:
         return pod
 
     call.registry.change(replace(target, subresource="binding"), bound)
-    return succeeded()
+    return created_status()
 
 
 def _node(binding: Document) -> str:
@@ -85,7 +85,7 @@ def _node(binding: Document) -> str:
         )
     if not name:
         faults.append("target.name: Required value")
-    elif kind == "Node" and (wrong := wrong_subdomain(name)):
+    elif kind == "Node" and (wrong := invalid_subdomain(name)):
         faults.append(f'target.name: Invalid value: "{name}": {wrong}')
     if faults:
         raise StatusError(500, "", faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")

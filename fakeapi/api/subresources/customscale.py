@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fakeapi.api.calls import Call, answer, read_typed
+from fakeapi.api.calls import RequestScope, json_response, read_typed
 from fakeapi.api.crds.compiled import value_at
 from fakeapi.api.errors import bad_request, internal_error
 from fakeapi.api.messages import Response
@@ -23,23 +23,23 @@ _UNSET: Final = -(2**31)
 """The replicas in the Scale of an object without replicas, until a client sets them."""
 
 
-def get_custom_scale(call: Call) -> Response:
+def get_custom_scale(call: RequestScope) -> Response:
     """Return the object's Scale."""
     paths = _paths(call)
     document = call.registry.get(call.target).document()
     if value_at(document, paths.spec) is None:
         raise internal_error(f'the spec replicas field "{paths.spec}" does not exist')
-    return answer(200, _scale_of(document, paths))
+    return json_response(200, _scale_of(document, paths))
 
 
-def put_custom_scale(call: Call) -> Response:
+def put_custom_scale(call: RequestScope) -> Response:
     """Set the replicas from a whole Scale."""
     call.registry.get(call.target)
     wanted = read_typed(call, SCALE)
     return _change(call, lambda _scale: wanted)
 
 
-def patch_custom_scale(call: Call) -> Response:
+def patch_custom_scale(call: RequestScope) -> Response:
     """Set the replicas from the patched Scale."""
     request = call.request
 
@@ -50,7 +50,7 @@ def patch_custom_scale(call: Call) -> Response:
     return _change(call, patched)
 
 
-def _paths(call: Call) -> ScalePaths:
+def _paths(call: RequestScope) -> ScalePaths:
     custom = call.target.kind.custom
     assert custom is not None
     assert custom.scale is not None
@@ -73,7 +73,7 @@ def _scale_of(document: Mapping[str, Any], paths: ScalePaths) -> Document:
     }
 
 
-def _change(call: Call, change: Callable[[Document], Document]) -> Response:
+def _change(call: RequestScope, change: Callable[[Document], Document]) -> Response:
     name, paths = call.target.name, _paths(call)
 
     def scaled(document: Document) -> Document:
@@ -82,21 +82,21 @@ def _change(call: Call, change: Callable[[Document], Document]) -> Response:
             scale["spec"] = {"replicas": _UNSET}
         scale = change(scale)
         check_url_name(name, check_document(SCALE, scale))
-        scale = call.admitted(SCALE, scale, _scale_of(document, paths))
+        scale = call.admit(SCALE, scale, _scale_of(document, paths))
         metadata = scale["metadata"]
         if (scale.get("spec") or {}).get("replicas") == _UNSET:
             raise bad_request(f'the spec replicas field "{paths.spec}" cannot be empty')
-        _put(document, paths.spec, checked_replicas(scale, name))
+        _set_at(document, paths.spec, checked_replicas(scale, name))
         for member in ("uid", "resourceVersion"):
             if metadata.get(member):
                 document["metadata"][member] = metadata[member]
         return document
 
-    entry = call.attributed.change(call.target, scaled)
-    return answer(200, _scale_of(entry.document(), paths))
+    entry = call.registry_with_manager.change(call.target, scaled)
+    return json_response(200, _scale_of(entry.document(), paths))
 
 
-def _put(document: Document, path: str, value: int) -> None:
+def _set_at(document: Document, path: str, value: int) -> None:
     *above, last = path.removeprefix(".").split(".")
     for step in above:
         document = document.setdefault(step, {})

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from fakeapi.api.calls import Call, read_admitted, succeeded
+from fakeapi.api.calls import RequestScope, created_status, read_admitted
 from fakeapi.api.conditions import find_condition, set_condition
 from fakeapi.api.deleteoptions import (
     DeleteOptions,
@@ -36,7 +36,7 @@ from fakeapi.kinds.requests import EVICTION
 from fakeapi.store import Document, Entry
 from policies.selectors import LabelSelector, SelectorError, equals_all, label_requirement
 
-_UNCHARGED: Final = ("Pending", "Succeeded", "Failed")
+_BUDGET_FREE_PHASES: Final = ("Pending", "Succeeded", "Failed")
 _MOST_DISRUPTED: Final = 2_000
 _TOO_MANY: Final = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL: Final = (
@@ -52,22 +52,22 @@ _DISRUPTED: Final = {
 }
 
 
-def evict(call: Call) -> Response:
+def evict(call: RequestScope) -> Response:
     """Evict the pod of the request path."""
     options = _read_options(call)
-    registry = call.registry.rehearsing() if options.dry_run else call.registry
+    registry = call.registry.dry_run() if options.dry_run else call.registry
     pod = registry.get(call.target).document()
     now = call.services.sources.timestamp(0)
-    if not _goes_uncharged(pod):
+    if not _can_ignore_budget(pod):
         budget = _budget(registry, call.target, pod)
-        if budget is not None and not _ignores_unready(budget, pod):
-            _charge(registry, call.target, budget, now)
-    _mark(registry, call.target, options, now)
+        if budget is not None and not _can_evict_unhealthy(budget, pod):
+            _decrement_budget(registry, call.target, budget, now)
+    _set_disruption_target(registry, call.target, options, now)
     registry.delete(call.target, replace(options, version=None))
-    return succeeded()
+    return created_status()
 
 
-def _read_options(call: Call) -> DeleteOptions:
+def _read_options(call: RequestScope) -> DeleteOptions:
     eviction = read_admitted(call, EVICTION, ("policy/v1beta1",))
     metadata, wanted = eviction["metadata"], eviction.get("deleteOptions") or {}
     if metadata.get("namespace", call.target.namespace) != call.target.namespace:
@@ -81,8 +81,8 @@ def _read_options(call: Call) -> DeleteOptions:
     return options
 
 
-def _goes_uncharged(pod: Document) -> bool:
-    finished = (pod.get("status") or {}).get("phase") in _UNCHARGED
+def _can_ignore_budget(pod: Document) -> bool:
+    finished = (pod.get("status") or {}).get("phase") in _BUDGET_FREE_PHASES
     return finished or "deletionTimestamp" in pod["metadata"]
 
 
@@ -110,7 +110,7 @@ def _selects(budget: Document, labels: Mapping[str, str]) -> bool:
     return LabelSelector((*equal, *requirements)).matches(labels)
 
 
-def _ignores_unready(entry: Entry, pod: Document) -> bool:
+def _can_evict_unhealthy(entry: Entry, pod: Document) -> bool:
     """Return whether the pod is not ready and its budget's policy allows eviction of such pods."""
     budget = entry.document()
     status = budget.get("status") or {}
@@ -122,7 +122,7 @@ def _ignores_unready(entry: Entry, pod: Document) -> bool:
     return bool(status.get("currentHealthy", 0) >= desired > 0)
 
 
-def _charge(registry: Registry, target: Target, entry: Entry, now: str) -> None:
+def _decrement_budget(registry: Registry, target: Target, entry: Entry, now: str) -> None:
     """Subtract one disruption from the budget. Raise StatusError (403, 429)."""
     budget = entry.document()
     name, status = budget["metadata"]["name"], budget.get("status") or {}
@@ -155,21 +155,21 @@ def _check_budget(name: str, metadata: Mapping[str, Any], status: Mapping[str, A
         why = f"The disruption budget {name} is still being processed by the server."
         raise too_many_requests(_TOO_MANY, [_cause(why)], 10)
     if allowed < 0:
-        raise _stuck(name, _NEGATIVE, _NEGATIVE)
+        raise _budget_error(name, _NEGATIVE, _NEGATIVE)
     if len(status.get("disruptedPods") or {}) > _MOST_DISRUPTED:
-        raise _stuck(
+        raise _budget_error(
             name,
             "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
             "too many pending evictions not confirmed by PDB controller",
         )
     if allowed == 0:
-        raise too_many_requests(_TOO_MANY, [_cause(_why_none(name, status))])
+        raise too_many_requests(_TOO_MANY, [_cause(_denial_reason(name, status))])
 
 
 _NEGATIVE: Final = "pdb disruptions allowed is negative"
 
 
-def _why_none(name: str, status: Mapping[str, Any]) -> str:
+def _denial_reason(name: str, status: Mapping[str, Any]) -> str:
     condition = find_condition(status, "DisruptionAllowed")
     said = condition.get("message") if condition.get("status") == "False" else ""
     current, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
@@ -187,7 +187,7 @@ def _cause(message: str) -> Cause:
     return Cause("DisruptionBudget", message)
 
 
-def _stuck(name: str, why: str, cause: str) -> StatusError:
+def _budget_error(name: str, why: str, cause: str) -> StatusError:
     head = f"The disruption budget {name} does not allow evicting pods currently"
     refusal = forbidden(POD_DISRUPTION_BUDGETS, name, why, [_cause(f"{head}: {cause}")])
     refusal.message = f'poddisruptionbudget.policy "{name}" is forbidden: {why}'
@@ -195,7 +195,9 @@ def _stuck(name: str, why: str, cause: str) -> StatusError:
     return refusal
 
 
-def _mark(registry: Registry, target: Target, options: DeleteOptions, now: str) -> None:
+def _set_disruption_target(
+    registry: Registry, target: Target, options: DeleteOptions, now: str
+) -> None:
     """Set the condition DisruptionTarget, if the pod meets the preconditions of the request."""
 
     def marked(pod: Document) -> Document:

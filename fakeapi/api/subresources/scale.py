@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fakeapi.api.calls import Call, answer, read_typed
+from fakeapi.api.calls import RequestScope, json_response, read_typed
 from fakeapi.api.errors import Cause, bad_request, invalid
 from fakeapi.api.messages import Response
 from fakeapi.api.metadata import check_document, check_url_name
@@ -24,19 +24,19 @@ _OPERATORS: Final = {"In": "{key} in ({values})", "NotIn": "{key} notin ({values
 _UNARY: Final = {"Exists": "{key}", "DoesNotExist": "!{key}"}
 
 
-def get_scale(call: Call) -> Response:
+def get_scale(call: RequestScope) -> Response:
     """Return the object's Scale."""
     return _scaled(call.registry.get(call.target))
 
 
-def put_scale(call: Call) -> Response:
+def put_scale(call: RequestScope) -> Response:
     """Set the replicas from a whole Scale."""
     call.registry.get(call.target)
     wanted = read_typed(call, SCALE)
     return _change(call, lambda _scale: wanted)
 
 
-def patch_scale(call: Call) -> Response:
+def patch_scale(call: RequestScope) -> Response:
     """Set the replicas from the patched Scale."""
     request = call.request
 
@@ -75,13 +75,13 @@ def selector_text(selector: Mapping[str, Any]) -> str:
     return ",".join(text for _, text in sorted(terms, key=lambda term: term[0]))
 
 
-def _change(call: Call, change: Callable[[Document], Document]) -> Response:
+def _change(call: RequestScope, change: Callable[[Document], Document]) -> Response:
     name = call.target.name
 
     def scaled(document: Document) -> Document:
         scale = change(scale_of(document))
         check_url_name(name, check_document(SCALE, scale))
-        scale = call.admitted(SCALE, scale, scale_of(document))
+        scale = call.admit(SCALE, scale, scale_of(document))
         metadata = scale["metadata"]
         document.setdefault("spec", {})["replicas"] = checked_replicas(scale, name)
         for member in ("uid", "resourceVersion"):
@@ -89,7 +89,7 @@ def _change(call: Call, change: Callable[[Document], Document]) -> Response:
                 document["metadata"][member] = metadata[member]
         return document
 
-    return _scaled(call.attributed.change(call.target, scaled))
+    return _scaled(call.registry_with_manager.change(call.target, scaled))
 
 
 def checked_replicas(scale: Document, name: str) -> int:
@@ -110,4 +110,4 @@ _REPLICAS: Final = "spec.replicas"
 
 
 def _scaled(entry: Entry) -> Response:
-    return answer(200, scale_of(entry.document()))
+    return json_response(200, scale_of(entry.document()))

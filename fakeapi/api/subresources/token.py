@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from fakeapi.api.calls import Call, answer, read_admitted
+from fakeapi.api.calls import RequestScope, json_response, read_admitted
 from fakeapi.api.errors import Cause, StatusError, bad_request, conflict, invalid
 from fakeapi.api.impersonating import (
-    AUTHENTICATED,
-    SERVICE_ACCOUNT,
+    AUTHENTICATED_GROUP,
+    SERVICE_ACCOUNT_PREFIX,
     service_account_groups,
 )
 from fakeapi.api.messages import Response, User
 from fakeapi.api.registry import Target
-from fakeapi.api.webtokens import ISSUER, Claims, web_token
-from fakeapi.kinds import Kind
+from fakeapi.api.webtokens import ISSUER, TokenClaims, encode_web_token
+from fakeapi.kinds import ResourceInfo
 from fakeapi.kinds.requests import TOKEN_REQUEST
 from fakeapi.store import Document
 
@@ -33,7 +33,7 @@ _BINDABLE: Final = {"Pod": "pods", "Node": "nodes", "Secret": "secrets"}
 _EXTRA: Final = "authentication.kubernetes.io"
 
 
-def request_token(call: Call) -> Response:
+def request_token(call: RequestScope) -> Response:
     """Issue a token for the service account of the request path."""
     wanted = read_admitted(call, TOKEN_REQUEST)
     metadata = wanted["metadata"]
@@ -50,12 +50,12 @@ def request_token(call: Call) -> Response:
         **bound,
         "serviceaccount": {"name": name, "uid": account["uid"]},
     }
-    subject = f"{SERVICE_ACCOUNT}{namespace}:{name}"
-    claims = Claims(subject, spec["audiences"], now, now + seconds, sources.uid(), private)
-    token, expires = web_token(claims), sources.timestamp(seconds)
+    subject = f"{SERVICE_ACCOUNT_PREFIX}{namespace}:{name}"
+    claims = TokenClaims(subject, spec["audiences"], now, now + seconds, sources.uid(), private)
+    token, expires = encode_web_token(claims), sources.timestamp(seconds)
     call.services.tokens.add(token, _user(claims, account["uid"]), expires)
     given = {"name": name, "namespace": namespace, "uid": account["uid"]}
-    return answer(
+    return json_response(
         201,
         {
             "kind": TOKEN_REQUEST.kind,
@@ -93,7 +93,7 @@ def _check_spec(spec: Mapping[str, Any]) -> Document:
     }
 
 
-def _bound(call: Call, reference: Any) -> dict[str, Any]:
+def _bound(call: RequestScope, reference: Any) -> dict[str, Any]:
     """Return the claims of the object to which the token is bound."""
     if not isinstance(reference, dict):
         return {}
@@ -113,7 +113,7 @@ def _bound(call: Call, reference: Any) -> dict[str, Any]:
 
 
 def _check_bound(
-    account: str, kind: Kind, document: Document, reference: Mapping[str, Any]
+    account: str, kind: ResourceInfo, document: Document, reference: Mapping[str, Any]
 ) -> None:
     serving = (document.get("spec") or {}).get("serviceAccountName")
     if kind.kind == "Pod" and serving != account:
@@ -130,12 +130,12 @@ def _check_bound(
         raise conflict(kind, reference.get("name", ""), why)
 
 
-def _user(claims: Claims, uid: str) -> User:
+def _user(claims: TokenClaims, uid: str) -> User:
     extra = {f"{_EXTRA}/credential-id": (f"JTI={claims.token_id}",)}
     for kind in ("node", "pod"):
         for member, value in claims.private.get(kind, {}).items():
             extra[f"{_EXTRA}/{kind}-{member}"] = (value,)
-    groups = (*service_account_groups(claims.private["namespace"]), AUTHENTICATED)
+    groups = (*service_account_groups(claims.private["namespace"]), AUTHENTICATED_GROUP)
     return User(claims.subject, uid, groups, extra)
 
 

@@ -18,13 +18,23 @@ from extender.kube.client import Client
 from extender.kube.controller import RetryError
 from extender.kube.metadata import ObjectMeta, decode_partial
 from extender.kube.resources import REPLICA_SETS
-from fakeapi.controllers.replicaset.judging import Verdict, adoption, judge, release
+from fakeapi.controllers.replicaset.judging import (
+    ClaimDecision,
+    adoption_patch,
+    decide_claim,
+    release_patch,
+)
 from fakeapi.controllers.replicaset.podcontrol import PodControl
-from fakeapi.controllers.replicaset.shapes import KIND, Pod, ReplicaSet
-from fakeapi.controllers.replicaset.trouble import TROUBLES, aggregate, has_status, words
+from fakeapi.controllers.replicaset.shapes import KIND, OwnedPod, ReplicaSet
+from fakeapi.controllers.replicaset.trouble import (
+    SYNC_ERRORS,
+    aggregate_messages,
+    error_message,
+    has_status,
+)
 
 
-class Claims:
+class PodControllerRefManager:
     """Claims pods for one ReplicaSet during one sync."""
 
     def __init__(self, client: Client, pods: PodControl, replica_set: ReplicaSet) -> None:
@@ -33,65 +43,67 @@ class Claims:
         self._replica_set = replica_set
         self._objection: str | None = None
 
-    async def claim(self, pods: Iterable[Pod]) -> list[Pod]:
+    async def claim_pods(self, pods: Iterable[OwnedPod]) -> list[OwnedPod]:
         """Return the pods that the ReplicaSet owns now, as the cache shows them.
 
         All pods are tried. Raises RetryError with all errors aggregated.
         """
-        claimed: list[Pod] = []
+        claimed: list[OwnedPod] = []
         failures: list[str] = []
         for pod in pods:
             try:
-                if await self._own(pod):
+                if await self._claim_pod(pod):
                     claimed.append(pod)
-            except TROUBLES as trouble:
-                failures.append(words(trouble))
+            except SYNC_ERRORS as trouble:
+                failures.append(error_message(trouble))
         if failures:
-            raise RetryError(aggregate(failures))
+            raise RetryError(aggregate_messages(failures))
         return claimed
 
-    async def _own(self, pod: Pod) -> bool:
-        verdict = judge(self._replica_set, pod)
-        if verdict is Verdict.ADOPT:
+    async def _claim_pod(self, pod: OwnedPod) -> bool:
+        verdict = decide_claim(self._replica_set, pod)
+        if verdict is ClaimDecision.ADOPT:
             return await self._adopt(pod)
-        if verdict is Verdict.RELEASE:
+        if verdict is ClaimDecision.RELEASE:
             await self._release(pod)
-        return verdict is Verdict.CLAIM
+        return verdict is ClaimDecision.CLAIM
 
-    async def _adopt(self, pod: Pod) -> bool:
+    async def _adopt(self, pod: OwnedPod) -> bool:
         """Adopt a pod; return False if the pod no longer exists."""
         meta = pod.metadata
         if self._objection is None:
-            self._objection = await self._recheck()
+            self._objection = await self._adoption_error()
         if self._objection:
             named = f"{meta.namespace}/{meta.name} ({meta.uid})"
             raise RetryError(f"can't adopt Pod {named}: {self._objection}")
         try:
-            await self._pods.patch(meta.namespace, meta.name, adoption(self._replica_set, pod))
-        except TROUBLES as trouble:
+            await self._pods.patch(
+                meta.namespace, meta.name, adoption_patch(self._replica_set, pod)
+            )
+        except SYNC_ERRORS as trouble:
             if has_status(trouble, 404):
                 return False
             raise
         return True
 
-    async def _release(self, pod: Pod) -> None:
+    async def _release(self, pod: OwnedPod) -> None:
         """Release a pod; a pod that is gone (404) or has another UID by now (422) is no error."""
         meta = pod.metadata
-        patch = release(self._replica_set.metadata.uid, meta.uid)
+        patch = release_patch(self._replica_set.metadata.uid, meta.uid)
         try:
             await self._pods.patch(meta.namespace, meta.name, patch)
-        except TROUBLES as trouble:
+        except SYNC_ERRORS as trouble:
             if not has_status(trouble, 404, 422):
                 raise
 
-    async def _recheck(self) -> str:
+    async def _adoption_error(self) -> str:
         """Read the ReplicaSet from the server and return why it cannot adopt; "" if it can."""
         meta = self._replica_set.metadata
         path = REPLICA_SETS.object(meta.name, meta.namespace)
         try:
             fresh = await self._client.get(path, _decode)
-        except TROUBLES as trouble:
-            return f"can't recheck DeletionTimestamp: {words(trouble)}"
+        except SYNC_ERRORS as trouble:
+            return f"can't recheck DeletionTimestamp: {error_message(trouble)}"
         if fresh.uid != meta.uid:
             gone = f"original {KIND} {meta.key} is gone: got uid {fresh.uid}, wanted {meta.uid}"
             return f"can't recheck DeletionTimestamp: {gone}"

@@ -23,23 +23,26 @@ from extender.kube.client import Client
 from extender.kube.clock import Clock
 from extender.kube.consistency import ConsistencyStore
 from extender.kube.controller import Controller, RetryError
-from extender.kube.events import EventWriter, rfc3339
-from extender.kube.expectations import TrackedExpectations
-from extender.kube.informers import Informers, end, resync
+from extender.kube.events import EventWriter, format_time
+from extender.kube.expectations import UIDTrackingControllerExpectations
+from extender.kube.informers import SharedInformerFactory, cancel_tasks, resync
 from extender.kube.logs import OnceLog
 from extender.kube.resources import PODS, REPLICA_SETS
 from extender.kube.workqueue import WorkQueue
-from fakeapi.controllers.replicaset.claiming import Claims
-from fakeapi.controllers.replicaset.copies import Copies
-from fakeapi.controllers.replicaset.handlers import PodEvents, ReplicaSetEvents
-from fakeapi.controllers.replicaset.judging import terminating
-from fakeapi.controllers.replicaset.metrics import Metrics
+from fakeapi.controllers.replicaset.claiming import PodControllerRefManager
+from fakeapi.controllers.replicaset.copies import ReplicaSetCaches
+from fakeapi.controllers.replicaset.handlers import (
+    ReplicaSetEventHandler,
+    ReplicaSetPodEventHandler,
+)
+from fakeapi.controllers.replicaset.judging import terminating_pods
+from fakeapi.controllers.replicaset.metrics import ReplicaSetMetrics
 from fakeapi.controllers.replicaset.podcontrol import PodControl
-from fakeapi.controllers.replicaset.scaling import BURST, Scaling
-from fakeapi.controllers.replicaset.shapes import Pod, ReplicaSet
-from fakeapi.controllers.replicaset.status import calculate, next_check_seconds
+from fakeapi.controllers.replicaset.scaling import BURST, ReplicaManager
+from fakeapi.controllers.replicaset.shapes import OwnedPod, ReplicaSet
+from fakeapi.controllers.replicaset.status import calculate_status, next_availability_check
 from fakeapi.controllers.replicaset.statuswriter import write_status
-from fakeapi.controllers.replicaset.trouble import words
+from fakeapi.controllers.replicaset.trouble import error_message
 
 WORKERS: Final = 5
 RESYNC_SECONDS: Final = 12 * 3600.0
@@ -58,7 +61,7 @@ class ReplicaSetController:
     def __init__(
         self,
         client: Client,
-        informers: Informers,
+        informers: SharedInformerFactory,
         clock: Clock,
         rng: Random,
         events: EventWriter,
@@ -71,42 +74,46 @@ class ReplicaSetController:
         self._clock = clock
         self._rng = rng
         self._log = OnceLog(controller="replicaset")
-        self.metrics = Metrics(registry)
-        self.copies = Copies(informers)
-        self.expectations = TrackedExpectations(clock)
+        self.metrics = ReplicaSetMetrics(registry)
+        self.caches = ReplicaSetCaches(informers)
+        self.expectations = UIDTrackingControllerExpectations(clock)
         self._writes = ConsistencyStore(
             {
-                PODS: self.copies.pods.informer,
-                REPLICA_SETS: self.copies.replica_sets.informer,
+                PODS: self.caches.pods.reflector,
+                REPLICA_SETS: self.caches.replica_sets.reflector,
             }
         )
         self._pods = PodControl(client, events.recorder(_COMPONENT), self._writes)
-        self._scaling = Scaling(
-            self.copies, self._pods, self.expectations, clock, self.metrics, self._log, burst
+        self._scaling = ReplicaManager(
+            self.caches, self._pods, self.expectations, clock, self.metrics, self._log, burst
         )
         self._queue: WorkQueue[str] = WorkQueue(clock)
-        self.replica_set_events = ReplicaSetEvents(self._queue, self.expectations, self._writes)
-        self.pod_events = PodEvents(self.copies, self._queue, self.expectations, self._log)
+        self.replica_set_handler = ReplicaSetEventHandler(
+            self._queue, self.expectations, self._writes
+        )
+        self.pod_handler = ReplicaSetPodEventHandler(
+            self.caches, self._queue, self.expectations, self._log
+        )
         self.controller = Controller("replicaset", self._queue, self._sync, workers)
 
     async def run(self) -> None:
         """Reconcile ReplicaSets until cancelled."""
-        await self.copies.wait_synced()
-        self.copies.replica_sets.objects.add_handler(self.replica_set_events)
-        self.copies.pods.objects.add_handler(self.pod_events)
+        await self.caches.wait_synced()
+        self.caches.replica_sets.objects.add_handler(self.replica_set_handler)
+        self.caches.pods.objects.add_handler(self.pod_handler)
         again = RESYNC_SECONDS * (1 + self._rng.random())
-        told = resync(self.copies.replica_sets, self.replica_set_events, self._clock, again)
+        told = resync(self.caches.replica_sets, self.replica_set_handler, self._clock, again)
         telling = asyncio.create_task(told)
         try:
             await self.controller.run()
         finally:
-            await end((telling,))
+            await cancel_tasks((telling,))
 
     async def _sync(self, key: str) -> float | None:
         if stale := self._writes.stale(key):
-            self.metrics.skipped(stale)
+            self.metrics.count_stale_sync(stale)
             raise RetryError(str(stale))
-        replica_set = self.copies.get(key)
+        replica_set = self.caches.get(key)
         if replica_set is None:
             self._writes.clear(key)
             self.expectations.forget(key)
@@ -114,33 +121,35 @@ class ReplicaSetController:
         if replica_set.problem:
             self._log.warning("replica_set_ignored", key, why=replica_set.problem)
             return None
-        return await self._reconcile(replica_set)
+        return await self._sync_replica_set(replica_set)
 
-    async def _reconcile(self, replica_set: ReplicaSet) -> float | None:
+    async def _sync_replica_set(self, replica_set: ReplicaSet) -> float | None:
         satisfied = self.expectations.satisfied(replica_set.metadata.key)
-        candidates = self.copies.candidates(replica_set)
-        claims = Claims(self._client, self._pods, replica_set)
-        active = await claims.claim(pod for pod in candidates if pod.active)
-        leaving = terminating(replica_set, candidates)
+        candidates = self.caches.candidates(replica_set)
+        claims = PodControllerRefManager(self._client, self._pods, replica_set)
+        active = await claims.claim_pods(pod for pod in candidates if pod.active)
+        leaving = terminating_pods(replica_set, candidates)
         trouble = None
         if satisfied and not replica_set.metadata.deleting:
-            trouble = await self._scaling.scale(replica_set, active)
+            trouble = await self._scaling.manage_replicas(replica_set, active)
         now_ns = self._clock.now_ns()
-        failure = None if trouble is None else words(trouble)
-        status = calculate(replica_set, active, leaving, failure, now_ns, rfc3339(now_ns))
+        failure = None if trouble is None else error_message(trouble)
+        status = calculate_status(
+            replica_set, active, leaving, failure, now_ns, format_time(now_ns)
+        )
         written = await write_status(self._client, replica_set, status)
         meta = written.metadata
         self._writes.wrote(meta.key, replica_set.metadata.uid, REPLICA_SETS, meta.resource_version)
         if trouble is not None:
             raise trouble
-        return self._next_look(written, active, now_ns)
+        return self._next_sync(written, active, now_ns)
 
-    def _next_look(
-        self, written: ReplicaSet, active: Sequence[Pod], status_ns: int
+    def _next_sync(
+        self, written: ReplicaSet, active: Sequence[OwnedPod], status_ns: int
     ) -> float | None:
         """Return the seconds until a ready pod becomes available; None if no pod waits for it."""
         wait, status = written.min_ready_seconds, written.status
         if wait <= 0 or status.ready_replicas == status.available_replicas:
             return None
-        again = next_check_seconds(active, wait, status_ns, self._clock.now_ns())
+        again = next_availability_check(active, wait, status_ns, self._clock.now_ns())
         return float(wait) if again is None else again

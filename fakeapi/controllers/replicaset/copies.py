@@ -13,12 +13,12 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from extender.kube.informers import Informers
+from extender.kube.informers import SharedInformerFactory
 from extender.kube.metadata import OwnerReference
 from extender.kube.resources import PODS, REPLICA_SETS
 from fakeapi.controllers.replicaset.shapes import (
     KIND,
-    Pod,
+    OwnedPod,
     ReplicaSet,
     decode_pod,
     decode_replica_set,
@@ -30,15 +30,15 @@ _BY_LABEL: Final = "replicaset/label"
 _BY_NAMESPACE: Final = "replicaset/namespace"
 
 
-class Copies:
+class ReplicaSetCaches:
     """Caches the pods and the ReplicaSets of a cluster."""
 
-    def __init__(self, informers: Informers) -> None:
+    def __init__(self, informers: SharedInformerFactory) -> None:
         self.pods = informers.of(PODS, decode_pod)
         self.replica_sets = informers.of(REPLICA_SETS, decode_replica_set)
-        self.pods.objects.add_index(_BY_CONTROLLER, _controllers)
-        self.pods.objects.add_index(_BY_LABEL, _labels)
-        self.replica_sets.objects.add_index(_BY_CONTROLLER, _owners)
+        self.pods.objects.add_index(_BY_CONTROLLER, _controller_keys)
+        self.pods.objects.add_index(_BY_LABEL, _label_keys)
+        self.replica_sets.objects.add_index(_BY_CONTROLLER, _controller_uids)
         self.replica_sets.objects.add_index(_BY_NAMESPACE, _namespace)
 
     async def wait_synced(self) -> None:
@@ -49,7 +49,9 @@ class Copies:
         """Return the ReplicaSet under ``namespace/name``, or None."""
         return self.replica_sets.objects.get(key)
 
-    def resolve(self, namespace: str, controller: OwnerReference) -> ReplicaSet | None:
+    def resolve_controller_ref(
+        self, namespace: str, controller: OwnerReference
+    ) -> ReplicaSet | None:
         """Return the ReplicaSet that a controller reference of a pod refers to, or None.
 
         Only the reference's kind, name and UID are compared, not its group and version.
@@ -59,7 +61,7 @@ class Copies:
         found = self.get(f"{namespace}/{controller.name}")
         return found if found is not None and found.metadata.uid == controller.uid else None
 
-    def matching(self, pod: Pod) -> list[ReplicaSet]:
+    def replica_sets_of_orphan(self, pod: OwnedPod) -> list[ReplicaSet]:
         """Return the ReplicaSets whose selectors match an orphan.
 
         A pod without labels matches none, and a selector that selects everything matches no pod.
@@ -72,20 +74,20 @@ class Copies:
             if each.selector and each.selector.requirements and each.selector.matches(pod.labels)
         ]
 
-    def candidates(self, replica_set: ReplicaSet) -> list[Pod]:
+    def candidates(self, replica_set: ReplicaSet) -> list[OwnedPod]:
         """Return the pods that a ReplicaSet controls, and all orphans of its namespace."""
         meta, pods = replica_set.metadata, self.pods.objects
         reference = OwnerReference(kind=KIND, name=meta.name, uid=meta.uid)
-        own = pods.by(_BY_CONTROLLER, _controlled(meta.namespace, reference))
+        own = pods.by(_BY_CONTROLLER, _controller_key(meta.namespace, reference))
         return [*own, *pods.by(_BY_CONTROLLER, meta.namespace)]
 
-    def related(self, replica_set: ReplicaSet) -> list[Pod]:
+    def related(self, replica_set: ReplicaSet) -> list[OwnedPod]:
         """Return the pods that the ReplicaSets of the same controller select, each once.
 
         The owners of the pods do not matter. A ReplicaSet without a controller has no related pods,
         not even its own.
         """
-        found: dict[str, Pod] = {}
+        found: dict[str, OwnedPod] = {}
         for sibling in self.siblings(replica_set):
             if sibling.selector is not None:
                 for pod in self._selected(sibling.metadata.namespace, sibling.selector):
@@ -99,10 +101,10 @@ class Copies:
             return []
         return list(self.replica_sets.objects.by(_BY_CONTROLLER, controller.uid))
 
-    def _selected(self, namespace: str, selector: LabelSelector) -> Iterator[Pod]:
+    def _selected(self, namespace: str, selector: LabelSelector) -> Iterator[OwnedPod]:
         pods = self.pods.objects
         shelves = [
-            pods.by(_BY_LABEL, _labelled(namespace, each.key, each.values[0]))
+            pods.by(_BY_LABEL, _label_key(namespace, each.key, each.values[0]))
             for each in selector.requirements
             if each.operator == "In" and len(each.values) == 1
         ]
@@ -110,27 +112,27 @@ class Copies:
         return (pod for pod in least if selector.matches(pod.labels))
 
 
-def _controllers(pod: Pod) -> tuple[str]:
+def _controller_keys(pod: OwnedPod) -> tuple[str]:
     """Return the index key of a pod: its controller, or its namespace if it is an orphan."""
     namespace, controller = pod.metadata.namespace, pod.metadata.controller
-    return (_controlled(namespace, controller) if controller else namespace,)
+    return (_controller_key(namespace, controller) if controller else namespace,)
 
 
-def _controlled(namespace: str, controller: OwnerReference) -> str:
+def _controller_key(namespace: str, controller: OwnerReference) -> str:
     return f"{namespace}/{controller.kind}/{controller.name}/{controller.uid}"
 
 
-def _labels(pod: Pod) -> Iterable[str]:
+def _label_keys(pod: OwnedPod) -> Iterable[str]:
     """Return the keys by which selectors find a pod: its namespace, and each label within it."""
     namespace = pod.metadata.namespace
-    return (namespace, *(_labelled(namespace, key, text) for key, text in pod.labels.items()))
+    return (namespace, *(_label_key(namespace, key, text) for key, text in pod.labels.items()))
 
 
-def _labelled(namespace: str, key: str, value: str) -> str:
+def _label_key(namespace: str, key: str, value: str) -> str:
     return f"{namespace}/{key}={value}"
 
 
-def _owners(replica_set: ReplicaSet) -> tuple[str, ...]:
+def _controller_uids(replica_set: ReplicaSet) -> tuple[str, ...]:
     controller = replica_set.metadata.controller
     return (controller.uid,) if controller else ()
 

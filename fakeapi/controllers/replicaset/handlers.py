@@ -10,19 +10,22 @@ Source: replica_set.go (addRS, updateRS, deleteRS, addPod, updatePod, deletePod)
 from __future__ import annotations
 
 from extender.kube.consistency import ConsistencyStore
-from extender.kube.expectations import TrackedExpectations
+from extender.kube.expectations import UIDTrackingControllerExpectations
 from extender.kube.logs import OnceLog
 from extender.kube.metadata import OwnerReference
 from extender.kube.workqueue import WorkQueue
-from fakeapi.controllers.replicaset.copies import Copies
-from fakeapi.controllers.replicaset.shapes import Pod, ReplicaSet
+from fakeapi.controllers.replicaset.copies import ReplicaSetCaches
+from fakeapi.controllers.replicaset.shapes import OwnedPod, ReplicaSet
 
 
-class ReplicaSetEvents:
+class ReplicaSetEventHandler:
     """Handles events of ReplicaSets."""
 
     def __init__(
-        self, queue: WorkQueue[str], expectations: TrackedExpectations, writes: ConsistencyStore
+        self,
+        queue: WorkQueue[str],
+        expectations: UIDTrackingControllerExpectations,
+        writes: ConsistencyStore,
     ) -> None:
         self._queue = queue
         self._expectations = expectations
@@ -46,34 +49,34 @@ class ReplicaSetEvents:
         self._queue.add(meta.key)
 
 
-class PodEvents:
+class ReplicaSetPodEventHandler:
     """Handles events of pods."""
 
     def __init__(
         self,
-        copies: Copies,
+        caches: ReplicaSetCaches,
         queue: WorkQueue[str],
-        expectations: TrackedExpectations,
+        expectations: UIDTrackingControllerExpectations,
         log: OnceLog,
     ) -> None:
-        self._copies = copies
+        self._copies = caches
         self._queue = queue
         self._expectations = expectations
         self._log = log
 
-    def added(self, item: Pod) -> None:
+    def added(self, item: OwnedPod) -> None:
         """Observe a creation; a pod that is already terminating (after a restart) is a deletion."""
         meta = item.metadata
         if meta.deleting:
             self.removed(item)
         elif controller := self._controller(item):
-            if owner := self._copies.resolve(meta.namespace, controller):
+            if owner := self._copies.resolve_controller_ref(meta.namespace, controller):
                 self._expectations.creation_observed(owner.metadata.key)
                 self._queue.add(owner.metadata.key)
         else:
-            self._offer(item)
+            self._enqueue_matching(item)
 
-    def updated(self, old: Pod, new: Pod) -> None:
+    def updated(self, old: OwnedPod, new: OwnedPod) -> None:
         """Enqueue the ReplicaSets that the change affects."""
         if old.metadata.resource_version == new.metadata.resource_version:
             return  # a resync
@@ -85,23 +88,25 @@ class PodEvents:
             return
         before, controller = old.metadata.controller, self._controller(new)
         if before is not None and before != controller:
-            self._enqueue(self._copies.resolve(old.metadata.namespace, before))
+            self._enqueue(self._copies.resolve_controller_ref(old.metadata.namespace, before))
         if controller is not None:
             self._changed(old, new, controller)
         elif relabelled or before is not None:
-            self._offer(new)
+            self._enqueue_matching(new)
 
-    def removed(self, item: Pod) -> None:
+    def removed(self, item: OwnedPod) -> None:
         """Observe a deletion or a deletion timestamp; an orphan's deletion enqueues nothing."""
         meta = item.metadata
         controller = meta.controller
-        owner = self._copies.resolve(meta.namespace, controller) if controller else None
+        owner = (
+            self._copies.resolve_controller_ref(meta.namespace, controller) if controller else None
+        )
         if owner is not None:
             self._expectations.deletion_observed(owner.metadata.key, meta.key)
             self._queue.add(owner.metadata.key)
 
-    def _changed(self, old: Pod, new: Pod, controller: OwnerReference) -> None:
-        owner = self._copies.resolve(new.metadata.namespace, controller)
+    def _changed(self, old: OwnedPod, new: OwnedPod, controller: OwnerReference) -> None:
+        owner = self._copies.resolve_controller_ref(new.metadata.namespace, controller)
         self._enqueue(owner)
         if owner is not None and owner.min_ready_seconds > 0 and new.ready and not old.ready:
             self._queue.add_after(owner.metadata.key, owner.min_ready_seconds)
@@ -110,15 +115,15 @@ class PodEvents:
         if owner is not None:
             self._queue.add(owner.metadata.key)
 
-    def _offer(self, orphan: Pod) -> None:
-        wanting = self._copies.matching(orphan)
+    def _enqueue_matching(self, orphan: OwnedPod) -> None:
+        wanting = self._copies.replica_sets_of_orphan(orphan)
         for each in wanting:
             self._queue.add(each.metadata.key)
         if len(wanting) > 1:
             names = [each.metadata.name for each in wanting]
             self._log.warning("several_replica_sets_select_a_pod", orphan.metadata.key, names=names)
 
-    def _controller(self, pod: Pod) -> OwnerReference | None:
+    def _controller(self, pod: OwnedPod) -> OwnerReference | None:
         """Return a pod's controller; of several, which no API server accepts, the first."""
         owners = pod.metadata.owner_references or ()
         if len(owners) > 1 and sum(owner.controller is True for owner in owners) > 1:

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from extender.kube.consistency import Stale
+from extender.kube.consistency import StaleCache
 
-_BUCKETS = tuple(0.25 * 2**power for power in range(6))
+_AGE_RATIO_BUCKETS = tuple(0.25 * 2**power for power in range(6))
 
 
-class Metrics:
+class ReplicaSetMetrics:
     """The metrics of one running ReplicaSet controller."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
@@ -22,7 +22,7 @@ class Metrics:
         self._age_ratio = Histogram(
             "replicaset_controller_sorting_deletion_age_ratio",
             "Age of each ready pod chosen for deletion, by that of the youngest ready pod",
-            buckets=_BUCKETS,
+            buckets=_AGE_RATIO_BUCKETS,
             registry=self.registry,
         )
         self._stale = Counter(
@@ -32,11 +32,11 @@ class Metrics:
             registry=self.registry,
         )
 
-    def chosen(self, ratios: Iterable[int]) -> None:
+    def observe_deletion_ages(self, ratios: Iterable[int]) -> None:
         """Observe the age ratios of pods that were chosen for deletion."""
         for ratio in ratios:
             self._age_ratio.observe(ratio)
 
-    def skipped(self, stale: Stale) -> None:
+    def count_stale_sync(self, stale: StaleCache) -> None:
         """Count a sync that was skipped because a cache is stale."""
         self._stale.labels(stale.resource.group, stale.resource.plural).inc()

@@ -23,47 +23,47 @@ from extender.kube.resources import PODS
 from fakeapi.controllers.replicaset.judging import controller_reference
 from fakeapi.controllers.replicaset.shapes import ReplicaSet
 from fakeapi.controllers.replicaset.trouble import (
-    TROUBLES,
+    SYNC_ERRORS,
+    error_message,
     has_status,
-    namespace_terminates,
-    words,
+    is_namespace_terminating,
 )
 
 
-class _WrittenMeta(Struct, rename="camel"):
+class _WriteResponseMeta(Struct, rename="camel"):
     name: str = ""
     namespace: str = ""
     resource_version: str = ""
     owner_references: list[OwnerReference] | None = None
 
 
-class _Written(Struct):
+class _WriteResponse(Struct):
     """The fields that are read of a pod in the server's response to a write."""
 
-    metadata: _WrittenMeta = field(default_factory=_WrittenMeta)
+    metadata: _WriteResponseMeta = field(default_factory=_WriteResponseMeta)
 
 
-class _TemplateMeta(Struct):
+class _CopiedTemplateMeta(Struct):
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     finalizers: list[str] | None = None
 
 
-class _Template(Struct):
-    metadata: _TemplateMeta | None = None
+class _CopiedTemplate(Struct):
+    metadata: _CopiedTemplateMeta | None = None
     spec: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class _Spec(Struct):
-    template: _Template = field(default_factory=_Template)
+class _ReplicaSetDocumentSpec(Struct):
+    template: _CopiedTemplate = field(default_factory=_CopiedTemplate)
 
 
-class _Document(Struct):
-    spec: _Spec = field(default_factory=_Spec)
+class _ReplicaSetDocument(Struct):
+    spec: _ReplicaSetDocumentSpec = field(default_factory=_ReplicaSetDocumentSpec)
 
 
-_written = msgspec.json.Decoder(_Written)
-_documents = msgspec.json.Decoder(_Document)
+_write_responses = msgspec.json.Decoder(_WriteResponse)
+_documents = msgspec.json.Decoder(_ReplicaSetDocument)
 
 
 def pod_from_template(replica_set: ReplicaSet) -> bytes:
@@ -83,7 +83,7 @@ def pod_from_template(replica_set: ReplicaSet) -> bytes:
         template = _documents.decode(replica_set.document).spec.template
     except msgspec.ValidationError as error:
         raise RetryError(f"unable to create pods, {error}") from None
-    own = template.metadata or _TemplateMeta()
+    own = template.metadata or _CopiedTemplateMeta()
     metadata: dict[str, Any] = {
         "generateName": f"{replica_set.metadata.name}-",
         "labels": own.labels,
@@ -109,9 +109,9 @@ class PodControl:
         about, meta = replica_set.reference, replica_set.metadata
         try:
             made = await self._client.create(PODS.collection(meta.namespace), pod, _decode)
-        except TROUBLES as trouble:
-            if not namespace_terminates(trouble):
-                told = f"Error creating: {words(trouble)}"
+        except SYNC_ERRORS as trouble:
+            if not is_namespace_terminating(trouble):
+                told = f"Error creating: {error_message(trouble)}"
                 self._recorder.warning(about, "FailedCreate", told)
             raise
         self._writes.wrote(meta.key, meta.uid, PODS, made.resource_version)
@@ -122,12 +122,12 @@ class PodControl:
         about = replica_set.reference
         try:
             await self._client.delete(PODS.object(name, about.namespace))
-        except TROUBLES as trouble:
+        except SYNC_ERRORS as trouble:
             if has_status(trouble, 404):
                 raise
-            told = f"Error deleting: {words(trouble)}"
+            told = f"Error deleting: {error_message(trouble)}"
             self._recorder.warning(about, "FailedDelete", told)
-            raise RetryError(f"unable to delete pods: {words(trouble)}") from trouble
+            raise RetryError(f"unable to delete pods: {error_message(trouble)}") from trouble
         self._recorder.normal(about, "SuccessfulDelete", f"Deleted pod: {name}")
 
     async def patch(self, namespace: str, name: str, patch: Mapping[str, Any]) -> None:
@@ -140,8 +140,8 @@ class PodControl:
             self._writes.wrote(key, controller.uid, PODS, changed.resource_version)
 
 
-def _decode(raw: msgspec.Raw) -> _WrittenMeta:
+def _decode(raw: msgspec.Raw) -> _WriteResponseMeta:
     try:
-        return _written.decode(raw).metadata
+        return _write_responses.decode(raw).metadata
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise MalformedError(f"not a pod: {error}") from error

@@ -15,45 +15,45 @@ from typing import Final
 
 from extender.kube.clock import Clock
 from extender.kube.controller import RetryError
-from extender.kube.expectations import TrackedExpectations
+from extender.kube.expectations import UIDTrackingControllerExpectations
 from extender.kube.logs import OnceLog
-from fakeapi.controllers.replicaset.copies import Copies
-from fakeapi.controllers.replicaset.metrics import Metrics
+from fakeapi.controllers.replicaset.copies import ReplicaSetCaches
+from fakeapi.controllers.replicaset.metrics import ReplicaSetMetrics
 from fakeapi.controllers.replicaset.podcontrol import PodControl, pod_from_template
-from fakeapi.controllers.replicaset.shapes import Pod, ReplicaSet
-from fakeapi.controllers.replicaset.slowstart import Outcome, slow_start
+from fakeapi.controllers.replicaset.shapes import OwnedPod, ReplicaSet
+from fakeapi.controllers.replicaset.slowstart import SlowStartResult, slow_start_batch
 from fakeapi.controllers.replicaset.trouble import (
-    TROUBLES,
-    Trouble,
+    SYNC_ERRORS,
+    SyncError,
     has_status,
-    namespace_terminates,
+    is_namespace_terminating,
 )
 from policies.scaledown import (
-    Replica,
-    choose_victims,
-    crowding,
+    RankedPod,
     deletion_age_ratio,
     is_deletion_cost,
     parse_deletion_cost,
+    pods_to_delete,
+    related_pods_per_node,
 )
 
 BURST: Final = 500
 
 
-class Scaling:
+class ReplicaManager:
     """Brings the number of a ReplicaSet's pods to its replicas, at most ``burst`` per sync."""
 
     def __init__(
         self,
-        copies: Copies,
+        caches: ReplicaSetCaches,
         pods: PodControl,
-        expectations: TrackedExpectations,
+        expectations: UIDTrackingControllerExpectations,
         clock: Clock,
-        metrics: Metrics,
+        metrics: ReplicaSetMetrics,
         log: OnceLog,
         burst: int = BURST,
     ) -> None:
-        self._copies = copies
+        self._copies = caches
         self._pods = pods
         self._expectations = expectations
         self._clock = clock
@@ -61,7 +61,9 @@ class Scaling:
         self._log = log
         self._burst = burst
 
-    async def scale(self, replica_set: ReplicaSet, active: Sequence[Pod]) -> Trouble | None:
+    async def manage_replicas(
+        self, replica_set: ReplicaSet, active: Sequence[OwnedPod]
+    ) -> SyncError | None:
         """Create or delete pods; return the first error, or None."""
         surplus = len(active) - replica_set.replicas
         if surplus < 0:
@@ -70,60 +72,64 @@ class Scaling:
             return await self._delete(replica_set, active, min(surplus, self._burst))
         return None
 
-    async def _create(self, replica_set: ReplicaSet, count: int) -> Trouble | None:
+    async def _create(self, replica_set: ReplicaSet, count: int) -> SyncError | None:
         key = replica_set.metadata.key
         self._expectations.expect_creations(key, count)
         try:
             pod = pod_from_template(replica_set)
         except RetryError as trouble:
             self._log.warning("no_pods_can_be_made", key, why=str(trouble))
-            outcome = Outcome(0, trouble)
+            outcome = SlowStartResult(0, trouble)
         else:
-            outcome = await slow_start(count, lambda: self._try_to_create(replica_set, pod))
+            outcome = await slow_start_batch(count, lambda: self._try_to_create(replica_set, pod))
         for _ in range(count - outcome.successes):
             self._expectations.creation_observed(key)
-        return outcome.trouble
+        return outcome.error
 
-    async def _try_to_create(self, replica_set: ReplicaSet, pod: bytes) -> Trouble | None:
+    async def _try_to_create(self, replica_set: ReplicaSet, pod: bytes) -> SyncError | None:
         try:
             await self._pods.create(replica_set, pod)
-        except TROUBLES as trouble:
-            return None if namespace_terminates(trouble) else trouble
+        except SYNC_ERRORS as trouble:
+            return None if is_namespace_terminating(trouble) else trouble
         return None
 
     async def _delete(
-        self, replica_set: ReplicaSet, active: Sequence[Pod], count: int
-    ) -> Trouble | None:
+        self, replica_set: ReplicaSet, active: Sequence[OwnedPod], count: int
+    ) -> SyncError | None:
         key = replica_set.metadata.key
-        victims = self._choose(replica_set, active, count)
+        victims = self._pods_to_delete(replica_set, active, count)
         self._expectations.expect_deletions(key, (pod.metadata.key for pod in victims))
         outcomes = await asyncio.gather(*(self._try_to_delete(replica_set, pod) for pod in victims))
         return next((trouble for trouble in outcomes if trouble is not None), None)
 
-    async def _try_to_delete(self, replica_set: ReplicaSet, pod: Pod) -> Trouble | None:
+    async def _try_to_delete(self, replica_set: ReplicaSet, pod: OwnedPod) -> SyncError | None:
         try:
             await self._pods.delete(replica_set, pod.metadata.name)
-        except TROUBLES as trouble:
+        except SYNC_ERRORS as trouble:
             self._expectations.deletion_observed(replica_set.metadata.key, pod.metadata.key)
             return None if has_status(trouble, 404) else trouble
         return None
 
-    def _choose(self, replica_set: ReplicaSet, active: Sequence[Pod], count: int) -> Sequence[Pod]:
+    def _pods_to_delete(
+        self, replica_set: ReplicaSet, active: Sequence[OwnedPod], count: int
+    ) -> Sequence[OwnedPod]:
         """Return the pods to delete; if all are to be deleted, they are not ranked."""
         if count >= len(active):
             return active
-        replicas = [self._replica(pod) for pod in active]
-        crowded = crowding(self._copies.related(replica_set))
-        chosen = choose_victims(replicas, crowded, count, self._clock.now_ns())
-        self._metrics.chosen(deletion_age_ratio(chosen, replicas, self._clock.now_ns()))
+        replicas = [self._ranked_pod(pod) for pod in active]
+        crowded = related_pods_per_node(self._copies.related(replica_set))
+        chosen = pods_to_delete(replicas, crowded, count, self._clock.now_ns())
+        self._metrics.observe_deletion_ages(
+            deletion_age_ratio(chosen, replicas, self._clock.now_ns())
+        )
         by_uid = {pod.metadata.uid: pod for pod in active}
         return [by_uid[each.uid] for each in chosen]
 
-    def _replica(self, pod: Pod) -> Replica:
+    def _ranked_pod(self, pod: OwnedPod) -> RankedPod:
         meta = pod.metadata
         if not is_deletion_cost(pod.deletion_cost):
             self._log.warning("deletion_cost_is_no_number", meta.key, given=pod.deletion_cost)
-        return Replica(
+        return RankedPod(
             namespace=meta.namespace,
             name=meta.name,
             uid=meta.uid,

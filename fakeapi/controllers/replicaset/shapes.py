@@ -20,8 +20,8 @@ from msgspec import Struct, field
 from extender.kube.decoding import FieldError, label_selector_of
 from extender.kube.events import ObjectReference
 from extender.kube.metadata import ObjectMeta, decode_partial
-from extender.kube.shapes import Selector
-from extender.kube.times import moment
+from extender.kube.shapes import LabelSelectorV1
+from extender.kube.times import parse_time
 from policies.scaledown import DELETION_COST
 from policies.selectors import LabelSelector
 
@@ -31,7 +31,7 @@ API_VERSION: Final = "apps/v1"
 _NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class Pod(Struct, frozen=True):
+class OwnedPod(Struct, frozen=True):
     """A pod; ``restarts`` are those of the container with the most restarts.
 
     ``ready_since_ns`` is None if the pod is not ready or has no transition time; ``deletion_cost``
@@ -75,10 +75,10 @@ class Pod(Struct, frozen=True):
     @property
     def created_ns(self) -> int | None:
         """The creation time; None if it is unset."""
-        return _known(self.metadata.creation_timestamp)
+        return _known_time(self.metadata.creation_timestamp)
 
 
-class Condition(Struct, rename="camel", omit_defaults=True, frozen=True):
+class ReplicaSetCondition(Struct, rename="camel", omit_defaults=True, frozen=True):
     """apps/v1.ReplicaSetCondition."""
 
     type: str = ""
@@ -88,7 +88,7 @@ class Condition(Struct, rename="camel", omit_defaults=True, frozen=True):
     message: str = ""
 
 
-class Status(Struct, rename="camel", frozen=True):
+class ReplicaSetStatus(Struct, rename="camel", frozen=True):
     """apps/v1.ReplicaSetStatus; absent conditions equal an empty list."""
 
     replicas: int = 0
@@ -97,7 +97,7 @@ class Status(Struct, rename="camel", frozen=True):
     available_replicas: int = 0
     terminating_replicas: int | None = None
     observed_generation: int = 0
-    conditions: tuple[Condition, ...] | None = None
+    conditions: tuple[ReplicaSetCondition, ...] | None = None
 
 
 class ReplicaSet(Struct, frozen=True):
@@ -112,7 +112,7 @@ class ReplicaSet(Struct, frozen=True):
     min_ready_seconds: int = 0
     selector: LabelSelector | None = None
     template_labels: Mapping[str, str] = field(default_factory=dict)
-    status: Status = Status()
+    status: ReplicaSetStatus = ReplicaSetStatus()
     problem: str = ""
 
     @property
@@ -133,100 +133,104 @@ class _InitContainer(Struct, rename="camel"):
     restart_policy: str | None = None
 
 
-class _PodCondition(Struct, rename="camel"):
+class _OwnedPodCondition(Struct, rename="camel"):
     type: str = ""
     status: str = ""
     last_transition_time: str | None = None
 
 
-class _PodSpec(Struct, rename="camel"):
+class _OwnedPodSpec(Struct, rename="camel"):
     node_name: str = ""
     init_containers: list[_InitContainer] | None = None
 
 
-class _PodStatus(Struct, rename="camel"):
+class _OwnedPodStatus(Struct, rename="camel"):
     phase: str = ""
-    conditions: list[_PodCondition] | None = None
+    conditions: list[_OwnedPodCondition] | None = None
     container_statuses: list[_ContainerStatus] | None = None
     init_container_statuses: list[_ContainerStatus] | None = None
 
 
-class _PodShape(Struct):
+class _OwnedPodFields(Struct):
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
-    spec: _PodSpec | None = None
-    status: _PodStatus | None = None
+    spec: _OwnedPodSpec | None = None
+    status: _OwnedPodStatus | None = None
 
 
-class _TemplateMeta(Struct):
+class _PodTemplateMeta(Struct):
     labels: dict[str, str] | None = None
 
 
-class _Template(Struct):
-    metadata: _TemplateMeta | None = None
+class _PodTemplate(Struct):
+    metadata: _PodTemplateMeta | None = None
 
 
-class _Spec(Struct, rename="camel"):
+class _ReplicaSetSpec(Struct, rename="camel"):
     replicas: int | None = None
     min_ready_seconds: int = 0
-    selector: Selector | None = None
-    template: _Template | None = None
+    selector: LabelSelectorV1 | None = None
+    template: _PodTemplate | None = None
 
 
-class _ReplicaSetShape(Struct):
+class _ReplicaSetFields(Struct):
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
-    spec: _Spec | None = None
-    status: Status | None = None
+    spec: _ReplicaSetSpec | None = None
+    status: ReplicaSetStatus | None = None
 
 
-_pods = msgspec.json.Decoder(_PodShape)
-_replica_sets = msgspec.json.Decoder(_ReplicaSetShape)
+_pods = msgspec.json.Decoder(_OwnedPodFields)
+_replica_sets = msgspec.json.Decoder(_ReplicaSetFields)
 
 
-def decode_pod(raw: msgspec.Raw | bytes) -> Pod:
+def decode_pod(raw: msgspec.Raw | bytes) -> OwnedPod:
     """Decode a pod."""
     try:
         shape = _pods.decode(raw)
     except msgspec.ValidationError:
         meta = decode_partial(raw).metadata
-        return Pod(meta, deletion_cost=_take_cost(meta))
-    meta, spec, status = shape.metadata, shape.spec or _PodSpec(), shape.status or _PodStatus()
+        return OwnedPod(meta, deletion_cost=_extract_deletion_cost(meta))
+    meta, spec, status = (
+        shape.metadata,
+        shape.spec or _OwnedPodSpec(),
+        shape.status or _OwnedPodStatus(),
+    )
     ready = _ready_condition(status)
-    return Pod(
+    return OwnedPod(
         meta,
         status.phase,
         spec.node_name,
         ready is not None,
-        _known(ready.last_transition_time) if ready else None,
-        _most(status.container_statuses),
-        _most(_sidecars(spec, status)),
-        _take_cost(meta),
+        _known_time(ready.last_transition_time) if ready else None,
+        _max_restarts(status.container_statuses),
+        _max_restarts(_sidecars(spec, status)),
+        _extract_deletion_cost(meta),
     )
 
 
-def _take_cost(meta: ObjectMeta) -> str | None:
+def _extract_deletion_cost(meta: ObjectMeta) -> str | None:
     """Return the deletion cost annotation, and drop annotations and finalizers from memory."""
     cost = (meta.annotations or {}).get(DELETION_COST)
     meta.annotations = meta.finalizers = None
     return cost
 
 
-def _ready_condition(status: _PodStatus) -> _PodCondition | None:
+def _ready_condition(status: _OwnedPodStatus) -> _OwnedPodCondition | None:
     found = next((each for each in status.conditions or () if each.type == "Ready"), None)
     return found if found is not None and found.status == "True" else None
 
 
-def _sidecars(spec: _PodSpec, status: _PodStatus) -> list[_ContainerStatus]:
+def _sidecars(spec: _OwnedPodSpec, status: _OwnedPodStatus) -> list[_ContainerStatus]:
     names = [each.name for each in spec.init_containers or () if each.restart_policy == "Always"]
     return [each for each in status.init_container_statuses or () if each.name in names]
 
 
-def _most(statuses: list[_ContainerStatus] | None) -> int:
+def _max_restarts(statuses: list[_ContainerStatus] | None) -> int:
     return max((each.restart_count for each in statuses or ()), default=0)
 
 
-def _known(timestamp: str | None) -> int | None:
+def _known_time(timestamp: str | None) -> int | None:
     """Return a time in epoch nanoseconds; None for Go's zero time or a missing time."""
-    found = moment(timestamp)
+    found = parse_time(timestamp)
     return found if found > _ZERO_TIME_NS and found else None
 
 
@@ -240,9 +244,9 @@ def decode_replica_set(raw: msgspec.Raw | bytes) -> ReplicaSet:
         shape = _replica_sets.decode(document)
     except msgspec.ValidationError as error:
         return ReplicaSet(decode_partial(document).metadata, document, problem=str(error))
-    spec = shape.spec or _Spec()
-    template = (spec.template and spec.template.metadata) or _TemplateMeta()
-    selector, problem = _compiled(spec.selector)
+    spec = shape.spec or _ReplicaSetSpec()
+    template = (spec.template and spec.template.metadata) or _PodTemplateMeta()
+    selector, problem = _parse_selector(spec.selector)
     return ReplicaSet(
         shape.metadata,
         document,
@@ -250,12 +254,12 @@ def decode_replica_set(raw: msgspec.Raw | bytes) -> ReplicaSet:
         spec.min_ready_seconds,
         selector,
         template.labels or {},
-        shape.status or Status(),
+        shape.status or ReplicaSetStatus(),
         problem,
     )
 
 
-def _compiled(selector: Selector | None) -> tuple[LabelSelector | None, str]:
+def _parse_selector(selector: LabelSelectorV1 | None) -> tuple[LabelSelector | None, str]:
     try:
         return label_selector_of("spec.selector", selector), ""
     except FieldError as error:

@@ -14,22 +14,24 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from fakeapi.controllers.replicaset.trouble import Trouble
+from fakeapi.controllers.replicaset.trouble import SyncError
 
 FIRST_BATCH: Final = 1
 
-Attempt = Callable[[], Awaitable[Trouble | None]]
+SlowStartCall = Callable[[], Awaitable[SyncError | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SlowStartResult:
     """How many calls succeeded, and the first error of the last batch."""
 
     successes: int
-    trouble: Trouble | None = None
+    error: SyncError | None = None
 
 
-async def slow_start(count: int, attempt: Attempt, first_batch: int = FIRST_BATCH) -> Outcome:
+async def slow_start_batch(
+    count: int, attempt: SlowStartCall, first_batch: int = FIRST_BATCH
+) -> SlowStartResult:
     """Call ``attempt`` up to ``count`` times; each call returns its error, or None."""
     successes, batch = 0, min(count, first_batch)
     while batch > 0:
@@ -37,6 +39,6 @@ async def slow_start(count: int, attempt: Attempt, first_batch: int = FIRST_BATC
         troubles = [trouble for trouble in outcomes if trouble is not None]
         successes += batch - len(troubles)
         if troubles:
-            return Outcome(successes, troubles[0])
+            return SlowStartResult(successes, troubles[0])
         batch = min(2 * batch, count - successes)
-    return Outcome(successes)
+    return SlowStartResult(successes)

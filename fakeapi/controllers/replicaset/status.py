@@ -21,28 +21,33 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from extender.kube.times import NS_PER_SECOND
-from fakeapi.controllers.replicaset.shapes import Condition, Pod, ReplicaSet, Status
+from fakeapi.controllers.replicaset.shapes import (
+    OwnedPod,
+    ReplicaSet,
+    ReplicaSetCondition,
+    ReplicaSetStatus,
+)
 
 REPLICA_FAILURE: Final = "ReplicaFailure"
 
-Conditions = tuple[Condition, ...]
+Conditions = tuple[ReplicaSetCondition, ...]
 
 
-def calculate(
+def calculate_status(
     replica_set: ReplicaSet,
-    active: Sequence[Pod],
-    terminating: Sequence[Pod] | None,
+    active: Sequence[OwnedPod],
+    terminating: Sequence[OwnedPod] | None,
     failure: str | None,
     now_ns: int,
     now: str,
-) -> Status:
+) -> ReplicaSetStatus:
     """Return the status of a ReplicaSet with these pods; ``now`` is ``now_ns`` as a timestamp.
 
     ``terminating`` None leaves terminatingReplicas unset. ``failure`` is the error of scaling.
     """
     ready = [pod for pod in active if pod.ready]
     labels = replica_set.template_labels.items()
-    return Status(
+    return ReplicaSetStatus(
         replicas=len(active),
         fully_labeled_replicas=sum(labels <= pod.labels.items() for pod in active),
         ready_replicas=len(ready),
@@ -55,7 +60,7 @@ def calculate(
     )
 
 
-def differs(replica_set: ReplicaSet, status: Status) -> bool:
+def status_differs(replica_set: ReplicaSet, status: ReplicaSetStatus) -> bool:
     """Return whether a status must be written: it changed, or the spec's generation is newer."""
     old = replica_set.status
     same = replace(status, observed_generation=old.observed_generation, conditions=None)
@@ -64,7 +69,7 @@ def differs(replica_set: ReplicaSet, status: Status) -> bool:
     return replica_set.metadata.generation != old.observed_generation
 
 
-def document(status: Status) -> dict[str, Any]:
+def status_document(status: ReplicaSetStatus) -> dict[str, Any]:
     """Return a status as JSON; as upstream, zero values except ``replicas`` are omitted."""
     fields = {
         "replicas": status.replicas,
@@ -78,7 +83,7 @@ def document(status: Status) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def is_available(pod: Pod, min_ready_seconds: int, now_ns: int) -> bool:
+def is_available(pod: OwnedPod, min_ready_seconds: int, now_ns: int) -> bool:
     """Return whether a pod has been ready for ``min_ready_seconds``."""
     if not pod.ready:
         return False
@@ -88,8 +93,8 @@ def is_available(pod: Pod, min_ready_seconds: int, now_ns: int) -> bool:
     return since is not None and since + min_ready_seconds * NS_PER_SECOND <= now_ns
 
 
-def next_check_seconds(
-    pods: Iterable[Pod], min_ready_seconds: int, status_ns: int, now_ns: int
+def next_availability_check(
+    pods: Iterable[OwnedPod], min_ready_seconds: int, status_ns: int, now_ns: int
 ) -> float | None:
     """Return the seconds until the next pod becomes available; None if none is pending.
 
@@ -107,14 +112,16 @@ def next_check_seconds(
     return None if first is None else max(0, first - now_ns) / NS_PER_SECOND
 
 
-def find(conditions: Iterable[Condition], type_: str) -> Condition | None:
+def get_condition(
+    conditions: Iterable[ReplicaSetCondition], type_: str
+) -> ReplicaSetCondition | None:
     """Return the condition of a type, or None."""
     return next((each for each in conditions if each.type == type_), None)
 
 
-def with_condition(conditions: Conditions, condition: Condition) -> Conditions:
+def with_condition(conditions: Conditions, condition: ReplicaSetCondition) -> Conditions:
     """Return the conditions with one set; one of equal status and reason is left unchanged."""
-    old = find(conditions, condition.type)
+    old = get_condition(conditions, condition.type)
     if old and (old.status, old.reason) == (condition.status, condition.reason):
         return conditions
     return (*without_condition(conditions, condition.type), condition)
@@ -131,8 +138,10 @@ def _conditions(
     before = replica_set.status.conditions or ()
     if failure is None:
         return without_condition(before, REPLICA_FAILURE)
-    if find(before, REPLICA_FAILURE) is not None:
+    if get_condition(before, REPLICA_FAILURE) is not None:
         return before
     difference = active - replica_set.replicas
     reason = "FailedCreate" if difference < 0 else "FailedDelete" if difference > 0 else ""
-    return with_condition(before, Condition(REPLICA_FAILURE, "True", now, reason, failure))
+    return with_condition(
+        before, ReplicaSetCondition(REPLICA_FAILURE, "True", now, reason, failure)
+    )

@@ -19,15 +19,15 @@ from extender.kube.client import Decode, Selection
 from extender.kube.decoding import ObjectError
 from extender.kube.metadata import ObjectMeta, decode_partial
 from extender.kube.resources import Resource
-from extender.kube.workloadspread.spreads import WrittenSpread
-from extender.kube.workloadspread.spreads import decode_spread as read_spread
+from extender.kube.workloadspread.spreads import StoredWorkloadSpread
+from extender.kube.workloadspread.spreads import decode_workloadspread as read_spread
 from extender.kube.workloadspread.workloads import (
     CONFIGURATION,
     ScaledKind,
-    decode_whitelist,
+    decode_allowed_kinds,
     decode_workload,
 )
-from policies.spreading.workloads import Whitelist, Workload
+from policies.spreading.workloads import AllowedKinds, TargetWorkload
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -37,16 +37,16 @@ DEFINITIONS: Final = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False
 )
 KRUISE_NAMESPACE: Final = "kruise-system"
-THE_CONFIGURATION: Final = Selection(
+CONFIGURATION_SELECTION: Final = Selection(
     KRUISE_NAMESPACE, field_selector=f"metadata.name={CONFIGURATION}"
 )
-THE_KEY: Final = f"{KRUISE_NAMESPACE}/{CONFIGURATION}"
+CONFIGURATION_KEY: Final = f"{KRUISE_NAMESPACE}/{CONFIGURATION}"
 
 _documents = msgspec.json.Decoder(dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Item(Generic[T_co]):
+class CachedObject(Generic[T_co]):
     """A cached object; of its metadata only the identity is kept.
 
     ``value`` is None if the object cannot be decoded; ``problem`` is then the error.
@@ -58,45 +58,47 @@ class Item(Generic[T_co]):
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class CachedRawObject:
     """A cached object with its whole document."""
 
     metadata: ObjectMeta
     document: dict[str, Any]
 
 
-def item_of(raw: msgspec.Raw | bytes, read: Callable[[bytes], T]) -> Item[T]:
+def decode_cached_object(raw: msgspec.Raw | bytes, read: Callable[[bytes], T]) -> CachedObject[T]:
     """Decode an object, with any ObjectError of ``read`` as its ``problem``."""
     document = bytes(raw)
     whole = decode_partial(document).metadata
     meta = ObjectMeta(whole.name, whole.namespace, whole.uid, whole.resource_version)
     try:
-        return Item(meta, read(document))
+        return CachedObject(meta, read(document))
     except ObjectError as error:
-        return Item(meta, problem=str(error))
+        return CachedObject(meta, problem=str(error))
 
 
-def decode_spread(raw: msgspec.Raw | bytes) -> Item[WrittenSpread]:
+def decode_spread(raw: msgspec.Raw | bytes) -> CachedObject[StoredWorkloadSpread]:
     """Decode a WorkloadSpread of any version."""
-    return item_of(raw, read_spread)
+    return decode_cached_object(raw, read_spread)
 
 
-def decode_registered(raw: msgspec.Raw | bytes) -> Registered:
+def decode_cached_document(raw: msgspec.Raw | bytes) -> CachedRawObject:
     """Decode an object of any kind."""
     whole = bytes(raw)
-    return Registered(decode_partial(whole).metadata, _documents.decode(whole))
+    return CachedRawObject(decode_partial(whole).metadata, _documents.decode(whole))
 
 
-def decode_configuration(raw: msgspec.Raw | bytes) -> Item[Whitelist]:
+def decode_configuration(raw: msgspec.Raw | bytes) -> CachedObject[AllowedKinds]:
     """Decode OpenKruise's configuration."""
-    return item_of(raw, decode_whitelist)
+    return decode_cached_object(raw, decode_allowed_kinds)
 
 
 @lru_cache(maxsize=256)
-def workload_decoder(kind: str, scaled: tuple[ScaledKind, ...]) -> Decode[Item[Workload]]:
+def workload_decoder(
+    kind: str, scaled: tuple[ScaledKind, ...]
+) -> Decode[CachedObject[TargetWorkload]]:
     """Return the decoder of a kind: the same function for the same kind and scales."""
 
-    def decode(raw: msgspec.Raw | bytes) -> Item[Workload]:
-        return item_of(raw, lambda document: decode_workload(kind, document, scaled))
+    def decode(raw: msgspec.Raw | bytes) -> CachedObject[TargetWorkload]:
+        return decode_cached_object(raw, lambda document: decode_workload(kind, document, scaled))
 
     return decode

@@ -19,7 +19,7 @@ PodCheck = Callable[[Mapping[str, Any]], Iterable[tuple[str, str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Reception:
+class WebhookEndpoint:
     """An endpoint where webhooks are served.
 
     ``client_config`` returns the clientConfig for a path. ``serve`` registers handlers by path
@@ -27,6 +27,6 @@ class Reception:
     ``spec.``, an error type, and a detail.
     """
 
-    leads_to: Callable[[str], Document]
-    attend: Callable[[Handlers], Detach]
+    client_config: Callable[[str], Document]
+    serve: Callable[[Handlers], Detach]
     check_pod: PodCheck

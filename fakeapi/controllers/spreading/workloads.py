@@ -17,11 +17,11 @@ from typing import Final
 from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.client import Client
 from extender.kube.discovery import resource_of_kind
-from extender.kube.informers import Informers, Shared
+from extender.kube.informers import SharedInformer, SharedInformerFactory
 from extender.kube.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS, Resource
 from extender.kube.transport import TransportError
-from fakeapi.controllers.spreading.items import Item, workload_decoder
-from policies.spreading.owners import Owners
+from fakeapi.controllers.spreading.items import CachedObject, workload_decoder
+from policies.spreading.owners import OwnerLookup
 from policies.spreading.references import (
     APPS,
     CLONE_SET,
@@ -32,12 +32,12 @@ from policies.spreading.references import (
     REPLICATION_CONTROLLER,
     STATEFUL_SET,
     ApiVersionError,
-    Identity,
-    Reference,
+    ObjectKey,
+    WorkloadReference,
 )
-from policies.spreading.workloads import Whitelist, Workload
+from policies.spreading.workloads import AllowedKinds, TargetWorkload
 
-_KNOWN: Final = {
+_KNOWN_RESOURCES: Final = {
     (KRUISE, CLONE_SET): Resource(KRUISE, "v1alpha1", "clonesets", namespaced=True),
     (KRUISE, STATEFUL_SET): Resource(KRUISE, "v1beta1", "statefulsets", namespaced=True),
     (APPS, DEPLOYMENT): Resource(APPS, "v1", "deployments", namespaced=True),
@@ -49,83 +49,89 @@ _KNOWN: Final = {
 _NOT_FOUND: Final = 404
 
 
-class UnreadError(Exception):
+class WorkloadReadError(Exception):
     """An object could not be read, so its existence is unknown; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class OwnerChain:
     """The owners of a pod, from controller to controller, as far as they are followed.
 
     ``links`` are their keys; the last one may not have been found. ``complete`` is false if the
     last owner is missing and could have had an owner itself.
     """
 
-    owners: Owners
-    links: tuple[Identity, ...] = ()
-    whole: bool = True
+    owners: OwnerLookup
+    links: tuple[ObjectKey, ...] = ()
+    complete: bool = True
 
 
-class Workloads:
+class ControllerFinder:
     """Finds the objects that may own pods or be targeted."""
 
-    def __init__(self, client: Client, informers: Informers) -> None:
+    def __init__(self, client: Client, informers: SharedInformerFactory) -> None:
         self._client = client
         self.informers = informers
-        self._copies: dict[Resource, Shared[Item[Workload]]] = {}
+        self._copies: dict[Resource, SharedInformer[CachedObject[TargetWorkload]]] = {}
         self._served: dict[str, Resource] = {}
 
-    async def get(self, reference: Reference, namespace: str) -> Workload | None:
+    async def get(self, reference: WorkloadReference, namespace: str) -> TargetWorkload | None:
         """Return an object; None if it does not exist. Raises UnreadError."""
         try:
             resource = await self._resource(reference)
             if resource is None or not reference.name:
                 return None
-            copy = self._copy(resource, f"{namespace}/{reference.name}")
+            copy = self._cached(resource, f"{namespace}/{reference.name}")
             if copy is None:
-                copy = await self._ask(resource, reference, namespace)
+                copy = await self._fetch(resource, reference, namespace)
         except (ApiError, MalformedError, TransportError) as error:
-            raise UnreadError(f"{reference}: {error}") from None
+            raise WorkloadReadError(f"{reference}: {error}") from None
         if copy is not None and copy.value is None:
-            raise UnreadError(copy.problem)
+            raise WorkloadReadError(copy.problem)
         return None if copy is None else copy.value
 
-    async def chain(
-        self, controller: Reference | None, namespace: str, whitelist: Whitelist
-    ) -> Chain:
+    async def owner_chain(
+        self, controller: WorkloadReference | None, namespace: str, allowed_kinds: AllowedKinds
+    ) -> OwnerChain:
         """Return the chain of owners of a pod with this controller."""
-        found: dict[Identity, Workload] = {}
-        unread: set[Identity] = set()
-        links: list[Identity] = []
+        found: dict[ObjectKey, TargetWorkload] = {}
+        unread: set[ObjectKey] = set()
+        links: list[ObjectKey] = []
         missing = False
         while controller is not None:
             try:
                 identity = controller.identity
             except ApiVersionError:
-                return Chain(Owners(found, frozenset(unread), whitelist), tuple(links), whole=False)
+                return OwnerChain(
+                    OwnerLookup(found, frozenset(unread), allowed_kinds),
+                    tuple(links),
+                    complete=False,
+                )
             if identity in found:
                 break
             links.append(identity)
-            if not whitelist.supports(identity.group, identity.kind):
+            if not allowed_kinds.supports(identity.group, identity.kind):
                 break
             try:
                 owner = await self.get(controller, namespace)
-            except UnreadError:
+            except WorkloadReadError:
                 unread.add(identity)
                 break
             if owner is None:
                 missing = True
                 break
             found[identity], controller = owner, owner.controller
-        return Chain(Owners(found, frozenset(unread), whitelist), tuple(links), whole=not missing)
+        return OwnerChain(
+            OwnerLookup(found, frozenset(unread), allowed_kinds), tuple(links), complete=not missing
+        )
 
-    async def _resource(self, reference: Reference) -> Resource | None:
+    async def _resource(self, reference: WorkloadReference) -> Resource | None:
         """Return the resource that serves an object's kind; None if there is none.
 
         Raises ApiError, MalformedError or TransportError.
         """
-        identity = reference.presumed
-        known = _KNOWN.get((identity.group, identity.kind))
+        identity = reference.lenient_identity
+        known = _KNOWN_RESOURCES.get((identity.group, identity.kind))
         if known is not None:
             return known
         named = f"{reference.api_version} {reference.kind}"
@@ -142,13 +148,13 @@ class Workloads:
             served = self._served[named] = found
         return served
 
-    def _copy(self, resource: Resource, key: str) -> Item[Workload] | None:
+    def _cached(self, resource: Resource, key: str) -> CachedObject[TargetWorkload] | None:
         copies = self._copies.get(resource)
         return None if copies is None else copies.objects.get(key)
 
-    async def _ask(
-        self, resource: Resource, reference: Reference, namespace: str
-    ) -> Item[Workload] | None:
+    async def _fetch(
+        self, resource: Resource, reference: WorkloadReference, namespace: str
+    ) -> CachedObject[TargetWorkload] | None:
         decode = workload_decoder(reference.kind, ())
         try:
             copy = await self._client.get(resource.object(reference.name, namespace), decode)

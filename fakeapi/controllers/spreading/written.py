@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 if TYPE_CHECKING:
-    from extender.kube.workloadspread.spreads import WrittenSpread  # callers import it themselves
+    from extender.kube.workloadspread.spreads import (
+        StoredWorkloadSpread,  # callers import it themselves
+    )
 
 
-class Written:
+class AssumedStatuses:
     """Keeps the newest WorkloadSpreads that this process has written, and their write locks."""
 
     def __init__(self) -> None:
-        self._newest: dict[str, WrittenSpread] = {}
+        self._newest: dict[str, StoredWorkloadSpread] = {}
         self._own: dict[str, int] = {}
         self._overtaken: dict[str, int] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -30,51 +32,51 @@ class Written:
     def __len__(self) -> int:
         return len(self._newest)
 
-    def turn(self, uid: str) -> asyncio.Lock:
+    def write_lock(self, uid: str) -> asyncio.Lock:
         """Return the lock to hold while a WorkloadSpread is read, changed and written."""
         lock = self._turns.get(uid)
         if lock is None:
             lock = self._turns[uid] = asyncio.Lock()
         return lock
 
-    def newest(self, seen: WrittenSpread) -> WrittenSpread:
+    def newest(self, seen: StoredWorkloadSpread) -> StoredWorkloadSpread:
         """Return the newer of a cached version and the version last written or read."""
         kept = self._newest.get(seen.spread.uid)
-        return seen if kept is None or not older(seen, kept) else kept
+        return seen if kept is None or not is_older(seen, kept) else kept
 
-    def keep(self, written: WrittenSpread) -> None:
+    def record_write(self, written: StoredWorkloadSpread) -> None:
         """Record the server's response to a write."""
         uid = written.spread.uid
         self._newest[uid] = self.newest(written)
         self._own[uid] = max(_version(written), self._own.get(uid, 0))
 
-    def learn(self, read: WrittenSpread) -> None:
+    def record_read(self, read: StoredWorkloadSpread) -> None:
         """Record a version read from the server, which another process may have written."""
         self._newest[read.spread.uid] = self.newest(read)
 
-    def is_foreign(self, seen: WrittenSpread) -> bool:
+    def is_written_by_others(self, seen: StoredWorkloadSpread) -> bool:
         """Return whether another process has written after this one, if this one has written."""
         own = self._own.get(seen.spread.uid)
         return own is not None and _version(seen) > own
 
-    def overtaken(self, base: WrittenSpread) -> None:
+    def record_conflict(self, base: StoredWorkloadSpread) -> None:
         """Record that a newer version exists on the server, which has not been read yet."""
         self._overtaken[base.spread.uid] = _version(base)
 
-    def is_overtaken(self, known: WrittenSpread) -> bool:
+    def is_outdated(self, known: StoredWorkloadSpread) -> bool:
         """Return whether a version is known to be outdated."""
         return _version(known) <= self._overtaken.get(known.spread.uid, -1)
 
-    def shown(self, seen: WrittenSpread) -> None:
+    def observe(self, seen: StoredWorkloadSpread) -> None:
         """Forget a version that is not newer than the one in the cache."""
         if self.newest(seen) is seen:
             self._newest.pop(seen.spread.uid, None)
 
-    def moved(self, old: WrittenSpread, seen: WrittenSpread) -> None:
+    def observe_update(self, old: StoredWorkloadSpread, seen: StoredWorkloadSpread) -> None:
         """Forget versions that the cache shows, or all if the resourceVersion has decreased."""
-        if older(seen, old):
+        if is_older(seen, old):
             self.forget(seen.spread.uid)
-        self.shown(seen)
+        self.observe(seen)
 
     def forget(self, uid: str) -> None:
         """Forget a deleted WorkloadSpread."""
@@ -83,12 +85,12 @@ class Written:
         self._overtaken.pop(uid, None)
 
 
-def older(one: WrittenSpread, other: WrittenSpread) -> bool:
+def is_older(one: StoredWorkloadSpread, other: StoredWorkloadSpread) -> bool:
     """Return whether a version is older than another of the same WorkloadSpread."""
     return _version(one) < _version(other)
 
 
-def _version(written: WrittenSpread) -> int:
+def _version(written: StoredWorkloadSpread) -> int:
     """Return a resourceVersion as a number; 0 if it is not a number."""
     text = written.spread.resource_version
     return int(text) if text.isascii() and text.isdigit() else 0

@@ -14,6 +14,6 @@ Sources: openkruise/kruise pkg/webhook/{pod,workloadspread,util}, pkg/util/workl
 
 from __future__ import annotations
 
-from fakeapi.controllers.spreadwebhooks.part import SpreadWebhooks
+from fakeapi.controllers.spreadwebhooks.part import WorkloadSpreadWebhooks
 
-__all__ = ["SpreadWebhooks"]
+__all__ = ["WorkloadSpreadWebhooks"]

@@ -11,24 +11,24 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from extender.kube.decoding import located
+from extender.kube.decoding import with_field_path
 from extender.kube.workloadspread.conversion import UnknownVersionError, convert
 from fakeapi.controllers.spreadwebhooks.reviews import ReviewError
 
 
-class _Request(Struct, frozen=True):
+class _ConversionRequest(Struct, frozen=True):
     uid: str
     desired_version: str = msgspec.field(name="desiredAPIVersion")
     objects: list[dict[str, Any]] = []
 
 
-class _Review(Struct, frozen=True, rename="camel"):
-    request: _Request
+class _ConversionReview(Struct, frozen=True, rename="camel"):
+    request: _ConversionRequest
     api_version: str = "apiextensions.k8s.io/v1"
     kind: str = "ConversionReview"
 
 
-_reviews = msgspec.json.Decoder(_Review)
+_reviews = msgspec.json.Decoder(_ConversionReview)
 _encoder = msgspec.json.Encoder()
 
 
@@ -37,7 +37,7 @@ def answer_conversion(body: bytes) -> bytes:
     try:
         review = _reviews.decode(body)
     except msgspec.ValidationError as error:
-        raise ReviewError(f"ConversionReview: {located(str(error))}") from None
+        raise ReviewError(f"ConversionReview: {with_field_path(str(error))}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ReviewError(f"ConversionReview: not JSON: {error}") from None
     asked = review.request

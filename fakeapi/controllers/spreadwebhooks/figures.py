@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_LATENCY_BUCKETS = (
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+)
 
 
-class Figures:
+class WebhookMetrics:
     """Counters and histograms, registered in ``registry`` if given."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
@@ -16,7 +31,7 @@ class Figures:
             "workloadspread_webhook_seconds",
             "Seconds until a review was answered.",
             ["path"],
-            buckets=_BUCKETS,
+            buckets=_LATENCY_BUCKETS,
             registry=kept,
         )
         self.refused = Counter(

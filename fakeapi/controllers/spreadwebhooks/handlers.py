@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from extender.kube.clock import Clock
 from fakeapi.controllers.spreading.reception import Handler, Handlers
 from fakeapi.controllers.spreadwebhooks.converting import answer_conversion
-from fakeapi.controllers.spreadwebhooks.figures import Figures
+from fakeapi.controllers.spreadwebhooks.figures import WebhookMetrics
 from fakeapi.controllers.spreadwebhooks.names import (
     CONVERT,
     MUTATE_POD,
@@ -15,20 +15,29 @@ from fakeapi.controllers.spreadwebhooks.names import (
     VALIDATE_SPREAD,
 )
 from fakeapi.controllers.spreadwebhooks.pods import PodWebhooks
-from fakeapi.controllers.spreadwebhooks.reviews import Request, Verdict, read_review, write_review
-from fakeapi.controllers.spreadwebhooks.spreads import SpreadWebhook
+from fakeapi.controllers.spreadwebhooks.reviews import (
+    AdmissionRequest,
+    AdmissionResponse,
+    decode_review,
+    encode_response,
+)
+from fakeapi.controllers.spreadwebhooks.spreads import WorkloadSpreadWebhook
 
-Judge = Callable[[Request], Awaitable[Verdict]]
+AnswerReview = Callable[[AdmissionRequest], Awaitable[AdmissionResponse]]
 
 
-def handlers(pods: PodWebhooks, spreads: SpreadWebhook, clock: Clock, figures: Figures) -> Handlers:
+def webhook_handlers(
+    pods: PodWebhooks, spreads: WorkloadSpreadWebhook, clock: Clock, metrics: WebhookMetrics
+) -> Handlers:
     """Return the handlers by path; each raises ReviewError if the body is not a review."""
-    judges: Mapping[str, Judge] = {
+    judges: Mapping[str, AnswerReview] = {
         MUTATE_POD: pods.mutate,
         VALIDATE_POD: pods.validate,
         VALIDATE_SPREAD: spreads.validate,
     }
-    reviewing = {path: _reviewing(path, judge, clock, figures) for path, judge in judges.items()}
+    reviewing = {
+        path: _review_handler(path, judge, clock, metrics) for path, judge in judges.items()
+    }
     return {**reviewing, CONVERT: convert}
 
 
@@ -37,16 +46,18 @@ async def convert(body: bytes) -> bytes:
     return answer_conversion(body)
 
 
-def _reviewing(path: str, judge: Judge, clock: Clock, figures: Figures) -> Handler:
-    seconds, refusals = figures.seconds.labels(path), figures.refused.labels(path)
+def _review_handler(
+    path: str, answer_review: AnswerReview, clock: Clock, metrics: WebhookMetrics
+) -> Handler:
+    seconds, refusals = metrics.seconds.labels(path), metrics.refused.labels(path)
 
     async def answer(body: bytes) -> bytes:
         begun = clock.monotonic()
-        review = read_review(body)
-        verdict = await judge(review.request)
+        review = decode_review(body)
+        verdict = await answer_review(review.request)
         seconds.observe(clock.monotonic() - begun)
         if not verdict.allowed:
             refusals.inc()
-        return write_review(review, verdict)
+        return encode_response(review, verdict)
 
     return answer

@@ -6,25 +6,25 @@ from dataclasses import dataclass
 from typing import Final
 
 from extender.kube.clock import Clock, within
-from fakeapi.controllers.spreading.configuration import Configuration
-from fakeapi.controllers.spreading.copies import SpreadCopies
-from fakeapi.controllers.spreading.workloads import Workloads
+from fakeapi.controllers.spreading.configuration import KruiseConfiguration
+from fakeapi.controllers.spreading.copies import WorkloadSpreadCache
+from fakeapi.controllers.spreading.workloads import ControllerFinder
 
-PATIENCE_SECONDS: Final = 5.0
+CACHE_SYNC_TIMEOUT_SECONDS: Final = 5.0
 """How long a review waits; the API server waits for ten seconds."""
 
 
-class NotKnownError(Exception):
+class CachesNotSyncedError(Exception):
     """The caches have not synced; the text names what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class WebhookCaches:
     """The caches that the webhooks read."""
 
-    spreads: SpreadCopies
-    configuration: Configuration
-    workloads: Workloads
+    spreads: WorkloadSpreadCache
+    configuration: KruiseConfiguration
+    workloads: ControllerFinder
     clock: Clock
 
     async def wait_synced(self) -> None:
@@ -32,9 +32,11 @@ class Known:
         if self.spreads.synced and self.configuration.synced:
             return
         try:
-            await within(self.clock, PATIENCE_SECONDS, self._synced())
+            await within(self.clock, CACHE_SYNC_TIMEOUT_SECONDS, self._synced())
         except TimeoutError:
-            raise NotKnownError("WorkloadSpreads have not been listed yet; try again") from None
+            raise CachesNotSyncedError(
+                "WorkloadSpreads have not been listed yet; try again"
+            ) from None
 
     async def _synced(self) -> None:
         await self.spreads.wait_synced()

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fakeapi.controllers.spreading.copies import SPREADS
+from fakeapi.controllers.spreading.copies import WORKLOAD_SPREADS
 
 MUTATE_POD: Final = "/mutate-pod"
 VALIDATE_POD: Final = "/validate-pod"
@@ -41,38 +41,50 @@ PATHS: Final[Mapping[str, str]] = {
 }
 """The path of each webhook, by its name."""
 
-REVIEWS: Final = ("v1",)
+REVIEW_VERSIONS: Final = ("v1",)
 
 Document = dict[str, Any]
 ClientConfig = Callable[[str], Document]
 """Returns the clientConfig for a path."""
 
-_ELSEWHERE: Final = {"matchExpressions": [{"key": "control-plane", "operator": "DoesNotExist"}]}
+_OUTSIDE_CONTROL_PLANE: Final = {
+    "matchExpressions": [{"key": "control-plane", "operator": "DoesNotExist"}]
+}
 
 
-def mutating_webhooks(leads_to: ClientConfig) -> list[Document]:
+def mutating_webhooks(client_config: ClientConfig) -> list[Document]:
     """Return the mutating webhooks."""
-    return [_of_pods(CREATE_POD, "CREATE", "pods", leads_to)]
+    return [_pod_webhook(CREATE_POD, "CREATE", "pods", client_config)]
 
 
-def validating_webhooks(leads_to: ClientConfig) -> list[Document]:
+def validating_webhooks(client_config: ClientConfig) -> list[Document]:
     """Return the validating webhooks."""
-    spreads = _rule(SPREADS.group, ["v1alpha1", "v1beta1"], ["CREATE", "UPDATE"], SPREADS.plural)
+    spreads = _rule(
+        WORKLOAD_SPREADS.group,
+        ["v1alpha1", "v1beta1"],
+        ["CREATE", "UPDATE"],
+        WORKLOAD_SPREADS.plural,
+    )
     return [
-        _of_pods(DELETE_POD, "DELETE", "pods", leads_to),
-        _of_pods(EVICT_POD, "CREATE", "pods/eviction", leads_to),
-        _webhook(VALIDATE, spreads, {}, leads_to),
+        _pod_webhook(DELETE_POD, "DELETE", "pods", client_config),
+        _pod_webhook(EVICT_POD, "CREATE", "pods/eviction", client_config),
+        _webhook(VALIDATE, spreads, {}, client_config),
     ]
 
 
-def conversion(leads_to: ClientConfig) -> Document:
+def conversion(client_config: ClientConfig) -> Document:
     """Return the conversion of the CustomResourceDefinition."""
-    webhook = {"clientConfig": leads_to(CONVERT), "conversionReviewVersions": list(REVIEWS)}
+    webhook = {
+        "clientConfig": client_config(CONVERT),
+        "conversionReviewVersions": list(REVIEW_VERSIONS),
+    }
     return {"strategy": "Webhook", "webhook": webhook}
 
 
-def _of_pods(name: str, operation: str, resource: str, leads_to: ClientConfig) -> Document:
-    return _webhook(name, _rule("", ["v1"], [operation], resource), _ELSEWHERE, leads_to)
+def _pod_webhook(name: str, operation: str, resource: str, client_config: ClientConfig) -> Document:
+    return _webhook(
+        name, _rule("", ["v1"], [operation], resource), _OUTSIDE_CONTROL_PLANE, client_config
+    )
 
 
 def _rule(group: str, versions: list[str], operations: list[str], resource: str) -> Document:
@@ -85,11 +97,13 @@ def _rule(group: str, versions: list[str], operations: list[str], resource: str)
     }
 
 
-def _webhook(name: str, rule: Document, namespaces: Document, leads_to: ClientConfig) -> Document:
+def _webhook(
+    name: str, rule: Document, namespaces: Document, client_config: ClientConfig
+) -> Document:
     """Return a webhook with all fields set, so that it can be compared with the stored one."""
     return {
-        "admissionReviewVersions": list(REVIEWS),
-        "clientConfig": leads_to(PATHS[name]),
+        "admissionReviewVersions": list(REVIEW_VERSIONS),
+        "clientConfig": client_config(PATHS[name]),
         "failurePolicy": "Fail",
         "matchPolicy": "Equivalent",
         "name": name,

@@ -14,7 +14,7 @@ from typing import Any
 Operation = Mapping[str, Any]
 
 
-def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Operation]:
+def create_json_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Operation]:
     """Return the operations that turn ``before`` into ``after``."""
     return list(_changes(before, after, ""))
 
@@ -26,21 +26,21 @@ def _changes(before: Mapping[str, Any], after: Mapping[str, Any], path: str) -> 
             yield {"op": "remove", "path": place}
         elif isinstance(old, dict) and isinstance(after[key], dict) and old is not after[key]:
             yield from _changes(old, after[key], place)
-        elif not _same(old, after[key]):
+        elif not _is_equal(old, after[key]):
             yield {"op": "replace", "path": place, "value": after[key]}
     for key, new in after.items():
         if key not in before:
             yield {"op": "add", "path": f"{path}/{_escaped(key)}", "value": new}
 
 
-def _same(one: Any, other: Any) -> bool:
+def _is_equal(one: Any, other: Any) -> bool:
     """Return whether two JSON values are equal; true does not equal 1."""
     if one is other:  # true for most parts of a patched pod
         return True
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and all(map(_is_equal, one, other))
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(_is_equal(one[key], other[key]) for key in one)
     return type(one) is type(other) and bool(one == other)
 
 

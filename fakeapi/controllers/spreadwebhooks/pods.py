@@ -24,40 +24,40 @@ from extender.kube.resources import PODS
 from extender.kube.transport import TransportError
 from extender.kube.workloadspread.injecting import with_cost
 from extender.kube.workloadspread.pods import decode_spread_pod
-from extender.kube.workloadspread.spreads import WrittenSpread
-from extender.spreadanswers import Answer, Trial, answer_placement
-from fakeapi.controllers.spreading.workloads import UnreadError
-from fakeapi.controllers.spreadwebhooks.figures import Figures
-from fakeapi.controllers.spreadwebhooks.known import Known, NotKnownError
-from fakeapi.controllers.spreadwebhooks.patches import difference
+from extender.kube.workloadspread.spreads import StoredWorkloadSpread
+from extender.spreadanswers import InjectionResult, SchedulingSimulation, inject_placed_pod
+from fakeapi.controllers.spreading.workloads import WorkloadReadError
+from fakeapi.controllers.spreadwebhooks.figures import WebhookMetrics
+from fakeapi.controllers.spreadwebhooks.known import CachesNotSyncedError, WebhookCaches
+from fakeapi.controllers.spreadwebhooks.patches import create_json_patch
 from fakeapi.controllers.spreadwebhooks.reviews import (
     ALLOWED,
     BAD_REQUEST,
-    FAILED,
-    Request,
-    Verdict,
-    refused,
+    INTERNAL_ERROR,
+    AdmissionRequest,
+    AdmissionResponse,
+    denied,
 )
-from fakeapi.controllers.spreadwebhooks.statuses import StatusWriter
-from fakeapi.controllers.spreadwebhooks.together import Way
-from fakeapi.controllers.spreadwebhooks.trying import TryingGround
-from policies.spreading.admitting import LET_THROUGH, Asking, admit_removal, release
-from policies.spreading.model import SECOND, Spread, SpreadPod
-from policies.spreading.owners import OwnerNotFoundError, Owners, spread_of
+from fakeapi.controllers.spreadwebhooks.statuses import WorkloadSpreadStatusWriter
+from fakeapi.controllers.spreadwebhooks.together import PodTransition
+from fakeapi.controllers.spreadwebhooks.trying import SchedulingSimulator
+from policies.spreading.admitting import ADMITTED, AdmissionContext, admit_release, admit_removal
+from policies.spreading.model import SECOND, SpreadPod, WorkloadSpread
+from policies.spreading.owners import OwnerLookup, OwnerNotFoundError, workloadspread_of_new_pod
 from policies.spreading.quirks import SIMULATION_MISSING
 from policies.spreading.reconciling import SpreadRules
-from policies.spreading.workloads import Workload
+from policies.spreading.workloads import TargetWorkload
 
 Document = dict[str, Any]
 
 _NOT_FOUND: Final = 404
-_TROUBLES: Final = (
+_REVIEW_ERRORS: Final = (
     ApiError,
     MalformedError,
-    NotKnownError,
+    CachesNotSyncedError,
     ObjectError,
     TransportError,
-    UnreadError,
+    WorkloadReadError,
 )
 
 _documents = msgspec.json.Decoder(Document)
@@ -69,94 +69,94 @@ class PodWebhooks:
     def __init__(
         self,
         client: Client,
-        known: Known,
-        writer: StatusWriter,
-        ground: TryingGround,
+        caches: WebhookCaches,
+        writer: WorkloadSpreadStatusWriter,
+        simulator: SchedulingSimulator,
         clock: Clock,
         new_id: Callable[[], str],
         rules: SpreadRules,
-        figures: Figures,
+        metrics: WebhookMetrics,
     ) -> None:
         self._client = client
-        self._known = known
+        self._known = caches
         self._writer = writer
-        self._ground = ground
+        self._ground = simulator
         self._clock = clock
         self._new_id = new_id
         self._rules = rules
-        self._figures = figures
+        self._figures = metrics
 
-    async def mutate(self, request: Request) -> Verdict:
+    async def mutate(self, request: AdmissionRequest) -> AdmissionResponse:
         """Answer the review of a pod's creation."""
-        if request.is_dry or not request.concerns("CREATE", PODS.plural):
+        if request.is_dry_run or not request.matches("CREATE", PODS.plural):
             return ALLOWED
         try:
             await self._known.wait_synced()
-        except NotKnownError as error:
-            return refused(FAILED, str(error))
-        if not self._known.spreads.index.any_in(request.namespace):
+        except CachesNotSyncedError as error:
+            return denied(INTERNAL_ERROR, str(error))
+        if not self._known.spreads.index.has_any(request.namespace):
             return ALLOWED
         try:
             document = _document(request.object)
             pod = _read_pod(bytes(request.object), request)
         except ObjectError as error:
-            return refused(BAD_REQUEST, str(error))
+            return denied(BAD_REQUEST, str(error))
         try:
             answer = await self._create(pod, document)
         except OwnerNotFoundError as error:
-            return refused(FAILED, str(error))
-        except _TROUBLES as error:
-            return refused(FAILED, _words(error))
+            return denied(INTERNAL_ERROR, str(error))
+        except _REVIEW_ERRORS as error:
+            return denied(INTERNAL_ERROR, _error_message(error))
         if answer is None:
             return ALLOWED
-        if answer.admission.refusal:
-            return refused(FAILED, answer.admission.refusal)
+        if answer.admission.error:
+            return denied(INTERNAL_ERROR, answer.admission.error)
         if answer.admission.subset is None:
             return ALLOWED
         self._figures.injected.inc()
         cost = answer.admission.cost
         after = answer.pod if cost is None else with_cost(answer.pod, str(cost))
-        return Verdict(patch=difference(document, after))
+        return AdmissionResponse(patch=create_json_patch(document, after))
 
-    async def validate(self, request: Request) -> Verdict:
+    async def validate(self, request: AdmissionRequest) -> AdmissionResponse:
         """Answer the review of a pod's deletion or eviction."""
-        if request.is_dry:
+        if request.is_dry_run:
             return ALLOWED
         try:
-            leaving = await self._leaving(request)
+            leaving = await self._removed_pod(request)
             if leaving is None:
                 return ALLOWED
             pod = _read_pod(leaving, request)
             answer = await self._remove(pod)
-        except _TROUBLES as error:
-            return refused(BAD_REQUEST, _words(error))
-        if answer is not None and answer.admission.refusal:
-            return refused(BAD_REQUEST, answer.admission.refusal)
+        except _REVIEW_ERRORS as error:
+            return denied(BAD_REQUEST, _error_message(error))
+        if answer is not None and answer.admission.error:
+            return denied(BAD_REQUEST, answer.admission.error)
         return ALLOWED
 
-    async def _create(self, pod: SpreadPod, document: Document) -> Answer | None:
+    async def _create(self, pod: SpreadPod, document: Document) -> InjectionResult | None:
         """Assign a pod to a subset; return None if no WorkloadSpread applies.
 
         Raises OwnerNotFoundError, WorkloadReadError, and the errors of StatusWriter.
         """
-        known, whitelist = self._known, self._known.configuration.whitelist
-        chain = await known.workloads.chain(pod.controller, pod.namespace, whitelist)
-        concerned = known.spreads.index.concerned(pod.namespace, chain)
+        known, whitelist = self._known, self._known.configuration.allowed_kinds
+        chain = await known.workloads.owner_chain(pod.controller, pod.namespace, whitelist)
+        concerned = known.spreads.index.targeting(pod.namespace, chain)
         written = {each.spread.name: each for each in concerned}
         values = [each.spread for each in written.values()]
-        spread = spread_of(pod, values, chain.owners, self._rules.quirks)
+        spread = workloadspread_of_new_pod(pod, values, chain.owners, self._rules.quirks)
         if spread is None:
             return None
         target = await self._target(spread)
-        trial = await self._trial(spread)
+        trial = await self._simulation(spread)
 
-        def decide(newest: WrittenSpread) -> Answer:
-            asking = self._asking(chain.owners, target)
-            return answer_placement(pod, document, newest, asking, self._new_id, trial)
+        def decide(newest: StoredWorkloadSpread) -> InjectionResult:
+            asking = self._admission_context(chain.owners, target)
+            return inject_placed_pod(pod, document, newest, asking, self._new_id, trial)
 
-        return await self._writer.settle(written[spread.name], decide)
+        return await self._writer.decide_and_write(written[spread.name], decide)
 
-    async def _remove(self, pod: SpreadPod) -> Answer | None:
+    async def _remove(self, pod: SpreadPod) -> InjectionResult | None:
         """Subtract a pod from its subset; raises the errors of :meth:`_create`."""
         given = pod.injection
         if given is None:
@@ -165,21 +165,26 @@ class PodWebhooks:
         written = self._known.spreads.index.get(pod.namespace, given.spread)
         if written is None:
             return None
-        owners = Owners(whitelist=self._known.configuration.whitelist)
+        owners = OwnerLookup(allowed_kinds=self._known.configuration.allowed_kinds)
         target = await self._target(written.spread)
-        if admit_removal(pod, [written.spread], self._asking(owners, target)) == LET_THROUGH:
+        if (
+            admit_removal(pod, [written.spread], self._admission_context(owners, target))
+            == ADMITTED
+        ):
             return None
 
-        def decide(newest: WrittenSpread) -> Answer:
-            return Answer(release(pod, newest.spread, self._asking(owners, target)), {})
+        def decide(newest: StoredWorkloadSpread) -> InjectionResult:
+            return InjectionResult(
+                admit_release(pod, newest.spread, self._admission_context(owners, target)), {}
+            )
 
-        return await self._writer.settle(written, decide, Way.OUT)
+        return await self._writer.decide_and_write(written, decide, PodTransition.REMOVAL)
 
-    async def _leaving(self, request: Request) -> bytes | None:
+    async def _removed_pod(self, request: AdmissionRequest) -> bytes | None:
         """Return the pod that a request removes; None if it removes none."""
-        if request.concerns("DELETE", PODS.plural):
+        if request.matches("DELETE", PODS.plural):
             return bytes(request.old_object)
-        if not request.concerns("CREATE", PODS.plural, "eviction"):
+        if not request.matches("CREATE", PODS.plural, "eviction"):
             return None
         options = _document(request.object).get("deleteOptions") or {}
         if options.get("dryRun"):
@@ -192,23 +197,27 @@ class PodWebhooks:
                 return None  # the API server returns the 404 itself
             raise
 
-    async def _target(self, spread: Spread) -> Workload | None:
+    async def _target(self, spread: WorkloadSpread) -> TargetWorkload | None:
         """Return the target of a WorkloadSpread, if a maxReplicas is a percentage; else None."""
         shares = any(str(subset.max_replicas).endswith("%") for subset in spread.subsets)
         if spread.target is None or not shares:
             return None
         return await self._known.workloads.get(spread.target, spread.namespace)
 
-    async def _trial(self, spread: Spread) -> Trial | None:
+    async def _simulation(self, spread: WorkloadSpread) -> SchedulingSimulation | None:
         """Return a scheduling simulation, if the WorkloadSpread's strategy uses one."""
         if not spread.strategy.simulates or SIMULATION_MISSING in self._rules.quirks:
             return None
-        return await self._ground.trial()
+        return await self._ground.simulation()
 
-    def _asking(self, owners: Owners, target: Workload | None) -> Asking:
+    def _admission_context(
+        self, owners: OwnerLookup, target: TargetWorkload | None
+    ) -> AdmissionContext:
         """Return the context of an admission review; its time is in whole seconds."""
         now_ns = self._clock.now_ns()
-        return Asking(owners, lambda _spread: target, now_ns - now_ns % SECOND, self._rules)
+        return AdmissionContext(
+            owners, lambda _spread: target, now_ns - now_ns % SECOND, self._rules
+        )
 
 
 def _document(raw: msgspec.Raw) -> Document:
@@ -219,11 +228,11 @@ def _document(raw: msgspec.Raw) -> Document:
         raise ObjectError("Pod: expected an object") from None
 
 
-def _read_pod(raw: bytes, request: Request) -> SpreadPod:
+def _read_pod(raw: bytes, request: AdmissionRequest) -> SpreadPod:
     """Decode a pod, whose namespace may be unset. Raises ObjectError."""
     return replace(decode_spread_pod(raw), namespace=request.namespace)
 
 
-def _words(trouble: Exception) -> str:
+def _error_message(error: Exception) -> str:
     """Return the message of the server's Status, or the text of a client-side error."""
-    return trouble.message if isinstance(trouble, ApiError) else str(trouble)
+    return error.message if isinstance(error, ApiError) else str(error)

@@ -21,15 +21,15 @@ from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.client import Client, PatchType, Selection
 from extender.kube.clock import Clock
 from extender.kube.controller import Controller
-from extender.kube.indexer import Thing
-from extender.kube.informers import Informers
+from extender.kube.indexer import IndexedObject
+from extender.kube.informers import SharedInformerFactory
 from extender.kube.logs import OnceLog
 from extender.kube.metadata import decode_partial
 from extender.kube.resources import Resource
 from extender.kube.transport import TransportError
 from extender.kube.workqueue import WorkQueue
-from fakeapi.controllers.spreading.copies import DEFINITION, SpreadCopies
-from fakeapi.controllers.spreading.items import DEFINITIONS, decode_registered
+from fakeapi.controllers.spreading.copies import DEFINITION, WorkloadSpreadCache
+from fakeapi.controllers.spreading.items import DEFINITIONS, decode_cached_document
 from fakeapi.controllers.spreadwebhooks.names import (
     ClientConfig,
     Document,
@@ -43,7 +43,7 @@ NAME: Final = "reprieve-workloadspread"
 MUTATING: Final = Resource(GROUP, "v1", "mutatingwebhookconfigurations", namespaced=False)
 VALIDATING: Final = Resource(GROUP, "v1", "validatingwebhookconfigurations", namespaced=False)
 
-_KINDS: Final = {
+_CONFIGURATION_KINDS: Final = {
     MUTATING: ("MutatingWebhookConfiguration", mutating_webhooks),
     VALIDATING: ("ValidatingWebhookConfiguration", validating_webhooks),
 }
@@ -53,42 +53,43 @@ _CONFLICT: Final = 409
 _OURS: Final = Selection(field_selector=f"metadata.name={NAME}")
 
 
-class Registration:
+class WebhookRegistration:
     """Keeps the webhook configurations and the conversion up to date, as a controller."""
 
     def __init__(
         self,
         client: Client,
-        informers: Informers,
+        informers: SharedInformerFactory,
         clock: Clock,
-        copies: SpreadCopies,
-        leads_to: ClientConfig,
+        cache: WorkloadSpreadCache,
+        client_config: ClientConfig,
         log: OnceLog,
     ) -> None:
         self._client = client
-        self._copies = copies
-        self._leads_to = leads_to
+        self._copies = cache
+        self._leads_to = client_config
         self._log = log
         self._placed: set[Resource] = set()
         self._queue: WorkQueue[str] = WorkQueue(clock)
         self.controller = Controller("workloadspread-webhooks", self._queue, self._sync)
         self._seen = {
-            resource: informers.of(resource, decode_registered, _OURS) for resource in _KINDS
+            resource: informers.of(resource, decode_cached_document, _OURS)
+            for resource in _CONFIGURATION_KINDS
         }
-        self._seen[DEFINITIONS] = copies.definition
+        self._seen[DEFINITIONS] = cache.definition
 
     async def run(self) -> None:
         """Reconcile until cancelled."""
-        await self._copies.wait_defined_or_not()
+        await self._copies.wait_definition_synced()
         for resource, shared in self._seen.items():
             await shared.wait_synced()
             both = resource is DEFINITIONS
             keys = tuple(_RESOURCES) if both else (resource.plural,)
-            shared.objects.add_handler(_Look(partial(self._look, keys)))
-        self._look(tuple(_RESOURCES))
+            shared.objects.add_handler(_RegistrationEventHandler(partial(self._enqueue, keys)))
+        self._enqueue(tuple(_RESOURCES))
         await self.controller.run()
 
-    def _look(self, keys: tuple[str, ...]) -> None:
+    def _enqueue(self, keys: tuple[str, ...]) -> None:
         for key in keys:
             self._queue.add(key)
 
@@ -110,7 +111,7 @@ class Registration:
 
     async def _configure(self, resource: Resource) -> None:
         """Create or update a webhook configuration."""
-        kind, webhooks_of = _KINDS[resource]
+        kind, webhooks_of = _CONFIGURATION_KINDS[resource]
         wanted = webhooks_of(self._leads_to)
         there = self._seen[resource].objects.get(NAME)
         if there is None:
@@ -121,9 +122,11 @@ class Registration:
                 "webhooks": wanted,
             }
             await self._client.create(resource.collection(), _encoded(made), decode_partial)
-        elif not _says(there.document.get("webhooks"), wanted):
+        elif not _includes(there.document.get("webhooks"), wanted):
             found = there.document.get("webhooks") or []
-            if self._is_left(resource, _placeless(found), _placeless(wanted)):
+            if self._is_taken_over(
+                resource, _without_client_config(found), _without_client_config(wanted)
+            ):
                 return
             path = resource.object(NAME)
             changed = {**there.document, "webhooks": wanted}
@@ -137,8 +140,8 @@ class Registration:
         if found.get("strategy") != "Webhook":
             return
         wanted = conversion(self._leads_to)
-        if not _says(found, wanted):
-            if self._is_left(DEFINITIONS, None, None):
+        if not _includes(found, wanted):
+            if self._is_taken_over(DEFINITIONS, None, None):
                 return
             nothing = {"url": None, "service": None, "caBundle": None}
             webhook = wanted["webhook"]
@@ -147,9 +150,9 @@ class Registration:
             await self._client.patch(path, PatchType.MERGE, _encoded(change), decode_partial)
         self._placed.add(DEFINITIONS)
 
-    def _is_left(self, resource: Resource, found: Any, wanted: Any) -> bool:
+    def _is_taken_over(self, resource: Resource, found: Any, wanted: Any) -> bool:
         """Return whether only the address differs, and another process wrote it after us."""
-        left = resource in self._placed and _says(found, wanted)
+        left = resource in self._placed and _includes(found, wanted)
         if left:
             why = "another process has put its address there since"
             self._log.warning("webhooks_taken_over", str(resource), why=why)
@@ -166,36 +169,38 @@ class Registration:
                 raise
 
 
-class _Look:
+class _RegistrationEventHandler:
     """Handles any event by enqueueing the given keys."""
 
-    def __init__(self, look: Callable[[], None]) -> None:
-        self._look = look
+    def __init__(self, enqueue: Callable[[], None]) -> None:
+        self._look = enqueue
 
-    def added(self, item: Thing) -> None:  # noqa: ARG002 - a handler's form
+    def added(self, item: IndexedObject) -> None:  # noqa: ARG002 - a handler's form
         self._look()
 
-    def updated(self, old: Thing, new: Thing) -> None:  # noqa: ARG002 - a handler's form
+    def updated(self, old: IndexedObject, new: IndexedObject) -> None:  # noqa: ARG002 - a handler's form
         self._look()
 
-    def removed(self, item: Thing) -> None:  # noqa: ARG002 - a handler's form
+    def removed(self, item: IndexedObject) -> None:  # noqa: ARG002 - a handler's form
         self._look()
 
 
-def _says(found: Any, wanted: Any) -> bool:
+def _includes(found: Any, wanted: Any) -> bool:
     """Return whether a document includes all wanted fields; servers add default values."""
     if isinstance(wanted, dict):
         return isinstance(found, dict) and all(
-            key in found and _says(found[key], value) for key, value in wanted.items()
+            key in found and _includes(found[key], value) for key, value in wanted.items()
         )
     if isinstance(wanted, list):
         return (
-            isinstance(found, list) and len(found) == len(wanted) and all(map(_says, found, wanted))
+            isinstance(found, list)
+            and len(found) == len(wanted)
+            and all(map(_includes, found, wanted))
         )
     return bool(found == wanted)
 
 
-def _placeless(webhooks: list[Document]) -> list[Document]:
+def _without_client_config(webhooks: list[Document]) -> list[Document]:
     """Return webhooks without their clientConfig."""
     return [{k: v for k, v in each.items() if k != "clientConfig"} for each in webhooks]
 

@@ -15,10 +15,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from extender.kube.decoding import located
+from extender.kube.decoding import with_field_path
 
 BAD_REQUEST: Final = 400
-FAILED: Final = 500
+INTERNAL_ERROR: Final = 500
 
 _NOTHING: Final = Raw(b"null")
 
@@ -30,7 +30,7 @@ class ReviewError(ValueError):
     """The body is not a review; the text has the field and what was expected."""
 
 
-class Resource(Struct, frozen=True):
+class GroupVersionResource(Struct, frozen=True):
     """metav1.GroupVersionResource."""
 
     group: str = ""
@@ -38,12 +38,12 @@ class Resource(Struct, frozen=True):
     resource: str = ""
 
 
-class Request(Struct, frozen=True, rename="camel"):
+class AdmissionRequest(Struct, frozen=True, rename="camel"):
     """admission/v1.AdmissionRequest, as far as it is read; objects are raw JSON."""
 
     uid: str
     operation: str = ""
-    resource: Resource = Resource()
+    resource: GroupVersionResource = GroupVersionResource()
     sub_resource: str = ""
     namespace: str = ""
     name: str = ""
@@ -52,26 +52,26 @@ class Request(Struct, frozen=True, rename="camel"):
     old_object: Raw = _NOTHING
 
     @property
-    def is_dry(self) -> bool:
+    def is_dry_run(self) -> bool:
         """Whether it is a dry run."""
         return self.dry_run is True
 
-    def concerns(self, operation: str, plural: str, sub_resource: str = "") -> bool:
+    def matches(self, operation: str, plural: str, sub_resource: str = "") -> bool:
         """Return whether the request is this operation on this resource and subresource."""
         asked = self.operation, self.resource.resource, self.sub_resource
         return asked == (operation, plural, sub_resource)
 
 
-class Review(Struct, frozen=True, rename="camel"):
+class AdmissionReview(Struct, frozen=True, rename="camel"):
     """admission/v1.AdmissionReview."""
 
-    request: Request
+    request: AdmissionRequest
     api_version: str = "admission.k8s.io/v1"
     kind: str = "AdmissionReview"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AdmissionResponse:
     """A response: allowed, with a patch, or rejected, with ``code`` and ``message``."""
 
     allowed: bool = True
@@ -80,34 +80,37 @@ class Verdict:
     patch: Operations = field(default=())
 
 
-ALLOWED: Final = Verdict()
+ALLOWED: Final = AdmissionResponse()
 
-_reviews = msgspec.json.Decoder(Review)
+_reviews = msgspec.json.Decoder(AdmissionReview)
 _encoder = msgspec.json.Encoder()
 
 
-def refused(code: int, message: str) -> Verdict:
+def denied(code: int, message: str) -> AdmissionResponse:
     """Return a response that rejects."""
-    return Verdict(allowed=False, code=code, message=message)
+    return AdmissionResponse(allowed=False, code=code, message=message)
 
 
-def read_review(body: bytes) -> Review:
+def decode_review(body: bytes) -> AdmissionReview:
     """Decode an AdmissionReview. Raises ReviewError."""
     try:
         return _reviews.decode(body)
     except msgspec.ValidationError as error:
-        raise ReviewError(f"AdmissionReview: {located(str(error))}") from None
+        raise ReviewError(f"AdmissionReview: {with_field_path(str(error))}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ReviewError(f"AdmissionReview: not JSON: {error}") from None
 
 
-def write_review(review: Review, verdict: Verdict) -> bytes:
+def encode_response(review: AdmissionReview, admission_response: AdmissionResponse) -> bytes:
     """Encode the response to an AdmissionReview."""
-    response: dict[str, Any] = {"uid": review.request.uid, "allowed": verdict.allowed}
-    if not verdict.allowed:
-        response["status"] = {"code": verdict.code, "message": verdict.message}
-    if verdict.patch:
+    response: dict[str, Any] = {"uid": review.request.uid, "allowed": admission_response.allowed}
+    if not admission_response.allowed:
+        response["status"] = {
+            "code": admission_response.code,
+            "message": admission_response.message,
+        }
+    if admission_response.patch:
         response["patchType"] = "JSONPatch"
-        response["patch"] = b64encode(_encoder.encode(verdict.patch)).decode()
+        response["patch"] = b64encode(_encoder.encode(admission_response.patch)).decode()
     answered = {"apiVersion": review.api_version, "kind": review.kind, "response": response}
     return _encoder.encode(answered)

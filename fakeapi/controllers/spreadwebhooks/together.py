@@ -14,34 +14,34 @@ from enum import IntEnum
 from typing import Final
 
 from extender.kube.api_error import ApiError
-from extender.kube.workloadspread.spreads import WrittenSpread
-from extender.spreadanswers import Answer
-from policies.spreading.model import Status
+from extender.kube.workloadspread.spreads import StoredWorkloadSpread
+from extender.spreadanswers import InjectionResult
+from policies.spreading.model import WorkloadSpreadStatus
 
-MOST_TOGETHER: Final = 24
+BATCH_SIZE: Final = 24
 """How many pods share one write.
 
 If all pods that arrive at once shared one write, the server would be idle meanwhile; and deciding
 takes time, in which another process may write.
 """
 
-Decide = Callable[[WrittenSpread], Answer]
+Decide = Callable[[StoredWorkloadSpread], InjectionResult]
 """Decides on a version of a WorkloadSpread; the times in its result are whole seconds."""
 
 
-class Way(IntEnum):
+class PodTransition(IntEnum):
     """Whether a pod is created or removed, in the order of decisions within one write.
 
     A removed pod's replica counts as free only in the next write: until then it is unknown whether
     the pod is removed before a new one is created.
     """
 
-    IN = 0
-    OUT = 1
+    CREATION = 0
+    REMOVAL = 1
 
 
 @dataclass(slots=True, eq=False)
-class Coming:
+class PendingPod:
     """A pod that waits for a decision, and for the status write of that decision.
 
     ``attempt`` counts from 0. A ``conflict`` means that another process has written; the pod
@@ -49,22 +49,22 @@ class Coming:
     """
 
     decide: Decide
-    way: Way = Way.IN
+    transition: PodTransition = PodTransition.CREATION
     attempt: int = 0
-    answer: Answer | None = None
+    answer: InjectionResult | None = None
     conflict: ApiError | None = None
-    _settled: list[Answer | BaseException | None] = field(default_factory=list)
+    _settled: list[InjectionResult | BaseException | None] = field(default_factory=list)
 
     @property
-    def is_settled(self) -> bool:
+    def is_resolved(self) -> bool:
         """Whether this attempt has ended."""
         return bool(self._settled) or self.conflict is not None
 
-    def settle(self, outcome: Answer | BaseException | None) -> None:
+    def resolve(self, outcome: InjectionResult | BaseException | None) -> None:
         """Set the final answer or the error; None means that the WorkloadSpread is gone."""
         self._settled.append(outcome)
 
-    def outcome(self) -> Answer | None:
+    def result(self) -> InjectionResult | None:
         """Return the answer, or raise the error."""
         [outcome] = self._settled
         if isinstance(outcome, BaseException):
@@ -72,39 +72,39 @@ class Coming:
         return outcome
 
 
-async def decide_in_turn(
-    current: WrittenSpread, together: Sequence[Coming]
-) -> tuple[Status | None, list[Coming]]:
+async def decide_batch(
+    current: StoredWorkloadSpread, batch: Sequence[PendingPod]
+) -> tuple[WorkloadSpreadStatus | None, list[PendingPod]]:
     """Decide about pods, each on the status that the previous one resulted in.
 
     A status equals what would be read back after writing it, since times are whole seconds in both.
     Return the status to write, None if there is none, and the pods that depend on the write. The
     others are settled.
     """
-    status: Status | None = None
-    depending: list[Coming] = []
-    for each in together:
+    status: WorkloadSpreadStatus | None = None
+    depending: list[PendingPod] = []
+    for each in batch:
         if status is not None:
             current = replace(current, spread=replace(current.spread, status=status))
-        [answer] = await asyncio.gather(_decided(each, current), return_exceptions=True)
+        [answer] = await asyncio.gather(_decide(each, current), return_exceptions=True)
         if isinstance(answer, BaseException):
-            each.settle(answer)
+            each.resolve(answer)
             continue
         status = answer.admission.status or status
         if status is None:
-            each.settle(answer)
+            each.resolve(answer)
         else:
             each.answer = answer
             depending.append(each)
     return status, depending
 
 
-def fail(coming: Iterable[Coming], error: Exception) -> None:
+def resolve_all_with_error(pods: Iterable[PendingPod], error: Exception) -> None:
     """Settle all of these pods with an error."""
-    for each in coming:
-        each.settle(error)
+    for each in pods:
+        each.resolve(error)
 
 
-async def _decided(coming: Coming, current: WrittenSpread) -> Answer:
+async def _decide(pod: PendingPod, current: StoredWorkloadSpread) -> InjectionResult:
     """Decide within a task, so that an error only affects this pod."""
-    return coming.decide(current)
+    return pod.decide(current)

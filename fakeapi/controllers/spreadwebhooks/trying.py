@@ -10,47 +10,47 @@ import asyncio
 from random import Random
 from typing import Final
 
-from extender.cluster import LiveCluster
-from extender.feeds import informers
+from extender.cluster import SchedulerCache
+from extender.feeds import build_reflectors
 from extender.kube.client import Client
 from extender.kube.clock import Clock, within
-from extender.kube.informers import end
+from extender.kube.informers import cancel_tasks
 from extender.kube.logs import quiet_log
-from extender.spreadanswers import Trial
-from policies.rules import DEFAULT_RULES, Rules
+from extender.spreadanswers import SchedulingSimulation
+from policies.rules import DEFAULT_RULES, SchedulerRules
 
-PATIENCE_SECONDS: Final = 5.0
+SIMULATION_SYNC_TIMEOUT_SECONDS: Final = 5.0
 """How long a pod waits for the reflectors to sync; the API server waits for ten seconds."""
 
 
-class TryingGround:
+class SchedulingSimulator:
     """Caches nodes, pods and all else that filters read, until :meth:`stop`."""
 
     def __init__(
-        self, client: Client, clock: Clock, rng: Random, rules: Rules = DEFAULT_RULES
+        self, client: Client, clock: Clock, rng: Random, rules: SchedulerRules = DEFAULT_RULES
     ) -> None:
         self._clock = clock
         self._rules = rules
-        self._cluster = LiveCluster(clock.monotonic)
-        self._feeds = informers(self._cluster, client, rules, clock, rng, log=quiet_log())
+        self._cluster = SchedulerCache(clock.monotonic)
+        self._feeds = build_reflectors(self._cluster, client, rules, clock, rng, log=quiet_log())
         self._following: list[asyncio.Task[None]] = []
 
-    async def trial(self) -> Trial | None:
+    async def simulation(self) -> SchedulingSimulation | None:
         """Return a simulation on the current cluster; None if it has not synced."""
         if not self._following:
             self._following = [asyncio.create_task(feed.run()) for feed in self._feeds.values()]
         if not all(feed.settled for feed in self._feeds.values()):
             try:
-                await within(self._clock, PATIENCE_SECONDS, self._settled())
+                await within(self._clock, SIMULATION_SYNC_TIMEOUT_SECONDS, self._wait_synced())
             except TimeoutError:
                 return None
-        return Trial(self._cluster.snapshot(), self._rules)
+        return SchedulingSimulation(self._cluster.snapshot(), self._rules)
 
     async def stop(self) -> None:
         """Stop the reflectors; raises the error that ended one before."""
         following, self._following = self._following, []
-        await end(following)
+        await cancel_tasks(following)
 
-    async def _settled(self) -> None:
+    async def _wait_synced(self) -> None:
         for feed in self._feeds.values():
             await feed.wait_settled()

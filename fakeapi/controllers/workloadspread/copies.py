@@ -15,66 +15,68 @@ from typing import Any, Final
 import msgspec
 
 from extender.kube.client import Decode
-from extender.kube.indexer import Handler, Indexer
-from extender.kube.informers import Informers, Shared
+from extender.kube.indexer import Indexer, ResourceEventHandler
+from extender.kube.informers import SharedInformer, SharedInformerFactory
 from extender.kube.resources import NODES, PODS, Resource
 from extender.kube.workloadspread.injecting import is_as_patched
-from extender.kube.workloadspread.spreads import WrittenSpread
+from extender.kube.workloadspread.spreads import StoredWorkloadSpread
 from extender.kube.workloadspread.workloads import ScaledKind
 from fakeapi.controllers.spreading.items import (
     CONFIG_MAPS,
-    THE_CONFIGURATION,
-    THE_KEY,
-    Item,
+    CONFIGURATION_KEY,
+    CONFIGURATION_SELECTION,
+    CachedObject,
     decode_configuration,
     decode_spread,
     workload_decoder,
 )
 from fakeapi.controllers.workloadspread.shapes import (
     REPLICA_SET,
-    SPREAD,
+    WORKLOAD_SPREAD,
     Kind,
-    WrittenPod,
+    SpreadPodDocument,
     decode_node,
     decode_pod,
 )
 from policies.model import Node
-from policies.spreading.grouping import Surroundings
-from policies.spreading.model import Spread, SpreadPod, Subset
+from policies.spreading.grouping import GroupingContext
+from policies.spreading.model import SpreadPod, Subset, WorkloadSpread
 from policies.spreading.references import DEPLOYMENT, NATIVE_KINDS
 from policies.spreading.targets import Target
-from policies.spreading.workloads import NO_WHITELIST, Whitelist, Workload
+from policies.spreading.workloads import NO_ALLOWED_KINDS, AllowedKinds, TargetWorkload
 
 BY_OWNER: Final = "workloadspread/owner"
 BY_NAMESPACE: Final = "workloadspread/namespace"
 
 
 @dataclass(frozen=True, slots=True)
-class _Followed:
+class _FollowedKind:
     """The informer of a workload kind, with what identifies it."""
 
     resource: Resource
     scaled: tuple[ScaledKind, ...]
-    decode: Decode[Item[Workload]]
-    handler: Handler[Item[Workload]]
-    shared: Shared[Item[Workload]]
+    decode: Decode[CachedObject[TargetWorkload]]
+    handler: ResourceEventHandler[CachedObject[TargetWorkload]]
+    shared: SharedInformer[CachedObject[TargetWorkload]]
 
 
-class Copies:
+class WorkloadSpreadCaches:
     """Caches the objects of a cluster that WorkloadSpreads depend on."""
 
-    def __init__(self, informers: Informers) -> None:
+    def __init__(self, informers: SharedInformerFactory) -> None:
         self._informers = informers
         self.pods = informers.of(PODS, decode_pod)
-        self.pods.objects.add_index(BY_OWNER, _owners)
+        self.pods.objects.add_index(BY_OWNER, _owner_uids)
         self.pods.objects.add_index(BY_NAMESPACE, _namespace)
         self.nodes = informers.of(NODES, decode_node)
-        self.configuration = informers.join(CONFIG_MAPS, decode_configuration, THE_CONFIGURATION)
-        self.spreads: Shared[Item[WrittenSpread]] | None = None
+        self.configuration = informers.join(
+            CONFIG_MAPS, decode_configuration, CONFIGURATION_SELECTION
+        )
+        self.spreads: SharedInformer[CachedObject[StoredWorkloadSpread]] | None = None
         self.spread_resource: Resource | None = None
-        self._spread_handlers: list[Handler[Item[WrittenSpread]]] = []
-        self._configuration_handlers: list[Handler[Item[Whitelist]]] = []
-        self._workloads: dict[Kind, _Followed] = {}
+        self._spread_handlers: list[ResourceEventHandler[CachedObject[StoredWorkloadSpread]]] = []
+        self._configuration_handlers: list[ResourceEventHandler[CachedObject[AllowedKinds]]] = []
+        self._workloads: dict[Kind, _FollowedKind] = {}
 
     async def wait_synced(self) -> None:
         """Wait until the informers of pods, nodes and the configuration have synced."""
@@ -83,23 +85,27 @@ class Copies:
 
     def stop(self) -> None:
         """Stop all informers."""
-        for kind in (*self._workloads, SPREAD):
-            self.lose(kind)
+        for kind in (*self._workloads, WORKLOAD_SPREAD):
+            self.unfollow(kind)
         self._informers.drop(PODS, decode_pod)
         self._informers.drop(NODES, decode_node)
-        of = CONFIG_MAPS, decode_configuration, THE_CONFIGURATION
+        of = CONFIG_MAPS, decode_configuration, CONFIGURATION_SELECTION
         self._informers.leave(*of, handlers=self._configuration_handlers)
 
-    def watch_configuration(self, handler: Handler[Item[Whitelist]]) -> None:
+    def watch_configuration(
+        self, handler: ResourceEventHandler[CachedObject[AllowedKinds]]
+    ) -> None:
         """Add an event handler for the configuration."""
         self._configuration_handlers.append(handler)
         self.configuration.objects.add_handler(handler)
 
-    def follow_spreads(self, resource: Resource, handler: Handler[Item[WrittenSpread]]) -> bool:
+    def follow_spreads(
+        self, resource: Resource, handler: ResourceEventHandler[CachedObject[StoredWorkloadSpread]]
+    ) -> bool:
         """Start the informer of WorkloadSpreads; return False if it is already running."""
         if self.spread_resource == resource:
             return False
-        self.lose(SPREAD)
+        self.unfollow(WORKLOAD_SPREAD)
         self.spread_resource = resource
         self.spreads = self._informers.join(resource, decode_spread)
         self.spreads.objects.add_index(BY_NAMESPACE, _namespace)
@@ -112,7 +118,7 @@ class Copies:
         kind: Kind,
         resource: Resource,
         scaled: tuple[ScaledKind, ...],
-        handler: Handler[Item[Workload]],
+        handler: ResourceEventHandler[CachedObject[TargetWorkload]],
     ) -> bool:
         """Start the informer of a workload kind; return False if it is already running."""
         if kind[0] in NATIVE_KINDS.get(kind[1], ()):
@@ -120,41 +126,41 @@ class Copies:
         known = self._workloads.get(kind)
         if known is not None and (known.resource, known.scaled) == (resource, scaled):
             return False
-        self.lose(kind)
+        self.unfollow(kind)
         decode = workload_decoder(kind[1], scaled)
         shared = self._informers.join(resource, decode)
-        shared.objects.add_index(BY_OWNER, _controller)
-        self._workloads[kind] = _Followed(resource, scaled, decode, handler, shared)
+        shared.objects.add_index(BY_OWNER, _controller_uid)
+        self._workloads[kind] = _FollowedKind(resource, scaled, decode, handler, shared)
         shared.objects.add_handler(handler)
         return True
 
-    def lose(self, kind: Kind) -> None:
+    def unfollow(self, kind: Kind) -> None:
         """Stop the informer of a kind, if any; its objects are delivered as deleted."""
-        if kind == SPREAD and self.spread_resource is not None:
+        if kind == WORKLOAD_SPREAD and self.spread_resource is not None:
             resource, self.spread_resource, self.spreads = self.spread_resource, None, None
             self._informers.leave(resource, decode_spread, handlers=self._spread_handlers)
         elif known := self._workloads.pop(kind, None):
             self._informers.leave(known.resource, known.decode, handlers=(known.handler,))
 
-    async def wait_read(self, kind: Kind) -> None:
+    async def wait_kind_synced(self, kind: Kind) -> None:
         """Wait until a workload kind has synced. Raises KeyError if it is not followed."""
         await self._workloads[kind].shared.wait_synced()
 
-    def has_read(self, kind: Kind) -> bool:
+    def has_kind_synced(self, kind: Kind) -> bool:
         """Return whether a workload kind has synced."""
         known = self._workloads.get(kind)
-        return known is not None and known.shared.informer.synced
+        return known is not None and known.shared.reflector.synced
 
-    def spread(self, key: str) -> Item[WrittenSpread] | None:
+    def spread(self, key: str) -> CachedObject[StoredWorkloadSpread] | None:
         """Return the WorkloadSpread under ``namespace/name``, or None."""
         return None if self.spreads is None else self.spreads.objects.get(key)
 
-    def all_spreads(self) -> Iterator[Spread]:
+    def all_spreads(self) -> Iterator[WorkloadSpread]:
         """Return all WorkloadSpreads that can be decoded."""
         if self.spreads is not None:
             yield from (each.value.spread for each in self.spreads.objects.values() if each.value)
 
-    def spreads_of(self, namespace: str) -> list[Spread]:
+    def spreads_of(self, namespace: str) -> list[WorkloadSpread]:
         """Return the WorkloadSpreads of a namespace, by name."""
         if self.spreads is None:
             return []
@@ -164,29 +170,29 @@ class Copies:
         )
 
     @property
-    def whitelist(self) -> Whitelist:
+    def allowed_kinds(self) -> AllowedKinds:
         """The kinds that OpenKruise's configuration allows; none if it cannot be decoded."""
-        found = self.configuration.objects.get(THE_KEY)
-        return NO_WHITELIST if found is None or found.value is None else found.value
+        found = self.configuration.objects.get(CONFIGURATION_KEY)
+        return NO_ALLOWED_KINDS if found is None or found.value is None else found.value
 
-    def workload(self, kind: Kind, key: str) -> Workload | None:
+    def workload(self, kind: Kind, key: str) -> TargetWorkload | None:
         """Return the workload of a kind under ``namespace/name``, or None."""
         known = self._workloads.get(kind)
         found = None if known is None else known.shared.objects.get(key)
         return None if found is None else found.value
 
-    def target(self, spread: Spread) -> Target:
+    def target(self, spread: WorkloadSpread) -> Target:
         """Return a WorkloadSpread's target: its workload, ReplicaSets and pods."""
         if spread.target is None:
-            return Target(whitelist=self.whitelist)
-        group, kind, name = spread.target.presumed
+            return Target(allowed_kinds=self.allowed_kinds)
+        group, kind, name = spread.target.lenient_identity
         workload = self.workload((group, kind), f"{spread.namespace}/{name}")
         if workload is None:
-            return Target(whitelist=self.whitelist)
+            return Target(allowed_kinds=self.allowed_kinds)
         sets = self._replica_sets_of(workload) if kind == DEPLOYMENT else ()
-        return Target(workload, sets, self._pods_of(workload, sets), self.whitelist)
+        return Target(workload, sets, self._pods_of(workload, sets), self.allowed_kinds)
 
-    def surroundings(self, written: WrittenSpread) -> Surroundings:
+    def grouping_context(self, written: StoredWorkloadSpread) -> GroupingContext:
         """Return the grouping context: the nodes, and whether pods match a subset's patch."""
 
         @lru_cache(maxsize=1)
@@ -199,15 +205,15 @@ class Copies:
                 document(f"{pod.namespace}/{pod.name}"), written.subset(subset.name)
             )
 
-        return Surroundings(_Nodes(self.nodes.objects), patched)
+        return GroupingContext(_DecodedNodes(self.nodes.objects), patched)
 
-    def _replica_sets_of(self, workload: Workload) -> tuple[Workload, ...]:
+    def _replica_sets_of(self, workload: TargetWorkload) -> tuple[TargetWorkload, ...]:
         known = self._workloads.get(REPLICA_SET)
         found = () if known is None else known.shared.objects.by(BY_OWNER, workload.uid)
         return tuple(each.value for each in found if each.value is not None)
 
     def _pods_of(
-        self, workload: Workload, replica_sets: Iterable[Workload]
+        self, workload: TargetWorkload, replica_sets: Iterable[TargetWorkload]
     ) -> tuple[SpreadPod, ...]:
         """Return the pods that a workload owns; those of its namespace if it owns none.
 
@@ -221,10 +227,10 @@ class Copies:
         return tuple(unique.values())
 
 
-class _Nodes(Mapping[str, Node]):
+class _DecodedNodes(Mapping[str, Node]):
     """Nodes by name, as far as they can be decoded."""
 
-    def __init__(self, items: Indexer[Item[Node]]) -> None:
+    def __init__(self, items: Indexer[CachedObject[Node]]) -> None:
         self._items = items
 
     def __getitem__(self, name: str) -> Node:
@@ -240,14 +246,14 @@ class _Nodes(Mapping[str, Node]):
         return sum(1 for _ in self)
 
 
-def _owners(item: Item[WrittenPod]) -> Iterable[str]:
+def _owner_uids(item: CachedObject[SpreadPodDocument]) -> Iterable[str]:
     return () if item.value is None else item.value.pod.owners
 
 
-def _controller(item: Item[Workload]) -> tuple[str, ...]:
+def _controller_uid(item: CachedObject[TargetWorkload]) -> tuple[str, ...]:
     controller = None if item.value is None else item.value.controller
     return () if controller is None else (controller.uid,)
 
 
-def _namespace(item: Item[Any]) -> tuple[str]:
+def _namespace(item: CachedObject[Any]) -> tuple[str]:
     return (item.metadata.namespace,)

@@ -11,184 +11,203 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from extender.kube.logs import OnceLog
-from extender.kube.workloadspread.spreads import WrittenSpread
+from extender.kube.workloadspread.spreads import StoredWorkloadSpread
 from extender.kube.workqueue import WorkQueue
-from fakeapi.controllers.spreading.items import Item
-from fakeapi.controllers.spreading.written import Written
-from fakeapi.controllers.workloadspread.copies import Copies
-from fakeapi.controllers.workloadspread.pace import Pace
-from fakeapi.controllers.workloadspread.shapes import Kind, WrittenPod
-from policies.spreading.model import Spread, SpreadPod
+from fakeapi.controllers.spreading.items import CachedObject
+from fakeapi.controllers.spreading.written import AssumedStatuses
+from fakeapi.controllers.workloadspread.copies import WorkloadSpreadCaches
+from fakeapi.controllers.workloadspread.pace import EnqueueDelay
+from fakeapi.controllers.workloadspread.shapes import Kind, SpreadPodDocument
+from policies.spreading.model import SpreadPod, WorkloadSpread
 from policies.spreading.reconciling import SpreadRules
 from policies.spreading.watching import (
-    awaits_adoption,
-    pod_change_matters,
-    spread_of_pod,
-    spread_of_workload,
+    has_become_adoptable,
+    is_relevant_pod_update,
+    is_relevant_workload_event,
+    is_relevant_workload_update,
     watched_kinds,
-    workload_arrival_matters,
-    workload_change_matters,
+    workloadspread_of_pod,
+    workloadspread_of_workload,
 )
-from policies.spreading.workloads import Whitelist, Workload
+from policies.spreading.workloads import AllowedKinds, TargetWorkload
 
-Want = Callable[[Iterable[Kind]], None]
+RequestKinds = Callable[[Iterable[Kind]], None]
 """Requests that workload kinds are followed."""
 
 
-class SpreadEvents:
+class WorkloadSpreadEventHandler:
     """Handles events of WorkloadSpreads: each is enqueued."""
 
-    def __init__(self, queue: WorkQueue[str], pace: Pace, states: Written, want: Want) -> None:
+    def __init__(
+        self,
+        queue: WorkQueue[str],
+        delay: EnqueueDelay,
+        assumed_statuses: AssumedStatuses,
+        request_kinds: RequestKinds,
+    ) -> None:
         self._queue = queue
-        self._pace = pace
-        self._states = states
-        self._want = want
+        self._pace = delay
+        self._states = assumed_statuses
+        self._want = request_kinds
 
-    def added(self, item: Item[WrittenSpread]) -> None:
+    def added(self, item: CachedObject[StoredWorkloadSpread]) -> None:
         """Enqueue the WorkloadSpread, and request its target's kind."""
-        self._note(item)
+        self._observe(item)
         self._queue.add(item.metadata.key)
 
-    def updated(self, old: Item[WrittenSpread], new: Item[WrittenSpread]) -> None:
+    def updated(
+        self, old: CachedObject[StoredWorkloadSpread], new: CachedObject[StoredWorkloadSpread]
+    ) -> None:
         """Enqueue the WorkloadSpread, after its delay if only its status may have changed."""
-        self._note(new)
+        self._observe(new)
         if old.value is not None and new.value is not None:
-            self._states.moved(old.value, new.value)
-            if _is_as_wanted(old.value.spread, new.value.spread):
-                self._pace.soon(new.metadata.key)
+            self._states.observe_update(old.value, new.value)
+            if _has_same_spec(old.value.spread, new.value.spread):
+                self._pace.enqueue(new.metadata.key)
                 return
         self._queue.add(new.metadata.key)
 
-    def removed(self, item: Item[WrittenSpread]) -> None:
+    def removed(self, item: CachedObject[StoredWorkloadSpread]) -> None:
         """Forget the WorkloadSpread."""
         self._states.forget(item.metadata.uid)
         self._queue.add(item.metadata.key)
 
-    def _note(self, item: Item[WrittenSpread]) -> None:
+    def _observe(self, item: CachedObject[StoredWorkloadSpread]) -> None:
         if item.value is not None:
-            self._states.shown(item.value)
+            self._states.observe(item.value)
             if item.value.spread.target is not None:
-                self._want((item.value.spread.target.presumed[:2],))
+                self._want((item.value.spread.target.lenient_identity[:2],))
 
 
-class PodEvents:
+class WorkloadSpreadPodEventHandler:
     """Handles events of pods."""
 
-    def __init__(self, copies: Copies, pace: Pace, rules: SpreadRules, log: OnceLog) -> None:
-        self._copies = copies
-        self._pace = pace
+    def __init__(
+        self, caches: WorkloadSpreadCaches, delay: EnqueueDelay, rules: SpreadRules, log: OnceLog
+    ) -> None:
+        self._copies = caches
+        self._pace = delay
         self._rules = rules
         self._log = log
 
-    def added(self, item: Item[WrittenPod]) -> None:
+    def added(self, item: CachedObject[SpreadPodDocument]) -> None:
         """Enqueue the WorkloadSpread of the pod's subset, or that of its owner."""
         if item.value is None:
             self._log.warning("pod_ignored", item.metadata.key, why=item.problem)
             return
         pod = item.value.pod
         self._enqueue(pod)
-        self._offer(None, pod)
+        self._enqueue_adopter(None, pod)
 
-    def updated(self, old: Item[WrittenPod], new: Item[WrittenPod]) -> None:
+    def updated(
+        self, old: CachedObject[SpreadPodDocument], new: CachedObject[SpreadPodDocument]
+    ) -> None:
         """Enqueue the WorkloadSpread of the pod's subset, if the change matters."""
         if old.value is None or new.value is None:
             self.removed(old)
             self.added(new)
             return
         before, pod = old.value.pod, new.value.pod
-        if pod_change_matters(before, pod, self._rules.versioned_kinds, self._rules.quirks):
+        if is_relevant_pod_update(before, pod, self._rules.versioned_kinds, self._rules.quirks):
             self._enqueue(pod)
-        self._offer(before, pod)
+        self._enqueue_adopter(before, pod)
 
-    def removed(self, item: Item[WrittenPod]) -> None:
+    def removed(self, item: CachedObject[SpreadPodDocument]) -> None:
         """Enqueue the WorkloadSpread of the pod's subset."""
         if item.value is not None:
             self._enqueue(item.value.pod)
 
     def _enqueue(self, pod: SpreadPod) -> None:
-        if name := spread_of_pod(pod):
-            self._pace.soon(f"{pod.namespace}/{name}")
+        if name := workloadspread_of_pod(pod):
+            self._pace.enqueue(f"{pod.namespace}/{name}")
 
-    def _offer(self, old: SpreadPod | None, pod: SpreadPod) -> None:
+    def _enqueue_adopter(self, old: SpreadPod | None, pod: SpreadPod) -> None:
         """Enqueue the WorkloadSpread of a pod's owner, if it may adopt the pod now."""
         owner = pod.controller
-        if owner is None or not awaits_adoption(old, pod, self._rules.quirks):
+        if owner is None or not has_become_adoptable(old, pod, self._rules.quirks):
             return
-        group, kind, name = owner.presumed
+        group, kind, name = owner.lenient_identity
         workload = self._copies.workload((group, kind), f"{pod.namespace}/{name}")
         if workload is not None and workload.uid == owner.uid:
-            spread = spread_of_workload(workload, self._copies.spreads_of(pod.namespace))
+            spread = workloadspread_of_workload(workload, self._copies.spreads_of(pod.namespace))
             if spread is not None:
-                self._pace.soon(spread.key)
+                self._pace.enqueue(spread.key)
 
 
-class WorkloadEvents:
+class WorkloadEventHandler:
     """Handles events of workloads of all kinds."""
 
     def __init__(
-        self, copies: Copies, queue: WorkQueue[str], rules: SpreadRules, log: OnceLog
+        self, caches: WorkloadSpreadCaches, queue: WorkQueue[str], rules: SpreadRules, log: OnceLog
     ) -> None:
-        self._copies = copies
+        self._copies = caches
         self._queue = queue
         self._rules = rules
         self._log = log
 
-    def added(self, item: Item[Workload]) -> None:
+    def added(self, item: CachedObject[TargetWorkload]) -> None:
         """Enqueue the WorkloadSpread that targets the workload."""
         if item.value is None:
             self._log.warning("workload_ignored", item.metadata.key, why=item.problem)
-        elif workload_arrival_matters(item.value):
+        elif is_relevant_workload_event(item.value):
             self._enqueue(item.value)
 
-    def updated(self, old: Item[Workload], new: Item[Workload]) -> None:
+    def updated(self, old: CachedObject[TargetWorkload], new: CachedObject[TargetWorkload]) -> None:
         """Enqueue the WorkloadSpread that targets the workload, if the change matters."""
         if old.value is None or new.value is None:
             self.added(new)
-        elif workload_change_matters(old.value, new.value, self._copies.whitelist):
+        elif is_relevant_workload_update(old.value, new.value, self._copies.allowed_kinds):
             self._enqueue(new.value)
 
-    def removed(self, item: Item[Workload]) -> None:
+    def removed(self, item: CachedObject[TargetWorkload]) -> None:
         """Enqueue the WorkloadSpread that targeted the workload."""
-        if item.value is not None and workload_arrival_matters(item.value):
+        if item.value is not None and is_relevant_workload_event(item.value):
             self._enqueue(item.value)
 
-    def _enqueue(self, workload: Workload) -> None:
-        if workload.identity[:2] not in watched_kinds(self._copies.whitelist, self._rules.quirks):
+    def _enqueue(self, workload: TargetWorkload) -> None:
+        if workload.identity[:2] not in watched_kinds(
+            self._copies.allowed_kinds, self._rules.quirks
+        ):
             return  # this kind is read, not watched
-        spread = spread_of_workload(workload, self._copies.spreads_of(workload.namespace))
+        spread = workloadspread_of_workload(workload, self._copies.spreads_of(workload.namespace))
         if spread is not None:
             self._queue.add(spread.key)
 
 
-class ConfigurationEvents:
+class KruiseConfigurationEventHandler:
     """Handles events of the list of allowed kinds: all WorkloadSpreads are enqueued."""
 
     def __init__(
-        self, copies: Copies, queue: WorkQueue[str], rules: SpreadRules, want: Want, log: OnceLog
+        self,
+        caches: WorkloadSpreadCaches,
+        queue: WorkQueue[str],
+        rules: SpreadRules,
+        request_kinds: RequestKinds,
+        log: OnceLog,
     ) -> None:
-        self._copies = copies
+        self._copies = caches
         self._queue = queue
         self._rules = rules
-        self._want = want
+        self._want = request_kinds
         self._log = log
 
-    def added(self, item: Item[Whitelist]) -> None:
+    def added(self, item: CachedObject[AllowedKinds]) -> None:
         """Follow the allowed kinds, and enqueue all WorkloadSpreads."""
         if item.problem:
             self._log.warning("configuration_ignored", item.metadata.key, why=item.problem)
-        self._want(watched_kinds(self._copies.whitelist, self._rules.quirks))
+        self._want(watched_kinds(self._copies.allowed_kinds, self._rules.quirks))
         for spread in self._copies.all_spreads():
             self._queue.add(spread.key)
 
-    def updated(self, _old: Item[Whitelist], new: Item[Whitelist]) -> None:
+    def updated(self, _old: CachedObject[AllowedKinds], new: CachedObject[AllowedKinds]) -> None:
         """Follow the allowed kinds, and enqueue all WorkloadSpreads."""
         self.added(new)
 
-    def removed(self, item: Item[Whitelist]) -> None:
+    def removed(self, item: CachedObject[AllowedKinds]) -> None:
         """Enqueue all WorkloadSpreads, without the configuration's kinds."""
         self.added(item)
 
 
-def _is_as_wanted(old: Spread, new: Spread) -> bool:
+def _has_same_spec(old: WorkloadSpread, new: WorkloadSpread) -> bool:
     """Return whether a WorkloadSpread is unchanged except for its status."""
     return replace(old, status=new.status, resource_version=new.resource_version) == new

@@ -17,14 +17,14 @@ from typing import Final
 from extender.kube.clock import Clock
 from extender.kube.workqueue import WorkQueue
 
-PAUSE_SECONDS: Final = 0.1
+LEAST_DELAY_SECONDS: Final = 0.1
 """How long after a sync the next one starts at the earliest."""
 
-PAUSE_FACTOR: Final = 9
+DELAY_FACTOR: Final = 9
 """The least delay, as a multiple of the time that the sync spent calculating."""
 
 
-class Pace:
+class EnqueueDelay:
     """Enqueues WorkloadSpreads, by their keys, not before their delay has passed."""
 
     def __init__(self, queue: WorkQueue[str], clock: Clock) -> None:
@@ -33,18 +33,18 @@ class Pace:
         self._due: dict[str, float] = {}
         self._reckoned: dict[str, float] = {}
 
-    def soon(self, key: str) -> None:
+    def enqueue(self, key: str) -> None:
         """Enqueue a WorkloadSpread: at once, or when its delay has passed."""
         due = self._due.get(key)
         self._queue.add_after(key, 0.0 if due is None else due - self._clock.monotonic())
 
-    def reckoned(self, key: str, seconds: float) -> None:
+    def record_calculation(self, key: str, seconds: float) -> None:
         """Record for how long a sync has blocked the event loop."""
         self._reckoned[key] = self._reckoned.get(key, 0.0) + seconds
 
-    def looked(self, key: str) -> None:
+    def record_sync_end(self, key: str) -> None:
         """Record that a sync has ended."""
-        pause = max(PAUSE_SECONDS, PAUSE_FACTOR * self._reckoned.pop(key, 0.0))
+        pause = max(LEAST_DELAY_SECONDS, DELAY_FACTOR * self._reckoned.pop(key, 0.0))
         self._due[key] = self._clock.monotonic() + pause
 
     def forget(self, key: str) -> None:

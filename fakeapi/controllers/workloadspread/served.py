@@ -16,25 +16,25 @@ from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.client import Client
 from extender.kube.clock import Clock
 from extender.kube.discovery import ServedResource, discover_group
-from extender.kube.informers import Informers, Shared
+from extender.kube.informers import SharedInformer, SharedInformerFactory
 from extender.kube.resources import Resource
 from extender.kube.transport import TransportError
 from extender.kube.workloadspread.workloads import ScaledKind
-from fakeapi.controllers.spreading.items import DEFINITIONS, Item
-from fakeapi.controllers.workloadspread.shapes import Definition, Kind, decode_definition
+from fakeapi.controllers.spreading.items import DEFINITIONS, CachedObject
+from fakeapi.controllers.workloadspread.shapes import DefinedKind, Kind, decode_definition
 
-SOON_SECONDS: Final = 1.0
+NOT_YET_SERVED_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 30.0
 
 
-class Follower(Protocol):
+class KindFollower(Protocol):
     """Receives the resource under which a kind is served."""
 
-    def found(self, kind: Kind, resource: Resource, scaled: tuple[ScaledKind, ...]) -> None:
+    def kind_served(self, kind: Kind, resource: Resource, scaled: tuple[ScaledKind, ...]) -> None:
         """Handle that a kind is served; called after every discovery."""
         ...
 
-    def missed(self, kind: Kind) -> None:
+    def kind_not_served(self, kind: Kind) -> None:
         """Handle that a kind is not served; called after every discovery."""
         ...
 
@@ -43,7 +43,7 @@ class ServedKinds:
     """Discovers the requested kinds, for one follower."""
 
     def __init__(
-        self, client: Client, informers: Informers, clock: Clock, follower: Follower
+        self, client: Client, informers: SharedInformerFactory, clock: Clock, follower: KindFollower
     ) -> None:
         self._client = client
         self._informers = informers
@@ -52,10 +52,12 @@ class ServedKinds:
         self._wanted: dict[Kind, None] = {}
         self._missing: set[Kind] = set()
         self._changed = asyncio.Event()
-        self._definitions: Shared[Item[Definition]] = informers.of(DEFINITIONS, decode_definition)
+        self._definitions: SharedInformer[CachedObject[DefinedKind]] = informers.of(
+            DEFINITIONS, decode_definition
+        )
         self._definitions.objects.add_handler(self)
 
-    def want(self, kinds: Iterable[Kind]) -> None:
+    def request(self, kinds: Iterable[Kind]) -> None:
         """Request further kinds."""
         for kind in kinds:
             if kind not in self._wanted:
@@ -67,25 +69,25 @@ class ServedKinds:
         try:
             while True:
                 self._changed.clear()
-                await self._rest(await self._look())
+                await self._wait_for_change(await self._discover())
         finally:
             self._informers.drop(DEFINITIONS, decode_definition)
 
-    def added(self, item: Item[Definition]) -> None:
+    def added(self, item: CachedObject[DefinedKind]) -> None:
         """Run discovery if the definition is of a requested kind."""
         if item.value is not None and item.value.kind in self._wanted:
             self._changed.set()
 
-    def updated(self, old: Item[Definition], new: Item[Definition]) -> None:
+    def updated(self, old: CachedObject[DefinedKind], new: CachedObject[DefinedKind]) -> None:
         """Run discovery if the definition is, or was, of a requested kind."""
         self.added(old)
         self.added(new)
 
-    def removed(self, item: Item[Definition]) -> None:
+    def removed(self, item: CachedObject[DefinedKind]) -> None:
         """Run discovery if the definition was of a requested kind."""
         self.added(item)
 
-    async def _look(self) -> float | None:
+    async def _discover(self) -> float | None:
         """Run discovery once; return the seconds until the next run, or None if none is due."""
         answered = True
         for group in dict.fromkeys(group for group, _ in self._wanted):
@@ -94,33 +96,33 @@ class ServedKinds:
             except (ApiError, MalformedError, TransportError):
                 answered = False  # earlier results hold until the server answers again
             else:
-                self._tell(group, found)
+                self._notify_follower(group, found)
         if self._missing & {kind for kind, _ in self._defined()}:
-            return SOON_SECONDS
-        return None if answered and self._definitions.informer.synced else RETRY_SECONDS
+            return NOT_YET_SERVED_SECONDS
+        return None if answered and self._definitions.reflector.synced else RETRY_SECONDS
 
-    def _tell(self, group: str, found: Mapping[str, ServedResource]) -> None:
+    def _notify_follower(self, group: str, found: Mapping[str, ServedResource]) -> None:
         scaled = dict(self._defined())
         for kind in [each for each in self._wanted if each[0] == group]:
             served = found.get(kind[1])
             if served is None:
                 self._missing.add(kind)
-                self._follower.missed(kind)
+                self._follower.kind_not_served(kind)
             else:
                 self._missing.discard(kind)
-                self._follower.found(kind, served.resource, scaled.get(kind, ()))
+                self._follower.kind_served(kind, served.resource, scaled.get(kind, ()))
 
     def _defined(self) -> Iterator[tuple[Kind, tuple[ScaledKind, ...]]]:
         for item in self._definitions.objects.values():
             if item.value is not None:
                 yield item.value.kind, item.value.scaled
 
-    async def _rest(self, seconds: float | None) -> None:
+    async def _wait_for_change(self, seconds: float | None) -> None:
         """Wait until something has changed, for at most this many seconds."""
         changed = asyncio.create_task(self._changed.wait())
         waits = [changed]
         if seconds is not None:
-            waits.append(asyncio.create_task(_slept(self._clock, seconds)))
+            waits.append(asyncio.create_task(_sleep(self._clock, seconds)))
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -128,6 +130,6 @@ class ServedKinds:
                 each.cancel()
 
 
-async def _slept(clock: Clock, seconds: float) -> Literal[True]:
+async def _sleep(clock: Clock, seconds: float) -> Literal[True]:
     await clock.sleep(seconds)
     return True

@@ -15,7 +15,7 @@ from extender.kube.decoding import ObjectError
 from extender.kube.objects import decode_node as read_node
 from extender.kube.workloadspread.pods import decode_spread_pod
 from extender.kube.workloadspread.workloads import ScaledKind, decode_scaled_kinds
-from fakeapi.controllers.spreading.items import Item, item_of
+from fakeapi.controllers.spreading.items import CachedObject, decode_cached_object
 from policies.model import Node
 from policies.spreading.model import SpreadPod
 from policies.spreading.references import KRUISE
@@ -23,12 +23,12 @@ from policies.spreading.references import KRUISE
 Kind = tuple[str, str]
 """A group and a kind."""
 
-SPREAD: Final[Kind] = (KRUISE, "WorkloadSpread")
+WORKLOAD_SPREAD: Final[Kind] = (KRUISE, "WorkloadSpread")
 REPLICA_SET: Final[Kind] = ("apps", "ReplicaSet")
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenPod:
+class SpreadPodDocument:
     """A pod as decisions read it, and as JSON."""
 
     pod: SpreadPod
@@ -36,7 +36,7 @@ class WrittenPod:
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class DefinedKind:
     """The kind that a CustomResourceDefinition defines, and the scales of its versions."""
 
     kind: Kind
@@ -52,31 +52,33 @@ class _DefinitionSpec(msgspec.Struct):
     names: _DefinedNames = msgspec.field(default_factory=_DefinedNames)
 
 
-class _DefinitionShape(msgspec.Struct):
+class _DefinitionFields(msgspec.Struct):
     spec: _DefinitionSpec = msgspec.field(default_factory=_DefinitionSpec)
 
 
-_definitions = msgspec.json.Decoder(_DefinitionShape)
+_definitions = msgspec.json.Decoder(_DefinitionFields)
 
 
-def decode_pod(raw: msgspec.Raw | bytes) -> Item[WrittenPod]:
+def decode_pod(raw: msgspec.Raw | bytes) -> CachedObject[SpreadPodDocument]:
     """Decode a pod."""
-    return item_of(raw, lambda document: WrittenPod(decode_spread_pod(document), document))
+    return decode_cached_object(
+        raw, lambda document: SpreadPodDocument(decode_spread_pod(document), document)
+    )
 
 
-def decode_node(raw: msgspec.Raw | bytes) -> Item[Node]:
+def decode_node(raw: msgspec.Raw | bytes) -> CachedObject[Node]:
     """Decode a node."""
-    return item_of(raw, read_node)
+    return decode_cached_object(raw, read_node)
 
 
-def decode_definition(raw: msgspec.Raw | bytes) -> Item[Definition]:
+def decode_definition(raw: msgspec.Raw | bytes) -> CachedObject[DefinedKind]:
     """Decode a CustomResourceDefinition."""
-    return item_of(raw, _definition)
+    return decode_cached_object(raw, _definition)
 
 
-def _definition(document: bytes) -> Definition:
+def _definition(document: bytes) -> DefinedKind:
     try:
         spec = _definitions.decode(document).spec
     except msgspec.ValidationError as error:
         raise ObjectError(f"CustomResourceDefinition: {error}") from None
-    return Definition((spec.group, spec.names.kind), tuple(decode_scaled_kinds(document)))
+    return DefinedKind((spec.group, spec.names.kind), tuple(decode_scaled_kinds(document)))

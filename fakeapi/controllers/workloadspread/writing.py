@@ -32,31 +32,39 @@ from extender.kube.resources import PODS, Resource
 from extender.kube.transport import TransportError
 from extender.kube.workloadspread.conversion import V1BETA1, convert
 from extender.kube.workloadspread.injecting import adoption_patch, cost_patch
-from extender.kube.workloadspread.spreads import WrittenSpread, decode_spread, encode_status
-from fakeapi.controllers.spreading.written import Written
-from fakeapi.controllers.workloadspread.shapes import SPREAD
+from extender.kube.workloadspread.spreads import (
+    StoredWorkloadSpread,
+    decode_workloadspread,
+    encode_status,
+)
+from fakeapi.controllers.spreading.written import AssumedStatuses
+from fakeapi.controllers.workloadspread.shapes import WORKLOAD_SPREAD
 from policies.spreading.agenda import WARNING, Event
-from policies.spreading.model import Spread, Status
-from policies.spreading.reconciling import Doomed, Outcome, undeletable
+from policies.spreading.model import WorkloadSpread, WorkloadSpreadStatus
+from policies.spreading.reconciling import PodToDelete, ReconcileResult, delete_failed_event
 
-AT_ONCE: Final = 8
+CONCURRENT_REQUESTS: Final = 8
 """How many pods are patched concurrently."""
 
 T = TypeVar("T")
 
 
-class Writer:
+class ResultWriter:
     """Writes the results of WorkloadSpreads; all methods raise the client's errors."""
 
     def __init__(
-        self, client: Client, recorder: EventRecorder, writes: ConsistencyStore, states: Written
+        self,
+        client: Client,
+        recorder: EventRecorder,
+        writes: ConsistencyStore,
+        assumed_statuses: AssumedStatuses,
     ) -> None:
         self._client = client
         self._recorder = recorder
         self._writes = writes
-        self._states = states
+        self._states = assumed_statuses
 
-    async def adopt(self, written: WrittenSpread, outcome: Outcome) -> None:
+    async def adopt(self, written: StoredWorkloadSpread, outcome: ReconcileResult) -> None:
         """Annotate the pods that were matched to a subset."""
         patches = {
             name: adoption_patch(written, subset.name)
@@ -64,13 +72,13 @@ class Writer:
         }
         await self._patch_pods(written.spread, patches)
 
-    async def set_costs(self, spread: Spread, outcome: Outcome) -> None:
+    async def set_costs(self, spread: WorkloadSpread, outcome: ReconcileResult) -> None:
         """Write the deletion costs that pods do not have yet."""
         patches = {name: cost_patch(cost) for name, cost in outcome.cost_changes.items()}
         await self._patch_pods(spread, patches)
 
     async def write_status(
-        self, resource: Resource, written: WrittenSpread, status: Status
+        self, resource: Resource, written: StoredWorkloadSpread, status: WorkloadSpreadStatus
     ) -> None:
         """Write a status onto the version it was calculated from; 409 if there is a newer one.
 
@@ -81,55 +89,57 @@ class Writer:
         body = msgspec.json.encode(convert(document, f"{resource.group}/{resource.version}"))
         path = resource.object(spread.name, spread.namespace).subresource("status")
         now = await self._client.update(path, body, _spread)
-        self._states.keep(now)
+        self._states.record_write(now)
         self._writes.wrote(spread.key, spread.uid, resource, now.spread.resource_version)
 
-    async def delete(self, spread: Spread, doomed: Collection[Doomed]) -> None:
+    async def delete(self, spread: WorkloadSpread, doomed: Collection[PodToDelete]) -> None:
         """Delete the pods to reschedule, and record Events of those that cannot be deleted."""
 
-        async def delete(each: Doomed) -> None:
+        async def delete(each: PodToDelete) -> None:
             pod = each.pod
             try:
                 await self._client.delete(PODS.object(pod.name, pod.namespace), uid=pod.uid)
             except (ApiError, MalformedError, TransportError) as trouble:
                 if isinstance(trouble, ApiError) and trouble.status in (404, 409):
                     return  # gone, or replaced by another pod
-                self.tell(spread, (undeletable(spread, each),))
+                self.record_events(spread, (delete_failed_event(spread, each),))
                 raise
 
-        await _each(doomed, delete)
+        await _for_each(doomed, delete)
 
-    def tell(self, spread: Spread, events: Iterable[Event]) -> None:
+    def record_events(self, spread: WorkloadSpread, events: Iterable[Event]) -> None:
         """Record Events about a WorkloadSpread."""
         about = reference(spread)
         for event in events:
             tell = self._recorder.warning if event.type == WARNING else self._recorder.normal
             tell(about, event.reason, event.message)
 
-    async def _patch_pods(self, spread: Spread, patches: Mapping[str, Mapping[str, Any]]) -> None:
+    async def _patch_pods(
+        self, spread: WorkloadSpread, patches: Mapping[str, Mapping[str, Any]]
+    ) -> None:
         async def patch(name: str) -> None:
             path, body = PODS.object(name, spread.namespace), msgspec.json.encode(patches[name])
             meta = await self._client.patch(path, PatchType.STRATEGIC, body, _metadata)
             self._writes.wrote(spread.key, spread.uid, PODS, meta.resource_version)
 
-        await _each(patches, patch)
+        await _for_each(patches, patch)
 
 
-def reference(spread: Spread) -> ObjectReference:
+def reference(spread: WorkloadSpread) -> ObjectReference:
     """Return the object reference of Events about a WorkloadSpread."""
     place = spread.namespace, spread.name, spread.uid
-    return ObjectReference(V1BETA1, SPREAD[1], *place, spread.resource_version)
+    return ObjectReference(V1BETA1, WORKLOAD_SPREAD[1], *place, spread.resource_version)
 
 
-async def _each(things: Collection[T], act: Callable[[T], Awaitable[None]]) -> None:
+async def _for_each(items: Collection[T], apply: Callable[[T], Awaitable[None]]) -> None:
     """Run ``act`` for each item, several concurrently; raise the first error at the end."""
-    left = iter(things)
+    left = iter(items)
 
     async def work() -> None:
         for thing in left:
-            await act(thing)
+            await apply(thing)
 
-    workers = min(AT_ONCE, len(things))  # most syncs have nothing to do
+    workers = min(CONCURRENT_REQUESTS, len(items))  # most syncs have nothing to do
     if not workers:
         return
     outcomes = await asyncio.gather(*(work() for _ in range(workers)), return_exceptions=True)
@@ -138,9 +148,9 @@ async def _each(things: Collection[T], act: Callable[[T], Awaitable[None]]) -> N
             raise outcome
 
 
-def _spread(raw: msgspec.Raw | bytes) -> WrittenSpread:
+def _spread(raw: msgspec.Raw | bytes) -> StoredWorkloadSpread:
     try:
-        return decode_spread(bytes(raw))
+        return decode_workloadspread(bytes(raw))
     except ObjectError as error:
         raise MalformedError(f"not a WorkloadSpread: {error}") from error
 

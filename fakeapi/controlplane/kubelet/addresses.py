@@ -15,20 +15,20 @@ from itertools import count
 from typing import Final
 
 _NODES: Final = int(IPv4Address("172.16.0.0")) + 2
-_MOST_NODES: Final = 2**20 - 2
+_MAX_NODES: Final = 2**20 - 2
 _PODS: Final = int(IPv4Address("10.0.0.0"))
 _BLOCK: Final = 256
 _BLOCKS: Final = 2**16
 
 
-class Blocks:
+class PodCIDRPool:
     """The unallocated blocks of 256 addresses, and the owner of each address in use."""
 
     def __init__(self) -> None:
         self._taken = 0
         self._held: dict[str, str] = {}
 
-    def take(self) -> IPv4Network:
+    def allocate_block(self) -> IPv4Network:
         """Allocate a block. Raise ValueError when none is left."""
         if self._taken == _BLOCKS:
             raise ValueError("there are no more addresses for pods: 10.0.0.0/8 is all given away")
@@ -39,7 +39,7 @@ class Blocks:
         """Return whether no pod has an address."""
         return address not in self._held
 
-    def keep(self, uid: str, address: str) -> None:
+    def reserve(self, uid: str, address: str) -> None:
         """Reserve the address that a pod has."""
         self._held[address] = uid
 
@@ -51,18 +51,18 @@ class Blocks:
         return True
 
 
-class PodAddresses:
+class PodIPAllocator:
     """Allocates the addresses of one node's pods; ``cidr`` is its podCIDR, "" for none."""
 
-    def __init__(self, blocks: Blocks, cidr: str) -> None:
+    def __init__(self, blocks: PodCIDRPool, cidr: str) -> None:
         self._blocks = blocks
         self._fresh: Iterator[IPv4Address] = iter(_range(cidr))
         self._free: deque[str] = deque()
 
-    def give(self, uid: str) -> str:
+    def allocate(self, uid: str) -> str:
         """Allocate an address for a pod."""
         address = self._next()
-        self._blocks.keep(uid, address)
+        self._blocks.reserve(uid, address)
         return address
 
     def release(self, uid: str, address: str) -> None:
@@ -79,24 +79,24 @@ class PodAddresses:
                 address = self._free.popleft()
                 if self._blocks.is_free(address):
                     return address
-            self._fresh = iter(_hosts(self._blocks.take()))
+            self._fresh = iter(_hosts(self._blocks.allocate_block()))
 
 
-class NodeAddresses:
+class NodeIPAllocator:
     """Allocates the addresses of all nodes."""
 
     def __init__(self) -> None:
         self._held: dict[str, str] = {}
         self._numbers = count()
 
-    def keep(self, name: str, address: str) -> None:
+    def reserve(self, name: str, address: str) -> None:
         """Reserve the address that a node has."""
         self._held[address] = name
 
-    def give(self, name: str) -> str:
+    def allocate(self, name: str) -> str:
         """Allocate an address for a node."""
         address = next(each for each in map(node_address, self._numbers) if each not in self._held)
-        self.keep(name, address)
+        self.reserve(name, address)
         return address
 
     def release(self, name: str, address: str) -> None:
@@ -107,7 +107,7 @@ class NodeAddresses:
 
 def node_address(index: int) -> str:
     """Return the address of a node by its number."""
-    return str(IPv4Address(_NODES + index % _MOST_NODES))
+    return str(IPv4Address(_NODES + index % _MAX_NODES))
 
 
 def _range(cidr: str) -> Iterator[IPv4Address]:

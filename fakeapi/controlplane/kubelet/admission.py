@@ -19,8 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fakeapi.controlplane.kubelet.preemption import NoVictimsError, Shortage, pick_victims
-from fakeapi.controlplane.kubelet.rooms import Room, Tenant, amounts
+from fakeapi.controlplane.kubelet.preemption import (
+    InsufficientResource,
+    NoVictimsError,
+    pick_victims,
+)
+from fakeapi.controlplane.kubelet.rooms import AllocatedPod, NodeAllocation, resource_amounts
 from policies.filtering.node_affinity import NodeAffinity
 from policies.model import Node, NodeState, Pod, Snapshot
 from policies.requests import is_extended
@@ -48,8 +52,8 @@ class Admission:
     victims: tuple[str, ...] = ()
 
 
-def admit(
-    pod: Pod, tenant: Tenant, node: Node, room: Room, release: Release
+def admit_pod(
+    pod: Pod, allocated_pod: AllocatedPod, node: Node, allocation: NodeAllocation, release: Release
 ) -> Admission | Rejection:
     """Return whether ``node`` admits a pod, beside the pods that it has admitted before."""
     if pod.labels.get(_OS_LABEL, "linux") != "linux":
@@ -57,45 +61,45 @@ def admit(
             "PodOSSelectorNodeLabelDoesNotMatch",
             "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
         )
-    short = list(_shortages(pod, node, room))
-    failed = list(_failures(pod, tenant, node, room, release))
-    if tenant.critical and short and not failed:
+    short = list(_shortages(pod, node, allocation))
+    failed = list(_predicate_failures(pod, allocated_pod, node, allocation, release))
+    if allocated_pod.critical and short and not failed:
         try:
-            return Admission(pick_victims(tenant, room, short))
+            return Admission(pick_victims(allocated_pod, allocation, short))
         except NoVictimsError as error:
             told = f"Unexpected error while attempting to recover from admission failure: {error}"
             return Rejection("UnexpectedAdmissionError", told)
-    if short and not tenant.critical:
+    if short and not allocated_pod.critical:
         return Rejection(f"OutOf{short[0].resource}", str(short[0]))
     return failed[0] if failed else Admission()
 
 
-def _shortages(pod: Pod, node: Node, room: Room) -> Iterator[Shortage]:
-    count = len(room.tenants)
+def _shortages(pod: Pod, node: Node, room: NodeAllocation) -> Iterator[InsufficientResource]:
+    count = len(room.pods)
     if count + 1 > node.allowed_pods:
-        yield Shortage("pods", 1, count, node.allowed_pods)
-    capacity, used = amounts(node.allocatable), amounts(room.requested)
-    for name, asked in amounts(pod.requests).items():
+        yield InsufficientResource("pods", 1, count, node.allowed_pods)
+    capacity, used = resource_amounts(node.allocatable), resource_amounts(room.requested)
+    for name, asked in resource_amounts(pod.requests).items():
         unknown = is_extended(name) and name not in capacity
         if asked and not unknown and asked > capacity.get(name, 0) - used.get(name, 0):
-            yield Shortage(name, asked, used.get(name, 0), capacity.get(name, 0))
+            yield InsufficientResource(name, asked, used.get(name, 0), capacity.get(name, 0))
 
 
-def _failures(
-    pod: Pod, tenant: Tenant, node: Node, room: Room, release: Release
+def _predicate_failures(
+    pod: Pod, tenant: AllocatedPod, node: Node, room: NodeAllocation, release: Release
 ) -> Iterator[Rejection]:
-    affinity = NodeAffinity().prepare(pod, Snapshot(), release)
-    check = affinity.check
+    affinity = NodeAffinity().pre_filter(pod, Snapshot(), release)
+    check = affinity.plugin
     if affinity.conflict or (check and check.refuse(NodeState(node))):
-        yield _failed("NodeAffinity", _AFFINITY)
+        yield _predicate_failure("NodeAffinity", _AFFINITY)
     if pod.node_name not in (None, node.name):
-        yield _failed("NodeName", _NAME)
-    if room.taken(tenant.ports):
-        yield _failed("NodePorts", _PORTS)
+        yield _predicate_failure("NodeName", _NAME)
+    if room.has_port_conflict(tenant.ports):
+        yield _predicate_failure("NodePorts", _PORTS)
     driving = [taint for taint in node.taints if taint.effect == "NoExecute"]
     if any(not any(each.tolerates(taint) for each in pod.tolerations) for taint in driving):
-        yield _failed("TaintToleration", _TAINTS)
+        yield _predicate_failure("TaintToleration", _TAINTS)
 
 
-def _failed(name: str, why: str) -> Rejection:
+def _predicate_failure(name: str, why: str) -> Rejection:
     return Rejection(name, f"Predicate {name} failed: {why}")

@@ -6,40 +6,45 @@ ID) continues in its script where it was; other containers begin their scripts n
 
 from __future__ import annotations
 
-from extender.kube.times import moment
-from fakeapi.controlplane.kubelet.backoffs import FIRST, LONGEST, Backoff
-from fakeapi.controlplane.kubelet.containers import ContainerLife, Exited, Role, Running
-from fakeapi.controlplane.kubelet.lives import PodLife
+from extender.kube.times import parse_time
+from fakeapi.controlplane.kubelet.backoffs import INITIAL_BACKOFF, MAX_BACKOFF, ContainerBackoff
+from fakeapi.controlplane.kubelet.containers import (
+    ContainerLifecycle,
+    ContainerRunning,
+    ContainerTerminated,
+    Role,
+)
+from fakeapi.controlplane.kubelet.lives import PodLifecycle
 from fakeapi.controlplane.kubelet.scripts import PodScript
-from fakeapi.controlplane.kubelet.shapes import ContainerStatus, Pod, TerminatedState
+from fakeapi.controlplane.kubelet.shapes import ContainerStatus, KubeletPod, TerminatedState
 
 
-def adopt(pod: Pod, script: PodScript, now: int) -> PodLife:
+def restore_pod(pod: KubeletPod, script: PodScript, now: int) -> PodLifecycle:
     """Restore the lifecycle of a pod that has a start time, or is running."""
-    admitted = moment(pod.status.start_time) or now
-    life = PodLife.admit(pod, script, min(admitted, now))
+    admitted = parse_time(pod.status.start_time) or now
+    life = PodLifecycle.admit(pod, script, min(admitted, now))
     listed = (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
     known = {status.name: status for status in listed}
     for container in life.containers:
         status = known.get(container.spec.name)
         if status is not None:
-            _take_over(container, status, now)
+            _restore_container(container, status, now)
         elif pod.status.phase == "Running":
-            _suppose(container, life.admitted, now)
+            _assume_state(container, life.admitted, now)
     life.sandbox = any(container.ever_started for container in life.containers)
     life.initialized = any(container.ever_started for container in life.apps)
     life.advance(now)
-    life.settle(now)
+    life.sync_containers(now)
     return life
 
 
-def _take_over(container: ContainerLife, status: ContainerStatus, now: int) -> None:
+def _restore_container(container: ContainerLifecycle, status: ContainerStatus, now: int) -> None:
     container.restarts = status.restart_count
     before = _exited(status.last_state.terminated)
     state = status.state
     if state.running is not None:
-        since = moment(state.running.started_at) or now
-        container.state = Running(since)
+        since = parse_time(state.running.started_at) or now
+        container.state = ContainerRunning(since)
         container.origin = since if status.container_id == container.id else now
         container.last = before
     elif state.terminated is not None:
@@ -48,27 +53,29 @@ def _take_over(container: ContainerLife, status: ContainerStatus, now: int) -> N
     elif before is not None:
         container.state = before
     if container.restarts:
-        delay = min(FIRST << min(container.restarts - 1, 10), LONGEST)
-        container.backoff = Backoff(delay, _began(container, now))
+        delay = min(INITIAL_BACKOFF << min(container.restarts - 1, 10), MAX_BACKOFF)
+        container.backoff = ContainerBackoff(delay, _began(container, now))
 
 
-def _suppose(container: ContainerLife, admitted: int, now: int) -> None:
+def _assume_state(container: ContainerLifecycle, admitted: int, now: int) -> None:
     """Assume that a running pod's container without a status is running, or has completed."""
     if container.role is Role.INIT:
-        container.state = Exited(0, "Completed", admitted, admitted, container.id)
+        container.state = ContainerTerminated(0, "Completed", admitted, admitted, container.id)
     else:
-        container.state, container.origin = Running(admitted), now
+        container.state, container.origin = ContainerRunning(admitted), now
 
 
-def _exited(state: TerminatedState | None) -> Exited | None:
+def _exited(state: TerminatedState | None) -> ContainerTerminated | None:
     if state is None:
         return None
-    began, ended = moment(state.started_at), moment(state.finished_at)
-    return Exited(state.exit_code, state.reason, began, ended, state.container_id, state.message)
+    began, ended = parse_time(state.started_at), parse_time(state.finished_at)
+    return ContainerTerminated(
+        state.exit_code, state.reason, began, ended, state.container_id, state.message
+    )
 
 
-def _began(container: ContainerLife, now: int) -> int:
+def _began(container: ContainerLifecycle, now: int) -> int:
     state = container.state
-    if isinstance(state, Running):
+    if isinstance(state, ContainerRunning):
         return state.since
-    return state.began if isinstance(state, Exited) else now
+    return state.began if isinstance(state, ContainerTerminated) else now

@@ -16,11 +16,11 @@ from typing import Any, Final
 import orjson
 
 from extender.kube.clock import Clock
-from fakeapi.controlplane.kubelet.containers import Running
-from fakeapi.controlplane.kubelet.fleet import Fleet
-from fakeapi.controlplane.kubelet.hosts import Host, pods_use
-from fakeapi.controlplane.kubelet.outfits import NodeAnswer
-from fakeapi.controlplane.kubelet.summaries import summary, summary_without_disks
+from fakeapi.controlplane.kubelet.containers import ContainerRunning
+from fakeapi.controlplane.kubelet.fleet import HollowNodes
+from fakeapi.controlplane.kubelet.hosts import HollowNode, pod_usage
+from fakeapi.controlplane.kubelet.outfits import KubeletResponse
+from fakeapi.controlplane.kubelet.summaries import node_and_pods_summary, summary_without_disks
 
 JSON: Final = "application/json"
 TEXT: Final = "text/plain; charset=utf-8"
@@ -39,36 +39,36 @@ DEFAULT_EVICTION: Final[Mapping[str, Any]] = {
 }
 
 
-SILENCE: Final = NodeAnswer(0, TEXT, b"")
+NO_RESPONSE: Final = KubeletResponse(0, TEXT, b"")
 
 
-class Answers:
+class KubeletApi:
     """Responds to requests for the hollow nodes."""
 
-    def __init__(self, fleet: Fleet, clock: Clock) -> None:
-        self._fleet = fleet
+    def __init__(self, hollow_nodes: HollowNodes, clock: Clock) -> None:
+        self._hollow_nodes = hollow_nodes
         self._clock = clock
 
-    def answer(self, node: str, path: str, query: Mapping[str, str]) -> NodeAnswer | None:
+    def respond(self, node: str, path: str, query: Mapping[str, str]) -> KubeletResponse | None:
         """Return the response of a node to a GET; None if its kubelet is not simulated."""
-        host, now = self._fleet.hosts.get(node), self._clock.now_ns()
+        host, now = self._hollow_nodes.nodes_by_name.get(node), self._clock.now_ns()
         if host is None:
             return None
-        if host.silent(now):
-            return SILENCE
-        answer = _ANSWERS.get(path.strip("/"))
+        if host.is_silent(now):
+            return NO_RESPONSE
+        answer = _HANDLERS.get(path.strip("/"))
         if answer is None:
-            return NodeAnswer(404, TEXT, b"404 page not found\n")
+            return KubeletResponse(404, TEXT, b"404 page not found\n")
         return answer(host, now, query)
 
 
-def _summary(host: Host, now: int, query: Mapping[str, str]) -> NodeAnswer:
+def _summary(host: HollowNode, now: int, query: Mapping[str, str]) -> KubeletResponse:
     short = query.get("only_cpu_and_memory", "").lower() in ("1", "true")
-    told = summary_without_disks(host, now) if short else summary(host, now)
-    return NodeAnswer(200, JSON, orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    told = summary_without_disks(host, now) if short else node_and_pods_summary(host, now)
+    return KubeletResponse(200, JSON, orjson.dumps(told, option=orjson.OPT_INDENT_2))
 
 
-def _configz(host: Host, _now: int, _query: Mapping[str, str]) -> NodeAnswer:
+def _configz(host: HollowNode, _now: int, _query: Mapping[str, str]) -> KubeletResponse:
     config = {
         "enableServer": True,
         "nodeStatusUpdateFrequency": "10s",
@@ -78,14 +78,14 @@ def _configz(host: Host, _now: int, _query: Mapping[str, str]) -> NodeAnswer:
         **DEFAULT_EVICTION,
         **host.script.config,
     }
-    return NodeAnswer(200, JSON, orjson.dumps({"kubeletconfig": config}))
+    return KubeletResponse(200, JSON, orjson.dumps({"kubeletconfig": config}))
 
 
-def _healthz(_host: Host, _now: int, _query: Mapping[str, str]) -> NodeAnswer:
-    return NodeAnswer(200, TEXT, b"ok")
+def _healthz(_host: HollowNode, _now: int, _query: Mapping[str, str]) -> KubeletResponse:
+    return KubeletResponse(200, TEXT, b"ok")
 
 
-def _metrics(host: Host, now: int, _query: Mapping[str, str]) -> NodeAnswer:
+def _metrics(host: HollowNode, now: int, _query: Mapping[str, str]) -> KubeletResponse:
     lines: dict[str, list[str]] = {}
     for name, labels, value in _samples(host, now):
         listed = ",".join(f'{key}="{text}"' for key, text in labels.items())
@@ -95,33 +95,33 @@ def _metrics(host: Host, now: int, _query: Mapping[str, str]) -> NodeAnswer:
         "\n".join((f"# TYPE {name} {'counter' if name.endswith('total') else 'gauge'}", *found))
         for name, found in sorted(lines.items())
     )
-    return NodeAnswer(200, METRICS, ("\n".join(blocks) + "\n").encode())
+    return KubeletResponse(200, METRICS, ("\n".join(blocks) + "\n").encode())
 
 
-def _samples(host: Host, now: int) -> Iterator[tuple[str, Mapping[str, str], float]]:
+def _samples(host: HollowNode, now: int) -> Iterator[tuple[str, Mapping[str, str], float]]:
     """Return the samples of ``/metrics/resource``: name, labels, value."""
-    guests = [guest for guest in host.guests.values() if guest.life.sandbox]
+    guests = [guest for guest in host.pods.values() if guest.lifecycle.sandbox]
     lasted = (now - host.began) / 10**9
-    cpu = host.use("cpu", now) + pods_use(guests, "cpu", now)
+    cpu = host.usage("cpu", now) + pod_usage(guests, "cpu", now)
     yield "node_cpu_usage_seconds_total", {}, cpu / 10**9 * lasted
-    memory = host.use("memory", now) + pods_use(guests, "memory", now)
+    memory = host.usage("memory", now) + pod_usage(guests, "memory", now)
     yield "node_memory_working_set_bytes", {}, memory
     for guest in guests:
         meta = guest.pod.metadata
         pod = {"namespace": meta.namespace, "pod": meta.name}
-        yield "pod_memory_working_set_bytes", pod, pods_use([guest], "memory", now)
-        for container in guest.life.containers:
-            if isinstance(container.state, Running):
+        yield "pod_memory_working_set_bytes", pod, pod_usage([guest], "memory", now)
+        for container in guest.lifecycle.containers:
+            if isinstance(container.state, ContainerRunning):
                 whose, since = {"container": container.spec.name, **pod}, container.state.since
                 ran = (now - since) / 10**9
-                used = container.use("cpu", now) / 10**9
+                used = container.usage("cpu", now) / 10**9
                 yield "container_cpu_usage_seconds_total", whose, used * ran
-                yield "container_memory_working_set_bytes", whose, container.use("memory", now)
+                yield "container_memory_working_set_bytes", whose, container.usage("memory", now)
                 yield "container_start_time_seconds", whose, since / 10**9
     yield "resource_scrape_error", {}, 0
 
 
-_ANSWERS: Final[Mapping[str, Callable[[Host, int, Mapping[str, str]], NodeAnswer]]] = {
+_HANDLERS: Final[Mapping[str, Callable[[HollowNode, int, Mapping[str, str]], KubeletResponse]]] = {
     "stats/summary": _summary,
     "metrics/resource": _metrics,
     "configz": _configz,

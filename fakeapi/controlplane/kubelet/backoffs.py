@@ -17,13 +17,13 @@ from typing import Final
 
 from fakeapi.controlplane.kubelet.durations import SECOND
 
-FIRST: Final = 10 * SECOND
-LONGEST: Final = 300 * SECOND
-FORGOTTEN_AFTER: Final = 2 * LONGEST
+INITIAL_BACKOFF: Final = 10 * SECOND
+MAX_BACKOFF: Final = 300 * SECOND
+BACKOFF_RESET_AFTER: Final = 2 * MAX_BACKOFF
 
 
 @dataclass(frozen=True, slots=True)
-class Backoff:
+class ContainerBackoff:
     """The delay after the next failure, set at ``since``; 0 before the first failure."""
 
     delay: int = 0
@@ -33,11 +33,11 @@ class Backoff:
         """Return the time of the retry after a failure."""
         return failed if self._forgotten(failed) else failed + self.delay
 
-    def after(self, failed: int, now: int) -> Backoff:
+    def next_backoff(self, failed: int, now: int) -> ContainerBackoff:
         """Return the backoff after a retry at ``now``."""
         if self._forgotten(failed):
-            return Backoff(FIRST, now)
-        return Backoff(min(2 * self.delay, LONGEST), now)
+            return ContainerBackoff(INITIAL_BACKOFF, now)
+        return ContainerBackoff(min(2 * self.delay, MAX_BACKOFF), now)
 
     def _forgotten(self, failed: int) -> bool:
-        return not self.delay or failed - self.since > FORGOTTEN_AFTER
+        return not self.delay or failed - self.since > BACKOFF_RESET_AFTER

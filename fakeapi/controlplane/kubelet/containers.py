@@ -12,12 +12,23 @@ from enum import Enum
 from hashlib import sha256
 from typing import Final
 
-from fakeapi.controlplane.kubelet.backoffs import Backoff
+from fakeapi.controlplane.kubelet.backoffs import ContainerBackoff
 from fakeapi.controlplane.kubelet.curves import Curve
 from fakeapi.controlplane.kubelet.durations import SECOND
-from fakeapi.controlplane.kubelet.scripts import ContainerScript, Exit, Run, holds, next_turn
+from fakeapi.controlplane.kubelet.scripts import (
+    ContainerScript,
+    Exit,
+    Run,
+    next_transition,
+    state_at,
+)
 from fakeapi.controlplane.kubelet.shapes import Container
-from fakeapi.controlplane.kubelet.usage import amount, curve_of, lasts, usual
+from fakeapi.controlplane.kubelet.usage import (
+    default_usage,
+    is_persistent,
+    parse_amount,
+    usage_curve,
+)
 from policies.quantity import units
 
 KILLED: Final = 137
@@ -32,7 +43,7 @@ class Role(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class ContainerWaiting:
     """The container has not been started, or its image cannot be pulled."""
 
     reason: str
@@ -40,14 +51,14 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class ContainerRunning:
     """The container has been running since some time."""
 
     since: int
 
 
 @dataclass(frozen=True, slots=True)
-class Exited:
+class ContainerTerminated:
     """The container ran from ``began`` to ``ended`` (0: unknown), as the container ``id``."""
 
     code: int
@@ -58,10 +69,10 @@ class Exited:
     message: str = ""
 
 
-State = Waiting | Running | Exited
-CREATING: Final = Waiting("ContainerCreating")
-INITIALIZING: Final = Waiting("PodInitializing")
-LOST: Final = Exited(
+State = ContainerWaiting | ContainerRunning | ContainerTerminated
+CREATING: Final = ContainerWaiting("ContainerCreating")
+INITIALIZING: Final = ContainerWaiting("PodInitializing")
+STATUS_UNKNOWN: Final = ContainerTerminated(
     KILLED,
     "ContainerStatusUnknown",
     0,
@@ -71,7 +82,7 @@ LOST: Final = Exited(
 
 
 @dataclass(slots=True)
-class ContainerLife:
+class ContainerLifecycle:
     """A container; times are nanoseconds.
 
     ``last`` is its previous termination, ``origin`` the start of its run's stages, ``stop`` the
@@ -83,13 +94,13 @@ class ContainerLife:
     script: ContainerScript
     uid: str
     state: State = CREATING
-    last: Exited | None = None
+    last: ContainerTerminated | None = None
     restarts: int = 0
     origin: int = 0
     stop: tuple[int, int] | None = None
     retry: int | None = None
     failed_pulls: int = 0
-    backoff: Backoff = field(default_factory=Backoff)
+    backoff: ContainerBackoff = field(default_factory=ContainerBackoff)
 
     @property
     def id(self) -> str:
@@ -105,20 +116,20 @@ class ContainerLife:
     @property
     def succeeded(self) -> bool:
         """Whether it has terminated with exit code 0."""
-        return isinstance(self.state, Exited) and self.state.code == 0
+        return isinstance(self.state, ContainerTerminated) and self.state.code == 0
 
     @property
     def ever_started(self) -> bool:
         """Whether it is running or has run."""
-        return not isinstance(self.state, Waiting) or self.last is not None
+        return not isinstance(self.state, ContainerWaiting) or self.last is not None
 
     def start(self, now: int) -> None:
         """Start or restart the container."""
-        if isinstance(self.state, Exited):
+        if isinstance(self.state, ContainerTerminated):
             self.last = self.state
             self.restarts += 1
-            self.backoff = self.backoff.after(self.state.ended, now)
-        self.state, self.origin = Running(now), now
+            self.backoff = self.backoff.next_backoff(self.state.ended, now)
+        self.state, self.origin = ContainerRunning(now), now
         self.stop = self.retry = None
 
     def pull_fails(self, now: int) -> bool:
@@ -126,15 +137,15 @@ class ContainerLife:
         if self.ever_started or self.failed_pulls >= self.script.failed_pulls:
             return False
         self.failed_pulls += 1
-        self.backoff = self.backoff.after(now, now)
+        self.backoff = self.backoff.next_backoff(now, now)
         self.retry = now + self.backoff.delay
         if self.failed_pulls == self.script.failed_pulls:
-            self.backoff = Backoff()
+            self.backoff = ContainerBackoff()
         image = self.spec.image
-        self.state = Waiting("ImagePullBackOff", f'Back-off pulling image "{image}"')
+        self.state = ContainerWaiting("ImagePullBackOff", f'Back-off pulling image "{image}"')
         return True
 
-    def tell_to_stop(self, now: int, deadline: int) -> None:
+    def request_stop(self, now: int, deadline: int) -> None:
         """Request a running container to stop; of several deadlines the earliest counts."""
         hook = self.spec.lifecycle.pre_stop if self.spec.lifecycle else None
         waits = hook.sleep.seconds * SECOND if hook and hook.sleep else 0
@@ -144,25 +155,27 @@ class ContainerLife:
 
     def next_end(self) -> Exit | None:
         """Return how a running container will end; ``after`` is the time of its end."""
-        if not isinstance(self.state, Running):
+        if not isinstance(self.state, ContainerRunning):
             return None
-        ends = [each for each in (self._own_end(), self._told_end()) if each is not None]
+        ends = [each for each in (self._own_end(), self._requested_end()) if each is not None]
         return min(ends, key=_after, default=None)
 
     def exit(self, how: Exit) -> None:
         """Terminate a running container at ``how.after``."""
-        assert isinstance(self.state, Running)
+        assert isinstance(self.state, ContainerRunning)
         reason = how.reason or ("Error" if how.code else "Completed")
         began = self.state.since
-        self.state = Exited(how.code, reason, began, max(began, how.after), self.id, how.message)
+        self.state = ContainerTerminated(
+            how.code, reason, began, max(began, how.after), self.id, how.message
+        )
         self.stop = None
 
-    def next_moment(self, now: int) -> int | None:
+    def next_change(self, now: int) -> int | None:
         """Return when a running container, or its status, changes next after ``now``."""
-        if not isinstance(self.state, Running):
+        if not isinstance(self.state, ContainerRunning):
             return None
         since, end = self.state.since, self.next_end()
-        turn = next_turn(self.run.readiness, now - self.origin)
+        turn = next_transition(self.run.readiness, now - self.origin)
         moments = [
             since + each for each in (self.startup, self._probed_after()) if since + each > now
         ]
@@ -177,30 +190,30 @@ class ContainerLife:
 
     def started(self, now: int) -> bool:
         """Return whether it has started up."""
-        return isinstance(self.state, Running) and now >= self.state.since + self.startup
+        return isinstance(self.state, ContainerRunning) and now >= self.state.since + self.startup
 
     def ready(self, now: int) -> bool:
         """Return whether it is ready; an init container is ready when it has succeeded."""
         if self.role is Role.INIT:
             return self.succeeded
-        if not isinstance(self.state, Running) or not self.started(now):
+        if not isinstance(self.state, ContainerRunning) or not self.started(now):
             return False
-        said = holds(self.run.readiness, now - self.origin)
+        said = state_at(self.run.readiness, now - self.origin)
         if said is None and self.run.readiness:
-            said = False if self.run.readiness[0].to else None
+            said = False if self.run.readiness[0].state else None
         return now >= self.state.since + self._probed_after() if said is None else said
 
-    def use(self, name: str, now: int) -> int:
+    def usage(self, name: str, now: int) -> int:
         """Return its usage of one of AMOUNTS."""
-        if isinstance(self.state, Waiting):
+        if isinstance(self.state, ContainerWaiting):
             return 0
-        if isinstance(self.state, Exited):
-            return self.curve(name).at(self.state.ended - self.origin) if lasts(name) else 0
+        if isinstance(self.state, ContainerTerminated):
+            return self.curve(name).at(self.state.ended - self.origin) if is_persistent(name) else 0
         return self.curve(name).at(now - self.origin)
 
     def curve(self, name: str) -> Curve:
         """Return the curve of its usage in this run, from ``origin`` on."""
-        return curve_of(name, usual(name, self.spec.resources), self.run.steps)
+        return usage_curve(name, default_usage(name, self.spec.resources), self.run.steps)
 
     def _probed_after(self) -> int:
         probe = self.spec.readiness_probe
@@ -214,12 +227,12 @@ class ContainerLife:
             own = Exit(self.origin + exit_.after, exit_.code, exit_.reason, exit_.message)
         limits = self.spec.resources.limits if self.spec.resources else None
         if limits and "memory" in limits and "memory" in run.steps:
-            over = self.curve("memory").exceeds(units(amount(limits, "memory")))
+            over = self.curve("memory").exceeds(units(parse_amount(limits, "memory")))
             if over is not None and (own is None or self.origin + over <= own.after):
                 return Exit(self.origin + over, KILLED, "OOMKilled")
         return own
 
-    def _told_end(self) -> Exit | None:
+    def _requested_end(self) -> Exit | None:
         return Exit(*self.stop) if self.stop is not None else None
 
 

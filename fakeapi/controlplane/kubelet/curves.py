@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CurveStep:
     """A change to ``amount``, from ``at`` on, over ``over`` nanoseconds."""
 
     at: int
@@ -45,7 +45,7 @@ class Curve:
         return before + (after - before) * (offset - begin) // (end - begin)
 
     @property
-    def settled_at(self) -> int:
+    def last_change(self) -> int:
         """The time of the last change."""
         return self.points[-1][0]
 
@@ -67,7 +67,7 @@ def constant(amount: int) -> Curve:
     return Curve(((0, amount),))
 
 
-def draw(first: int, steps: Iterable[Step]) -> Curve:
+def curve_from_steps(first: int, steps: Iterable[CurveStep]) -> Curve:
     """Return the curve that begins with an amount and takes steps, in the order of their times.
 
     A step that begins during another ends it.

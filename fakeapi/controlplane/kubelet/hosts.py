@@ -8,23 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from fakeapi.controlplane.kubelet.addresses import PodAddresses
-from fakeapi.controlplane.kubelet.containers import ContainerLife, Running
-from fakeapi.controlplane.kubelet.lives import PodLife
-from fakeapi.controlplane.kubelet.rooms import Room, Tenant
-from fakeapi.controlplane.kubelet.scripts import NodeScript, Steps, holds, next_turn
-from fakeapi.controlplane.kubelet.shapes import Node, Pod
-from fakeapi.controlplane.kubelet.statuses import Place, Report
-from fakeapi.controlplane.kubelet.usage import NODE, amount, curve_of
-from policies.eviction.filesystems import Reclaim
-from policies.eviction.hysteresis import State
+from fakeapi.controlplane.kubelet.addresses import PodIPAllocator
+from fakeapi.controlplane.kubelet.containers import ContainerLifecycle, ContainerRunning
+from fakeapi.controlplane.kubelet.lives import PodLifecycle
+from fakeapi.controlplane.kubelet.rooms import AllocatedPod, NodeAllocation
+from fakeapi.controlplane.kubelet.scripts import NodeScript, Steps, next_transition, state_at
+from fakeapi.controlplane.kubelet.shapes import KubeletNode, KubeletPod
+from fakeapi.controlplane.kubelet.statuses import PodIPs, WrittenConditions
+from fakeapi.controlplane.kubelet.usage import NODE_USAGE, parse_amount, usage_curve
+from policies.eviction.filesystems import ReclaimAction
+from policies.eviction.hysteresis import ManagerState
 from policies.eviction.pods import EvictablePod
 from policies.model import Node as Facts
 from policies.quantity import units
 
 
 @dataclass(slots=True)
-class Guest:
+class RunningPod:
     """A pod on a node: its lifecycle, the status that was written, and its allocation.
 
     ``version`` is its newest known version, ``phase`` the phase that was written, and
@@ -37,27 +37,27 @@ class Guest:
     server is down.
     """
 
-    life: PodLife
-    report: Report
-    tenant: Tenant
+    lifecycle: PodLifecycle
+    written_conditions: WrittenConditions
+    allocation: AllocatedPod
     version: int = 0
     phase: str = ""
-    shown: int = 0
-    told: dict[str, None] = field(default_factory=dict)
-    heeded: int = -1
-    left: bool = False
+    written_hash: int = 0
+    reported_events: dict[str, None] = field(default_factory=dict)
+    applied_grace: int = -1
+    delete_sent: bool = False
     cleaned: bool = False
     address: str = ""
     evictable: EvictablePod | None = None
 
     @property
-    def pod(self) -> Pod:
+    def pod(self) -> KubeletPod:
         """The pod as it was last observed."""
-        return self.life.pod
+        return self.lifecycle.pod
 
 
 @dataclass(slots=True)
-class Host:
+class HollowNode:
     """A node whose kubelet is simulated.
 
     ``model`` is the node as admission reads it. ``pods`` are those it has admitted, by UID,
@@ -72,90 +72,93 @@ class Host:
     when, ``deleted_image_bytes`` the size of the images that it has deleted.
     """
 
-    node: Node
-    facts: Facts
+    node: KubeletNode
+    model: Facts
     script: NodeScript
     began: int
     address: str
-    addresses: PodAddresses
-    room: Room = field(default_factory=Room)
-    guests: dict[str, Guest] = field(default_factory=dict)
+    addresses: PodIPAllocator
+    allocation: NodeAllocation = field(default_factory=NodeAllocation)
+    pods: dict[str, RunningPod] = field(default_factory=dict)
     waiting: dict[str, None] = field(default_factory=dict)
     pressures: tuple[str, ...] = ()
-    held: dict[str, bool] = field(default_factory=dict)
+    written_conditions: dict[str, bool] = field(default_factory=dict)
     version: int = 0
-    quiet: bool = False
+    missed_events: bool = False
     problem: str = ""
-    eviction: State = field(default_factory=State)
-    restless_until: int = 0
+    eviction: ManagerState = field(default_factory=ManagerState)
+    usage_changes_until: int = 0
     evicting: dict[str, int] = field(default_factory=dict)
-    cleared: int = 0
+    deleted_image_bytes: int = 0
 
     @property
     def name(self) -> str:
         """The node's name."""
         return self.node.metadata.name
 
-    def play(self, script: NodeScript, now: int) -> None:
+    def start_script(self, script: NodeScript, now: int) -> None:
         """Start a script now."""
         self.script, self.began = script, now
 
-    def silent(self, now: int) -> bool:
+    def is_silent(self, now: int) -> bool:
         """Return whether its kubelet is silent: it sends and receives nothing."""
-        return holds(self.script.silence, now - self.began) is True
+        return state_at(self.script.silence, now - self.began) is True
 
-    def falls_silent(self, now: int) -> bool:
+    def record_if_silent(self, now: int) -> bool:
         """Return whether it is silent; if so, record that it misses something."""
-        silent = self.silent(now)
-        self.quiet = self.quiet or silent
+        silent = self.is_silent(now)
+        self.missed_events = self.missed_events or silent
         return silent
 
-    def ready(self, now: int) -> bool:
+    def is_ready(self, now: int) -> bool:
         """Return whether its kubelet reports it as ready."""
-        return holds(self.script.readiness, now - self.began) is not False
+        return state_at(self.script.readiness, now - self.began) is not False
 
-    def next_turn(self, now: int) -> int | None:
+    def next_transition(self, now: int) -> int | None:
         """Return the time of its script's next change of silence or readiness."""
         turns = (self.script.silence, self.script.readiness)
-        found = [t for each in turns if (t := next_turn(each, now - self.began)) is not None]
+        found = [t for each in turns if (t := next_transition(each, now - self.began)) is not None]
         return self.began + min(found) if found else None
 
-    def place(self, guest: Guest) -> Place:
+    def pod_ips(self, guest: RunningPod) -> PodIPs:
         """Return the IPs of a pod; it is assigned one once its sandbox is ready."""
         if guest.pod.spec.host_network:
-            return Place(self.address, self.address)
-        if guest.life.sandbox and not guest.address:
-            guest.address = self.addresses.give(guest.pod.metadata.uid)
-        return Place(self.address, guest.address)
+            return PodIPs(self.address, self.address)
+        if guest.lifecycle.sandbox and not guest.address:
+            guest.address = self.addresses.allocate(guest.pod.metadata.uid)
+        return PodIPs(self.address, guest.address)
 
-    def use(self, name: str, now: int) -> int:
+    def usage(self, name: str, now: int) -> int:
         """Return the node's own usage of a resource, without its pods."""
-        used = curve_of(name, NODE[name], self.script.steps).at(now - self.began)
-        return max(0, used - self.cleared) if name == "images" else used
+        used = usage_curve(name, NODE_USAGE[name], self.script.steps).at(now - self.began)
+        return max(0, used - self.deleted_image_bytes) if name == "images" else used
 
-    def clean_up(self, reclaim: Reclaim, now: int) -> None:
+    def reclaim(self, reclaim: ReclaimAction, now: int) -> None:
         """Reclaim node-level resources: delete dead containers or unused images."""
-        if reclaim is Reclaim.CONTAINERS:
-            for guest in self.guests.values():
-                guest.cleaned = guest.cleaned or guest.life.ended is not None
+        if reclaim is ReclaimAction.CONTAINERS:
+            for guest in self.pods.values():
+                guest.cleaned = guest.cleaned or guest.lifecycle.ended is not None
         else:
-            self.cleared += max(0, self.use("images", now) - NODE["images"])
+            self.deleted_image_bytes += max(0, self.usage("images", now) - NODE_USAGE["images"])
 
-    def note_unrest(self, now: int, guest: Guest | None = None) -> None:
+    def record_usage_change(self, now: int, guest: RunningPod | None = None) -> None:
         """Record that usage has changed, and until when it goes on changing."""
-        moments = [now, *([] if guest is None else map(_settles, guest.life.containers))]
+        moments = [
+            now,
+            *([] if guest is None else map(_usage_constant_at, guest.lifecycle.containers)),
+        ]
         if guest is None:
             moments.append(self.began + _last_step(self.script.steps))
-        self.restless_until = max(self.restless_until, *moments)
+        self.usage_changes_until = max(self.usage_changes_until, *moments)
 
     def capacity(self, name: str) -> int:
         """Return the node's capacity of a resource in whole units."""
-        return units(amount(self.node.status.capacity, name))
+        return units(parse_amount(self.node.status.capacity, name))
 
 
-def _settles(container: ContainerLife) -> int:
+def _usage_constant_at(container: ContainerLifecycle) -> int:
     """Return the time when a running container's usage is constant."""
-    if not isinstance(container.state, Running):
+    if not isinstance(container.state, ContainerRunning):
         return 0
     run = container.run
     return container.origin + max(_last_step(run.steps), _last_step(run.volumes))
@@ -165,16 +168,16 @@ def _last_step(steps: Steps) -> int:
     return max((step.at + step.over for each in steps.values() for step in each), default=0)
 
 
-def pods_use(guests: Iterable[Guest], name: str, now: int) -> int:
+def pod_usage(guests: Iterable[RunningPod], name: str, now: int) -> int:
     """Return the sum of the pods' usage of a resource."""
-    return sum(each.use(name, now) for guest in guests for each in guest.life.containers)
+    return sum(each.usage(name, now) for guest in guests for each in guest.lifecycle.containers)
 
 
-def volumes_use(guest: Guest, now: int) -> Mapping[str, int]:
+def volume_usage(guest: RunningPod, now: int) -> Mapping[str, int]:
     """Return the usage of a pod's volumes, in bytes."""
     used: dict[str, int] = {}
-    for container in guest.life.containers:
+    for container in guest.lifecycle.containers:
         for name, steps in container.run.volumes.items():
-            here = curve_of(name, 0, {name: steps}).at(now - container.origin)
+            here = usage_curve(name, 0, {name: steps}).at(now - container.origin)
             used[name] = used.get(name, 0) + (here if container.ever_started else 0)
     return used

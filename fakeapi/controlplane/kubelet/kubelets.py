@@ -18,97 +18,105 @@ import msgspec
 from extender.kube.client import EVERYTHING, Selection
 from extender.kube.controller import Controller
 from extender.kube.events import EventWriter
-from extender.kube.informer import Informer, Sink
-from extender.kube.informers import end
+from extender.kube.informer import Reflector, ReflectorStore
+from extender.kube.informers import cancel_tasks
 from extender.kube.logs import quiet_log
 from extender.kube.resources import NODES, PODS, Resource
 from extender.kube.workqueue import WorkQueue
-from fakeapi.controlplane.kubelet.answers import Answers
-from fakeapi.controlplane.kubelet.fleet import REGISTER, Fleet, Work
-from fakeapi.controlplane.kubelet.leases import Leases
-from fakeapi.controlplane.kubelet.nodesyncs import NodeSyncs
-from fakeapi.controlplane.kubelet.outfits import NO_OUTFIT, Outfit
-from fakeapi.controlplane.kubelet.podsyncs import PodSyncs
-from fakeapi.controlplane.kubelet.pressuresyncs import PressureSyncs
-from fakeapi.controlplane.kubelet.pulses import Pulses
-from fakeapi.controlplane.kubelet.scripts import NOTHING_SAID
-from fakeapi.controlplane.kubelet.shapes import Node, Pod, Seen, decode_node, decode_pod
-from fakeapi.controlplane.part import Setting
+from fakeapi.controlplane.kubelet.answers import KubeletApi
+from fakeapi.controlplane.kubelet.fleet import REGISTER, HollowNodes, KubeletWorkItem
+from fakeapi.controlplane.kubelet.leases import NodeLeases
+from fakeapi.controlplane.kubelet.nodesyncs import NodeStatusWorker
+from fakeapi.controlplane.kubelet.outfits import DEFAULT_KUBELET_OPTIONS, KubeletOptions
+from fakeapi.controlplane.kubelet.podsyncs import PodWorker
+from fakeapi.controlplane.kubelet.pressuresyncs import EvictionManager
+from fakeapi.controlplane.kubelet.pulses import HeartbeatSchedule
+from fakeapi.controlplane.kubelet.scripts import EMPTY_SCRIPT
+from fakeapi.controlplane.kubelet.shapes import (
+    DecodedObject,
+    KubeletNode,
+    KubeletPod,
+    decode_node,
+    decode_pod,
+)
+from fakeapi.controlplane.part import ControllerContext
 
-S = TypeVar("S", Node, Pod)
+S = TypeVar("S", KubeletNode, KubeletPod)
 
 _BOUND: Final = Selection(field_selector="spec.nodeName!=")
 
 
-class Kubelets:
+class HollowKubelet:
     """The component ``kubelet``."""
 
-    def __init__(self, setting: Setting, outfit: Outfit = NO_OUTFIT) -> None:
-        self._setting = setting
-        self._outfit = outfit
-        client, clock = outfit.client or setting.client, setting.clock
-        self._events = EventWriter(client, clock, setting.rng)
-        playbook = outfit.playbook or NOTHING_SAID
+    def __init__(
+        self, context: ControllerContext, options: KubeletOptions = DEFAULT_KUBELET_OPTIONS
+    ) -> None:
+        self._context = context
+        self._options = options
+        client, clock = options.client or context.client, context.clock
+        self._events = EventWriter(client, clock, context.rng)
+        playbook = options.script or EMPTY_SCRIPT
         recorder = self._events.recorder("kubelet") if playbook.events else None
         self._client = client
-        self._queue: WorkQueue[Work] = WorkQueue(clock)
-        self._fleet = Fleet(playbook, clock, self._queue)
-        self._pods = PodSyncs(self._fleet, client, clock, recorder)
-        self._nodes = NodeSyncs(self._fleet, client, clock, recorder)
-        self._pressure = PressureSyncs(self._fleet, client, clock, recorder)
-        leases = Leases(client, clock, self._fleet.speaks)
-        self._pulses = Pulses(leases, self._nodes, self._queue, setting.rng)
+        self._queue: WorkQueue[KubeletWorkItem] = WorkQueue(clock)
+        self._hollow_nodes = HollowNodes(playbook, clock, self._queue)
+        self._pods = PodWorker(self._hollow_nodes, client, clock, recorder)
+        self._nodes = NodeStatusWorker(self._hollow_nodes, client, clock, recorder)
+        self._pressure = EvictionManager(self._hollow_nodes, client, clock, recorder)
+        leases = NodeLeases(client, clock, self._hollow_nodes.is_speaking)
+        self._heartbeats = HeartbeatSchedule(leases, self._nodes, self._queue, context.rng)
         self.controller = Controller("kubelet", self._queue, self._sync)
 
     async def run(self) -> None:
         """Run the kubelets of all nodes until cancelled."""
-        answers = Answers(self._fleet, self._setting.clock)
-        leave = self._outfit.attend(answers.answer)
-        nodes = self._informer(NODES, decode_node, self._fleet.nodes)
+        answers = KubeletApi(self._hollow_nodes, self._context.clock)
+        leave = self._options.register_endpoint(answers.respond)
+        nodes = self._informer(NODES, decode_node, self._hollow_nodes.nodes)
         tasks = [asyncio.create_task(nodes.run())]
         try:
             await nodes.wait_synced()
-            pods = self._informer(PODS, decode_pod, self._fleet.pods, _BOUND)
+            pods = self._informer(PODS, decode_pod, self._hollow_nodes.pods, _BOUND)
             tasks.append(asyncio.create_task(pods.run()))
             await pods.wait_synced()
             self._queue.add(REGISTER)
             await self.controller.run()
         finally:
             leave()
-            await end(tasks)
+            await cancel_tasks(tasks)
             await self._events.flush()
 
     def _informer(
         self,
         resource: Resource,
-        decode: Callable[[msgspec.Raw], Seen[S]],
-        sink: Sink[Seen[S]],
+        decode: Callable[[msgspec.Raw], DecodedObject[S]],
+        sink: ReflectorStore[DecodedObject[S]],
         selection: Selection = EVERYTHING,
-    ) -> Informer[Seen[S]]:
-        clock, rng = self._setting.clock, self._setting.rng
+    ) -> Reflector[DecodedObject[S]]:
+        clock, rng = self._context.clock, self._context.rng
         of = (self._client, resource, decode, sink, clock, rng, selection)
-        return Informer(*of, log=quiet_log())
+        return Reflector(*of, log=quiet_log())
 
-    async def _sync(self, work: Work) -> float | None:
-        if work.what == "pod":
+    async def _sync(self, work: KubeletWorkItem) -> float | None:
+        if work.kind == "pod":
             return await self._pods.sync(work.name)
-        if work.what == "node":
-            return await self._look_at(work.name)
-        if work.what == "pressure":
+        if work.kind == "node":
+            return await self._sync_node(work.name)
+        if work.kind == "pressure":
             return await self._pressure.sync(work.name)
-        if work.what == "lease":
-            return await self._pulses.lease(int(work.name))
-        if work.what == "beat":
-            return await self._pulses.beat(int(work.name))
+        if work.kind == "lease":
+            return await self._heartbeats.renew_leases(int(work.name))
+        if work.kind == "beat":
+            return await self._heartbeats.write_heartbeats(int(work.name))
         await self._nodes.register()
         return None
 
-    async def _look_at(self, name: str) -> float | None:
+    async def _sync_node(self, name: str) -> float | None:
         """Sync a node, and start or stop its heartbeats."""
         again = await self._nodes.sync(name)
-        host = self._fleet.hosts.get(name)
+        host = self._hollow_nodes.nodes_by_name.get(name)
         if host is None:
-            self._pulses.leave(name)
-        elif host.held:
-            await self._pulses.join(host)
+            self._heartbeats.remove_node(name)
+        elif host.written_conditions:
+            await self._heartbeats.add_node(host)
         return again

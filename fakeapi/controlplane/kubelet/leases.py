@@ -19,7 +19,7 @@ import msgspec
 from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.client import Client
 from extender.kube.clock import Clock
-from extender.kube.events import rfc3339
+from extender.kube.events import format_time
 from extender.kube.resources import LEASES, ObjectPath
 from extender.kube.transport import TransportError
 
@@ -33,7 +33,7 @@ _WIDTH: Final = len("2026-01-01T00:00:00.000000Z")
 
 
 @dataclass(slots=True)
-class _Lease:
+class _NodeLease:
     """A node's lease: its path, its node's UID, and the server's last response (b"" for none)."""
 
     path: ObjectPath
@@ -41,18 +41,18 @@ class _Lease:
     known: bytes = b""
 
 
-class Leases:
+class NodeLeases:
     """The leases of nodes; ``speaks`` returns whether a node's kubelet is not silent."""
 
     def __init__(self, client: Client, clock: Clock, speaks: Callable[[str], bool]) -> None:
         self._client = client
         self._clock = clock
         self._speaks = speaks
-        self._leases: dict[str, _Lease] = {}
+        self._leases: dict[str, _NodeLease] = {}
 
     def add(self, node: str, uid: str) -> None:
         """Renew a node's lease from now on."""
-        self._leases[node] = _Lease(LEASES.object(node, NAMESPACE), uid)
+        self._leases[node] = _NodeLease(LEASES.object(node, NAMESPACE), uid)
 
     def drop(self, node: str) -> None:
         """Stop renewing a node's lease."""
@@ -78,9 +78,9 @@ class Leases:
         except (ApiError, MalformedError, TransportError):
             lease.known = b""  # it is read again at the next renewal
 
-    async def _write(self, node: str, lease: _Lease) -> bool:
+    async def _write(self, node: str, lease: _NodeLease) -> bool:
         """Renew or create a lease; return False if another client has changed it."""
-        lease.known = lease.known or await self._look_up(lease)
+        lease.known = lease.known or await self._read(lease)
         try:
             if lease.known:
                 body = self._renewed(lease.known, node)
@@ -95,7 +95,7 @@ class Leases:
             return False
         return True
 
-    async def _look_up(self, lease: _Lease) -> bytes:
+    async def _read(self, lease: _NodeLease) -> bytes:
         """Return the current lease; b"" if there is none."""
         try:
             return await self._client.get(lease.path, _bytes)
@@ -133,7 +133,7 @@ class Leases:
 
     def _now(self) -> bytes:
         now_ns = self._clock.now_ns()
-        return f"{rfc3339(now_ns)[:-1]}.{now_ns % 10**9 // 1000:06}Z".encode()
+        return f"{format_time(now_ns)[:-1]}.{now_ns % 10**9 // 1000:06}Z".encode()
 
 
 def _bytes(raw: msgspec.Raw) -> bytes:

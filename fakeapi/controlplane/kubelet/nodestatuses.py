@@ -12,19 +12,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from uuid import NAMESPACE_DNS, uuid5
 
-from extender.kube.events import rfc3339
-from fakeapi.controlplane.kubelet.scripts import Registration
-from fakeapi.controlplane.kubelet.shapes import Amounts, Node
-from fakeapi.controlplane.kubelet.usage import amount
+from extender.kube.events import format_time
+from fakeapi.controlplane.kubelet.scripts import NodeRegistration
+from fakeapi.controlplane.kubelet.shapes import KubeletNode, ResourceAmounts
+from fakeapi.controlplane.kubelet.usage import parse_amount
 from fakeapi.controlplane.shapes import find_condition
-from policies.eviction.conditions import node_conditions
+from policies.eviction.conditions import pressure_conditions
 from policies.eviction.signals import Pressure
 from policies.quantity import NANOS
 
 Document = dict[str, Any]
 
 VERSION: Final = "v1.37.0"
-CAPACITY: Final[Mapping[str, str]] = {
+DEFAULT_CAPACITY: Final[Mapping[str, str]] = {
     "cpu": "16",
     "memory": "64Gi",
     "pods": "110",
@@ -40,7 +40,7 @@ _READY: Final = {
     True: ("KubeletReady", "kubelet is posting ready status"),
     False: ("KubeletNotReady", "container runtime is down"),
 }
-EVENTS: Final[Mapping[str, Mapping[bool, str]]] = {
+CONDITION_EVENTS: Final[Mapping[str, Mapping[bool, str]]] = {
     "MemoryPressure": {True: "NodeHasInsufficientMemory", False: "NodeHasSufficientMemory"},
     "DiskPressure": {True: "NodeHasDiskPressure", False: "NodeHasNoDiskPressure"},
     "PIDPressure": {True: "NodeHasInsufficientPID", False: "NodeHasSufficientPID"},
@@ -49,7 +49,7 @@ EVENTS: Final[Mapping[str, Mapping[bool, str]]] = {
 """The reasons of the events about conditions."""
 
 
-def node_object(registration: Registration, index: int) -> Document:
+def node_object(registration: NodeRegistration, index: int) -> Document:
     """Return the node object that registers as the ``index``-th of a registration."""
     name = registration.names[index]
     given = {key: values[index % len(values)] for key, values in registration.labels.items()}
@@ -61,7 +61,7 @@ def node_object(registration: Registration, index: int) -> Document:
         "kubernetes.io/os": "linux",
         **given,
     }
-    capacity = {**CAPACITY, **registration.capacity}
+    capacity = {**DEFAULT_CAPACITY, **registration.capacity}
     node: Document = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -70,7 +70,7 @@ def node_object(registration: Registration, index: int) -> Document:
         "status": {
             "capacity": capacity,
             "allocatable": {
-                resource: _left(total, registration.reserved.get(resource, "0"))
+                resource: _subtract(total, registration.reserved.get(resource, "0"))
                 for resource, total in capacity.items()
             },
         },
@@ -78,10 +78,10 @@ def node_object(registration: Registration, index: int) -> Document:
     return node
 
 
-def full_status(node: Node, address: str) -> Document:
+def full_status(node: KubeletNode, address: str) -> Document:
     """Return the status that a starting kubelet writes, without the conditions."""
     name, status = node.metadata.name, node.status
-    capacity: Amounts = {**CAPACITY, **(status.capacity or {})}
+    capacity: ResourceAmounts = {**DEFAULT_CAPACITY, **(status.capacity or {})}
     machine = uuid5(NAMESPACE_DNS, name)
     return {
         "capacity": capacity,
@@ -106,10 +106,10 @@ def full_status(node: Node, address: str) -> Document:
     }
 
 
-def conditions(node: Node, held: Mapping[str, bool], now: int) -> list[Document]:
+def conditions(node: KubeletNode, held: Mapping[str, bool], now: int) -> list[Document]:
     """Return all conditions of a node; ``held`` are their statuses by type."""
-    moment, found = rfc3339(now), []
-    said = node_conditions([Pressure(each) for each in PRESSURES if held[each]])
+    moment, found = format_time(now), []
+    said = pressure_conditions([Pressure(each) for each in PRESSURES if held[each]])
     words = {str(each.type): (each.reason, each.message) for each in said}
     words["Ready"] = _READY[held["Ready"]]
     for type_, holds in held.items():
@@ -131,9 +131,9 @@ def conditions(node: Node, held: Mapping[str, bool], now: int) -> list[Document]
     return found
 
 
-def heartbeat(types: Iterable[str], now: int) -> Document:
+def heartbeat_patch(types: Iterable[str], now: int) -> Document:
     """Return the patch with new heartbeat times of a node's conditions."""
-    moment, listed = rfc3339(now), list(types)
+    moment, listed = format_time(now), list(types)
     return {
         "status": {
             "$setElementOrder/conditions": [{"type": type_} for type_ in listed],
@@ -142,10 +142,10 @@ def heartbeat(types: Iterable[str], now: int) -> Document:
     }
 
 
-def _left(total: str, reserved: str) -> str:
+def _subtract(total: str, reserved: str) -> str:
     """Subtract a quantity; keep the format of the total if nothing is reserved."""
-    kept = amount({"": reserved}, "")
+    kept = parse_amount({"": reserved}, "")
     if not kept:
         return total
-    left = max(0, amount({"": total}, "") - kept)
+    left = max(0, parse_amount({"": total}, "") - kept)
     return str(left // NANOS) if left % NANOS == 0 else f"{left // 10**6}m"

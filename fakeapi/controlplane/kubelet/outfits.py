@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 from extender.kube.client import Client
 
 if TYPE_CHECKING:
-    from fakeapi.controlplane.kubelet.scripts import Playbook  # loaded only if it is used
+    from fakeapi.controlplane.kubelet.scripts import SimulationScript  # loaded only if it is used
 
-AGENT: Final = "kubelet/v1.37.0 (linux/amd64) kubernetes/fakeapi"
+USER_AGENT: Final = "kubelet/v1.37.0 (linux/amd64) kubernetes/fakeapi"
 """The User-Agent of kubelets, which determines their field manager."""
 
-Script = str | bytes | Mapping[str, Any]
+ScriptSource = str | bytes | Mapping[str, Any]
 """A simulation script as a document, or its YAML."""
 
 
@@ -26,7 +26,7 @@ class ScriptError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class NodeAnswer:
+class KubeletResponse:
     """An HTTP response of a kubelet; the status 0 means that nothing listens at the node's port."""
 
     status: int
@@ -34,16 +34,16 @@ class NodeAnswer:
     body: bytes
 
 
-NodeAnswers = Callable[[str, str, Mapping[str, str]], NodeAnswer | None]
+KubeletEndpoint = Callable[[str, str, Mapping[str, str]], KubeletResponse | None]
 """Returns the response of a node to a path and query; None if its kubelet is not simulated."""
 
 
-def _nobody_asks(_answers: NodeAnswers) -> Callable[[], None]:
+def _register_nothing(_answers: KubeletEndpoint) -> Callable[[], None]:
     return lambda: None
 
 
 @dataclass(frozen=True, slots=True)
-class Outfit:
+class KubeletOptions:
     """The options of hollow kubelets.
 
     ``script`` is the simulation script (None: the default behaviour), ``client`` sends the
@@ -51,9 +51,9 @@ class Outfit:
     server proxy requests to nodes to a function, until the returned function is called.
     """
 
-    playbook: Playbook | None = None
+    script: SimulationScript | None = None
     client: Client | None = None
-    attend: Callable[[NodeAnswers], Callable[[], None]] = _nobody_asks
+    register_endpoint: Callable[[KubeletEndpoint], Callable[[], None]] = _register_nothing
 
 
-NO_OUTFIT: Final = Outfit()
+DEFAULT_KUBELET_OPTIONS: Final = KubeletOptions()

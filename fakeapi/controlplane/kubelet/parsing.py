@@ -30,25 +30,25 @@ import yaml
 from msgspec import Struct
 
 from extender.kube.kubelet_config import KubeletConfig
-from fakeapi.controlplane.kubelet.curves import Step
+from fakeapi.controlplane.kubelet.curves import CurveStep
 from fakeapi.controlplane.kubelet.durations import parse_duration
-from fakeapi.controlplane.kubelet.outfits import Script, ScriptError
+from fakeapi.controlplane.kubelet.outfits import ScriptError, ScriptSource
 from fakeapi.controlplane.kubelet.scripts import (
     AMOUNTS,
     ContainerScript,
     Exit,
-    Match,
+    NodeRegistration,
     NodeScript,
-    Playbook,
+    ObjectSelector,
     PodScript,
-    Registration,
     Run,
+    SimulationScript,
     Steps,
     Stop,
-    Turn,
+    Transition,
 )
 from fakeapi.controlplane.kubelet.shapes import SCRIPT
-from policies.eviction.configuration import Plan, planned
+from policies.eviction.configuration import ResolvedConfig, resolve
 from policies.eviction.filesystems import DEDICATED_IMAGES, ONE_FILESYSTEM
 from policies.eviction.releases import NEWEST_EVICTION
 from policies.eviction.thresholds import ThresholdError
@@ -63,11 +63,11 @@ Duration = str | int | float
 T = TypeVar("T")
 
 
-class _Strict(Struct, forbid_unknown_fields=True, rename="camel"):
+class _StrictDoc(Struct, forbid_unknown_fields=True, rename="camel"):
     """A part of the document; unknown fields are errors."""
 
 
-class _Used(_Strict):
+class _UsageDoc(_StrictDoc):
     after: Duration = 0
     over: Duration = 0
     cpu: Amount | None = None
@@ -78,7 +78,7 @@ class _Used(_Strict):
     processes: Amount | None = None
 
 
-class _Stage(_Used):
+class _StageDoc(_UsageDoc):
     ready: bool | None = None
     volumes: dict[str, Amount] = {}
     exit: int | None = None
@@ -86,25 +86,25 @@ class _Stage(_Used):
     message: str = ""
 
 
-class _NodeStage(_Used):
+class _NodeStageDoc(_UsageDoc):
     images: Amount | None = None
     silent: bool | None = None
     ready: bool | None = None
 
 
-class _StopDoc(_Strict):
+class _StopDoc(_StrictDoc):
     after: Duration = 1
     exit: int = 0
 
 
-class _ContainerDoc(_Strict):
-    stages: list[_Stage] | None = None
-    runs: list[list[_Stage]] | None = None
+class _ContainerDoc(_StrictDoc):
+    stages: list[_StageDoc] | None = None
+    runs: list[list[_StageDoc]] | None = None
     stop: Duration | _StopDoc | None = None
     failed_pulls: int | str = 0
 
 
-class _MatchDoc(_Strict):
+class _MatchDoc(_StrictDoc):
     names: list[str] = []
     namespaces: list[str] = []
     nodes: list[str] = []
@@ -120,8 +120,8 @@ class _PodEntry(_PodDoc):
     match: _MatchDoc = msgspec.field(default_factory=_MatchDoc)
 
 
-class _NodeDoc(_Strict):
-    stages: list[_NodeStage] = []
+class _NodeDoc(_StrictDoc):
+    stages: list[_NodeStageDoc] = []
     image_disk: Amount = 0
     config: dict[str, Any] = {}
 
@@ -130,7 +130,7 @@ class _NodeEntry(_NodeDoc):
     match: _MatchDoc = msgspec.field(default_factory=_MatchDoc)
 
 
-class _RegistrationDoc(_Strict):
+class _RegistrationDoc(_StrictDoc):
     name: str
     count: int = 1
     labels: dict[str, str | list[str]] = {}
@@ -140,17 +140,17 @@ class _RegistrationDoc(_Strict):
     reserved: dict[str, Amount] = {}
 
 
-class _PlaybookDoc(_Strict):
+class _SimulationScriptDoc(_StrictDoc):
     pods: list[_PodEntry] = []
     nodes: list[_NodeEntry] = []
     register: list[_RegistrationDoc] = []
     events: bool = True
 
 
-def parse_playbook(text: str | bytes) -> Playbook:
+def parse_script(text: str | bytes) -> SimulationScript:
     """Parse a whole document. Raise ScriptError."""
-    document = _read(text, _PlaybookDoc)
-    return Playbook(
+    document = _read(text, _SimulationScriptDoc)
+    return SimulationScript(
         pods=tuple(
             (_match(each.match), _pod(each, f"pods[{index}]."))
             for index, each in enumerate(document.pods)
@@ -167,11 +167,11 @@ def parse_playbook(text: str | bytes) -> Playbook:
     )
 
 
-def read_playbook(script: Script) -> Playbook:
+def load_script(script: ScriptSource) -> SimulationScript:
     """Parse a document, or its YAML; an empty one is an empty script. Raise ScriptError."""
     if isinstance(script, Mapping):
         script = msgspec.json.encode(script)
-    return parse_playbook(script)
+    return parse_script(script)
 
 
 @lru_cache(maxsize=1024)
@@ -186,7 +186,7 @@ def parse_node_script(text: str) -> NodeScript:
     return _node(_read(text, _NodeDoc), "")
 
 
-def wrong_script(annotations: Mapping[str, str] | None, parse: Callable[[str], object]) -> str:
+def script_error(annotations: Mapping[str, str] | None, parse: Callable[[str], object]) -> str:
     """Return the error of an object's own script; "" if it is valid, or if there is none."""
     own = (annotations or {}).get(SCRIPT)
     if own is None:
@@ -206,10 +206,10 @@ def _read(text: str | bytes, shape: type[T]) -> T:
     try:
         return msgspec.convert({} if found is None else found, shape)
     except msgspec.ValidationError as error:
-        raise _misfit(error, "") from None
+        raise _decode_error(error, "") from None
 
 
-def _misfit(error: msgspec.ValidationError, where: str) -> ScriptError:
+def _decode_error(error: msgspec.ValidationError, where: str) -> ScriptError:
     """Convert msgspec's error; ``where`` is the field path of the document."""
     problem, _, place = str(error).partition(" - at ")
     below = place.strip("`").removeprefix("$").removeprefix(".")
@@ -217,8 +217,8 @@ def _misfit(error: msgspec.ValidationError, where: str) -> ScriptError:
     return ScriptError(f"{at}: {problem[:1].lower()}{problem[1:]}".replace("`", ""))
 
 
-def _match(document: _MatchDoc) -> Match:
-    return Match(
+def _match(document: _MatchDoc) -> ObjectSelector:
+    return ObjectSelector(
         tuple(document.names), tuple(document.namespaces), tuple(document.nodes), document.labels
     )
 
@@ -226,7 +226,7 @@ def _match(document: _MatchDoc) -> Match:
 def _pod(document: _PodDoc, where: str) -> PodScript:
     return PodScript(
         start=_nanoseconds(document.start, f"{where}start"),
-        rest=_container(document, where),
+        default=_container(document, where),
         containers={
             name: _container(each, f"{where}containers.{name}.")
             for name, each in document.containers.items()
@@ -263,13 +263,13 @@ def _failures(count: int | str, where: str) -> int:
     return count
 
 
-def _run(stages: Sequence[_Stage], where: str) -> Run:
+def _run(stages: Sequence[_StageDoc], where: str) -> Run:
     times = _times(stages, where)
     exits = [index for index, stage in enumerate(stages) if stage.exit is not None]
     if exits and exits[0] < len(stages) - 1:
         raise ScriptError(f"{where}[{exits[0]}].exit: expected to be in the last stage")
     readiness = tuple(
-        Turn(at, stage.ready)
+        Transition(at, stage.ready)
         for at, stage in zip(times, stages, strict=True)
         if stage.ready is not None
     )
@@ -278,13 +278,13 @@ def _run(stages: Sequence[_Stage], where: str) -> Run:
     return Run(readiness, _steps(stages, times, where), _volumes(stages, times, where), ending)
 
 
-def _volumes(stages: Sequence[_Stage], times: Sequence[int], where: str) -> Steps:
-    found: dict[str, list[Step]] = {}
+def _volumes(stages: Sequence[_StageDoc], times: Sequence[int], where: str) -> Steps:
+    found: dict[str, list[CurveStep]] = {}
     for index, (at, stage) in enumerate(zip(times, stages, strict=True)):
         over = _nanoseconds(stage.over, f"{where}[{index}].over")
         for name, amount in stage.volumes.items():
             used = _amount(amount, f"{where}[{index}].volumes.{name}")
-            found.setdefault(name, []).append(Step(at, units(used), over))
+            found.setdefault(name, []).append(CurveStep(at, units(used), over))
     return {name: tuple(steps) for name, steps in found.items()}
 
 
@@ -292,9 +292,9 @@ def _node(document: _NodeDoc, where: str) -> NodeScript:
     stages, place = document.stages, f"{where}stages"
     times = _times(stages, place)
 
-    def turns(told: Callable[[_NodeStage], bool | None]) -> tuple[Turn, ...]:
+    def turns(told: Callable[[_NodeStageDoc], bool | None]) -> tuple[Transition, ...]:
         pairs = ((at, told(stage)) for at, stage in zip(times, stages, strict=True))
-        return tuple(Turn(at, to) for at, to in pairs if to is not None)
+        return tuple(Transition(at, to) for at, to in pairs if to is not None)
 
     image_disk = units(_amount(document.image_disk, f"{where}imageDisk"))
     return NodeScript(
@@ -307,19 +307,19 @@ def _node(document: _NodeDoc, where: str) -> NodeScript:
     )
 
 
-def _plan(config: Mapping[str, Any], image_disk: int, where: str) -> Plan:
+def _plan(config: Mapping[str, Any], image_disk: int, where: str) -> ResolvedConfig:
     layout = DEDICATED_IMAGES if image_disk else ONE_FILESYSTEM
     try:
         given = msgspec.convert(config, KubeletConfig)
-        return planned(given.configuration(layout, NEWEST_EVICTION))
+        return resolve(given.configuration(layout, NEWEST_EVICTION))
     except ThresholdError as error:
         place = f"{where}.{error.field}" if error.field else where
         raise ScriptError(f"{place}: {error}") from None
     except msgspec.ValidationError as error:
-        raise _misfit(error, where) from None
+        raise _decode_error(error, where) from None
 
 
-def _times(stages: Sequence[_Used], where: str) -> list[int]:
+def _times(stages: Sequence[_UsageDoc], where: str) -> list[int]:
     """Return the times of stages, counted from the start of the first one."""
     times, at = [], 0
     for index, stage in enumerate(stages):
@@ -328,8 +328,8 @@ def _times(stages: Sequence[_Used], where: str) -> list[int]:
     return times
 
 
-def _steps(stages: Sequence[_Used], times: Sequence[int], where: str) -> Steps:
-    found: dict[str, list[Step]] = {}
+def _steps(stages: Sequence[_UsageDoc], times: Sequence[int], where: str) -> Steps:
+    found: dict[str, list[CurveStep]] = {}
     for index, (at, stage) in enumerate(zip(times, stages, strict=True)):
         over = _nanoseconds(stage.over, f"{where}[{index}].over")
         for name in AMOUNTS:
@@ -337,15 +337,15 @@ def _steps(stages: Sequence[_Used], times: Sequence[int], where: str) -> Steps:
             if amount is not None:
                 nanos = _amount(amount, f"{where}[{index}].{name}")
                 used = nanos if name == "cpu" else units(nanos)
-                found.setdefault(name, []).append(Step(at, used, over))
+                found.setdefault(name, []).append(CurveStep(at, used, over))
     return {name: tuple(steps) for name, steps in found.items()}
 
 
-def _registration(document: _RegistrationDoc, where: str) -> Registration:
+def _registration(document: _RegistrationDoc, where: str) -> NodeRegistration:
     for part in ("capacity", "reserved"):
         for name, amount in getattr(document, part).items():
             _amount(amount, f"{where}{part}.{name}")
-    return Registration(
+    return NodeRegistration(
         names=tuple(_names(document, where)),
         labels={
             name: (value,) if isinstance(value, str) else tuple(value)

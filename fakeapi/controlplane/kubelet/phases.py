@@ -12,16 +12,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from fakeapi.controlplane.kubelet.containers import ContainerLife, Exited, Role, Running, Waiting
-from fakeapi.controlplane.kubelet.lives import PodLife
+from fakeapi.controlplane.kubelet.containers import (
+    ContainerLifecycle,
+    ContainerRunning,
+    ContainerTerminated,
+    ContainerWaiting,
+    Role,
+)
+from fakeapi.controlplane.kubelet.lives import PodLifecycle
 
 FINISHED: Final = ("Succeeded", "Failed")
 
-_OVER: Final = {"Failed": "PodFailed", "Succeeded": "PodCompleted"}
+_TERMINAL_REASONS: Final = {"Failed": "PodFailed", "Succeeded": "PodCompleted"}
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ConditionStatus:
     """A condition's status, reason and message."""
 
     status: str
@@ -29,7 +35,7 @@ class Verdict:
     message: str = ""
 
 
-TRUE: Final = Verdict("True")
+TRUE: Final = ConditionStatus("True")
 
 
 @dataclass(slots=True)
@@ -44,18 +50,18 @@ class _Counts:
     succeeded: int = 0
 
 
-def phase_of(life: PodLife, now: int) -> str:
+def phase_of(life: PodLifecycle, now: int) -> str:
     """Return the pod's phase; a terminal phase that another client has written is kept."""
     if life.pod.finished:
         return life.pod.status.phase
     over = life.ended is not None
-    if over and life.ending is not None and life.ending.reason:
+    if over and life.termination is not None and life.termination.reason:
         return "Failed"
     phase = _phase(life, _count(life, now))
     return "Failed" if over and phase not in FINISHED else phase
 
 
-def _phase(life: PodLife, counts: _Counts) -> str:
+def _phase(life: PodLifecycle, counts: _Counts) -> str:
     policy = life.pod.spec.restart_policy
     if counts.failed and policy == "Never":
         return "Failed"
@@ -74,7 +80,7 @@ def _phase(life: PodLife, counts: _Counts) -> str:
     return "Running"
 
 
-def _count(life: PodLife, now: int) -> _Counts:
+def _count(life: PodLifecycle, now: int) -> _Counts:
     counts = _Counts()
     for container in life.inits:
         if container.role is Role.INIT:
@@ -82,37 +88,39 @@ def _count(life: PodLife, now: int) -> _Counts:
         else:
             _count_sidecar(container, counts, now)
     for container in life.apps:
-        counts.running += isinstance(container.state, Running)
-        counts.waiting += isinstance(container.state, Waiting)
-        counts.stopped += isinstance(container.state, Exited)
+        counts.running += isinstance(container.state, ContainerRunning)
+        counts.waiting += isinstance(container.state, ContainerWaiting)
+        counts.stopped += isinstance(container.state, ContainerTerminated)
         counts.succeeded += container.succeeded and container.retry is None
     return counts
 
 
-def _count_init(container: ContainerLife, counts: _Counts) -> None:
-    if isinstance(container.state, Exited):
+def _count_init(container: ContainerLifecycle, counts: _Counts) -> None:
+    if isinstance(container.state, ContainerTerminated):
         counts.failed += container.state.code != 0
     else:
         counts.uninitialized += 1
 
 
-def _count_sidecar(container: ContainerLife, counts: _Counts, now: int) -> None:
-    if isinstance(container.state, Running):
+def _count_sidecar(container: ContainerLifecycle, counts: _Counts, now: int) -> None:
+    if isinstance(container.state, ContainerRunning):
         counts.running += 1
         counts.uninitialized += not container.started(now)
-    elif isinstance(container.state, Waiting):
+    elif isinstance(container.state, ContainerWaiting):
         counts.uninitialized += 1
         counts.waiting += 1
 
 
-def verdicts(life: PodLife, phase: str, gates: Mapping[str, str], now: int) -> dict[str, Verdict]:
+def pod_conditions(
+    life: PodLifecycle, phase: str, gates: Mapping[str, str], now: int
+) -> dict[str, ConditionStatus]:
     """Return the kubelet's conditions by type, in upstream's order.
 
     ``gates`` are the statuses of other conditions, to which readiness gates may refer.
     """
     containers_ready = _containers_ready(life, phase, now)
     return {
-        "PodReadyToStartContainers": TRUE if _has_sandbox(life) else Verdict("False"),
+        "PodReadyToStartContainers": TRUE if _has_sandbox(life) else ConditionStatus("False"),
         "Initialized": _initialized(life, phase, now),
         "Ready": _ready(life, containers_ready, gates),
         "ContainersReady": containers_ready,
@@ -120,13 +128,13 @@ def verdicts(life: PodLife, phase: str, gates: Mapping[str, str], now: int) -> d
     }
 
 
-def _has_sandbox(life: PodLife) -> bool:
+def _has_sandbox(life: PodLifecycle) -> bool:
     return life.sandbox and life.ended is None
 
 
-def _initialized(life: PodLife, phase: str, now: int) -> Verdict:
+def _initialized(life: PodLifecycle, phase: str, now: int) -> ConditionStatus:
     if phase == "Succeeded":
-        return Verdict("True", "PodCompleted")
+        return ConditionStatus("True", "PodCompleted")
     if any(container.ever_started for container in life.apps):
         return TRUE
     missing = [
@@ -136,26 +144,36 @@ def _initialized(life: PodLife, phase: str, now: int) -> Verdict:
     ]
     if not missing:
         return TRUE
-    return Verdict("False", "ContainersNotInitialized", _listed("incomplete", missing))
+    return ConditionStatus(
+        "False", "ContainersNotInitialized", _containers_message("incomplete", missing)
+    )
 
 
-def _containers_ready(life: PodLife, phase: str, now: int) -> Verdict:
+def _containers_ready(life: PodLifecycle, phase: str, now: int) -> ConditionStatus:
     if phase in FINISHED:
-        return Verdict("False", _OVER[phase])
+        return ConditionStatus("False", _TERMINAL_REASONS[phase])
     unready = [
         container.spec.name
         for container in life.containers
         if container.role is not Role.INIT and not container.ready(now)
     ]
-    return Verdict("False", "ContainersNotReady", _listed("unready", unready)) if unready else TRUE
+    return (
+        ConditionStatus("False", "ContainersNotReady", _containers_message("unready", unready))
+        if unready
+        else TRUE
+    )
 
 
-def _ready(life: PodLife, containers: Verdict, gates: Mapping[str, str]) -> Verdict:
+def _ready(
+    life: PodLifecycle, containers: ConditionStatus, gates: Mapping[str, str]
+) -> ConditionStatus:
     if containers.status != "True":
         return containers
     asked = [gate.condition_type for gate in life.pod.spec.readiness_gates or ()]
     missing = [told for name in asked if (told := _gate(name, gates.get(name)))]
-    return Verdict("False", "ReadinessGatesNotReady", ", ".join(missing)) if missing else TRUE
+    return (
+        ConditionStatus("False", "ReadinessGatesNotReady", ", ".join(missing)) if missing else TRUE
+    )
 
 
 def _gate(name: str, status: str | None) -> str:
@@ -166,5 +184,5 @@ def _gate(name: str, status: str | None) -> str:
     return ""
 
 
-def _listed(how: str, names: Iterable[str]) -> str:
+def _containers_message(how: str, names: Iterable[str]) -> str:
     return f"containers with {how} status: [{' '.join(names)}]"

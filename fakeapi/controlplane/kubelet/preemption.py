@@ -15,13 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from fakeapi.controlplane.kubelet.rooms import Room, Tenant, amounts
+from fakeapi.controlplane.kubelet.rooms import AllocatedPod, NodeAllocation, resource_amounts
 
 PREEMPTING = "Preempting"
-MESSAGE = "Preempted in order to admit critical pod"
-DISRUPTION = "Pod was preempted by Kubelet to accommodate a critical pod."
+PREEMPTION_MESSAGE = "Preempted in order to admit critical pod"
+PREEMPTION_DISRUPTION_MESSAGE = "Pod was preempted by Kubelet to accommodate a critical pod."
 
-_QUALITIES = ("Guaranteed", "Burstable", "BestEffort")
+_QOS_CLASSES = ("Guaranteed", "Burstable", "BestEffort")
 
 
 class NoVictimsError(Exception):
@@ -29,7 +29,7 @@ class NoVictimsError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Shortage:
+class InsufficientResource:
     """An insufficient resource of a node, in milliCPU or whole units."""
 
     resource: str
@@ -52,35 +52,37 @@ class Shortage:
 Missing = dict[str, int]
 
 
-def pick_victims(preemptor: Tenant, room: Room, shortages: Iterable[Shortage]) -> tuple[str, ...]:
+def pick_victims(
+    preemptor: AllocatedPod, room: NodeAllocation, shortages: Iterable[InsufficientResource]
+) -> tuple[str, ...]:
     """Return the UIDs of the victims. Raise NoVictimsError."""
     missing = {each.resource: each.missing for each in shortages}
     groups = {
         quality: [
             each
-            for each in room.tenants.values()
-            if each.quality == quality and _preemptable(preemptor, each)
+            for each in room.pods.values()
+            if each.qos_class == quality and _preemptable(preemptor, each)
         ]
-        for quality in _QUALITIES
+        for quality in _QOS_CLASSES
     }
     everybody = [tenant for group in groups.values() for tenant in group]
-    impossible = _left(missing, everybody)
+    impossible = _still_missing(missing, everybody)
     if impossible:
         raise _no_victims(impossible)
-    chosen: dict[str, Sequence[Tenant]] = dict(groups)
-    for quality in _QUALITIES:
+    chosen: dict[str, Sequence[AllocatedPod]] = dict(groups)
+    for quality in _QOS_CLASSES:
         others = [t for other, group in chosen.items() if other != quality for t in group]
-        chosen[quality] = _nearest(groups[quality], _left(missing, others))
-    return tuple(tenant.uid for quality in reversed(_QUALITIES) for tenant in chosen[quality])
+        chosen[quality] = _nearest(groups[quality], _still_missing(missing, others))
+    return tuple(tenant.uid for quality in reversed(_QOS_CLASSES) for tenant in chosen[quality])
 
 
-def _preemptable(preemptor: Tenant, tenant: Tenant) -> bool:
+def _preemptable(preemptor: AllocatedPod, tenant: AllocatedPod) -> bool:
     if preemptor.critical and not tenant.critical:
         return True
     return preemptor.priority > tenant.priority
 
 
-def _nearest(tenants: Sequence[Tenant], missing: Missing) -> list[Tenant]:
+def _nearest(tenants: Sequence[AllocatedPod], missing: Missing) -> list[AllocatedPod]:
     """Choose pods until nothing is missing, each time the one with the smallest distance."""
     candidates, taken = list(tenants), []
     while missing:
@@ -94,34 +96,34 @@ def _nearest(tenants: Sequence[Tenant], missing: Missing) -> list[Tenant]:
             if nearer or (distances[0] == distances[1] and _no_larger(tenant, rival)):
                 best = index
         taken.append(candidates[best])
-        missing = _left(missing, [candidates[best]])
+        missing = _still_missing(missing, [candidates[best]])
         candidates[best] = candidates[-1]
         candidates.pop()
     return taken
 
 
-def _distance(tenant: Tenant, missing: Missing) -> Fraction:
-    requests = amounts(tenant.requests)
-    left = {name: amount - _asked(requests, name) for name, amount in missing.items()}
+def _distance(tenant: AllocatedPod, missing: Missing) -> Fraction:
+    requests = resource_amounts(tenant.requests)
+    left = {name: amount - _requested_amount(requests, name) for name, amount in missing.items()}
     parts = [Fraction(left[name], amount) for name, amount in missing.items() if left[name] > 0]
     return sum((part * part for part in parts), Fraction(0))
 
 
-def _no_larger(one: Tenant, other: Tenant) -> bool:
+def _no_larger(one: AllocatedPod, other: AllocatedPod) -> bool:
     ours, theirs = one.requests, other.requests
     return (ours.memory, ours.milli_cpu) <= (theirs.memory, theirs.milli_cpu)
 
 
-def _left(missing: Missing, gone: Iterable[Tenant]) -> Missing:
+def _still_missing(missing: Missing, gone: Iterable[AllocatedPod]) -> Missing:
     """Return the amounts that are still missing without some pods."""
     left = dict(missing)
     for tenant in gone:
-        requests = amounts(tenant.requests)
-        left = {name: amount - _asked(requests, name) for name, amount in left.items()}
+        requests = resource_amounts(tenant.requests)
+        left = {name: amount - _requested_amount(requests, name) for name, amount in left.items()}
     return {name: amount for name, amount in left.items() if amount > 0}
 
 
-def _asked(requests: Mapping[str, int], name: str) -> int:
+def _requested_amount(requests: Mapping[str, int], name: str) -> int:
     """Return a pod's request of a resource; of ``pods``, each pod requests one."""
     return 1 if name == "pods" else requests.get(name, 0)
 

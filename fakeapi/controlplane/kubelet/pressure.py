@@ -13,65 +13,71 @@ from collections.abc import Sequence
 import msgspec
 
 from extender.kube.decoding import ObjectError
-from extender.kube.evictable import decode_evictable
-from extender.kube.stats import SummaryShape, summary_of
+from extender.kube.evictable import decode_evictable_pod
+from extender.kube.stats import SummaryV1Alpha1, summary_of
 from fakeapi.controlplane.kubelet.admission import Rejection
-from fakeapi.controlplane.kubelet.hosts import Host
-from fakeapi.controlplane.kubelet.summaries import Document, node_summary, summary
+from fakeapi.controlplane.kubelet.hosts import HollowNode
+from fakeapi.controlplane.kubelet.summaries import Document, node_and_pods_summary, node_summary
 from policies.eviction.conditions import admit
-from policies.eviction.deciding import Outcome, Sample, Sync, settle, synchronize
+from policies.eviction.deciding import (
+    SyncInput,
+    SyncOutcome,
+    SyncResult,
+    finish_after_reclaim,
+    synchronize,
+)
 from policies.eviction.pods import EvictablePod
 from policies.eviction.releases import NEWEST_EVICTION
 from policies.eviction.signals import Pressure
 from policies.eviction.stats import Summary
 
 _WRITTEN = ("disk", "logs")
-_CALM = (Outcome.CALM, Outcome.UNWATCHED, Outcome.REFUSED)
+_CALM = (SyncOutcome.CALM, SyncOutcome.UNWATCHED, SyncOutcome.REFUSED)
 
 
-def glance(host: Host, now: int) -> Sync | None:
+def observe(host: HollowNode, now: int) -> SyncResult | None:
     """Run a round without the pods; return None if the pods have to be observed."""
     writes = any(
         container.run.volumes or any(name in container.run.steps for name in _WRITTEN)
-        for guest in host.guests.values()
-        for container in guest.life.containers
+        for guest in host.pods.values()
+        for container in guest.lifecycle.containers
     )
     sync = synchronize(host.script.plan, host.eviction, _sample(now, (), node_summary(host, now)))
     return None if writes or sync.outcome not in _CALM else sync
 
 
-def play(host: Host, pods: Sequence[EvictablePod], now: int) -> Sync:
+def run_round(host: HollowNode, pods: Sequence[EvictablePod], now: int) -> SyncResult:
     """Run a round with the active pods of the node, and reclaim node-level resources if needed."""
-    sample = _sample(now, pods, summary(host, now))
+    sample = _sample(now, pods, node_and_pods_summary(host, now))
     sync = synchronize(host.script.plan, host.eviction, sample)
     if not sync.reclaim:
         return sync
     for reclaim in sync.reclaim:
-        host.clean_up(reclaim, now)
-    return settle(sync, _measured(node_summary(host, now)))
+        host.reclaim(reclaim, now)
+    return finish_after_reclaim(sync, _measured(node_summary(host, now)))
 
 
-def rests(host: Host, now: int) -> bool:
+def is_at_rest(host: HollowNode, now: int) -> bool:
     """Return whether no further round can have another result."""
     state = host.eviction
-    return now >= host.restless_until and not (state.pressures or state.met_since)
+    return now >= host.usage_changes_until and not (state.pressures or state.first_observed_at)
 
 
-def under_pressure(raw: bytes, pressures: Sequence[str]) -> Rejection | None:
+def pressure_rejection(raw: bytes, pressures: Sequence[str]) -> Rejection | None:
     """Return the rejection of a pod by a node under pressure; None if it is admitted."""
     if not pressures:
         return None
     try:
-        pod = decode_evictable(raw, NEWEST_EVICTION)
+        pod = decode_evictable_pod(raw, NEWEST_EVICTION)
     except ObjectError as error:
         return Rejection("UnexpectedAdmissionError", str(error))
     admission = admit(pod, [Pressure(each) for each in pressures])
     return None if admission.admitted else Rejection(admission.reason, admission.message)
 
 
-def _sample(now: int, pods: Sequence[EvictablePod], measured: Document) -> Sample:
-    return Sample(now, pods, _measured(measured))
+def _sample(now: int, pods: Sequence[EvictablePod], measured: Document) -> SyncInput:
+    return SyncInput(now, pods, _measured(measured))
 
 
 def _measured(document: Document) -> Summary:
-    return summary_of(msgspec.convert(document, SummaryShape))
+    return summary_of(msgspec.convert(document, SummaryV1Alpha1))

@@ -10,14 +10,14 @@ from extender.kube.client import Client
 from extender.kube.clock import Clock
 from extender.kube.decoding import ObjectError
 from extender.kube.events import EventRecorder
-from extender.kube.evictable import decode_evictable
+from extender.kube.evictable import decode_evictable_pod
 from extender.kube.resources import PODS
 from fakeapi.controlplane.kubelet.durations import SECOND
-from fakeapi.controlplane.kubelet.fleet import Fleet, Work
-from fakeapi.controlplane.kubelet.hosts import Host
-from fakeapi.controlplane.kubelet.lives import Ending
-from fakeapi.controlplane.kubelet.pressure import glance, play, rests
-from fakeapi.controlplane.kubelet.shapes import Meta
+from fakeapi.controlplane.kubelet.fleet import HollowNodes, KubeletWorkItem
+from fakeapi.controlplane.kubelet.hosts import HollowNode
+from fakeapi.controlplane.kubelet.lives import Termination
+from fakeapi.controlplane.kubelet.pressure import is_at_rest, observe, run_round
+from fakeapi.controlplane.kubelet.shapes import KubeletObjectMeta
 from policies.eviction.configuration import CLEANUP_NS, INTERVAL_NS
 from policies.eviction.messages import REASON, THRESHOLD_MET, Eviction
 from policies.eviction.pods import EvictablePod
@@ -26,68 +26,72 @@ from policies.eviction.releases import NEWEST_EVICTION
 _POLL_SECONDS: Final = 1.0
 
 
-class PressureSyncs:
+class EvictionManager:
     """Runs the eviction managers of nodes; ``recorder`` is None if no events are recorded."""
 
     def __init__(
-        self, fleet: Fleet, client: Client, clock: Clock, recorder: EventRecorder | None
+        self,
+        hollow_nodes: HollowNodes,
+        client: Client,
+        clock: Clock,
+        recorder: EventRecorder | None,
     ) -> None:
-        self._fleet = fleet
+        self._hollow_nodes = hollow_nodes
         self._client = client
         self._clock = clock
         self._recorder = recorder
 
     async def sync(self, name: str) -> float | None:
         """Run a round for a node; return the seconds until the next one."""
-        host = self._fleet.hosts.get(name)
-        if host is None or not host.held:
+        host = self._hollow_nodes.nodes_by_name.get(name)
+        if host is None or not host.written_conditions:
             return None
         now = self._clock.now_ns()
         if any(now - since < CLEANUP_NS for since in host.evicting.values()):
             return _POLL_SECONDS
-        sync = glance(host, now) or play(host, await self._active(host), now)
+        sync = observe(host, now) or run_round(host, await self._active(host), now)
         host.eviction = sync.state
-        if sync.event and self._recorder is not None and not host.silent(now):
+        if sync.event and self._recorder is not None and not host.is_silent(now):
             self._recorder.warning(host.node.reference, THRESHOLD_MET, sync.event)
         for eviction in sync.evictions:
             self._evict(host, eviction, now)
         pressures = tuple(map(str, sync.state.pressures))
         if pressures != host.pressures:
             host.pressures = pressures
-            self._fleet.add(Work("node", name))
+            self._hollow_nodes.add(KubeletWorkItem("node", name))
         if sync.evictions:
             return _POLL_SECONDS
-        if rests(host, now):
+        if is_at_rest(host, now):
             return None
         return (INTERVAL_NS - (now - host.began) % INTERVAL_NS) / SECOND
 
-    def _evict(self, host: Host, eviction: Eviction, now: int) -> None:
+    def _evict(self, host: HollowNode, eviction: Eviction, now: int) -> None:
         """Evict a pod; the next round waits until it has ended."""
-        guest = host.guests.get(eviction.pod.uid)
+        guest = host.pods.get(eviction.pod.uid)
         if guest is None:
             return  # it was deleted while other pods were read
         deadline = now + eviction.grace_seconds * SECOND
         disruption = eviction.message if eviction.condition is not None else ""
-        guest.life.advance(now)
-        guest.life.end(Ending(now, deadline, REASON, eviction.message, disruption))
+        guest.lifecycle.advance(now)
+        guest.lifecycle.terminate(Termination(now, deadline, REASON, eviction.message, disruption))
         host.evicting[eviction.pod.uid] = now
-        self._fleet.add(Work("pod", eviction.pod.uid))
+        self._hollow_nodes.add(KubeletWorkItem("pod", eviction.pod.uid))
 
-    async def _active(self, host: Host) -> Sequence[EvictablePod]:
+    async def _active(self, host: HollowNode) -> Sequence[EvictablePod]:
         """Return the pods that have not ended, as the API server returned them at first."""
         active = []
-        for guest in [each for each in host.guests.values() if each.life.ended is None]:
+        for guest in [each for each in host.pods.values() if each.lifecycle.ended is None]:
             if guest.evictable is None:
-                guest.evictable = await self._look_up(guest.pod.metadata)
+                guest.evictable = await self._read_pod(guest.pod.metadata)
             if guest.evictable is not None:
                 active.append(guest.evictable)
         return active
 
-    async def _look_up(self, meta: Meta) -> EvictablePod | None:
+    async def _read_pod(self, meta: KubeletObjectMeta) -> EvictablePod | None:
         """Return a pod as eviction reads it; None if it is gone or malformed."""
         try:
             raw = await self._client.get(PODS.object(meta.name, meta.namespace), bytes)
-            pod = decode_evictable(raw, NEWEST_EVICTION)
+            pod = decode_evictable_pod(raw, NEWEST_EVICTION)
         except ApiError as error:
             if error.status != 404:
                 raise

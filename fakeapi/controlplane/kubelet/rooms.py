@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from fakeapi.controlplane.kubelet.shapes import Pod as Shape
-from policies.filtering.node_ports import conflict
-from policies.model import NOTHING, HostPort, Pod, Resources
+from fakeapi.controlplane.kubelet.shapes import KubeletPod as Shape
+from policies.filtering.node_ports import ports_conflict
+from policies.model import NO_RESOURCES, HostPort, Pod, Resources
 
 CRITICAL_PRIORITY: Final = 2_000_000_000
 _SOURCE: Final = "kubernetes.io/config.source"
@@ -17,7 +17,7 @@ _MIRROR: Final = "kubernetes.io/config.mirror"
 
 
 @dataclass(frozen=True, slots=True)
-class Tenant:
+class AllocatedPod:
     """A pod on a node; a critical pod is never preempted, and preempts others.
 
     Source: IsCriticalPod in pkg/kubelet/types/pod_update.go.
@@ -27,11 +27,11 @@ class Tenant:
     requests: Resources
     ports: frozenset[HostPort]
     priority: int = 0
-    quality: str = ""
+    qos_class: str = ""
     critical: bool = False
 
     @classmethod
-    def of(cls, pod: Pod, shape: Shape) -> Tenant:
+    def of(cls, pod: Pod, shape: Shape) -> AllocatedPod:
         """Return the allocation of a pod."""
         annotations = shape.metadata.annotations or {}
         static = annotations.get(_SOURCE, "api") != "api"
@@ -41,11 +41,11 @@ class Tenant:
 
 
 @dataclass(slots=True)
-class Room:
+class NodeAllocation:
     """The admitted pods of a node, by UID, and the sum of their requests."""
 
-    tenants: dict[str, Tenant] = field(default_factory=dict)
-    requested: Resources = NOTHING
+    pods: dict[str, AllocatedPod] = field(default_factory=dict)
+    requested: Resources = NO_RESOURCES
     _ports: Counter[HostPort] = field(default_factory=Counter)
 
     @property
@@ -53,26 +53,26 @@ class Room:
         """The ports in use."""
         return self._ports.keys()
 
-    def enter(self, tenant: Tenant) -> None:
+    def add(self, tenant: AllocatedPod) -> None:
         """Add a pod."""
-        self.leave(tenant.uid)
-        self.tenants[tenant.uid] = tenant
+        self.remove(tenant.uid)
+        self.pods[tenant.uid] = tenant
         self.requested += tenant.requests
         self._ports.update(tenant.ports)
 
-    def leave(self, uid: str) -> None:
+    def remove(self, uid: str) -> None:
         """Remove a pod, if it is present."""
-        tenant = self.tenants.pop(uid, None)
+        tenant = self.pods.pop(uid, None)
         if tenant is not None:
             self.requested -= tenant.requests
             self._ports -= Counter(tenant.ports)
 
-    def taken(self, ports: Iterable[HostPort]) -> bool:
+    def has_port_conflict(self, ports: Iterable[HostPort]) -> bool:
         """Return whether one of the ports conflicts with a port in use."""
-        return any(conflict(wanted, used) for wanted in ports for used in self._ports)
+        return any(ports_conflict(wanted, used) for wanted in ports for used in self._ports)
 
 
-def amounts(resources: Resources) -> Mapping[str, int]:
+def resource_amounts(resources: Resources) -> Mapping[str, int]:
     """Return amounts by resource name: milliCPU, and whole units of the others."""
     return {
         "cpu": resources.milli_cpu,

@@ -15,17 +15,22 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from fakeapi.controlplane.kubelet.curves import Step
+from fakeapi.controlplane.kubelet.curves import CurveStep
 from fakeapi.controlplane.kubelet.durations import SECOND
-from policies.eviction.configuration import DEFAULT_THRESHOLDS, Configuration, Plan, planned
+from policies.eviction.configuration import (
+    DEFAULT_THRESHOLDS,
+    EvictionConfig,
+    ResolvedConfig,
+    resolve,
+)
 
 Labels = Mapping[str, str]
-Steps = Mapping[str, tuple[Step, ...]]
+Steps = Mapping[str, tuple[CurveStep, ...]]
 
 AMOUNTS: Final = ("cpu", "memory", "disk", "logs", "inodes", "processes", "images")
 """The resources whose usage stages may change; ``images`` are a node's only."""
 
-DEFAULT_PLAN: Final = planned(Configuration(DEFAULT_THRESHOLDS))
+DEFAULT_PLAN: Final = resolve(EvictionConfig(DEFAULT_THRESHOLDS))
 """The eviction configuration of a kubelet without one of its own."""
 
 _NO_LABELS: Final[Labels] = {}
@@ -42,18 +47,18 @@ class Exit:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class Transition:
     """From ``after`` on, a state is true or false."""
 
     after: int
-    to: bool
+    state: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """One run of a container; ``steps`` by the names in AMOUNTS, ``volumes`` by volume."""
 
-    readiness: tuple[Turn, ...] = ()
+    readiness: tuple[Transition, ...] = ()
     steps: Steps = field(default_factory=dict)
     volumes: Steps = field(default_factory=dict)
     exit: Exit | None = None
@@ -92,14 +97,14 @@ class PodScript:
     """
 
     start: int = SECOND
-    rest: ContainerScript = field(default_factory=ContainerScript)
+    default: ContainerScript = field(default_factory=ContainerScript)
     containers: Mapping[str, ContainerScript] = field(default_factory=dict)
 
     def of(self, container: str, *, ends: bool) -> ContainerScript:
         """Return the script of a container; ``ends`` is set for an init container."""
         own = self.containers.get(container)
         if own is not None or not ends:
-            return own or self.rest
+            return own or self.default
         return ContainerScript((Run(exit=Exit(self.start)),))
 
 
@@ -114,15 +119,15 @@ class NodeScript:
     """
 
     steps: Steps = field(default_factory=dict)
-    silence: tuple[Turn, ...] = ()
-    readiness: tuple[Turn, ...] = ()
+    silence: tuple[Transition, ...] = ()
+    readiness: tuple[Transition, ...] = ()
     image_disk: int = 0
     config: Mapping[str, Any] = field(default_factory=dict)
-    plan: Plan = DEFAULT_PLAN
+    plan: ResolvedConfig = DEFAULT_PLAN
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class ObjectSelector:
     """A selector of objects: each non-empty list must have a matching pattern.
 
     Patterns are those of fnmatch; all labels must be present, with matching values.
@@ -133,18 +138,18 @@ class Match:
     nodes: tuple[str, ...] = ()
     labels: Labels = field(default_factory=lambda: _NO_LABELS)
 
-    def fits(self, name: str, namespace: str, node: str, labels: Labels) -> bool:
+    def matches(self, name: str, namespace: str, node: str, labels: Labels) -> bool:
         """Return whether an object matches."""
         return (
-            _one_fits(self.names, name)
-            and _one_fits(self.namespaces, namespace)
-            and _one_fits(self.nodes, node)
+            _one_matches(self.names, name)
+            and _one_matches(self.namespaces, namespace)
+            and _one_matches(self.nodes, node)
             and all(fnmatchcase(labels.get(k, "\0"), v) for k, v in self.labels.items())
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Registration:
+class NodeRegistration:
     """Nodes that register themselves: ``names``, and the fields of the node objects.
 
     A label may have several values, which are assigned to the nodes in rotation.
@@ -159,44 +164,48 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class Playbook:
+class SimulationScript:
     """The simulation script of a cluster; ``events`` are recorded unless disabled."""
 
-    pods: tuple[tuple[Match, PodScript], ...] = ()
-    nodes: tuple[tuple[Match, NodeScript], ...] = ()
-    register: tuple[Registration, ...] = ()
+    pods: tuple[tuple[ObjectSelector, PodScript], ...] = ()
+    nodes: tuple[tuple[ObjectSelector, NodeScript], ...] = ()
+    register: tuple[NodeRegistration, ...] = ()
     events: bool = True
 
     def for_pod(self, name: str, namespace: str, node: str, labels: Labels | None) -> PodScript:
         """Return the script of a pod without an annotation."""
         asked = (name, namespace, node, labels or _NO_LABELS)
-        return next((script for match, script in self.pods if match.fits(*asked)), UNSAID_POD)
+        return next(
+            (script for match, script in self.pods if match.matches(*asked)), DEFAULT_POD_SCRIPT
+        )
 
     def for_node(self, name: str, labels: Labels | None) -> NodeScript:
         """Return the script of a node without an annotation."""
         asked = (name, "", name, labels or _NO_LABELS)
-        return next((script for match, script in self.nodes if match.fits(*asked)), UNSAID_NODE)
+        return next(
+            (script for match, script in self.nodes if match.matches(*asked)), DEFAULT_NODE_SCRIPT
+        )
 
 
-UNSAID_POD: Final = PodScript()
-UNSAID_NODE: Final = NodeScript()
-NOTHING_SAID: Final = Playbook()
+DEFAULT_POD_SCRIPT: Final = PodScript()
+DEFAULT_NODE_SCRIPT: Final = NodeScript()
+EMPTY_SCRIPT: Final = SimulationScript()
 
 
-def holds(turns: tuple[Turn, ...], offset: int) -> bool | None:
+def state_at(turns: tuple[Transition, ...], offset: int) -> bool | None:
     """Return the state at a time; None before the first transition."""
     held = None
     for turn in turns:
         if turn.after > offset:
             break
-        held = turn.to
+        held = turn.state
     return held
 
 
-def next_turn(turns: tuple[Turn, ...], offset: int) -> int | None:
+def next_transition(turns: tuple[Transition, ...], offset: int) -> int | None:
     """Return the time of the next transition after ``offset``."""
     return next((turn.after for turn in turns if turn.after > offset), None)
 
 
-def _one_fits(patterns: tuple[str, ...], text: str) -> bool:
+def _one_matches(patterns: tuple[str, ...], text: str) -> bool:
     return not patterns or any(fnmatchcase(text, pattern) for pattern in patterns)

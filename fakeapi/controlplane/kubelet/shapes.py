@@ -15,7 +15,7 @@ from msgspec.json import Decoder
 
 from extender.kube.events import ObjectReference
 from extender.kube.metadata import ObjectMeta, decode_partial
-from fakeapi.controlplane.shapes import Condition
+from fakeapi.controlplane.shapes import ObjectCondition
 
 SCRIPT: Final = "kubelet.fakeapi/script"
 """The annotation of a pod or a node with its own script."""
@@ -23,20 +23,20 @@ SCRIPT: Final = "kubelet.fakeapi/script"
 SIMULATED: Final = "kubelet.fakeapi/simulated"
 """The annotation of a node; "false" excludes it from simulation."""
 
-Amounts = dict[str, str | int | float]
+ResourceAmounts = dict[str, str | int | float]
 
 
-class Meta(ObjectMeta, rename="camel"):
+class KubeletObjectMeta(ObjectMeta, rename="camel"):
     """metav1.ObjectMeta, with the grace period of a deletion."""
 
     deletion_grace_period_seconds: int | None = None
 
 
-class Resources(Struct):
+class ContainerResources(Struct):
     """v1.ResourceRequirements."""
 
-    requests: Amounts | None = None
-    limits: Amounts | None = None
+    requests: ResourceAmounts | None = None
+    limits: ResourceAmounts | None = None
 
 
 class Probe(Struct, rename="camel"):
@@ -45,22 +45,22 @@ class Probe(Struct, rename="camel"):
     initial_delay_seconds: int = 0
 
 
-class Sleep(Struct):
+class SleepAction(Struct):
     """v1.SleepAction."""
 
     seconds: int = 0
 
 
-class Handler(Struct):
+class LifecycleHandler(Struct):
     """v1.LifecycleHandler; its other actions take no time here."""
 
-    sleep: Sleep | None = None
+    sleep: SleepAction | None = None
 
 
 class Lifecycle(Struct, rename="camel"):
     """v1.Lifecycle."""
 
-    pre_stop: Handler | None = None
+    pre_stop: LifecycleHandler | None = None
 
 
 class Container(Struct, rename="camel"):
@@ -69,7 +69,7 @@ class Container(Struct, rename="camel"):
     name: str = ""
     image: str = ""
     restart_policy: str | None = None
-    resources: Resources | None = None
+    resources: ContainerResources | None = None
     readiness_probe: Probe | None = None
     startup_probe: Probe | None = None
     lifecycle: Lifecycle | None = None
@@ -81,7 +81,7 @@ class ReadinessGate(Struct, rename="camel"):
     condition_type: str = ""
 
 
-class PodSpec(Struct, rename="camel"):
+class KubeletPodSpec(Struct, rename="camel"):
     """v1.PodSpec."""
 
     node_name: str = ""
@@ -138,13 +138,13 @@ class ContainerStatus(Struct, rename={"container_id": "containerID"}):
     last_state: ContainerState = field(default_factory=ContainerState, name="lastState")
 
 
-class PodStatus(Struct, rename={"pod_ip": "podIP"}):
+class KubeletPodStatus(Struct, rename={"pod_ip": "podIP"}):
     """v1.PodStatus."""
 
     phase: str = ""
     reason: str = ""
     message: str = ""
-    conditions: list[Condition] | None = None
+    conditions: list[ObjectCondition] | None = None
     pod_ip: str = ""
     start_time: str | None = field(default=None, name="startTime")
     qos_class: str = field(default="", name="qosClass")
@@ -154,19 +154,19 @@ class PodStatus(Struct, rename={"pod_ip": "podIP"}):
     container_statuses: list[ContainerStatus] | None = field(default=None, name="containerStatuses")
 
 
-class Pod(Struct):
+class KubeletPod(Struct):
     """v1.Pod."""
 
-    metadata: Meta = field(default_factory=Meta)
-    spec: PodSpec = field(default_factory=PodSpec)
-    status: PodStatus = field(default_factory=PodStatus)
+    metadata: KubeletObjectMeta = field(default_factory=KubeletObjectMeta)
+    spec: KubeletPodSpec = field(default_factory=KubeletPodSpec)
+    status: KubeletPodStatus = field(default_factory=KubeletPodStatus)
 
     @property
     def finished(self) -> bool:
         """Whether the pod has a terminal phase."""
         return self.status.phase in ("Succeeded", "Failed")
 
-    def forget_details(self) -> None:
+    def drop_details(self) -> None:
         """Drop the fields of the status that are read only once."""
         status = self.status
         status.conditions = status.init_container_statuses = status.container_statuses = None
@@ -178,34 +178,34 @@ class Pod(Struct):
         return ObjectReference("v1", "Pod", meta.namespace, meta.name, meta.uid)
 
 
-class Address(Struct):
+class NodeAddress(Struct):
     """v1.NodeAddress."""
 
     type: str = ""
     address: str = ""
 
 
-class NodeSpec(Struct, rename={"pod_cidr": "podCIDR"}):
+class KubeletNodeSpec(Struct, rename={"pod_cidr": "podCIDR"}):
     """v1.NodeSpec."""
 
     pod_cidr: str = ""
 
 
-class NodeStatus(Struct):
+class KubeletNodeStatus(Struct):
     """v1.NodeStatus."""
 
-    capacity: Amounts | None = None
-    allocatable: Amounts | None = None
-    addresses: list[Address] | None = None
-    conditions: list[Condition] | None = None
+    capacity: ResourceAmounts | None = None
+    allocatable: ResourceAmounts | None = None
+    addresses: list[NodeAddress] | None = None
+    conditions: list[ObjectCondition] | None = None
 
 
-class Node(Struct):
+class KubeletNode(Struct):
     """v1.Node."""
 
-    metadata: Meta = field(default_factory=Meta)
-    spec: NodeSpec = field(default_factory=NodeSpec)
-    status: NodeStatus = field(default_factory=NodeStatus)
+    metadata: KubeletObjectMeta = field(default_factory=KubeletObjectMeta)
+    spec: KubeletNodeSpec = field(default_factory=KubeletNodeSpec)
+    status: KubeletNodeStatus = field(default_factory=KubeletNodeStatus)
 
     @property
     def reference(self) -> ObjectReference:
@@ -213,31 +213,31 @@ class Node(Struct):
         return ObjectReference("v1", "Node", "", self.metadata.name, self.metadata.name)
 
 
-S = TypeVar("S", Pod, Node)
+S = TypeVar("S", KubeletPod, KubeletNode)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen(Generic[S]):
+class DecodedObject(Generic[S]):
     """An object with the fields that are read repeatedly, and its whole JSON."""
 
     object: S
     raw: bytes
 
 
-def _seen(shape: type[S]) -> Callable[[Raw], Seen[S]]:
+def _decoder(shape: type[S]) -> Callable[[Raw], DecodedObject[S]]:
     decoder = Decoder(shape)
 
-    def decode(raw: Raw) -> Seen[S]:
+    def decode(raw: Raw) -> DecodedObject[S]:
         whole = bytes(raw)
         try:
-            return Seen(decoder.decode(whole), whole)
+            return DecodedObject(decoder.decode(whole), whole)
         except ValidationError:
             known = decode_partial(whole).metadata
             identity = (known.name, known.namespace, known.uid, known.resource_version)
-            return Seen(shape(metadata=Meta(*identity)), whole)
+            return DecodedObject(shape(metadata=KubeletObjectMeta(*identity)), whole)
 
     return decode
 
 
-decode_pod: Callable[[Raw], Seen[Pod]] = _seen(Pod)
-decode_node: Callable[[Raw], Seen[Node]] = _seen(Node)
+decode_pod: Callable[[Raw], DecodedObject[KubeletPod]] = _decoder(KubeletPod)
+decode_node: Callable[[Raw], DecodedObject[KubeletNode]] = _decoder(KubeletNode)

@@ -14,39 +14,45 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
 
-from extender.kube.events import rfc3339
-from fakeapi.controlplane.kubelet.containers import ContainerLife, Exited, Role, Running, Waiting
-from fakeapi.controlplane.kubelet.lives import PodLife
-from fakeapi.controlplane.kubelet.phases import Verdict, phase_of, verdicts
-from fakeapi.controlplane.kubelet.shapes import Resources
-from fakeapi.controlplane.shapes import Condition
-from policies.eviction.durations import spell_duration
+from extender.kube.events import format_time
+from fakeapi.controlplane.kubelet.containers import (
+    ContainerLifecycle,
+    ContainerRunning,
+    ContainerTerminated,
+    ContainerWaiting,
+    Role,
+)
+from fakeapi.controlplane.kubelet.lives import PodLifecycle
+from fakeapi.controlplane.kubelet.phases import ConditionStatus, phase_of, pod_conditions
+from fakeapi.controlplane.kubelet.shapes import ContainerResources
+from fakeapi.controlplane.shapes import ObjectCondition
+from policies.eviction.durations import format_duration
 
 Document = dict[str, Any]
 
-OWN: Final = (
+KUBELET_CONDITIONS: Final = (
     "PodReadyToStartContainers",
     "Initialized",
     "Ready",
     "ContainersReady",
     "PodScheduled",
 )
-DISRUPTED: Final = "DisruptionTarget"
+DISRUPTION_TARGET: Final = "DisruptionTarget"
 
 
 @dataclass(slots=True)
-class Report:
+class WrittenConditions:
     """The conditions that were written for a pod: by type, the status and its transition time."""
 
-    conditions: dict[str, tuple[Verdict, str]] = field(default_factory=dict)
+    conditions: dict[str, tuple[ConditionStatus, str]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, conditions: Iterable[Condition] | None) -> Report:
+    def read(cls, conditions: Iterable[ObjectCondition] | None) -> WrittenConditions:
         """Return the conditions of a pod's status."""
         return cls(
             {
                 each.type: (
-                    Verdict(each.status, each.reason, each.message),
+                    ConditionStatus(each.status, each.reason, each.message),
                     each.last_transition_time or "",
                 )
                 for each in conditions or ()
@@ -58,19 +64,19 @@ class Report:
         """The statuses of all conditions by type."""
         return {type_: verdict.status for type_, (verdict, _) in self.conditions.items()}
 
-    def contradicted(self, conditions: Iterable[Condition] | None) -> bool:
+    def record_foreign(self, conditions: Iterable[ObjectCondition] | None) -> bool:
         """Record conditions of other clients; return whether one of the kubelet's has changed."""
         contradicted = False
         for each in conditions or ():
             mine = self.conditions.get(each.type)
-            if each.type in OWN:
+            if each.type in KUBELET_CONDITIONS:
                 contradicted |= mine is not None and mine[0].status != each.status
             else:
-                verdict = Verdict(each.status, each.reason, each.message)
+                verdict = ConditionStatus(each.status, each.reason, each.message)
                 self.conditions[each.type] = verdict, each.last_transition_time or ""
         return contradicted
 
-    def turn(self, type_: str, verdict: Verdict, now: str) -> str:
+    def record(self, type_: str, verdict: ConditionStatus, now: str) -> str:
         """Record a condition, and return its transition time."""
         before = self.conditions.get(type_)
         same = before is not None and before[0].status == verdict.status and before[1]
@@ -80,41 +86,43 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PodIPs:
     """The IPs of a pod: its node's, and its own ("" before it has one)."""
 
     host: str
     address: str
 
 
-def status_patch(life: PodLife, report: Report, place: Place, now: int) -> Document:
+def status_patch(
+    life: PodLifecycle, written: WrittenConditions, pod_ips: PodIPs, now: int
+) -> Document:
     """Return the patch that updates a pod's status, and record its conditions in ``written``."""
     phase = phase_of(life, now)
-    meta, moment = life.pod.metadata, rfc3339(now)
-    judged = verdicts(life, phase, report.statuses, now)
-    over, ending = life.ended is not None, life.ending
+    meta, moment = life.pod.metadata, format_time(now)
+    judged = pod_conditions(life, phase, written.statuses, now)
+    over, ending = life.ended is not None, life.termination
     if over and ending is not None and ending.disruption:
-        told = Verdict("True", "TerminationByKubelet", ending.disruption)
-        judged = {DISRUPTED: told, **judged}
+        told = ConditionStatus("True", "TerminationByKubelet", ending.disruption)
+        judged = {DISRUPTION_TARGET: told, **judged}
     conditions = [
-        _condition(type_, verdict, report.turn(type_, verdict, moment), meta.generation)
+        _condition(type_, verdict, written.record(type_, verdict, moment), meta.generation)
         for type_, verdict in judged.items()
     ]
     status: Document = {
         "$setElementOrder/conditions": [{"type": type_} for type_ in judged],
         "phase": phase,
         "conditions": conditions,
-        "hostIP": place.host,
-        "hostIPs": [{"ip": place.host}],
-        "startTime": rfc3339(life.admitted),
+        "hostIP": pod_ips.host,
+        "hostIPs": [{"ip": pod_ips.host}],
+        "startTime": format_time(life.admitted),
         "containerStatuses": [_container(each, life, now) for each in life.apps],
     }
     if meta.generation:
         status["observedGeneration"] = meta.generation
     if life.inits:
         status["initContainerStatuses"] = [_container(each, life, now) for each in life.inits]
-    if place.address:
-        status |= {"podIP": place.address, "podIPs": [{"ip": place.address}]}
+    if pod_ips.address:
+        status |= {"podIP": pod_ips.address, "podIPs": [{"ip": pod_ips.address}]}
     if over and ending is not None and ending.reason:
         status |= {"reason": ending.reason, "message": ending.message}
     return {"metadata": {"uid": meta.uid}, "status": status}
@@ -126,7 +134,7 @@ def rejection_patch(uid: str, generation: int, reason: str, message: str, now: i
         "phase": "Failed",
         "reason": reason,
         "message": f"Pod was rejected: {message}",
-        "startTime": rfc3339(now),
+        "startTime": format_time(now),
         "conditions": [{"type": "PodScheduled", "$patch": "delete"}],
     }
     if generation:
@@ -134,7 +142,7 @@ def rejection_patch(uid: str, generation: int, reason: str, message: str, now: i
     return {"metadata": {"uid": uid}, "status": status}
 
 
-def _condition(type_: str, verdict: Verdict, since: str, generation: int) -> Document:
+def _condition(type_: str, verdict: ConditionStatus, since: str, generation: int) -> Document:
     condition: Document = {
         "type": type_,
         "status": verdict.status,
@@ -145,9 +153,9 @@ def _condition(type_: str, verdict: Verdict, since: str, generation: int) -> Doc
     return {**condition, "observedGeneration": generation} if generation else condition
 
 
-def _container(container: ContainerLife, life: PodLife, now: int) -> Document:
+def _container(container: ContainerLifecycle, life: PodLifecycle, now: int) -> Document:
     spec, state = container.spec, container.state
-    again = isinstance(state, Exited) and container.retry is not None
+    again = isinstance(state, ContainerTerminated) and container.retry is not None
     last = state if again else container.last
     begun = container.ever_started
     document: Document = {
@@ -158,16 +166,18 @@ def _container(container: ContainerLife, life: PodLife, now: int) -> Document:
         "started": container.started(now),
         "restartCount": container.restarts,
         "state": _waiting_again(container, life) if again else _state(state),
-        "lastState": _state(last) if isinstance(last, Exited) else {},
+        "lastState": _state(last) if isinstance(last, ContainerTerminated) else {},
     }
     if begun:
-        document["containerID"] = state.id if isinstance(state, Exited) else container.id
-    if isinstance(state, Running) and container.role is not Role.INIT:
+        document["containerID"] = (
+            state.id if isinstance(state, ContainerTerminated) else container.id
+        )
+    if isinstance(state, ContainerRunning) and container.role is not Role.INIT:
         document |= _resources(spec.resources)
     return document
 
 
-def _resources(resources: Resources | None) -> Document:
+def _resources(resources: ContainerResources | None) -> Document:
     """Return the resources of a running container, as allocated at admission."""
     if resources is None or not (resources.requests or resources.limits):
         return {}
@@ -176,27 +186,27 @@ def _resources(resources: Resources | None) -> Document:
     return {"resources": in_force, "allocatedResources": resources.requests or {}}
 
 
-def _state(state: Waiting | Running | Exited) -> Document:
-    if isinstance(state, Running):
-        return {"running": {"startedAt": rfc3339(state.since)}}
-    if isinstance(state, Waiting):
+def _state(state: ContainerWaiting | ContainerRunning | ContainerTerminated) -> Document:
+    if isinstance(state, ContainerRunning):
+        return {"running": {"startedAt": format_time(state.since)}}
+    if isinstance(state, ContainerWaiting):
         told = {"reason": state.reason, "message": state.message}
         return {"waiting": {name: text for name, text in told.items() if text}}
     told = {"reason": state.reason, "message": state.message, "containerID": state.id}
     if state.ended:
-        told |= {"startedAt": rfc3339(state.began), "finishedAt": rfc3339(state.ended)}
+        told |= {"startedAt": format_time(state.began), "finishedAt": format_time(state.ended)}
     texts = {name: text for name, text in told.items() if text}
     return {"terminated": {"exitCode": state.code, **texts}}
 
 
-def _waiting_again(container: ContainerLife, life: PodLife) -> Document:
+def _waiting_again(container: ContainerLifecycle, life: PodLifecycle) -> Document:
     told = crash_message(container, life)
     return {"waiting": {"reason": "CrashLoopBackOff", "message": told}}
 
 
-def crash_message(container: ContainerLife, life: PodLife) -> str:
+def crash_message(container: ContainerLifecycle, life: PodLifecycle) -> str:
     """Return the message of a container in CrashLoopBackOff."""
-    delay, meta = spell_duration(container.backoff.delay), life.pod.metadata
+    delay, meta = format_duration(container.backoff.delay), life.pod.metadata
     pod = f"{meta.name}_{meta.namespace}({meta.uid})"
     return f"back-off {delay} restarting failed container={container.spec.name} pod={pod}"
 

@@ -12,21 +12,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from extender.kube.events import rfc3339
-from fakeapi.controlplane.kubelet.containers import ContainerLife, Running
-from fakeapi.controlplane.kubelet.hosts import Guest, Host, pods_use, volumes_use
-from fakeapi.controlplane.kubelet.usage import amount
+from extender.kube.events import format_time
+from fakeapi.controlplane.kubelet.containers import ContainerLifecycle, ContainerRunning
+from fakeapi.controlplane.kubelet.hosts import HollowNode, RunningPod, pod_usage, volume_usage
+from fakeapi.controlplane.kubelet.usage import parse_amount
 from policies.quantity import units
 
 Document = dict[str, Any]
 
-MOST_PROCESSES: Final = 32_768
+MAX_PROCESSES: Final = 32_768
 
 _BYTES_PER_INODE: Final = 16_384
 _STORED: Final = ("disk", "logs")
 
 
-def summary(host: Host, now: int) -> Document:
+def node_and_pods_summary(host: HollowNode, now: int) -> Document:
     """Return the whole summary of a node."""
     return {
         "node": _node(host, now),
@@ -34,14 +34,14 @@ def summary(host: Host, now: int) -> Document:
     }
 
 
-def node_summary(host: Host, now: int) -> Document:
+def node_summary(host: HollowNode, now: int) -> Document:
     """Return the summary of a node without its pods."""
     return {"node": _node(host, now)}
 
 
-def summary_without_disks(host: Host, now: int) -> Document:
+def summary_without_disks(host: HollowNode, now: int) -> Document:
     """Return the summary for ``?only_cpu_and_memory=true``."""
-    whole = summary(host, now)
+    whole = node_and_pods_summary(host, now)
     for part in ("fs", "runtime", "rlimit"):
         del whole["node"][part]
     for pod in whole["pods"]:
@@ -52,41 +52,41 @@ def summary_without_disks(host: Host, now: int) -> Document:
     return whole
 
 
-def _present(host: Host) -> list[Guest]:
+def _present(host: HollowNode) -> list[RunningPod]:
     """Return the pods with statistics: those that had a sandbox, and are not cleaned up."""
-    return [g for g in host.guests.values() if g.life.sandbox and not g.cleaned]
+    return [g for g in host.pods.values() if g.lifecycle.sandbox and not g.cleaned]
 
 
-def _node(host: Host, now: int) -> Document:
-    guests, time = _present(host), rfc3339(now)
-    pods = pods_use(guests, "memory", now)
-    cpu = host.use("cpu", now) + pods_use(guests, "cpu", now)
-    memory = host.use("memory", now) + pods
-    processes = host.use("processes", now) + pods_use(guests, "processes", now)
-    allocatable = units(amount(host.node.status.allocatable, "memory"))
+def _node(host: HollowNode, now: int) -> Document:
+    guests, time = _present(host), format_time(now)
+    pods = pod_usage(guests, "memory", now)
+    cpu = host.usage("cpu", now) + pod_usage(guests, "cpu", now)
+    memory = host.usage("memory", now) + pods
+    processes = host.usage("processes", now) + pod_usage(guests, "processes", now)
+    allocatable = units(parse_amount(host.node.status.allocatable, "memory"))
     system = {
         "name": "pods",
-        "startTime": rfc3339(host.began),
+        "startTime": format_time(host.began),
         "memory": _memory(time, pods, allocatable),
     }
     return {
         "nodeName": host.name,
         "systemContainers": [system],
-        "startTime": rfc3339(host.began),
+        "startTime": format_time(host.began),
         "cpu": _cpu(time, cpu, now - host.began),
         "memory": _memory(time, memory, host.capacity("memory")),
         **_disks(host, guests, time, now),
-        "rlimit": {"time": time, "maxpid": MOST_PROCESSES, "curproc": processes},
+        "rlimit": {"time": time, "maxpid": MAX_PROCESSES, "curproc": processes},
     }
 
 
-def _disks(host: Host, guests: list[Guest], time: str, now: int) -> Document:
+def _disks(host: HollowNode, guests: list[RunningPod], time: str, now: int) -> Document:
     """Return the statistics of the node's disk, and of the disk of images and containers."""
-    layers = pods_use(guests, "disk", now)
-    images = host.use("images", now)
-    rest = host.use("disk", now) + pods_use(guests, "logs", now)
-    rest += sum(sum(volumes_use(guest, now).values()) for guest in guests)
-    own, pods = host.use("inodes", now), pods_use(guests, "inodes", now)
+    layers = pod_usage(guests, "disk", now)
+    images = host.usage("images", now)
+    rest = host.usage("disk", now) + pod_usage(guests, "logs", now)
+    rest += sum(sum(volume_usage(guest, now).values()) for guest in guests)
+    own, pods = host.usage("inodes", now), pod_usage(guests, "inodes", now)
     size = host.capacity("ephemeral-storage")
     if not host.script.image_disk:
         disk = _disk(time, size, rest + layers + images, own + pods)
@@ -128,38 +128,38 @@ def _cpu(time: str, nanocores: int, lasted: int) -> Document:
     return {"time": time, "usageNanoCores": nanocores, "usageCoreNanoSeconds": spent}
 
 
-def _pod(guest: Guest, now: int) -> Document:
-    meta, time, life = guest.pod.metadata, rfc3339(now), guest.life
-    used = {name: pods_use([guest], name, now) for name in ("cpu", "memory", *_STORED, "inodes")}
-    volumes = volumes_use(guest, now)
+def _pod(guest: RunningPod, now: int) -> Document:
+    meta, time, life = guest.pod.metadata, format_time(now), guest.lifecycle
+    used = {name: pod_usage([guest], name, now) for name in ("cpu", "memory", *_STORED, "inodes")}
+    volumes = volume_usage(guest, now)
     stored = used["disk"] + used["logs"] + sum(volumes.values())
     begun = [each for each in life.containers if each.ever_started]
     memory = _memory(time, used["memory"], 0)
     del memory["availableBytes"]
     return {
         "podRef": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
-        "startTime": rfc3339(life.admitted),
+        "startTime": format_time(life.admitted),
         "containers": [_container(each, time, now) for each in begun],
         "cpu": _cpu(time, used["cpu"], now - life.admitted),
         "memory": memory,
         "volume": [_volume(name, size, time) for name, size in volumes.items()],
         "ephemeral-storage": {"time": time, "usedBytes": stored, "inodesUsed": used["inodes"]},
-        "process_stats": {"process_count": pods_use([guest], "processes", now)},
+        "process_stats": {"process_count": pod_usage([guest], "processes", now)},
     }
 
 
-def _container(container: ContainerLife, time: str, now: int) -> Document:
+def _container(container: ContainerLifecycle, time: str, now: int) -> Document:
     state = container.state
-    began = state.since if isinstance(state, Running) else now
-    memory = _memory(time, container.use("memory", now), 0)
+    began = state.since if isinstance(state, ContainerRunning) else now
+    memory = _memory(time, container.usage("memory", now), 0)
     del memory["availableBytes"]
     return {
         "name": container.spec.name,
-        "startTime": rfc3339(began),
-        "cpu": _cpu(time, container.use("cpu", now), now - began),
+        "startTime": format_time(began),
+        "cpu": _cpu(time, container.usage("cpu", now), now - began),
         "memory": memory,
-        "rootfs": _written(time, container.use("disk", now), container.use("inodes", now)),
-        "logs": _written(time, container.use("logs", now), 1),
+        "rootfs": _written(time, container.usage("disk", now), container.usage("inodes", now)),
+        "logs": _written(time, container.usage("logs", now), 1),
     }
 
 

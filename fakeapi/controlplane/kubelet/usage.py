@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from fakeapi.controlplane.kubelet.curves import Curve, draw
+from fakeapi.controlplane.kubelet.curves import Curve, curve_from_steps
 from fakeapi.controlplane.kubelet.scripts import Steps
-from fakeapi.controlplane.kubelet.shapes import Amounts, Resources
+from fakeapi.controlplane.kubelet.shapes import ContainerResources, ResourceAmounts
 from policies.quantity import QuantityError, parse_quantity, units
 
 MI: Final = 2**20
 
-NODE: Final[Mapping[str, int]] = {
+NODE_USAGE: Final[Mapping[str, int]] = {
     "cpu": 100 * 10**6,
     "memory": 256 * MI,
     "disk": 2048 * MI,
@@ -28,7 +28,7 @@ NODE: Final[Mapping[str, int]] = {
     "inodes": 50_000,
     "processes": 100,
 }
-_CONTAINER: Final[Mapping[str, int]] = {
+_CONTAINER_USAGE: Final[Mapping[str, int]] = {
     "cpu": 10**6,
     "memory": 16 * MI,
     "disk": MI,
@@ -36,10 +36,10 @@ _CONTAINER: Final[Mapping[str, int]] = {
     "inodes": 16,
     "processes": 1,
 }
-_LASTING: Final = ("disk", "logs", "inodes")
+_PERSISTENT: Final = ("disk", "logs", "inodes")
 
 
-def amount(amounts: Amounts | None, name: str) -> int:
+def parse_amount(amounts: ResourceAmounts | None, name: str) -> int:
     """Return an amount of a resource list in nanos; 0 if it is absent or malformed."""
     try:
         return parse_quantity(str((amounts or {}).get(name, 0)))
@@ -47,21 +47,21 @@ def amount(amounts: Amounts | None, name: str) -> int:
         return 0
 
 
-def usual(name: str, resources: Resources | None) -> int:
+def default_usage(name: str, resources: ContainerResources | None) -> int:
     """Return a container's default usage of a resource."""
-    asked = amount(resources.requests if resources else None, name)
+    asked = parse_amount(resources.requests if resources else None, name)
     if name == "memory" and asked:
         return units(asked) // 2
     if name == "cpu" and asked:
         return asked // 10
-    return _CONTAINER[name]
+    return _CONTAINER_USAGE[name]
 
 
-def curve_of(name: str, first: int, steps: Steps) -> Curve:
+def usage_curve(name: str, first: int, steps: Steps) -> Curve:
     """Return the curve of a resource's usage."""
-    return draw(first, steps.get(name, ()))
+    return curve_from_steps(first, steps.get(name, ()))
 
 
-def lasts(name: str) -> bool:
+def is_persistent(name: str) -> bool:
     """Return whether a terminated container still uses a resource."""
-    return name in _LASTING
+    return name in _PERSISTENT

@@ -26,7 +26,7 @@ UNSCHEDULABLE_SECONDS: Final = 300.0
 _MOST_DOUBLINGS: Final = 30
 
 
-class Event(Enum):
+class ClusterEvent(Enum):
     """Cluster events that may make a pod schedulable."""
 
     NODE_ADDED = auto()
@@ -39,30 +39,30 @@ class Event(Enum):
     OWN_CHANGE = auto()
 
 
-EVERYTHING: Final = frozenset(Event)
+ALL_EVENTS: Final = frozenset(ClusterEvent)
 
-Awaited = frozenset[Event]
+AwaitedEvents = frozenset[ClusterEvent]
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _QueuedPod:
     """A pod that waits; ``awaited`` are the events that may help it since its last attempt."""
 
     attempts: int = 0
     failed_at: float = 0.0
-    awaited: Awaited = frozenset()
+    awaited: AwaitedEvents = frozenset()
     tried: bool = False
     held: bool = False
-    missed: set[Event] = field(default_factory=set)
+    missed: set[ClusterEvent] = field(default_factory=set)
 
 
-class Backlog:
+class SchedulingQueue:
     """Keeps the pods that are not scheduled yet, by key."""
 
     def __init__(self, initial_seconds: float = 1.0, longest_seconds: float = 10.0) -> None:
         self._initial = initial_seconds
         self._longest = longest_seconds
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: dict[str, _QueuedPod] = {}
 
     def __contains__(self, key: object) -> bool:
         return key in self._waiting
@@ -70,15 +70,15 @@ class Backlog:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def enter(self, key: str) -> None:
+    def add(self, key: str) -> None:
         """Add a pod that has never been tried."""
-        self._waiting[key] = _Waiting()
+        self._waiting[key] = _QueuedPod()
 
     def forget(self, key: str) -> None:
         """Remove a pod that is scheduled or deleted."""
         self._waiting.pop(key, None)
 
-    def begin(self, key: str) -> bool:
+    def start_attempt(self, key: str) -> bool:
         """Record the start of an attempt; return False if the pod is held or unknown."""
         pod = self._waiting.get(key)
         if pod is None or pod.held:
@@ -88,7 +88,7 @@ class Backlog:
         pod.missed.clear()
         return True
 
-    def fail(self, key: str, now: float, awaited: Awaited) -> float | None:
+    def record_failure(self, key: str, now: float, awaited: AwaitedEvents) -> float | None:
         """Record a failed attempt; return the seconds until the next one at the latest.
 
         With no ``awaited`` events this is the backoff. Return None if the pod is unknown or held.
@@ -100,11 +100,11 @@ class Backlog:
         if pod.held:
             return None
         if not awaited or awaited & pod.missed:
-            return self._left(pod, now)
+            return self._backoff_left(pod, now)
         return UNSCHEDULABLE_SECONDS
 
     def wake(
-        self, event: Event, now: float, keys: Iterable[str] = ()
+        self, event: ClusterEvent, now: float, keys: Iterable[str] = ()
     ) -> Iterator[tuple[str, float]]:
         """Return the pods (of ``keys``, or all) that an event may help, and when to try them."""
         for key in keys or tuple(self._waiting):
@@ -114,7 +114,7 @@ class Backlog:
             if pod.tried or pod.held:
                 pod.missed.add(event)
             elif event in pod.awaited:
-                yield key, self._left(pod, now)
+                yield key, self._backoff_left(pod, now)
 
     def hold(self, key: str) -> None:
         """Hold a pod back until it is released."""
@@ -130,9 +130,9 @@ class Backlog:
         pod.held = False
         if failed:
             return 0.0
-        return self._left(pod, now) if pod.missed & pod.awaited else UNSCHEDULABLE_SECONDS
+        return self._backoff_left(pod, now) if pod.missed & pod.awaited else UNSCHEDULABLE_SECONDS
 
-    def _left(self, pod: _Waiting, now: float) -> float:
+    def _backoff_left(self, pod: _QueuedPod, now: float) -> float:
         if not pod.attempts:
             return 0.0
         doubled = self._initial * float(1 << min(pod.attempts - 1, _MOST_DOUBLINGS))

@@ -13,7 +13,7 @@ from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.client import Client
 from extender.kube.transport import TransportError
 from fakeapi.controlplane.scheduler.calling import Extender, ExtenderError
-from fakeapi.controlplane.scheduler.sightings import SeenPod
+from fakeapi.controlplane.scheduler.sightings import CachedPod
 from fakeapi.controlplane.scheduler.statuses import path_of
 from policies.model import Pod
 
@@ -29,7 +29,7 @@ class Binder:
         self._client = client
         self._extenders = [each for each in extenders if each.config.bind_verb]
 
-    async def bind(self, seen: SeenPod, pod: Pod, node: str) -> None:
+    async def bind(self, seen: CachedPod, pod: Pod, node: str) -> None:
         """Bind a pod to a node. Raises BindingError."""
         for extender in self._extenders:
             if not extender.is_interested(pod):
@@ -43,7 +43,7 @@ class Binder:
             return
         await self._bind(seen, node)
 
-    async def _bind(self, pod: SeenPod, node: str) -> None:
+    async def _bind(self, pod: CachedPod, node: str) -> None:
         binding = {
             "apiVersion": "v1",
             "kind": "Binding",

@@ -15,16 +15,16 @@ from extender.kube.clock import Clock, within
 from fakeapi.controlplane.scheduler import protocol
 from fakeapi.controlplane.scheduler.configuration import ExtenderConfig
 from fakeapi.controlplane.scheduler.judging import (
-    Sieved,
-    Victims,
+    ExtenderVictims,
+    FilteredNodes,
+    check_filter,
     check_victims,
     find_victims,
-    judge_filter,
 )
-from fakeapi.controlplane.scheduler.outfits import OK, Call, Reply, UnansweredError, Waiting
-from fakeapi.controlplane.scheduler.protocol import AnswerError, FatalAnswerError
-from fakeapi.controlplane.scheduler.sightings import SeenPod
-from fakeapi.controlplane.scheduler.trace import Exchange, Trace, Verdict
+from fakeapi.controlplane.scheduler.outfits import OK, Call, ExtenderWait, Reply, UnansweredError
+from fakeapi.controlplane.scheduler.protocol import ExtenderResponseError, FatalResponseError
+from fakeapi.controlplane.scheduler.sightings import CachedPod
+from fakeapi.controlplane.scheduler.trace import ExtenderCall, ExtenderCallTrace, ExtenderOutcome
 from policies.decision import VictimSet
 from policies.model import Pod, Snapshot
 from policies.upstream import Release
@@ -34,7 +34,7 @@ _OVERDUE = "context deadline exceeded (Client.Timeout exceeded while awaiting he
 T = TypeVar("T")
 Send = Callable[[ExtenderConfig, Call], Awaitable[Reply]]
 """Makes a call; raises UnansweredError."""
-Judge = Callable[[bytes], tuple[T, Sequence[str]]]
+CheckResponse = Callable[[bytes], tuple[T, Sequence[str]]]
 """Decodes and checks a response, and returns its notes; raises ExtenderResponseError."""
 
 
@@ -47,7 +47,7 @@ class ExtenderError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _StartedCall:
     """A call that was made, its pod, and its start time."""
 
     pod: str
@@ -57,44 +57,44 @@ class _Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ExtenderCallContext:
     """The dependencies of extender calls; time limits are measured by the clock of ``waiting``."""
 
     send: Send
     clock: Clock
-    trace: Trace
+    trace: ExtenderCallTrace
     release: Release
-    waiting: Waiting
+    waiting: ExtenderWait
 
 
 class Extender:
     """Calls one extender."""
 
-    def __init__(self, config: ExtenderConfig, line: Line) -> None:
+    def __init__(self, config: ExtenderConfig, context: ExtenderCallContext) -> None:
         self.config = config
-        self._line = line
+        self._line = context
 
     def is_interested(self, pod: Pod) -> bool:
         """Return whether the extender is called for a pod."""
-        return pod.concerns(self.config.managed)
+        return pod.requests_any_of(self.config.managed)
 
-    async def filter(self, pod: SeenPod, nodes: Mapping[str, bytes]) -> Sieved:
+    async def filter(self, pod: CachedPod, nodes: Mapping[str, bytes]) -> FilteredNodes:
         """Call the filter verb with nodes as JSON by name. Raises ExtenderError."""
         names, cached = tuple(nodes), self.config.node_cache_capable
         whole = None if cached else tuple(nodes.values())
-        args = protocol.filter_args(pod.raw, names, whole)
+        args = protocol.encode_filter_args(pod.raw, names, whole)
 
-        def judge(body: bytes) -> tuple[Sieved, Sequence[str]]:
-            answer = protocol.read_filter(body)
-            sieved = judge_filter(answer, names, self.config.url_prefix, cached=cached)
+        def judge(body: bytes) -> tuple[FilteredNodes, Sequence[str]]:
+            answer = protocol.decode_filter_result(body)
+            sieved = check_filter(answer, names, self.config.url_prefix, cached=cached)
             return sieved, sieved.notes
 
         verb, ignorable = self.config.filter_verb, self.config.ignorable
-        return await self._ask(verb, pod.key, args, judge, ignorable=ignorable)
+        return await self._call(verb, pod.key, args, judge, ignorable=ignorable)
 
     async def preempt(
         self,
-        pod: SeenPod,
+        pod: CachedPod,
         preemptor: Pod,
         candidates: Mapping[str, VictimSet],
         snapshot: Snapshot,
@@ -109,26 +109,28 @@ class Extender:
             node: ([pod.uid for pod in victims.pods], victims.violations)
             for node, victims in candidates.items()
         }
-        args = protocol.preemption_args(pod.raw, told, None if config.node_cache_capable else whole)
+        args = protocol.encode_preemption_args(
+            pod.raw, told, None if config.node_cache_capable else whole
+        )
         empty = frozenset(node for node, victims in candidates.items() if not victims.pods)
         passed_on = empty if self._line.release.victimless_candidates else frozenset[str]()
 
-        def judge(body: bytes) -> tuple[Victims, Sequence[str]]:
-            answer = protocol.read_preemption(body)
+        def judge(body: bytes) -> tuple[ExtenderVictims, Sequence[str]]:
+            answer = protocol.decode_preemption_result(body)
             found = find_victims(answer, preemptor, snapshot, config.url_prefix)
             checked = check_victims(found, candidates, passed_on, ignorable=config.ignorable)
             return checked, checked.notes
 
         verb, ignorable = config.preempt_verb, config.ignorable
-        return (await self._ask(verb, pod.key, args, judge, ignorable=ignorable)).by_node
+        return (await self._call(verb, pod.key, args, judge, ignorable=ignorable)).by_node
 
-    async def prioritize(self, pod: SeenPod, nodes: Mapping[str, bytes]) -> Mapping[str, int]:
+    async def prioritize(self, pod: CachedPod, nodes: Mapping[str, bytes]) -> Mapping[str, int]:
         """Call the prioritize verb, and return weighted scores. Raises ExtenderError."""
         whole = None if self.config.node_cache_capable else tuple(nodes.values())
-        args = protocol.filter_args(pod.raw, tuple(nodes), whole)
+        args = protocol.encode_filter_args(pod.raw, tuple(nodes), whole)
 
         def judge(body: bytes) -> tuple[list[tuple[str, int]], Sequence[str]]:
-            scores = protocol.read_scores(body)
+            scores = protocol.decode_host_priorities(body)
             foreign = sorted({name for name, _ in scores} - nodes.keys())
             odd = [
                 f"{name} was scored {score}, beyond 0 to 10"
@@ -139,46 +141,46 @@ class Extender:
 
         totals: dict[str, int] = {}
         verb = self.config.prioritize_verb
-        for name, score in await self._ask(verb, pod.key, args, judge, ignorable=True):
+        for name, score in await self._call(verb, pod.key, args, judge, ignorable=True):
             totals[name] = totals.get(name, 0) + score * self.config.weight * 10
         return totals
 
-    async def bind(self, pod: SeenPod, node: str) -> None:
+    async def bind(self, pod: CachedPod, node: str) -> None:
         """Call the bind verb for a pod. Raises ExtenderError."""
-        args = protocol.binding_args(pod.namespace, pod.name, pod.uid, node)
+        args = protocol.encode_binding_args(pod.namespace, pod.name, pod.uid, node)
 
         def judge(body: bytes) -> tuple[None, Sequence[str]]:
-            error = protocol.read_binding(body)
+            error = protocol.decode_binding_result(body)
             if error:
-                raise AnswerError(error)
+                raise ExtenderResponseError(error)
             return None, ()
 
         verb, ignorable = self.config.bind_verb, self.config.ignorable
-        await self._ask(verb, pod.key, args, judge, ignorable=ignorable)
+        await self._call(verb, pod.key, args, judge, ignorable=ignorable)
 
-    async def _ask(
-        self, verb: str, pod: str, body: bytes, judge: Judge[T], *, ignorable: bool
+    async def _call(
+        self, verb: str, pod: str, body: bytes, judge: CheckResponse[T], *, ignorable: bool
     ) -> T:
         call, clock = Call(self.config.url_prefix, verb, body), self._line.clock
-        asked = _Asked(pod, call, clock.now_ns(), clock.monotonic())
+        asked = _StartedCall(pod, call, clock.now_ns(), clock.monotonic())
         reply = Reply(0, b"")
         try:
-            reply = await self._answer(call)
+            reply = await self._send(call)
             _check_status(call, reply)
             value, notes = judge(reply.body)
-        except AnswerError as problem:
-            ignored = ignorable and not isinstance(problem, FatalAnswerError)
-            verdict = Verdict.IGNORED if ignored else Verdict.FAILED
+        except ExtenderResponseError as problem:
+            ignored = ignorable and not isinstance(problem, FatalResponseError)
+            verdict = ExtenderOutcome.IGNORED if ignored else ExtenderOutcome.FAILED
             self._record(asked, reply, verdict, str(problem))
             raise ExtenderError(str(problem), ignorable=ignored) from None
-        self._record(asked, reply, Verdict.ACCEPTED, notes=notes)
+        self._record(asked, reply, ExtenderOutcome.ACCEPTED, notes=notes)
         return value
 
     def _record(
         self,
-        asked: _Asked,
+        asked: _StartedCall,
         reply: Reply,
-        verdict: Verdict,
+        verdict: ExtenderOutcome,
         problem: str = "",
         notes: Sequence[str] = (),
     ) -> None:
@@ -186,10 +188,10 @@ class Extender:
         call = asked.call
         told = call.body, reply.status, reply.body
         place = asked.pod, call.prefix, call.verb, call.url
-        exchange = Exchange(asked.at_ns, seconds, *place, *told, verdict, problem, tuple(notes))
+        exchange = ExtenderCall(asked.at_ns, seconds, *place, *told, verdict, problem, tuple(notes))
         self._line.trace.add(exchange)
 
-    async def _answer(self, call: Call) -> Reply:
+    async def _send(self, call: Call) -> Reply:
         """Make the call within its time limit. Raises ExtenderResponseError."""
         try:
             sending = _awaiting(self._line.send(self.config, call))
@@ -197,15 +199,15 @@ class Extender:
                 limit = self.config.timeout_seconds
                 return await within(self._line.waiting.clock, limit, sending)
         except UnansweredError as error:
-            raise AnswerError(f'Post "{call.url}": {error}') from None
+            raise ExtenderResponseError(f'Post "{call.url}": {error}') from None
         except TimeoutError:
-            raise AnswerError(f'Post "{call.url}": {_OVERDUE}') from None
+            raise ExtenderResponseError(f'Post "{call.url}": {_OVERDUE}') from None
 
 
 def _check_status(call: Call, reply: Reply) -> None:
     if reply.status != OK:
         what = f"failed {call.verb} with extender at URL {call.url}, code {reply.status}"
-        raise AnswerError(what)
+        raise ExtenderResponseError(what)
 
 
 async def _awaiting(reply: Awaitable[Reply]) -> Reply:
@@ -213,7 +215,7 @@ async def _awaiting(reply: Awaitable[Reply]) -> Reply:
 
 
 async def gather_scores(
-    extenders: Sequence[Extender], pod: SeenPod, nodes: Mapping[str, bytes]
+    extenders: Sequence[Extender], pod: CachedPod, nodes: Mapping[str, bytes]
 ) -> list[Mapping[str, int]]:
     """Call several extenders concurrently; one that fails gives no scores."""
 

@@ -11,20 +11,20 @@ from typing import Final
 
 import msgspec
 
-from extender.plugin_config import ManagedResource, PreemptionArgs
+from extender.plugin_config import DefaultPreemptionArgs, ManagedResource
 from policies.eviction.durations import parse_duration
-from policies.rules import Rules
+from policies.rules import SchedulerRules
 from policies.upstream import Release
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 DEFAULT_TIMEOUT_SECONDS: Final = 5.0
 
 
-class Strict(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
+class StrictConfig(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
     """Base of types that reject unknown fields, so that a misspelt field is an error."""
 
 
-class TlsConfig(Strict, frozen=True):
+class TlsConfig(StrictConfig, frozen=True):
     """How an extender's certificate is verified, and the client certificate; data is base64."""
 
     insecure: bool = False
@@ -37,7 +37,7 @@ class TlsConfig(Strict, frozen=True):
     ca_data: str = ""
 
 
-class ExtenderConfig(Strict, frozen=True):
+class ExtenderConfig(StrictConfig, frozen=True):
     """An extender in kube-scheduler's configuration."""
 
     url_prefix: str
@@ -69,19 +69,19 @@ class ExtenderConfig(Strict, frozen=True):
 class Profile:
     """The profile of one schedulerName; with ``preemption`` None it never preempts."""
 
-    rules: Rules = field(default_factory=Rules)
-    preemption: PreemptionArgs | None = field(default_factory=PreemptionArgs)
+    rules: SchedulerRules = field(default_factory=SchedulerRules)
+    preemption: DefaultPreemptionArgs | None = field(default_factory=DefaultPreemptionArgs)
     percentage_of_nodes_to_score: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
+class SchedulerConfiguration:
     """Profiles by schedulerName, extenders in call order, and backoff."""
 
     profiles: Mapping[str, Profile] = field(default_factory=lambda: {DEFAULT_SCHEDULER: Profile()})
     extenders: Sequence[ExtenderConfig] = ()
     initial_backoff_seconds: float = 1.0
-    longest_backoff_seconds: float = 10.0
+    max_backoff_seconds: float = 10.0
 
     @property
     def release(self) -> Release:

@@ -19,14 +19,14 @@ from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.client import Client
 from extender.kube.events import EventRecorder
 from extender.kube.transport import TransportError
-from fakeapi.controlplane.scheduler.searching import Case
-from fakeapi.controlplane.scheduler.sightings import PodSightings, SeenPod
-from fakeapi.controlplane.scheduler.statuses import StatusWriter, path_of, reference
+from fakeapi.controlplane.scheduler.searching import PodAttempt
+from fakeapi.controlplane.scheduler.sightings import CachedPod, PodCache
+from fakeapi.controlplane.scheduler.statuses import SchedulerStatusWriter, path_of, reference
 from policies.decision import Candidate
 from policies.model import Pod
 from policies.upstream import RELEASES, Release
 
-TROUBLE: Final = (ApiError, MalformedError, TransportError)
+REQUEST_ERRORS: Final = (ApiError, MalformedError, TransportError)
 """Errors of a write to the API server."""
 
 _ASYNCHRONOUS_SINCE: Final = "1.33"
@@ -39,14 +39,14 @@ def is_asynchronous(release: Release) -> bool:
     return order.index(release.name) >= order.index(_ASYNCHRONOUS_SINCE)
 
 
-class Evictor:
+class PreemptionExecutor:
     """Executes preemptions; ``displaced`` is called for each pod that lost its nomination."""
 
     def __init__(
         self,
         client: Client,
-        pods: PodSightings,
-        writer: StatusWriter,
+        pods: PodCache,
+        writer: SchedulerStatusWriter,
         recorder: EventRecorder,
         displaced: Callable[[str], None],
     ) -> None:
@@ -56,35 +56,39 @@ class Evictor:
         self._recorder = recorder
         self._displaced = displaced
 
-    async def evict(self, case: Case, chosen: Candidate) -> None:
+    async def evict(self, case: PodAttempt, chosen: Candidate) -> None:
         """Evict the victims, then clear nominations. Raises the errors in REQUEST_ERRORS."""
-        await self._all_go(case, chosen, self.victims(chosen))
-        await self._clear(case, chosen)
+        await self._evict_all(case, chosen, self.victims(chosen))
+        await self._clear_nominations(case, chosen)
 
-    async def evict_beside(self, case: Case, chosen: Candidate, victims: Sequence[SeenPod]) -> None:
+    async def evict_asynchronously(
+        self, case: PodAttempt, chosen: Candidate, victims: Sequence[CachedPod]
+    ) -> None:
         """Clear nominations, then evict the victims, the last one separately. Raises the same."""
-        await self._clear(case, chosen)
+        await self._clear_nominations(case, chosen)
         *first, last = victims
-        await self._all_go(case, chosen, first)
-        await self._go(case, chosen, last)
+        await self._evict_all(case, chosen, first)
+        await self._evict_victim(case, chosen, last)
 
-    def victims(self, chosen: Candidate) -> list[SeenPod]:
+    def victims(self, chosen: Candidate) -> list[CachedPod]:
         """Return the victims that are not being deleted."""
         there = (pod for pod in chosen.victims.pods if not pod.terminating)
-        return list(self._written(there))
+        return list(self._cached_pods(there))
 
-    async def _all_go(self, case: Case, chosen: Candidate, victims: Sequence[SeenPod]) -> None:
-        going = (self._go(case, chosen, victim) for victim in victims)
+    async def _evict_all(
+        self, case: PodAttempt, chosen: Candidate, victims: Sequence[CachedPod]
+    ) -> None:
+        going = (self._evict_victim(case, chosen, victim) for victim in victims)
         for outcome in await asyncio.gather(*going, return_exceptions=True):
             if isinstance(outcome, BaseException):
                 raise outcome
 
-    async def _go(self, case: Case, chosen: Candidate, victim: SeenPod) -> None:
+    async def _evict_victim(self, case: PodAttempt, chosen: Candidate, victim: CachedPod) -> None:
         condition = {
             "type": "DisruptionTarget",
             "status": "True",
             "reason": "PreemptionByScheduler",
-            "message": f"{case.seen.scheduler}: preempting to accommodate a higher priority pod",
+            "message": f"{case.cached.scheduler}: preempting to accommodate a higher priority pod",
         }
         try:
             await self._writer.set_condition(victim, condition)
@@ -93,23 +97,23 @@ class Evictor:
             if error.status == _NOT_FOUND:
                 return
             raise
-        told = f"Preempted by pod {case.seen.uid} on node {chosen.node}"
+        told = f"Preempted by pod {case.cached.uid} on node {chosen.node}"
         self._recorder.normal(reference(victim), "Preempted", told)
 
-    async def _clear(self, case: Case, chosen: Candidate) -> None:
+    async def _clear_nominations(self, case: PodAttempt, chosen: Candidate) -> None:
         """Clear nominations of less important pods to the node; errors are ignored."""
         nominated = case.snapshot.nodes[chosen.node].nominated
         lower = (pod for pod in nominated if pod.priority < case.pod.priority)
-        for pod in self._written(lower):
+        for pod in self._cached_pods(lower):
             try:
                 await self._writer.clear_nomination(pod)
-            except TROUBLE:
+            except REQUEST_ERRORS:
                 continue
             self._pods.nominate(pod, None)
             self._displaced(pod.key)
 
-    def _written(self, pods: Iterable[Pod]) -> Iterable[SeenPod]:
+    def _cached_pods(self, pods: Iterable[Pod]) -> Iterable[CachedPod]:
         for pod in pods:
-            seen = self._pods.seen.get(pod.key)
+            seen = self._pods.cached.get(pod.key)
             if seen is not None and seen.uid == pod.uid:
                 yield seen

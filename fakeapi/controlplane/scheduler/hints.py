@@ -18,14 +18,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from fakeapi.controlplane.scheduler.backlog import EVERYTHING, Awaited, Event
+from fakeapi.controlplane.scheduler.backlog import ALL_EVENTS, AwaitedEvents, ClusterEvent
 from policies.decision import Code, Rejection
 
-_NODES: Final = frozenset({Event.OWN_CHANGE, Event.NODE_ADDED, Event.NODE_CHANGED})
-_ROOM: Final = _NODES | {Event.POD_GONE, Event.POD_CHANGED}
-_COMPANY: Final = _ROOM | {Event.POD_PLACED, Event.NODE_GONE}
+_NODE_EVENTS: Final = frozenset(
+    {ClusterEvent.OWN_CHANGE, ClusterEvent.NODE_ADDED, ClusterEvent.NODE_CHANGED}
+)
+_RESOURCE_EVENTS: Final = _NODE_EVENTS | {ClusterEvent.POD_GONE, ClusterEvent.POD_CHANGED}
+_TOPOLOGY_EVENTS: Final = _RESOURCE_EVENTS | {ClusterEvent.POD_PLACED, ClusterEvent.NODE_GONE}
 
-_HINTS: Final[Mapping[Code, Awaited]] = {
+_HINTS: Final[Mapping[Code, AwaitedEvents]] = {
     **dict.fromkeys(
         (
             Code.UNSCHEDULABLE,
@@ -37,9 +39,9 @@ _HINTS: Final[Mapping[Code, Awaited]] = {
             Code.AFFINITY_CONFLICT,
             Code.NOT_EXAMINED,
         ),
-        _NODES,
+        _NODE_EVENTS,
     ),
-    **dict.fromkeys((Code.HOST_PORTS, Code.TOO_MANY_PODS, Code.INSUFFICIENT), _ROOM),
+    **dict.fromkeys((Code.HOST_PORTS, Code.TOO_MANY_PODS, Code.INSUFFICIENT), _RESOURCE_EVENTS),
     **dict.fromkeys(
         (
             Code.POD_AFFINITY,
@@ -48,17 +50,17 @@ _HINTS: Final[Mapping[Code, Awaited]] = {
             Code.SPREAD,
             Code.SPREAD_LABEL,
         ),
-        _COMPANY,
+        _TOPOLOGY_EVENTS,
     ),
 }
 
 
-def awaited_by(rejections: Iterable[Rejection]) -> Awaited:
+def events_that_may_help(rejections: Iterable[Rejection]) -> AwaitedEvents:
     """Return the events that may resolve any of these rejections; all for an unknown reason."""
-    awaited: Awaited = frozenset({Event.OWN_CHANGE})
+    awaited: AwaitedEvents = frozenset({ClusterEvent.OWN_CHANGE})
     for rejection in rejections:
         for reason in rejection.reasons:
-            awaited |= _HINTS.get(reason.code, EVERYTHING)
-        if len(awaited) == len(EVERYTHING):
+            awaited |= _HINTS.get(reason.code, ALL_EVENTS)
+        if len(awaited) == len(ALL_EVENTS):
             break
     return awaited

@@ -20,13 +20,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from fakeapi.controlplane.scheduler.protocol import AnswerError, FilterAnswer, VictimsAnswer
+from fakeapi.controlplane.scheduler.protocol import (
+    DecodedFilterResult,
+    DecodedMetaVictims,
+    ExtenderResponseError,
+)
 from policies.decision import Code, Rejection, VictimSet, refused, unresolvable
 from policies.model import Pod, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Sieved:
+class FilteredNodes:
     """The remaining nodes, the statuses of the others, and notes on oddities."""
 
     left: tuple[str, ...]
@@ -35,26 +39,28 @@ class Sieved:
 
 
 @dataclass(frozen=True, slots=True)
-class Victims:
+class ExtenderVictims:
     """The victims by node in an extender's response, and notes on oddities."""
 
     by_node: Mapping[str, VictimSet]
     notes: tuple[str, ...] = ()
 
 
-def judge_filter(answer: FilterAnswer, sent: Sequence[str], prefix: str, *, cached: bool) -> Sieved:
+def check_filter(
+    answer: DecodedFilterResult, sent: Sequence[str], prefix: str, *, cached: bool
+) -> FilteredNodes:
     """Return the remaining nodes; ``cached`` is nodeCacheCapable.
 
     Raises ExtenderResponseError.
     """
     if answer.error:
-        raise AnswerError(answer.error)
+        raise ExtenderResponseError(answer.error)
     known = frozenset(sent)
     if cached and answer.names is not None:
         left = answer.names
         for name in left:
             if name not in known:
-                raise AnswerError(
+                raise ExtenderResponseError(
                     f'extender "{prefix}" claims a filtered node "{name}" which is not found in '
                     "the input node list"
                 )
@@ -62,10 +68,12 @@ def judge_filter(answer: FilterAnswer, sent: Sequence[str], prefix: str, *, cach
         left = answer.nodes or ()
     lost = {name: unresolvable(Code.BY_EXTENDER, why) for name, why in answer.unresolvable.items()}
     others = {name: refused(Code.BY_EXTENDER, why) for name, why in answer.failed.items()}
-    return Sieved(left, {**others, **lost}, tuple(_odd(answer, sent, left)))
+    return FilteredNodes(left, {**others, **lost}, tuple(_filter_notes(answer, sent, left)))
 
 
-def _odd(answer: FilterAnswer, sent: Sequence[str], left: Sequence[str]) -> list[str]:
+def _filter_notes(
+    answer: DecodedFilterResult, sent: Sequence[str], left: Sequence[str]
+) -> list[str]:
     kept = frozenset(left)
     told = frozenset(answer.failed) | frozenset(answer.unresolvable)
     dropped = [name for name in sent if name not in kept and name not in told]
@@ -84,29 +92,29 @@ def _odd(answer: FilterAnswer, sent: Sequence[str], left: Sequence[str]) -> list
 
 
 def find_victims(
-    answer: Mapping[str, VictimsAnswer], preemptor: Pod, snapshot: Snapshot, prefix: str
-) -> Victims:
+    answer: Mapping[str, DecodedMetaVictims], preemptor: Pod, snapshot: Snapshot, prefix: str
+) -> ExtenderVictims:
     """Return the pods with the UIDs in the response. Raises ExtenderResponseError."""
     found: dict[str, VictimSet] = {}
     notes: list[str] = []
     for node, told in answer.items():
         state = snapshot.nodes.get(node)
         if state is None:
-            raise AnswerError(f'nodeinfo not found for node name "{node}"')
+            raise ExtenderResponseError(f'nodeinfo not found for node name "{node}"')
         present = {pod.uid: pod for pod in state.pods}
         for uid in told.uids:
             if uid not in present:
-                raise AnswerError(
+                raise ExtenderResponseError(
                     f"extender: {prefix} claims to preempt pod (UID: &{{{uid}}}) on node: {node}, "
                     "but the pod is not found on that node"
                 )
         pods = tuple(present[uid] for uid in told.uids)
         found[node] = VictimSet(pods, told.violations)
-        notes += _dubious(node, pods, preemptor)
-    return Victims(found, tuple(notes))
+        notes += _victim_notes(node, pods, preemptor)
+    return ExtenderVictims(found, tuple(notes))
 
 
-def _dubious(node: str, pods: Sequence[Pod], preemptor: Pod) -> list[str]:
+def _victim_notes(node: str, pods: Sequence[Pod], preemptor: Pod) -> list[str]:
     notes = [
         f"victim {pod.key} on node {node} has priority {pod.priority}, not below the preemptor's "
         f"{preemptor.priority}; kube-scheduler deletes it all the same"
@@ -122,8 +130,12 @@ def _dubious(node: str, pods: Sequence[Pod], preemptor: Pod) -> list[str]:
 
 
 def check_victims(
-    found: Victims, sent: Mapping[str, VictimSet], passed_on: Collection[str], *, ignorable: bool
-) -> Victims:
+    found: ExtenderVictims,
+    sent: Mapping[str, VictimSet],
+    passed_on: Collection[str],
+    *,
+    ignorable: bool,
+) -> ExtenderVictims:
     """Reject or drop nodes without victims. Raises ExtenderResponseError.
 
     ``passed_on`` are the nodes that were sent without victims, and may be returned so.
@@ -136,7 +148,7 @@ def check_victims(
         elif ignorable:
             notes.append(f"node {node} is dropped, since it has no victims")
         else:
-            raise AnswerError(f'expected at least one victim pod on node "{node}"')
+            raise ExtenderResponseError(f'expected at least one victim pod on node "{node}"')
     beyond = [node for node in kept if node not in sent]
     notes += [f"node {node} was not offered; kube-scheduler takes it" for node in beyond]
-    return Victims(kept, tuple(notes))
+    return ExtenderVictims(kept, tuple(notes))

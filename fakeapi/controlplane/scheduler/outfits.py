@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import orjson
 
 from extender.kube.clock import Clock
-from fakeapi.controlplane.scheduler.trace import Trace
+from fakeapi.controlplane.scheduler.trace import ExtenderCallTrace
 
 if TYPE_CHECKING:
-    from fakeapi.controlplane.scheduler.configuration import Configuration  # imported on first use
+    from fakeapi.controlplane.scheduler.configuration import (
+        SchedulerConfiguration,  # imported on first use
+    )
 
 OK: Final = 200
 
 
-class SchedulerError(ValueError):
+class SchedulerConfigError(ValueError):
     """A scheduler's configuration is invalid; the text has the field and what was expected."""
 
 
@@ -60,15 +62,15 @@ class Reply:
         return Reply(status, orjson.dumps(document))
 
 
-Extend: TypeAlias = Callable[[Call], Reply | Awaitable[Reply]]
+ExtenderFunction: TypeAlias = Callable[[Call], Reply | Awaitable[Reply]]
 """An extender in this process, plain or async; one that raises UnansweredError is unreachable."""
 
-Configured: TypeAlias = str | bytes | Mapping[str, Any]
+ConfigurationSource: TypeAlias = str | bytes | Mapping[str, Any]
 """A KubeSchedulerConfiguration: a document, or its YAML."""
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class ExtenderWait:
     """How a scheduler waits for extenders: the clock of time limits, and a context to wait in."""
 
     clock: Clock
@@ -76,7 +78,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class SchedulerOutfit:
+class SchedulerOptions:
     """The options of a scheduler.
 
     ``configuration`` None is kube-scheduler's default: one profile, no extenders. ``extenders`` are
@@ -85,11 +87,11 @@ class SchedulerOutfit:
     are measured by the world's clock, which keeps running.
     """
 
-    configuration: Configuration | None = None
-    extenders: Mapping[str, Extend] = field(default_factory=dict)
-    trace: Trace = field(default_factory=Trace)
-    waiting: Waiting | None = None
+    configuration: SchedulerConfiguration | None = None
+    extenders: Mapping[str, ExtenderFunction] = field(default_factory=dict)
+    trace: ExtenderCallTrace = field(default_factory=ExtenderCallTrace)
+    waiting: ExtenderWait | None = None
 
-    def for_fork(self) -> SchedulerOutfit:
+    def for_fork(self) -> SchedulerOptions:
         """Return the same options for another world, with a new trace."""
-        return replace(self, trace=Trace())
+        return replace(self, trace=ExtenderCallTrace())

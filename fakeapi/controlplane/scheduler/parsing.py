@@ -28,23 +28,23 @@ import yaml
 
 from extender.kube.decoding import FieldError
 from extender.plugin_config import (
+    DefaultPreemptionArgs,
+    DefaultPreemptionConfig,
     ManagedResource,
     PluginConfig,
-    PreemptionArgs,
-    PreemptionConfig,
-    settings_of,
+    filter_settings,
 )
 from fakeapi.controlplane.scheduler.configuration import (
     DEFAULT_SCHEDULER,
-    Configuration,
     ExtenderConfig,
     Profile,
-    Strict,
+    SchedulerConfiguration,
+    StrictConfig,
     plain_extender,
 )
-from fakeapi.controlplane.scheduler.outfits import Configured, SchedulerError
-from policies.filtering import IN_TREE, configured
-from policies.rules import Rules
+from fakeapi.controlplane.scheduler.outfits import ConfigurationSource, SchedulerConfigError
+from policies.filtering import IN_TREE, configured_filters
+from policies.rules import SchedulerRules
 from policies.upstream import NEWEST, Release
 
 _API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
@@ -56,17 +56,17 @@ _Percentage = Annotated[int, msgspec.Meta(ge=0, le=100)]
 _Seconds = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class _Plugin(Strict, frozen=True):
+class _Plugin(StrictConfig, frozen=True):
     name: str
     weight: int = 0
 
 
-class _PluginSet(Strict, frozen=True):
+class _PluginSet(StrictConfig, frozen=True):
     enabled: tuple[_Plugin, ...] = ()
     disabled: tuple[_Plugin, ...] = ()
 
 
-class _Plugins(Strict, frozen=True):
+class _Plugins(StrictConfig, frozen=True):
     multi_point: _PluginSet = _PluginSet()
     filter: _PluginSet = _PluginSet()
     post_filter: _PluginSet = _PluginSet()
@@ -82,14 +82,14 @@ class _Plugins(Strict, frozen=True):
     post_bind: object = None
 
 
-class _Profile(Strict, frozen=True):
+class _Profile(StrictConfig, frozen=True):
     scheduler_name: str = DEFAULT_SCHEDULER
     percentage_of_nodes_to_score: _Percentage | None = None
     plugins: _Plugins = _Plugins()
     plugin_config: tuple[PluginConfig, ...] = ()
 
 
-class _File(Strict, frozen=True):
+class _ConfigurationFile(StrictConfig, frozen=True):
     api_version: str = _API_VERSION
     kind: str = _KIND
     parallelism: int = 16
@@ -107,35 +107,37 @@ class _File(Strict, frozen=True):
     extenders: tuple[ExtenderConfig, ...] = ()
 
 
-def read_configuration(
-    document: Configured = "", release: Release = NEWEST, extenders: Iterable[str] = ()
-) -> Configuration:
+def load_scheduler_configuration(
+    document: ConfigurationSource = "", release: Release = NEWEST, extenders: Iterable[str] = ()
+) -> SchedulerConfiguration:
     """Return a configuration, with plain extenders added for URLs that it does not have.
 
     Raises SchedulerConfigError.
     """
-    file = _decoded(document) if document else _File()
+    file = _decode(document) if document else _ConfigurationFile()
     known = {each.url_prefix.rstrip("/") for each in file.extenders}
     more = [plain_extender(url) for url in extenders if url.rstrip("/") not in known]
     try:
-        return _compiled(file, (*file.extenders, *more), release)
+        return _build(file, (*file.extenders, *more), release)
     except FieldError as error:
-        raise SchedulerError(str(error)) from None
+        raise SchedulerConfigError(str(error)) from None
 
 
-def _decoded(document: Configured) -> _File:
+def _decode(document: ConfigurationSource) -> _ConfigurationFile:
     try:
         parsed = yaml.safe_load(document) if isinstance(document, str | bytes) else document
-        return msgspec.convert(parsed, _File)
+        return msgspec.convert(parsed, _ConfigurationFile)
     except yaml.YAMLError as error:
-        raise SchedulerError(f"not YAML: {' '.join(str(error).split())}") from None
+        raise SchedulerConfigError(f"not YAML: {' '.join(str(error).split())}") from None
     except msgspec.ValidationError as error:
         problem, _, place = str(error).replace("`", "").partition(" - at ")
         where = place.removeprefix("$").removeprefix(".") or "(the document)"
-        raise SchedulerError(f"{where}: {problem[:1].lower()}{problem[1:]}") from None
+        raise SchedulerConfigError(f"{where}: {problem[:1].lower()}{problem[1:]}") from None
 
 
-def _compiled(file: _File, extenders: Sequence[ExtenderConfig], release: Release) -> Configuration:
+def _build(
+    file: _ConfigurationFile, extenders: Sequence[ExtenderConfig], release: Release
+) -> SchedulerConfiguration:
     _check_file(file)
     _check_extenders(extenders)
     managed = [each for extender in extenders for each in extender.managed_resources]
@@ -143,7 +145,7 @@ def _compiled(file: _File, extenders: Sequence[ExtenderConfig], release: Release
         each.scheduler_name: _profile(f"profiles[{index}]", each, file, managed, release)
         for index, each in enumerate(file.profiles)
     }
-    return Configuration(
+    return SchedulerConfiguration(
         profiles,
         sorted(extenders, key=lambda extender: extender.ignorable),
         float(file.pod_initial_backoff_seconds or 1),
@@ -151,7 +153,7 @@ def _compiled(file: _File, extenders: Sequence[ExtenderConfig], release: Release
     )
 
 
-def _check_file(file: _File) -> None:
+def _check_file(file: _ConfigurationFile) -> None:
     for name, given, expected in (
         ("apiVersion", file.api_version, _API_VERSION),
         ("kind", file.kind, _KIND),
@@ -181,14 +183,14 @@ def _check_extenders(extenders: Sequence[ExtenderConfig]) -> None:
         if each.prioritize_verb and each.weight <= 0:
             raise FieldError(f"{place}.weight", "must have a positive weight applied to it")
         binders += bool(each.bind_verb)
-        for problem in _wrong_resources(each, managed):
+        for problem in _managed_resource_errors(each, managed):
             raise FieldError(f"{place}.managedResources", problem)
         _check_timeout(f"{place}.httpTimeout", each)
     if binders > 1:
         raise FieldError("extenders", f"found {binders} extenders implementing bind")
 
 
-def _wrong_resources(extender: ExtenderConfig, seen: set[str]) -> Iterator[str]:
+def _managed_resource_errors(extender: ExtenderConfig, seen: set[str]) -> Iterator[str]:
     for each in extender.managed_resources:
         if "/" not in each.name or _NATIVE_DOMAIN in each.name:
             yield f"{each.name!r} is an invalid extended resource name"
@@ -209,18 +211,18 @@ def _check_timeout(place: str, extender: ExtenderConfig) -> None:
 def _profile(
     place: str,
     written: _Profile,
-    file: _File,
+    file: _ConfigurationFile,
     managed: Sequence[ManagedResource],
     release: Release,
 ) -> Profile:
-    filters = configured(settings_of(managed, written.plugin_config))
+    filters = configured_filters(filter_settings(managed, written.plugin_config))
     disabled = _disabled(place, written.plugins)
     percentage = written.percentage_of_nodes_to_score
     if percentage is None:
         percentage = file.percentage_of_nodes_to_score
     preempts = _PREEMPTION not in disabled
     return Profile(
-        Rules(release, tuple(each for each in filters if each.name not in disabled)),
+        SchedulerRules(release, tuple(each for each in filters if each.name not in disabled)),
         _preemption(f"{place}.pluginConfig", written.plugin_config) if preempts else None,
         percentage or 0,
     )
@@ -245,13 +247,13 @@ def _disabled(place: str, plugins: _Plugins) -> frozenset[str]:
     return frozenset(off)
 
 
-def _preemption(place: str, plugins: Iterable[PluginConfig]) -> PreemptionArgs:
+def _preemption(place: str, plugins: Iterable[PluginConfig]) -> DefaultPreemptionArgs:
     for each in plugins:
-        if isinstance(each, PreemptionConfig) and each.args is not None:
+        if isinstance(each, DefaultPreemptionConfig) and each.args is not None:
             args = each.args
             if args.min_candidate_nodes_percentage == 0 == args.min_candidate_nodes_absolute:
                 raise FieldError(
                     place, "minCandidateNodesPercentage and minCandidateNodesAbsolute are both 0"
                 )
             return args
-    return PreemptionArgs()
+    return DefaultPreemptionArgs()

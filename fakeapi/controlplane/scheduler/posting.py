@@ -17,16 +17,16 @@ from tempfile import TemporaryDirectory
 import aiohttp
 
 from fakeapi.controlplane.scheduler.configuration import ExtenderConfig, TlsConfig
-from fakeapi.controlplane.scheduler.outfits import Call, Extend, Reply, UnansweredError
+from fakeapi.controlplane.scheduler.outfits import Call, ExtenderFunction, Reply, UnansweredError
 
 _HEADERS = {"Content-Type": "application/json", "User-Agent": "Go-http-client/1.1"}
 
 
-class Post:
+class ExtenderPost:
     """Makes calls; ``in_process`` are extenders in this process, by their urlPrefix."""
 
-    def __init__(self, insiders: Mapping[str, Extend]) -> None:
-        self._insiders = {prefix.rstrip("/"): extend for prefix, extend in insiders.items()}
+    def __init__(self, in_process: Mapping[str, ExtenderFunction]) -> None:
+        self._insiders = {prefix.rstrip("/"): extend for prefix, extend in in_process.items()}
         self._session: aiohttp.ClientSession | None = None
         self._contexts: dict[str, ssl.SSLContext | bool] = {}
 
@@ -57,15 +57,15 @@ class Post:
             ) as answer:
                 return Reply(answer.status, await answer.read())
         except (aiohttp.ClientError, ValueError, OSError) as error:
-            raise UnansweredError(_worded(error)) from None
+            raise UnansweredError(_go_error_text(error)) from None
 
     def _context(self, extender: ExtenderConfig, tls: TlsConfig) -> ssl.SSLContext | bool:
         if extender.url_prefix not in self._contexts:
-            self._contexts[extender.url_prefix] = context_of(extender, tls)
+            self._contexts[extender.url_prefix] = tls_context(extender, tls)
         return self._contexts[extender.url_prefix]
 
 
-def context_of(extender: ExtenderConfig, tls: TlsConfig) -> ssl.SSLContext | bool:
+def tls_context(extender: ExtenderConfig, tls: TlsConfig) -> ssl.SSLContext | bool:
     """Return the TLS context of a connection. Raises UnansweredError."""
     if extender.tls_config is None and not extender.enable_https:
         return True
@@ -77,13 +77,13 @@ def context_of(extender: ExtenderConfig, tls: TlsConfig) -> ssl.SSLContext | boo
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if tls.cert_file or tls.cert_data:
-            _show(context, tls)
+            _load_client_certificate(context, tls)
     except (OSError, ssl.SSLError, Base64Error, ValueError) as error:
         raise UnansweredError(f"tls: {error}") from None
     return context
 
 
-def _show(context: ssl.SSLContext, tls: TlsConfig) -> None:
+def _load_client_certificate(context: ssl.SSLContext, tls: TlsConfig) -> None:
     """Load the client certificate into the context (the ssl module reads only files)."""
     with TemporaryDirectory(prefix="fakeapi-") as directory:
         written = {"cert": tls.cert_data, "key": tls.key_data}
@@ -96,7 +96,7 @@ def _show(context: ssl.SSLContext, tls: TlsConfig) -> None:
         context.load_cert_chain(paths["cert"], paths["key"])
 
 
-def _worded(error: Exception) -> str:
+def _go_error_text(error: Exception) -> str:
     """Return an error's text as Go's HTTP client words it."""
     if isinstance(error, aiohttp.InvalidURL):
         return "unsupported protocol scheme"

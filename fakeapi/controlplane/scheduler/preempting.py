@@ -21,11 +21,11 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
-from extender.plugin_config import PreemptionArgs
+from extender.plugin_config import DefaultPreemptionArgs
 from fakeapi.controlplane.scheduler.calling import Extender, ExtenderError
-from fakeapi.controlplane.scheduler.sampling import candidates_to_find, from_offset, shortlist
-from fakeapi.controlplane.scheduler.searching import Case, Search
-from fakeapi.controlplane.scheduler.sightings import PodSightings
+from fakeapi.controlplane.scheduler.sampling import candidates_to_find, rotated, shortlist
+from fakeapi.controlplane.scheduler.searching import FeasibleNodes, PodAttempt
+from fakeapi.controlplane.scheduler.sightings import PodCache
 from policies import wording
 from policies.decision import Candidate, Code, Rejection, VictimSet
 from policies.order import Order
@@ -37,7 +37,7 @@ _NO_CANDIDATE: Final = "no candidate node for preemption"
 
 
 @dataclass(frozen=True, slots=True)
-class Preemption:
+class PreemptionOutcome:
     """The decision, and the message for the pod's Event.
 
     Without a ``chosen`` candidate there are no victims; ``clears`` is set if the nomination ends.
@@ -45,7 +45,7 @@ class Preemption:
 
     message: str
     chosen: Candidate | None = None
-    clears: bool = False
+    clears_nomination: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,40 +62,46 @@ class _DryRun:
         return [str(r) for r in refusals if r.reasons[0].code is Code.NO_VICTIM_NEEDED]
 
 
-class Preempting:
+class DefaultPreemption:
     """Decides about preemptions."""
 
-    def __init__(self, extenders: Sequence[Extender], pods: PodSightings, rng: Random) -> None:
+    def __init__(self, extenders: Sequence[Extender], pods: PodCache, rng: Random) -> None:
         self._extenders = [each for each in extenders if each.config.preempt_verb]
         self._pods = pods
         self._rng = rng
 
-    async def decide(self, case: Case, search: Search, args: PreemptionArgs) -> Preemption:
+    async def decide(
+        self, case: PodAttempt, search: FeasibleNodes, args: DefaultPreemptionArgs
+    ) -> PreemptionOutcome:
         """Decide for a pod that fits nowhere; its latest version is used."""
-        latest = self._pods.pending(case.seen.key)
+        latest = self._pods.pending(case.cached.key)
         if latest is None:
-            return Preemption(f'{_PREFIX}pod "{case.seen.name}" not found')
-        case = replace(case, seen=latest[0], pod=latest[1])
-        pod, snapshot, rules = case.pod, case.snapshot, case.playing.profile.rules
-        first = wording.before_preemption(search.filtering, snapshot, rules.release)
+            return PreemptionOutcome(f'{_PREFIX}pod "{case.cached.name}" not found')
+        case = replace(case, cached=latest[0], pod=latest[1])
+        pod, snapshot, rules = case.pod, case.snapshot, case.inputs.profile.rules
+        first = wording.deallocation_prefix(search.filtering, snapshot, rules.release)
         reason = ineligibility(pod, snapshot, nominated_status(pod, search.statuses, rules))
         if reason is not None:
-            return Preemption(wording.ineligible(reason, first))
+            return PreemptionOutcome(wording.not_eligible(reason, first))
         tried = self._dry_run(case, search, args)
         if not tried.candidates:
             counted = Counter(r for each in tried.refusals.values() for r in each.reasons)
             told = len(snapshot.nodes), len(tried.refusals), counted, tried.errors, first
-            return Preemption(wording.helpless(*told), clears=not tried.errors)
+            return PreemptionOutcome(
+                wording.no_candidates(*told), clears_nomination=not tried.errors
+            )
         try:
-            candidates = await self._ask(case, tried.candidates)
+            candidates = await self._call_extenders(case, tried.candidates)
         except ExtenderError as error:
-            return Preemption(f"{first}{_PREFIX}{error}")
-        chosen = pick(candidates, rules.policy.candidates, self._rng)
+            return PreemptionOutcome(f"{first}{_PREFIX}{error}")
+        chosen = pick_candidate(candidates, rules.policy.candidates, self._rng)
         if chosen is None:
-            return Preemption(f"{first}{_PREFIX}{_NO_CANDIDATE}")
-        return Preemption(wording.placed(chosen, rules.release), chosen)
+            return PreemptionOutcome(f"{first}{_PREFIX}{_NO_CANDIDATE}")
+        return PreemptionOutcome(wording.candidate_found(chosen, rules.release), chosen)
 
-    def _dry_run(self, case: Case, search: Search, args: PreemptionArgs) -> _DryRun:
+    def _dry_run(
+        self, case: PodAttempt, search: FeasibleNodes, args: DefaultPreemptionArgs
+    ) -> _DryRun:
         potential = [
             name
             for name in sorted(case.snapshot.nodes)
@@ -105,26 +111,28 @@ class Preempting:
             return _DryRun()
         # Eligibility has been decided, extenders' statuses included.
         pod = replace(case.pod, nominated_node=None)
-        decision = case.playing.engine.preempt(pod, case.snapshot, potential, potential)
+        decision = case.inputs.engine.preempt(pod, case.snapshot, potential, potential)
         candidates = dict(decision.candidates)
         refusals = {name: decision.rejected[name] for name in potential if name not in candidates}
-        if self._passes_on(case):
+        if self._offers_victimless_nodes(case):
             for name, why in tuple(refusals.items()):
                 if why.reasons[0].code is Code.NO_VICTIM_NEEDED:
                     candidates[name] = Candidate(name, VictimSet(()))
                     del refusals[name]
-        order = from_offset(potential, self._rng.randrange(len(potential)))
+        order = rotated(potential, self._rng.randrange(len(potential)))
         enough = candidates_to_find(len(potential), args)
         return _DryRun(shortlist(order, candidates, enough), refusals)
 
-    def _passes_on(self, case: Case) -> bool:
+    def _offers_victimless_nodes(self, case: PodAttempt) -> bool:
         """Return whether nodes without victims are sent to extenders."""
-        release = case.playing.profile.rules.release
+        release = case.inputs.profile.rules.release
         return release.victimless_candidates and any(
             each.is_interested(case.pod) for each in self._extenders
         )
 
-    async def _ask(self, case: Case, candidates: Sequence[Candidate]) -> list[Candidate]:
+    async def _call_extenders(
+        self, case: PodAttempt, candidates: Sequence[Candidate]
+    ) -> list[Candidate]:
         """Call the extenders with the candidates. Raises ExtenderError."""
         offered: Mapping[str, VictimSet] = {each.node: each.victims for each in candidates}
         for extender in self._extenders:
@@ -132,8 +140,8 @@ class Preempting:
                 break
             if not extender.is_interested(case.pod):
                 continue
-            whole = self._written(offered)
-            asked = case.seen, case.pod, offered, case.snapshot, whole
+            whole = self._victim_documents(offered)
+            asked = case.cached, case.pod, offered, case.snapshot, whole
             try:
                 offered = await extender.preempt(*asked)
             except ExtenderError as error:
@@ -142,13 +150,15 @@ class Preempting:
                 raise
         return [Candidate(node, victims) for node, victims in offered.items() if victims.pods]
 
-    def _written(self, candidates: Mapping[str, VictimSet]) -> dict[str, bytes]:
+    def _victim_documents(self, candidates: Mapping[str, VictimSet]) -> dict[str, bytes]:
         """Return the victims' JSON, by UID."""
         pods = (pod for victims in candidates.values() for pod in victims.pods)
-        return {pod.uid: self._pods.written(pod) for pod in pods}
+        return {pod.uid: self._pods.document(pod) for pod in pods}
 
 
-def pick(candidates: Sequence[Candidate], order: Order[Candidate], rng: Random) -> Candidate | None:
+def pick_candidate(
+    candidates: Sequence[Candidate], order: Order[Candidate], rng: Random
+) -> Candidate | None:
     """Return the best candidate; of those that no criterion separates, a random one."""
     ranked = order.sort(candidates)
     if not ranked:

@@ -25,16 +25,16 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class AnswerError(ValueError):
+class ExtenderResponseError(ValueError):
     """kube-scheduler treats a response as an error; the text is its message."""
 
 
-class FatalAnswerError(AnswerError):
+class FatalResponseError(ExtenderResponseError):
     """A response on which kube-scheduler dereferences a nil pointer, ignorable or not."""
 
 
 @dataclass(frozen=True, slots=True)
-class FilterAnswer:
+class DecodedFilterResult:
     """ExtenderFilterResult; ``nodes`` are the names of nodes returned as objects."""
 
     names: tuple[str, ...] | None = None
@@ -45,14 +45,14 @@ class FilterAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class VictimsAnswer:
+class DecodedMetaVictims:
     """MetaVictims: UIDs, and the extender's number of PDB violations."""
 
     uids: tuple[str, ...]
     violations: int
 
 
-def bare(raw: bytes) -> orjson.Fragment:
+def without_type_meta(raw: bytes) -> orjson.Fragment:
     """Return an object as Go embeds it: without kind and apiVersion."""
     fields = _fields.decode(raw)
     for key in _TYPE_META:
@@ -60,16 +60,16 @@ def bare(raw: bytes) -> orjson.Fragment:
     return orjson.Fragment(msgspec.json.encode(fields))
 
 
-def filter_args(pod: bytes, names: Sequence[str], nodes: Sequence[bytes] | None) -> bytes:
+def encode_filter_args(pod: bytes, names: Sequence[str], nodes: Sequence[bytes] | None) -> bytes:
     """Encode ExtenderArgs: by name, or, with ``nodes``, as whole objects."""
     listed = None
     if nodes is not None:
-        listed = {"metadata": {}, "items": [bare(each) for each in nodes]}
+        listed = {"metadata": {}, "items": [without_type_meta(each) for each in nodes]}
     by_name = None if nodes is not None else list(names)
-    return orjson.dumps({"Pod": bare(pod), "Nodes": listed, "NodeNames": by_name})
+    return orjson.dumps({"Pod": without_type_meta(pod), "Nodes": listed, "NodeNames": by_name})
 
 
-def preemption_args(
+def encode_preemption_args(
     pod: bytes,
     victims: Mapping[str, tuple[Sequence[str], int]],
     whole: Mapping[str, bytes] | None,
@@ -86,26 +86,29 @@ def preemption_args(
         }
     else:
         full = {
-            node: {"Pods": [bare(whole[uid]) for uid in uids], "NumPDBViolations": violations}
+            node: {
+                "Pods": [without_type_meta(whole[uid]) for uid in uids],
+                "NumPDBViolations": violations,
+            }
             for node, (uids, violations) in sorted(victims.items())
         }
-    told = {"Pod": bare(pod), "NodeNameToVictims": full, "NodeNameToMetaVictims": meta}
+    told = {"Pod": without_type_meta(pod), "NodeNameToVictims": full, "NodeNameToMetaVictims": meta}
     return orjson.dumps(told)
 
 
-def binding_args(namespace: str, name: str, uid: str, node: str) -> bytes:
+def encode_binding_args(namespace: str, name: str, uid: str, node: str) -> bytes:
     """Encode ExtenderBindingArgs."""
     return orjson.dumps({"PodName": name, "PodNamespace": namespace, "PodUID": uid, "Node": node})
 
 
-def read_filter(body: bytes) -> FilterAnswer:
+def decode_filter_result(body: bytes) -> DecodedFilterResult:
     """Decode ExtenderFilterResult. Raises ExtenderResponseError."""
     what = "ExtenderFilterResult"
     fields = _struct(_first_value(body), what)
     listed = fields.get("nodes")
     nodes = None if listed is None else _struct(listed, f"{what}.Nodes").get("items", [])
     names = fields.get("nodenames")
-    return FilterAnswer(
+    return DecodedFilterResult(
         names=None if names is None else _texts(names, f"{what}.NodeNames"),
         nodes=None if nodes is None else _names_of(nodes, f"{what}.Nodes.items"),
         failed=_text_map(fields.get("failednodes"), f"{what}.FailedNodes"),
@@ -116,7 +119,7 @@ def read_filter(body: bytes) -> FilterAnswer:
     )
 
 
-def read_preemption(body: bytes) -> dict[str, VictimsAnswer]:
+def decode_preemption_result(body: bytes) -> dict[str, DecodedMetaVictims]:
     """Decode ExtenderPreemptionResult. Raises ExtenderResponseError."""
     what = "ExtenderPreemptionResult.NodeNameToMetaVictims"
     told = _struct(_first_value(body), "ExtenderPreemptionResult").get("nodenametometavictims")
@@ -127,7 +130,7 @@ def read_preemption(body: bytes) -> dict[str, VictimsAnswer]:
     return {node: _victims(node, value) for node, value in told.items()}
 
 
-def read_scores(body: bytes) -> list[tuple[str, int]]:
+def decode_host_priorities(body: bytes) -> list[tuple[str, int]]:
     """Decode a HostPriorityList. Raises ExtenderResponseError."""
     told = _first_value(body)
     if told is None:
@@ -144,23 +147,23 @@ def read_scores(body: bytes) -> list[tuple[str, int]]:
     ]
 
 
-def read_binding(body: bytes) -> str:
+def decode_binding_result(body: bytes) -> str:
     """Decode the error of an ExtenderBindingResult. Raises ExtenderResponseError."""
     what = "ExtenderBindingResult"
     return _text(_struct(_first_value(body), what).get("error"), f"{what}.Error")
 
 
-def _victims(node: str, value: Any) -> VictimsAnswer:
+def _victims(node: str, value: Any) -> DecodedMetaVictims:
     if value is None:
-        raise FatalAnswerError(f"the victims of node {node} are null, and kube-scheduler panics")
+        raise FatalResponseError(f"the victims of node {node} are null, and kube-scheduler panics")
     fields = _struct(value, "MetaVictims")
     pods = fields.get("pods", [])
     if not isinstance(pods, list):
         _mismatch(pods, "MetaVictims.Pods", "[]*v1.MetaPod")
     if None in pods:
-        raise FatalAnswerError(f"a victim on node {node} is null, and kube-scheduler panics")
+        raise FatalResponseError(f"a victim on node {node} is null, and kube-scheduler panics")
     uids = tuple(_text(_struct(pod, "MetaPod").get("uid"), "MetaPod.UID") for pod in pods)
-    return VictimsAnswer(
+    return DecodedMetaVictims(
         uids, _int64(fields.get("numpdbviolations"), "MetaVictims.NumPDBViolations")
     )
 
@@ -168,24 +171,26 @@ def _victims(node: str, value: Any) -> VictimsAnswer:
 def _first_value(body: bytes) -> Any:
     text = body.decode("utf-8", errors="replace").lstrip(" \t\r\n")
     if not text:
-        raise AnswerError("EOF")
+        raise ExtenderResponseError("EOF")
     try:
         value, _ = _decoder.raw_decode(text)
     except json.JSONDecodeError as error:
         if error.pos >= len(text):
-            raise AnswerError("unexpected EOF") from None
+            raise ExtenderResponseError("unexpected EOF") from None
         what = f"invalid character {text[error.pos]!r} looking for beginning of value"
-        raise AnswerError(what) from None
+        raise ExtenderResponseError(what) from None
     except RecursionError:
-        raise AnswerError("exceeded max depth") from None
+        raise ExtenderResponseError("exceeded max depth") from None
     return value
 
 
-def _refuse_constant(text: str) -> NoReturn:
-    raise AnswerError(f"invalid character {text.lstrip('-')[0]!r} looking for beginning of value")
+def _reject_constant(text: str) -> NoReturn:
+    raise ExtenderResponseError(
+        f"invalid character {text.lstrip('-')[0]!r} looking for beginning of value"
+    )
 
 
-_decoder: Final = json.JSONDecoder(parse_constant=_refuse_constant)
+_decoder: Final = json.JSONDecoder(parse_constant=_reject_constant)
 
 
 def _struct(value: Any, what: str) -> Mapping[str, Any]:
@@ -237,4 +242,4 @@ def _int64(value: Any, what: str) -> int:
 def _mismatch(value: Any, what: str, expected: str) -> NoReturn:
     kind = _KINDS.get(type(value), f"number {value}")
     place = f"Go struct field {what}" if what else "Go value"
-    raise AnswerError(f"json: cannot unmarshal {kind} into {place} of type {expected}")
+    raise ExtenderResponseError(f"json: cannot unmarshal {kind} into {place} of type {expected}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from extender.plugin_config import PreemptionArgs
+from extender.plugin_config import DefaultPreemptionArgs
 from policies.decision import Candidate
 
 LEAST_NODES: Final = 100
@@ -24,7 +24,7 @@ _PREEMPTION_ABSOLUTE: Final = 100
 T = TypeVar("T")
 
 
-def nodes_to_find(nodes: int, percentage: int) -> int:
+def feasible_nodes_to_find(nodes: int, percentage: int) -> int:
     """Return how many feasible nodes are enough; a ``percentage`` of 0 depends on their number."""
     if nodes < LEAST_NODES:
         return nodes
@@ -32,7 +32,7 @@ def nodes_to_find(nodes: int, percentage: int) -> int:
     return max(nodes * share // 100, LEAST_NODES)
 
 
-def candidates_to_find(potential: int, args: PreemptionArgs) -> int:
+def candidates_to_find(potential: int, args: DefaultPreemptionArgs) -> int:
     """Return how many candidates are enough among potential nodes."""
     percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
     share = _PREEMPTION_PERCENTAGE if percentage is None else percentage
@@ -40,20 +40,20 @@ def candidates_to_find(potential: int, args: PreemptionArgs) -> int:
     return min(max(potential * share // 100, least), potential)
 
 
-def from_offset(items: Sequence[T], offset: int) -> list[T]:
+def rotated(items: Sequence[T], offset: int) -> list[T]:
     """Return the items from an offset on, wrapping around."""
     return [*items[offset:], *items[:offset]]
 
 
-def until_enough(
-    nodes: Sequence[str], fitting: Collection[str], enough: int
+def first_feasible(
+    nodes: Sequence[str], feasible: Collection[str], enough: int
 ) -> tuple[list[str], int]:
     """Return the first ``enough`` feasible nodes, and how many were examined."""
     found: list[str] = []
     for looked_at, name in enumerate(nodes):
         if len(found) == enough:
             return found, looked_at
-        if name in fitting:
+        if name in feasible:
             found.append(name)
     return found, len(nodes)
 

@@ -21,19 +21,19 @@ from policies.model import NodeState, Pod
 _MOST = 100
 
 
-def room(pod: Pod, state: NodeState) -> int:
+def least_allocated(pod: Pod, state: NodeState) -> int:
     """Return the score of a node by the CPU and memory that would be left."""
     has, taken, asks = state.node.allocatable, state.requested, pod.requests
     shares = [
-        _left(has.milli_cpu, taken.milli_cpu + asks.milli_cpu),
-        _left(has.memory, taken.memory + asks.memory),
+        _percentage_left(has.milli_cpu, taken.milli_cpu + asks.milli_cpu),
+        _percentage_left(has.memory, taken.memory + asks.memory),
     ]
     return sum(shares) // len(shares)
 
 
-def spread(pod: Pod, states: Sequence[NodeState]) -> list[int]:
+def selector_spread(pod: Pod, states: Sequence[NodeState]) -> list[int]:
     """Return the scores of nodes by how few similar pods each of them has."""
-    counts = [sum(_is_alike(pod, other) for other in state.pods) for state in states]
+    counts = [sum(_is_similar(pod, other) for other in state.pods) for state in states]
     most = max(counts)
     return [_MOST * (most - count) // most if most else _MOST for count in counts]
 
@@ -41,26 +41,26 @@ def spread(pod: Pod, states: Sequence[NodeState]) -> list[int]:
 def best_node(
     pod: Pod,
     states: Sequence[NodeState],
-    said: Iterable[Mapping[str, int]],
+    extender_scores: Iterable[Mapping[str, int]],
     rng: Random,
 ) -> str:
     """Return the best node; ``extender_scores`` are those of each extender, by node."""
-    told = list(said)
+    told = list(extender_scores)
     totals = {
-        state.node.name: room(pod, state)
+        state.node.name: least_allocated(pod, state)
         + alone
         + sum(scores.get(state.node.name, 0) for scores in told)
-        for state, alone in zip(states, spread(pod, states), strict=True)
+        for state, alone in zip(states, selector_spread(pod, states), strict=True)
     }
     top = max(totals.values())
     return rng.choice(sorted(name for name, total in totals.items() if total == top))
 
 
-def _left(has: int, used: int) -> int:
+def _percentage_left(has: int, used: int) -> int:
     return max(0, has - used) * _MOST // has if has else 0
 
 
-def _is_alike(pod: Pod, other: Pod) -> bool:
+def _is_similar(pod: Pod, other: Pod) -> bool:
     if pod.namespace != other.namespace or other.terminating:
         return False
     if pod.controller is not None:

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 
 from fakeapi.controlplane.scheduler.calling import Extender, ExtenderError
 from fakeapi.controlplane.scheduler.configuration import Profile
-from fakeapi.controlplane.scheduler.sampling import from_offset, nodes_to_find, until_enough
-from fakeapi.controlplane.scheduler.sightings import NodeSightings, SeenPod
+from fakeapi.controlplane.scheduler.sampling import feasible_nodes_to_find, first_feasible, rotated
+from fakeapi.controlplane.scheduler.sightings import CachedPod, NodeCache
 from policies.decision import Code, FilterDecision, Rejection
 from policies.engine import Engine
 from policies.model import Pod, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Playing:
+class SchedulingInputs:
     """A profile and the engine that follows its rules."""
 
     profile: Profile
@@ -31,23 +31,23 @@ class Playing:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PodAttempt:
     """A pod that is being scheduled: as JSON, as it is cached, and the snapshot that is used."""
 
-    seen: SeenPod
+    cached: CachedPod
     pod: Pod
-    playing: Playing
+    inputs: SchedulingInputs
     snapshot: Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class FeasibleNodes:
     """The feasible nodes, and the statuses of others; ``filtering`` is the in-tree result."""
 
     filtering: FilterDecision
-    left: tuple[str, ...]
+    names: tuple[str, ...]
     statuses: Mapping[str, Rejection]
-    sieved: bool = False
+    filtered_by_extenders: bool = False
 
     @property
     def conflict(self) -> Rejection | None:
@@ -55,47 +55,51 @@ class Search:
         return self.filtering.conflict
 
 
-class Searcher:
+class NodeFinder:
     """Finds feasible nodes; it keeps the offset at which the last search stopped."""
 
-    def __init__(self, extenders: Sequence[Extender], nodes: NodeSightings) -> None:
+    def __init__(self, extenders: Sequence[Extender], nodes: NodeCache) -> None:
         self._extenders = [each for each in extenders if each.config.filter_verb]
         self._nodes = nodes
         self._next = 0
 
-    async def search(self, case: Case) -> Search:
+    async def find(self, case: PodAttempt) -> FeasibleNodes:
         """Find the feasible nodes. Raises ExtenderError if a non-ignorable extender fails."""
-        filtering = case.playing.engine.filter_nodes(case.pod, case.snapshot)
+        filtering = case.inputs.engine.filter_nodes(case.pod, case.snapshot)
         if filtering.conflict is not None:
-            return Search(filtering, (), dict.fromkeys(case.snapshot.nodes, filtering.conflict))
+            return FeasibleNodes(
+                filtering, (), dict.fromkeys(case.snapshot.nodes, filtering.conflict)
+            )
         statuses: dict[str, Rejection] = {}
         left = await self._try_nominated(case, filtering, statuses)
         if left:
-            return Search(filtering, left, statuses)
-        fitting = self._examine(case, filtering, statuses)
-        left = await self._sieve(case, fitting, statuses)
-        return Search(filtering, left, statuses, sieved=len(left) != len(fitting))
+            return FeasibleNodes(filtering, left, statuses)
+        fitting = self._run_in_tree_filters(case, filtering, statuses)
+        left = await self._run_extender_filters(case, fitting, statuses)
+        return FeasibleNodes(
+            filtering, left, statuses, filtered_by_extenders=len(left) != len(fitting)
+        )
 
     async def _try_nominated(
-        self, case: Case, filtering: FilterDecision, statuses: dict[str, Rejection]
+        self, case: PodAttempt, filtering: FilterDecision, statuses: dict[str, Rejection]
     ) -> tuple[str, ...]:
         name = case.pod.nominated_node
         if name is None or name not in case.snapshot.nodes or name in filtering.rejected:
             return ()
         try:
-            return await self._sieve(case, (name,), statuses)
+            return await self._run_extender_filters(case, (name,), statuses)
         except ExtenderError:  # upstream logs it, and examines all nodes
             return ()
 
-    def _examine(
-        self, case: Case, filtering: FilterDecision, statuses: dict[str, Rejection]
+    def _run_in_tree_filters(
+        self, case: PodAttempt, filtering: FilterDecision, statuses: dict[str, Rejection]
     ) -> tuple[str, ...]:
         """Return the nodes that pass the in-tree filters, up to the number to find."""
         nodes = sorted(case.snapshot.nodes)
-        order = from_offset(nodes, self._next % len(nodes))
-        percentage = case.playing.profile.percentage_of_nodes_to_score
-        enough = nodes_to_find(len(order), percentage)
-        found, looked_at = until_enough(order, frozenset(filtering.feasible), enough)
+        order = rotated(nodes, self._next % len(nodes))
+        percentage = case.inputs.profile.percentage_of_nodes_to_score
+        enough = feasible_nodes_to_find(len(order), percentage)
+        found, looked_at = first_feasible(order, frozenset(filtering.feasible), enough)
         self._next = (self._next + looked_at) % len(order)
         rejected = filtering.rejected
         if looked_at == len(order):
@@ -109,8 +113,8 @@ class Searcher:
             }
         return tuple(found)
 
-    async def _sieve(
-        self, case: Case, names: tuple[str, ...], statuses: dict[str, Rejection]
+    async def _run_extender_filters(
+        self, case: PodAttempt, names: tuple[str, ...], statuses: dict[str, Rejection]
     ) -> tuple[str, ...]:
         left = names
         for extender in self._extenders:
@@ -119,7 +123,7 @@ class Searcher:
             if not extender.is_interested(case.pod):
                 continue
             try:
-                sieved = await extender.filter(case.seen, self.written(left))
+                sieved = await extender.filter(case.cached, self.node_documents(left))
             except ExtenderError as error:
                 if error.ignorable:
                     continue
@@ -128,7 +132,7 @@ class Searcher:
             left = sieved.left
         return left
 
-    def written(self, names: Sequence[str]) -> dict[str, bytes]:
+    def node_documents(self, names: Sequence[str]) -> dict[str, bytes]:
         """Return nodes' JSON, by name."""
-        known = self._nodes.seen
+        known = self._nodes.cached
         return {name: known[name].raw for name in names if name in known}

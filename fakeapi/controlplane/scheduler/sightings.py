@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from extender.cluster import LiveCluster
-from extender.kube.decoding import Unreadable, tolerant, unreadable
+from extender.cluster import SchedulerCache
+from extender.kube.decoding import Unreadable, identify_unreadable, tolerant_decoder
 from extender.kube.objects import decode_node
 from extender.kube.pods import decode_pod
 from fakeapi.controlplane.scheduler.configuration import DEFAULT_SCHEDULER
@@ -29,26 +29,26 @@ from policies.upstream import Release
 _NOTHING = msgspec.Raw(b"null")
 
 
-class _Gate(msgspec.Struct):
+class _SchedulingGate(msgspec.Struct):
     name: str = ""
 
 
-class _Spec(msgspec.Struct, rename="camel"):
+class _SchedulingSpec(msgspec.Struct, rename="camel"):
     scheduler_name: str | None = None
-    scheduling_gates: list[_Gate] | None = None
+    scheduling_gates: list[_SchedulingGate] | None = None
 
 
-class _Meta(msgspec.Struct):
+class _PodAnnotations(msgspec.Struct):
     annotations: msgspec.Raw = _NOTHING
 
 
-class _Written(msgspec.Struct):
+class _RawPod(msgspec.Struct):
     metadata: msgspec.Raw = _NOTHING
     spec: msgspec.Raw = _NOTHING
 
 
 @dataclass(frozen=True, slots=True)
-class SeenPod:
+class CachedPod:
     """A pod: the model that decisions read, and its JSON."""
 
     model: Pod | Unreadable
@@ -84,7 +84,7 @@ class SeenPod:
         return "" if finished else self.model.node_name or ""
 
     @property
-    def essence(self) -> tuple[Pod | None, bytes]:
+    def scheduling_fields(self) -> tuple[Pod | None, bytes]:
         """The part of a pending pod on which filters and extenders depend."""
         pending = self.pending
         return pending and replace(pending, nominated_node=None), self.annotations
@@ -99,7 +99,7 @@ class SeenPod:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenNode:
+class CachedNode:
     """A node: the model that decisions read, and its JSON."""
 
     model: Node | Unreadable
@@ -111,110 +111,110 @@ class SeenNode:
         return self.model.name
 
 
-Heed = Callable[[SeenPod | None, SeenPod | None], None]
-HeedNode = Callable[[SeenNode | None, SeenNode | None], None]
+PodChangeHandler = Callable[[CachedPod | None, CachedPod | None], None]
+NodeChangeHandler = Callable[[CachedNode | None, CachedNode | None], None]
 """Called with an object as it was and as it is now; None means absent."""
 
 
-def pod_reader(release: Release) -> Callable[[bytes], SeenPod]:
+def pod_reader(release: Release) -> Callable[[bytes], CachedPod]:
     """Return a decoder of pods for a release."""
-    read_model = tolerant("Pod", lambda raw: decode_pod(raw, release))
-    written = msgspec.json.Decoder(_Written)
-    specs, metas = msgspec.json.Decoder(_Spec), msgspec.json.Decoder(_Meta)
+    read_model = tolerant_decoder("Pod", lambda raw: decode_pod(raw, release))
+    written = msgspec.json.Decoder(_RawPod)
+    specs, metas = msgspec.json.Decoder(_SchedulingSpec), msgspec.json.Decoder(_PodAnnotations)
 
-    def read(view: bytes) -> SeenPod:
+    def read(view: bytes) -> CachedPod:
         raw = bytes(view)
         model = read_model(raw)
         if isinstance(model, Unreadable):
-            return SeenPod(model, raw)
+            return CachedPod(model, raw)
         try:
             whole = written.decode(raw)
             spec, meta = specs.decode(whole.spec), metas.decode(whole.metadata)
         except msgspec.ValidationError as error:
-            return SeenPod(unreadable("Pod", raw, str(error)), raw)
+            return CachedPod(identify_unreadable("Pod", raw, str(error)), raw)
         gates = tuple(gate.name for gate in spec.scheduling_gates or ())
         scheduler = spec.scheduler_name or DEFAULT_SCHEDULER
-        return SeenPod(model, raw, scheduler, gates, bytes(meta.annotations))
+        return CachedPod(model, raw, scheduler, gates, bytes(meta.annotations))
 
     return read
 
 
-def read_node(view: bytes) -> SeenNode:
+def read_node(view: bytes) -> CachedNode:
     """Decode a node."""
     raw = bytes(view)
-    return SeenNode(_read_node_model(raw), raw)
+    return CachedNode(_read_node_model(raw), raw)
 
 
-_read_node_model = tolerant("Node", decode_node)
+_read_node_model = tolerant_decoder("Node", decode_node)
 
 
-class NodeSightings:
+class NodeCache:
     """Caches nodes: the store of their reflector."""
 
-    def __init__(self, cluster: LiveCluster, heed: HeedNode) -> None:
+    def __init__(self, cluster: SchedulerCache, on_change: NodeChangeHandler) -> None:
         self._cluster = cluster
-        self._heed = heed
-        self.seen: dict[str, SeenNode] = {}
+        self._heed = on_change
+        self.cached: dict[str, CachedNode] = {}
 
-    def replace(self, items: Sequence[SeenNode]) -> None:
+    def replace(self, items: Sequence[CachedNode]) -> None:
         """Replace all nodes by a new list."""
         listed = {item.name for item in items}
-        for name in [name for name in self.seen if name not in listed]:
-            self.remove(self.seen[name])
+        for name in [name for name in self.cached if name not in listed]:
+            self.remove(self.cached[name])
         for item in items:
             self.upsert(item)
 
-    def upsert(self, item: SeenNode) -> None:
+    def upsert(self, item: CachedNode) -> None:
         """Add or update a node."""
-        old = self.seen.get(item.name)
-        self.seen[item.name] = item
+        old = self.cached.get(item.name)
+        self.cached[item.name] = item
         self._cluster.nodes.upsert(item.model)
         if old is None or old.model != item.model:
             self._heed(old, item)
 
-    def remove(self, item: SeenNode) -> None:
+    def remove(self, item: CachedNode) -> None:
         """Remove a node."""
-        self.seen.pop(item.name, None)
+        self.cached.pop(item.name, None)
         self._cluster.nodes.remove(item.model)
         self._heed(item, None)
 
 
-class PodSightings:
+class PodCache:
     """Caches pods: the store of their reflector, with assumed and nominated pods."""
 
-    def __init__(self, cluster: LiveCluster, heed: Heed) -> None:
+    def __init__(self, cluster: SchedulerCache, on_change: PodChangeHandler) -> None:
         self._cluster = cluster
-        self._heed = heed
+        self._heed = on_change
         self._assumed: dict[str, str] = {}
         self._nominated: dict[str, str | None] = {}
-        self.seen: dict[str, SeenPod] = {}
+        self.cached: dict[str, CachedPod] = {}
         self.departed: dict[str, bytes] = {}
         """Pods that have gone since this was cleared, by UID: a snapshot may still hold them."""
 
-    def replace(self, items: Sequence[SeenPod]) -> None:
+    def replace(self, items: Sequence[CachedPod]) -> None:
         """Replace all pods by a new list."""
         listed = {item.key for item in items}
-        for key in [key for key in self.seen if key not in listed]:
-            self.remove(self.seen[key])
+        for key in [key for key in self.cached if key not in listed]:
+            self.remove(self.cached[key])
         for item in items:
             self.upsert(item)
 
-    def upsert(self, item: SeenPod) -> None:
+    def upsert(self, item: CachedPod) -> None:
         """Add or update a pod; one with another UID replaces the old one."""
-        old = self.seen.get(item.key)
+        old = self.cached.get(item.key)
         if old is not None and old.uid != item.uid:
             self.remove(old)
             old = None
-        self.seen[item.key] = item
-        self._settle(old, item)
-        self._cluster.pods.upsert(self._shown(item))
+        self.cached[item.key] = item
+        self._drop_observed(old, item)
+        self._cluster.pods.upsert(self._effective_model(item))
         self._heed(old, item)
 
-    def remove(self, item: SeenPod) -> None:
+    def remove(self, item: CachedPod) -> None:
         """Remove a pod."""
-        if (present := self.seen.get(item.key)) is None or present.uid != item.uid:
+        if (present := self.cached.get(item.key)) is None or present.uid != item.uid:
             return
-        del self.seen[item.key]
+        del self.cached[item.key]
         self.departed[item.uid] = present.raw
         was_assumed = self._assumed.pop(item.uid, None)
         self._nominated.pop(item.uid, None)
@@ -223,41 +223,41 @@ class PodSightings:
             item = replace(item, model=replace(item.model, node_name=was_assumed))
         self._heed(item, None)
 
-    def written(self, pod: Pod) -> bytes:
+    def document(self, pod: Pod) -> bytes:
         """Return the latest JSON of a pod in the current snapshot."""
-        seen = self.seen.get(pod.key)
+        seen = self.cached.get(pod.key)
         return seen.raw if seen is not None and seen.uid == pod.uid else self.departed[pod.uid]
 
-    def pending(self, key: str) -> tuple[SeenPod, Pod] | None:
+    def pending(self, key: str) -> tuple[CachedPod, Pod] | None:
         """Return a pod that can be scheduled, with its current model; or None."""
-        seen = self.seen.get(key)
+        seen = self.cached.get(key)
         if seen is None or seen.pending is None or seen.uid in self._assumed:
             return None
-        shown = self._shown(seen)
+        shown = self._effective_model(seen)
         return None if isinstance(shown, Unreadable) else (seen, shown)
 
-    def assume(self, pod: SeenPod, node: str) -> None:
+    def assume(self, pod: CachedPod, node: str) -> None:
         """Assume that a pod is bound to a node."""
         self._assumed[pod.uid] = node
         self._nominated.pop(pod.uid, None)
-        self._show(pod)
+        self._publish(pod)
 
-    def forget(self, pod: SeenPod) -> None:
+    def forget(self, pod: CachedPod) -> None:
         """Drop the assumption that a pod is bound, unless the watch has shown it."""
         if self._assumed.pop(pod.uid, None) is not None:
-            self._show(pod)
+            self._publish(pod)
 
-    def nominate(self, pod: SeenPod, node: str | None) -> None:
+    def nominate(self, pod: CachedPod, node: str | None) -> None:
         """Nominate a pod to a node, or to none."""
         self._nominated[pod.uid] = node
-        self._show(pod)
+        self._publish(pod)
 
-    def _show(self, pod: SeenPod) -> None:
-        seen = self.seen.get(pod.key)
+    def _publish(self, pod: CachedPod) -> None:
+        seen = self.cached.get(pod.key)
         if seen is not None and seen.uid == pod.uid:
-            self._cluster.pods.upsert(self._shown(seen))
+            self._cluster.pods.upsert(self._effective_model(seen))
 
-    def _shown(self, item: SeenPod) -> Pod | Unreadable:
+    def _effective_model(self, item: CachedPod) -> Pod | Unreadable:
         model = item.pending
         if model is None:
             return item.model
@@ -268,7 +268,7 @@ class PodSightings:
             return model
         return replace(model, nominated_node=nominated)
 
-    def _settle(self, old: SeenPod | None, new: SeenPod) -> None:
+    def _drop_observed(self, old: CachedPod | None, new: CachedPod) -> None:
         """Drop decisions that the watch has shown or superseded."""
         if new.pending is None:
             self._assumed.pop(new.uid, None)

@@ -17,22 +17,22 @@ import orjson
 
 from extender.kube.client import Client, PatchType
 from extender.kube.clock import Clock
-from extender.kube.events import ObjectReference, rfc3339
+from extender.kube.events import ObjectReference, format_time
 from extender.kube.resources import PODS, ObjectPath
-from fakeapi.controlplane.scheduler.sightings import SeenPod
+from fakeapi.controlplane.scheduler.sightings import CachedPod
 from fakeapi.controlplane.shapes import decode_pod
 
-LONGEST_NOTE: Final = 1024
+NOTE_LENGTH_LIMIT: Final = 1024
 
 _SUFFIX: Final = " ..."
 
 
-class _Status(msgspec.Struct, rename="camel"):
+class _NominationStatus(msgspec.Struct, rename="camel"):
     nominated_node_name: str | None = None
 
 
 class _Nominated(msgspec.Struct):
-    status: _Status | None = None
+    status: _NominationStatus | None = None
 
 
 _nominated = msgspec.json.Decoder(_Nominated)
@@ -45,7 +45,7 @@ class Nomination:
     node: str | None
 
 
-class StatusWriter:
+class SchedulerStatusWriter:
     """Writes pod statuses, with the clock's timestamps."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
@@ -53,33 +53,33 @@ class StatusWriter:
         self._clock = clock
 
     async def set_condition(
-        self, pod: SeenPod, condition: Mapping[str, str], nomination: Nomination | None = None
+        self, pod: CachedPod, condition: Mapping[str, str], nomination: Nomination | None = None
     ) -> None:
         """Write a condition, and optionally a nomination. Raises ApiError, TransportError."""
         status: dict[str, Any] = {}
-        stamped = self._stamped(pod, condition)
+        stamped = self._with_times(pod, condition)
         if stamped is not None:
             status["conditions"] = [stamped]
-        if nomination is not None and nomination.node != _nominated_to(pod):
+        if nomination is not None and nomination.node != _nominated_node(pod):
             status["nominatedNodeName"] = nomination.node
         await self._patch(pod, status)
 
-    async def clear_nomination(self, pod: SeenPod) -> None:
+    async def clear_nomination(self, pod: CachedPod) -> None:
         """Clear a pod's nomination. Raises ApiError, TransportError."""
-        if _nominated_to(pod) is not None:
+        if _nominated_node(pod) is not None:
             await self._patch(pod, {"nominatedNodeName": None})
 
-    def _stamped(self, pod: SeenPod, condition: Mapping[str, str]) -> dict[str, Any] | None:
+    def _with_times(self, pod: CachedPod, condition: Mapping[str, str]) -> dict[str, Any] | None:
         """Return the condition with timestamps, or None if it is unchanged."""
         old = decode_pod(msgspec.Raw(pod.raw)).condition(condition["type"])
         if old and all(getattr(old, name, "") == value for name, value in condition.items()):
             return None
         same = old is not None and old.status == condition["status"]
         kept = old.last_transition_time if old and same else None
-        now = rfc3339(self._clock.now_ns())
+        now = format_time(self._clock.now_ns())
         return {"lastProbeTime": None, **condition, "lastTransitionTime": kept or now}
 
-    async def _patch(self, pod: SeenPod, status: Mapping[str, Any]) -> None:
+    async def _patch(self, pod: CachedPod, status: Mapping[str, Any]) -> None:
         if not status:
             return
         body = orjson.dumps({"metadata": {"uid": pod.uid}, "status": status})
@@ -87,23 +87,23 @@ class StatusWriter:
         await self._client.patch(path, PatchType.STRATEGIC, body, bytes)
 
 
-def path_of(pod: SeenPod) -> ObjectPath:
+def path_of(pod: CachedPod) -> ObjectPath:
     """Return the path of a pod."""
     return PODS.object(pod.name, pod.namespace)
 
 
-def reference(pod: SeenPod) -> ObjectReference:
+def reference(pod: CachedPod) -> ObjectReference:
     """Return the object reference of Events about a pod."""
     return ObjectReference("v1", "Pod", pod.namespace, pod.name, pod.uid)
 
 
-def note(message: str) -> str:
+def truncate_note(message: str) -> str:
     """Truncate a message to the length limit of an Event's note."""
-    if len(message) <= LONGEST_NOTE:
+    if len(message) <= NOTE_LENGTH_LIMIT:
         return message
-    return message[: LONGEST_NOTE - len(_SUFFIX)] + _SUFFIX
+    return message[: NOTE_LENGTH_LIMIT - len(_SUFFIX)] + _SUFFIX
 
 
-def _nominated_to(pod: SeenPod) -> str | None:
+def _nominated_node(pod: CachedPod) -> str | None:
     status = _nominated.decode(pod.raw).status
     return (status.nominated_node_name or None) if status else None

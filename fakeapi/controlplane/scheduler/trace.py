@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import orjson
 
-MOST_REMEMBERED: Final = 4096
+CALL_LIMIT: Final = 4096
 
 
-class Verdict(Enum):
+class ExtenderOutcome(Enum):
     """The outcome of a call to an extender.
 
     ``ignored``: no usable response, and the extender is ignorable (or only scores); ``failed``: the
@@ -27,7 +27,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class ExtenderCall:
     """One call to an extender and its outcome.
 
     ``at_ns`` is in nanoseconds since the epoch, ``seconds`` the duration of the call. ``pod`` is
@@ -45,7 +45,7 @@ class Exchange:
     request: bytes
     status: int
     answer: bytes
-    verdict: Verdict
+    verdict: ExtenderOutcome
     problem: str = ""
     notes: tuple[str, ...] = ()
 
@@ -80,11 +80,11 @@ class Exchange:
         }
 
 
-class Trace(Sequence[Exchange]):
+class ExtenderCallTrace(Sequence[ExtenderCall]):
     """Keeps the newest calls, oldest first."""
 
-    def __init__(self, limit: int = MOST_REMEMBERED) -> None:
-        self._kept: deque[Exchange] = deque(maxlen=limit)
+    def __init__(self, limit: int = CALL_LIMIT) -> None:
+        self._kept: deque[ExtenderCall] = deque(maxlen=limit)
         self._grown = asyncio.Event()
 
     def __len__(self) -> int:
@@ -93,10 +93,10 @@ class Trace(Sequence[Exchange]):
     def __getitem__(self, index: Any) -> Any:
         return list(self._kept)[index]
 
-    def __iter__(self) -> Iterator[Exchange]:
+    def __iter__(self) -> Iterator[ExtenderCall]:
         return iter(tuple(self._kept))
 
-    def add(self, exchange: Exchange) -> None:
+    def add(self, exchange: ExtenderCall) -> None:
         """Add a call."""
         self._kept.append(exchange)
         self._grown.set()
@@ -111,7 +111,7 @@ class Trace(Sequence[Exchange]):
         """Remove all calls."""
         self._kept.clear()
 
-    def calls(self, verb: str = "", pod: str = "") -> list[Exchange]:
+    def calls(self, verb: str = "", pod: str = "") -> list[ExtenderCall]:
         """Return the calls of a verb, about a pod (``namespace/name``); "" matches any."""
         return [
             each
@@ -119,9 +119,9 @@ class Trace(Sequence[Exchange]):
             if (not verb or each.verb == verb) and (not pod or each.pod == pod)
         ]
 
-    def refused(self) -> list[Exchange]:
+    def refused(self) -> list[ExtenderCall]:
         """Return the calls whose responses could not be used."""
-        return [each for each in self._kept if each.verdict is not Verdict.ACCEPTED]
+        return [each for each in self._kept if each.verdict is not ExtenderOutcome.ACCEPTED]
 
     def documents(self) -> list[dict[str, Any]]:
         """Return all calls as JSON documents."""

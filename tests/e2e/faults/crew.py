@@ -22,10 +22,10 @@ import yaml
 from extender.kube.objects import decode_node
 from extender.kube.pods import decode_pod
 from extender.verbs import VERBS
-from extender.verdict import Situation
+from extender.verdict import CallContext
 from policies.model import assemble
-from policies.reference import Reference
-from policies.rules import Rules
+from policies.reference import ReferenceEngine
+from policies.rules import SchedulerRules
 from tests.bench.processes import resident_bytes
 from tests.builders import encoded, node_json, pod_json
 from tests.commands import COMMAND, ROOT
@@ -61,11 +61,11 @@ def objects(full: Sequence[str] = NODES) -> list[dict[str, Any]]:
 def right(documents: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return what the reference engine answers to each call on these objects."""
     nodes = [decode_node(encoded(each)) for each in documents if each["kind"] == "Node"]
-    rules = Rules()
+    rules = SchedulerRules()
     pods = [decode_pod(encoded(e), rules.release) for e in documents if e["kind"] == "Pod"]
-    situation = Situation(assemble(nodes, pods), Reference(rules))
+    situation = CallContext(assemble(nodes, pods), ReferenceEngine(rules))
     return {
-        verb: json.loads(VERBS[verb](body, rules).answer(situation).body)
+        verb: json.loads(VERBS[verb](body, rules).decide(situation).body)
         for verb, body in CALLS.items()
     }
 

@@ -76,7 +76,7 @@ async def test_killed_and_started_anew_with_another_world(tmp_path: Path) -> Non
 
 async def test_a_line_that_goes_dead_is_noticed(tmp_path: Path) -> None:
     """The server's minutes are seconds here, so that bookmarks come each second."""
-    clock = VirtualClock.like_the_host()
+    clock = VirtualClock.from_host()
     clock.run(60)
     async with FakeCluster(run="none", clock=clock) as cluster:
         cluster.load(objects())
@@ -132,7 +132,7 @@ def shows(context: ssl.SSLContext, pair: Pair, folder: Path) -> None:
 
 
 async def test_its_certificate_expires(tmp_path: Path) -> None:
-    clock = VirtualClock.like_the_host()
+    clock = VirtualClock.from_host()
     clock.run(60)
     now = time.time()
     expired, good = self_signed(now - 900, now - 1), self_signed(now - 60, now + 9000, 1)

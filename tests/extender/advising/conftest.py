@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from extender.advising.running import Doing, Looking
+from extender.advising.running import ObservationOptions, ReliefOptions
 from tests.extender.advising.worlds import Recorder, advising, watching
 from tests.fakeapi.controlplane.kubelet.conftest import SetKubelets, kubelets
 from tests.fakeapi.controlplane.kubelet.stages import KubeletStage, node
@@ -38,7 +38,9 @@ async def advisor(stage: KubeletStage) -> AsyncIterator[SetAdvisor]:
     """Return advisors that watch the stage."""
     tasks: list[asyncio.Task[int]] = []
 
-    def start(wanted: Doing | None = None, looking: Looking | None = None) -> Recorder:
+    def start(
+        wanted: ReliefOptions | None = None, looking: ObservationOptions | None = None
+    ) -> Recorder:
         cluster = stage.cluster
         transport = cluster.local_transport()
         task, recorder = advising(transport, cluster.clock, looking or watching(), wanted)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from extender.advising.acting import COMPONENT
-from extender.advising.running import Doing
+from extender.advising.running import ReliefOptions
 from extender.kube.resources import NODES, POD_DISRUPTION_BUDGETS, PODS
 from fakeapi.faults import fault
 from tests.extender.advising.conftest import SetAdvisor, small
@@ -240,7 +240,7 @@ async def test_two_budgets_of_one_pod_are_a_failure_at_once(stage: KubeletStage)
 
 
 def watch(
-    stage: KubeletStage, wanted: Doing, samples: int | None = None
+    stage: KubeletStage, wanted: ReliefOptions, samples: int | None = None
 ) -> tuple[asyncio.Task[int], Recorder]:
     cluster, looking = stage.cluster, watching(samples=samples)
     return advising(cluster.local_transport(), cluster.clock, looking, wanted)

@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
-from extender.advising.asking import Answer, Kubelets, UnreadError, at_most
+from extender.advising.asking import (
+    KubeletAnswer,
+    KubeletClient,
+    KubeletReadError,
+    run_concurrently,
+)
 from extender.kube.client import Client
 from extender.kube.transport import Request, Response, Stream, TransportError
 from fakeapi.clock import VirtualClock
@@ -58,8 +63,8 @@ class Proxy:
         """Nothing is open."""
 
 
-def kubelets(proxy: Proxy, clock: VirtualClock | None = None, at_once: int = 4) -> Kubelets:
-    return Kubelets(Client(proxy), clock or VirtualClock(), NEWEST_EVICTION, at_once)
+def kubelets(proxy: Proxy, clock: VirtualClock | None = None, at_once: int = 4) -> KubeletClient:
+    return KubeletClient(Client(proxy), clock or VirtualClock(), NEWEST_EVICTION, at_once)
 
 
 def answering(**answers: object) -> Proxy:
@@ -67,10 +72,10 @@ def answering(**answers: object) -> Proxy:
 
 
 async def test_a_kubelet_tells_what_it_measures_and_goes_by() -> None:
-    answer = await kubelets(answering()).ask("n")
+    answer = await kubelets(answering()).get("n")
     assert answer.summary.node.memory is not None
     assert answer.summary.node.memory.available == 5
-    assert [str(each) for each in answer.plan.later] == [
+    assert [str(each) for each in answer.config.thresholds] == [
         "memory.available<1Gi",
         "allocatableMemory.available<1Gi",
     ]
@@ -84,7 +89,7 @@ async def test_nodes_that_evict_alike_share_their_plan() -> None:
         proxy.answers["configz"] = {
             "kubeletconfig": {**CONFIG["kubeletconfig"], "providerID": name}
         }
-        plans.append((await asked.ask(name)).plan)
+        plans.append((await asked.get(name)).config)
     assert plans[0] is plans[1]
 
 
@@ -115,8 +120,8 @@ async def test_nodes_that_evict_alike_share_their_plan() -> None:
     ],
 )
 async def test_what_cannot_be_read_is_said_in_one_line(answers: Answers, said: str) -> None:
-    with pytest.raises(UnreadError) as caught:
-        await kubelets(answering(**answers)).ask("n")
+    with pytest.raises(KubeletReadError) as caught:
+        await kubelets(answering(**answers)).get("n")
     assert str(caught.value).startswith(said)
     assert "\n" not in str(caught.value)
 
@@ -124,16 +129,16 @@ async def test_what_cannot_be_read_is_said_in_one_line(answers: Answers, said: s
 async def test_a_kubelet_that_is_silent_is_given_up() -> None:
     clock = VirtualClock()
     proxy = answering(**{"stats/summary": None})
-    asking = asyncio.create_task(kubelets(proxy, clock).ask("n"))
+    asking = asyncio.create_task(kubelets(proxy, clock).get("n"))
     await clock.advance(10)
-    with pytest.raises(UnreadError, match="stats/summary: no answer not within 10 s"):
+    with pytest.raises(KubeletReadError, match="stats/summary: no answer not within 10 s"):
         await asking
 
 
 async def test_a_kubelet_that_does_not_tell_its_configuration_has_the_defaults() -> None:
     proxy = answering(configz=Response(403, b"forbidden"))
-    answer = await kubelets(proxy).ask("n")
-    assert str(answer.plan.later[0]) == "memory.available<100Mi"
+    answer = await kubelets(proxy).get("n")
+    assert str(answer.config.thresholds[0]) == "memory.available<100Mi"
     assert answer.note == "configz: 403 Forbidden: forbidden; a kubelet's defaults are assumed"
 
 
@@ -141,19 +146,19 @@ async def test_configurations_are_asked_for_every_five_minutes() -> None:
     clock, proxy = VirtualClock(), answering()
     asked = kubelets(proxy, clock)
     for _ in range(21):
-        await asked.ask("n")
+        await asked.get("n")
         await clock.advance(15)
     assert sum("configz" in path for path in proxy.asked) == 2
-    asked.forget_all_but(["m"])
-    await asked.ask("n")
+    asked.retain(["m"])
+    await asked.get("n")
     assert sum("configz" in path for path in proxy.asked) == 3
 
 
 async def test_many_are_asked_but_not_all_at_once() -> None:
     proxy = answering(**{"stats/summary": {"node": {}}})
-    got: dict[str, Answer | UnreadError] = {}
+    got: dict[str, KubeletAnswer | KubeletReadError] = {}
     nodes = [f"n{index}" for index in range(50)]
-    await kubelets(proxy, at_once=7).ask_all(nodes, got.__setitem__)
+    await kubelets(proxy, at_once=7).get_all(nodes, got.__setitem__)
     assert sorted(got) == sorted(nodes)
     assert proxy.most == 7
 
@@ -169,5 +174,5 @@ async def test_work_is_done_for_at_most_so_many_things_at_a_time() -> None:
         open_ -= 1
         done.append(thing)
 
-    await at_most(3, range(10), work)
+    await run_concurrently(3, range(10), work)
     assert (sorted(done), most) == (list(range(10)), 3)

@@ -199,7 +199,7 @@ async def test_over_http_the_leaking_pod_is_found_and_evicted() -> None:
         task.cancel()
         await asyncio.wait((task,))
         await transport.close()
-        leading = [seen.outlooks[0] for seen in recorder.rounds[1:5]]
+        leading = [seen.forecasts[0] for seen in recorder.rounds[1:5]]
         left = [each.forecasts[0].acts_in_ns or 0 for each in leading]
         assert [each.node for each in leading] == ["n"] * 4
         assert left == sorted(left, reverse=True)

@@ -11,11 +11,11 @@ from random import Random
 import pytest
 import yaml
 
-from extender.advising.running import Surroundings, advise
-from extender.advising.screens import once
+from extender.advising.running import RunContext, advise
+from extender.advising.screens import single_printer
 from fakeapi import VirtualCluster
-from policies.eviction.forestalling import SURE_READINGS
-from policies.eviction.trends import MOST_READINGS
+from policies.eviction.forestalling import MIN_TREND_MEASUREMENTS
+from policies.eviction.trends import MAX_MEASUREMENTS
 from tests.extender.advising.worlds import doing, watching
 
 TEXT = (Path(__file__).parents[3] / "docs" / "eviction.md").read_text()
@@ -38,9 +38,9 @@ async def test_the_example_is_answered_as_the_document_says(
         await cluster.clock.advance(1)
         cluster.load(yaml.safe_load_all(BLOCKS["advice-pods.yaml"]))
         await cluster.clock.advance(LATER)
-        with once(10, json=False) as screen:
-            around = Surroundings(cluster.clock, Random(1), screen)
-            looking, wanted = watching(samples=SURE_READINGS), doing(10, really=False)
+        with single_printer(10, json=False) as screen:
+            around = RunContext(cluster.clock, Random(1), screen)
+            looking, wanted = watching(samples=MIN_TREND_MEASUREMENTS), doing(10, really=False)
             task = asyncio.create_task(advise(cluster.local_transport(), looking, wanted, around))
             await cluster.clock.advance(61)
             assert await task == 0
@@ -49,6 +49,6 @@ async def test_the_example_is_answered_as_the_document_says(
 
 
 def test_the_numbers_of_readings_are_those_of_the_document() -> None:
-    assert (MOST_READINGS, SURE_READINGS) == (12, 5)
+    assert (MAX_MEASUREMENTS, MIN_TREND_MEASUREMENTS) == (12, 5)
     assert "the last twelve readings" in TEXT
     assert "five readings are" in TEXT

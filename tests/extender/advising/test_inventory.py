@@ -2,41 +2,45 @@
 
 from __future__ import annotations
 
-from extender.advising.inventory import Hosts, Inventory, Occupants
-from extender.kube.occupants import Host, Occupant
+from extender.advising.inventory import AdvisedNodeStore, AdvisedPodStore, NodeInventory
+from extender.kube.occupants import AdvisedNode, AdvisedPod
 from tests.evictions import evictable
 
 
-def on(node: str, name: str, *, active: bool = True) -> Occupant:
-    return Occupant(f"default/{name}", node, evictable(name), active=active)
+def on(node: str, name: str, *, active: bool = True) -> AdvisedPod:
+    return AdvisedPod(f"default/{name}", node, evictable(name), active=active)
 
 
-def names(occupants: list[Occupant]) -> list[str]:
+def names(occupants: list[AdvisedPod]) -> list[str]:
     return [each.key.removeprefix("default/") for each in occupants]
 
 
 def test_pods_are_found_by_their_nodes() -> None:
-    kept = Occupants()
+    kept = AdvisedPodStore()
     kept.replace([on("a", "x"), on("b", "y"), on("a", "z")])
-    assert (names(kept.on("a")), names(kept.on("b")), kept.on("c")) == (["x", "z"], ["y"], [])
+    assert (names(kept.pods_on("a")), names(kept.pods_on("b")), kept.pods_on("c")) == (
+        ["x", "z"],
+        ["y"],
+        [],
+    )
     kept.upsert(on("b", "x"))  # made anew elsewhere
     kept.remove(on("b", "y"))
     kept.remove(on("b", "unknown"))
-    assert (names(kept.on("a")), names(kept.on("b"))) == (["z"], ["x"])
+    assert (names(kept.pods_on("a")), names(kept.pods_on("b"))) == (["z"], ["x"])
     kept.replace([on("c", "w")])
-    assert (kept.on("a"), names(kept.on("c"))) == ([], ["w"])
+    assert (kept.pods_on("a"), names(kept.pods_on("c"))) == ([], ["w"])
 
 
 def test_nodes_come_and_go() -> None:
-    hosts = Hosts()
-    hosts.replace([Host("a"), Host("b")])
-    hosts.upsert(Host("b", closed=True))
-    hosts.remove(Host("a"))
-    hosts.remove(Host("unknown"))
-    assert hosts.by_name == {"b": Host("b", closed=True)}
+    hosts = AdvisedNodeStore()
+    hosts.replace([AdvisedNode("a"), AdvisedNode("b")])
+    hosts.upsert(AdvisedNode("b", unschedulable=True))
+    hosts.remove(AdvisedNode("a"))
+    hosts.remove(AdvisedNode("unknown"))
+    assert hosts.by_name == {"b": AdvisedNode("b", unschedulable=True)}
 
 
 def test_pods_that_have_ended_are_not_there() -> None:
-    occupants = Occupants()
+    occupants = AdvisedPodStore()
     occupants.replace([on("a", "x"), on("a", "y", active=False)])
-    assert names(Inventory(Hosts(), occupants).on("a")) == ["x"]
+    assert names(NodeInventory(AdvisedNodeStore(), occupants).pods_on("a")) == ["x"]

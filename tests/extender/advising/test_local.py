@@ -10,12 +10,12 @@ from random import Random
 
 import pytest
 
-from extender.advising.running import Local, Looking, Surroundings, advise_here
+from extender.advising.running import LocalNodeOptions, ObservationOptions, RunContext, advise_local
 from extender.advising.tables import round_lines
 from extender.eviction.flags import KubeletFlags
 from extender.kube.resources import NODES
 from extender.kube.transport import Transport
-from extender.memory.groups import MACHINE, MeasureError
+from extender.memory.groups import ROOT_CGROUP, MemoryReadError
 from fakeapi.clock import VirtualClock
 from tests.evictions import SECOND
 from tests.extender.advising.worlds import Recorder, leaking, using, watching
@@ -32,15 +32,15 @@ class Here:
     def __init__(
         self,
         proc: Path,
-        looking: Looking,
+        looking: ObservationOptions,
         clock: VirtualClock,
         transport: Transport | None = None,
-        group: str = MACHINE,
+        group: str = ROOT_CGROUP,
     ) -> None:
         self.recorder = Recorder()
-        local = Local(group, HARD, proc)
-        around = Surroundings(clock, Random(1), self.recorder)
-        self.task = asyncio.create_task(advise_here(transport, local, looking, around))
+        local = LocalNodeOptions(group, HARD, proc)
+        around = RunContext(clock, Random(1), self.recorder)
+        self.task = asyncio.create_task(advise_local(transport, local, looking, around))
 
     async def end(self) -> None:
         self.task.cancel()
@@ -71,7 +71,7 @@ async def test_the_trend_is_that_of_the_machine(
     for more in (1, 2):
         use(tmp_path, USAGE + more * 2**30)
         await clock.advance(15)
-    [forecast] = here.recorder.rounds[2].outlooks[0].forecasts
+    [forecast] = here.recorder.rounds[2].forecasts[0].forecasts
     left = TOTAL - (USAGE + 2 * 2**30 - IDLE)
     assert (forecast.observation.capacity, forecast.observation.available) == (TOTAL, left)
     assert forecast.met_in_ns == pytest.approx((left - 2 * 2**30) * 15 * SECOND / 2**30)
@@ -90,8 +90,8 @@ async def test_what_the_kernel_says_is_looked_at_at_once(
     await here.recorder.over.wait()
     seen = here.recorder.rounds[-1]
     told = f"{group}/memory.usage_in_bytes: has crossed {level} bytes"
-    assert (list(seen.heard), len(here.recorder.rounds)) == ([told], 2)
-    [forecast] = seen.outlooks[0].forecasts
+    assert (list(seen.notifications), len(here.recorder.rounds)) == ([told], 2)
+    [forecast] = seen.forecasts[0].forecasts
     assert forecast.met_ns == 0
     assert told in next(iter(round_lines(seen, 1)))
 
@@ -101,7 +101,7 @@ async def test_all_pods_together_are_measured_where_they_have_a_group(
 ) -> None:
     made = Here(unified(tmp_path), watching("me", samples=1), clock)
     assert await made.task == 0
-    [outlook] = made.recorder.rounds[0].outlooks
+    [outlook] = made.recorder.rounds[0].forecasts
     left = {str(each.threshold): each.observation.available for each in outlook.forecasts}
     assert left == {
         "memory.available<2Gi": TOTAL - (4096 - 500) * MIB,
@@ -120,7 +120,7 @@ async def test_what_the_kernel_does_not_offer_is_noted(tmp_path: Path, clock: Vi
 async def test_one_group_may_stand_for_the_machine(tmp_path: Path, clock: VirtualClock) -> None:
     made = Here(hybrid(tmp_path), watching("me", samples=1), clock, group="self")
     assert await made.task == 0
-    [forecast] = made.recorder.rounds[0].outlooks[0].forecasts
+    [forecast] = made.recorder.rounds[0].forecasts[0].forecasts
     assert forecast.observation.capacity == 512 * MIB
 
 
@@ -130,7 +130,7 @@ async def test_a_machine_that_cannot_be_measured_is_refused(
     proc = hybrid(tmp_path)
     (proc / "meminfo").unlink()
     made = Here(proc, watching("me", samples=1), clock)
-    with pytest.raises(MeasureError, match="meminfo: cannot be read"):
+    with pytest.raises(MemoryReadError, match="meminfo: cannot be read"):
         await made.task
 
 
@@ -144,7 +144,7 @@ async def test_a_cluster_adds_the_pods_and_the_thresholds(
     made = Here(hybrid(tmp_path), looking, cluster.clock, cluster.local_transport())
     await stage.passes(1)
     assert await made.task == 0
-    [outlook] = made.recorder.rounds[0].outlooks
+    [outlook] = made.recorder.rounds[0].forecasts
     assert {each.pod.name for each in outlook.ranking} == {"greedy", "calm"}
     left = {str(each.threshold): each.observation.capacity for each in outlook.forecasts}
     assert left["memory.available<100Mi"] == TOTAL
@@ -162,4 +162,4 @@ async def test_without_its_kubelet_memory_is_still_known(
     assert await made.task == 0
     [seen] = made.recorder.rounds
     assert seen.notes["n"][0].endswith("connection refused; only memory is known")
-    assert [str(each.threshold) for each in seen.outlooks[0].forecasts] == ["memory.available<2Gi"]
+    assert [str(each.threshold) for each in seen.forecasts[0].forecasts] == ["memory.available<2Gi"]

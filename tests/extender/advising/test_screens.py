@@ -9,48 +9,48 @@ import pytest
 from rich.console import Console
 from rich.live import Live
 
-from extender.advising.deeds import Deed, rehearse
-from extender.advising.rounds import Round
-from extender.advising.screens import LiveScreen, Screen, once, watched
-from policies.eviction.deciding import Sample
-from policies.eviction.forestalling import SURE_READINGS, Terms, relieve
-from policies.eviction.outlook import UNSEEN, Outlook, look_ahead
+from extender.advising.deeds import Action, planned_actions
+from extender.advising.rounds import ObservationRound
+from extender.advising.screens import LivePrinter, Printer, single_printer, watch_printer
+from policies.eviction.deciding import SyncInput
+from policies.eviction.forestalling import MIN_TREND_MEASUREMENTS, ReliefLimits, plan_relief
+from policies.eviction.outlook import NO_HISTORY, NodeForecast, forecast_node
 from tests.evictions import SECOND, bound, evictable, node, plan, summary, uses
 
 HOG = evictable("hog")
 
 
-def outlook(name: str, falls: int) -> Outlook:
+def outlook(name: str, falls: int) -> NodeForecast:
     """Return a node with 9Gi of memory, that loses so many Gi every ten seconds."""
-    told, past = plan(bound("memory.available<1Gi")), UNSEEN
-    for index in range(SURE_READINGS):
-        left = 9 + falls * (SURE_READINGS - 1 - index)
+    told, past = plan(bound("memory.available<1Gi")), NO_HISTORY
+    for index in range(MIN_TREND_MEASUREMENTS):
+        left = 9 + falls * (MIN_TREND_MEASUREMENTS - 1 - index)
         measured = summary(node(f"{left}Gi", of="40Gi", at=10 * index), {HOG: uses("5Gi")})
-        found = look_ahead(name, told, past, Sample(10 * index * SECOND, [HOG], measured))
-        past = found.past
+        found = forecast_node(name, told, past, SyncInput(10 * index * SECOND, [HOG], measured))
+        past = found.history
     return found
 
 
-def seen(calm: int = 1, unread: int = 0) -> Round:
+def seen(calm: int = 1, unread: int = 0) -> ObservationRound:
     """Return a round with a node that falls, so many calm ones, and some that cannot be read."""
     nodes = [outlook("falling", 4), *(outlook(f"calm-{index}", 0) for index in range(calm))]
-    return Round(0, nodes, {f"broken-{index}": "no answer" for index in range(unread)})
+    return ObservationRound(0, nodes, {f"broken-{index}": "no answer" for index in range(unread)})
 
 
-def deeds(round_: Round) -> list[Deed]:
-    return rehearse(relieve(round_.outlooks, {}, Terms(60 * SECOND, 3)))
+def deeds(round_: ObservationRound) -> list[Action]:
+    return planned_actions(plan_relief(round_.forecasts, {}, ReliefLimits(60 * SECOND, 3)))
 
 
-def show(screen: Screen, round_: Round, done: list[Deed] | None) -> None:
-    screen.seen(round_)
+def show(screen: Printer, round_: ObservationRound, done: list[Action] | None) -> None:
+    screen.print_round(round_)
     for deed in done or ():
-        screen.deed(deed)
-    screen.done(round_, done)
+        screen.print_action(deed)
+    screen.finish_round(round_, done)
 
 
 def test_once_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     found = seen(calm=2, unread=25)
-    with once(2, json=False) as screen:
+    with single_printer(2, json=False) as screen:
         show(screen, found, deeds(found))
     lines = capsys.readouterr().out.splitlines()
     head = "falling acts on memory.available<1Gi in 20s; default/hog would go first"
@@ -65,7 +65,7 @@ def test_once_for_people(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_watched_elsewhere_there_are_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
     found = seen(unread=1)
-    with watched(9, json=False) as screen:
+    with watch_printer(9, json=False) as screen:
         show(screen, found, deeds(found))
     assert capsys.readouterr().out.splitlines() == [
         (
@@ -84,7 +84,7 @@ def test_watched_elsewhere_there_are_plain_lines(capsys: pytest.CaptureFixture[s
 
 def test_watched_by_machines_each_round_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     found = seen(unread=1)
-    with watched(9, json=True) as screen:
+    with watch_printer(9, json=True) as screen:
         show(screen, found, None)
         show(screen, found, deeds(found))
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
@@ -102,13 +102,13 @@ def test_on_a_terminal_one_table_is_kept_current() -> None:
     console = Console(file=terminal, force_terminal=True, width=100)
     found = seen()
     with Live(console=console, auto_refresh=False) as live:
-        show(LiveScreen(9, live), found, deeds(found))
+        show(LivePrinter(9, live), found, deeds(found))
     shown = terminal.getvalue()
     assert shown.count("falling acts on") > 1
     assert "would evict default/hog" in shown
 
 
 def test_without_nodes_that_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    with watched(9, json=False) as screen:
-        show(screen, Round(0, []), None)
+    with watch_printer(9, json=False) as screen:
+        show(screen, ObservationRound(0, []), None)
     assert capsys.readouterr().out == "1970-01-01T00:00:00Z there are no nodes\n"

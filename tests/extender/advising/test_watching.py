@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from extender.advising.documents import round_document
-from extender.advising.rounds import Round
-from extender.advising.running import Surroundings, advise
+from extender.advising.rounds import ObservationRound
+from extender.advising.running import RunContext, advise
 from extender.advising.tables import round_lines
 from extender.config import ConfigError
 from extender.kube.api_error import ApiError
@@ -24,7 +24,7 @@ from tests.fakeapi.controlplane.kubelet.conftest import SetKubelets
 from tests.fakeapi.controlplane.kubelet.stages import KubeletStage, node
 
 
-def told(seen: Round) -> list[dict[str, Any]]:
+def told(seen: ObservationRound) -> list[dict[str, Any]]:
     """Return the nodes of a round's document."""
     nodes: list[dict[str, Any]] = orjson.loads(msgspec.json.encode(round_document(seen)))["nodes"]
     return nodes
@@ -86,7 +86,7 @@ async def test_what_cannot_be_read_is_told_and_the_others_are_not_held_up(
     await stage.passes(20)
     task.cancel()
     seen = recorder.rounds[-1]
-    assert [each.node for each in seen.outlooks] == ["fine"]
+    assert [each.node for each in seen.forecasts] == ["fine"]
     refused = "dial tcp silent:10250: connect: connection refused"
     assert seen.unread == {
         "foreign": "stats/summary: 404 NotFound: the server could not find the requested resource",
@@ -106,7 +106,7 @@ async def test_a_node_that_is_back_has_kept_its_trend(
     await stage.passes(80)
     assert [bool(seen.unread) for seen in recorder.rounds] == [False] * 2 + [True] * 2 + [False] * 2
     readings = [
-        told(seen)[0]["signals"][0]["readings"] for seen in recorder.rounds if seen.outlooks
+        told(seen)[0]["signals"][0]["readings"] for seen in recorder.rounds if seen.forecasts
     ]
     assert readings == [1, 2, 3, 4]
 
@@ -118,7 +118,7 @@ async def test_nodes_come_and_go(stage: KubeletStage, advisor: SetAdvisor) -> No
     await stage.passes(15)
     await stage.client.delete(NODES.object("n"))
     await stage.passes(15)
-    seen = [[each.node for each in seen.outlooks] for seen in recorder.rounds]
+    seen = [[each.node for each in seen.forecasts] for seen in recorder.rounds]
     assert seen == [["n"], ["n", "m"], ["m"]]
 
 
@@ -164,7 +164,7 @@ async def test_if_no_node_can_be_read_that_is_a_failure(stage: KubeletStage) -> 
     await stage.say(NODES, "n", "{stages: [{silent: true}]}")
     await stage.passes(1)
     clock, recorder = stage.cluster.clock, Recorder()
-    around = Surroundings(clock, Random(1), recorder)
+    around = RunContext(clock, Random(1), recorder)
     code = await advise(stage.cluster.local_transport(), watching(samples=1), None, around)
     assert code == 1
     assert list(recorder.rounds[0].unread) == ["n"]

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from extender.advising.wording import amount, bar, headline, notes, rate, time_left
-from policies.eviction.deciding import Sample
-from policies.eviction.outlook import UNSEEN, Outlook, look_ahead
+from extender.advising.wording import (
+    forecast_notes,
+    format_amount,
+    format_headline,
+    format_time_left,
+    format_trend,
+    margin_bar,
+)
+from policies.eviction.deciding import SyncInput
+from policies.eviction.outlook import NO_HISTORY, NodeForecast, forecast_node
 from policies.eviction.signals import Signal
 from policies.eviction.thresholds import Threshold
 from policies.eviction.trends import Trend
@@ -39,7 +46,7 @@ VITAL = evictable("vital", mirror=True)
     ],
 )
 def test_amounts_have_three_digits(signal: Signal, number: int, text: str) -> None:
-    assert amount(signal, number) == text
+    assert format_amount(signal, number) == text
 
 
 @pytest.mark.parametrize(
@@ -47,22 +54,22 @@ def test_amounts_have_three_digits(signal: Signal, number: int, text: str) -> No
     [(-120 * MI, "-120Mi/min"), (90 * MI, "+90Mi/min"), (0, "steady")],
 )
 def test_trends_are_told_by_the_minute(per_minute: int, text: str) -> None:
-    assert rate(Signal.MEMORY, Trend(per_minute // 60 * NANOS, 2)) == text
+    assert format_trend(Signal.MEMORY, Trend(per_minute // 60 * NANOS, 2)) == text
 
 
 def test_one_reading_has_no_trend() -> None:
-    assert rate(Signal.MEMORY, None) == ""
+    assert format_trend(Signal.MEMORY, None) == ""
 
 
-def outlook(*memory: str, threshold: Threshold | None = None) -> Outlook:
-    told, past = plan(threshold or bound("memory.available<1Gi")), UNSEEN
+def outlook(*memory: str, threshold: Threshold | None = None) -> NodeForecast:
+    told, past = plan(threshold or bound("memory.available<1Gi")), NO_HISTORY
     pods = {VITAL: uses("9Gi"), HOG: uses("3Gi")}
     for index, each in enumerate(memory):
         stats = node(each, of="21Gi", at=10 * index)
-        found = look_ahead(
-            "n", told, past, Sample(10 * index * SECOND, list(pods), summary(stats, pods))
+        found = forecast_node(
+            "n", told, past, SyncInput(10 * index * SECOND, list(pods), summary(stats, pods))
         )
-        past = found.past
+        past = found.history
     return found
 
 
@@ -95,35 +102,43 @@ SOFT = bound("memory.available<1Gi", grace="90s")
         ),
     ],
 )
-def test_a_forecast_is_told_and_drawn(seen: Outlook, told: tuple[str, str, str | None]) -> None:
+def test_a_forecast_is_told_and_drawn(
+    seen: NodeForecast, told: tuple[str, str, str | None]
+) -> None:
     [forecast] = seen.forecasts
-    assert (bar(forecast), time_left(forecast)) == told[:2]
-    assert told[2] in (None, headline(seen, ()))
+    assert (margin_bar(forecast), format_time_left(forecast)) == told[:2]
+    assert told[2] in (None, format_headline(seen, ()))
 
 
 def test_pressure_that_is_reported_is_told() -> None:
-    said = headline(outlook("21Gi", "21Gi"), ["DiskPressure", "PIDPressure"])
+    said = format_headline(outlook("21Gi", "21Gi"), ["DiskPressure", "PIDPressure"])
     assert said == "n under DiskPressure, PIDPressure: nothing is running short"
 
 
 def test_a_node_without_stats_says_so() -> None:
-    blind = look_ahead("n", plan(bound("memory.available<1Gi")), UNSEEN, Sample(0, (), None))
-    assert headline(blind, ()) == "n: there are no stats, so nothing is decided"
-    assert list(notes(blind)) == []
+    blind = forecast_node(
+        "n", plan(bound("memory.available<1Gi")), NO_HISTORY, SyncInput(0, (), None)
+    )
+    assert format_headline(blind, ()) == "n: there are no stats, so nothing is decided"
+    assert list(forecast_notes(blind)) == []
 
 
 def test_what_would_be_given_back_is_told() -> None:
-    assert list(notes(outlook("3Gi", "2Gi"))) == ["evicting default/hog would give back 3Gi"]
-    assert list(notes(outlook("3Gi", "3Gi"))) == []
+    assert list(forecast_notes(outlook("3Gi", "2Gi"))) == [
+        "evicting default/hog would give back 3Gi"
+    ]
+    assert list(forecast_notes(outlook("3Gi", "3Gi"))) == []
 
 
 def test_what_the_node_does_before_is_told() -> None:
-    told, past = plan(bound("nodefs.available<10%")), UNSEEN
+    told, past = plan(bound("nodefs.available<10%")), NO_HISTORY
     for index, left in enumerate(("30Gi", "20Gi")):
         stats = node(at=10 * index, node_fs=filesystem(left, at=10 * index))
-        found = look_ahead("n", told, past, Sample(10 * index * SECOND, (), summary(stats, {})))
-        past = found.past
-    assert headline(found, ()) == "n acts on nodefs.available<10% in 9s"
-    assert list(notes(found)) == [
+        found = forecast_node(
+            "n", told, past, SyncInput(10 * index * SECOND, (), summary(stats, {}))
+        )
+        past = found.history
+    assert format_headline(found, ()) == "n acts on nodefs.available<10% in 9s"
+    assert list(forecast_notes(found)) == [
         "before that, the node would delete unused containers and delete unused images"
     ]

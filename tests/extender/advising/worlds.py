@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from extender.advising.deeds import Deed
-from extender.advising.rounds import Round
-from extender.advising.running import Doing, Looking, Surroundings, advise
+from extender.advising.deeds import Action
+from extender.advising.rounds import ObservationRound
+from extender.advising.running import ObservationOptions, ReliefOptions, RunContext, advise
 from extender.kube.clock import Clock
 from extender.kube.transport import Transport
-from policies.eviction.forestalling import Terms
+from policies.eviction.forestalling import ReliefLimits
 from policies.eviction.releases import NEWEST_EVICTION
 from tests.fakeapi.controlplane.kubelet.stages import pod
 from tests.fakeapi.controlplane.stage import Document
@@ -47,20 +47,20 @@ def using(name: str, node: str = "n", *, requests: str = "100Mi", **more: Any) -
 class Recorder:
     """A screen that keeps what it is shown, and tells when a round is over."""
 
-    rounds: list[Round] = field(default_factory=list)
-    deeds: list[Deed] = field(default_factory=list)
-    ends: list[Sequence[Deed] | None] = field(default_factory=list)
+    rounds: list[ObservationRound] = field(default_factory=list)
+    deeds: list[Action] = field(default_factory=list)
+    ends: list[Sequence[Action] | None] = field(default_factory=list)
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def seen(self, seen: Round) -> None:
-        self.rounds.append(seen)
+    def print_round(self, observed: ObservationRound) -> None:
+        self.rounds.append(observed)
 
-    def deed(self, deed: Deed) -> None:
-        self.deeds.append(deed)
+    def print_action(self, action: Action) -> None:
+        self.deeds.append(action)
 
-    def done(self, seen: Round, deeds: Sequence[Deed] | None) -> None:
-        assert seen is self.rounds[-1]
-        self.ends.append(deeds)
+    def finish_round(self, observed: ObservationRound, actions: Sequence[Action] | None) -> None:
+        assert observed is self.rounds[-1]
+        self.ends.append(actions)
         self.over.set()
 
     @property
@@ -69,20 +69,27 @@ class Recorder:
         return [str(deed) for deed in self.deeds]
 
 
-def watching(node: str | None = None, **options: Any) -> Looking:
+def watching(node: str | None = None, **options: Any) -> ObservationOptions:
     """Look again and again."""
-    return Looking(NEWEST_EVICTION, node, **{"interval": SEEN, "samples": None, **options})
+    return ObservationOptions(
+        NEWEST_EVICTION, node, **{"interval": SEEN, "samples": None, **options}
+    )
 
 
-def doing(within: int = 5, most: int = 3, per_minute: float = 6.0, *, really: bool = True) -> Doing:
+def doing(
+    within: int = 5, most: int = 3, per_minute: float = 6.0, *, really: bool = True
+) -> ReliefOptions:
     """Relieve nodes; ``within`` in minutes."""
-    return Doing(Terms(within * MINUTE, most), per_minute, really)
+    return ReliefOptions(ReliefLimits(within * MINUTE, most), per_minute, really)
 
 
 def advising(
-    transport: Transport, clock: Clock, looking: Looking, wanted: Doing | None = None
+    transport: Transport,
+    clock: Clock,
+    looking: ObservationOptions,
+    wanted: ReliefOptions | None = None,
 ) -> tuple[asyncio.Task[int], Recorder]:
     """Have a cluster looked at in the background."""
     recorder = Recorder()
-    around = Surroundings(clock, Random(1), recorder)
+    around = RunContext(clock, Random(1), recorder)
     return asyncio.create_task(advise(transport, looking, wanted, around)), recorder

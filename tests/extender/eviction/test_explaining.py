@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from extender.config import ConfigError
-from extender.eviction.answering import Question, answer
+from extender.eviction.answering import EvictQuery, explain_query
 from extender.eviction.flags import KubeletFlags
 from policies.eviction.releases import EVICTION_RELEASES, NEWEST_EVICTION
 from tests.builders import Document, container_json, node_json, pod_json
@@ -46,7 +46,7 @@ def ask(tmp_path: Path) -> Any:
         flags: KubeletFlags = HARD,
         **fields: Any,
     ) -> Any:
-        question = Question(
+        question = EvictQuery(
             [written(tmp_path, "cluster.json", *objects)],
             "node-1",
             [written(tmp_path, "summary.json", *samples)],
@@ -54,7 +54,7 @@ def ask(tmp_path: Path) -> Any:
             NEWEST_EVICTION,
             flags,
         )
-        return answer(replace(question, **fields))
+        return explain_query(replace(question, **fields))
 
     return asking
 
@@ -301,4 +301,4 @@ def test_a_wrong_flag_is_told_before_the_files_are_read(tmp_path: Path) -> None:
     flags = KubeletFlags(eviction_hard=("x<1",))
     missing = [str(tmp_path / "missing")]
     with pytest.raises(ConfigError, match="unsupported eviction signal x"):
-        answer(Question(missing, "node-1", missing, None, NEWEST_EVICTION, flags))
+        explain_query(EvictQuery(missing, "node-1", missing, None, NEWEST_EVICTION, flags))

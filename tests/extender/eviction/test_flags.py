@@ -9,14 +9,14 @@ import pytest
 from extender.config import ConfigError
 from extender.eviction.flags import KubeletFlags
 from extender.kube.manifests import ManifestError
-from policies.eviction.configuration import DEFAULT_THRESHOLDS, Configuration
+from policies.eviction.configuration import DEFAULT_THRESHOLDS, EvictionConfig
 from policies.eviction.filesystems import ONE_FILESYSTEM
 from policies.eviction.releases import NEWEST_EVICTION
 from tests.evictions import bound
 
 
-def configured(flags: KubeletFlags) -> Configuration:
-    return flags.configuration(ONE_FILESYSTEM, NEWEST_EVICTION)
+def configured(flags: KubeletFlags) -> EvictionConfig:
+    return flags.eviction_config(ONE_FILESYSTEM, NEWEST_EVICTION)
 
 
 def told(flags: KubeletFlags) -> list[str]:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from extender.eviction.answering import Question, answer
+from extender.eviction.answering import EvictQuery, explain_query
 from extender.eviction.scenario import Scenario
 from extender.eviction.scenario_file import decode_scenario, load_scenario
 from extender.kube.manifests import Document, ManifestError
-from policies.eviction.configuration import DEFAULT_TRANSITION_NS, Configuration
+from policies.eviction.configuration import DEFAULT_TRANSITION_NS, EvictionConfig
 from policies.eviction.filesystems import SPLIT
 from policies.eviction.releases import EVICTION_RELEASES, NEWEST_EVICTION
 from tests.builders import encoded, pod_json
@@ -27,9 +27,9 @@ def scenario(*steps: Any, **fields: Any) -> dict[str, Any]:
     return {"config": {"thresholds": [LOW]}, "steps": list(steps), **fields}
 
 
-def configured(**config: Any) -> Configuration:
+def configured(**config: Any) -> EvictionConfig:
     document = {"config": {"thresholds": [], **config}, "steps": []}
-    return read(document).configuration
+    return read(document).config
 
 
 def read(document: Any) -> Scenario:
@@ -38,11 +38,11 @@ def read(document: Any) -> Scenario:
 
 def played(tmp_path: Path, document: Any, release: str = "1.38") -> Any:
     path = written(tmp_path, "scenario.json", document)
-    return answer(Question((), None, (), path, EVICTION_RELEASES[release]))
+    return explain_query(EvictQuery((), None, (), path, EVICTION_RELEASES[release]))
 
 
 def test_what_is_left_out_has_the_kubelets_defaults() -> None:
-    assert configured() == Configuration((), DEFAULT_TRANSITION_NS, 0, isolates_storage=True)
+    assert configured() == EvictionConfig((), DEFAULT_TRANSITION_NS, 0, isolates_storage=True)
 
 
 def test_all_that_a_configuration_may_say() -> None:
@@ -61,7 +61,7 @@ def test_all_that_a_configuration_may_say() -> None:
         dedicatedImageFs=True,
         dedicatedContainerFs=True,
         featureGates={"KubeletSeparateDiskGC": False},
-    ) == Configuration(
+    ) == EvictionConfig(
         (
             bound("memory.available<500Mi"),
             bound("nodefs.available<10%", grace="500ms", reclaim="1Gi"),
@@ -70,7 +70,7 @@ def test_all_that_a_configuration_may_say() -> None:
         5,
         isolates_storage=False,
         layout=SPLIT,
-        release=NEWEST_EVICTION.gated({"KubeletSeparateDiskGC": False}),
+        release=NEWEST_EVICTION.with_feature_gates({"KubeletSeparateDiskGC": False}),
     )
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from extender.config import Tls
-from fakeapi.certificates import Authority, KeyPair
+from extender.config import TlsConfig
+from fakeapi.certificates import CertificateAuthority, KeyPair
 
 YEAR_SECONDS = 365 * 86400
 
@@ -19,19 +19,19 @@ class Papers:
     """The files of one server, as Kubernetes mounts a Secret: behind a symlink that it replaces."""
 
     folder: Path
-    authority: Authority
-    clients: Authority
+    authority: CertificateAuthority
+    clients: CertificateAuthority
 
     @property
-    def tls(self) -> Tls:
+    def tls(self) -> TlsConfig:
         """What the configuration says of them, without client certificates."""
         mounted = self.folder / "data"
-        return Tls(str(mounted / "tls.crt"), str(mounted / "tls.key"))
+        return TlsConfig(str(mounted / "tls.crt"), str(mounted / "tls.key"))
 
     @property
-    def mutual(self) -> Tls:
+    def mutual(self) -> TlsConfig:
         """The same, with client certificates."""
-        return Tls(self.tls.certificate, self.tls.key, str(self.folder / "data" / "ca.crt"))
+        return TlsConfig(self.tls.certificate, self.tls.key, str(self.folder / "data" / "ca.crt"))
 
     def mount(self, version: str, pair: KeyPair, key: bytes | None = None) -> None:
         """Replace the files at a stroke."""
@@ -48,7 +48,9 @@ class Papers:
         """Certify this machine anew."""
         return self.authority.issue_server(["127.0.0.1"])
 
-    def client(self, name: str = "", authority: Authority | None = None) -> ssl.SSLContext:
+    def client(
+        self, name: str = "", authority: CertificateAuthority | None = None
+    ) -> ssl.SSLContext:
         """Return what a client trusts, and who it is if it has a name."""
         context = ssl.create_default_context(cadata=self.authority.certificate.decode())
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -63,6 +65,6 @@ class Papers:
 @pytest.fixture
 def papers(tmp_path: Path) -> Papers:
     """Files with a good certificate of 127.0.0.1."""
-    made = Papers(tmp_path, Authority(), Authority())
+    made = Papers(tmp_path, CertificateAuthority(), CertificateAuthority())
     made.mount("first", made.issue())
     return made

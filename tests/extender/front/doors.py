@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 from extender.app import build_app
-from extender.config import Config, Limits
-from extender.front.admitting import Doorkeeper
-from extender.front.connections import Phase, Visits
-from extender.front.listening import Context, Listening, listening
+from extender.config import Config, ConnectionLimits
+from extender.front.admitting import ClientCertAuthorizer
+from extender.front.connections import ConnectionRegistry, Phase
+from extender.front.listening import ContextSource, Listener, serve_app
 from extender.service import Service
-from policies.reference import Reference
+from policies.reference import ReferenceEngine
 from tests.builders import node
 from tests.extender.conftest import HandClock, filter_body, live_cluster
 
@@ -79,8 +79,8 @@ class StandingClock(HandClock):
 class Door:
     """A door that stands open, its clock, and who has come in."""
 
-    socket: Listening
-    visits: Visits
+    socket: Listener
+    visits: ConnectionRegistry
     clock: HandClock
     service: Service
     clients: list[Client] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Door:
 
     async def until_all(self, phase: Phase) -> None:
         """Wait until all connections are in a phase."""
-        await reached(lambda: {visit.phase for visit in self.visits._visits} == {phase})
+        await reached(lambda: {visit.phase for visit in self.visits._connections} == {phase})
 
     def pass_by(self, seconds: float) -> None:
         """Let time pass, and those who overstay be cut off."""
@@ -110,17 +110,17 @@ class Door:
 
 @asynccontextmanager
 async def open_door(
-    limits: Limits | None = None,
-    context: Context | None = None,
-    doorkeeper: Doorkeeper | None = None,
+    limits: ConnectionLimits | None = None,
+    context: ContextSource | None = None,
+    doorkeeper: ClientCertAuthorizer | None = None,
 ) -> AsyncIterator[Door]:
     """Serve one node behind a door of these limits."""
     clock = StandingClock()
-    config = msgspec.structs.replace(Config(port=0), limits=limits or Limits())
-    visits = Visits(config.limits, clock)
-    service = Service(live_cluster(node("node-1")), Reference(), clock)
-    app = build_app(service, doorkeeper=doorkeeper)
-    async with listening(app, config, visits, context) as socket:
+    config = msgspec.structs.replace(Config(port=0), limits=limits or ConnectionLimits())
+    visits = ConnectionRegistry(config.limits, clock)
+    service = Service(live_cluster(node("node-1")), ReferenceEngine(), clock)
+    app = build_app(service, client_authorizer=doorkeeper)
+    async with serve_app(app, config, visits, context) as socket:
         door = Door(socket, visits, clock, service)
         try:
             yield door

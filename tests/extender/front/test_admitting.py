@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from extender.front.admitting import Doorkeeper, names_of
+from extender.front.admitting import ClientCertAuthorizer, certificate_names
 
 
 def a_certificate(common: str = "", *, others: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
@@ -49,9 +49,9 @@ CASES: list[tuple[tuple[str, ...], str, dict[str, Any] | None, str]] = [
 def test_who_may_ask_what(
     allowed: tuple[str, ...], path: str, certificate: dict[str, Any] | None, objection: str
 ) -> None:
-    assert Doorkeeper(allowed).objection(path, certificate) == objection
+    assert ClientCertAuthorizer(allowed).denial_reason(path, certificate) == objection
 
 
 def test_names_are_the_common_name_dns_names_and_uris() -> None:
-    assert list(names_of(BY_URI)) == ["x", "spiffe://example.com/scheduler"]
-    assert list(names_of(BY_DNS)) == ["scheduler.example.com"]
+    assert list(certificate_names(BY_URI)) == ["x", "spiffe://example.com/scheduler"]
+    assert list(certificate_names(BY_DNS)) == ["scheduler.example.com"]

@@ -10,17 +10,19 @@ from typing import Final
 
 import pytest
 
-from extender.config import Limits
-from extender.front.admitting import Doorkeeper
+from extender.config import ConnectionLimits
+from extender.front.admitting import ClientCertAuthorizer
 from extender.front.connections import Phase
-from extender.front.rotation import Rotation
+from extender.front.rotation import CertificateReloader
 from extender.kube.clock import SystemClock
-from fakeapi.certificates import Authority
+from fakeapi.certificates import CertificateAuthority
 from tests.extender.front.conftest import Papers
 from tests.extender.front.doors import ASKING, GET, Client, Door, open_door
 
 PATIENCE_SECONDS: Final = 20
-LIMITS = Limits(connections=2, header_kib=1, header_seconds=10, body_seconds=30, idle_seconds=120)
+LIMITS = ConnectionLimits(
+    connections=2, header_kib=1, header_seconds=10, body_seconds=30, idle_seconds=120
+)
 
 
 class TestSlowClients:
@@ -33,7 +35,7 @@ class TestSlowClients:
             await client.send(b"X-Slow: 1\r\n")
             door.pass_by(5)
             assert await client.ended()
-            assert door.visits.cut[Phase.HEADER] == 1
+            assert door.visits.aborted[Phase.HEADER] == 1
 
     async def test_a_body_that_trickles_in_is_cut_off_and_nothing_breaks(self) -> None:
         async with open_door(LIMITS) as door:
@@ -44,7 +46,7 @@ class TestSlowClients:
             await client.send(ASKING[-10:-8])
             door.pass_by(2)
             assert await client.ended()
-            assert door.visits.cut[Phase.BODY] == 1
+            assert door.visits.aborted[Phase.BODY] == 1
             other = await door.knock()
             await other.send(ASKING)
             assert "200 OK" in await other.answer()
@@ -58,13 +60,13 @@ class TestSlowClients:
                 door.pass_by(119)
             door.pass_by(2)
             assert await client.ended()
-            assert door.visits.cut[Phase.IDLE] == 1
+            assert door.visits.aborted[Phase.IDLE] == 1
 
     @pytest.mark.parametrize("data", [b"", b"\x16\x03\x01"], ids=["silent", "slow"])
     async def test_a_handshake_that_is_not_finished_is_cut_off(
         self, papers: Papers, data: bytes
     ) -> None:
-        rotation = Rotation(papers.tls, SystemClock())
+        rotation = CertificateReloader(papers.tls, SystemClock())
         async with open_door(LIMITS, lambda: rotation.context) as door:
             client = await door.knock()
             await client.send(data)
@@ -72,7 +74,7 @@ class TestSlowClients:
             door.pass_by(11)
             assert await client.ended()
             await door.until(0)
-            assert door.visits.cut[Phase.HANDSHAKE] == 1
+            assert door.visits.aborted[Phase.HANDSHAKE] == 1
 
 
 async def fill(door: Door, tls: ssl.SSLContext | None = None) -> None:
@@ -96,7 +98,7 @@ class TestTooMuch:
             for client in (second, third):
                 await client.send(ASKING)
                 assert "200 OK" in await client.answer()
-            assert (door.visits.full, len(door.visits)) == (1, 2)
+            assert (door.visits.at_limit, len(door.visits)) == (1, 2)
 
     async def test_nobody_who_is_being_served_does_and_the_next_is_told_so(self) -> None:
         async with open_door(LIMITS) as door:
@@ -114,7 +116,7 @@ class TestTooMuch:
                 assert "200 OK" in await client.answer()
 
     async def test_over_tls_it_is_told_so_too(self, papers: Papers) -> None:
-        rotation = Rotation(papers.tls, SystemClock())
+        rotation = CertificateReloader(papers.tls, SystemClock())
         async with open_door(LIMITS, lambda: rotation.context) as door:
             await fill(door, papers.client())
             third = await door.knock(papers.client())
@@ -168,10 +170,12 @@ class TestTooMuch:
 
     async def test_who_finds_nobody_waiting_even_so_is_cut_off(self) -> None:
         async with open_door(LIMITS) as door:
-            visits = [door.visits.begin(asyncio.BaseTransport(), Phase.DECIDING) for _ in range(5)]
+            visits = [
+                door.visits.register(asyncio.BaseTransport(), Phase.DECIDING) for _ in range(5)
+            ]
             assert [visit is None for visit in visits] == [False] * 4 + [True]
             for visit in filter(None, visits):
-                door.visits.end(visit)
+                door.visits.remove(visit)
 
     async def test_a_header_over_the_limit_is_refused(self) -> None:
         async with open_door(LIMITS) as door:
@@ -198,13 +202,13 @@ class TestTls:
     async def test_a_rotation_changes_what_new_connections_are_shown_and_ends_none(
         self, papers: Papers
     ) -> None:
-        rotation = Rotation(papers.tls, SystemClock())
+        rotation = CertificateReloader(papers.tls, SystemClock())
         async with open_door(context=lambda: rotation.context) as door:
             assert door.socket.url.startswith("https://127.0.0.1:")
             before = await door.knock(papers.client())
             assert "200 OK" in await said(before, b"/livez")
             papers.mount("second", papers.issue())
-            rotation.look()
+            rotation.reload()
             after = await door.knock(papers.client())
             assert "200 OK" in await said(after, b"/livez")
             assert "200 OK" in await said(before, b"/livez")
@@ -217,8 +221,8 @@ class TestTls:
     async def test_clients_without_a_certificate_may_probe_and_nothing_else(
         self, papers: Papers
     ) -> None:
-        rotation = Rotation(papers.mutual, SystemClock())
-        keeper = Doorkeeper(["system:kube-scheduler"])
+        rotation = CertificateReloader(papers.mutual, SystemClock())
+        keeper = ClientCertAuthorizer(["system:kube-scheduler"])
         async with open_door(context=lambda: rotation.context, doorkeeper=keeper) as door:
             probe = await door.knock(papers.client())
             assert "200 OK" in await said(probe, b"/readyz")
@@ -236,16 +240,16 @@ class TestTls:
     async def test_a_certificate_of_another_authority_gets_no_handshake(
         self, papers: Papers
     ) -> None:
-        rotation = Rotation(papers.mutual, SystemClock())
+        rotation = CertificateReloader(papers.mutual, SystemClock())
         async with open_door(context=lambda: rotation.context) as door:
-            forged = papers.client("system:kube-scheduler", Authority())
+            forged = papers.client("system:kube-scheduler", CertificateAuthority())
             client = await door.knock(forged)
             await client.send(ASKING)
             assert await client.answer() == ""
             await door.until(0)
 
     async def test_old_versions_of_tls_are_not_spoken(self, papers: Papers) -> None:
-        rotation = Rotation(papers.tls, SystemClock())
+        rotation = CertificateReloader(papers.tls, SystemClock())
         old = papers.client()
         with pytest.warns(DeprecationWarning, match="TLSv1_1"):
             old.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -255,7 +259,7 @@ class TestTls:
             await door.until(0)
 
     async def test_plain_words_to_a_secured_socket_end_the_connection(self, papers: Papers) -> None:
-        rotation = Rotation(papers.tls, SystemClock())
+        rotation = CertificateReloader(papers.tls, SystemClock())
         async with open_door(context=lambda: rotation.context) as door:
             client = await door.knock()
             await client.send(GET % b"/livez")

@@ -9,9 +9,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from structlog.testing import capture_logs
 
-from extender.config import Tls
-from extender.front.certificates import CertificateError, identity
-from extender.front.rotation import Rotation
+from extender.config import TlsConfig
+from extender.front.certificates import CertificateError, load_serving_certificate
+from extender.front.rotation import CertificateReloader
 from tests.extender.conftest import HandClock
 from tests.extender.front.conftest import YEAR_SECONDS, Papers
 
@@ -22,13 +22,13 @@ def clock_at(seconds: float) -> HandClock:
     return clock
 
 
-def rotation(papers: Papers) -> Rotation:
-    return Rotation(papers.mutual, clock_at(time.time()))
+def rotation(papers: Papers) -> CertificateReloader:
+    return CertificateReloader(papers.mutual, clock_at(time.time()))
 
 
 def test_an_identity_tells_when_it_ends(papers: Papers) -> None:
-    found = identity(papers.mutual, time.time())
-    assert 9.9 * YEAR_SECONDS < found.ends - found.begins < 10.1 * YEAR_SECONDS
+    found = load_serving_certificate(papers.mutual, time.time())
+    assert 9.9 * YEAR_SECONDS < found.not_after - found.not_before < 10.1 * YEAR_SECONDS
 
 
 def encrypted(papers: Papers) -> bytes:
@@ -57,7 +57,7 @@ def test_what_is_no_good_says_which_file_and_why(
     path = papers.folder / "data" / file
     path.write_bytes(spoil(papers))
     with pytest.raises(CertificateError) as raised:
-        identity(papers.mutual, time.time())
+        load_serving_certificate(papers.mutual, time.time())
     assert str(path) in str(raised.value)
     assert problem in str(raised.value)
     assert "secret" not in str(raised.value)
@@ -67,7 +67,7 @@ def test_a_client_certificate_is_not_good_for_serving(papers: Papers) -> None:
     papers.client("somebody")
     both = str(papers.folder / "somebody.pem")
     with pytest.raises(CertificateError, match="is not good for serving: "):
-        identity(Tls(both, both), time.time())
+        load_serving_certificate(TlsConfig(both, both), time.time())
 
 
 @pytest.mark.parametrize(
@@ -75,18 +75,18 @@ def test_a_client_certificate_is_not_good_for_serving(papers: Papers) -> None:
 )
 def test_one_that_is_not_valid_now_is_refused(papers: Papers, years: int, problem: str) -> None:
     with pytest.raises(CertificateError, match=problem):
-        identity(papers.tls, time.time() + years * YEAR_SECONDS)
+        load_serving_certificate(papers.tls, time.time() + years * YEAR_SECONDS)
 
 
 def test_a_new_certificate_is_put_to_use(papers: Papers) -> None:
     turning = rotation(papers)
     before = turning.context
-    turning.look()
+    turning.reload()
     assert turning.context is before
     papers.mount("second", papers.issue())
-    turning.look()
+    turning.reload()
     assert turning.context is not before
-    assert (turning.reloads, turning.failures, turning.alarm()) == (1, 0, "")
+    assert (turning.reloads, turning.failures, turning.warning()) == (1, 0, "")
 
 
 def test_a_bad_one_is_not_and_the_trouble_is_told_once_until_it_is_over(papers: Papers) -> None:
@@ -94,27 +94,27 @@ def test_a_bad_one_is_not_and_the_trouble_is_told_once_until_it_is_over(papers: 
     before = turning.context
     papers.mount("second", papers.issue(), key=papers.issue().key)
     with capture_logs() as lines:
-        turning.look()
-        turning.look()
+        turning.reload()
+        turning.reload()
     assert turning.context is before
     assert [(line["event"], line["log_level"]) for line in lines] == [
         ("certificate_not_reloaded", "error")
     ]
-    assert turning.alarm().startswith("not reloaded, the one before is served until 20")
-    assert "key values mismatch" in turning.alarm()
+    assert turning.warning().startswith("not reloaded, the one before is served until 20")
+    assert "key values mismatch" in turning.warning()
     papers.mount("third", papers.issue())
-    turning.look()
+    turning.reload()
     assert turning.context is not before
-    assert (turning.reloads, turning.failures, turning.alarm()) == (1, 1, "")
+    assert (turning.reloads, turning.failures, turning.warning()) == (1, 1, "")
 
 
 def test_files_that_are_gone_leave_the_certificate_in_use(papers: Papers) -> None:
     turning = rotation(papers)
     before = turning.context
     (papers.folder / "data").unlink()
-    turning.look()
+    turning.reload()
     assert turning.context is before
-    assert "tls.crt: cannot be read: No such file or directory" in turning.alarm()
+    assert "tls.crt: cannot be read: No such file or directory" in turning.warning()
 
 
 def test_the_old_files_put_back_are_no_trouble_any_more(papers: Papers) -> None:
@@ -122,18 +122,18 @@ def test_the_old_files_put_back_are_no_trouble_any_more(papers: Papers) -> None:
     key = papers.folder / "data" / "tls.key"
     good = key.read_bytes()
     key.write_bytes(b"half")
-    turning.look()
-    assert turning.trouble
+    turning.reload()
+    assert turning.error
     key.write_bytes(good)
-    turning.look()
-    assert not turning.trouble
+    turning.reload()
+    assert not turning.error
 
 
 def test_an_end_that_comes_near_is_told_and_an_end_that_has_come(papers: Papers) -> None:
     clock = clock_at(time.time())
-    turning = Rotation(papers.tls, clock)
-    clock.seconds = turning.ends - 6 * 86400
-    assert turning.alarm().startswith("expires soon, at ")
-    clock.seconds = turning.ends
-    assert turning.alarm().endswith("; no newer one is there")
-    assert turning.alarm().startswith("expired at ")
+    turning = CertificateReloader(papers.tls, clock)
+    clock.seconds = turning.not_after - 6 * 86400
+    assert turning.warning().startswith("expires soon, at ")
+    clock.seconds = turning.not_after
+    assert turning.warning().endswith("; no newer one is there")
+    assert turning.warning().startswith("expired at ")

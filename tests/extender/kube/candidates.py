@@ -13,7 +13,7 @@ import orjson
 from extender.kube.client import Client
 from extender.kube.clock import Clock
 from extender.kube.events import EventWriter
-from extender.kube.leader import LeaderElector, LeadershipLostError, Terms
+from extender.kube.leader import LeaderElectionConfig, LeaderElector, LeadershipLostError
 from extender.kube.lease import LeaseLock
 from extender.kube.logs import quiet_log
 from extender.kube.resources import LEASES
@@ -93,7 +93,11 @@ class Candidate:
     """A process that wants to lead for ever, and stands again when it has lost."""
 
     def __init__(
-        self, cluster: VirtualCluster, name: str, rate: float = 1.0, terms: Terms | None = None
+        self,
+        cluster: VirtualCluster,
+        name: str,
+        rate: float = 1.0,
+        terms: LeaderElectionConfig | None = None,
     ) -> None:
         self.name = name
         self.running = asyncio.Event()
@@ -118,7 +122,7 @@ class Candidate:
 
     @property
     def leading(self) -> bool:
-        return self.elector.leading
+        return self.elector.is_leader
 
     @property
     def up(self) -> bool:
@@ -195,7 +199,10 @@ class Race:
 
 @asynccontextmanager
 async def racing(
-    cluster: VirtualCluster, *names: str, terms: Terms | None = None, rate: float = 1.0
+    cluster: VirtualCluster,
+    *names: str,
+    terms: LeaderElectionConfig | None = None,
+    rate: float = 1.0,
 ) -> AsyncIterator[Race]:
     """Return a race of candidates that have started; all but the first go at ``rate``."""
     candidates = [

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 import msgspec
 
 from extender.kube.transport import (
+    IdleTimeoutError,
     LineTooLongError,
     Request,
     Response,
-    SilentError,
     Stream,
     TransportError,
 )
@@ -227,6 +227,6 @@ class _ScriptedStream:
         if isinstance(step, TooLong):
             raise LineTooLongError("a line too long to hold")
         if isinstance(step, Silence):
-            await self._clock.sleep(self._request.silence_limit)
-            raise SilentError("nothing came")
+            await self._clock.sleep(self._request.idle_timeout)
+            raise IdleTimeoutError("nothing came")
         raise TransportError("connection lost")

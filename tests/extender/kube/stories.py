@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from extender.kube.client import Client, Selection
-from extender.kube.informer import Informer
+from extender.kube.informer import Reflector
 from extender.kube.resources import PODS
 from tests.extender.kube.conftest import (
     Reply,
@@ -51,7 +51,7 @@ class Story:
     api: ScriptedApi
     clock: SteppedClock
     copy: Copy
-    informer: Informer[Thing]
+    informer: Reflector[Thing]
 
     @property
     def versions(self) -> list[str]:
@@ -69,7 +69,7 @@ class Story:
 async def play(
     *script: Reply,
     selection: Selection | None = None,
-    kind: type[Informer[Thing]] = Informer[Thing],
+    kind: type[Reflector[Thing]] = Reflector[Thing],
 ) -> Story:
     clock, copy = SteppedClock(), Copy()
     api = ScriptedApi(clock, *script)

@@ -43,7 +43,7 @@ def test_it_reads_as_one_line_that_says_what_to_do() -> None:
 def test_a_proxys_answer_is_quoted_in_short(body: bytes, message: str) -> None:
     error = refusal(502, body)
     assert (error.status, error.reason, error.message) == (502, "Bad Gateway", message)
-    assert error.whose_move == "the server failed; try again"
+    assert error.remedy == "the server failed; try again"
 
 
 def test_the_status_line_outweighs_the_body() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import random
 
-from extender.kube.backoff import Backoff
+from extender.kube.backoff import ReflectorBackoff
 from tests.extender.kube.conftest import SteppedClock
 
 
@@ -12,19 +12,21 @@ class NoJitter(random.Random):
 
 
 def test_delays_double_up_to_half_a_minute() -> None:
-    backoff = Backoff(SteppedClock(), NoJitter())
+    backoff = ReflectorBackoff(SteppedClock(), NoJitter())
     assert [backoff.next_delay() for _ in range(8)] == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30]
 
 
 def test_jitter_stays_below_twice_the_delay() -> None:
-    delays = [Backoff(SteppedClock(), random.Random(seed)).next_delay() for seed in range(200)]
+    delays = [
+        ReflectorBackoff(SteppedClock(), random.Random(seed)).next_delay() for seed in range(200)
+    ]
     assert all(0.8 <= delay < 1.6 for delay in delays)
     assert max(delays) - min(delays) > 0.7
 
 
 async def test_two_minutes_without_a_delay_start_the_row_anew() -> None:
     clock = SteppedClock()
-    backoff = Backoff(clock, NoJitter())
+    backoff = ReflectorBackoff(clock, NoJitter())
     backoff.next_delay()
     await clock.sleep(120)
     assert backoff.next_delay() == 1.6
@@ -33,5 +35,5 @@ async def test_two_minutes_without_a_delay_start_the_row_anew() -> None:
 
 
 def test_the_same_seed_gives_the_same_delays() -> None:
-    first, second = (Backoff(SteppedClock(), random.Random(3)) for _ in range(2))
+    first, second = (ReflectorBackoff(SteppedClock(), random.Random(3)) for _ in range(2))
     assert [first.next_delay() for _ in range(5)] == [second.next_delay() for _ in range(5)]

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from extender.kube.api_error import ApiError, MalformedError, NestedTooDeeplyError
-from extender.kube.client import Client, Listing, PatchType, Selection
+from extender.kube.client import Client, ObjectList, PatchType, Selection
 from extender.kube.resources import NODES, PODS
 from extender.kube.transport import Response, TransportError
 from tests.extender.kube.conftest import (
@@ -36,7 +36,7 @@ def scripted(*script: Reply) -> tuple[Client, ScriptedApi]:
 
 async def listing(
     *script: Reply, version: str = "", selection: Selection | None = None
-) -> tuple[Listing[Thing], ScriptedApi]:
+) -> tuple[ObjectList[Thing], ScriptedApi]:
     client, api = scripted(*script)
     got = await client.list(PODS, thing, selection or Selection(), resource_version=version)
     return got, api
@@ -99,7 +99,7 @@ async def test_a_list_is_put_together_from_its_chunks() -> None:
         a_list(9, an_object("b", 2)),
         selection=Selection("", "app=web", ""),
     )
-    assert got == Listing("9", [Thing("a", "1"), Thing("b", "2")])
+    assert got == ObjectList("9", [Thing("a", "1"), Thing("b", "2")])
     assert [asked.query for asked in api.asked] == [
         {"labelSelector": "app=web", "limit": "500"},
         {"labelSelector": "app=web", "limit": "500", "continue": "t1"},
@@ -112,7 +112,7 @@ async def test_a_list_whose_token_expired_starts_over_in_one_piece(before: Reply
     got, api = await listing(
         before, a_refusal(410, "Expired"), a_list(12, an_object("b", 11)), version="0"
     )
-    assert got == Listing("12", [Thing("b", "11")])
+    assert got == ObjectList("12", [Thing("b", "11")])
     assert api.asked[2].query == {"resourceVersion": "0"}
 
 
@@ -139,7 +139,7 @@ async def test_a_list_at_least_as_new_as_a_version_has_no_limit(
 
 async def test_null_items_are_an_empty_list() -> None:
     got, _ = await listing(Response(200, b'{"metadata":{"resourceVersion":"4"},"items":null}'))
-    assert got == Listing("4", [])
+    assert got == ObjectList("4", [])
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"items":[]}', b'{"metadata":{},"items":[{]}'])
@@ -177,7 +177,7 @@ async def test_a_watch_gives_events_until_the_server_ends_it() -> None:
         "resourceVersion": "2",
         "timeoutSeconds": "60",
     }
-    assert api.asked[0].request.silence_limit == 90
+    assert api.asked[0].request.idle_timeout == 90
 
 
 async def test_a_refused_watch_is_an_error_on_entering() -> None:

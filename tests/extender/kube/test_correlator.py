@@ -9,21 +9,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.kube.correlator import REMEMBERED, Correlator, Event, ObjectReference
+from extender.kube.correlator import (
+    MAX_CACHE_ENTRIES,
+    EventCorrelator,
+    EventRecord,
+    ObjectReference,
+)
 
 POD = ObjectReference("v1", "Pod", "shop", "web-0", "u1")
 SECOND = 10**9
 
 
-def event(message: str = "it broke", reason: str = "Broken", about: ObjectReference = POD) -> Event:
-    return Event("", "tester", about, "Warning", reason, message, 0, 0)
+def event(
+    message: str = "it broke", reason: str = "Broken", about: ObjectReference = POD
+) -> EventRecord:
+    return EventRecord("", "tester", about, "Warning", reason, message, 0, 0)
 
 
-def pods(count: int) -> list[Event]:
+def pods(count: int) -> list[EventRecord]:
     return [event(about=replace(POD, name=f"web-{n}", uid=f"u{n}")) for n in range(count)]
 
 
-def similar(count: int) -> list[Event]:
+def similar(count: int) -> list[EventRecord]:
     return [event(f"it broke in way {n}") for n in range(count)]
 
 
@@ -31,10 +38,10 @@ class Teller:
     """Tells events, each with the moment in its name."""
 
     def __init__(self) -> None:
-        self._correlator = Correlator()
+        self._correlator = EventCorrelator()
         self.now = 0
 
-    def tell(self, told: Event, after: int = 0) -> Event | None:
+    def tell(self, told: EventRecord, after: int = 0) -> EventRecord | None:
         self.now += after * SECOND
         at = replace(told, name=f"e{self.now}", first_ns=self.now, last_ns=self.now)
         return self._correlator.correlate(at, self.now)
@@ -44,8 +51,8 @@ class Teller:
 class Scenario:
     """What was told before, how many seconds apart, and what becomes of one more."""
 
-    before: Sequence[Event]
-    told: Event
+    before: Sequence[EventRecord]
+    told: EventRecord
     apart: int
     count: int
     combined: bool = False
@@ -134,7 +141,7 @@ def test_what_was_dropped_has_been_counted() -> None:
     ids=["reason", "type", "component", "object", "version"],
 )
 def test_floods_are_told_apart_by_object_component_and_type(
-    other: Event, counts: list[int]
+    other: EventRecord, counts: list[int]
 ) -> None:
     teller = Teller()
     for _ in range(25):
@@ -144,7 +151,7 @@ def test_floods_are_told_apart_by_object_component_and_type(
 
 def test_what_has_not_been_told_for_longest_is_forgotten() -> None:
     teller = Teller()
-    first, *others = pods(REMEMBERED + 1)
+    first, *others = pods(MAX_CACHE_ENTRIES + 1)
     teller.tell(first)
     for other in others[1:]:
         teller.tell(other)

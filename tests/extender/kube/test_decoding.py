@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from extender.kube.decoding import ObjectError, Unreadable, tolerant
+from extender.kube.decoding import ObjectError, Unreadable, tolerant_decoder
 from extender.kube.objects import (
     decode_budget,
     decode_namespace,
@@ -193,7 +193,7 @@ def test_an_object_without_a_name_is_none(
 def test_absurd_nesting_is_skipped_or_refused(depth: int) -> None:
     nested = b"[" * depth + b"]" * depth
     raw = b'{"metadata":{"name":"x"},"spec":{"volumes":[{"rbd":' + nested + b"}]}}"
-    read = tolerant("Pod", decode)(raw)
+    read = tolerant_decoder("Pod", decode)(raw)
     assert isinstance(read, (Pod, Unreadable))
 
 
@@ -211,14 +211,14 @@ def test_a_broken_node_and_a_broken_budget_are_named_as_well() -> None:
 
 
 def test_an_object_that_can_be_read_is_given_as_it_is() -> None:
-    assert tolerant("Pod", decode)(encoded(pod_json())) == decode(encoded(pod_json()))
+    assert tolerant_decoder("Pod", decode)(encoded(pod_json())) == decode(encoded(pod_json()))
 
 
 def test_a_broken_object_keeps_its_identity_and_its_node() -> None:
     broken = asking(cpu="?")
     broken["spec"]["nodeName"] = "node-1"
     broken["metadata"]["namespace"] = "blue"
-    read = tolerant("Pod", decode)(encoded(broken))
+    read = tolerant_decoder("Pod", decode)(encoded(broken))
     assert isinstance(read, Unreadable)
     assert (read.kind, read.namespace, read.name, read.uid, read.node_name) == (
         "Pod",
@@ -242,13 +242,13 @@ def test_a_broken_object_keeps_its_identity_and_its_node() -> None:
     ],
 )
 def test_as_much_of_the_identity_is_kept_as_can_be_read(document: object, identity: str) -> None:
-    read = tolerant("Pod", decode)(encoded(document))
+    read = tolerant_decoder("Pod", decode)(encoded(document))
     assert isinstance(read, Unreadable)
     assert (read.key, read.node_name) == (identity, None)
 
 
 def test_an_object_without_a_namespace_goes_by_its_name_alone() -> None:
-    read = tolerant("Node", decode_node)(b'{"metadata":{"name":"node-1"},"spec":5}')
+    read = tolerant_decoder("Node", decode_node)(b'{"metadata":{"name":"node-1"},"spec":5}')
     assert isinstance(read, Unreadable)
     assert read.key == "node-1"
 

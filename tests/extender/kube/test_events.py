@@ -14,7 +14,7 @@ import pytest
 from extender.kube.client import Client
 from extender.kube.events import (
     EVENTS,
-    MOST_WAITING,
+    MAX_PENDING,
     EventRecorder,
     EventWriter,
     ObjectReference,
@@ -226,11 +226,11 @@ async def test_with_nothing_left_flushing_does_nothing(scene: Scene) -> None:
 
 async def test_no_more_than_a_thousand_wait(scene: Scene) -> None:
     scene.cluster.faults.plan(fault("latency", seconds=1).by("writer").once())
-    for number in range(MOST_WAITING + 10):
+    for number in range(MAX_PENDING + 10):
         about = ObjectReference("v1", "Pod", "default", f"p{number}", f"p{number}")
         scene.recorder.normal(about, "Fine", "it works")
     await scene.cluster.clock.advance(1)
-    assert len(await scene.told()) == MOST_WAITING
+    assert len(await scene.told()) == MAX_PENDING
 
 
 @asynccontextmanager

@@ -7,17 +7,21 @@ from typing import Any
 import pytest
 
 from extender.kube.decoding import ObjectError
-from extender.kube.evictable import decode_evictable, decode_written_evictable, static_uid
+from extender.kube.evictable import (
+    decode_evictable_pod,
+    decode_undefaulted_evictable_pod,
+    static_pod_uid,
+)
 from policies.eviction.pods import Container, EvictablePod, Volume
 from policies.eviction.releases import EVICTION_RELEASES, NEWEST_EVICTION
-from policies.eviction.values import Quantity, quantity
+from policies.eviction.values import Quantity, read_quantity
 from tests.builders import Document, encoded, pod_json, toleration
 
 MI = 2**20
 
 
 def decode(document: Document, release: str = NEWEST_EVICTION.name) -> EvictablePod:
-    return decode_evictable(encoded(document), EVICTION_RELEASES[release])
+    return decode_evictable_pod(encoded(document), EVICTION_RELEASES[release])
 
 
 def with_spec(release: str = NEWEST_EVICTION.name, **spec: Any) -> EvictablePod:
@@ -33,7 +37,7 @@ def sidecar(name: str = "sidecar", **resources: Any) -> Document:
 
 
 def test_a_bare_pod() -> None:
-    bare = decode_evictable(b'{"metadata":{"name":"x"},"spec":{}}', NEWEST_EVICTION)
+    bare = decode_evictable_pod(b'{"metadata":{"name":"x"},"spec":{}}', NEWEST_EVICTION)
     assert bare == EvictablePod("default", "x", "", best_effort=True)
 
 
@@ -98,7 +102,7 @@ def test_where_a_pod_comes_from(
 def test_a_mirror_pod_tells_the_uid_of_the_static_pod(
     annotations: dict[str, str], uid: str
 ) -> None:
-    assert static_uid(encoded(pod_json(metadata={"annotations": annotations}))) == uid
+    assert static_pod_uid(encoded(pod_json(metadata={"annotations": annotations}))) == uid
 
 
 def test_requests_are_summed_and_told_for_each_container() -> None:
@@ -112,9 +116,9 @@ def test_requests_are_summed_and_told_for_each_container() -> None:
     )
     assert (pod.memory_request, pod.storage_request) == (1184 * MI, 1536 * MI)
     assert pod.containers == (
-        Container("a", quantity("100Mi"), quantity("1536Mi")),
-        Container("b", quantity("1Gi")),
-        Container("sidecar", quantity("50Mi")),
+        Container("a", read_quantity("100Mi"), read_quantity("1536Mi")),
+        Container("b", read_quantity("1Gi")),
+        Container("sidecar", read_quantity("50Mi")),
     )
     assert pod.containers[1].memory_request.text == "1Gi"
 
@@ -148,7 +152,7 @@ def test_what_the_pod_as_a_whole_requests() -> None:
     }
     new, old = with_spec(**spec), with_spec("1.33", **spec)
     assert (new.memory_request, new.storage_request) == (2048 * MI, 0)
-    assert new.pod_memory_request == quantity("2Gi")
+    assert new.pod_memory_request == read_quantity("2Gi")
     assert (old.memory_request, old.storage_request) == (100 * MI, 1024 * MI)
     assert old.pod_memory_request is None
     assert with_spec(resources={"limits": {"memory": "1Gi"}}).pod_memory_request is None
@@ -226,11 +230,11 @@ def test_the_sum_is_spelled_like_the_first_of_the_limits_that_make_it(
         ({"emptyDir": {"medium": ""}}, Volume("v", local=True)),
         (
             {"emptyDir": {"sizeLimit": "1024Mi"}},
-            Volume("v", local=True, size_limit=quantity("1Gi")),
+            Volume("v", local=True, size_limit=read_quantity("1Gi")),
         ),
         (
             {"emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
-            Volume("v", size_limit=quantity("1Gi"), in_memory=True),
+            Volume("v", size_limit=read_quantity("1Gi"), in_memory=True),
         ),
         ({"emptyDir": {"medium": "HugePages"}}, Volume("v")),
         ({"hostPath": {"path": "/"}}, Volume("v", local=True)),
@@ -261,7 +265,7 @@ def test_who_is_best_effort(document: Document, *, best_effort: bool) -> None:
 
 def test_a_pod_written_by_hand_gets_what_an_api_server_adds() -> None:
     document = pod_json(spec={"containers": [container(limits={"memory": "1Gi"})]})
-    written = decode_written_evictable(encoded(document), NEWEST_EVICTION)
+    written = decode_undefaulted_evictable_pod(encoded(document), NEWEST_EVICTION)
     assert (written.memory_request, written.grace_seconds) == (1024 * MI, 30)
     assert (decode(document).memory_request, decode(document).grace_seconds) == (0, None)
 

@@ -9,7 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from extender.kube.expectations import EXPIRY_SECONDS, Expectations, TrackedExpectations
+from extender.kube.expectations import (
+    EXPIRY_SECONDS,
+    ControllerExpectations,
+    UIDTrackingControllerExpectations,
+)
 from tests.extender.kube.conftest import SteppedClock
 
 CASES: list[dict[str, Any]] = msgspec.json.decode(
@@ -20,7 +24,9 @@ Step = Mapping[str, Any]
 Play = Callable[[Step], object]
 
 
-def counting(expectations: Expectations, clock: SteppedClock, key: str) -> Mapping[str, Play]:
+def counting(
+    expectations: ControllerExpectations, clock: SteppedClock, key: str
+) -> Mapping[str, Play]:
     def times(observe: Callable[[str], None]) -> Play:
         def play(step: Step) -> None:
             for _ in range(step["times"]):
@@ -40,7 +46,7 @@ def counting(expectations: Expectations, clock: SteppedClock, key: str) -> Mappi
     }
 
 
-def tracking(expectations: TrackedExpectations, key: str) -> Mapping[str, Play]:
+def tracking(expectations: UIDTrackingControllerExpectations, key: str) -> Mapping[str, Play]:
     return {
         "expect_deletions": lambda step: expectations.expect_deletions(key, step["keys"]),
         "deletion_observed_key": lambda step: expectations.deletion_observed(key, step["key"]),
@@ -56,9 +62,9 @@ def tracking(expectations: TrackedExpectations, key: str) -> Mapping[str, Play]:
 def test_upstreams_tables(case: Mapping[str, Any]) -> None:
     clock = SteppedClock()
     if case["uid_tracking"]:
-        plays = tracking(TrackedExpectations(clock), case["key"])
+        plays = tracking(UIDTrackingControllerExpectations(clock), case["key"])
     else:
-        plays = counting(Expectations(clock), clock, case["key"])
+        plays = counting(ControllerExpectations(clock), clock, case["key"])
     for step in case["steps"]:
         found = plays[step["op"]](step)
         if "expect" in step:
@@ -66,7 +72,7 @@ def test_upstreams_tables(case: Mapping[str, Any]) -> None:
 
 
 def test_creations_leave_the_names_of_deletions_but_wait_for_none() -> None:
-    expectations = TrackedExpectations(SteppedClock())
+    expectations = UIDTrackingControllerExpectations(SteppedClock())
     expectations.expect_deletions("default/web", ["default/a"])
     expectations.expect_creations("default/web", 1)
     assert expectations.counts("default/web") == (1, 0)
@@ -76,7 +82,7 @@ def test_creations_leave_the_names_of_deletions_but_wait_for_none() -> None:
 
 
 def test_a_deletion_that_is_seen_twice_counts_once() -> None:
-    expectations = TrackedExpectations(SteppedClock())
+    expectations = UIDTrackingControllerExpectations(SteppedClock())
     expectations.expect_deletions("default/web", ["default/a", "default/b"])
     expectations.deletion_observed("default/web", "default/a")
     expectations.deletion_observed("default/web", "default/a")
@@ -84,7 +90,7 @@ def test_a_deletion_that_is_seen_twice_counts_once() -> None:
 
 
 def test_keys_do_not_touch_each_other() -> None:
-    expectations = TrackedExpectations(SteppedClock())
+    expectations = UIDTrackingControllerExpectations(SteppedClock())
     expectations.expect_creations("default/web", 1)
     expectations.expect_deletions("default/db", ["default/a"])
     expectations.creation_observed("default/db")
@@ -98,7 +104,7 @@ def test_keys_do_not_touch_each_other() -> None:
 
 def test_what_is_set_anew_is_waited_for_anew() -> None:
     clock = SteppedClock()
-    expectations = TrackedExpectations(clock)
+    expectations = UIDTrackingControllerExpectations(clock)
     expectations.expect_creations("default/web", 1)
     clock.advance(EXPIRY_SECONDS + 1)
     assert expectations.satisfied("default/web")

@@ -159,7 +159,7 @@ async def test_an_answer_cut_short_is_trouble() -> None:
 async def test_a_silent_server_is_given_up() -> None:
     hold = asyncio.Event()
     async with a_socket(chunked(b"one\n", end=b""), hold=hold) as url, a_transport(url) as way:
-        quick = Request("GET", "/", silence_limit=0.05)
+        quick = Request("GET", "/", idle_timeout=0.05)
         with pytest.raises(TransportError, match=f"GET {url}/: "):
             await way.request(quick)
         async with way.stream(quick) as stream:

@@ -41,7 +41,7 @@ class Heard:
 class HeardApart(Heard):
     """One that also tells what was seen to go from what was found gone."""
 
-    def found_gone(self, item: PartialObject) -> None:
+    def removed_tombstone(self, item: PartialObject) -> None:
         self.all.append(f"?{item.metadata.name}{item.metadata.resource_version}")
 
 

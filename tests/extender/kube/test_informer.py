@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from extender.kube.client import Client, Selection
-from extender.kube.informer import Informer, OptionalInformer
+from extender.kube.informer import OptionalReflector, Reflector
 from extender.kube.resources import PODS
 from tests.extender.kube.conftest import (
     Lost,
@@ -229,7 +229,7 @@ async def test_gauges_say_when_the_server_last_spoke_and_how_far_the_copy_is() -
 
 async def test_watching_is_true_while_a_watch_is_open() -> None:
     clock, reached = SteppedClock(), asyncio.Event()
-    informer: Informer[Thing]
+    informer: Reflector[Thing]
 
     class Witness(Copy):
         def upsert(self, item: Thing) -> None:
@@ -239,7 +239,7 @@ async def test_watching_is_true_while_a_watch_is_open() -> None:
 
     seen: list[bool] = []
     api = ScriptedApi(clock, a_list(1), a_watch(added("a", 2)))
-    informer = Informer(Client(api), PODS, thing, Witness(), clock, random.Random(1))
+    informer = Reflector(Client(api), PODS, thing, Witness(), clock, random.Random(1))
     running = asyncio.create_task(informer.run())
     assert not informer.watching
     await reached.wait()
@@ -273,7 +273,7 @@ async def test_what_the_sink_raises_ends_the_informer() -> None:
 @pytest.mark.parametrize("code", [403, 404])
 async def test_nobody_waits_for_an_optional_resource_that_is_refused(code: int) -> None:
     no = a_refusal(code, "No")
-    optional = await play(no, no, kind=OptionalInformer)
+    optional = await play(no, no, kind=OptionalReflector)
     await optional.informer.wait_settled()
     assert (optional.informer.settled, optional.informer.synced) == (True, False)
     assert optional.copy.told == []
@@ -287,13 +287,13 @@ async def test_an_optional_resource_is_waited_for_while_the_server_is_in_trouble
         a_refusal(401, "Unauthorized"),
         Lost(),
     ]
-    story = await play(*troubles, kind=OptionalInformer)
+    story = await play(*troubles, kind=OptionalReflector)
     assert not story.informer.settled
 
 
 async def test_an_optional_resource_is_followed_from_the_day_it_is_served() -> None:
     no = a_refusal(404, "NotFound")
-    story = await play(no, no, a_list(2, A1), a_watch(added("b", 3)), kind=OptionalInformer)
+    story = await play(no, no, a_list(2, A1), a_watch(added("b", 3)), kind=OptionalReflector)
     assert story.copy.told == ["=a1", "+b3"]
     assert story.informer.synced
     assert all(pause >= 0.8 for pause in story.pauses[:2])

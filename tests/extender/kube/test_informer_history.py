@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.kube.client import Client
-from extender.kube.informer import Informer
+from extender.kube.informer import Reflector
 from extender.kube.resources import PODS
-from extender.kube.streaming import StreamingInformer
+from extender.kube.streaming import WatchListReflector
 from extender.kube.transport import Request, Response, Stream, TransportError
 from tests.extender.kube.conftest import (
     SteppedClock,
@@ -191,7 +191,7 @@ class Ledger:
         self._at = later[0][0]
 
 
-async def follow(seed: int, kind: type[Informer[Thing]]) -> tuple[Server, Ledger]:
+async def follow(seed: int, kind: type[Reflector[Thing]]) -> tuple[Server, Ledger]:
     rng, clock = random.Random(seed), SteppedClock()
     server = Server(rng)
     ledger = Ledger(server)
@@ -207,9 +207,9 @@ async def follow(seed: int, kind: type[Informer[Thing]]) -> tuple[Server, Ledger
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.integers(0, 2**32), st.sampled_from([Informer, StreamingInformer]))
+@given(st.integers(0, 2**32), st.sampled_from([Reflector, WatchListReflector]))
 def test_the_copy_ends_as_the_server_and_every_change_was_told_once(
-    seed: int, kind: type[Informer[Thing]]
+    seed: int, kind: type[Reflector[Thing]]
 ) -> None:
     server, ledger = asyncio.run(follow(seed, kind))
     assert server.version > CHANGES_TO_MAKE

@@ -14,7 +14,7 @@ import pytest
 from extender.kube.api_error import ApiError
 from extender.kube.client import Client, PatchType
 from extender.kube.clock import Clock, SystemClock
-from extender.kube.informer import Informer
+from extender.kube.informer import Reflector
 from extender.kube.resources import NODES
 from fakeapi.harness import FakeCluster
 from tests.extender.kube.conftest import SteppedClock, Thing, thing
@@ -50,9 +50,9 @@ def a_node(name: str) -> bytes:
 
 
 @asynccontextmanager
-async def following(client: Client, clock: Clock) -> AsyncIterator[tuple[Copy, Informer[Thing]]]:
+async def following(client: Client, clock: Clock) -> AsyncIterator[tuple[Copy, Reflector[Thing]]]:
     copy = Copy()
-    informer = Informer(client, NODES, thing, copy, clock, random.Random(5))
+    informer = Reflector(client, NODES, thing, copy, clock, random.Random(5))
     running = asyncio.create_task(informer.run())
     await informer.wait_synced()
     yield copy, informer

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from extender.kube.informers import Informers, resync
+from extender.kube.informers import SharedInformerFactory, resync
 from extender.kube.metadata import PartialObject, decode_partial
 from extender.kube.resources import NODES
 from fakeapi import VirtualCluster
@@ -21,14 +21,14 @@ def a_node(name: str) -> dict[str, object]:
 
 
 @pytest.fixture
-async def informers(virtual_cluster: VirtualCluster) -> AsyncIterator[Informers]:
-    shared = Informers(virtual_cluster.client, virtual_cluster.clock, Random(1))
+async def informers(virtual_cluster: VirtualCluster) -> AsyncIterator[SharedInformerFactory]:
+    shared = SharedInformerFactory(virtual_cluster.client, virtual_cluster.clock, Random(1))
     yield shared
     await shared.stop()
 
 
 async def test_who_asks_for_the_same_gets_the_same_copy(
-    informers: Informers, virtual_cluster: VirtualCluster
+    informers: SharedInformerFactory, virtual_cluster: VirtualCluster
 ) -> None:
     one, other = (informers.of(NODES, decode_partial) for _ in range(2))
     assert one is other
@@ -39,7 +39,7 @@ async def test_who_asks_for_the_same_gets_the_same_copy(
 
 
 async def test_what_is_dropped_is_told_to_have_gone(
-    informers: Informers, virtual_cluster: VirtualCluster
+    informers: SharedInformerFactory, virtual_cluster: VirtualCluster
 ) -> None:
     virtual_cluster.load([a_node("a")])
     shared = informers.of(NODES, decode_partial)
@@ -65,7 +65,7 @@ class Heard:
     def removed(self, item: PartialObject) -> None:
         self._note(f"-{item.metadata.name}")
 
-    def found_gone(self, item: PartialObject) -> None:
+    def removed_tombstone(self, item: PartialObject) -> None:
         self._note(f"?{item.metadata.name}")
 
     def _note(self, what: str) -> None:
@@ -73,7 +73,7 @@ class Heard:
 
 
 async def test_a_copy_is_kept_until_the_last_one_leaves_it(
-    informers: Informers, virtual_cluster: VirtualCluster
+    informers: SharedInformerFactory, virtual_cluster: VirtualCluster
 ) -> None:
     virtual_cluster.load([a_node("a")])
     one, other = (Heard(virtual_cluster.clock) for _ in range(2))
@@ -92,7 +92,7 @@ async def test_a_copy_is_kept_until_the_last_one_leaves_it(
 
 
 async def test_a_copy_is_kept_by_one_stream(
-    informers: Informers, virtual_cluster: VirtualCluster
+    informers: SharedInformerFactory, virtual_cluster: VirtualCluster
 ) -> None:
     virtual_cluster.load([a_node("a")])
     shared = informers.of(NODES, decode_partial)
@@ -108,7 +108,7 @@ async def test_a_copy_is_kept_by_one_stream(
 
 
 async def test_where_streams_fail_a_copy_is_kept_all_the_same(
-    informers: Informers, virtual_cluster: VirtualCluster
+    informers: SharedInformerFactory, virtual_cluster: VirtualCluster
 ) -> None:
     virtual_cluster.load([a_node("a")])
     virtual_cluster.faults.plan(fault(503).on("watch", "nodes").once())
@@ -120,7 +120,7 @@ async def test_where_streams_fail_a_copy_is_kept_all_the_same(
 
 
 async def test_what_went_while_the_history_was_lost_is_found_gone(
-    informers: Informers, virtual_cluster: VirtualCluster
+    informers: SharedInformerFactory, virtual_cluster: VirtualCluster
 ) -> None:
     virtual_cluster.load([a_node("stays")])
     saved = virtual_cluster.snapshot()
@@ -134,7 +134,7 @@ async def test_what_went_while_the_history_was_lost_is_found_gone(
 
 
 async def test_all_objects_are_told_again_from_time_to_time(
-    informers: Informers, virtual_cluster: VirtualCluster
+    informers: SharedInformerFactory, virtual_cluster: VirtualCluster
 ) -> None:
     clock = virtual_cluster.clock
     shared = informers.of(NODES, decode_partial)
@@ -167,7 +167,7 @@ class Faulty:
 
 
 async def test_a_fault_in_a_handler_is_raised_in_the_end(virtual_cluster: VirtualCluster) -> None:
-    shared = Informers(virtual_cluster.client, virtual_cluster.clock, Random(1))
+    shared = SharedInformerFactory(virtual_cluster.client, virtual_cluster.clock, Random(1))
     shared.of(NODES, decode_partial).objects.add_handler(Faulty())
     virtual_cluster.load([a_node("a")])
     await virtual_cluster.clock.advance(1)

@@ -8,7 +8,7 @@ import pytest
 
 from extender.kube.kubelet_config import KubeletConfig, decode_kubelet_config
 from extender.kube.manifests import Document, ManifestError
-from policies.eviction.configuration import DEFAULT_THRESHOLDS, Configuration
+from policies.eviction.configuration import DEFAULT_THRESHOLDS, EvictionConfig
 from policies.eviction.filesystems import ONE_FILESYSTEM, SPLIT
 from policies.eviction.releases import EVICTION_RELEASES, NEWEST_EVICTION
 from policies.eviction.thresholds import ThresholdError
@@ -22,16 +22,16 @@ def read(**fields: Any) -> KubeletConfig:
     return decode_kubelet_config(Document(encoded(fields), "kubelet.yaml[0]"))
 
 
-def configured(release: str = NEWEST_EVICTION.name, **fields: Any) -> Configuration:
+def configured(release: str = NEWEST_EVICTION.name, **fields: Any) -> EvictionConfig:
     return read(**fields).configuration(ONE_FILESYSTEM, EVICTION_RELEASES[release])
 
 
-def told(configuration: Configuration) -> list[str]:
+def told(configuration: EvictionConfig) -> list[str]:
     return [str(threshold) for threshold in configuration.thresholds]
 
 
 def test_a_kubelet_that_was_told_nothing() -> None:
-    assert configured() == Configuration(DEFAULT_THRESHOLDS, 5 * MINUTE, 0, isolates_storage=True)
+    assert configured() == EvictionConfig(DEFAULT_THRESHOLDS, 5 * MINUTE, 0, isolates_storage=True)
 
 
 def test_everything_told() -> None:
@@ -48,7 +48,7 @@ def test_everything_told() -> None:
         localStorageCapacityIsolation=False,
         featureGates={"KubeletSeparateDiskGC": False, "Other": True},
     ).configuration(SPLIT, NEWEST_EVICTION)
-    assert found == Configuration(
+    assert found == EvictionConfig(
         (
             bound("memory.available<1Gi", reclaim="500Mi"),
             bound("nodefs.available<10%", grace="1m30s"),
@@ -57,7 +57,7 @@ def test_everything_told() -> None:
         30,
         isolates_storage=False,
         layout=SPLIT,
-        release=NEWEST_EVICTION.gated({"KubeletSeparateDiskGC": False}),
+        release=NEWEST_EVICTION.with_feature_gates({"KubeletSeparateDiskGC": False}),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from extender.kube.client import Client
-from extender.kube.leader import LeaderElector, Terms
+from extender.kube.leader import LeaderElectionConfig, LeaderElector
 from extender.kube.lease import LeaseLock, LeaseSpec
 from extender.kube.logs import quiet_log
 from fakeapi import VirtualCluster
@@ -267,12 +267,12 @@ async def test_an_answer_that_is_no_lease_is_survived(virtual_cluster: VirtualCl
 )
 def test_terms_that_cannot_work_are_refused(terms: tuple[Any, ...], wrong: str) -> None:
     with pytest.raises(ValueError, match=wrong):
-        Terms(*terms)
+        LeaderElectionConfig(*terms)
 
 
 async def test_nobody_leads_before_there_was_an_election(virtual_cluster: VirtualCluster) -> None:
     lock = LeaseLock(Client(virtual_cluster.local_transport()), NAMESPACE, LEASE)
     elector = LeaderElector(lock, "a", virtual_cluster.clock, Random(1), log=quiet_log())
-    assert (elector.leading, elector.holder) == (False, "")
+    assert (elector.is_leader, elector.holder) == (False, "")
     assert await lock.read() is None
     assert LeaseSpec().holder == ""

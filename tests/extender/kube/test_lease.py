@@ -9,7 +9,7 @@ import pytest
 
 from extender.kube.api_error import ApiError, MalformedError
 from extender.kube.client import Client
-from extender.kube.lease import LeaseLock, LeaseSpec, micro_time
+from extender.kube.lease import LeaseLock, LeaseSpec, format_micro_time
 from extender.kube.resources import LEASES
 from extender.kube.transport import Response
 from fakeapi import VirtualCluster
@@ -89,4 +89,4 @@ async def test_what_is_no_lease_is_said_to_be_none() -> None:
     ],
 )
 def test_moments_are_written_in_microseconds(epoch_ns: int, written: str) -> None:
-    assert micro_time(epoch_ns) == written
+    assert format_micro_time(epoch_ns) == written

@@ -15,7 +15,7 @@ from extender.kube.manifests import (
     Document,
     Manifest,
     ManifestError,
-    document_as,
+    decode_document,
     read_documents,
     read_manifests,
 )
@@ -163,9 +163,9 @@ def test_documents_of_no_kind_are_read_with_their_place(tmp_path: Path) -> None:
     path.write_text('{"a": 1}\n{"a": "x"}\n')
     first, second = read_documents(str(path))
     numbers = msgspec.json.Decoder(dict[str, int])
-    assert document_as(numbers, first) == {"a": 1}
+    assert decode_document(numbers, first) == {"a": 1}
     with pytest.raises(ManifestError) as raised:
-        document_as(numbers, second)
+        decode_document(numbers, second)
     assert str(raised.value) == f"{path}[1]: [...]: expected int, got str"
 
 
@@ -180,5 +180,5 @@ def test_documents_of_no_kind_are_read_with_their_place(tmp_path: Path) -> None:
 )
 def test_a_document_that_cannot_be_read_is_named(raw: bytes, problem: str) -> None:
     with pytest.raises(ManifestError) as raised:
-        document_as(msgspec.json.Decoder(object), Document(raw, "x"))
+        decode_document(msgspec.json.Decoder(object), Document(raw, "x"))
     assert str(raised.value).startswith(problem)

@@ -6,18 +6,23 @@ from typing import Any
 
 import pytest
 
-from extender.kube.occupants import Host, Occupant, decode_host, occupant_decoder
+from extender.kube.occupants import (
+    AdvisedNode,
+    AdvisedPod,
+    advised_pod_decoder,
+    decode_advised_node,
+)
 from policies.eviction.releases import NEWEST_EVICTION
 from tests.builders import encoded
 
-decode_occupant = occupant_decoder(NEWEST_EVICTION)
+decode_occupant = advised_pod_decoder(NEWEST_EVICTION)
 
 
 def node(**parts: Any) -> bytes:
     return encoded({"kind": "Node", "metadata": {"name": "n", "uid": "u"}, **parts})
 
 
-def pod(meta: dict[str, Any] | None = None, **parts: Any) -> Occupant:
+def pod(meta: dict[str, Any] | None = None, **parts: Any) -> AdvisedPod:
     metadata = {"name": "p", "namespace": "shop", "uid": "u", **(meta or {})}
     spec = {"nodeName": "n", "containers": [{"name": "c"}]}
     return decode_occupant(encoded({"kind": "Pod", "metadata": metadata, "spec": spec, **parts}))
@@ -30,8 +35,8 @@ def condition(type_: str, status: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("parts", "host"),
     [
-        ({}, Host("n", "u")),
-        ({"spec": {"unschedulable": True}}, Host("n", "u", closed=True)),
+        ({}, AdvisedNode("n", "u")),
+        ({"spec": {"unschedulable": True}}, AdvisedNode("n", "u", unschedulable=True)),
         (
             {
                 "status": {
@@ -43,19 +48,24 @@ def condition(type_: str, status: str) -> dict[str, str]:
                     ]
                 }
             },
-            Host("n", "u", pressures=("MemoryPressure", "PIDPressure")),
+            AdvisedNode("n", "u", pressures=("MemoryPressure", "PIDPressure")),
         ),
-        ({"spec": {"unschedulable": "yes"}}, Host("n")),  # makes no sense, but is there
+        ({"spec": {"unschedulable": "yes"}}, AdvisedNode("n")),  # makes no sense, but is there
     ],
 )
-def test_a_node_is_read(parts: dict[str, Any], host: Host) -> None:
-    assert decode_host(node(**parts)) == host
+def test_a_node_is_read(parts: dict[str, Any], host: AdvisedNode) -> None:
+    assert decode_advised_node(node(**parts)) == host
 
 
 def test_a_pod_is_read() -> None:
     found = pod()
     assert (found.key, found.node, found.active) == ("shop/p", "n", True)
-    assert (found.leaving, found.daemon, found.static_uid, found.problem) == (False, False, "", "")
+    assert (found.terminating, found.daemon, found.static_uid, found.problem) == (
+        False,
+        False,
+        "",
+        "",
+    )
     assert found.pod is not None
     assert found.pod.uid == "u"
 
@@ -69,7 +79,7 @@ def test_a_pod_that_has_ended_is_not_active(phase: str, *, active: bool) -> None
 
 
 def test_a_pod_that_was_deleted_is_leaving() -> None:
-    assert pod({"deletionTimestamp": "2026-01-01T00:00:00Z"}).leaving
+    assert pod({"deletionTimestamp": "2026-01-01T00:00:00Z"}).terminating
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from extender.kube.pods import decode_pod, epoch_ns
 from policies.upstream import NEWEST
-from policies.workloads import Owner
+from policies.workloads import PodOwner
 from tests.builders import Document, encoded, pod_json
 
 
@@ -36,7 +36,7 @@ def test_a_pod_that_starts_at_the_end_of_time_is_read() -> None:
     assert decode_pod(encoded(document), NEWEST).started_ns == 2**63 - 1
 
 
-def owned(*references: Document) -> Owner | None:
+def owned(*references: Document) -> PodOwner | None:
     document = pod_json(metadata={"ownerReferences": list(references)})
     return decode_pod(encoded(document), NEWEST).controller
 
@@ -61,13 +61,13 @@ def test_the_controller_of_a_pod_is_known_if_it_is_of_a_kind_that_spreads_pods(
     api_version: str, kind: str, *, followed: bool
 ) -> None:
     found = owned(reference(api_version, kind))
-    assert found == (Owner(kind, "web") if followed else None)
+    assert found == (PodOwner(kind, "web") if followed else None)
 
 
 def test_only_the_owner_that_controls_a_pod_counts() -> None:
     mere = reference("apps/v1", "StatefulSet", controller=None)
     assert owned(mere) is None
-    assert owned(mere, reference("apps/v1", "ReplicaSet")) == Owner("ReplicaSet", "web")
+    assert owned(mere, reference("apps/v1", "ReplicaSet")) == PodOwner("ReplicaSet", "web")
     job = reference("batch/v1", "Job")
     assert owned(job, reference("apps/v1", "ReplicaSet")) is None
 

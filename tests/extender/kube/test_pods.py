@@ -36,8 +36,8 @@ def test_a_bare_pod_has_the_defaults_that_scheduling_gives_it() -> None:
 
 
 def test_null_everywhere_is_the_same_as_absent() -> None:
-    nothing = dict.fromkeys(shapes.PodSpec.__struct_fields__)
-    unset = dict.fromkeys(shapes.PodStatus.__struct_fields__)
+    nothing = dict.fromkeys(shapes.PodSpecV1.__struct_fields__)
+    unset = dict.fromkeys(shapes.PodStatusV1.__struct_fields__)
     meta = {"namespace": None, "uid": None, "labels": None, "deletionTimestamp": None}
     document = {"metadata": {"name": "x", **meta}, "spec": nothing, "status": unset}
     assert decode(document) == Pod(namespace="default", name="x", uid="")

@@ -8,7 +8,7 @@ import pytest
 
 from extender.kube.decoding import ObjectError
 from extender.kube.replicas import decode_member, decode_replica_set
-from policies.scaledown import Member, Replica, ReplicaSet
+from policies.scaledown import RankedPod, ReplicaSet, ReplicaSetPod
 from policies.selectors import LabelSelector, equals_all, label_requirement
 from tests.builders import Document, encoded
 from tests.replicas import NOW, NOW_NS, condition, member_json, reference, replica_set_json
@@ -19,7 +19,7 @@ SIDECAR = {"name": "proxy", "restartPolicy": "Always"}
 ZERO = "0001-01-01T00:00:00Z"
 
 
-def decoded(**fields: Any) -> Member:
+def decoded(**fields: Any) -> ReplicaSetPod:
     return decode_member(encoded(member_json("web-1", **fields)))
 
 
@@ -38,7 +38,7 @@ def test_all_of_a_pod() -> None:
         spec={"initContainers": [SIDECAR, {"name": "setup"}]},
         status=status,
     )
-    replica = Replica(
+    replica = RankedPod(
         namespace="default",
         name="web-1",
         uid="u",
@@ -51,13 +51,13 @@ def test_all_of_a_pod() -> None:
         sidecar_restarts=2,
         created_ns=NOW_NS - 7200 * SECOND,
     )
-    assert pod == Member(replica, labels={"app": "web"}, owner="rs-web", active=True)
+    assert pod == ReplicaSetPod(replica, labels={"app": "web"}, owner="rs-web", active=True)
 
 
 def test_nothing_of_a_pod() -> None:
     for bare in ({"metadata": {"name": "a"}}, {"metadata": {"name": "a"}, "status": None}):
-        assert decode_member(encoded(bare)) == Member(
-            Replica("default", "a", "default/a", "", "", False, None, 0, 0, 0, None),  # noqa: FBT003
+        assert decode_member(encoded(bare)) == ReplicaSetPod(
+            RankedPod("default", "a", "default/a", "", "", False, None, 0, 0, 0, None),  # noqa: FBT003
             labels={},
             owner=None,
             active=True,

@@ -63,7 +63,7 @@ CLAIMS: list[tuple[Document, PersistentVolumeClaim]] = [
             },
             "status": {"phase": "Bound"},
         },
-        PersistentVolumeClaim("ns", "x", "pv", "fast", bound=True, one_pod_only=True),
+        PersistentVolumeClaim("ns", "x", "pv", "fast", bound=True, read_write_once_pod=True),
     ),
     (
         {**meta(annotations={CLASS: "old"}), "spec": {"storageClassName": "new"}},
@@ -121,7 +121,7 @@ CLASSES: list[tuple[Document, StorageClass]] = [
     ({**meta(), "provisioner": "p", "volumeBindingMode": "Immediate"}, StorageClass("x", "p")),
     (
         {**meta(), "provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer"},
-        StorageClass("x", "p", waits=True),
+        StorageClass("x", "p", waits_for_first_consumer=True),
     ),
 ]
 
@@ -202,7 +202,7 @@ TABLES: list[tuple[Callable[[bytes], object], list[Any]]] = [
     (storage.decode_storage_class, CLASSES),
     (storage.decode_csi_node, CSI_NODES),
     (storage.decode_csi_driver, DRIVERS),
-    (storage.decode_attachment, ATTACHMENTS),
+    (storage.decode_volume_attachment, ATTACHMENTS),
     (storage.decode_resource_claim, DEVICES),
 ]
 

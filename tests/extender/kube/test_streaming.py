@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from extender.kube.streaming import StreamingInformer
+from extender.kube.streaming import WatchListReflector
 from tests.extender.kube.conftest import (
     Lost,
     Reply,
@@ -29,7 +29,7 @@ TOO_NEW = a_refusal(504, "Timeout", cause="ResourceVersionTooLarge")
 
 
 async def play(*script: Reply) -> Story:
-    return await play_any(*script, kind=StreamingInformer[Thing])
+    return await play_any(*script, kind=WatchListReflector[Thing])
 
 
 async def test_one_request_gives_the_state_and_what_follows() -> None:

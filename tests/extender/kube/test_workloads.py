@@ -9,14 +9,14 @@ import pytest
 from extender.kube.decoding import ObjectError
 from extender.kube.workloads import WORKLOAD_DECODERS
 from policies.selectors import LabelSelector, Requirement
-from policies.workloads import WORKLOAD_KINDS, Workload
+from policies.workloads import WORKLOAD_KINDS, PodSelectingObject
 from tests.builders import encoded
 
 WEB = Requirement("app", "In", ("web",))
 EXISTS = Requirement("hash", "Exists")
 
 
-def decode(kind: str, spec: Any, **meta: str) -> Workload:
+def decode(kind: str, spec: Any, **meta: str) -> PodSelectingObject:
     document = {"metadata": {"name": "web", **meta}, "spec": spec}
     return WORKLOAD_DECODERS[kind](encoded(document))
 
@@ -35,7 +35,7 @@ def test_kinds_that_select_by_a_map(
 ) -> None:
     expected = None if requirements is None else LabelSelector(requirements)
     spec = {"selector": selector, "ports": [{"port": 80}], "replicas": 3}
-    assert decode(kind, spec) == Workload(kind, "default", "web", expected)
+    assert decode(kind, spec) == PodSelectingObject(kind, "default", "web", expected)
 
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet"])
@@ -58,7 +58,7 @@ def test_kinds_that_select_by_a_selector(
 ) -> None:
     expected = None if requirements is None else LabelSelector(requirements)
     found = decode(kind, {"selector": selector, "template": {}}, namespace="blue")
-    assert found == Workload(kind, "blue", "web", expected)
+    assert found == PodSelectingObject(kind, "blue", "web", expected)
 
 
 @pytest.mark.parametrize("kind", WORKLOAD_KINDS)

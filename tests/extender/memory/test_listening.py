@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from extender.memory.groups import find_group
-from extender.memory.listening import Attention, Ears
+from extender.memory.groups import find_cgroup
+from extender.memory.listening import CgroupNotifiers, NotifierListener
 from extender.memory.notifying import (
     EventsNotifier,
     NotifierError,
-    StallNotifier,
+    PsiNotifier,
     ThresholdNotifier,
 )
 from fakeapi.clock import VirtualClock
@@ -53,7 +53,7 @@ class Alarm:
     def fileno(self) -> int:
         return self._near.fileno()
 
-    def heard(self) -> str:
+    def read_notification(self) -> str:
         self._near.recv(1, socket.MSG_OOB)
         return "a shout"
 
@@ -72,8 +72,8 @@ async def clock() -> VirtualClock:
 
 
 @pytest.fixture
-async def ears(clock: VirtualClock) -> AsyncIterator[Ears]:
-    made = Ears(clock)
+async def ears(clock: VirtualClock) -> AsyncIterator[NotifierListener]:
+    made = NotifierListener(clock)
     yield made
     made.close()
 
@@ -90,24 +90,28 @@ def eventfd_of(group: Path) -> int:
     return int((group / "cgroup.event_control").read_text().split()[0])
 
 
-async def test_what_is_ready_by_priority_is_heard_at_once(ears: Ears, alarm: Alarm) -> None:
-    ears.listen_to(alarm)
+async def test_what_is_ready_by_priority_is_heard_at_once(
+    ears: NotifierListener, alarm: Alarm
+) -> None:
+    ears.add(alarm)
     waiting = asyncio.create_task(ears.wait(LONG))
     alarm.shout()
     assert await waiting == ["a shout"]
 
 
-async def test_what_was_said_before_anybody_waited_is_not_lost(ears: Ears, alarm: Alarm) -> None:
-    ears.listen_to(alarm)
+async def test_what_was_said_before_anybody_waited_is_not_lost(
+    ears: NotifierListener, alarm: Alarm
+) -> None:
+    ears.add(alarm)
     for _ in range(3):
         alarm.shout()
         assert await ears.wait(LONG) == ["a shout"]
 
 
 async def test_without_a_word_the_time_passes(
-    ears: Ears, alarm: Alarm, clock: VirtualClock
+    ears: NotifierListener, alarm: Alarm, clock: VirtualClock
 ) -> None:
-    ears.listen_to(alarm)
+    ears.add(alarm)
     waiting = asyncio.create_task(ears.wait(10))
     await clock.advance(9.9)
     assert not waiting.done()
@@ -115,17 +119,17 @@ async def test_without_a_word_the_time_passes(
     assert await waiting == []
 
 
-async def test_who_is_forgotten_is_closed(ears: Ears, alarm: Alarm) -> None:
-    ears.listen_to(alarm)
-    ears.forget(alarm)
-    ears.forget(alarm)
+async def test_who_is_forgotten_is_closed(ears: NotifierListener, alarm: Alarm) -> None:
+    ears.add(alarm)
+    ears.remove(alarm)
+    ears.remove(alarm)
     assert alarm.closed
 
 
 async def test_what_breaks_is_told_once_and_forgotten(
-    ears: Ears, alarm: Alarm, clock: VirtualClock
+    ears: NotifierListener, alarm: Alarm, clock: VirtualClock
 ) -> None:
-    ears.listen_to(alarm)
+    ears.add(alarm)
     alarm.break_off()
     assert await ears.wait(LONG) == ["alarm: there is nothing to listen to any more"]
     assert alarm.closed
@@ -135,26 +139,28 @@ async def test_what_breaks_is_told_once_and_forgotten(
 
 
 async def test_closing_closes_all(clock: VirtualClock, alarm: Alarm) -> None:
-    made = Ears(clock)
-    made.listen_to(alarm)
+    made = NotifierListener(clock)
+    made.add(alarm)
     made.close()
     assert alarm.closed
 
 
-async def test_a_file_that_cannot_be_polled_is_refused(ears: Ears, tmp_path: Path) -> None:
+async def test_a_file_that_cannot_be_polled_is_refused(
+    ears: NotifierListener, tmp_path: Path
+) -> None:
     path = tmp_path / "memory.events"
     path.write_text("high 0\n")
     with pytest.raises(NotifierError) as caught:
-        ears.listen_to(EventsNotifier(path))
+        ears.add(EventsNotifier(path))
     assert str(caught.value) == f"{path}: cannot be polled: Operation not permitted"
 
 
 def test_a_trigger_for_stalls_is_written_as_the_kernel_reads_it(tmp_path: Path) -> None:
     path = tmp_path / "memory"
     path.write_text("")
-    notifier = StallNotifier(path)
+    notifier = PsiNotifier(path)
     assert path.read_bytes() == b"some 100000 2000000\0"
-    assert notifier.heard() == f"{path}: tasks had to wait 100 ms of 2000"
+    assert notifier.read_notification() == f"{path}: tasks had to wait 100 ms of 2000"
     notifier.close()
 
 
@@ -162,14 +168,14 @@ def test_counts_that_grow_are_named(tmp_path: Path) -> None:
     path = tmp_path / "memory.events"
     path.write_text("low 0\nhigh 2\nmax 0\noom 0\noom_kill 0\n")
     notifier = EventsNotifier(path)
-    assert notifier.heard() == ""
+    assert notifier.read_notification() == ""
     path.write_text("low 0\nhigh 5\nmax 0\noom 0\noom_kill 1\n")
-    assert notifier.heard() == f"{path}: high +3, oom_kill +1"
-    assert notifier.heard() == ""
+    assert notifier.read_notification() == f"{path}: high +3, oom_kill +1"
+    assert notifier.read_notification() == ""
     notifier.close()
 
 
-@pytest.mark.parametrize("notifier", [StallNotifier, EventsNotifier])
+@pytest.mark.parametrize("notifier", [PsiNotifier, EventsNotifier])
 def test_what_the_kernel_does_not_have_is_said(notifier: type, tmp_path: Path) -> None:
     with pytest.raises(NotifierError) as caught:
         notifier(tmp_path / "none")
@@ -177,7 +183,7 @@ def test_what_the_kernel_does_not_have_is_said(notifier: type, tmp_path: Path) -
 
 
 def test_a_threshold_is_registered_with_its_usage(tmp_path: Path) -> None:
-    group = find_group(hybrid(tmp_path))
+    group = find_cgroup(hybrid(tmp_path))
     assert group is not None
     notifier = ThresholdNotifier(group.directory, 12345)
     counter, usage, level = (group.directory / "cgroup.event_control").read_text().split()
@@ -187,7 +193,7 @@ def test_a_threshold_is_registered_with_its_usage(tmp_path: Path) -> None:
 
 
 def test_a_threshold_that_cannot_be_registered_leaves_nothing_open(tmp_path: Path) -> None:
-    group = find_group(hybrid(tmp_path))
+    group = find_cgroup(hybrid(tmp_path))
     assert group is not None
     (group.directory / "cgroup.event_control").unlink()
     before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names, not paths
@@ -196,25 +202,25 @@ def test_a_threshold_that_cannot_be_registered_leaves_nothing_open(tmp_path: Pat
     assert set(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 
-async def test_a_crossed_threshold_is_heard(ears: Ears, tmp_path: Path) -> None:
-    group = find_group(hybrid(tmp_path))
+async def test_a_crossed_threshold_is_heard(ears: NotifierListener, tmp_path: Path) -> None:
+    group = find_cgroup(hybrid(tmp_path))
     assert group is not None
-    attention = Attention(ears, tmp_path / "proc", group)
-    attention.expect([100 * MIB])
+    attention = CgroupNotifiers(ears, tmp_path / "proc", group)
+    attention.set_thresholds([100 * MIB])
     os.eventfd_write(eventfd_of(group.directory), 1)
     told = f"{group.directory}/memory.usage_in_bytes: has crossed {100 * MIB} bytes"
     assert await ears.wait(LONG) == [told]
 
 
-async def test_thresholds_follow_what_is_expected(ears: Ears, tmp_path: Path) -> None:
-    group = find_group(hybrid(tmp_path))
+async def test_thresholds_follow_what_is_expected(ears: NotifierListener, tmp_path: Path) -> None:
+    group = find_cgroup(hybrid(tmp_path))
     assert group is not None
     control = group.directory / "cgroup.event_control"
-    attention = Attention(ears, tmp_path / "proc", group)
+    attention = CgroupNotifiers(ears, tmp_path / "proc", group)
     seen = []
     for levels in ([1], [1], [2], []):
         control.write_text("")
-        attention.expect(levels)
+        attention.set_thresholds(levels)
         seen.append(control.read_text().split()[-1:])
     assert seen == [["1"], [], ["2"], []]
 
@@ -233,17 +239,19 @@ UNPOLLED = "cannot be polled: Operation not permitted"
     ],
 )
 async def test_what_is_lacking_is_told_and_the_rest_goes_on(
-    machine: Callable[[Path], Path], lacking: list[str], ears: Ears, tmp_path: Path
+    machine: Callable[[Path], Path], lacking: list[str], ears: NotifierListener, tmp_path: Path
 ) -> None:
     """On written files nothing can be polled; which ones were tried shows in what is lacking."""
     proc = machine(tmp_path)
-    attention = Attention(ears, proc, find_group(proc, "self"))
-    attention.expect([5])
-    assert attention.lacks == [f"{tmp_path}/{path}: {UNPOLLED}" for path in lacking]
+    attention = CgroupNotifiers(ears, proc, find_cgroup(proc, "self"))
+    attention.set_thresholds([5])
+    assert attention.unavailable == [f"{tmp_path}/{path}: {UNPOLLED}" for path in lacking]
 
 
-async def test_a_machine_without_groups_still_has_stalls(ears: Ears, tmp_path: Path) -> None:
+async def test_a_machine_without_groups_still_has_stalls(
+    ears: NotifierListener, tmp_path: Path
+) -> None:
     proc = bare(tmp_path)
-    attention = Attention(ears, proc, None)
-    attention.expect([5])
-    assert attention.lacks == [f"{proc}/pressure/memory: {UNPOLLED}"]
+    attention = CgroupNotifiers(ears, proc, None)
+    attention.set_thresholds([5])
+    assert attention.unavailable == [f"{proc}/pressure/memory: {UNPOLLED}"]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from extender.memory.groups import MeasureError, Version, find_group
-from extender.memory.measuring import Gauge
+from extender.memory.groups import CgroupVersion, MemoryReadError, find_cgroup
+from extender.memory.measuring import MemoryReader
 from policies.eviction.stats import MemoryStats
 from tests.extender.memory.machines import KIB, MIB, MOUNT, TOTAL, bare, hybrid, put, unified
 
@@ -17,7 +17,7 @@ Machine = Callable[[Path], Path]
 
 def measured(machine: Machine, tmp_path: Path, name: str = "/") -> MemoryStats:
     proc = machine(tmp_path)
-    return Gauge(proc, find_group(proc, name)).measure(7)
+    return MemoryReader(proc, find_cgroup(proc, name)).read(7)
 
 
 def stats(usage: int, idle: int, capacity: int) -> MemoryStats:
@@ -45,24 +45,24 @@ def test_available_is_what_the_working_set_leaves(
 def test_limits_bound_what_is_available(tmp_path: Path) -> None:
     proc = unified(tmp_path)
     put(tmp_path, {"cgroup/kubepods.slice/memory.max": "3221225472\n"})
-    found = Gauge(proc, find_group(proc, "/kubepods.slice")).measure(7)
+    found = MemoryReader(proc, find_cgroup(proc, "/kubepods.slice")).read(7)
     assert found == stats(2 * 2**30, 147483648, 3 * 2**30)
 
 
 def test_nothing_is_below_zero(tmp_path: Path) -> None:
     proc = hybrid(tmp_path)
     put(tmp_path, {"cgroup/memory/memory.usage_in_bytes": "5\n"})
-    assert Gauge(proc, find_group(proc)).measure(7) == MemoryStats(TOTAL, 0, 5, 7)
+    assert MemoryReader(proc, find_cgroup(proc)).read(7) == MemoryStats(TOTAL, 0, 5, 7)
     put(tmp_path, {"cgroup/memory/work/memory.limit_in_bytes": "5\n"})
-    assert Gauge(proc, find_group(proc, "/work")).measure(7).available == 0
+    assert MemoryReader(proc, find_cgroup(proc, "/work")).read(7).available == 0
 
 
 def test_version_one_is_preferred_and_version_two_needs_the_controller(tmp_path: Path) -> None:
-    found = find_group(hybrid(tmp_path))
+    found = find_cgroup(hybrid(tmp_path))
     assert found is not None
-    assert found.version is Version.ONE
+    assert found.version is CgroupVersion.ONE
     alone = MOUNT.format(group="/", place=tmp_path / "cgroup/unified", kind="cgroup2", more="")
-    assert find_group(bare(tmp_path, alone)) is None
+    assert find_cgroup(bare(tmp_path, alone)) is None
 
 
 def test_a_container_sees_its_own_group_as_the_first(tmp_path: Path) -> None:
@@ -70,9 +70,9 @@ def test_a_container_sees_its_own_group_as_the_first(tmp_path: Path) -> None:
     mount = MOUNT.format(
         group="/docker/a\\040b", place=tmp_path / "cgroup", kind="cgroup", more=",memory"
     )
-    found = find_group(bare(tmp_path, mount, "4:memory:/docker/a b\n"), "self")
+    found = find_cgroup(bare(tmp_path, mount, "4:memory:/docker/a b\n"), "self")
     assert found is not None
-    assert (found.directory, found.machine) == (tmp_path / "cgroup", True)
+    assert (found.directory, found.is_root) == (tmp_path / "cgroup", True)
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_what_cannot_be_measured_is_said_in_one_line(
 ) -> None:
     proc = hybrid(tmp_path)
     put(tmp_path, spoil)
-    with pytest.raises(MeasureError) as caught:
-        Gauge(proc, find_group(proc)).measure(7)
+    with pytest.raises(MemoryReadError) as caught:
+        MemoryReader(proc, find_cgroup(proc)).read(7)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -106,21 +106,23 @@ def test_what_cannot_be_measured_is_said_in_one_line(
 def test_a_group_that_is_not_there_is_named(
     machine: Machine, name: str, said: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(MeasureError) as caught:
-        find_group(machine(tmp_path), name)
+    with pytest.raises(MemoryReadError) as caught:
+        find_cgroup(machine(tmp_path), name)
     assert said in str(caught.value)
 
 
 def test_a_process_outside_every_group_is_told_so(tmp_path: Path) -> None:
     proc = hybrid(tmp_path)
     put(proc, {"self/cgroup": "0::/\n"})
-    with pytest.raises(MeasureError, match="this process is in no control group of memory"):
-        find_group(proc, "self")
+    with pytest.raises(MemoryReadError, match="this process is in no control group of memory"):
+        find_cgroup(proc, "self")
 
 
 def test_a_group_that_has_gone_is_told(tmp_path: Path) -> None:
     proc = hybrid(tmp_path)
-    gauge = Gauge(proc, find_group(proc, "/work"))
+    gauge = MemoryReader(proc, find_cgroup(proc, "/work"))
     (tmp_path / "cgroup/memory/work/memory.usage_in_bytes").unlink()
-    with pytest.raises(MeasureError, match=r"memory\.usage_in_bytes: cannot be read: No such file"):
-        gauge.measure(7)
+    with pytest.raises(
+        MemoryReadError, match=r"memory\.usage_in_bytes: cannot be read: No such file"
+    ):
+        gauge.read(7)

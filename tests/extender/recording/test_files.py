@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.recording.files import RecordingError, RecordingFile, parse_recording, read_recording
-from extender.recording.format import encode_event, version_mark
+from extender.recording.format import encode_event, version_object
 from tests.extender.recording.lines import an_object, header, line
 
 LINES = (
     header(),
     line(0, "LISTED", an_object("a")),
-    encode_event(0, "BOOKMARK", "pods", version_mark("7")),
+    encode_event(0, "BOOKMARK", "pods", version_object("7")),
     line(1.5, "MODIFIED", an_object("a", metadata={"labels": {"x": "ä"}})),
     line(2, "DELETED", an_object("a")),
 )
@@ -34,7 +34,7 @@ class TestWhole:
             for each in LINES:
                 file.write(each)
         recording = read_recording(path)
-        assert (recording.source, recording.broken) == (path, "")
+        assert (recording.source, recording.truncated_at) == (path, "")
         assert [(e.at_ns, e.type, e.key, e.line) for e in recording.events] == [
             (0, "LISTED", "default/a", 2),
             (0, "BOOKMARK", "", 3),
@@ -52,14 +52,14 @@ class TestWhole:
 
     def test_a_last_line_without_an_end_counts_if_it_is_whole(self) -> None:
         recording = parse_recording(WHOLE[:-1], "f")
-        assert (len(recording.events), recording.broken) == (4, "")
+        assert (len(recording.events), recording.truncated_at) == (4, "")
 
     @pytest.mark.parametrize("padding", [b"", bytes(512)])
     def test_compressed_pieces_one_after_another_are_one(self, padding: bytes) -> None:
         """As parallel compressors write them, and ``cat`` of pieces."""
         data = b"".join(gzip.compress(each, mtime=0) for each in LINES) + padding
         recording = parse_recording(data, "f")
-        assert (len(recording.events), recording.broken) == (4, "")
+        assert (len(recording.events), recording.truncated_at) == (4, "")
 
     def test_fields_that_are_not_known_are_taken_in_stride(self) -> None:
         more = {**orjson.loads(LINES[0]), "weather": "fine"}
@@ -76,9 +76,9 @@ class TestBroken:
         assert len(recording.events) - whole in (0, 1)
         torn = WHOLE[:length].split(b"\n")[-1]
         if len(recording.events) == whole and torn:
-            assert recording.broken == f"f: breaks off in line {whole + 2}"
+            assert recording.truncated_at == f"f: breaks off in line {whole + 2}"
         else:
-            assert recording.broken == ""
+            assert recording.truncated_at == ""
 
     @given(st.integers(0, len(PACKED) - 1))
     def test_a_compressed_file_is_read_up_to_any_break(self, length: int) -> None:
@@ -88,7 +88,7 @@ class TestBroken:
             recording = parse_recording(PACKED[:length], "f")
             whole = there.count(b"\n")
             assert len(recording.events) == whole - 1
-            assert recording.broken == f"f: breaks off in line {whole + 1}"
+            assert recording.truncated_at == f"f: breaks off in line {whole + 1}"
         else:
             with pytest.raises(RecordingError, match="f: line 1: expected the header"):
                 parse_recording(PACKED[:length], "f")
@@ -105,7 +105,7 @@ class TestBroken:
             file.write(LINES[3])
         recording = parse_recording(survived, "f")
         assert len(recording.events) == 2
-        assert bool(recording.broken) == name.endswith(".gz")
+        assert bool(recording.truncated_at) == name.endswith(".gz")
 
 
 class TestWrong:

@@ -11,11 +11,11 @@ import pytest
 
 from extender.kube.client import Client, Selection
 from extender.kube.resources import Resource
-from extender.recording.choosing import Followed, Plan
+from extender.recording.choosing import RecordedSource, RecordingPlan
 from extender.recording.files import RecordingError, parse_recording
 from extender.recording.format import TOO_DEEP, FormatError, encode_event
 from extender.recording.recorder import Recorder, Source
-from extender.recording.tape import DISCREET, OPEN, Discretion, Tape
+from extender.recording.tape import REDACTED, UNREDACTED, RecordingWriter, RedactionRules
 from tests.extender.kube.conftest import ScriptedApi, SteppedClock, a_list, a_watch
 from tests.extender.recording.lines import RESOURCES, an_object, header
 
@@ -64,17 +64,17 @@ class TestReading:
         assert len(event.document()["spec"]) == 1_000
 
 
-@pytest.mark.parametrize("discretion", [DISCREET, OPEN], ids=["discreet", "open"])
+@pytest.mark.parametrize("discretion", [REDACTED, UNREDACTED], ids=["discreet", "open"])
 @pytest.mark.parametrize("depth", [253, 1_500])
-def test_a_tape_names_the_object(discretion: Discretion, depth: int) -> None:
+def test_a_tape_names_the_object(discretion: RedactionRules, depth: int) -> None:
     inside: Any = 1
     for _ in range(depth):
         inside = {"a": inside}
     written: list[bytes] = []
-    tape = Tape(written.append, SteppedClock(), discretion)
+    tape = RecordingWriter(written.append, SteppedClock(), discretion)
     tape.begin("v1.37.0", [RESOURCES["Widget"]])
     with pytest.raises(FormatError) as refused:
-        tape.tell("ADDED", "widgets.example.com", an_object("deep", "Widget", spec=inside))
+        tape.write_event("ADDED", "widgets.example.com", an_object("deep", "Widget", spec=inside))
     assert str(refused.value) == f"widgets.example.com default/deep: {TOO_DEEP}"
     assert (len(written), tape.lines) == (1, 0)
 
@@ -86,12 +86,12 @@ async def test_a_recorder_says_where_it_met_one(met: str, depth: int) -> None:
     frame = b'{"type":"ADDED","object":%s}' % widget
     script = [a_list(7, widget)] if met == "in a list" else [a_list(6), a_watch(frame)]
     source = Source(Client(ScriptedApi(clock, *script)), clock, Random(1))
-    followed = Followed(
+    followed = RecordedSource(
         Resource("example.com", "v1", "widgets", namespaced=True), Selection(), RESOURCES["Widget"]
     )
     written: list[bytes] = []
-    tape = Tape(written.append, clock, DISCREET)
-    recorder = Recorder(source, Plan("v1.37.0", "", (followed,)), tape)
+    tape = RecordingWriter(written.append, clock, REDACTED)
+    recorder = Recorder(source, RecordingPlan("v1.37.0", "", (followed,)), tape)
     with pytest.raises(FormatError) as refused:
         await recorder.run(asyncio.Event())
     assert str(refused.value) in {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from extender.recording.withholding import withhold
+from extender.recording.withholding import redact
 
 APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -123,8 +123,8 @@ CASES: dict[str, tuple[Any, Any]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_it_takes_out(name: str) -> None:
     given, left = deepcopy(CASES[name])
-    assert withhold(given) == left
-    assert withhold(given) == left  # what is left out once is left out for good
+    assert redact(given) == left
+    assert redact(given) == left  # what is left out once is left out for good
 
 
 SECRET = '{"env": [{"name": "A", "value": "hidden"}]}'
@@ -135,7 +135,7 @@ def test_annotations_that_are_nested_too_deeply_go(depth: int) -> None:
     """Too deeply to be written anew, and too deeply to be gone through."""
     text = '{"a":' * depth + SECRET + "}" * depth
     given = {"metadata": {"annotations": {"deep": text, "b": "c"}}}
-    assert withhold(given) == {"metadata": {"annotations": {"deep": "", "b": "c"}}}
+    assert redact(given) == {"metadata": {"annotations": {"deep": "", "b": "c"}}}
 
 
 TEMPLATES = {
@@ -164,4 +164,4 @@ def test_no_workload_tells_it(kind: str, containers: str) -> None:
         document = {step: document}
     document["kind"] = kind
     document["metadata"] = {"annotations": {APPLIED: "hidden"}}
-    assert "hidden" not in str(withhold(document))
+    assert "hidden" not in str(redact(document))

@@ -6,13 +6,13 @@ import pytest
 
 from fakeapi.api import StatusError
 from fakeapi.api.authentication import (
-    ANONYMOUS,
-    Certificate,
-    Credentials,
-    Everybody,
+    ANONYMOUS_USER,
+    AllowAnonymous,
+    ClientCertificate,
+    CredentialAuthenticator,
     certificate_of,
 )
-from fakeapi.api.messages import ADMIN, User
+from fakeapi.api.messages import ADMIN_USER, User
 from fakeapi.api.tokens import IssuedTokens
 
 JANE = User("jane", "7", ("dev",))
@@ -24,7 +24,7 @@ def issued(token: str) -> User | None:
     return ROBOT if token == "robots" else None
 
 
-CREDENTIALS = Credentials({"secret": JANE}, issued)
+CREDENTIALS = CredentialAuthenticator({"secret": JANE}, issued)
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def test_whoever_shows_nothing_that_is_known_is_refused(header: str) -> None:
 
 
 def test_anonymous_requests_may_be_let_in_but_unknown_tokens_are_not() -> None:
-    credentials = Credentials({}, issued, ANONYMOUS)
-    assert credentials.user("", None) == ANONYMOUS
+    credentials = CredentialAuthenticator({}, issued, ANONYMOUS_USER)
+    assert credentials.user("", None) == ANONYMOUS_USER
     with pytest.raises(StatusError):
         credentials.user("Bearer nope", None)
 
 
 def test_a_certificate_comes_before_a_token() -> None:
-    certificate = Certificate("joe", ("ops", "dev"), "ab12")
+    certificate = ClientCertificate("joe", ("ops", "dev"), "ab12")
     assert CREDENTIALS.user("Bearer secret", certificate) == User(
         "joe",
         "",
@@ -72,7 +72,7 @@ def test_a_certificate_comes_before_a_token() -> None:
 
 
 def test_a_certificate_without_a_name_does_not_count() -> None:
-    assert CREDENTIALS.user("Bearer secret", Certificate("", ("ops",))) == JANE_IN
+    assert CREDENTIALS.user("Bearer secret", ClientCertificate("", ("ops",))) == JANE_IN
 
 
 def test_a_subject_is_read_as_the_ssl_module_gives_it() -> None:
@@ -80,13 +80,13 @@ def test_a_subject_is_read_as_the_ssl_module_gives_it() -> None:
         (("organizationName", "a"),),
         (("organizationName", "b"), ("commonName", "joe")),
     )
-    assert certificate_of(subject, "ff") == Certificate("joe", ("a", "b"), "ff")
+    assert certificate_of(subject, "ff") == ClientCertificate("joe", ("a", "b"), "ff")
 
 
-@pytest.mark.parametrize(("header", "user"), [("", ADMIN), ("Bearer x", ADMIN)])
+@pytest.mark.parametrize(("header", "user"), [("", ADMIN_USER), ("Bearer x", ADMIN_USER)])
 def test_where_nobody_is_asked_everybody_is_the_administrator(header: str, user: User) -> None:
-    assert Everybody(issued).user(header, None) == user
-    assert Everybody(issued).user("Bearer robots", None) == ROBOT
+    assert AllowAnonymous(issued).user(header, None) == user
+    assert AllowAnonymous(issued).user("Bearer robots", None) == ROBOT
 
 
 def test_an_issued_token_is_valid_until_it_expires() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from fakeapi.api import Api, StatusError
-from fakeapi.api.changes import History, InvariantError, find_kind, read_history
+from fakeapi.api.changes import InvariantError, ObjectHistory, find_kind, read_history
 
 Ask = Callable[..., tuple[int, Any]]
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-def history(api: Api, word: str = "cm", namespace: str = "", name: str = "") -> History:
+def history(api: Api, word: str = "cm", namespace: str = "", name: str = "") -> ObjectHistory:
     return read_history(api.store, find_kind(api.kinds, word), namespace, name)
 
 
@@ -23,7 +23,7 @@ def create(ask: Ask, *names: str) -> None:
         assert ask("POST", MAPS, {"metadata": {"name": name}})[0] == 201
 
 
-def shown(changes: History) -> list[tuple[str, str]]:
+def shown(changes: ObjectHistory) -> list[tuple[str, str]]:
     return [(change.type, change.object["metadata"]["name"]) for change in changes]
 
 

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from fakeapi.api import Api, Request, Response
-from fakeapi.api.release import Release, ReleaseError
+from fakeapi.api.release import ServerVersion, ServerVersionError
 
 RECORDED: dict[str, Any] = orjson.loads(
     lzma.decompress((Path(__file__).parent.parent / "recorded" / "discovery.json.xz").read_bytes())
@@ -104,9 +104,9 @@ def test_the_version_is_that_of_the_release(get: Get) -> None:
 
 
 def test_the_release_can_be_another() -> None:
-    assert Release("v1.28.3-gke.1").document()["minor"] == "28"
-    with pytest.raises(ReleaseError, match="expected one such as"):
-        Release("28").document()
+    assert ServerVersion("v1.28.3-gke.1").document()["minor"] == "28"
+    with pytest.raises(ServerVersionError, match="expected one such as"):
+        ServerVersion("28").document()
 
 
 @pytest.mark.parametrize(

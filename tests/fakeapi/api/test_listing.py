@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakeapi.api import Request, Response, Sources
+from fakeapi.api import IdAndTimeSources, Request, Response
 from fakeapi.api.dispatch import Api
 from fakeapi.store import Store
 
@@ -183,7 +183,9 @@ def test_a_watch_is_told_all_that_contradicts_its_options(
 
 
 def tiny_api() -> Api:
-    sources = Sources(lambda _: "2026-01-01T00:00:00Z", lambda: "uid", lambda: "abcde", lambda: 0)
+    sources = IdAndTimeSources(
+        lambda _: "2026-01-01T00:00:00Z", lambda: "uid", lambda: "abcde", lambda: 0
+    )
     return Api(Store(), sources)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fakeapi.api import Api, Request, StatusError
 from fakeapi.api.loading import parse_documents
-from fakeapi.api.management import Management
+from fakeapi.api.management import ManagementApi
 from fakeapi.api.requestlog import RequestRecord
 
 Ask = Callable[..., tuple[int, Any]]
@@ -36,7 +36,7 @@ NODE = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}
 
 @pytest.fixture
 def manage(api: Api) -> Manage:
-    management = Management(api)
+    management = ManagementApi(api)
     management.requests.append(RequestRecord("GET", "/api/v1/pods", "limit=1", "curl", 200))
 
     def manage(method: str, name: str, body: bytes = b"", **query: str) -> tuple[int, Any]:
@@ -152,7 +152,7 @@ def test_the_wrong_method_is_refused(manage: Manage) -> None:
 
 
 def test_an_unknown_endpoint_names_those_there_are(api: Api) -> None:
-    answer = Management(api).handle(Request("POST", "/_fakeapi/explode"))
+    answer = ManagementApi(api).handle(Request("POST", "/_fakeapi/explode"))
     assert answer.status == 404
     assert (
         b"reset, load, compact, snapshot, restore, fork, clock, export, history, requests"

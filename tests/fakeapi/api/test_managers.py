@@ -9,7 +9,7 @@ import pytest
 
 from fakeapi.api import Api, Request, Response, StatusError
 from fakeapi.api.configurations import read_configuration
-from fakeapi.api.managers import APPLY_PATCH, applier_of, manager_of
+from fakeapi.api.managers import APPLY_PATCH, apply_manager_of, field_manager_of
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -33,7 +33,7 @@ def write(method: str = "POST", agent: str = "", **query: str) -> Request:
 def test_the_query_names_the_manager_or_else_the_user_agent(
     agent: str, query: dict[str, str], manager: str
 ) -> None:
-    assert manager_of(write(agent=agent, **query)) == manager
+    assert field_manager_of(write(agent=agent, **query)) == manager
 
 
 @pytest.mark.parametrize(
@@ -46,19 +46,19 @@ def test_the_query_names_the_manager_or_else_the_user_agent(
 )
 def test_a_bad_name_is_refused(method: str, query: dict[str, str], words: str) -> None:
     with pytest.raises(StatusError) as refused:
-        manager_of(write(method, **query))
+        field_manager_of(write(method, **query))
     assert refused.value.code == 422
     assert words in refused.value.message
 
 
 def test_an_apply_must_name_its_manager() -> None:
     with pytest.raises(StatusError) as refused:
-        applier_of(write("PATCH", agent="kubectl/v1"))
+        apply_manager_of(write("PATCH", agent="kubectl/v1"))
     assert refused.value.message == (
         'PatchOptions.meta.k8s.io "" is invalid: '
         "fieldManager: Required value: is required for apply patch"
     )
-    assert applier_of(write("PATCH", fieldManager="a", force="true")) == ("a", True)
+    assert apply_manager_of(write("PATCH", fieldManager="a", force="true")) == ("a", True)
 
 
 @pytest.mark.parametrize(

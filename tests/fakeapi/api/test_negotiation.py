@@ -6,7 +6,7 @@ import pytest
 
 from fakeapi.api.errors import StatusError
 from fakeapi.api.messages import Request
-from fakeapi.api.negotiation import OFFERED, Representation, negotiate
+from fakeapi.api.negotiation import OFFERED, MediaTypeOptions, negotiate
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 OLD_TABLE = "application/json;as=Table;v=v1beta1;g=meta.k8s.io"
@@ -18,28 +18,28 @@ YAML = "application/yaml"
 @pytest.mark.parametrize(
     ("accept", "chosen"),
     [
-        ("", Representation()),
-        ("*/*", Representation()),
-        ("application/json", Representation()),
-        (f"{PROTOBUF}, */*", Representation()),
-        (f"{PROTOBUF},application/json", Representation()),
-        (YAML, Representation(YAML)),
-        ("application/json;q=0.1, application/yaml", Representation(YAML)),
-        ("text/html, application/json", Representation()),
-        ("application/cbor, */*", Representation()),
-        ("*/*, application/yaml", Representation(YAML)),
-        (f"{TABLE},{OLD_TABLE},application/json", Representation(shape="Table")),
-        (OLD_TABLE, Representation(shape="Table", version="v1beta1")),
-        (f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io,application/json", Representation()),
-        (f"{PROTOBUF};{PARTIAL}", Representation(shape="PartialObjectMetadata")),
-        ("application/json;as=Foo;v=v1;g=meta.k8s.io,application/json", Representation()),
-        ("application/json;as=;v=;g=", Representation()),
-        ("application/json;stream=watch", Representation()),
-        ("application/json;pretty=1", Representation(pretty=True)),
-        ("application/json;q=x", Representation()),
+        ("", MediaTypeOptions()),
+        ("*/*", MediaTypeOptions()),
+        ("application/json", MediaTypeOptions()),
+        (f"{PROTOBUF}, */*", MediaTypeOptions()),
+        (f"{PROTOBUF},application/json", MediaTypeOptions()),
+        (YAML, MediaTypeOptions(YAML)),
+        ("application/json;q=0.1, application/yaml", MediaTypeOptions(YAML)),
+        ("text/html, application/json", MediaTypeOptions()),
+        ("application/cbor, */*", MediaTypeOptions()),
+        ("*/*, application/yaml", MediaTypeOptions(YAML)),
+        (f"{TABLE},{OLD_TABLE},application/json", MediaTypeOptions(convert_to="Table")),
+        (OLD_TABLE, MediaTypeOptions(convert_to="Table", version="v1beta1")),
+        (f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io,application/json", MediaTypeOptions()),
+        (f"{PROTOBUF};{PARTIAL}", MediaTypeOptions(convert_to="PartialObjectMetadata")),
+        ("application/json;as=Foo;v=v1;g=meta.k8s.io,application/json", MediaTypeOptions()),
+        ("application/json;as=;v=;g=", MediaTypeOptions()),
+        ("application/json;stream=watch", MediaTypeOptions()),
+        ("application/json;pretty=1", MediaTypeOptions(pretty=True)),
+        ("application/json;q=x", MediaTypeOptions()),
     ],
 )
-def test_the_best_clause_that_can_be_served_wins(accept: str, chosen: Representation) -> None:
+def test_the_best_clause_that_can_be_served_wins(accept: str, chosen: MediaTypeOptions) -> None:
     assert negotiate(Request("GET", "/api/v1/pods", accept=accept), *OFFERED) == chosen
 
 
@@ -65,16 +65,16 @@ def test_what_cannot_be_served_is_refused(accept: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("query", "user_agent", "chosen"),
     [
-        ({}, "kubectl/v1.37.1", Representation()),
-        ({}, "curl/8.0", Representation(pretty=True)),
-        ({}, "Mozilla/5.0 (X11)", Representation(pretty=True)),
-        ({"pretty": "true"}, "kubectl", Representation(pretty=True)),
-        ({"pretty": "false"}, "curl/8.0", Representation()),
-        ({"pretty": ""}, "kubectl", Representation()),
+        ({}, "kubectl/v1.37.1", MediaTypeOptions()),
+        ({}, "curl/8.0", MediaTypeOptions(pretty=True)),
+        ({}, "Mozilla/5.0 (X11)", MediaTypeOptions(pretty=True)),
+        ({"pretty": "true"}, "kubectl", MediaTypeOptions(pretty=True)),
+        ({"pretty": "false"}, "curl/8.0", MediaTypeOptions()),
+        ({"pretty": ""}, "kubectl", MediaTypeOptions()),
     ],
 )
 def test_people_get_line_breaks(
-    query: dict[str, str], user_agent: str, chosen: Representation
+    query: dict[str, str], user_agent: str, chosen: MediaTypeOptions
 ) -> None:
     request = Request("GET", "/api/v1/pods", query, user_agent=user_agent)
     assert negotiate(request, *OFFERED) == chosen

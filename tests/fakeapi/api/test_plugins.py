@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakeapi.api import Api
-from fakeapi.api.plugins import PLUGINS
+from fakeapi.api.plugins import COMPONENT_PLUGINS
 
 Ask = Callable[..., tuple[int, Any]]
 PODS = "/api/v1/namespaces/default/pods"
@@ -18,7 +18,7 @@ MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 @pytest.fixture(autouse=True)
 def plugins(api: Api) -> None:
-    api.registry.plugins = tuple(PLUGINS.values())
+    api.registry.plugins = tuple(COMPONENT_PLUGINS.values())
 
 
 def a_pod(**spec: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from extender.kube.workloadspread.podpatch import MERGE_KEYS
-from fakeapi.api.podspecs import pod_spec_faults
+from fakeapi.api.podspecs import pod_spec_errors
 from fakeapi.kinds.builtin import PODS
 from fakeapi.kinds.types import ListType, Struct, Type, schema_of
 
@@ -49,16 +49,16 @@ def test_lists_merge_by_the_same_keys() -> None:
 def test_the_rules_of_pods_can_be_asked_of_a_template(
     spec: dict[str, object], faults: list[tuple[str, str, str]]
 ) -> None:
-    assert list(pod_spec_faults({"spec": spec})) == faults
+    assert list(pod_spec_errors({"spec": spec})) == faults
 
 
 def test_a_template_of_wrong_types_breaks_one_rule() -> None:
-    ((field, sort, rule),) = pod_spec_faults({"spec": {"containers": "main"}})
+    ((field, sort, rule),) = pod_spec_errors({"spec": {"containers": "main"}})
     assert (field, sort) == ("", "Invalid value")
     assert rule.startswith("failed to unmarshal: ")
 
 
 def test_what_is_asked_stays_as_it_is() -> None:
     pod: dict[str, object] = {"spec": {"containers": [{"name": "main"}]}}
-    list(pod_spec_faults(pod))
+    list(pod_spec_errors(pod))
     assert pod == {"spec": {"containers": [{"name": "main"}]}}

@@ -77,7 +77,7 @@ class Cluster:
         query: dict[str, str] | None = None,
     ) -> Response:
         if not self.learns:
-            self.api._renewals._known.clear()
+            self.api._heartbeats._known.clear()
         asked = (method, path, query or {}, orjson.dumps(body), kind, self.accept)
         answer = self.api.handle(Request(*asked, user_agent=agent))
         assert isinstance(answer, Response)
@@ -99,7 +99,7 @@ class Cluster:
 
     @property
     def known(self) -> list[str]:
-        return list(self.api._renewals._known)
+        return list(self.api._heartbeats._known)
 
     def register(self) -> None:
         lease = {"metadata": {"name": "n"}, "spec": {"holderIdentity": "n"}}
@@ -234,7 +234,7 @@ def test_with_webhooks_every_renewal_goes_the_whole_way() -> None:
         return {**review, "response": {"uid": review["request"]["uid"], "allowed": False}}
 
     live(cluster, 3)
-    cluster.api.webhooks.hooks["a.b.c"] = refuse
+    cluster.api.webhooks.handlers["a.b.c"] = refuse
     rule = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["leases"]}
     webhook = {
         "name": "a.b.c",

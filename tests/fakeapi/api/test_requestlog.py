@@ -10,8 +10,8 @@ import pytest
 from fakeapi.api.errors import StatusError
 from fakeapi.api.messages import JSON, PROTOBUF
 from fakeapi.api.requestlog import (
-    REMEMBERED_BYTES,
-    REMEMBERED_REQUESTS,
+    MAX_BODY_BYTES,
+    MAX_REQUESTS,
     RequestLog,
     RequestRecord,
 )
@@ -36,7 +36,7 @@ BODIES = {
 
 @pytest.mark.parametrize("name", BODIES)
 def test_a_body_can_be_read_however_it_was_sent(name: str) -> None:
-    sent = record(*BODIES[name]).sent()
+    sent = record(*BODIES[name]).decoded_body()
     assert {key: value for key, value in sent.items() if value} == NAMESPACE
 
 
@@ -44,11 +44,11 @@ def test_a_body_can_be_read_however_it_was_sent(name: str) -> None:
 def test_a_record_from_another_process_tells_the_same(name: str) -> None:
     here = record(*BODIES[name])
     there = RequestRecord.of(orjson.loads(orjson.dumps(here.document())))
-    assert (there.content_type, there.sent()) == (here.content_type, here.sent())
+    assert (there.content_type, there.decoded_body()) == (here.content_type, here.decoded_body())
 
 
 def test_a_request_without_a_body_says_nothing_of_one() -> None:
-    assert record().sent() is None
+    assert record().decoded_body() is None
     assert "body" not in record().document()
     assert RequestRecord.of(record().document()) == record()
 
@@ -57,7 +57,7 @@ def test_a_body_that_cannot_be_read_is_shown_as_text() -> None:
     broken = record(JSON, b'{"kind": "Name')
     assert broken.document()["body"] == '{"kind": "Name'
     with pytest.raises(StatusError):
-        broken.sent()
+        broken.decoded_body()
 
 
 def test_a_patch_keeps_what_kind_of_patch_it_is() -> None:
@@ -68,14 +68,14 @@ def test_a_patch_keeps_what_kind_of_patch_it_is() -> None:
 
 def test_the_oldest_requests_go_when_there_are_too_many() -> None:
     log = RequestLog()
-    for number in range(REMEMBERED_REQUESTS + 2):
+    for number in range(MAX_REQUESTS + 2):
         log.append(RequestRecord("GET", f"/{number}", "", "tester", 404))
     paths = [each.path for each in log]
-    assert (len(paths), paths[0]) == (REMEMBERED_REQUESTS, "/2")
+    assert (len(paths), paths[0]) == (MAX_REQUESTS, "/2")
 
 
 def test_the_oldest_requests_go_when_their_bodies_are_too_much() -> None:
     log = RequestLog()
     for letter in b"abc":
-        log.append(record(JSON, bytes([letter]) * (REMEMBERED_BYTES // 2)))
+        log.append(record(JSON, bytes([letter]) * (MAX_BODY_BYTES // 2)))
     assert [each.body[:1] for each in log] == [b"b", b"c"]

@@ -8,7 +8,7 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakeapi.api import Api, Request, Response, Sources, Watch
+from fakeapi.api import Api, IdAndTimeSources, Request, Response, Watch
 from fakeapi.api.patching import PATCH_TYPES
 from fakeapi.store import Store
 
@@ -108,7 +108,7 @@ requests = st.one_of(
 
 def new_api() -> Api:
     uids = iter(range(10_000))
-    sources = Sources(
+    sources = IdAndTimeSources(
         lambda offset: f"2026-01-01T00:00:{offset % 60:02}Z",
         lambda: f"uid-{next(uids)}",
         lambda: "abcde",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fakeapi.api import StatusError
-from fakeapi.api.selecting import parse_label_selector, parse_selection
+from fakeapi.api.selecting import parse_label_selector, parse_selectors
 from fakeapi.kinds.builtin import PODS
 from fakeapi.store import Store
 
@@ -91,16 +91,16 @@ def pod() -> dict[str, Any]:
 )
 def test_field_selector(selector: str, *, matches: bool) -> None:
     entry = Store().create(PODS, "x/p", pod())
-    assert parse_selection(PODS, "", selector).matches(entry) is matches
-    assert parse_selection(PODS, "app=db", selector).matches(entry) is False
+    assert parse_selectors(PODS, "", selector).matches(entry) is matches
+    assert parse_selectors(PODS, "app=db", selector).matches(entry) is False
 
 
 def test_an_unknown_field_is_refused_in_upstreams_words() -> None:
     with pytest.raises(StatusError) as refused:
-        parse_selection(PODS, "a=b", "spec.nope=1")
+        parse_selectors(PODS, "a=b", "spec.nope=1")
     assert refused.value.message == "field label not supported: spec.nope"
 
 
 def test_a_field_term_without_an_operator_is_refused() -> None:
     with pytest.raises(StatusError, match="can't understand 'nonsense'"):
-        parse_selection(PODS, "", "nonsense")
+        parse_selectors(PODS, "", "nonsense")

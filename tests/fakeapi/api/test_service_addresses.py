@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakeapi.api import Api
-from fakeapi.api.allotting import RANGE, Addresses, FullError
+from fakeapi.api.allotting import CLUSTER_IP_RANGE, ClusterIPRange, RangeFullError
 
 Ask = Callable[..., tuple[int, Any]]
 
@@ -49,7 +49,7 @@ def test_a_history_of_addresses_is_as_upstream_has_it(ask: Ask) -> None:
 
 def test_who_asks_for_none_is_given_one_that_is_free_and_others_are_kept_from_it(ask: Ask) -> None:
     given = ask("POST", _PATH, service("first"))[1]["spec"]["clusterIP"]
-    assert IPv4Address(given) in RANGE
+    assert IPv4Address(given) in CLUSTER_IP_RANGE
     assert ask("POST", _PATH, service("second", clusterIP=given))[0] == 422
     asked = [f"10.96.0.{number}" for number in range(10, 40)]
     for address in set(asked) - {given}:
@@ -98,16 +98,16 @@ def test_a_service_that_was_loaded_without_an_address_gets_one_with_its_next_cha
     assert "clusterIP" not in ask("GET", f"{_PATH}/old")[1]["spec"]
     labels = {"metadata": {"labels": {"a": "b"}}}
     changed = ask("PATCH", f"{_PATH}/old", labels, _MERGE)[1]
-    assert IPv4Address(changed["spec"]["clusterIP"]) in RANGE
+    assert IPv4Address(changed["spec"]["clusterIP"]) in CLUSTER_IP_RANGE
 
 
 @given(st.integers(0, 10**9), st.sets(st.integers(0, 31)))
 def test_what_is_free_is_found_as_long_as_there_is_any(start: int, taken: set[int]) -> None:
     network = IPv4Network("10.0.0.0/27")
-    pool = Addresses(frozenset(str(network[each]) for each in taken), start, network)
+    pool = ClusterIPRange(frozenset(str(network[each]) for each in taken), start, network)
     left = {str(host) for host in network.hosts()} - pool.taken
     if left:
-        assert pool.free() in left
+        assert pool.next_free() in left
     else:
-        with pytest.raises(FullError):
-            pool.free()
+        with pytest.raises(RangeFullError):
+            pool.next_free()

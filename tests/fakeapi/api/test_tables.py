@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakeapi.api.cells import ROWS
+from fakeapi.api.cells import PRINTERS
 from fakeapi.api.errors import StatusError
-from fakeapi.api.tables import TableOptions, parse_table_options, table
+from fakeapi.api.tables import TableOptions, build_table, parse_table_options
 from fakeapi.kinds.columns import columns_of
 
 RECORDED: dict[str, Any] = orjson.loads(
@@ -28,7 +28,9 @@ KNOWN_DIFFERENCES = {
 
 
 def tabulate(document: dict[str, Any], now: int, include: str = "") -> Any:
-    return orjson.loads(orjson.dumps(table(orjson.dumps(document), TableOptions(include), now)))
+    return orjson.loads(
+        orjson.dumps(build_table(orjson.dumps(document), TableOptions(include), now))
+    )
 
 
 def list_of(recorded: str) -> dict[str, Any]:
@@ -118,7 +120,7 @@ JSON = st.recursive(
 )
 
 
-@given(st.sampled_from(sorted(ROWS)), st.dictionaries(st.sampled_from(WORDS), JSON))
+@given(st.sampled_from(sorted(PRINTERS)), st.dictionaries(st.sampled_from(WORDS), JSON))
 def test_no_document_is_too_odd_for_a_row(kind: str, document: dict[str, Any]) -> None:
-    cells = ROWS[kind](document, 0)
+    cells = PRINTERS[kind](document, 0)
     assert len(cells) >= len(columns_of(kind))

@@ -19,8 +19,8 @@ from extender.config import ConfigError
 from extender.kube.client import PatchType
 from extender.kube.resources import LEASES, PODS, REPLICA_SETS
 from fakeapi import FakeCluster
-from fakeapi.hooking import read_place
-from fakeapi.kinds.shipped import definitions_of
+from fakeapi.hooking import read_webhook_address
+from fakeapi.kinds.shipped import shipped_definitions
 from policies.scaledown import DELETION_COST
 from tests.commands import reprieve, start
 from tests.fakeapi.controllers.replicaset.table import a_pod, a_replica_set
@@ -100,7 +100,7 @@ async def test_a_workload_spread_is_kept_over_http() -> None:
     subsets = [{"name": "a", "maxReplicas": 2}, {"name": "b"}]
     document = spread_document({"targetRef": reference, "subsets": subsets})
     async with FakeCluster(run="none") as cluster:
-        cluster.load([*definitions_of(["workloadspread"]), document])
+        cluster.load([*shipped_definitions(["workloadspread"]), document])
         pods = [a_pod(f"web-{number}", "web", node="n") for number in range(3)]
         cluster.load([a_replica_set(replicas=3), *pods, node("a")])
         asked = ("--kubeconfig", str(cluster.kubeconfig_path), "--quirks", "upstream")
@@ -261,7 +261,7 @@ def test_options_of_webhooks_that_do_not_fit(
     port: int | None, url: str, directory: Path | None, told: str
 ) -> None:
     with pytest.raises(ConfigError, match=told):
-        read_place("127.0.0.1", port, url, directory)
+        read_webhook_address("127.0.0.1", port, url, directory)
 
 
 async def test_help_has_an_example() -> None:

@@ -11,7 +11,7 @@ import orjson
 
 from extender.kube.api_error import ApiError
 from extender.kube.client import PatchType
-from extender.kube.events import rfc3339
+from extender.kube.events import format_time
 from extender.kube.resources import LEASES, NODES
 from tests.fakeapi.controlplane.stage import Stage, decode
 
@@ -80,13 +80,13 @@ class Kubelets:
 
     async def _renew(self, name: str) -> None:
         now_ns = self._stage.cluster.clock.now_ns()
-        time = f"{rfc3339(now_ns)[:-1]}.{now_ns % 10**9 // 1000:06}Z"
+        time = f"{format_time(now_ns)[:-1]}.{now_ns % 10**9 // 1000:06}Z"
         body = orjson.dumps({"spec": {"renewTime": time}})
         path = LEASES.object(name, NAMESPACE)
         await self._stage.client.patch(path, PatchType.MERGE, body, decode)
 
     async def _report(self, name: str) -> None:
-        now = rfc3339(self._stage.cluster.clock.now_ns())
+        now = format_time(self._stage.cluster.clock.now_ns())
         times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", **times}
         body = orjson.dumps({"status": {"conditions": [ready]}})

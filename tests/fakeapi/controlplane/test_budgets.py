@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from extender.kube.times import NS_PER_SECOND, moment
+from extender.kube.times import NS_PER_SECOND, parse_time
 from fakeapi.controlplane.budgets import (
     Budget,
     BudgetError,
@@ -15,16 +15,16 @@ from fakeapi.controlplane.budgets import (
     IntOrPercent,
     count_healthy,
     decode_budget,
-    desired,
+    expected_and_desired,
     new_status,
+    remaining_disrupted_pods,
     status_patch,
-    still_promised,
 )
 from fakeapi.controlplane.shapes import Pod, decode_pod
 from tests.builders import encoded
 
 NOW = "2026-01-01T00:10:00Z"
-NOW_NS = moment(NOW)
+NOW_NS = parse_time(NOW)
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,13 @@ SUMS = [
 @pytest.mark.parametrize("case", SUMS, ids=str)
 def test_what_is_expected_and_desired(case: Sum) -> None:
     spec = BudgetSpec(None, case.minimum, case.maximum)
-    assert desired(spec, case.matching, case.scale) == (case.expected, case.desired)
+    assert expected_and_desired(spec, case.matching, case.scale) == (case.expected, case.desired)
 
 
 @pytest.mark.parametrize("value", ["5", "x%", "%", "-5%", "1.5%"])
 def test_what_is_no_percentage(value: str) -> None:
     with pytest.raises(BudgetError, match="string is not a percentage"):
-        desired(BudgetSpec(None, value), 5, 5)
+        expected_and_desired(BudgetSpec(None, value), 5, 5)
 
 
 def pod(name: str, *, ready: bool = True, deleting: bool = False) -> Pod:
@@ -90,10 +90,10 @@ def test_promises_are_kept_for_two_minutes() -> None:
     }
     budget = Budget(status=BudgetStatus(disrupted_pods=noted))
     pods = [pod("kept"), pod("just"), pod("late"), pod("going", deleting=True), pod("other")]
-    found = still_promised(budget, pods, NOW_NS)
+    found = remaining_disrupted_pods(budget, pods, NOW_NS)
     assert found.pods == {name: noted[name] for name in ("kept", "just")}
     assert [each.metadata.name for each in found.overdue] == ["late"]
-    assert found.again_in == pytest.approx(0.001)
+    assert found.resync_after == pytest.approx(0.001)
 
 
 def budget(generation: int = 1, **status: object) -> Budget:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from extender.kube.resources import PODS, REPLICA_SETS
-from fakeapi.controlplane.namespace_conditions import Pass, conditions_after
+from fakeapi.controlplane.namespace_conditions import DeletionPass, conditions_after
 
 WELL = {
     "NamespaceDeletionDiscoveryFailure": (
@@ -28,25 +28,25 @@ INCOMPLETE = "unable to retrieve the complete list of server APIs"
 SOME = "resource instances"
 FAILING = [
     (
-        Pass(undiscovered={"some.io/v1": "it is down"}),
+        DeletionPass(undiscovered={"some.io/v1": "it is down"}),
         "NamespaceDeletionDiscoveryFailure",
         "DiscoveryFailed",
         f"Discovery failed for some groups, 1 failing: {INCOMPLETE}: some.io/v1: it is down",
     ),
     (
-        Pass(undeleted=["b", "a"]),
+        DeletionPass(undeleted=["b", "a"]),
         "NamespaceDeletionContentFailure",
         "ContentDeletionFailed",
         "Failed to delete all resource types, 2 remaining: a, b",
     ),
     (
-        Pass(remaining={REPLICA_SETS: 2, PODS: 1}),
+        DeletionPass(remaining={REPLICA_SETS: 2, PODS: 1}),
         "NamespaceContentRemaining",
         "SomeResourcesRemain",
         f"Some resources are remaining: pods. has 1 {SOME}, replicasets.apps has 2 {SOME}",
     ),
     (
-        Pass(finalizers={"x/y": 1, "a/b": 2}),
+        DeletionPass(finalizers={"x/y": 1, "a/b": 2}),
         "NamespaceFinalizersRemaining",
         "SomeFinalizerRemain",
         f"Some finalizers are remaining: a/b in 2 {SOME}, x/y in 1 {SOME}",
@@ -55,14 +55,14 @@ FAILING = [
 
 
 def test_at_first_all_is_well_and_said_so() -> None:
-    after = conditions_after(Pass(), (), "now")
+    after = conditions_after(DeletionPass(), (), "now")
     assert after is not None
     assert {c["type"]: (c["reason"], c["message"]) for c in after} == WELL
     assert {(c["status"], c["lastTransitionTime"]) for c in after} == {("False", "now")}
 
 
 @pytest.mark.parametrize(("found", "type_", "reason", "message"), FAILING)
-def test_what_is_not_well(found: Pass, type_: str, reason: str, message: str) -> None:
+def test_what_is_not_well(found: DeletionPass, type_: str, reason: str, message: str) -> None:
     after = conditions_after(found, (), "now")
     assert after is not None
     assert [c for c in after if c["status"] == "True"] == [
@@ -77,16 +77,16 @@ def test_what_is_not_well(found: Pass, type_: str, reason: str, message: str) ->
 
 
 def test_the_same_again_changes_nothing() -> None:
-    for found in (Pass(), *(each for each, *_ in FAILING)):
+    for found in (DeletionPass(), *(each for each, *_ in FAILING)):
         after = conditions_after(found, (), "then")
         assert after is not None
         assert conditions_after(found, after, "now") is None
 
 
 def test_only_a_change_of_status_is_a_transition() -> None:
-    first = conditions_after(Pass(remaining={PODS: 2}), (), "1")
-    fewer = conditions_after(Pass(remaining={PODS: 1}), first or (), "2")
-    none = conditions_after(Pass(), fewer or (), "3")
+    first = conditions_after(DeletionPass(remaining={PODS: 2}), (), "1")
+    fewer = conditions_after(DeletionPass(remaining={PODS: 1}), first or (), "2")
+    none = conditions_after(DeletionPass(), fewer or (), "3")
     times = [
         next(
             c["lastTransitionTime"] for c in each or () if c["type"] == "NamespaceContentRemaining"
@@ -97,6 +97,6 @@ def test_only_a_change_of_status_is_a_transition() -> None:
 
 
 def test_conditions_of_others_stay() -> None:
-    after = conditions_after(Pass(), [{"type": "Mine", "status": "True"}], "now")
+    after = conditions_after(DeletionPass(), [{"type": "Mine", "status": "True"}], "now")
     assert after is not None
     assert after[0] == {"type": "Mine", "status": "True"}

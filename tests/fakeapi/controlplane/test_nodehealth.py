@@ -6,17 +6,23 @@ from typing import Any
 
 import pytest
 
-from extender.kube.times import NS_PER_SECOND, moment
+from extender.kube.times import NS_PER_SECOND, parse_time
 from fakeapi.controlplane.nodehealth import (
-    Heard,
-    is_silent,
-    listen,
+    NodeHealthData,
+    has_missed_heartbeats,
     no_schedule_taints,
-    swapped,
+    observe_heartbeat,
+    swap_taints,
     unknown_conditions,
 )
 from fakeapi.controlplane.shapes import Node, Taint, decode_node
-from fakeapi.controlplane.zones import Turnstile, Zones, ZoneState, rate_of, state_of
+from fakeapi.controlplane.zones import (
+    EvictionRateLimiter,
+    ZoneState,
+    ZoneStates,
+    eviction_rate,
+    zone_state,
+)
 from tests.builders import encoded
 
 MADE = "2026-01-01T00:00:00Z"
@@ -35,32 +41,36 @@ def ready(status: str = "True", heartbeat: str = MADE) -> dict[str, Any]:
 
 
 def at(seconds: float) -> int:
-    return moment(MADE) + int(seconds * NS_PER_SECOND)
+    return parse_time(MADE) + int(seconds * NS_PER_SECOND)
 
 
 def test_a_node_that_never_spoke_gets_a_minute_from_when_it_was_made() -> None:
-    heard = listen(None, a_node(), "", at(55))
-    assert not is_silent(heard, a_node(), at(60))
-    assert is_silent(heard, a_node(), at(61))
+    heard = observe_heartbeat(None, a_node(), "", at(55))
+    assert not has_missed_heartbeats(heard, a_node(), at(60))
+    assert has_missed_heartbeats(heard, a_node(), at(61))
 
 
 def test_a_node_is_heard_when_its_heartbeat_changes_whatever_time_it_names() -> None:
-    heard = listen(None, a_node(ready()), "", at(100))
-    assert heard == Heard(at(100), MADE)
-    heard = listen(heard, a_node(ready()), "", at(120))
-    assert not is_silent(heard, a_node(ready()), at(150))
-    assert is_silent(heard, a_node(ready()), at(151))
+    heard = observe_heartbeat(None, a_node(ready()), "", at(100))
+    assert heard == NodeHealthData(at(100), MADE)
+    heard = observe_heartbeat(heard, a_node(ready()), "", at(120))
+    assert not has_missed_heartbeats(heard, a_node(ready()), at(150))
+    assert has_missed_heartbeats(heard, a_node(ready()), at(151))
     later = a_node(ready(heartbeat="1999-01-01T00:00:00Z"))
-    assert listen(heard, later, "", at(140)).at_ns == at(140)
+    assert observe_heartbeat(heard, later, "", at(140)).observed_ns == at(140)
 
 
 def test_a_node_is_heard_when_its_lease_is_renewed() -> None:
     node = a_node(ready())
-    heard = listen(None, node, "2026-01-01T00:00:00.000000Z", at(0))
-    heard = listen(heard, node, "2026-01-01T00:00:10.000000Z", at(12))
-    assert heard.at_ns == at(12)
-    assert listen(heard, node, "2026-01-01T00:00:10.000000Z", at(20)).at_ns == at(12)
-    assert listen(heard, node, "2026-01-01T00:00:05.000000Z", at(20)).at_ns == at(12)
+    heard = observe_heartbeat(None, node, "2026-01-01T00:00:00.000000Z", at(0))
+    heard = observe_heartbeat(heard, node, "2026-01-01T00:00:10.000000Z", at(12))
+    assert heard.observed_ns == at(12)
+    assert observe_heartbeat(heard, node, "2026-01-01T00:00:10.000000Z", at(20)).observed_ns == at(
+        12
+    )
+    assert observe_heartbeat(heard, node, "2026-01-01T00:00:05.000000Z", at(20)).observed_ns == at(
+        12
+    )
 
 
 def test_what_is_written_of_a_silent_node() -> None:
@@ -110,9 +120,9 @@ def test_taints_follow_the_conditions(node: Node, expected: list[str] | None) ->
 
 def test_taints_that_evict_are_swapped() -> None:
     old = [Taint("x", None, "NoExecute"), Taint("y", None, "NoExecute")]
-    assert keys(swapped(old, "z", ("x",), "now")) == ["y", "z"]
-    assert swapped(old, "y", ("z",), "now") is None
-    assert keys(swapped(old, "", ("x", "y"), "now")) == []
+    assert keys(swap_taints(old, "z", ("x",), "now")) == ["y", "z"]
+    assert swap_taints(old, "y", ("z",), "now") is None
+    assert keys(swap_taints(old, "", ("x", "y"), "now")) == []
 
 
 ZONES = [
@@ -128,29 +138,29 @@ ZONES = [
 
 @pytest.mark.parametrize(("well", "ill", "state"), ZONES)
 def test_how_a_zone_is(well: int, ill: int, state: ZoneState) -> None:
-    assert state_of(well, ill) is state
+    assert zone_state(well, ill) is state
 
 
 def test_how_fast_nodes_are_given_up() -> None:
-    assert rate_of(ZoneState.NORMAL, 5) == rate_of(ZoneState.DISRUPTED, 5) == 0.1
-    assert rate_of(ZoneState.PARTLY_DISRUPTED, 50) == 0
-    assert rate_of(ZoneState.PARTLY_DISRUPTED, 51) == 0.01
+    assert eviction_rate(ZoneState.NORMAL, 5) == eviction_rate(ZoneState.DISRUPTED, 5) == 0.1
+    assert eviction_rate(ZoneState.PARTLY_DISRUPTED, 50) == 0
+    assert eviction_rate(ZoneState.PARTLY_DISRUPTED, 51) == 0.01
 
 
 def test_a_turnstile_lets_one_through_and_then_one_at_a_time() -> None:
-    turnstile = Turnstile(0)
-    assert (turnstile.passes(0), turnstile.passes(9)) == (True, False)
-    assert turnstile.next_in() == pytest.approx(1)
-    assert turnstile.passes(10)
+    turnstile = EvictionRateLimiter(0)
+    assert (turnstile.try_accept(0), turnstile.try_accept(9)) == (True, False)
+    assert turnstile.seconds_until_next() == pytest.approx(1)
+    assert turnstile.try_accept(10)
     turnstile.set_rate(0, 20)
-    assert (turnstile.passes(1000), turnstile.next_in()) == (False, None)
+    assert (turnstile.try_accept(1000), turnstile.seconds_until_next()) == (False, None)
 
 
 def test_when_all_zones_fail_nobody_is_given_up_and_everybody_is_taken_back_once() -> None:
-    zones = Zones()
+    zones = ZoneStates()
     assert not zones.update({"a": (1, 2), "b": (0, 3)}, 0)
     assert zones.update({"a": (0, 3), "b": (0, 3)}, 5)
     assert not zones.update({"a": (0, 3), "b": (0, 3)}, 10)
-    assert not any(turnstile.passes(1000) for turnstile in zones.turnstiles.values())
+    assert not any(turnstile.try_accept(1000) for turnstile in zones.rate_limiters.values())
     zones.update({"a": (3, 0), "b": (0, 3)}, 1000)
-    assert zones.turnstiles["b"].passes(1001)
+    assert zones.rate_limiters["b"].try_accept(1001)

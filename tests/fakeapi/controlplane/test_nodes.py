@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from extender.kube.resources import NODES, PODS
-from extender.kube.times import NS_PER_SECOND, moment
+from extender.kube.times import NS_PER_SECOND, parse_time
 from fakeapi.controlplane.shapes import Pod, Taint, decode_pod
 from fakeapi.controlplane.tainteviction import tolerated_seconds
 from tests.builders import encoded
@@ -116,7 +116,7 @@ async def test_nodes_are_given_up_one_in_ten_seconds(set_stage: SetStage) -> Non
             for taint in change.object.get("spec", {}).get("taints", ())
             if (taint["key"], taint["effect"]) == (UNREACHABLE, "NoExecute")
         }
-        seconds = sorted(moment(time) // NS_PER_SECOND for time in given_up)
+        seconds = sorted(parse_time(time) // NS_PER_SECOND for time in given_up)
         assert [later - earlier for earlier, later in pairwise(seconds)] == [10, 10]
 
 

@@ -8,7 +8,7 @@ from random import Random
 from extender.kube.client import Propagation, Selection
 from extender.kube.clock import SystemClock
 from fakeapi import FakeCluster
-from fakeapi.controlplane.plane import ControlPlane, ManagerOptions
+from fakeapi.controlplane.plane import ControllerManager, ManagerOptions
 from fakeapi.orders import components
 from tests.fakeapi.controlplane.stage import CONFIG_MAPS, blocking, decode, thing
 
@@ -19,7 +19,7 @@ async def test_garbage_is_collected_over_http() -> None:
     async with FakeCluster(run="none") as cluster:
         cluster.load([thing("a"), thing("b", blocking("a")), thing("c", blocking("b"))])
         options = ManagerOptions(components=components())
-        plane = ControlPlane(cluster.client, SystemClock(), Random(1), ("gc",), options)
+        plane = ControllerManager(cluster.client, SystemClock(), Random(1), ("gc",), options)
         plane.start()
         begin = (await cluster.client.list(CONFIG_MAPS, decode)).resource_version
         path = CONFIG_MAPS.object("a", "default")

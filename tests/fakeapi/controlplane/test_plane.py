@@ -9,17 +9,17 @@ import pytest
 
 from extender.kube.controller import Controller
 from extender.kube.events import EventWriter
-from extender.kube.informers import Informers
+from extender.kube.informers import SharedInformerFactory
 from extender.kube.metadata import PartialObject, decode_partial
 from extender.kube.resources import NODES, REPLICA_SETS
 from extender.kube.workqueue import WorkQueue
 from fakeapi import FakeCluster, VirtualCluster
-from fakeapi.controlplane.part import Setting
+from fakeapi.controlplane.part import ControllerContext
 from fakeapi.controlplane.plane import (
     SPREAD_WEBHOOKS,
-    ControlPlane,
-    Switch,
-    UnknownPartError,
+    ComponentSwitch,
+    ControllerManager,
+    UnknownComponentError,
     parse_workloads,
 )
 from fakeapi.orders import DEFAULT_RUN, PARTS, parse_run
@@ -41,13 +41,17 @@ def test_which_parts_are_to_run(run: str, parts: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("run", ["", "gc,", "sorcery", "all,gc", "GC"])
 def test_unknown_parts_are_refused_with_those_there_are(run: str) -> None:
-    with pytest.raises(UnknownPartError, match=r"no control-plane part.*none, all, gc, namespaces"):
+    with pytest.raises(
+        UnknownComponentError, match=r"no control-plane part.*none, all, gc, namespaces"
+    ):
         parse_run(run)
 
 
 def test_which_controllers_of_workloads_are_to_run() -> None:
     assert parse_workloads("replicaset, replicaset") == ("replicaset",)
-    with pytest.raises(UnknownPartError, match=r"no controller 'gc'; expected one of: replicaset"):
+    with pytest.raises(
+        UnknownComponentError, match=r"no controller 'gc'; expected one of: replicaset"
+    ):
         parse_workloads("gc")
 
 
@@ -105,7 +109,7 @@ async def test_its_requests_are_not_put_on_record() -> None:
 class Broken:
     """A part with a fault."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: ControllerContext) -> None:
         queue: WorkQueue[str] = WorkQueue(setting.clock)
         queue.add("anything")
         self.controller = Controller("broken", queue, self._sync)
@@ -119,9 +123,9 @@ class Broken:
 
 async def test_a_fault_in_a_part_does_not_go_unnoticed(virtual_cluster: VirtualCluster) -> None:
     client, clock, rng = virtual_cluster.client, virtual_cluster.clock, Random(1)
-    informers, events = Informers(client, clock, rng), EventWriter(client, clock, rng)
-    setting, fault = Setting(client, informers, clock, rng, events), asyncio.Event()
-    switch = Switch("broken", Broken, setting, fault)
+    informers, events = SharedInformerFactory(client, clock, rng), EventWriter(client, clock, rng)
+    setting, fault = ControllerContext(client, informers, clock, rng, events), asyncio.Event()
+    switch = ComponentSwitch("broken", Broken, setting, fault)
     switch.start()
     await clock.advance(10)
     assert fault.is_set()
@@ -146,8 +150,8 @@ async def test_a_fault_in_a_copy_is_noticed_where_all_parts_are(
     virtual_cluster: VirtualCluster,
 ) -> None:
     client, clock = virtual_cluster.client, virtual_cluster.clock
-    shared = Informers(client, clock, Random(1))
-    noticed = asyncio.create_task(shared.fault.wait())
+    shared = SharedInformerFactory(client, clock, Random(1))
+    noticed = asyncio.create_task(shared.failure.wait())
     shared.of(NODES, decode_partial).objects.add_handler(Deaf())
     await clock.advance(1)
     assert not noticed.done()
@@ -160,11 +164,11 @@ async def test_a_fault_in_a_copy_is_noticed_where_all_parts_are(
 
 async def test_what_there_is_to_do_can_be_finished(virtual_cluster: VirtualCluster) -> None:
     client, clock = virtual_cluster.client, virtual_cluster.clock
-    plane = ControlPlane(client, clock, Random(1), ("replicaset",))
-    broken = asyncio.create_task(plane.wait_for_fault())
+    plane = ControllerManager(client, clock, Random(1), ("replicaset",))
+    broken = asyncio.create_task(plane.wait_for_failure())
     plane.start()
     virtual_cluster.load([a_replica_set(replicas=100)])
-    finished = asyncio.create_task(plane.finish())
+    finished = asyncio.create_task(plane.drain())
     await clock.advance(1)
     assert finished.done()
     virtual_cluster.load([a_replica_set("late")])

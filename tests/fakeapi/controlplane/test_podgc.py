@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakeapi.controlplane.podgc import Quarantine, surplus
+from fakeapi.controlplane.podgc import MissingNodes, finished_above_threshold
 from fakeapi.controlplane.shapes import Pod, decode_pod
 from tests.builders import encoded
 from tests.fakeapi.controlplane.conftest import SetStage
@@ -29,16 +29,16 @@ def test_the_evicted_go_first_then_the_oldest_then_by_name() -> None:
         finished("e", 9, "Failed", "Evicted"),
         finished("r", 0, "Running"),
     ]
-    assert [p.metadata.name for p in surplus(pods, 1)] == ["e", "a", "b"]
-    assert surplus(pods, 4) == surplus(pods, 0) == []
+    assert [p.metadata.name for p in finished_above_threshold(pods, 1)] == ["e", "a", "b"]
+    assert finished_above_threshold(pods, 4) == finished_above_threshold(pods, 0) == []
 
 
 def test_a_node_is_missed_for_a_while_before_it_counts_as_gone() -> None:
-    quarantine = Quarantine({})
-    assert quarantine.over(["a", "b"], 0) == []
-    assert quarantine.over(["a"], 20) == [], "b has come back"
-    assert quarantine.over(["a", "b"], 40) == ["a"]
-    assert quarantine.over(["b"], 80) == ["b"]
+    quarantine = MissingNodes({})
+    assert quarantine.update(["a", "b"], 0) == []
+    assert quarantine.update(["a"], 20) == [], "b has come back"
+    assert quarantine.update(["a", "b"], 40) == ["a"]
+    assert quarantine.update(["b"], 80) == ["b"]
 
 
 async def stage_of(set_stage: SetStage, *things: Document) -> Stage:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from fakeapi.demo.chapters import Chapter, lacks, unplaced
-from fakeapi.demo.sights import SeenNode, Sight
+from fakeapi.demo.chapters import DemoStep, unmet_conditions, unplaced_pods
+from fakeapi.demo.sights import ObservedNode, ObservedState
 from tests.fakeapi.demo.sighted import (
     FULL,
     SMALL,
@@ -23,112 +23,112 @@ from tests.fakeapi.demo.sighted import (
 WEB = (pod("web-2", on="n-2"), pod("web-3"))
 VIP = pod("vip", on="n-1")
 EXPLAINED = deliberation("web-1")
-BEFORE = TAKEN.before
+BEFORE = TAKEN.pods_before_burst
 
-CASES: dict[str, tuple[Chapter, Sight, tuple[str, ...]]] = {
+CASES: dict[str, tuple[DemoStep, ObservedState, tuple[str, ...]]] = {
     "nobody is there": (
-        Chapter.START,
-        Sight(),
+        DemoStep.START,
+        ObservedState(),
         ("0 of 2 nodes are ready", "the webhooks of WorkloadSpreads are not registered"),
     ),
     "a node is not ready": (
-        Chapter.START,
-        sight(nodes=(SeenNode("n-1"), SeenNode("n-2", ready=False))),
+        DemoStep.START,
+        sight(nodes=(ObservedNode("n-1"), ObservedNode("n-2", ready=False))),
         ("1 of 2 nodes are ready",),
     ),
-    "all is there": (Chapter.START, sight(), ()),
+    "all is there": (DemoStep.START, sight(), ()),
     "a pod does not run": (
-        Chapter.FILLING,
+        DemoStep.FILLING,
         sight(pod("web-1", on="n-1"), pod("web-2", on="n-1", ready=False)),
         ("d/web: 1 of 2 pods run",),
     ),
     "who goes does not count": (
-        Chapter.FILLING,
+        DemoStep.FILLING,
         sight(*FULL.pods, pod("web-3", on="n-1", going=True)),
         (),
     ),
-    "the cluster is full": (Chapter.FILLING, FULL, ()),
+    "the cluster is full": (DemoStep.FILLING, FULL, ()),
     "nobody has come": (
-        Chapter.BURST,
-        replace(FULL, before=BEFORE),
+        DemoStep.BURST,
+        replace(FULL, pods_before_burst=BEFORE),
         ("d/vip has no node", "nobody was preempted", "no replacement waits for a node"),
     ),
     "the burst is placed, and nobody had to go": (
-        Chapter.BURST,
+        DemoStep.BURST,
         sight(VIP, *FULL.pods, before=BEFORE),
         ("nobody was preempted", "no replacement waits for a node"),
     ),
     "the burst does not run yet": (
-        Chapter.BURST,
+        DemoStep.BURST,
         replace(TAKEN, pods=(pod("vip", on="n-1", ready=False), *WEB)),
         ("d/vip does not run yet",),
     ),
     "a victim stays": (
-        Chapter.BURST,
+        DemoStep.BURST,
         replace(TAKEN, pods=(VIP, *WEB, pod("web-1", on="n-1", going=True))),
         ("d/web-1 was preempted, and is still there",),
     ),
     "a victim that the extender has not named": (
-        Chapter.BURST,
-        replace(TAKEN, deliberations=(deliberation("web-9"),)),
+        DemoStep.BURST,
+        replace(TAKEN, decisions=(deliberation("web-9"),)),
         ("d/web-1 was preempted, and no answer of the extender says so",),
     ),
     "the extender has named another node": (
-        Chapter.BURST,
-        replace(TAKEN, deliberations=(deliberation("web-1", on="n-2"),)),
+        DemoStep.BURST,
+        replace(TAKEN, decisions=(deliberation("web-1", on="n-2"),)),
         ("d/web-1 was preempted, and no answer of the extender says so",),
     ),
     "nobody comes instead": (
-        Chapter.BURST,
+        DemoStep.BURST,
         replace(TAKEN, pods=(VIP, WEB[0])),
         ("d/web: 1 of 2 pods are there", "no replacement waits for a node"),
     ),
     "who comes instead is not told anything": (
-        Chapter.BURST,
+        DemoStep.BURST,
         replace(TAKEN, events=(preempted("web-1"),)),
         ("d/web-3 neither runs nor is said to wait", "no replacement waits for a node"),
     ),
     "who comes instead preempts in turn": (
-        Chapter.BURST,
+        DemoStep.BURST,
         replace(TAKEN, pods=(VIP, WEB[0], pod("web-3", nominated="n-2"))),
         ("d/web-3 is promised a place on n-2",),
     ),
-    "the burst has taken its places": (Chapter.BURST, TAKEN, ()),
+    "the burst has taken its places": (DemoStep.BURST, TAKEN, ()),
     "nothing leaks": (
-        Chapter.PRESSURE,
+        DemoStep.PRESSURE,
         TAKEN,
         ("no pod of d/web was evicted", "no node reports MemoryPressure"),
     ),
     "another one is evicted": (
-        Chapter.PRESSURE,
+        DemoStep.PRESSURE,
         replace(STRAINED, pods=tuple(replace(each, workload="d/x") for each in STRAINED.pods)),
         ("no pod of d/web was evicted", "d/web: 0 of 2 pods are there"),
     ),
     "the node is not tainted": (
-        Chapter.PRESSURE,
-        replace(STRAINED, nodes=(SeenNode("n-2", short_of_memory=True),)),
+        DemoStep.PRESSURE,
+        replace(STRAINED, nodes=(ObservedNode("n-2", memory_pressure=True),)),
         ("n-2 is short of memory and not tainted",),
     ),
-    "a node was short of memory": (Chapter.PRESSURE, STRAINED, ()),
-    "the end": (Chapter.END, Sight(), ()),
+    "a node was short of memory": (DemoStep.PRESSURE, STRAINED, ()),
+    "the end": (DemoStep.END, ObservedState(), ()),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_a_chapter_lacks(name: str) -> None:
     chapter, seen, missing = CASES[name]
-    assert lacks(chapter, seen, SMALL) == missing
+    assert unmet_conditions(chapter, seen, SMALL) == missing
 
 
 def test_who_has_no_node_yet() -> None:
     seen = sight(pod("web-1", on="n-1", ready=False), pod("web-2"))
-    assert unplaced("d/web", seen, SMALL) == ("d/web: 1 of 2 pods have a node",)
-    assert unplaced("d/web", FULL, SMALL) == ()
+    assert unplaced_pods("d/web", seen, SMALL) == ("d/web: 1 of 2 pods have a node",)
+    assert unplaced_pods("d/web", FULL, SMALL) == ()
 
 
 def test_the_last_words_about_a_pod_count() -> None:
     seen = sight(pod("web-3"), events=(refused("web-3", "late", 2), refused("web-3", "early", 1)))
-    assert seen.refusal(seen.pods[0]) == "late"
+    assert seen.scheduling_failure(seen.pods[0]) == "late"
 
 
 def test_who_is_told_twice_is_preempted_once() -> None:

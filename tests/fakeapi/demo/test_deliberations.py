@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from extender.verdict import Answer
-from fakeapi.demo.deliberations import Deliberation, Victim, deliberation_of
+from extender.verdict import VerbResult
+from fakeapi.demo.deliberations import ExplainedDecision, ExplainedVictim, explain_decision
 from policies.decision import Candidate, FilterDecision, PreemptionDecision, VictimSet
 from policies.model import Pod
 from policies.upstream import NEWEST
@@ -28,18 +28,18 @@ def decided(candidate: Candidate | None, **fields: Any) -> PreemptionDecision:
     return PreemptionDecision(VIP, eligible=True, reason="", chosen=candidate, **fields)
 
 
-def told_of(decision: PreemptionDecision) -> Deliberation:
-    told = deliberation_of(Answer(bytes, decision, decision.chosen), BUDGETS, NEWEST, 0.5)
+def told_of(decision: PreemptionDecision) -> ExplainedDecision:
+    told = explain_decision(VerbResult(bytes, decision, decision.chosen), BUDGETS, NEWEST, 0.5)
     assert told is not None
     return told
 
 
 def test_what_is_told_of_an_answer() -> None:
-    assert told_of(chosen()) == Deliberation(
+    assert told_of(chosen()) == ExplainedDecision(
         "vip",
         "default/vip",
         "n",
-        (Victim("default/victim", 5),),
+        (ExplainedVictim("default/victim", 5),),
         (),
         "fewest victims",
         2,
@@ -63,22 +63,22 @@ def test_what_is_told_of_an_answer() -> None:
     ],
 )
 def test_why_a_pod_is_spared(spared: Pod, why: str) -> None:
-    assert [each.why for each in told_of(chosen(spared)).spared] == [why]
+    assert [each.reason for each in told_of(chosen(spared)).reprieved] == [why]
 
 
 def test_a_budget_is_spent_by_victims_that_are_more_important() -> None:
     first = pod("first", priority=5, labels={"app": "db"})
     second = pod("second", priority=1, labels={"app": "db"})
-    [spared] = told_of(chosen(second, victims=(first,))).spared
-    assert spared.why == "the budget default/db would be broken"
+    [spared] = told_of(chosen(second, victims=(first,))).reprieved
+    assert spared.reason == "the budget default/db would be broken"
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(bytes, FilterDecision(VIP, [], {})),
-        Answer(bytes, decided(None)),
+        VerbResult(bytes, FilterDecision(VIP, [], {})),
+        VerbResult(bytes, decided(None)),
     ],
 )
-def test_answers_that_name_no_node_are_not_told_of(answer: Answer) -> None:
-    assert deliberation_of(answer, (), NEWEST, 0.0) is None
+def test_answers_that_name_no_node_are_not_told_of(answer: VerbResult) -> None:
+    assert explain_decision(answer, (), NEWEST, 0.0) is None

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from fakeapi.demo.deliberations import Spared
-from fakeapi.demo.news import news
-from fakeapi.demo.sights import Sight
+from fakeapi.demo.deliberations import ReprievedPod
+from fakeapi.demo.news import describe_changes
+from fakeapi.demo.sights import ObservedState
 from tests.fakeapi.demo.sighted import (
     BEFORE,
     FULL,
@@ -21,11 +21,11 @@ from tests.fakeapi.demo.sighted import (
     sight,
 )
 
-STARTED = replace(FULL, before=BEFORE)
+STARTED = replace(FULL, pods_before_burst=BEFORE)
 
-CASES: dict[str, tuple[Sight, Sight, list[str]]] = {
+CASES: dict[str, tuple[ObservedState, ObservedState, list[str]]] = {
     "nothing": (TAKEN, TAKEN, []),
-    "a workload runs": (Sight(), FULL, ["d/web: 2 pods run"]),
+    "a workload runs": (ObservedState(), FULL, ["d/web: 2 pods run"]),
     "a workload runs in its subsets": (
         sight(pod("web-1", on="n-1")),
         sight(pod("web-1", on="n-1", subset="a"), pod("web-2", on="n-2", subset="b")),
@@ -35,10 +35,10 @@ CASES: dict[str, tuple[Sight, Sight, list[str]]] = {
         STARTED,
         replace(
             STARTED,
-            deliberations=(
+            decisions=(
                 deliberation(
                     "web-1",
-                    spared=(Spared("d/web-2", 1, "small enough to stay"),),
+                    spared=(ReprievedPod("d/web-2", 1, "small enough to stay"),),
                     decided_by="fewest victims",
                     candidates=2,
                 ),
@@ -86,4 +86,4 @@ CASES: dict[str, tuple[Sight, Sight, list[str]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_new(name: str) -> None:
     before, after, lines = CASES[name]
-    assert news(before, after, SMALL) == lines
+    assert describe_changes(before, after, SMALL) == lines

@@ -6,12 +6,12 @@ from io import StringIO
 
 from rich.console import Console
 
-from fakeapi.demo.questions import ask_questions
+from fakeapi.demo.questions import run_captured_requests
 
 
 async def told() -> str:
     text = StringIO()
-    await ask_questions(Console(file=text, width=140, highlight=False))
+    await run_captured_requests(Console(file=text, width=140, highlight=False))
     return text.getvalue()
 
 

@@ -7,12 +7,19 @@ from io import StringIO
 
 from rich.console import Console, RenderableType
 
-from fakeapi.controlplane.scheduler.trace import Verdict
-from fakeapi.demo.chapters import Chapter
-from fakeapi.demo.deliberations import Spared
-from fakeapi.demo.sights import Sight
-from fakeapi.demo.summary import Calls, Eviction, Preemption, Replacement, Summary, sum_up
-from fakeapi.demo.tables import screen, summary_tables
+from fakeapi.controlplane.scheduler.trace import ExtenderOutcome
+from fakeapi.demo.chapters import DemoStep
+from fakeapi.demo.deliberations import ReprievedPod
+from fakeapi.demo.sights import ObservedState
+from fakeapi.demo.summary import (
+    CallSummary,
+    EvictionSummary,
+    PreemptionSummary,
+    ReplacementSummary,
+    Summary,
+    summarize,
+)
+from fakeapi.demo.tables import render_screen, summary_tables
 from tests.fakeapi.demo.sighted import (
     SMALL,
     STRAINED,
@@ -24,9 +31,9 @@ from tests.fakeapi.demo.sighted import (
 )
 
 SPARED = (
-    Spared("d/a", 1, "small enough to stay"),
-    Spared("d/b", 1, "the budget d/web would be broken"),
-    Spared("d/c", 1, "small enough to stay"),
+    ReprievedPod("d/a", 1, "small enough to stay"),
+    ReprievedPod("d/b", 1, "the budget d/web would be broken"),
+    ReprievedPod("d/c", 1, "small enough to stay"),
 )
 
 
@@ -37,38 +44,38 @@ def shown(renderable: RenderableType) -> str:
 
 
 def test_nothing_has_happened() -> None:
-    assert sum_up(Sight(), SMALL, 1.0) == Summary((), (), (), ())
+    assert summarize(ObservedState(), SMALL, 1.0) == Summary((), (), (), ())
 
 
 def test_all_that_has_happened() -> None:
-    told = sum_up(STRAINED, SMALL, 2.0)
+    told = summarize(STRAINED, SMALL, 2.0)
     assert told.preemptions == (
-        Preemption("d/vip", "n-1", ("d/web-1 (1)",), "the only candidate", (), 0),
+        PreemptionSummary("d/vip", "n-1", ("d/web-1 (1)",), "the only candidate", (), 0),
     )
     assert told.replacements == (
-        Replacement(("d/web-3",), "", "FailedScheduling: 0/2 nodes are available"),
-        Replacement(("d/web-4",), "", "FailedScheduling: tainted"),
+        ReplacementSummary(("d/web-3",), "", "FailedScheduling: 0/2 nodes are available"),
+        ReplacementSummary(("d/web-4",), "", "FailedScheduling: tainted"),
     )
-    assert told.evictions == (Eviction("d/web-2", "n-2", "low on memory."),)
-    assert told.calls == (Calls("preempt", 1, "1 accepted", 5.0, 2.0, ()),)
+    assert told.evictions == (EvictionSummary("d/web-2", "n-2", "low on memory."),)
+    assert told.calls == (CallSummary("preempt", 1, "1 accepted", 5.0, 2.0, ()),)
 
 
 def test_pods_with_the_same_fate_stand_together_and_those_that_run_come_first() -> None:
     events = tuple(replace(e, uid=uid) for uid in ("x", "y") for e in TAKEN.events[1:])
     pods = (pod("y"), pod("x"), pod("z", on="n-2", subset="spot"), pod("mute"))
-    told = sum_up(replace(TAKEN, pods=pods, events=events), SMALL, 1.0)
+    told = summarize(replace(TAKEN, pods=pods, events=events), SMALL, 1.0)
     assert told.replacements == (
-        Replacement(("d/z",), "spot", "runs on n-2"),
-        Replacement(("d/x", "d/y"), "", "FailedScheduling: 0/2 nodes are available"),
+        ReplacementSummary(("d/z",), "spot", "runs on n-2"),
+        ReplacementSummary(("d/x", "d/y"), "", "FailedScheduling: 0/2 nodes are available"),
     )
 
 
 def test_victims_of_one_preemptor_stand_together_and_why_others_were_spared() -> None:
     answer = deliberation("p", "q", spared=SPARED, decided_by="fewest victims", candidates=3)
     events = preempted("p", at=1), preempted("q", at=2)
-    told = sum_up(replace(TAKEN, events=events, deliberations=(answer,)), SMALL, 1.0)
+    told = summarize(replace(TAKEN, events=events, decisions=(answer,)), SMALL, 1.0)
     assert told.preemptions == (
-        Preemption(
+        PreemptionSummary(
             "d/vip",
             "n-1",
             ("d/p (1)", "d/q (1)"),
@@ -82,53 +89,57 @@ def test_victims_of_one_preemptor_stand_together_and_why_others_were_spared() ->
 def test_the_burst_comes_first_in_its_order_and_then_who_preempts_in_turn() -> None:
     events = preempted("p", by="web-3", at=1), preempted("q", at=2)
     answers = deliberation("p", by="web-3"), deliberation("q")
-    told = sum_up(replace(TAKEN, events=events, deliberations=answers), SMALL, 1.0)
+    told = summarize(replace(TAKEN, events=events, decisions=answers), SMALL, 1.0)
     assert [each.preemptor for each in told.preemptions] == ["d/vip", "d/web-3"]
 
 
 def test_each_answer_stands_by_itself_though_it_is_for_the_same_pod_and_node() -> None:
     events = preempted("p", at=1), preempted("q", at=2)
     answers = deliberation("p"), deliberation("q", decided_by="fewest victims", candidates=2)
-    told = sum_up(replace(TAKEN, events=events, deliberations=answers), SMALL, 1.0)
-    assert [(each.victims, each.why) for each in told.preemptions] == [
+    told = summarize(replace(TAKEN, events=events, decisions=answers), SMALL, 1.0)
+    assert [(each.victims, each.reason) for each in told.preemptions] == [
         (("d/p (1)",), "the only candidate"),
         (("d/q (1)",), "best of 2 by fewest victims"),
     ]
 
 
 def test_who_has_no_explanation_is_told_of_all_the_same() -> None:
-    told = sum_up(replace(TAKEN, deliberations=()), SMALL, 1.0)
-    assert told.preemptions == (Preemption("d/vip", "n-1", ("d/web-1",), "nobody knows", (), 0),)
+    told = summarize(replace(TAKEN, decisions=()), SMALL, 1.0)
+    assert told.preemptions == (
+        PreemptionSummary("d/vip", "n-1", ("d/web-1",), "nobody knows", (), 0),
+    )
 
 
 def test_calls_are_counted_by_what_was_made_of_them() -> None:
     exchanges = (
-        exchange(Verdict.ACCEPTED, 0.004, "odd"),
-        exchange(Verdict.FAILED, 9.0),
-        exchange(Verdict.ACCEPTED, 0.008, "odd", "rare"),
+        exchange(ExtenderOutcome.ACCEPTED, 0.004, "odd"),
+        exchange(ExtenderOutcome.FAILED, 9.0),
+        exchange(ExtenderOutcome.ACCEPTED, 0.008, "odd", "rare"),
     )
-    [calls] = sum_up(replace(TAKEN, exchanges=exchanges), SMALL, 1.0).calls
-    assert (calls.count, calls.verdicts, calls.round_trip) == (3, "2 accepted, 1 failed", 8.0)
+    [calls] = summarize(replace(TAKEN, exchanges=exchanges), SMALL, 1.0).calls
+    assert (calls.count, calls.outcomes, calls.round_trip) == (3, "2 accepted, 1 failed", 8.0)
     assert calls.notes == ("odd (2 times)", "rare")
 
 
 def test_of_many_notes_one_is_shown() -> None:
-    noted = replace(TAKEN, exchanges=(exchange(Verdict.ACCEPTED, 0.01, "odd", "rare", "else"),))
-    text = shown(summary_tables(sum_up(noted, SMALL, 1.0)))
+    noted = replace(
+        TAKEN, exchanges=(exchange(ExtenderOutcome.ACCEPTED, 0.01, "odd", "rare", "else"),)
+    )
+    text = shown(summary_tables(summarize(noted, SMALL, 1.0)))
     assert "odd (and 2 more)" in text
     assert "rare" not in text
 
 
 def test_the_tables() -> None:
-    text = shown(summary_tables(sum_up(STRAINED, SMALL, 1.0)))
+    text = shown(summary_tables(summarize(STRAINED, SMALL, 1.0)))
     for told in ("d/web-1 (1)", "0/2 nodes are available", "low on memory.", "2.0 ms", "10.0 ms"):
         assert told in text
 
 
 def test_the_screen() -> None:
     seen = replace(STRAINED, pods=(*STRAINED.pods, pod("web-5", on="n-1", going=True)), seconds=9.6)
-    lines = shown(screen(Chapter.PRESSURE, seen, SMALL, ("the last line",))).splitlines()
-    assert lines[0] == f"{Chapter.PRESSURE.value}   10 s"
+    lines = shown(render_screen(DemoStep.PRESSURE, seen, SMALL, ("the last line",))).splitlines()
+    assert lines[0] == f"{DemoStep.PRESSURE.value}   10 s"
     assert [line.split() for line in lines[2:4]] == [
         ["n-1", "vip", "web", "ready"],
         ["n-2", "web", "evicted", "short", "of", "memory"],
@@ -138,6 +149,6 @@ def test_the_screen() -> None:
 
 def test_the_screen_shows_who_is_promised_a_place() -> None:
     seen = replace(TAKEN, pods=(pod("vip", nominated="n-2"), pod("web-1", on="n-2")))
-    text = shown(screen(Chapter.BURST, seen, SMALL, ()))
+    text = shown(render_screen(DemoStep.BURST, seen, SMALL, ()))
     assert "web  ← vip" in text
     assert "wait for a node: vip" in text

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from fakeapi.kinds import BUILTIN, Kind
+from fakeapi.kinds import BUILTIN, ResourceInfo
 from fakeapi.kinds.builtin import NODES, PODS, REPLICA_SETS
 
 _RECORDED = Path(__file__).parents[1] / "recorded"
@@ -16,14 +16,14 @@ _DISCOVERY: list[dict[str, Any]] = orjson.loads((_RECORDED / "discovery.json").r
 
 
 @pytest.mark.parametrize("kind", BUILTIN.all, ids=lambda kind: f"{kind.resource}/{kind.version}")
-def test_a_kind_is_found_by_its_path_and_by_what_its_documents_say(kind: Kind) -> None:
+def test_a_kind_is_found_by_its_path_and_by_what_its_documents_say(kind: ResourceInfo) -> None:
     assert BUILTIN.at(kind.group, kind.version, kind.plural) is kind
     assert BUILTIN.of(kind.api_version, kind.kind) is kind
     assert kind in BUILTIN.in_group_version(kind.group, kind.version)
 
 
 @pytest.mark.parametrize("kind", BUILTIN.all, ids=lambda kind: f"{kind.resource}/{kind.version}")
-def test_a_kind_can_be_selected_by_name_and_namespace(kind: Kind) -> None:
+def test_a_kind_can_be_selected_by_name_and_namespace(kind: ResourceInfo) -> None:
     labels = [field.label for field in kind.fields]
     assert labels[0] == "metadata.name"
     assert ("metadata.namespace" in labels) is kind.namespaced

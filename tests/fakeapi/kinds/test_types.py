@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from fakeapi.kinds import BUILTIN, Kind
+from fakeapi.kinds import BUILTIN, ResourceInfo
 from fakeapi.kinds.archive import read_description, read_schema
 from fakeapi.kinds.builtin import NODES, PODS, REPLICA_SETS
 from fakeapi.kinds.types import (
@@ -29,7 +29,7 @@ _DIGESTS: dict[str, str] = orjson.loads((_RECORDED / "schemas.json").read_bytes(
 _LEFT_OUT = ("description", "default", "x-kubernetes-group-version-kind", "oneOf")
 
 
-def at(kind: Kind, path: str) -> Type:
+def at(kind: ResourceInfo, path: str) -> Type:
     return type_at(schema_of(kind), tuple(path.split(".")))
 
 
@@ -49,7 +49,7 @@ def at(kind: Kind, path: str) -> Type:
     ],
 )
 def test_lists_tell_how_their_elements_are_told_apart(
-    kind: Kind, path: str, how: str, keys: tuple[str, ...], merge: str | None
+    kind: ResourceInfo, path: str, how: str, keys: tuple[str, ...], merge: str | None
 ) -> None:
     found = at(kind, path)
     assert isinstance(found, ListType)

@@ -17,8 +17,8 @@ from extender.kube.resources import NAMESPACES, NODES, PODS, REPLICA_SETS, Resou
 from extender.recording.choosing import ALL, make_plan
 from extender.recording.files import RecordingFile
 from extender.recording.recorder import Recorder, Source
-from extender.recording.tape import DISCREET, Tape
-from extender.recording.withholding import withhold
+from extender.recording.tape import REDACTED, RecordingWriter
+from extender.recording.withholding import redact
 from fakeapi import VirtualCluster
 from tests.builders import node_json
 from tests.fakeapi.controllers.replicaset.table import a_replica_set
@@ -171,7 +171,7 @@ def contents(cluster: VirtualCluster) -> dict[tuple[str, str, str], Document]:
         metadata = document["metadata"]
         del metadata["resourceVersion"]
         key = document["kind"], metadata.get("namespace", ""), metadata["name"]
-        found[key] = withhold(document)
+        found[key] = redact(document)
     return found
 
 
@@ -180,7 +180,7 @@ async def recording(client: Client, clock: Clock, path: Path, seed: int = 0) -> 
     """Record everything through a client while the block runs."""
     with RecordingFile(str(path)) as file:
         plan = await make_plan(client, (ALL,), "")
-        tape = Tape(file.write, clock, DISCREET)
+        tape = RecordingWriter(file.write, clock, REDACTED)
         stop = asyncio.Event()
         recorder = Recorder(Source(client, clock, Random(seed)), plan, tape)
         task = asyncio.create_task(recorder.run(stop))

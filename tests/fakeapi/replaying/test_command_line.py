@@ -62,7 +62,7 @@ class TestRecord:
         rest, said = await process.communicate()
         assert process.returncode == 0, said
         recording = parse_recording(told + rest, "f")
-        assert [(e.type, e.key) for e in recording.events if e.changes] == [
+        assert [(e.type, e.key) for e in recording.events if e.is_object_event] == [
             ("LISTED", "default/here"),
             ("ADDED", "default/new"),
         ]
@@ -76,7 +76,7 @@ class TestRecord:
         done = await reprieve("record", "--kubeconfig", str(cluster.kubeconfig_path), *for_a_while)
         assert (done.code, done.out) == (0, "")
         recording = read_recording(str(path))
-        assert (recording.broken, recording.header.left_out) == ("", ())
+        assert (recording.truncated_at, recording.header.left_out) == ("", ())
         assert {"pods", "nodes", "replicasets.apps"} <= {r.name for r in recording.header.resources}
         assert "default" in {event.key for event in recording.events}
 
@@ -95,7 +95,7 @@ class TestFakeapiRecords:
         process.kill()
         await process.communicate()
         recording = read_recording(str(path))
-        assert recording.broken
+        assert recording.truncated_at
         assert ("ADDED", "late") in {(e.type, e.key) for e in recording.events}
 
     async def test_a_disk_that_is_full_ends_it(self) -> None:

@@ -16,9 +16,9 @@ from extender.recording.format import EventType
 from fakeapi import VirtualCluster
 from fakeapi.orders import PARTS
 from fakeapi.replaying.comparing import DeletedPod
-from fakeapi.replaying.hands import REASONS, whose_deletion
-from fakeapi.replaying.ledger import Ledger
-from fakeapi.replaying.parts import EFFECTS, UnplayablePartError, attach
+from fakeapi.replaying.hands import CAUSES_BY_REASON, deletion_cause
+from fakeapi.replaying.ledger import RecordedState
+from fakeapi.replaying.parts import EFFECTS, UnsupportedComponentError, attach
 from fakeapi.replaying.report import Report
 from tests.extender.recording.lines import CREATED, Document, a_recording, an_object, header, line
 from tests.fakeapi.controllers.replicaset.table import a_replica_set, controlled_by
@@ -287,11 +287,11 @@ class TestOthersAttached:
 
 
 class TestHands:
-    @pytest.mark.parametrize(("reason", "hand"), REASONS.items())
+    @pytest.mark.parametrize(("reason", "hand"), CAUSES_BY_REASON.items())
     def test_who_disrupts_says_so(self, reason: str, hand: str) -> None:
         condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
         pod = an_object("p", status={"conditions": [condition]})
-        assert whose_deletion(Ledger(whose_deletion), "pods", pod) == hand
+        assert deletion_cause(RecordedState(deletion_cause), "pods", pod) == hand
 
     @pytest.mark.parametrize(
         ("replicas", "phase", "hand"),
@@ -305,7 +305,7 @@ class TestHands:
     def test_a_controller_with_more_than_it_wants(
         self, replicas: int, phase: str, hand: str
     ) -> None:
-        ledger = Ledger(whose_deletion)
+        ledger = RecordedState(deletion_cause)
         ledger.apply("LISTED", "replicasets.apps", web(replicas))
         pods = [a_member("a"), a_member("b")]
         pods[0]["status"] = {"phase": phase}
@@ -313,15 +313,15 @@ class TestHands:
             ledger.apply("ADDED", "pods", pod)
         begun = ledger.apply("DELETED", "pods", pods[0])
         assert begun is not None
-        assert begun.hand == hand
+        assert begun.cause == hand
 
     def test_a_namespace_on_its_way_out_takes_what_it_holds(self) -> None:
-        ledger = Ledger(whose_deletion)
+        ledger = RecordedState(deletion_cause)
         ledger.apply("MODIFIED", "namespaces", an_object("default", "Namespace", metadata=GONE_AT))
-        assert whose_deletion(ledger, "pods", a_member("a")) == "namespaces"
+        assert deletion_cause(ledger, "pods", a_member("a")) == "namespaces"
 
     def test_a_deletion_is_told_once_though_it_takes_time(self) -> None:
-        ledger = Ledger(whose_deletion)
+        ledger = RecordedState(deletion_cause)
         ledger.apply("ADDED", "pods", a_member("a"))
         going = a_member("a", **GONE_AT)
         told = [ledger.apply(kind, "pods", going) for kind in ("MODIFIED", "MODIFIED", "DELETED")]
@@ -334,5 +334,5 @@ class TestParts:
         assert set(EFFECTS) <= set(PARTS)
 
     def test_others_are_refused(self) -> None:
-        with pytest.raises(UnplayablePartError, match="'nodelifecycle' cannot be attached"):
+        with pytest.raises(UnsupportedComponentError, match="'nodelifecycle' cannot be attached"):
             attach(("gc", "nodelifecycle"))

@@ -12,7 +12,7 @@ from extender.recording.files import read_recording
 from extender.verdict import Search
 from fakeapi import VirtualCluster
 from fakeapi.controlplane.scheduler.outfits import Call, Reply
-from fakeapi.insider import Reprieve
+from fakeapi.insider import InProcessReprieve
 from fakeapi.replaying.report import Report
 from policies.upstream import release
 from tests.fakeapi.controlplane.scheduler.stages import X, configured
@@ -41,7 +41,7 @@ async def decided(run: str, seed: int = 0, **options: Any) -> Report:
 
 
 async def decided_with_reprieve(run: str, seed: int = 0, takes: float = 0.0) -> Report:
-    reprieve = Reprieve(Search.CLUSTER, release(UPSTREAM))
+    reprieve = InProcessReprieve(Search.CLUSTER, release(UPSTREAM))
 
     async def ask(call: Call) -> Reply:
         await cluster.clock.sleep(takes)
@@ -94,7 +94,7 @@ async def test_what_was_recorded_is_what_upstream_would_decide() -> None:
     """Played alone, it shows who went where: the latest to start first, the budget kept."""
     report = await decided("none")
     assert (report.same, report.scheduling) == (True, None)
-    there = {event.key: event.document() for event in PREEMPTION.events if event.changes}
+    there = {event.key: event.document() for event in PREEMPTION.events if event.is_object_event}
     gone = {event.key for event in PREEMPTION.events if event.type == "DELETED"}
     assert gone == {f"shop/batch-{n}" for n in (2, 3, 4, 5, 6)} | {"shop/web-3"}
     places = {key: there[key]["spec"]["nodeName"] for key in there if key.startswith("shop/urgent")}

@@ -50,5 +50,5 @@ async def test_it_can_be_made_anew(tmp_path: Path) -> None:
     path = tmp_path / "rollout.jsonl"
     await make(path)
     recording = read_recording(str(path))
-    assert not recording.broken
+    assert not recording.truncated_at
     assert (await played(path, "gc,namespaces,replicaset")).same

@@ -12,7 +12,7 @@ import pytest
 from extender.recording.choosing import ResourceNameError, make_plan
 from extender.recording.files import Recording, parse_recording
 from extender.recording.recorder import Recorder, Source
-from extender.recording.tape import DISCREET, Tape
+from extender.recording.tape import REDACTED, RecordingWriter
 from fakeapi import VirtualCluster
 from fakeapi.faults import fault
 from tests.extender.recording.lines import an_object
@@ -51,7 +51,7 @@ async def recorded(
     plan = await make_plan(cluster.client, names, namespace)
     studio, stop = Studio(), asyncio.Event()
     source = Source(cluster.client, cluster.clock, Random(3))
-    recorder = Recorder(source, plan, Tape(studio.write, cluster.clock, DISCREET))
+    recorder = Recorder(source, plan, RecordingWriter(studio.write, cluster.clock, REDACTED))
     task = asyncio.create_task(recorder.run(stop))
     await cluster.clock.advance(0)
     yield studio
@@ -153,13 +153,13 @@ class TestWhatIsFollowed:
 
     async def test_the_usual_as_far_as_it_is_served(self, virtual_cluster: VirtualCluster) -> None:
         plan = await make_plan(virtual_cluster.client, (), "")
-        names = [each.recorded.name for each in plan.followed]
+        names = [each.recorded.name for each in plan.sources]
         assert {"namespaces", "nodes", "pods", "replicasets.apps", "jobs.batch"} <= set(names)
         assert not {"secrets", "events", "workloadspreads.apps.kruise.io"} & set(names)
 
     async def test_all_but_events_and_leases(self, virtual_cluster: VirtualCluster) -> None:
         plan = await make_plan(virtual_cluster.client, ("all",), "")
-        names = {each.recorded.name for each in plan.followed}
+        names = {each.recorded.name for each in plan.sources}
         assert {"secrets", "configmaps", "cronjobs.batch"} <= names
         assert not {"events", "events.events.k8s.io", "leases.coordination.k8s.io"} & names
 

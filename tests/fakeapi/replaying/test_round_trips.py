@@ -86,7 +86,7 @@ def lines(recorded: Recording) -> list[tuple[object, ...]]:
     return [
         (event.at_ns, event.type, event.resource, event.key, event.metadata.uid)
         for event in recorded.events
-        if event.changes
+        if event.is_object_event
     ]
 
 

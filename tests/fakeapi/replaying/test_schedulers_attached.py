@@ -8,7 +8,7 @@ import orjson
 
 from extender.recording.files import Recording
 from fakeapi import VirtualCluster
-from fakeapi.replaying.decisions import Decided, Decisions, Scheduling
+from fakeapi.replaying.decisions import DecisionComparison, DecisionDifference, SchedulingComparison
 from fakeapi.replaying.report import Report
 from tests.extender.recording.lines import CREATED, Document, a_recording, an_object, header, line
 
@@ -70,7 +70,9 @@ async def test_pods_land_where_it_says_and_not_where_they_were_seen() -> None:
     )
     report = await played(recording, run="scheduler")
     assert report.scheduling is not None
-    assert report.scheduling.placed == Decisions(1, 1, [Decided("default/urgent", "n-1", "n-2")])
+    assert report.scheduling.placed == DecisionComparison(
+        1, 1, [DecisionDifference("default/urgent", "n-1", "n-2")]
+    )
     [changed] = report.resources["pods"].changed
     assert (changed.name, changed.fields) == ("default/urgent", ["spec.nodeName"])
 
@@ -78,7 +80,7 @@ async def test_pods_land_where_it_says_and_not_where_they_were_seen() -> None:
 async def test_who_came_with_a_node_was_placed_by_nobody() -> None:
     report = await played(a_recording(*full_but_one(), first=NODES_TOO), run="scheduler")
     assert report.same
-    assert report.scheduling == Scheduling(*[Decisions(0, 0)] * 3)
+    assert report.scheduling == SchedulingComparison(*[DecisionComparison(0, 0)] * 3)
 
 
 async def test_whom_it_preempts_ends_when_the_recorded_victim_did() -> None:
@@ -96,11 +98,16 @@ async def test_whom_it_preempts_ends_when_the_recorded_victim_did() -> None:
         first=NODES_TOO,
     )
     report = await played(recording, run="scheduler")
-    assert report.scheduling == Scheduling(
-        placed=Decisions(1, 1, [Decided("default/urgent", "n-1", "n-2")]),
-        nominated=Decisions(1, 1, [Decided("default/urgent", "n-1", "n-2")]),
-        preempted=Decisions(
-            1, 1, [Decided("default/dear", "n-1", ""), Decided("default/cheap", "", "n-2")]
+    assert report.scheduling == SchedulingComparison(
+        placed=DecisionComparison(1, 1, [DecisionDifference("default/urgent", "n-1", "n-2")]),
+        nominated=DecisionComparison(1, 1, [DecisionDifference("default/urgent", "n-1", "n-2")]),
+        preempted=DecisionComparison(
+            1,
+            1,
+            [
+                DecisionDifference("default/dear", "n-1", ""),
+                DecisionDifference("default/cheap", "", "n-2"),
+            ],
         ),
     )
     assert report.left == {"scheduler": 1}
@@ -124,7 +131,7 @@ async def test_an_end_that_comes_before_the_preemption_is_made_up_for() -> None:
         names = [each["metadata"]["name"] for each in cluster.export() if each["kind"] == "Pod"]
     assert names == ["urgent"]
     assert report.scheduling is not None
-    assert report.scheduling.placed == report.scheduling.preempted == Decisions(1, 1)
+    assert report.scheduling.placed == report.scheduling.preempted == DecisionComparison(1, 1)
 
 
 async def test_what_is_written_of_a_victim_does_not_call_it_back() -> None:

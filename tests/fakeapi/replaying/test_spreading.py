@@ -10,12 +10,12 @@ from typing import Any
 import orjson
 import pytest
 
-from extender.kube.workloadspread.pods import MATCHED
+from extender.kube.workloadspread.pods import MATCHED_WORKLOADSPREAD
 from extender.recording.files import Recording, read_recording
 from extender.recording.format import decode_event, encode_event
 from fakeapi import VirtualCluster
-from fakeapi.replaying.hands import whose_deletion
-from fakeapi.replaying.ledger import Ledger
+from fakeapi.replaying.hands import deletion_cause
+from fakeapi.replaying.ledger import RecordedState
 from fakeapi.replaying.objects import with_changes
 from fakeapi.replaying.report import Report
 from fakeapi.replaying.subsets import SPREADS, comparable, subset_of
@@ -78,7 +78,7 @@ def otherwise(change: Callable[[str, Document], Any]) -> Recording:
     events = []
     for event in SPREAD.events:
         document = event.document()
-        if event.changes:
+        if event.is_object_event:
             change(event.resource, document)
         encoded = encode_event(event.at_ns, event.type, event.resource, document)
         events.append(decode_event(encoded, event.line))
@@ -101,14 +101,14 @@ class TestInjectedDifferences:
 
         def change(_: str, document: Document) -> None:
             marks = document["metadata"].get("annotations", {})
-            if document["metadata"]["name"] == name and MATCHED in marks:
-                marks[MATCHED] = '{"name":"web","subset":"elastic"}'
+            if document["metadata"]["name"] == name and MATCHED_WORKLOADSPREAD in marks:
+                marks[MATCHED_WORKLOADSPREAD] = '{"name":"web","subset":"elastic"}'
 
         report = await played(otherwise(change), run)
         [changed] = report.resources["pods"].changed
         assert (changed.name, changed.fields) == (
             f"default/{name}",
-            [f"metadata.annotations.{MATCHED}"],
+            [f"metadata.annotations.{MATCHED_WORKLOADSPREAD}"],
         )
         assert [n for n, each in report.resources.items() if not each.same] == ["pods"]
 
@@ -152,7 +152,7 @@ def a_member(name: str, subset: str = "", **metadata: Any) -> Document:
     metadata["labels"] = {"app": "web"}
     metadata["ownerReferences"] = [controlled_by("web", "web")]
     if subset:
-        metadata["annotations"] = {MATCHED: f'{{"name":"web","subset":"{subset}"}}'}
+        metadata["annotations"] = {MATCHED_WORKLOADSPREAD: f'{{"name":"web","subset":"{subset}"}}'}
     spec: Document = {"containers": [{"name": "main", "image": "i"}]}
     return an_object(name, metadata=metadata, spec=spec, status={"phase": "Pending"})
 
@@ -260,19 +260,19 @@ def given_up(subset: str = "reserved", **metadata: Any) -> Document:
     ],
 )
 def test_who_gives_up_a_pod(subset: str, told: str | None, seconds: int | None, hand: str) -> None:
-    ledger = Ledger(whose_deletion)
+    ledger = RecordedState(deletion_cause)
     strategy: Document = {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": seconds}}
     spread = {**WEB, "spec": {**WEB["spec"], "scheduleStrategy": strategy}}
     ledger.apply("ADDED", SPREADS, spread)
     ledger.apply("ADDED", "pods", given_up(subset))
-    assert whose_deletion(ledger, "pods", given_up(subset, deletionTimestamp=told)) == hand
+    assert deletion_cause(ledger, "pods", given_up(subset, deletionTimestamp=told)) == hand
 
 
 def test_ids_of_one_world_are_not_compared() -> None:
     one = a_member("a", metadata={})
-    one["metadata"]["annotations"] = {MATCHED: '{"name":"w","subset":"s","uid":"1"}'}
+    one["metadata"]["annotations"] = {MATCHED_WORKLOADSPREAD: '{"name":"w","subset":"s","uid":"1"}'}
     other = {**one, "metadata": {**one["metadata"], "annotations": {}}}
-    other["metadata"]["annotations"] = {MATCHED: '{"subset":"s","name":"w"}'}
+    other["metadata"]["annotations"] = {MATCHED_WORKLOADSPREAD: '{"subset":"s","name":"w"}'}
     assert comparable(one) == comparable(other)
     statuses = [
         {"subsetStatuses": [{"name": "s", "creatingPods": {key: "2026-01-01T00:00:00Z"}}]}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from policies.columns.budgets import BudgetColumns
+from policies.columns.budgets import DisruptionBudgetColumns
 from policies.columns.classes import LabelClasses
 from policies.model import DisruptionBudget, Pod
 from policies.selectors import LabelSelector, label_requirement
@@ -21,21 +21,21 @@ class World:
 
     def __init__(self, release: Release = NEWEST) -> None:
         self.classes = LabelClasses()
-        self.budgets = BudgetColumns(self.classes, release)
+        self.budgets = DisruptionBudgetColumns(self.classes, release)
         self._numbers: dict[str, int] = {}
 
     def come(self, *pods: Pod) -> None:
         for each in pods:
             number, new = self.classes.acquire(each)
             if new:
-                self.budgets.added(number, each)
+                self.budgets.add_class(number, each)
             self._numbers[each.name] = number
 
     def go(self, *names: str) -> None:
         for name in names:
             number = self._numbers.pop(name)
             if self.classes.release(number):
-                self.budgets.removed(number)
+                self.budgets.remove_class(number)
 
     def of(self, name: str) -> list[str]:
         """Name the budgets that cover a pod, in the order in which they are charged."""

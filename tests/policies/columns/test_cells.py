@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.columns.cells import FIRST_RESOURCE, NOBODY, PRIORITY, Cells
+from policies.columns.cells import EMPTY_PRIORITY, FIRST_RESOURCE, PRIORITY, PodBlock
 
 CHANNELS = FIRST_RESOURCE
 
@@ -15,22 +15,22 @@ def row(value: int) -> list[int]:
     return [value, *[value + channel for channel in range(1, CHANNELS)]]
 
 
-def cells(*nodes: list[int]) -> Cells:
-    made = Cells(CHANNELS)
+def cells(*nodes: list[int]) -> PodBlock:
+    made = PodBlock(CHANNELS)
     for number, values in enumerate(nodes):
         made.append_node()
         made.fill(number, [row(value) for value in values])
     return made
 
 
-def contents(made: Cells) -> list[list[int]]:
+def contents(made: PodBlock) -> list[list[int]]:
     """Return each node's pods, once every other cell has been seen to be empty."""
     found = []
     for node in range(made.block.shape[2]):
         count = int(made.counts[node])
         rows = made.block[:, :count, node].T.tolist()
         assert rows == [row(each[0])[:CHANNELS] + [0] * (len(each) - CHANNELS) for each in rows]
-        assert (made.block[PRIORITY, count:, node] == NOBODY).all()
+        assert (made.block[PRIORITY, count:, node] == EMPTY_PRIORITY).all()
         assert not made.block[PRIORITY + 1 :, count:, node].any()
         found.append([each[0] for each in rows])
     assert not any(found[made.width :])
@@ -38,7 +38,7 @@ def contents(made: Cells) -> list[list[int]]:
 
 
 def test_a_new_block_is_empty() -> None:
-    made = Cells(CHANNELS)
+    made = PodBlock(CHANNELS)
     assert contents(made) == []
     assert made.depth() == 0
     assert made.used().shape == (CHANNELS, 0, 0)
@@ -50,8 +50,8 @@ def test_the_used_part_is_as_deep_as_the_fullest_node() -> None:
     assert made.used_counts().tolist() == [3, 0, 1]
     assert made.used()[PRIORITY].T.tolist() == [
         [1, 2, 3],
-        [NOBODY] * 3,
-        [4, NOBODY, NOBODY],
+        [EMPTY_PRIORITY] * 3,
+        [4, EMPTY_PRIORITY, EMPTY_PRIORITY],
     ]
 
 
@@ -105,14 +105,14 @@ def test_it_is_shallow_again_once_a_deep_node_has_emptied() -> None:
     made = cells([1, 2], list(range(200)))
     for place in range(199, -1, -1):
         made.remove(1, place)
-    assert made.block.shape[1] == Cells(CHANNELS).block.shape[1]
+    assert made.block.shape[1] == PodBlock(CHANNELS).block.shape[1]
     assert contents(made) == [[1, 2], []]
 
 
 def test_it_is_shallow_again_once_a_deep_node_is_dropped() -> None:
     made = cells(list(range(200)), [1, 2], [3])
     made.drop_node(0)
-    assert made.block.shape[1] == Cells(CHANNELS).block.shape[1]
+    assert made.block.shape[1] == PodBlock(CHANNELS).block.shape[1]
     assert contents(made) == [[3], [1, 2]]
 
 
@@ -138,7 +138,7 @@ def test_the_last_node_moves_into_the_place_of_one_that_is_dropped() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 200), st.integers(0, 60))))
 def test_any_history_of_pods_and_nodes(changes: list[tuple[int, int, int]]) -> None:
-    made, expected = Cells(CHANNELS), list[list[int]]()
+    made, expected = PodBlock(CHANNELS), list[list[int]]()
     for kind, value, place in changes:
         node = place % max(len(expected), 1)
         if kind == 0 or not expected:

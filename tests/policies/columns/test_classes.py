@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from policies.columns.classes import Interned, LabelClasses, Traits
+from policies.columns.classes import InternTable, LabelClasses, PodTraits
 from policies.model import AffinityTerm, HostPort, Pod
 from policies.selectors import LabelSelector, equals_all, label_requirement
 from policies.storage import ClaimVolume, PodStorage
@@ -41,7 +41,7 @@ def names(pods: list[Pod | None]) -> list[str | None]:
 
 
 def test_equal_keys_share_a_number_and_number_nought_is_nobodys() -> None:
-    interned = Interned(lambda each: each.priority)
+    interned = InternTable(lambda each: each.priority)
     assert interned.acquire(pod("a", priority=7)) == (1, True)
     assert interned.acquire(pod("b", priority=7)) == (1, False)
     assert interned.acquire(pod("c", priority=8)) == (2, True)
@@ -49,7 +49,7 @@ def test_equal_keys_share_a_number_and_number_nought_is_nobodys() -> None:
 
 
 def test_a_number_is_free_only_when_the_last_one_lets_go() -> None:
-    interned = Interned(lambda each: each.priority)
+    interned = InternTable(lambda each: each.priority)
     interned.acquire(pod("a", priority=7))
     interned.acquire(pod("b", priority=7))
     assert interned.release(1) is None
@@ -62,7 +62,7 @@ def test_a_number_is_free_only_when_the_last_one_lets_go() -> None:
 
 
 def test_a_key_that_has_gone_is_new_when_it_comes_back() -> None:
-    interned = Interned(lambda each: each.priority)
+    interned = InternTable(lambda each: each.priority)
     interned.acquire(pod("a", priority=7))
     interned.release(1)
     assert interned.acquire(pod("b", priority=7)) == (1, True)
@@ -70,7 +70,7 @@ def test_a_key_that_has_gone_is_new_when_it_comes_back() -> None:
 
 
 def test_numbers_stay_few_however_many_keys_come_and_go() -> None:
-    interned = Interned(lambda each: each.name)
+    interned = InternTable(lambda each: each.name)
     for count in range(1000):
         number, new = interned.acquire(pod(f"pod-{count}"))
         assert (number, new) == (1, True)
@@ -125,26 +125,26 @@ def test_classes_leave_no_labels_behind() -> None:
         number, _ = classes.acquire(pod(labels={"unique": str(count)}))
         assert classes.release(number)
     assert len(classes) == 2
-    assert list(classes.selected(LabelSelector())) == []
+    assert list(classes.may_match(LabelSelector())) == []
     assert not any(vars(classes._index).values())
 
 
 # Traits
 
 
-def conflicting(traits: Traits, port: HostPort) -> list[bool]:
+def conflicting(traits: PodTraits, port: HostPort) -> list[bool]:
     return [bool(each) for each in traits.conflicting(lambda other: port in other.host_ports)]
 
 
 def test_a_pod_without_ports_and_aversions_has_number_nought_and_leaves_no_trace() -> None:
-    traits = Traits()
+    traits = PodTraits()
     assert traits.acquire(web()) == 0
     traits.release(0)
     assert traits.acquire(pod(ports=[80])) == 1
 
 
 def test_pods_with_the_same_ports_and_terms_share_a_number() -> None:
-    traits = Traits()
+    traits = PodTraits()
     averse = (term(WEB),)
     assert traits.acquire(pod("a", ports=[80])) == 1
     assert traits.acquire(pod("b", ports=[80])) == 1
@@ -154,42 +154,42 @@ def test_pods_with_the_same_ports_and_terms_share_a_number() -> None:
 
 
 def test_terms_are_counted_by_topology_key_and_number() -> None:
-    traits = Traits()
+    traits = PodTraits()
     traits.acquire(pod("a", anti_affinity=(term(WEB), term(LabelSelector()), term(WEB, "host"))))
     traits.acquire(pod("b", anti_affinity=(term(DB), term(None))))
-    found = traits.repelling({"app": "web"}, lambda each: each.selector is not None)
+    found = traits.anti_affinity_counts({"app": "web"}, lambda each: each.selector is not None)
     assert {key: counts.tolist() for key, counts in found.items()} == {
         "zone": [0, 2, 0],
         "host": [0, 1, 0],
     }
-    assert traits.repelling({"app": "web"}, lambda _: False) == {}
+    assert traits.anti_affinity_counts({"app": "web"}, lambda _: False) == {}
 
 
 def test_volumes_are_counted_by_number() -> None:
-    traits = Traits()
+    traits = PodTraits()
     assert traits.acquire(claiming(pod("a"), "data")) == 1
     assert traits.acquire(pod("b", ports=[80])) == 2
     assert traits.acquire(claiming(pod("c"), "data", "logs")) == 3
     assert traits.acquire(claiming(pod("d"), "data")) == 1
-    assert traits.storing(lambda storage: len(storage.volumes)).tolist() == [0, 1, 0, 2]
+    assert traits.storage_counts(lambda storage: len(storage.volumes)).tolist() == [0, 1, 0, 2]
     traits.release(3)
     assert traits.acquire(pod("e", ports=[443])) == 3
-    assert traits.storing(lambda storage: len(storage.volumes)).tolist() == [0, 1, 0, 0]
+    assert traits.storage_counts(lambda storage: len(storage.volumes)).tolist() == [0, 1, 0, 0]
 
 
 def test_a_number_that_is_used_again_has_only_the_new_pods_traits() -> None:
-    traits = Traits()
+    traits = PodTraits()
     assert traits.acquire(pod("a", ports=[80], anti_affinity=(term(WEB), term(WEB)))) == 1
     traits.release(1)
     assert traits.acquire(pod("b", ports=[443], anti_affinity=(term(DB),))) == 1
     assert conflicting(traits, host_port(80)) == [False, False]
     assert conflicting(traits, host_port(443)) == [False, True]
-    assert traits.repelling({"app": "web"}, anything) == {}
-    assert list(traits.repelling({"app": "db"}, anything)) == ["zone"]
+    assert traits.anti_affinity_counts({"app": "web"}, anything) == {}
+    assert list(traits.anti_affinity_counts({"app": "db"}, anything)) == ["zone"]
 
 
 def test_traits_leave_nothing_behind_after_all_pods_have_gone() -> None:
-    traits = Traits()
+    traits = PodTraits()
     pods = [
         claiming(
             pod(str(count), ports=[count], anti_affinity=(term(WEB), term(None, str(count)))),

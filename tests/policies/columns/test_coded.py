@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.columns.coded import CodedColumn
+from policies.columns.coded import DictionaryColumn
 
 COLOURS = st.sampled_from(["red", "green", "blue", None])
 CHANGES = st.lists(
@@ -18,7 +18,7 @@ CHANGES = st.lists(
 )
 
 
-def values(column: CodedColumn[str]) -> list[str]:
+def values(column: DictionaryColumn[str]) -> list[str]:
     return [column.values[code] for code in column.rows().tolist()]
 
 
@@ -27,20 +27,20 @@ def numbered(start: int, stop: int) -> list[str]:
 
 
 def test_a_value_is_kept_once_however_many_rows_have_it() -> None:
-    column = CodedColumn(["a", "b", "a"])
+    column = DictionaryColumn(["a", "b", "a"])
     assert values(column) == ["a", "b", "a"]
     assert sorted(column.values) == ["a", "b"]
 
 
 def test_rows_can_be_added_without_end() -> None:
-    column = CodedColumn[str]([])
+    column = DictionaryColumn[str]([])
     for value in numbered(0, 100):
         column.append(value)
     assert values(column) == numbered(0, 100)
 
 
 def test_the_last_row_moves_into_the_place_of_one_that_is_dropped() -> None:
-    column = CodedColumn(["a", "b", "c", "d"])
+    column = DictionaryColumn(["a", "b", "c", "d"])
     column.drop(1)
     assert values(column) == ["a", "d", "c"]
     column.drop(2)
@@ -48,7 +48,7 @@ def test_the_last_row_moves_into_the_place_of_one_that_is_dropped() -> None:
 
 
 def test_the_only_row_can_be_dropped_and_another_added() -> None:
-    column = CodedColumn(["a"])
+    column = DictionaryColumn(["a"])
     column.drop(0)
     assert values(column) == []
     assert column.where(lambda _: True).tolist() == []
@@ -58,7 +58,7 @@ def test_the_only_row_can_be_dropped_and_another_added() -> None:
 
 def test_a_question_is_answered_for_every_row_and_asked_once_for_each_value() -> None:
     asked: list[str] = []
-    column = CodedColumn(["a", "b", "a", "a"])
+    column = DictionaryColumn(["a", "b", "a", "a"])
 
     def is_a(value: str) -> bool:
         asked.append(value)
@@ -69,13 +69,13 @@ def test_a_question_is_answered_for_every_row_and_asked_once_for_each_value() ->
 
 
 def test_a_value_that_was_never_seen_has_no_code() -> None:
-    column = CodedColumn(["a", "b"])
+    column = DictionaryColumn(["a", "b"])
     assert column.values[column.code_of("b")] == "b"
     assert column.code_of("c") == -1
 
 
 def test_a_row_that_always_changes_leaves_no_trail_of_values() -> None:
-    column = CodedColumn(["steady", "changing", "steady too"])
+    column = DictionaryColumn(["steady", "changing", "steady too"])
     for value in numbered(0, 1000):
         column.set(1, value)
         assert values(column) == ["steady", value, "steady too"]
@@ -84,7 +84,7 @@ def test_a_row_that_always_changes_leaves_no_trail_of_values() -> None:
 
 
 def test_answers_and_codes_are_the_same_after_values_have_been_forgotten() -> None:
-    column = CodedColumn(numbered(0, 10))
+    column = DictionaryColumn(numbered(0, 10))
     for value in numbered(1000, 1200):
         column.set(9, value)
     assert column.where(lambda each: each in ("value-3", "value-1199")).tolist() == [
@@ -96,7 +96,7 @@ def test_answers_and_codes_are_the_same_after_values_have_been_forgotten() -> No
 
 
 def test_rows_that_come_and_go_leave_no_trail_of_values() -> None:
-    column = CodedColumn(["steady"])
+    column = DictionaryColumn(["steady"])
     for value in numbered(0, 1000):
         column.append(value)
         column.drop(1)
@@ -106,7 +106,7 @@ def test_rows_that_come_and_go_leave_no_trail_of_values() -> None:
 
 @given(st.lists(COLOURS, max_size=5), CHANGES)
 def test_any_history_of_rows(rows: list[str | None], changes: list[tuple[object, ...]]) -> None:
-    column = CodedColumn(rows)
+    column = DictionaryColumn(rows)
     expected = list(rows)
     for change in changes:
         match change:

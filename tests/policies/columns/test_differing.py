@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.columns.differing import difference
+from policies.columns.differing import diff_pods
 
 orders = st.lists(st.sampled_from("abcdefgh"), unique=True)
 
 
 @given(orders, orders)
 def test_the_difference_leads_from_one_state_to_the_other(then: list[str], now: list[str]) -> None:
-    gone, come = difference(then, now)
+    gone, come = diff_pods(then, now)
     assert set(gone) <= set(then)
     assert set(come) <= set(now)
     assert sorted([each for each in then if each not in set(gone)] + list(come)) == sorted(now)
@@ -35,11 +35,11 @@ def test_the_difference_leads_from_one_state_to_the_other(then: list[str], now: 
     ],
 )
 def test_no_more_is_said_to_differ_than_does(then: str, now: str, gone: str, come: str) -> None:
-    assert difference(tuple(then), tuple(now)) == (tuple(gone), tuple(come))
+    assert diff_pods(tuple(then), tuple(now)) == (tuple(gone), tuple(come))
 
 
 def test_what_is_equal_but_another_has_come() -> None:
     one, other = [1], [1]
-    gone, come = difference([one], [other])
+    gone, come = diff_pods([one], [other])
     assert gone[0] is one
     assert come[0] is other

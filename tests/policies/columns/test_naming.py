@@ -7,8 +7,8 @@ from collections.abc import Collection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.columns.naming import RowNames
-from policies.names import pack
+from policies.columns.naming import NodeRowIndex
+from policies.names import pack_names
 
 NAMES = ("a", "b", "node-1", "node-2", "nöd", 'quo"ted')
 plain = st.sampled_from(NAMES[:4])
@@ -16,7 +16,7 @@ asked = st.lists(plain, unique=True) | st.lists(st.sampled_from([*NAMES, "unknow
 changes = st.lists(plain | st.sampled_from(NAMES), max_size=4)
 
 
-def known(rows: RowNames, among: Collection[str]) -> tuple[list[str], list[int]]:
+def known(rows: NodeRowIndex, among: Collection[str]) -> tuple[list[str], list[int]]:
     names, numbers = rows.known(among)
     return list(names), numbers.tolist()
 
@@ -25,7 +25,7 @@ def known(rows: RowNames, among: Collection[str]) -> tuple[list[str], list[int]]
 def test_names_are_found_packed_or_not_while_rows_come_and_go(
     history: list[tuple[list[str], list[str]]],
 ) -> None:
-    rows = RowNames()
+    rows = NodeRowIndex()
     for changed, among in history:
         for name in changed:
             if name in rows.index:
@@ -36,12 +36,12 @@ def test_names_are_found_packed_or_not_while_rows_come_and_go(
         there = [name for name in dict.fromkeys(among) if name in rows.index]
         expected = (there, [rows.index[name] for name in there])
         assert known(rows, among) == expected
-        assert known(rows, pack(among) or tuple(among)) == expected
+        assert known(rows, pack_names(among) or tuple(among)) == expected
 
 
 def test_names_that_are_all_known_come_back_as_they_are() -> None:
-    rows = RowNames()
+    rows = NodeRowIndex()
     for name in ("b", "a", "c"):
         rows.append(name)
-    among = pack(["a", "b"]) or ("a", "b")
+    among = pack_names(["a", "b"]) or ("a", "b")
     assert rows.known(among)[0] is among

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from policies.columns.nodes import BOUND, NodeColumns, bounded, is_regular
+from policies.columns.nodes import MAX_AMOUNT, NodeColumns, clamp_amount, is_regular
 from policies.model import Node, Resources
 from tests.builders import amounts, node
 
@@ -89,7 +89,7 @@ def test_taints_and_cordons_move_with_their_node() -> None:
 def test_room_and_requests_move_with_their_node() -> None:
     made = columns(*(node(f"n{n}", cpu=str(n), pods=n) for n in range(3)))
     for row in range(3):
-        made.request(row, amounts(cpu=str(10 * row)))
+        made.set_requested(row, amounts(cpu=str(10 * row)))
     made.drop(0)
     assert made.allocatable[0, :2].tolist() == [2000, 1000]
     assert made.requested[0, :2].tolist() == [20_000, 10_000]
@@ -131,7 +131,7 @@ def test_resources_that_are_forgotten_make_room_for_the_others() -> None:
     made = columns(node("n1", others={GPU: "4", NIC: "2"}))
     made.add_resource(GPU)
     made.add_resource(NIC)
-    made.request(0, amounts(others={NIC: "1"}))
+    made.set_requested(0, amounts(others={NIC: "1"}))
     made.keep_resources([0, 1, 2, 4])
     assert made.resources == {"cpu": 0, "memory": 1, "ephemeral-storage": 2, NIC: 3}
     assert (made.allocatable[3, 0], made.requested[3, 0]) == (2, 1)
@@ -143,10 +143,17 @@ def test_resources_that_are_forgotten_make_room_for_the_others() -> None:
 
 @pytest.mark.parametrize(
     ("amount", "cut"),
-    [(0, 0), (-1, -1), (BOUND, BOUND), (BOUND + 1, BOUND), (2**80, BOUND), (-(2**80), -BOUND)],
+    [
+        (0, 0),
+        (-1, -1),
+        (MAX_AMOUNT, MAX_AMOUNT),
+        (MAX_AMOUNT + 1, MAX_AMOUNT),
+        (2**80, MAX_AMOUNT),
+        (-(2**80), -MAX_AMOUNT),
+    ],
 )
 def test_amounts_are_cut_to_what_can_be_added_up(amount: int, cut: int) -> None:
-    assert bounded(amount) == cut
+    assert clamp_amount(amount) == cut
     huge = replace(node(), allocatable=Resources(memory=amount), allowed_pods=amount)
     made = columns(huge)
     assert (made.allocatable[1, 0], made.allowed_pods[0]) == (cut, cut)
@@ -156,10 +163,10 @@ def test_amounts_are_cut_to_what_can_be_added_up(amount: int, cut: int) -> None:
     ("resources", "regular"),
     [
         (Resources(), True),
-        (Resources(BOUND, BOUND, BOUND, {GPU: BOUND}), True),
-        (Resources(memory=BOUND + 1), False),
+        (Resources(MAX_AMOUNT, MAX_AMOUNT, MAX_AMOUNT, {GPU: MAX_AMOUNT}), True),
+        (Resources(memory=MAX_AMOUNT + 1), False),
         (Resources(milli_cpu=-1), False),
-        (Resources(scalars={GPU: BOUND + 1}), False),
+        (Resources(scalars={GPU: MAX_AMOUNT + 1}), False),
         (Resources(scalars={GPU: -1, NIC: 1}), False),
     ],
 )

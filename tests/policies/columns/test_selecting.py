@@ -42,7 +42,7 @@ def test_every_selector_that_matches_is_found_by_labels(labels: Labels) -> None:
     index: SelectorIndex[str] = SelectorIndex()
     for name, selector in SELECTORS.items():
         index.add(selector, name)
-    found = list(index.about(labels))
+    found = list(index.may_match(labels))
     assert {name for name, each in SELECTORS.items() if each.matches(labels)} <= set(found)
     assert len(found) == len(set(found))
 
@@ -52,7 +52,7 @@ def test_all_labels_that_match_are_found_by_selector(name: str) -> None:
     index: LabelIndex[int] = LabelIndex()
     for number, labels in enumerate(LABELS):
         index.add(labels, number)
-    found = list(index.selected(SELECTORS[name]))
+    found = list(index.may_match(SELECTORS[name]))
     matching = {n for n, labels in enumerate(LABELS) if SELECTORS[name].matches(labels)}
     assert matching <= set(found)
     assert len(found) == len(set(found))
@@ -61,10 +61,10 @@ def test_all_labels_that_match_are_found_by_selector(name: str) -> None:
 def test_what_asks_for_another_value_is_not_even_looked_at() -> None:
     selectors: SelectorIndex[str] = SelectorIndex()
     selectors.add(SELECTORS["one label"], "web")
-    assert list(selectors.about({"app": "db"})) == []
+    assert list(selectors.may_match({"app": "db"})) == []
     labels: LabelIndex[str] = LabelIndex()
     labels.add({"app": "db"}, "db")
-    assert list(labels.selected(SELECTORS["one label"])) == []
+    assert list(labels.may_match(SELECTORS["one label"])) == []
 
 
 def test_the_requirement_with_the_fewest_values_is_the_one_that_is_looked_up() -> None:
@@ -73,7 +73,7 @@ def test_the_requirement_with_the_fewest_values_is_the_one_that_is_looked_up() -
     )
     index: LabelIndex[str] = LabelIndex()
     index.add({"app": "web", "tier": "back"}, "back")
-    assert list(index.selected(selector)) == []
+    assert list(index.may_match(selector)) == []
 
 
 @given(st.lists(st.sampled_from(list(SELECTORS)), unique=True), st.permutations(list(SELECTORS)))
@@ -88,8 +88,8 @@ def test_selectors_that_are_removed_leave_nothing_behind(
         index.remove(SELECTORS[name], name)
         left = set(leaving[place + 1 :])
         for labels in LABELS:
-            assert set(index.about(labels)) <= left
-            assert {n for n in left if SELECTORS[n].matches(labels)} <= set(index.about(labels))
+            assert set(index.may_match(labels)) <= left
+            assert {n for n in left if SELECTORS[n].matches(labels)} <= set(index.may_match(labels))
     assert vars(index) == vars(SelectorIndex())
 
 
@@ -99,7 +99,7 @@ def test_labels_that_are_removed_leave_nothing_behind() -> None:
         index.add(labels, number)
     for number, labels in reversed(list(enumerate(LABELS))):
         index.remove(labels, number)
-        assert all(set(index.selected(each)) <= set(range(number)) for each in SELECTORS.values())
+        assert all(set(index.may_match(each)) <= set(range(number)) for each in SELECTORS.values())
     assert vars(index) == vars(LabelIndex())
 
 

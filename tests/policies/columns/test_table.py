@@ -13,20 +13,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.columns import Columns
+from policies.columns import ClusterColumns
 from policies.columns.cells import (
     CLASS,
+    EMPTY_PRIORITY,
     FIRST_RESOURCE,
     FLAGS,
-    NOBODY,
     PRIORITY,
-    STARTED,
+    START_TIME,
     TRAITS,
     Block,
 )
-from policies.columns.table import DEPARTING, GUARDED, TERMINATING
+from policies.columns.table import DEPARTING, PROTECTED, TERMINATING
 from policies.model import DisruptionBudget, Node, NodeState, Pod, Resources, Snapshot
-from policies.policy import KUBE_SCHEDULER, POD_CRITERIA, Guard, Policy, pod_order, started
+from policies.policy import (
+    KUBE_SCHEDULER,
+    POD_CRITERIA,
+    Policy,
+    ProtectedPods,
+    pod_order,
+    start_time,
+)
 from policies.storage import ClaimVolume, PodStorage
 from policies.upstream import NEWEST
 from tests.builders import budget, holding, node, pod, snapshot
@@ -37,18 +44,18 @@ GPU = "example.com/gpu"
 STORAGES = st.sampled_from([*[None] * 4, *(PodStorage((ClaimVolume(each),)) for each in "ab")])
 
 
-def following(*snapshots: Snapshot, policy: Policy = KUBE_SCHEDULER) -> Columns:
-    columns = Columns(policy, NEWEST)
+def following(*snapshots: Snapshot, policy: Policy = KUBE_SCHEDULER) -> ClusterColumns:
+    columns = ClusterColumns(policy, NEWEST)
     for each in snapshots:
         columns.follow(each)
     return columns
 
 
-def shown(columns: Columns) -> dict[str, object]:
+def shown(columns: ClusterColumns) -> dict[str, object]:
     samples = columns.classes._interned.samples
     return {
         "nodes": {name: _node(columns, row) for row, name in enumerate(columns.names)},
-        "marks": [set(columns.nominating), set(columns.departing), set(columns.irregular)],
+        "marks": [set(columns.with_nominated), set(columns.departing), set(columns.irregular)],
         "allowed": columns.budgets.allowed.tolist(),
         "disrupted": columns.budgets.disrupted,
         "classes": {
@@ -60,7 +67,7 @@ def shown(columns: Columns) -> dict[str, object]:
     }
 
 
-def _node(columns: Columns, row: int) -> dict[str, object]:
+def _node(columns: ClusterColumns, row: int) -> dict[str, object]:
     nodes = columns.nodes
     labels = {key: nodes.labels(key) for key in TOPOLOGIES}
     return {
@@ -71,15 +78,17 @@ def _node(columns: Columns, row: int) -> dict[str, object]:
         "allocatable": _amounts(columns, nodes.allocatable[:, row].tolist()),
         "requested": _amounts(columns, nodes.requested[:, row].tolist()),
         "pods": columns.pods[row],
-        "cells": [_cell(columns, columns.cells.block[:, at, row]) for at in _depths(columns, row)],
+        "cells": [
+            _cell(columns, columns.pod_block.block[:, at, row]) for at in _depths(columns, row)
+        ],
     }
 
 
-def _depths(columns: Columns, row: int) -> range:
-    return range(int(columns.cells.counts[row]))
+def _depths(columns: ClusterColumns, row: int) -> range:
+    return range(int(columns.pod_block.counts[row]))
 
 
-def _cell(columns: Columns, cell: Block) -> dict[str, object]:
+def _cell(columns: ClusterColumns, cell: Block) -> dict[str, object]:
     of_class = columns.classes._interned.samples[int(cell[CLASS])]
     assert of_class is not None
     traits = columns.traits._interned.samples[int(cell[TRAITS])] if cell[TRAITS] else pod()
@@ -87,12 +96,12 @@ def _cell(columns: Columns, cell: Block) -> dict[str, object]:
     return {
         "class": (of_class.namespace, of_class.labels),
         "traits": (traits.host_ports, traits.anti_affinity, traits.storage),
-        "facts": cell[[PRIORITY, STARTED, FLAGS]].tolist(),
+        "facts": cell[[PRIORITY, START_TIME, FLAGS]].tolist(),
         "requests": _amounts(columns, cell[FIRST_RESOURCE:].tolist()),
     }
 
 
-def _amounts(columns: Columns, amounts: list[int]) -> Mapping[str, int]:
+def _amounts(columns: ClusterColumns, amounts: list[int]) -> Mapping[str, int]:
     assert len(amounts) == len(columns.nodes.resources)
     known = dict(zip(columns.nodes.resources, amounts, strict=True))
     # A resource that nobody has may be known or not.
@@ -101,16 +110,16 @@ def _amounts(columns: Columns, amounts: list[int]) -> Mapping[str, int]:
     }
 
 
-def _counts(columns: Columns, name: str) -> bool:
+def _counts(columns: ClusterColumns, name: str) -> bool:
     return any(name in each.requests.scalars for pods in columns.pods for each in pods)
 
 
-def _covering(columns: Columns, number: int) -> list[str]:
+def _covering(columns: ClusterColumns, number: int) -> list[str]:
     places = columns.budgets.covering[:, number].tolist()
     return [columns.budgets.budgets[place].key for place in places if place >= 0]
 
 
-def check(columns: Columns, now: Snapshot) -> None:
+def check(columns: ClusterColumns, now: Snapshot) -> None:
     """See that the columns hold together, and show ``now``."""
     assert columns.snapshot is now
     assert sorted(columns.names) == sorted(now.nodes)
@@ -119,16 +128,16 @@ def check(columns: Columns, now: Snapshot) -> None:
     for row, state in enumerate(columns.states):
         expected = KUBE_SCHEDULER.victims.sort(state.pods)
         assert list(columns.pods[row]) == expected
-        assert columns.cells.block[PRIORITY, : len(expected), row].tolist() == [
+        assert columns.pod_block.block[PRIORITY, : len(expected), row].tolist() == [
             each.priority for each in expected
         ]
-        assert columns.cells.block[STARTED, : len(expected), row].tolist() == [
-            started(each) for each in expected
+        assert columns.pod_block.block[START_TIME, : len(expected), row].tolist() == [
+            start_time(each) for each in expected
         ]
-    for row, count in enumerate(columns.cells.counts.tolist()):
+    for row, count in enumerate(columns.pod_block.counts.tolist()):
         assert count == (len(columns.pods[row]) if row < len(columns.names) else 0)
-        assert (columns.cells.block[PRIORITY, count:, row] == NOBODY).all()
-        assert not columns.cells.block[PRIORITY + 1 :, count:, row].any()
+        assert (columns.pod_block.block[PRIORITY, count:, row] == EMPTY_PRIORITY).all()
+        assert not columns.pod_block.block[PRIORITY + 1 :, count:, row].any()
 
 
 @dataclass
@@ -184,7 +193,7 @@ def histories(draw: st.DrawFn) -> list[Snapshot]:
 
 @given(histories())
 def test_any_history_ends_in_the_state_of_its_last_snapshot(history: list[Snapshot]) -> None:
-    columns = Columns(KUBE_SCHEDULER, NEWEST)
+    columns = ClusterColumns(KUBE_SCHEDULER, NEWEST)
     for each in history:
         columns.follow(each)
         check(columns, each)
@@ -193,7 +202,7 @@ def test_any_history_ends_in_the_state_of_its_last_snapshot(history: list[Snapsh
 
 @given(histories())
 def test_being_told_what_has_changed_makes_no_difference(history: list[Snapshot]) -> None:
-    columns = Columns(KUBE_SCHEDULER, NEWEST)
+    columns = ClusterColumns(KUBE_SCHEDULER, NEWEST)
     for before, now in zip([Snapshot(), *history], history, strict=False):
         changed = [
             name
@@ -256,16 +265,18 @@ def test_pods_stand_in_the_order_of_the_policy() -> None:
 
 
 def test_flags_say_who_is_guarded_terminating_and_on_its_way_out() -> None:
-    guarded = replace(KUBE_SCHEDULER, guards=(Guard("p0", lambda each: each.name == "p0"),))
+    guarded = replace(
+        KUBE_SCHEDULER, protected_pods=(ProtectedPods("p0", lambda each: each.name == "p0"),)
+    )
     pods = [
         pod("p0", priority=3),
         pod("p1", priority=2, terminating=True),
-        pod("p2", priority=1, promised=True),
+        pod("p2", priority=1, assumed_victim=True),
         pod("p3"),
     ]
     columns = following(Snapshot({"n1": holding(node("n1"), *pods)}), policy=guarded)
-    assert columns.cells.used()[FLAGS, :, 0].tolist() == [
-        GUARDED,
+    assert columns.pod_block.used()[FLAGS, :, 0].tolist() == [
+        PROTECTED,
         TERMINATING | DEPARTING,
         DEPARTING,
         0,
@@ -275,9 +286,9 @@ def test_flags_say_who_is_guarded_terminating_and_on_its_way_out() -> None:
 def test_marks_follow_the_pods_that_they_are_for() -> None:
     on, leaving, promised = node("n1"), pod("a", terminating=True), pod("b", nominated_node="n1")
     columns = following(Snapshot({"n1": holding(on, leaving, nominated=[promised])}))
-    assert (list(columns.nominating), list(columns.departing)) == (["n1"], ["n1"])
+    assert (list(columns.with_nominated), list(columns.departing)) == (["n1"], ["n1"])
     columns.follow(Snapshot({"n1": holding(on)}))
-    assert (list(columns.nominating), list(columns.departing)) == ([], [])
+    assert (list(columns.with_nominated), list(columns.departing)) == ([], [])
 
 
 HUGE = replace(pod("huge"), requests=Resources(memory=2**70))
@@ -312,10 +323,10 @@ def test_resources_that_pods_request_are_known_and_others_when_asked_about() -> 
     first = snapshot(node("n1", others={GPU: "4"}), pod("a", on="n1"))
     columns = following(first)
     assert GPU not in columns.nodes.resources
-    place = columns.know_resource(GPU)
-    assert columns.know_resource(GPU) == place
+    place = columns.ensure_resource(GPU)
+    assert columns.ensure_resource(GPU) == place
     assert columns.nodes.allocatable[place, 0] == 4
-    assert columns.cells.used()[FIRST_RESOURCE + place, :, 0].tolist() == [0]
+    assert columns.pod_block.used()[FIRST_RESOURCE + place, :, 0].tolist() == [0]
 
 
 def test_resources_that_were_asked_about_once_are_forgotten() -> None:
@@ -323,9 +334,9 @@ def test_resources_that_were_asked_about_once_are_forgotten() -> None:
     columns = following(now)
     for count in range(1000):
         columns.follow(now)
-        columns.know_resource(f"example.com/{count}")
+        columns.ensure_resource(f"example.com/{count}")
         assert len(columns.nodes.resources) < 100
-        assert columns.cells.block.shape[0] == FIRST_RESOURCE + len(columns.nodes.resources)
+        assert columns.pod_block.block.shape[0] == FIRST_RESOURCE + len(columns.nodes.resources)
     columns.follow(Snapshot(now.nodes))
     assert shown(columns) == shown(following(now))
     place = columns.nodes.resources[GPU]
@@ -357,6 +368,6 @@ def test_a_life_of_unique_labels_and_nodes_that_come_and_go_leaves_no_trail() ->
         columns.follow(snapshot(node(name, labels={"host": name}), unique, budget(match={})))
         columns.nodes.labels("host")
     assert len(columns.classes) < 10
-    assert columns.cells.block.shape[2] == following().cells.block.shape[2]
+    assert columns.pod_block.block.shape[2] == following().pod_block.block.shape[2]
     assert len(columns.nodes.labels("host").values) < 100
     assert len(columns.traits.conflicting(lambda _: True)) < 10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policies.eviction.conditions import admit, node_conditions, taints
+from policies.eviction.conditions import admit, pressure_conditions, pressure_taints
 from policies.eviction.pods import EvictablePod
 from policies.eviction.signals import Pressure
 from tests.builders import taint, toleration
@@ -15,7 +15,7 @@ MEMORY, DISK, PID = Pressure.MEMORY, Pressure.DISK, Pressure.PID
 
 def test_a_calm_node_says_so() -> None:
     assert [
-        (each.type, each.status, each.reason, each.message) for each in node_conditions(())
+        (each.type, each.status, each.reason, each.message) for each in pressure_conditions(())
     ] == [
         (
             "MemoryPressure",
@@ -29,7 +29,7 @@ def test_a_calm_node_says_so() -> None:
 
 
 def test_a_node_under_pressure_says_so() -> None:
-    found = node_conditions((MEMORY, DISK, PID))
+    found = pressure_conditions((MEMORY, DISK, PID))
     assert all(each.status for each in found)
     assert [(each.reason, each.message) for each in found] == [
         ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
@@ -39,9 +39,9 @@ def test_a_node_under_pressure_says_so() -> None:
 
 
 def test_each_pressure_has_a_taint() -> None:
-    assert taints(()) == ()
-    assert taints([DISK]) == (taint("node.kubernetes.io/disk-pressure:NoSchedule"),)
-    assert set(taints(list(Pressure))) == {
+    assert pressure_taints(()) == ()
+    assert pressure_taints([DISK]) == (taint("node.kubernetes.io/disk-pressure:NoSchedule"),)
+    assert set(pressure_taints(list(Pressure))) == {
         taint(f"node.kubernetes.io/{kind}-pressure:NoSchedule")
         for kind in ("memory", "disk", "pid")
     }

@@ -6,8 +6,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from policies.eviction.deciding import Outcome, Sync
-from policies.eviction.filesystems import DEDICATED_IMAGES, ONE_FILESYSTEM, SPLIT, Layout, Reclaim
+from policies.eviction.deciding import SyncOutcome, SyncResult
+from policies.eviction.filesystems import (
+    DEDICATED_IMAGES,
+    ONE_FILESYSTEM,
+    SPLIT,
+    Layout,
+    ReclaimAction,
+)
 from policies.eviction.pods import EvictablePod
 from policies.eviction.releases import EVICTION_RELEASES, NEWEST_EVICTION, SEPARATE_DISK_GC
 from policies.eviction.signals import Pressure
@@ -36,7 +42,7 @@ PODS: Mapping[EvictablePod, PodStats | None] = {
 }
 
 
-def pressures(sync: Sync) -> list[str]:
+def pressures(sync: SyncResult) -> list[str]:
     return [str(pressure) for pressure in sync.state.pressures]
 
 
@@ -54,7 +60,7 @@ class TestPressure:
         assert sync.event == "Attempting to reclaim memory"
 
     def test_what_is_just_enough_is_enough(self) -> None:
-        assert Kubelet(plan(HARD)).sees(0, node("1Gi"), PODS).outcome is Outcome.CALM
+        assert Kubelet(plan(HARD)).sees(0, node("1Gi"), PODS).outcome is SyncOutcome.CALM
 
     def test_one_pod_goes_in_each_round(self) -> None:
         kubelet = Kubelet(plan(HARD))
@@ -77,7 +83,7 @@ class TestPressure:
         kubelet.sees(0, node("900Mi"), PODS)
         after = [kubelet.sees(at, node("2Gi"), PODS) for at in (10, 299, 300)]
         assert [pressures(sync) for sync in after] == [["MemoryPressure"]] * 2 + [[]]
-        assert all(sync.outcome is Outcome.CALM for sync in after)
+        assert all(sync.outcome is SyncOutcome.CALM for sync in after)
 
     def test_what_was_acted_on_has_to_be_reclaimed(self) -> None:
         kubelet = Kubelet(plan(bound("memory.available<1Gi", reclaim="500Mi")))
@@ -88,13 +94,13 @@ class TestPressure:
     def test_what_still_waits_for_its_grace_period_has_not(self) -> None:
         kubelet = Kubelet(plan(bound("memory.available<1Gi", grace="1m", reclaim="500Mi")))
         kubelet.sees(0, node("900Mi"), PODS)
-        assert kubelet.sees(10, node("1200Mi"), PODS).state.met_since == {}
+        assert kubelet.sees(10, node("1200Mi"), PODS).state.first_observed_at == {}
 
     def test_of_two_thresholds_of_a_signal_the_hard_one_leads(self) -> None:
         kubelet = Kubelet(plan(SOFT, HARD, max_pod_grace_seconds=30))
         kubelet.sees(0, node("1536Mi"), PODS)
         sync = kubelet.sees(60, node("900Mi"), PODS)
-        assert sync.calling == (HARD, SOFT)
+        assert sync.triggered == (HARD, SOFT)
         assert sync.evictions[0].grace_seconds == 1
         assert "Threshold quantity: 1Gi" in sync.evictions[0].message
 
@@ -102,7 +108,7 @@ class TestPressure:
         sync = Kubelet(plan(FULL, SOFT, HARD)).sees(
             0, node("900Mi", node_fs=filesystem("1Gi")), PODS
         )
-        assert sync.calling[0] == HARD
+        assert sync.triggered[0] == HARD
         assert pressures(sync) == ["DiskPressure", "MemoryPressure"]
 
 
@@ -113,11 +119,11 @@ class TestStats:
         kubelet = Kubelet(plan(HARD))
         before = kubelet.sees(0, node("900Mi"), PODS).state
         sync = kubelet.sees(10, None, PODS)
-        assert (sync.outcome, sync.state, gone(sync)) == (Outcome.UNMEASURED, before, [])
+        assert (sync.outcome, sync.state, gone(sync)) == (SyncOutcome.UNMEASURED, before, [])
 
     def test_a_signal_that_is_not_observed_is_passed_over(self) -> None:
         sync = Kubelet(plan(HARD)).sees(0, NodeStats(), PODS)
-        assert (sync.outcome, pressures(sync)) == (Outcome.CALM, [])
+        assert (sync.outcome, pressures(sync)) == (SyncOutcome.CALM, [])
 
     def test_stats_are_acted_on_once(self) -> None:
         kubelet = Kubelet(plan(HARD))
@@ -156,11 +162,11 @@ class TestWhoGoes:
     def test_if_all_are_critical_nobody_goes(self) -> None:
         pods = {evictable("static", source="http"): uses("1Gi")}
         sync = Kubelet(plan(HARD)).sees(0, node("900Mi"), pods)
-        assert (sync.outcome, gone(sync)) == (Outcome.ALL_CRITICAL, [])
+        assert (sync.outcome, gone(sync)) == (SyncOutcome.ALL_CRITICAL, [])
 
     def test_an_empty_node_is_under_pressure_all_the_same(self) -> None:
         sync = Kubelet(plan(HARD)).sees(0, node("900Mi"), {})
-        assert (sync.outcome, pressures(sync)) == (Outcome.EMPTY, ["MemoryPressure"])
+        assert (sync.outcome, pressures(sync)) == (SyncOutcome.EMPTY, ["MemoryPressure"])
         assert sync.event == "Attempting to reclaim memory"
 
     @pytest.mark.parametrize(
@@ -207,7 +213,7 @@ class TestCleaningUp:
     def test_if_it_is_enough_nobody_goes(self) -> None:
         kubelet = Kubelet(plan(FULL))
         sync = kubelet.sees(0, full(), PODS, regained=CLEAN)
-        assert (sync.outcome, gone(sync)) == (Outcome.RELIEVED, [])
+        assert (sync.outcome, gone(sync)) == (SyncOutcome.RELIEVED, [])
         assert pressures(sync) == ["DiskPressure"]
         assert sync.event == "Attempting to reclaim ephemeral-storage"
 
@@ -216,7 +222,7 @@ class TestCleaningUp:
         assert "available: 1Gi" in sync.evictions[0].message
 
     def test_without_new_stats_it_is_not(self) -> None:
-        assert Kubelet(plan(FULL)).sees(0, full(), PODS).outcome is Outcome.EVICTED
+        assert Kubelet(plan(FULL)).sees(0, full(), PODS).outcome is SyncOutcome.EVICTED
 
     def test_the_minimum_has_to_be_reclaimed(self) -> None:
         kubelet = Kubelet(plan(bound("nodefs.available<10Gi", reclaim="5Gi")))
@@ -231,21 +237,21 @@ class TestCleaningUp:
     @pytest.mark.parametrize(
         ("layout", "signal", "actions"),
         [
-            (ONE_FILESYSTEM, "nodefs", [Reclaim.CONTAINERS, Reclaim.IMAGES]),
+            (ONE_FILESYSTEM, "nodefs", [ReclaimAction.CONTAINERS, ReclaimAction.IMAGES]),
             (DEDICATED_IMAGES, "nodefs", []),
-            (DEDICATED_IMAGES, "imagefs", [Reclaim.CONTAINERS, Reclaim.IMAGES]),
-            (SPLIT, "nodefs", [Reclaim.CONTAINERS]),
-            (SPLIT, "imagefs", [Reclaim.IMAGES]),
+            (DEDICATED_IMAGES, "imagefs", [ReclaimAction.CONTAINERS, ReclaimAction.IMAGES]),
+            (SPLIT, "nodefs", [ReclaimAction.CONTAINERS]),
+            (SPLIT, "imagefs", [ReclaimAction.IMAGES]),
         ],
     )
     def test_what_is_done_depends_on_the_layout(
-        self, layout: Layout, signal: str, actions: list[Reclaim]
+        self, layout: Layout, signal: str, actions: list[ReclaimAction]
     ) -> None:
         little = filesystem("1Gi")
         kubelet = Kubelet(plan(bound(f"{signal}.available<10Gi"), layout=layout))
         sync = kubelet.begins(0, node(node_fs=little, image_fs=little), PODS)
         assert list(sync.reclaim) == actions
-        assert (sync.outcome is Outcome.RECLAIMING) is bool(actions)
+        assert (sync.outcome is SyncOutcome.RECLAIMING) is bool(actions)
 
 
 class TestLimits:
@@ -262,7 +268,7 @@ class TestLimits:
     def test_all_of_them_go_at_once_and_nobody_else(self) -> None:
         kubelet = Kubelet(plan(HARD, isolates_storage=True))
         sync = kubelet.sees(0, node("900Mi"), self.OVER)
-        assert (sync.outcome, gone(sync)) == (Outcome.OVER_LIMITS, ["large", "wordy"])
+        assert (sync.outcome, gone(sync)) == (SyncOutcome.OVER_LIMITS, ["large", "wordy"])
         assert all(each.condition is None for each in sync.evictions)
         assert all(each.grace_seconds == 1 for each in sync.evictions)
         assert (sync.event, pressures(sync)) == ("", ["MemoryPressure"])
@@ -277,7 +283,7 @@ class TestLimits:
 
     def test_without_thresholds_and_limits_nothing_is_watched(self) -> None:
         sync = Kubelet(plan()).sees(0, node("0"), self.OVER)
-        assert (sync.outcome, sync.state.begun) == (Outcome.UNWATCHED, False)
+        assert (sync.outcome, sync.state.started) == (SyncOutcome.UNWATCHED, False)
 
     def test_the_oldest_release_granted_nothing(self) -> None:
         rules = EVICTION_RELEASES["1.30"]
@@ -288,16 +294,16 @@ class TestLimits:
 class TestSplitWithoutItsGate:
     """A kubelet that is not made for its node's filesystems."""
 
-    UNGATED = NEWEST_EVICTION.gated({SEPARATE_DISK_GC: False})
+    UNGATED = NEWEST_EVICTION.with_feature_gates({SEPARATE_DISK_GC: False})
     PROBLEM = "KubeletSeparateDiskGC is turned off but we still have a split filesystem"
 
     def test_the_first_round_fails_and_no_later_one_ranks(self) -> None:
         kubelet = Kubelet(plan(HARD, FULL, layout=SPLIT, release=self.UNGATED))
         first = kubelet.sees(0, node("900Mi"), PODS)
-        assert (first.outcome, first.refusal) == (Outcome.REFUSED, self.PROBLEM)
+        assert (first.outcome, first.error) == (SyncOutcome.REFUSED, self.PROBLEM)
         assert pressures(first) == []
         second = kubelet.sees(10, node("900Mi", node_fs=filesystem("1Gi")), PODS)
-        assert (second.outcome, second.refusal, gone(second)) == (Outcome.UNRANKED, "", [])
+        assert (second.outcome, second.error, gone(second)) == (SyncOutcome.UNRANKED, "", [])
         assert second.state.pressures == (Pressure.DISK, Pressure.MEMORY)
         assert second.event == "Attempting to reclaim memory"
 
@@ -309,9 +315,9 @@ class TestSplitWithoutItsGate:
     def test_up_to_1_30_the_gate_was_off(self) -> None:
         rules = EVICTION_RELEASES["1.30"]
         kubelet = Kubelet(plan(HARD, layout=SPLIT, release=rules))
-        assert kubelet.sees(0, node("900Mi"), PODS).outcome is Outcome.REFUSED
+        assert kubelet.sees(0, node("900Mi"), PODS).outcome is SyncOutcome.REFUSED
         kubelet = Kubelet(plan(HARD, layout=SPLIT, release=EVICTION_RELEASES["1.31"]))
-        assert kubelet.sees(0, node("900Mi"), PODS).outcome is Outcome.EVICTED
+        assert kubelet.sees(0, node("900Mi"), PODS).outcome is SyncOutcome.EVICTED
 
 
 @pytest.mark.parametrize(

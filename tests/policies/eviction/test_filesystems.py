@@ -10,10 +10,10 @@ from policies.eviction.filesystems import (
     DEDICATED_IMAGES,
     ONE_FILESYSTEM,
     SPLIT,
+    DiskUsageSource,
     Layout,
-    Part,
-    Reclaim,
-    with_containerfs,
+    ReclaimAction,
+    update_containerfs_thresholds,
 )
 from policies.eviction.inferring import infer_layout
 from policies.eviction.releases import EVICTION_RELEASES, NEWEST_EVICTION
@@ -22,8 +22,8 @@ from policies.eviction.stats import FilesystemStats, NodeStats
 from policies.eviction.thresholds import Threshold
 from tests.evictions import bound, filesystem
 
-LAYERS, LOGS, VOLUMES = Part.LAYERS, Part.LOGS, Part.VOLUMES
-CONTAINERS, IMAGES = Reclaim.CONTAINERS, Reclaim.IMAGES
+LAYERS, LOGS, VOLUMES = DiskUsageSource.LAYERS, DiskUsageSource.LOGS, DiskUsageSource.VOLUMES
+CONTAINERS, IMAGES = ReclaimAction.CONTAINERS, ReclaimAction.IMAGES
 UNKNOWN = Layout(separate_containers=True)
 DISKS = {"nodefs", "imagefs", "containerfs"}
 
@@ -47,9 +47,11 @@ DISKS = {"nodefs", "imagefs", "containerfs"}
         ),
     ],
 )
-def test_what_is_counted_of_a_pod(layout: Layout, counted: Mapping[str, set[Part]]) -> None:
+def test_what_is_counted_of_a_pod(
+    layout: Layout, counted: Mapping[str, set[DiskUsageSource]]
+) -> None:
     for kind in ("available", "inodesFree"):
-        found = {disk: layout.counted(Signal(f"{disk}.{kind}")) for disk in DISKS}
+        found = {disk: layout.counted_usage(Signal(f"{disk}.{kind}")) for disk in DISKS}
         assert found == counted
 
 
@@ -65,25 +67,26 @@ def test_what_is_counted_of_a_pod(layout: Layout, counted: Mapping[str, set[Part
     ],
 )
 def test_what_is_cleaned_up_first(
-    layout: Layout, reclaimed: Mapping[str, tuple[Reclaim, ...]]
+    layout: Layout, reclaimed: Mapping[str, tuple[ReclaimAction, ...]]
 ) -> None:
     for kind in ("available", "inodesFree"):
         found = {
-            disk: layout.reclaimed(Signal(f"{disk}.{kind}"), NEWEST_EVICTION) for disk in DISKS
+            disk: layout.reclaim_actions(Signal(f"{disk}.{kind}"), NEWEST_EVICTION)
+            for disk in DISKS
         }
         assert found == reclaimed
 
 
 @pytest.mark.parametrize("signal", [Signal.MEMORY, Signal.ALLOCATABLE_MEMORY, Signal.PIDS])
 def test_memory_and_processes_cannot_be_cleaned_up(signal: Signal) -> None:
-    assert ONE_FILESYSTEM.reclaimed(signal, NEWEST_EVICTION) == ()
+    assert ONE_FILESYSTEM.reclaim_actions(signal, NEWEST_EVICTION) == ()
 
 
 def test_up_to_1_31_nothing_is_cleaned_up_for_containerfs() -> None:
     old, new = EVICTION_RELEASES["1.31"], EVICTION_RELEASES["1.32"]
-    assert ONE_FILESYSTEM.reclaimed(Signal.CONTAINER_FS, old) == ()
-    assert ONE_FILESYSTEM.reclaimed(Signal.NODE_FS, old) == (CONTAINERS, IMAGES)
-    assert ONE_FILESYSTEM.reclaimed(Signal.CONTAINER_FS, new) == (CONTAINERS, IMAGES)
+    assert ONE_FILESYSTEM.reclaim_actions(Signal.CONTAINER_FS, old) == ()
+    assert ONE_FILESYSTEM.reclaim_actions(Signal.NODE_FS, old) == (CONTAINERS, IMAGES)
+    assert ONE_FILESYSTEM.reclaim_actions(Signal.CONTAINER_FS, new) == (CONTAINERS, IMAGES)
 
 
 NODE, NODE_SOFT = bound("nodefs.available<1Gi"), bound("nodefs.available<2Gi", grace="1m")
@@ -128,7 +131,7 @@ COPY_IMAGE = bound("containerfs.available<3Gi")
 def test_thresholds_of_containerfs_are_copies(
     layout: Layout, given: list[Threshold], first: list[Threshold], later: list[Threshold]
 ) -> None:
-    assert with_containerfs(given, layout) == (first, later)
+    assert update_containerfs_thresholds(given, layout) == (first, later)
 
 
 SMALL, LARGE = filesystem(capacity="100Gi"), filesystem(capacity="200Gi")

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from policies.eviction.deciding import Sample
+from policies.eviction.deciding import SyncInput
 from policies.eviction.forestalling import (
-    SURE_READINGS,
-    Bearing,
+    MIN_TREND_MEASUREMENTS,
+    NodePodFacts,
     Relief,
-    Step,
-    Terms,
-    hits,
-    relieve,
-    steps_of,
+    ReliefLimits,
+    ReliefStep,
+    first_threshold_within,
+    plan_relief,
+    relief_steps,
 )
-from policies.eviction.outlook import UNSEEN, Outlook, look_ahead
+from policies.eviction.outlook import NO_HISTORY, NodeForecast, forecast_node
 from policies.eviction.pods import EvictablePod
 from policies.eviction.stats import PodStats
 from tests.evictions import SECOND, bound, evictable, node, plan, summary, uses, whole
@@ -34,36 +34,36 @@ def pods(*names: str, **fields: Any) -> Pods:
 
 def heading(
     name: str, *memory: str, told: Any = (HARD,), there: Pods | None = None, of: str = "60Gi"
-) -> Outlook:
+) -> NodeForecast:
     """Return a node of which this much memory was left, ten seconds apart.
 
     Two amounts are what was left ten seconds ago and now, after it had changed so for a while.
     """
     there = pods("a", "b", "c") if there is None else there
-    past = UNSEEN
+    past = NO_HISTORY
     amounts = [whole(each) for each in memory]
     if len(amounts) == 2:
         before, now = amounts
-        amounts = [now + (before - now) * ago for ago in reversed(range(SURE_READINGS))]
+        amounts = [now + (before - now) * ago for ago in reversed(range(MIN_TREND_MEASUREMENTS))]
     for index, amount in enumerate(amounts):
         measured = summary(node(str(amount), of=of, at=10 * index), there)
-        sample = Sample(index * 10 * SECOND, list(there), measured)
-        outlook = look_ahead(name, plan(*told), past, sample)
-        past = outlook.past
+        sample = SyncInput(index * 10 * SECOND, list(there), measured)
+        outlook = forecast_node(name, plan(*told), past, sample)
+        past = outlook.history
     return outlook
 
 
 def decided(
-    *outlooks: Outlook, within: int = 60, most: int = 9, **bearings: Bearing
+    *outlooks: NodeForecast, within: int = 60, most: int = 9, **bearings: NodePodFacts
 ) -> list[Relief]:
-    return relieve(outlooks, bearings, Terms(within * SECOND, most))
+    return plan_relief(outlooks, bearings, ReliefLimits(within * SECOND, most))
 
 
 def told(reliefs: list[Relief]) -> list[str]:
-    return [_spelled(step) for step in steps_of(reliefs)]
+    return [_spelled(step) for step in relief_steps(reliefs)]
 
 
-def _spelled(step: Step) -> str:
+def _spelled(step: ReliefStep) -> str:
     node = step.relief.node
     return f"close {node}" if step.pod is None else f"{node}: {step.pod.name}"
 
@@ -86,14 +86,14 @@ def _spelled(step: Step) -> str:
 def test_a_node_is_hit_if_a_hard_threshold_is_met_within_the_time(
     memory: list[str], within: int, *, hit: bool
 ) -> None:
-    assert (hits(heading("n", *memory), within * SECOND) is not None) == hit
+    assert (first_threshold_within(heading("n", *memory), within * SECOND) is not None) == hit
 
 
 def test_soft_thresholds_hit_nobody() -> None:
     soft = bound("memory.available<1Gi", grace="1m")
-    assert hits(heading("n", "3Gi", "900Mi", told=(soft,)), 3600 * SECOND) is None
+    assert first_threshold_within(heading("n", "3Gi", "900Mi", told=(soft,)), 3600 * SECOND) is None
     both = heading("n", "5Gi", "2Gi", told=(bound("memory.available<3Gi", grace="1m"), HARD))
-    found = hits(both, 60 * SECOND)
+    found = first_threshold_within(both, 60 * SECOND)
     assert found is not None
     assert found.threshold == HARD
 
@@ -113,23 +113,23 @@ def test_as_many_go_as_the_node_is_short_of() -> None:
 
 
 def test_what_is_closed_is_not_closed_again() -> None:
-    assert told(decided(heading("n", "3Gi", "2Gi"), n=Bearing(closed=True))) == ["n: a"]
+    assert told(decided(heading("n", "3Gi", "2Gi"), n=NodePodFacts(cordoned=True))) == ["n: a"]
 
 
 @pytest.mark.parametrize(
     ("there", "bearing", "goes"),
     [
-        (pods("a", "b", "c"), Bearing(daemons={"a"}), ["b"]),
-        (pods("a", "b", "c", priority=2_000_000_000), Bearing(), []),
-        (pods("a", "b", "c", mirror=True), Bearing(), []),
-        (pods("a", "b", "c", source="file"), Bearing(), []),
-        ({**pods("a"), evictable("new"): None}, Bearing(), ["a"]),
-        ({**pods("a"), evictable("idle"): uses("0")}, Bearing(), ["a"]),
-        ({evictable("new"): None}, Bearing(), []),
-        (pods("a", "b", "c"), Bearing(leaving={"c"}), []),  # what it uses comes back
+        (pods("a", "b", "c"), NodePodFacts(daemonset_pods={"a"}), ["b"]),
+        (pods("a", "b", "c", priority=2_000_000_000), NodePodFacts(), []),
+        (pods("a", "b", "c", mirror=True), NodePodFacts(), []),
+        (pods("a", "b", "c", source="file"), NodePodFacts(), []),
+        ({**pods("a"), evictable("new"): None}, NodePodFacts(), ["a"]),
+        ({**pods("a"), evictable("idle"): uses("0")}, NodePodFacts(), ["a"]),
+        ({evictable("new"): None}, NodePodFacts(), []),
+        (pods("a", "b", "c"), NodePodFacts(terminating_pods={"c"}), []),  # what it uses comes back
     ],
 )
-def test_some_pods_never_go(there: Pods, bearing: Bearing, goes: list[str]) -> None:
+def test_some_pods_never_go(there: Pods, bearing: NodePodFacts, goes: list[str]) -> None:
     reliefs = decided(heading("n", "3Gi", "2Gi", there=there), n=bearing)
     assert told(reliefs) == ["close n", *(f"n: {name}" for name in goes)]
 
@@ -146,14 +146,14 @@ def test_some_pods_never_go(there: Pods, bearing: Bearing, goes: list[str]) -> N
 def test_what_was_measured_before_the_last_pod_had_gone_does_not_count(
     memory: list[str], relieved: int, *, goes: bool
 ) -> None:
-    reliefs = decided(heading("n", *memory), n=Bearing(closed=True, relieved_ns=relieved))
+    reliefs = decided(heading("n", *memory), n=NodePodFacts(cordoned=True, relieved_ns=relieved))
     assert told(reliefs) == (["n: a"] if goes else [])
 
 
 def test_who_leaves_is_not_enough_if_it_uses_too_little() -> None:
     reclaims = bound("memory.available<1Gi", reclaim="4Gi")
     short = heading("n", "2Gi", "1Gi", told=(reclaims,))
-    assert told(decided(short, n=Bearing(leaving={"c"}))) == ["close n", "n: a"]
+    assert told(decided(short, n=NodePodFacts(terminating_pods={"c"}))) == ["close n", "n: a"]
 
 
 def test_the_most_pressing_come_first_and_pods_go_by_turns() -> None:
@@ -173,7 +173,7 @@ def test_no_more_nodes_are_closed_than_may_be() -> None:
     nodes = [heading("x", "3Gi", "2Gi"), heading("y", "4Gi", "2Gi"), heading("z", "9Gi", "2Gi")]
     reliefs = decided(*nodes, most=1)
     assert told(reliefs) == ["close z", "z: a"]
-    assert [each.node for each in reliefs if each.refrained] == ["y", "x"]
-    closed = decided(*nodes, most=1, z=Bearing(closed=True))
+    assert [each.node for each in reliefs if each.skipped] == ["y", "x"]
+    closed = decided(*nodes, most=1, z=NodePodFacts(cordoned=True))
     assert told(closed) == ["close y", "z: a", "y: a"]
     assert told(decided(*nodes, most=0)) == []

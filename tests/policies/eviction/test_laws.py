@@ -13,16 +13,16 @@ from itertools import product
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from policies.eviction.configuration import Configuration, planned
-from policies.eviction.deciding import Outcome, Sync
+from policies.eviction.configuration import EvictionConfig, resolve
+from policies.eviction.deciding import SyncOutcome, SyncResult
 from policies.eviction.filesystems import Layout
-from policies.eviction.observations import met, observe, unresolved
+from policies.eviction.observations import met_thresholds, observe, unresolved_thresholds
 from policies.eviction.pods import EvictablePod
 from policies.eviction.releases import EVICTION_RELEASES
 from policies.eviction.signals import PRESSURES, Pressure, Signal
 from policies.eviction.stats import FilesystemStats, MemoryStats, NodeStats, PodStats, ProcessStats
 from policies.eviction.thresholds import Threshold
-from policies.eviction.values import quantity, share
+from policies.eviction.values import percentage_from_fraction, read_quantity
 from tests.evictions import SECOND, Kubelet, bound, container, disk, evictable, node, scratch, uses
 
 TRANSITIONS = (0, 20, 60)
@@ -42,11 +42,11 @@ class Seen:
 class Life:
     """A kubelet's configuration and all that it sees."""
 
-    configuration: Configuration
+    configuration: EvictionConfig
     seen: Sequence[Seen]
 
-    def play(self) -> list[Sync]:
-        kubelet, at, rounds = Kubelet(planned(self.configuration)), 0, []
+    def play(self) -> list[SyncResult]:
+        kubelet, at, rounds = Kubelet(resolve(self.configuration)), 0, []
         for each in self.seen:
             at += each.later
             rounds.append(kubelet.sees(at, each.stats, each.pods, each.regained))
@@ -54,7 +54,14 @@ class Life:
         return rounds
 
 
-values = st.sampled_from([quantity("100"), quantity("200"), share(0.1), share(0.5)])
+values = st.sampled_from(
+    [
+        read_quantity("100"),
+        read_quantity("200"),
+        percentage_from_fraction(0.1),
+        percentage_from_fraction(0.5),
+    ]
+)
 thresholds = st.builds(
     Threshold,
     st.sampled_from([Signal.MEMORY, Signal.NODE_FS, *Signal]),
@@ -63,7 +70,7 @@ thresholds = st.builds(
     st.none() | values,
 )
 configurations = st.builds(
-    Configuration,
+    EvictionConfig,
     st.lists(thresholds, min_size=2, max_size=5, unique_by=lambda it: (it.signal, it.hard)).map(
         tuple
     ),
@@ -129,12 +136,12 @@ def test_no_critical_pod_ever_goes(life: Life) -> None:
     assert not any(each.pod.critical for sync in life.play() for each in sync.evictions)
 
 
-def sightings(rounds: Sequence[Sync]) -> Iterator[tuple[int, Pressure]]:
+def sightings(rounds: Sequence[SyncResult]) -> Iterator[tuple[int, Pressure]]:
     """List when which pressure was seen; a round that measures nothing sees nothing."""
     for sync in rounds:
-        if sync.outcome is not Outcome.UNMEASURED:
-            for threshold in sync.state.met_since:
-                yield sync.sample.now_ns, PRESSURES[threshold.signal]
+        if sync.outcome is not SyncOutcome.UNMEASURED:
+            for threshold in sync.state.first_observed_at:
+                yield sync.input.now_ns, PRESSURES[threshold.signal]
 
 
 @given(lives)
@@ -144,10 +151,10 @@ def test_a_pressure_is_reported_for_the_transition_period_and_no_longer(life: Li
         recently = {
             pressure
             for seen, pressure in sightings(rounds[: index + 1])
-            if sync.sample.now_ns - seen < period
+            if sync.input.now_ns - seen < period
         }
         assert recently <= set(sync.state.pressures)
-        if sync.outcome not in (Outcome.UNMEASURED, Outcome.REFUSED):
+        if sync.outcome not in (SyncOutcome.UNMEASURED, SyncOutcome.REFUSED):
             assert recently == set(sync.state.pressures)
 
 
@@ -160,7 +167,7 @@ def test_a_pressure_does_not_flap_within_the_transition_period(
 ) -> None:
     short, enough = "500Mi", "2Gi"
     limits = (bound("memory.available<1Gi"),)
-    kubelet = Kubelet(planned(Configuration(limits, transition_ns=period * SECOND)))
+    kubelet = Kubelet(resolve(EvictionConfig(limits, transition_ns=period * SECOND)))
     at, last = 0, None
     for later, is_short in moments:
         at += later
@@ -173,27 +180,27 @@ def test_a_pressure_does_not_flap_within_the_transition_period(
 @given(lives)
 def test_nobody_goes_for_want_of_what_there_is_enough_of(life: Life) -> None:
     for sync in life.play():
-        if sync.sample.stats is None:
+        if sync.input.stats is None:
             assert not sync.evictions
             continue
-        observations = observe(sync.sample.stats.node)
-        for threshold in sync.calling:
-            assert unresolved([threshold], observations) == [threshold]
-            assert threshold.grace_ns <= sync.sample.now_ns - sync.state.met_since[threshold]
+        observations = observe(sync.input.stats.node)
+        for threshold in sync.triggered:
+            assert unresolved_thresholds([threshold], observations) == [threshold]
+            assert threshold.grace_ns <= sync.input.now_ns - sync.state.first_observed_at[threshold]
 
 
 @given(lives)
 def test_the_same_measurements_are_acted_on_once(life: Life) -> None:
     for sync, seen in zip(life.play(), life.seen, strict=True):
-        if seen.stats is None or sync.outcome is Outcome.REFUSED:
+        if seen.stats is None or sync.outcome is SyncOutcome.REFUSED:
             continue
         measured = observe(seen.stats)
         if any(observation.time_ns is None for observation in measured.values()):
             continue
-        again = Kubelet(sync.plan)
+        again = Kubelet(sync.config)
         again.state = sync.state
         repeated = again.sees(10**6, seen.stats, seen.pods, seen.regained)
-        assert not repeated.calling
+        assert not repeated.triggered
         assert all(each.condition is None for each in repeated.evictions)
 
 
@@ -209,5 +216,5 @@ def test_a_node_with_plenty_of_everything_is_calm(life: Life) -> None:
     disk_left = FilesystemStats(plenty, plenty, plenty, plenty)
     stats = NodeStats(memory, memory, disk_left, disk_left, disk_left, ProcessStats(plenty, 0))
     calm = replace(life, seen=[replace(each, stats=stats) for each in life.seen])
-    assert not met(life.configuration.thresholds, observe(stats))
+    assert not met_thresholds(life.configuration.thresholds, observe(stats))
     assert not any(each.condition for sync in calm.play() for each in sync.evictions)

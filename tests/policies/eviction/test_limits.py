@@ -6,20 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from policies.eviction.configuration import Configuration
+from policies.eviction.configuration import EvictionConfig
 from policies.eviction.filesystems import DEDICATED_IMAGES, ONE_FILESYSTEM
-from policies.eviction.limits import broken_limit
+from policies.eviction.limits import exceeded_limit_message
 from policies.eviction.pods import EvictablePod
 from policies.eviction.releases import MEMORY_BACKED_VOLUMES, NEWEST_EVICTION
 from policies.eviction.stats import DiskUsage, PodStats, VolumeStats
 from tests.evictions import container, disk, evictable, scratch, uses, whole
 
-PLAIN = Configuration()
-RESIZABLE = Configuration(release=NEWEST_EVICTION.gated({MEMORY_BACKED_VOLUMES: True}))
+PLAIN = EvictionConfig()
+RESIZABLE = EvictionConfig(
+    release=NEWEST_EVICTION.with_feature_gates({MEMORY_BACKED_VOLUMES: True})
+)
 
 
-def said(pod: EvictablePod, stats: PodStats, configuration: Configuration = PLAIN) -> str:
-    return broken_limit(pod, stats, configuration)
+def said(pod: EvictablePod, stats: PodStats, configuration: EvictionConfig = PLAIN) -> str:
+    return exceeded_limit_message(pod, stats, configuration)
 
 
 VOLUME = evictable(volumes=[scratch("small", "1Gi"), scratch("smaller", "1024Mi")])
@@ -57,7 +59,7 @@ def test_only_the_first_volume_over_its_limit_is_told() -> None:
     ],
 )
 def test_a_resizable_volume_in_memory_may_be_as_large_as_it_is_now(
-    configuration: Configuration, capacity: str | None, told: str
+    configuration: EvictionConfig, capacity: str | None, told: str
 ) -> None:
     pod = evictable(volumes=[scratch("shm", "1Gi", in_memory=True, local=False)])
     size = None if capacity is None else whole(capacity)

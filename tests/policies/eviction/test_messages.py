@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from policies.eviction.messages import DISRUPTION_TARGET, Shortage, attempt, eviction_message
+from policies.eviction.messages import (
+    DISRUPTION_TARGET,
+    ResourceShortage,
+    eviction_message,
+    reclaim_event_message,
+)
 from policies.eviction.observations import Observation
 from policies.eviction.signals import Resource, Signal
 from policies.eviction.stats import ContainerStats, DiskUsage, PodStats
 from policies.eviction.thresholds import Threshold
-from policies.eviction.values import quantity
+from policies.eviction.values import read_quantity
 from tests.evictions import bound, container, disk, evictable, uses, whole
 
 
-def short_of(resource: Resource, *thresholds: Threshold, **left: tuple[str, str]) -> Shortage:
+def short_of(
+    resource: Resource, *thresholds: Threshold, **left: tuple[str, str]
+) -> ResourceShortage:
     """Build a shortage; what is left is given as available and capacity, by signal name."""
     found = {
         Signal[name]: Observation(whole(amount), whole(capacity))
         for name, (amount, capacity) in left.items()
     }
-    return Shortage(resource, thresholds, found)
+    return ResourceShortage(resource, thresholds, found)
 
 
 MEMORY = short_of(Resource.MEMORY, bound("memory.available<2Gi"), MEMORY=("1.5Gi", "4Gi"))
@@ -71,7 +78,7 @@ def test_containers_are_told_in_the_order_in_which_they_were_measured() -> None:
 
 
 def test_the_memory_that_a_pod_as_a_whole_requests_is_told_even_within_it() -> None:
-    pod = evictable("web", memory="1Gi", pod_memory_request=quantity("2Gi"))
+    pod = evictable("web", memory="1Gi", pod_memory_request=read_quantity("2Gi"))
     message, annotations = eviction_message(pod, uses("500Mi"), MEMORY)
     assert message == (
         f"{LOW}Pod web was using 500Mi, request is 2Gi, has larger consumption of memory. "
@@ -124,7 +131,9 @@ def test_storage_is_not_told_of_one_of_them_alone(stats: PodStats) -> None:
         ),
     ],
 )
-def test_inodes_and_processes_are_told_of_the_node_alone(shortage: Shortage, told: str) -> None:
+def test_inodes_and_processes_are_told_of_the_node_alone(
+    shortage: ResourceShortage, told: str
+) -> None:
     stats = uses("1Gi", processes=9, layer=disk("1Gi", 9), logs=disk("1Gi", 9))
     assert eviction_message(evictable(), stats, shortage)[0] == told
 
@@ -147,7 +156,7 @@ def test_the_first_threshold_of_the_resource_that_is_observed_is_told() -> None:
 
 
 def test_the_nodes_event_and_the_pods_condition() -> None:
-    assert attempt(Resource.STORAGE) == "Attempting to reclaim ephemeral-storage"
+    assert reclaim_event_message(Resource.STORAGE) == "Attempting to reclaim ephemeral-storage"
     assert (DISRUPTION_TARGET.type, DISRUPTION_TARGET.reason) == (
         "DisruptionTarget",
         "TerminationByKubelet",

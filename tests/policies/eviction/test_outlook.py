@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from policies.eviction.configuration import Plan
-from policies.eviction.deciding import Outcome, Sample
-from policies.eviction.filesystems import DEDICATED_IMAGES, Reclaim
+from policies.eviction.configuration import ResolvedConfig
+from policies.eviction.deciding import SyncInput, SyncOutcome
+from policies.eviction.filesystems import DEDICATED_IMAGES, ReclaimAction
 from policies.eviction.outlook import (
-    UNSEEN,
-    Forecast,
-    Outlook,
-    look_ahead,
-    most_pressing,
-    until_relieved,
+    NO_HISTORY,
+    NodeForecast,
+    ThresholdForecast,
+    forecast_node,
+    pods_covering_shortage,
+    sort_by_urgency,
 )
-from policies.eviction.ranking import Standing
+from policies.eviction.ranking import PodUsage
 from policies.eviction.stats import NodeStats
 from tests.evictions import (
     SECOND,
@@ -37,13 +37,13 @@ GREEDY, MODEST = evictable("greedy", memory="100Mi"), evictable("modest", memory
 USED = {GREEDY: uses("2Gi"), MODEST: uses("1Gi")}
 
 
-def watched(told: Plan, *samples: NodeStats, name: str = "n") -> Outlook:
+def watched(told: ResolvedConfig, *samples: NodeStats, name: str = "n") -> NodeForecast:
     """Look at a node ten seconds apart."""
-    past = UNSEEN
+    past = NO_HISTORY
     for index, stats in enumerate(samples):
-        sample = Sample(index * 10 * SECOND, list(USED), summary(stats, USED))
-        outlook = look_ahead(name, told, past, sample)
-        past = outlook.past
+        sample = SyncInput(index * 10 * SECOND, list(USED), summary(stats, USED))
+        outlook = forecast_node(name, told, past, sample)
+        past = outlook.history
     return outlook
 
 
@@ -51,7 +51,7 @@ def falling(*memory: str, **fields: Any) -> list[NodeStats]:
     return [node(each, at=10 * index, **fields) for index, each in enumerate(memory)]
 
 
-def only(outlook: Outlook) -> Forecast:
+def only(outlook: NodeForecast) -> ThresholdForecast:
     [forecast] = outlook.forecasts
     return forecast
 
@@ -84,11 +84,15 @@ def test_the_time_left_is_what_the_rate_leaves(
 
 def test_the_distance_is_in_units_and_as_a_share() -> None:
     forecast = only(watched(plan(bound("memory.available<2Gi")), node("11Gi", of="20Gi", at=0)))
-    assert (forecast.asked, forecast.above, forecast.share) == (2 * GI, 9 * GI, 500_000)
+    assert (forecast.required, forecast.margin, forecast.margin_millionths) == (
+        2 * GI,
+        9 * GI,
+        500_000,
+    )
     short = only(watched(plan(bound("memory.available<2Gi")), node("1Gi", of="20Gi", at=0)))
-    assert (short.above, short.share) == (-GI, 0)
+    assert (short.margin, short.margin_millionths) == (-GI, 0)
     more = only(watched(plan(bound("memory.available<30Gi")), node("1Gi", of="20Gi", at=0)))
-    assert (more.above, more.share) == (-29 * GI, 0)
+    assert (more.margin, more.margin_millionths) == (-29 * GI, 0)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +132,7 @@ def test_without_a_trend_the_smallest_share_leads() -> None:
 def test_what_the_kubelet_acts_on_leads_whatever_comes_else() -> None:
     told = plan(bound("nodefs.available<10%"), bound("memory.available<1Gi"))
     outlook = watched(told, node("900Mi", at=0, node_fs=filesystem("1Gi", at=0)))
-    assert outlook.sync.outcome is Outcome.EVICTED
+    assert outlook.sync.outcome is SyncOutcome.EVICTED
     assert outlook.leading is not None
     assert str(outlook.leading.threshold) == "memory.available<1Gi"
     assert [each.pod.name for each in outlook.ranking] == ["greedy", "modest"]
@@ -138,24 +142,24 @@ def test_pods_are_ranked_as_if_it_were_met_now() -> None:
     outlook = watched(plan(bound("memory.available<1Gi")), node("10Gi", at=0))
     assert outlook.sync.evictions == ()
     assert [each.pod.name for each in outlook.ranking] == ["greedy", "modest"]
-    assert outlook.first is not None
-    assert outlook.first.pod is GREEDY
+    assert outlook.first_victim is not None
+    assert outlook.first_victim.pod is GREEDY
 
 
 def test_critical_pods_are_ranked_but_never_first() -> None:
     vital = evictable("vital", mirror=True)
     pods = {vital: uses("5Gi"), **USED}
-    sample = Sample(0, list(pods), summary(node("10Gi", at=0), pods))
-    outlook = look_ahead("n", plan(bound("memory.available<1Gi")), UNSEEN, sample)
+    sample = SyncInput(0, list(pods), summary(node("10Gi", at=0), pods))
+    outlook = forecast_node("n", plan(bound("memory.available<1Gi")), NO_HISTORY, sample)
     assert [each.pod.name for each in outlook.ranking] == ["vital", "greedy", "modest"]
-    assert outlook.first is not None
-    assert outlook.first.pod is GREEDY
+    assert outlook.first_victim is not None
+    assert outlook.first_victim.pod is GREEDY
 
 
 def test_what_the_node_cleans_up_first_is_told() -> None:
     full = node("10Gi", at=0, node_fs=filesystem("11Gi", at=0))
     outlook = watched(plan(bound("nodefs.available<10%")), full)
-    assert outlook.reclaim == (Reclaim.CONTAINERS, Reclaim.IMAGES)
+    assert outlook.reclaim == (ReclaimAction.CONTAINERS, ReclaimAction.IMAGES)
     apart = watched(plan(bound("nodefs.available<10%"), layout=DEDICATED_IMAGES), full)
     assert apart.reclaim == ()
     assert watched(plan(bound("memory.available<1Gi")), full).reclaim == ()
@@ -167,18 +171,20 @@ def test_nothing_watched_or_measured_leads_nowhere() -> None:
         (plan(bound("imagefs.available<10%")), node("1Gi", at=0)),
     ]:
         outlook = watched(told, stats)
-        assert (outlook.leading, outlook.ranking, outlook.first) == (None, [], None)
+        assert (outlook.leading, outlook.ranking, outlook.first_victim) == (None, [], None)
         assert outlook.reclaim == ()
-    blind = look_ahead("n", plan(bound("memory.available<1Gi")), UNSEEN, Sample(0, (), None))
+    blind = forecast_node(
+        "n", plan(bound("memory.available<1Gi")), NO_HISTORY, SyncInput(0, (), None)
+    )
     assert blind.forecasts == ()
 
 
 def test_stats_that_are_missing_once_do_not_end_a_trend() -> None:
     told = plan(bound("memory.available<1Gi"))
     first = watched(told, node("3Gi", at=0))
-    blind = look_ahead("n", told, first.past, Sample(5 * SECOND, (), None))
-    sample = Sample(10 * SECOND, (), summary(node("2Gi", at=10), {}))
-    assert only(look_ahead("n", told, blind.past, sample)).met_in_ns == 10 * SECOND
+    blind = forecast_node("n", told, first.history, SyncInput(5 * SECOND, (), None))
+    sample = SyncInput(10 * SECOND, (), summary(node("2Gi", at=10), {}))
+    assert only(forecast_node("n", told, blind.history, sample)).met_in_ns == 10 * SECOND
 
 
 def test_soonest_nodes_come_first_then_the_fullest_then_by_name() -> None:
@@ -192,7 +198,7 @@ def test_soonest_nodes_come_first_then_the_fullest_then_by_name() -> None:
         watched(told, *falling("9Gi", "5Gi"), name="fast"),
         watched(told, *falling("9Gi", "900Mi"), name="short"),
     ]
-    ranked = [each.node for each in most_pressing(nodes)]
+    ranked = [each.node for each in sort_by_urgency(nodes)]
     assert ranked == ["short", "fast", "slow", "full", "calm-a", "calm-b", "unwatched"]
 
 
@@ -200,14 +206,14 @@ def test_soonest_nodes_come_first_then_the_fullest_then_by_name() -> None:
     ("shortage", "gone"), [(-5, 1), (0, 1), (1, 1), (10, 1), (11, 2), (15, 2), (16, 3), (99, 3)]
 )
 def test_as_many_go_as_are_needed_but_one_at_least(shortage: int, gone: int) -> None:
-    ranking = [Standing(evictable(str(use)), use) for use in (10, 5, 1)]
-    assert len(until_relieved(ranking, shortage)) == gone
+    ranking = [PodUsage(evictable(str(use)), use) for use in (10, 5, 1)]
+    assert len(pods_covering_shortage(ranking, shortage)) == gone
 
 
 def test_who_was_not_measured_regains_nothing() -> None:
-    ranking = [Standing(evictable("new"), None), Standing(evictable("old"), 10)]
-    assert len(until_relieved(ranking, 5)) == 2
-    assert until_relieved([], 5) == []
+    ranking = [PodUsage(evictable("new"), None), PodUsage(evictable("old"), 10)]
+    assert len(pods_covering_shortage(ranking, 5)) == 2
+    assert pods_covering_shortage([], 5) == []
 
 
 def test_disks_rank_by_what_pods_wrote() -> None:
@@ -215,5 +221,5 @@ def test_disks_rank_by_what_pods_wrote() -> None:
     pods = {other: uses("1Gi", layer=disk("1Mi")), writer: uses("1Mi", layer=disk("9Gi"))}
     stats = node("10Gi", at=0, node_fs=filesystem("11Gi", at=0))
     told = plan(bound("nodefs.available<10%"))
-    outlook = look_ahead("n", told, UNSEEN, Sample(0, list(pods), summary(stats, pods)))
+    outlook = forecast_node("n", told, NO_HISTORY, SyncInput(0, list(pods), summary(stats, pods)))
     assert [each.pod.name for each in outlook.ranking] == ["writer", "other"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from policies.eviction.filesystems import DEDICATED_IMAGES, ONE_FILESYSTEM, SPLIT, Layout
 from policies.eviction.pods import EvictablePod
-from policies.eviction.ranking import first_to_go, order_for, rank, steps
+from policies.eviction.ranking import first_evictable_pod, order_for, rank, ranking_steps
 from policies.eviction.signals import Signal
 from policies.eviction.stats import PodStats
 from tests.evictions import disk, evictable, scratch, uses
@@ -24,7 +24,7 @@ def told(pods: Pods, signal: Signal, layout: Layout = ONE_FILESYSTEM) -> list[st
     ranking = rank(pods, stats, signal, layout)
     return [
         f"{step.pod.name} > {step.ahead_of.name}: {step.criterion}"
-        for step in steps(ranking, signal)
+        for step in ranking_steps(ranking, signal)
     ]
 
 
@@ -167,7 +167,7 @@ def test_the_first_to_go_is_the_first_of_the_ranking_that_may(
     pods = [pod for pod, _ in population]
     ranking = rank(pods, stats, signal, layout)
     movable = [standing.pod for standing in ranking if not standing.pod.critical]
-    assert first_to_go(pods, stats, signal, layout) == (movable[0] if movable else None)
+    assert first_evictable_pod(pods, stats, signal, layout) == (movable[0] if movable else None)
 
 
 @given(populations, signals, layouts)
@@ -178,7 +178,7 @@ def test_each_step_is_told_by_what_separates_the_two(
     ranking = rank([pod for pod, _ in population], stats, signal, layout)
     keys = {criterion.name: criterion.key for criterion in order_for(signal).criteria}
     standing = {each.pod.uid: each for each in ranking}
-    for step in steps(ranking, signal):
+    for step in ranking_steps(ranking, signal):
         ahead, behind = standing[step.pod.uid], standing[step.ahead_of.uid]
         if step.criterion in keys:
             assert keys[step.criterion](ahead) < keys[step.criterion](behind)

@@ -7,12 +7,18 @@ from collections.abc import Mapping
 import pytest
 
 from policies.eviction.releases import EVICTION_RELEASES, POD_LEVEL_RESOURCES, EvictionRelease
-from policies.eviction.requests import Claims, is_best_effort, limited, pod_request, requested
+from policies.eviction.requests import (
+    KubeletRequests,
+    is_best_effort,
+    reports_pod_memory_request,
+    requested_nanos,
+    storage_limit_nanos,
+)
 from policies.eviction.signals import Resource
 from policies.requests import Amounts, ContainerRequests, PodResources
 
 OLD, NEW = EVICTION_RELEASES["1.33"], EVICTION_RELEASES["1.34"]
-UNGATED = NEW.gated({POD_LEVEL_RESOURCES: False})
+UNGATED = NEW.with_feature_gates({POD_LEVEL_RESOURCES: False})
 MEMORY, STORAGE = Resource.MEMORY, Resource.STORAGE
 
 
@@ -26,27 +32,33 @@ def asking(
     whole: Amounts | None = None,
     whole_limits: Amounts | None = None,
     overhead: Amounts | None = None,
-) -> Claims:
+) -> KubeletRequests:
     requests = PodResources(tuple(map(one, containers)), init, overhead or {}, whole or {})
-    return Claims(requests, PodResources(pod_level=whole_limits or {}))
+    return KubeletRequests(requests, PodResources(pod_level=whole_limits or {}))
 
 
 def test_containers_run_together_and_sidecars_with_them_since_1_34() -> None:
     sidecar = one({MEMORY: 200}, restartable=True)
     claims = asking({MEMORY: 100}, {MEMORY: 50}, init=(sidecar,))
-    assert (requested(claims, MEMORY, OLD), requested(claims, MEMORY, NEW)) == (200, 350)
+    assert (requested_nanos(claims, MEMORY, OLD), requested_nanos(claims, MEMORY, NEW)) == (
+        200,
+        350,
+    )
 
 
 def test_init_containers_run_alone_but_for_sidecars_before_them() -> None:
     claims = asking({MEMORY: 100}, init=(one({MEMORY: 70}, restartable=True), one({MEMORY: 400})))
-    assert (requested(claims, MEMORY, OLD), requested(claims, MEMORY, NEW)) == (400, 470)
+    assert (requested_nanos(claims, MEMORY, OLD), requested_nanos(claims, MEMORY, NEW)) == (
+        400,
+        470,
+    )
 
 
 @pytest.mark.parametrize("release", [OLD, NEW])
 def test_overhead_is_added_to_what_is_not_zero(release: EvictionRelease) -> None:
     claims = asking({MEMORY: 100}, overhead={MEMORY: 10, STORAGE: 10})
-    assert requested(claims, MEMORY, release) == 110
-    assert requested(claims, STORAGE, release) == 0
+    assert requested_nanos(claims, MEMORY, release) == 110
+    assert requested_nanos(claims, STORAGE, release) == 0
 
 
 @pytest.mark.parametrize(
@@ -67,24 +79,24 @@ def test_what_a_pod_as_a_whole_asks_for_replaces_what_its_containers_do(
 ) -> None:
     claims = asking({MEMORY: 100, STORAGE: 5}, whole=whole, whole_limits=limits)
     rules = (OLD, NEW, UNGATED)
-    assert tuple(requested(claims, MEMORY, each) for each in rules) == memory
-    assert tuple(requested(claims, STORAGE, each) for each in rules) == storage
+    assert tuple(requested_nanos(claims, MEMORY, each) for each in rules) == memory
+    assert tuple(requested_nanos(claims, STORAGE, each) for each in rules) == storage
 
 
 def test_messages_speak_of_the_memory_of_the_whole_pod_if_it_asks_for_some() -> None:
     claims = asking({MEMORY: 1}, whole={MEMORY: 0})
-    assert pod_request(claims, NEW)
-    assert not pod_request(claims, OLD)
-    assert not pod_request(asking({MEMORY: 1}, whole={"cpu": 1}), NEW)
+    assert reports_pod_memory_request(claims, NEW)
+    assert not reports_pod_memory_request(claims, OLD)
+    assert not reports_pod_memory_request(asking({MEMORY: 1}, whole={"cpu": 1}), NEW)
 
 
 def limiting(
     *containers: Amounts,
     init: tuple[ContainerRequests, ...] = (),
     overhead: Amounts | None = None,
-) -> Claims:
+) -> KubeletRequests:
     limits = PodResources(tuple(map(one, containers)), init, overhead or {})
-    return Claims(PodResources(), limits)
+    return KubeletRequests(PodResources(), limits)
 
 
 @pytest.mark.parametrize(
@@ -103,9 +115,9 @@ def limiting(
     ],
 )
 def test_the_limit_of_a_pod_is_the_sum_of_those_that_its_containers_have(
-    claims: Claims, limit: int | None
+    claims: KubeletRequests, limit: int | None
 ) -> None:
-    assert limited(claims) == limit
+    assert storage_limit_nanos(claims) == limit
 
 
 @pytest.mark.parametrize(
@@ -127,7 +139,7 @@ def test_a_best_effort_pod_has_neither_cpu_nor_memory(
     *,
     best_effort: bool,
 ) -> None:
-    claims = Claims(
+    claims = KubeletRequests(
         PodResources(init_containers=(one(requests),), pod_level=whole),
         PodResources((one(limits),)),
     )
@@ -135,5 +147,5 @@ def test_a_best_effort_pod_has_neither_cpu_nor_memory(
 
 
 def test_up_to_1_33_the_pod_as_a_whole_made_no_quality_of_service() -> None:
-    claims = Claims(PodResources(pod_level={MEMORY: 1}), PodResources())
+    claims = KubeletRequests(PodResources(pod_level={MEMORY: 1}), PodResources())
     assert is_best_effort(claims, OLD)

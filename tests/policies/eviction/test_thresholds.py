@@ -11,9 +11,9 @@ from policies.eviction.signals import PRESSURES, Pressure, Resource, Signal
 from policies.eviction.thresholds import (
     Threshold,
     ThresholdError,
-    ThresholdTexts,
+    ThresholdFlags,
     by_eviction_priority,
-    merged,
+    merge_thresholds,
     parse_thresholds,
 )
 from policies.spelling import MALFORMED
@@ -22,16 +22,16 @@ from tests.evictions import bound
 MEMORY = "memory.available"
 
 
-def hard(text: str, signal: str = MEMORY) -> ThresholdTexts:
-    return ThresholdTexts(hard={signal: text})
+def hard(text: str, signal: str = MEMORY) -> ThresholdFlags:
+    return ThresholdFlags(hard={signal: text})
 
 
-def soft(text: str, grace: str = "1m", signal: str = MEMORY) -> ThresholdTexts:
-    return ThresholdTexts(soft={signal: text}, soft_grace={signal: grace})
+def soft(text: str, grace: str = "1m", signal: str = MEMORY) -> ThresholdFlags:
+    return ThresholdFlags(soft={signal: text}, soft_grace={signal: grace})
 
 
-def reclaiming(text: str) -> ThresholdTexts:
-    return ThresholdTexts(hard={MEMORY: "1Gi"}, min_reclaim={MEMORY: text})
+def reclaiming(text: str) -> ThresholdFlags:
+    return ThresholdFlags(hard={MEMORY: "1Gi"}, min_reclaim={MEMORY: text})
 
 
 def test_what_a_kubelet_that_was_told_nothing_goes_by() -> None:
@@ -70,7 +70,7 @@ def test_the_memory_of_all_pods_may_have_a_threshold_of_its_own() -> None:
 def test_nothing_and_everything_are_no_thresholds(text: str) -> None:
     assert parse_thresholds(hard(text)) == []
     assert parse_thresholds(soft(text, "1m")) == []
-    assert parse_thresholds(ThresholdTexts(soft={MEMORY: text})) == []
+    assert parse_thresholds(ThresholdFlags(soft={MEMORY: text})) == []
 
 
 @pytest.mark.parametrize("text", ["0.0%", "100.0%", "00%"])
@@ -89,12 +89,12 @@ def test_other_spellings_of_nothing_and_everything_are(text: str) -> None:
         ),
         (soft("1Gi", signal="x"), "evictionSoft", "unsupported eviction signal x"),
         (
-            ThresholdTexts(soft_grace={"x": "1m"}),
+            ThresholdFlags(soft_grace={"x": "1m"}),
             "evictionSoftGracePeriod",
             "unsupported eviction signal x",
         ),
         (
-            ThresholdTexts(min_reclaim={"x": "1"}),
+            ThresholdFlags(min_reclaim={"x": "1"}),
             "evictionMinimumReclaim",
             "unsupported eviction signal x",
         ),
@@ -133,7 +133,7 @@ def test_other_spellings_of_nothing_and_everything_are(text: str) -> None:
         (hard("nan%"), "evictionHard", 'strconv.ParseFloat: parsing "nan": invalid syntax'),
         (hard("1e99%"), "evictionHard", 'strconv.ParseFloat: parsing "1e99": value out of range'),
         (
-            ThresholdTexts(soft={MEMORY: "1Gi"}),
+            ThresholdFlags(soft={MEMORY: "1Gi"}),
             "evictionSoft",
             "grace period must be specified for the soft eviction threshold memory.available",
         ),
@@ -168,7 +168,7 @@ def test_other_spellings_of_nothing_and_everything_are(text: str) -> None:
     ],
 )
 def test_a_mistake_has_upstreams_words_and_its_place(
-    texts: ThresholdTexts, field: str, words: str
+    texts: ThresholdFlags, field: str, words: str
 ) -> None:
     with pytest.raises(ThresholdError) as raised:
         parse_thresholds(texts)
@@ -177,12 +177,12 @@ def test_a_mistake_has_upstreams_words_and_its_place(
 
 def test_a_mistake_in_an_entry_tells_the_entry() -> None:
     with pytest.raises(ThresholdError) as raised:
-        parse_thresholds(ThresholdTexts(hard={"nodefs.available": "10%", MEMORY: "x"}))
+        parse_thresholds(ThresholdFlags(hard={"nodefs.available": "10%", MEMORY: "x"}))
     assert raised.value.entry == (MEMORY, "x")
 
 
 def test_mistakes_are_looked_for_in_upstreams_order() -> None:
-    texts = ThresholdTexts({MEMORY: "h"}, {MEMORY: "s"}, {MEMORY: "g"}, {MEMORY: "r"})
+    texts = ThresholdFlags({MEMORY: "h"}, {MEMORY: "s"}, {MEMORY: "g"}, {MEMORY: "r"})
     fields = []
     for mended in (
         texts,
@@ -213,7 +213,7 @@ def test_memory_comes_first_and_hard_before_soft() -> None:
 def test_what_differs_in_its_minimum_reclaim_alone_is_not_listed_twice() -> None:
     one, other = bound("memory.available<1Gi"), bound("memory.available<1024Mi", reclaim="5%")
     third = bound("memory.available<1Gi", grace="1s")
-    assert merged([one], [other, third]) == [one, third]
+    assert merge_thresholds([one], [other, third]) == [one, third]
 
 
 def test_every_signal_has_a_resource_and_a_pressure() -> None:

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from policies.eviction.observations import Observation
 from policies.eviction.signals import Signal
-from policies.eviction.trends import MOST_READINGS, Reading, Readings, Trend, extended, trend
+from policies.eviction.trends import (
+    MAX_MEASUREMENTS,
+    Measurement,
+    Measurements,
+    Trend,
+    estimate_trend,
+    extend_measurements,
+)
 from policies.quantity import NANOS
 from tests.evictions import SECOND
 
@@ -20,9 +27,9 @@ MINUTE = 60 * SECOND
 MEMORY = Signal.MEMORY
 
 
-def readings(*points: tuple[int, int]) -> list[Reading]:
+def readings(*points: tuple[int, int]) -> list[Measurement]:
     """Build readings from seconds and amounts."""
-    return [Reading(at * SECOND, available) for at, available in points]
+    return [Measurement(at * SECOND, available) for at, available in points]
 
 
 @pytest.mark.parametrize(
@@ -42,14 +49,14 @@ def readings(*points: tuple[int, int]) -> list[Reading]:
     ],
 )
 def test_the_slope_is_the_one_in_the_middle(points: list[tuple[int, int]], per_minute: int) -> None:
-    found = trend(readings(*points))
+    found = estimate_trend(readings(*points))
     assert found is not None
-    assert (found.per_minute, found.readings) == (per_minute, len(points))
+    assert (found.per_minute, found.measurements) == (per_minute, len(points))
 
 
 @pytest.mark.parametrize("points", [[], [(5, 100)]])
 def test_one_reading_has_no_trend(points: list[tuple[int, int]]) -> None:
-    assert trend(readings(*points)) is None
+    assert estimate_trend(readings(*points)) is None
 
 
 @pytest.mark.parametrize(
@@ -65,32 +72,32 @@ def test_one_reading_has_no_trend(points: list[tuple[int, int]]) -> None:
 def test_what_is_left_lasts_as_long_as_it_falls(
     amount: int, points: list[tuple[int, int]], seconds: int | None
 ) -> None:
-    found = trend(readings(*points))
+    found = estimate_trend(readings(*points))
     assert found is not None
     assert found.lasts_ns(amount * NANOS) == (None if seconds is None else seconds * SECOND)
 
 
 def test_only_what_was_measured_anew_is_added() -> None:
-    seen: Readings = {}
+    seen: Measurements = {}
     for now, measured, available in [(1, 0, 9), (2, 0, 8), (3, -1, 7), (14, 12, 6)]:
         observation = Observation(available, 10, measured * SECOND)
-        seen = extended(seen, {MEMORY: observation}, now * SECOND)
+        seen = extend_measurements(seen, {MEMORY: observation}, now * SECOND)
     assert list(seen[MEMORY]) == readings((0, 9), (12, 6))
 
 
 def test_what_has_no_time_was_measured_now() -> None:
-    seen: Readings = {}
+    seen: Measurements = {}
     for now in (1, 2):
-        seen = extended(seen, {MEMORY: Observation(10 - now, 10)}, now * SECOND)
+        seen = extend_measurements(seen, {MEMORY: Observation(10 - now, 10)}, now * SECOND)
     assert list(seen[MEMORY]) == readings((1, 9), (2, 8))
 
 
 def test_old_readings_are_forgotten_and_so_are_signals_that_are_gone() -> None:
-    seen: Readings = {}
+    seen: Measurements = {}
     for now in range(40):
-        seen = extended(seen, {MEMORY: Observation(now, 99)}, now * SECOND)  # it rises
-    assert [each.available for each in seen[MEMORY]] == list(range(40 - MOST_READINGS, 40))
-    assert extended(seen, {}, MINUTE) == {}
+        seen = extend_measurements(seen, {MEMORY: Observation(now, 99)}, now * SECOND)  # it rises
+    assert [each.available for each in seen[MEMORY]] == list(range(40 - MAX_MEASUREMENTS, 40))
+    assert extend_measurements(seen, {}, MINUTE) == {}
 
 
 @pytest.mark.parametrize(
@@ -105,21 +112,21 @@ def test_old_readings_are_forgotten_and_so_are_signals_that_are_gone() -> None:
     ],
 )
 def test_when_all_has_come_back_everything_begins_anew(amounts: list[int], kept: list[int]) -> None:
-    seen: Readings = {}
+    seen: Measurements = {}
     for now, amount in enumerate(amounts):
-        seen = extended(seen, {MEMORY: Observation(amount, 999)}, now * SECOND)
+        seen = extend_measurements(seen, {MEMORY: Observation(amount, 999)}, now * SECOND)
     assert [each.available for each in seen[MEMORY]] == kept
 
 
 POINTS = st.dictionaries(
-    st.integers(0, 10**18), st.integers(0, 2**50), min_size=2, max_size=MOST_READINGS
+    st.integers(0, 10**18), st.integers(0, 2**50), min_size=2, max_size=MAX_MEASUREMENTS
 )
 
 
 @given(POINTS)
 def test_the_slope_is_the_median_of_all(points: dict[int, int]) -> None:
     """The same as in exact fractions, but for the last digit."""
-    found = trend([Reading(at, points[at]) for at in sorted(points)])
+    found = estimate_trend([Measurement(at, points[at]) for at in sorted(points)])
     slopes = [
         Fraction(points[later] - points[earlier], later - earlier) * SECOND * NANOS
         for earlier, later in combinations(sorted(points), 2)
@@ -130,11 +137,11 @@ def test_the_slope_is_the_median_of_all(points: dict[int, int]) -> None:
 
 @given(POINTS, st.integers(-(10**6), 10**6), st.integers(0, 10**18))
 def test_where_it_all_lies_does_not_matter(points: dict[int, int], more: int, later: int) -> None:
-    found = trend([Reading(at, points[at]) for at in sorted(points)])
-    moved = trend([Reading(at + later, points[at] + more) for at in sorted(points)])
+    found = estimate_trend([Measurement(at, points[at]) for at in sorted(points)])
+    moved = estimate_trend([Measurement(at + later, points[at] + more) for at in sorted(points)])
     assert found is not None
     assert moved is not None
-    assert (found.nanos, found.readings) == (moved.nanos, moved.readings)
+    assert (found.nanos, found.measurements) == (moved.nanos, moved.measurements)
     assert moved.since_ns == found.since_ns + later
 
 

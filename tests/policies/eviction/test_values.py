@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from policies.eviction.durations import parse_duration, spell_duration
-from policies.eviction.values import parse_percentage, quantity, quoted, share
+from policies.eviction.durations import format_duration, parse_duration
+from policies.eviction.values import (
+    parse_percentage,
+    percentage_from_fraction,
+    quoted,
+    read_quantity,
+)
 from policies.quantity import NANOS
 from tests.evictions import whole
 
@@ -32,15 +37,15 @@ def test_a_share_is_rounded_as_upstream_rounds_it(
 
 
 def test_a_share_is_spelled_as_bytes_whatever_it_counts() -> None:
-    assert parse_percentage("10%").spelled(whole("10Gi")) == "1073741840"
-    assert parse_percentage("5%").spelled(1_000_000) == "50000"
-    assert parse_percentage("50%").spelled(2**31) == "1Gi"
-    assert quantity("50000").spelled(1_000_000) == "50k"
+    assert parse_percentage("10%").formatted(whole("10Gi")) == "1073741840"
+    assert parse_percentage("5%").formatted(1_000_000) == "50000"
+    assert parse_percentage("50%").formatted(2**31) == "1Gi"
+    assert read_quantity("50000").formatted(1_000_000) == "50k"
 
 
 def test_a_share_may_be_given_as_a_part() -> None:
-    assert share(0.105) == parse_percentage("10.5%")
-    assert share(0.105).text == "10.5%"
+    assert percentage_from_fraction(0.105) == parse_percentage("10.5%")
+    assert percentage_from_fraction(0.105).text == "10.5%"
 
 
 def test_signs_of_percent_may_be_too_many() -> None:
@@ -51,7 +56,7 @@ def test_signs_of_percent_may_be_too_many() -> None:
     ("text", "milli"), [("Mi", 0), ("+", 0), (".", 0), (".5", 500), ("-2", -2000), ("2", 2000)]
 )
 def test_a_suffix_alone_counts_none_of_it(text: str, milli: int) -> None:
-    assert quantity(text).nanos == milli * NANOS // 1000
+    assert read_quantity(text).nanos == milli * NANOS // 1000
 
 
 def test_texts_are_quoted_as_go_quotes_them() -> None:
@@ -110,4 +115,4 @@ def test_what_is_no_duration_is_refused_in_gos_words(text: str, words: str) -> N
     ],
 )
 def test_durations_are_spelled_in_one_way(nanoseconds: int, text: str) -> None:
-    assert spell_duration(nanoseconds) == text
+    assert format_duration(nanoseconds) == text

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from extender.eviction.scenario import play_scenario, scenario_document
+from extender.eviction.scenario import run_scenario, scenario_document
 from extender.eviction.scenario_file import decode_scenario
-from extender.kube.evictable import decode_evictable
+from extender.kube.evictable import decode_evictable_pod
 from extender.kube.manifests import Document
 from extender.kube.stats import decode_summary
 from policies.eviction import hysteresis
@@ -19,11 +19,11 @@ from policies.eviction.conditions import admit
 from policies.eviction.filesystems import DEDICATED_IMAGES, ONE_FILESYSTEM, SPLIT, Layout
 from policies.eviction.observations import (
     Observation,
-    met,
-    notified_usage,
+    met_thresholds,
+    notification_usage,
     observe,
-    unresolved,
-    updated,
+    unresolved_thresholds,
+    updated_thresholds,
 )
 from policies.eviction.pods import EvictablePod
 from policies.eviction.ranking import rank
@@ -33,12 +33,17 @@ from policies.eviction.stats import MemoryStats, Summary
 from policies.eviction.thresholds import (
     Threshold,
     ThresholdError,
-    ThresholdTexts,
+    ThresholdFlags,
+    add_allocatable_thresholds,
     by_eviction_priority,
     parse_thresholds,
-    with_allocatable,
 )
-from policies.eviction.values import Value, parse_percentage, quantity, share
+from policies.eviction.values import (
+    ThresholdValue,
+    parse_percentage,
+    percentage_from_fraction,
+    read_quantity,
+)
 from tests.builders import encoded
 
 CASES: list[dict[str, Any]] = msgspec.json.decode(
@@ -48,10 +53,10 @@ SECOND = 10**9
 Case = Mapping[str, Any]
 
 
-def value(shape: Mapping[str, Any]) -> Value:
+def value(shape: Mapping[str, Any]) -> ThresholdValue:
     if "percentage" in shape:
-        return share(shape["percentage"])
-    return quantity(shape["quantity"])
+        return percentage_from_fraction(shape["percentage"])
+    return read_quantity(shape["quantity"])
 
 
 def threshold(shape: Mapping[str, Any]) -> Threshold:
@@ -82,7 +87,7 @@ def observations(shapes: Mapping[str, Mapping[str, Any]]) -> dict[Signal, Observ
 
 
 def pod(shape: Mapping[str, Any]) -> EvictablePod:
-    return decode_evictable(encoded(shape), NEWEST_EVICTION)
+    return decode_evictable_pod(encoded(shape), NEWEST_EVICTION)
 
 
 def summary(shape: Mapping[str, Any]) -> Summary:
@@ -90,7 +95,7 @@ def summary(shape: Mapping[str, Any]) -> Summary:
 
 
 def parse_threshold_config(case: Case) -> None:
-    texts = ThresholdTexts(
+    texts = ThresholdFlags(
         case["evictionHard"],
         case["evictionSoft"],
         case["evictionSoftGracePeriod"],
@@ -110,11 +115,11 @@ def percentage(case: Case) -> None:
         with pytest.raises(ValueError, match=r"strconv\.ParseFloat"):
             parse_percentage(case["input"])
     else:
-        assert parse_percentage(case["input"]) == share(case["expect"]["value"])
+        assert parse_percentage(case["input"]) == percentage_from_fraction(case["expect"]["value"])
 
 
 def allocatable(case: Case) -> None:
-    found = with_allocatable(thresholds(case["thresholds"]))
+    found = add_allocatable_thresholds(thresholds(case["thresholds"]))
     assert set(found) == set(thresholds(case["expect"]["thresholds"]))
 
 
@@ -123,7 +128,7 @@ def compare_values(case: Case) -> None:
 
 
 def threshold_quantity(case: Case) -> None:
-    found = parse_thresholds(ThresholdTexts(hard={"memory.available": case["threshold"]}), ())
+    found = parse_thresholds(ThresholdFlags(hard={"memory.available": case["threshold"]}), ())
     nanos = found[0].value.nanos_of(case["capacity"])
     assert nanos == case["expect"]["quantity"] * SECOND
 
@@ -144,14 +149,14 @@ def pod_order(case: Case) -> None:
         layout, filesystem = _LAYOUTS[frozenset(case["fsStatsToMeasure"]) - {"images"}]
         kind = "available" if case["diskResource"] == "ephemeral-storage" else "inodesFree"
         signal = Signal(f"{filesystem}.{kind}")
-        assert len(layout.counted(signal)) == len(set(case["fsStatsToMeasure"]) - {"images"})
+        assert len(layout.counted_usage(signal)) == len(set(case["fsStatsToMeasure"]) - {"images"})
     stats = summary({"node": {}, "pods": case["podStats"]}).pods
     ranking = rank([pod(shape) for shape in case["pods"]], stats, signal, layout)
     assert [standing.pod.name for standing in ranking] == case["expect"]["order"]
 
 
 def signal_order(case: Case) -> None:
-    given = [Threshold(Signal(signal), quantity("1")) for signal in case["signals"]]
+    given = [Threshold(Signal(signal), read_quantity("1")) for signal in case["signals"]]
     assert [each.signal for each in by_eviction_priority(given)] == case["expect"]["signals"]
 
 
@@ -163,13 +168,13 @@ def signal_observations(case: Case) -> None:
 
 
 def thresholds_met(case: Case) -> None:
-    look = unresolved if case["enforceMinReclaim"] else met
+    look = unresolved_thresholds if case["enforceMinReclaim"] else met_thresholds
     found = look(thresholds(case["thresholds"]), observations(case["observations"]))
     assert found == thresholds(case["expect"]["thresholds"])
 
 
 def updated_stats(case: Case) -> None:
-    found = updated(
+    found = updated_thresholds(
         thresholds(case["thresholds"]),
         observations(case["observations"]),
         observations(case["lastObservations"]),
@@ -182,24 +187,24 @@ def times(shapes: Iterable[Mapping[str, Any]]) -> dict[Threshold, int]:
 
 
 def first_observed(case: Case) -> None:
-    found = hysteresis.met_since(
+    found = hysteresis.thresholds_first_observed_at(
         thresholds(case["thresholds"]), times(case["lastObservedAt"]), case["now"] * SECOND
     )
     assert found == times(case["expect"]["observedAt"])
 
 
 def met_grace_period(case: Case) -> None:
-    found = hysteresis.over_grace(times(case["observedAt"]), case["now"] * SECOND)
+    found = hysteresis.thresholds_met_grace_period(times(case["observedAt"]), case["now"] * SECOND)
     assert found == thresholds(case["expect"]["thresholds"])
 
 
 def node_conditions(case: Case) -> None:
-    given = [Threshold(Signal(signal), quantity("1")) for signal in case["signals"]]
+    given = [Threshold(Signal(signal), read_quantity("1")) for signal in case["signals"]]
     assert hysteresis.pressures_of(given) == case["expect"]["nodeConditions"]
 
 
 def conditions_last_observed(case: Case) -> None:
-    found = hysteresis.seen_at(
+    found = hysteresis.pressures_last_observed_at(
         [Pressure(name) for name in case["nodeConditions"]],
         {Pressure(name): at for name, at in case["lastObservedAt"].items()},
         case["now"],
@@ -209,7 +214,7 @@ def conditions_last_observed(case: Case) -> None:
 
 def conditions_observed_since(case: Case) -> None:
     seen = {Pressure(name): at for name, at in case["observedAt"].items()}
-    found = hysteresis.reported(seen, case["periodSeconds"], case["now"])
+    found = hysteresis.pressures_observed_since(seen, case["periodSeconds"], case["now"])
     assert found == sorted(case["expect"]["nodeConditions"])
 
 
@@ -230,12 +235,12 @@ def admission(case: Case) -> None:
 def notification(case: Case) -> None:
     memory = case["memory"]
     stats = MemoryStats(memory["availableBytes"], memory["workingSetBytes"], memory["usageBytes"])
-    found = notified_usage(threshold(case["threshold"]), stats)
+    found = notification_usage(threshold(case["threshold"]), stats)
     assert found == case["expect"]["usageThresholdBytes"]
 
 
 def scenario(case: Case) -> None:
-    played = play_scenario(decode_scenario(Document(encoded(case), case["name"]), NEWEST_EVICTION))
+    played = run_scenario(decode_scenario(Document(encoded(case), case["name"]), NEWEST_EVICTION))
     found = scenario_document(played)["steps"]
     expected = case["expect"]["steps"]
     assert len(found) == len(expected)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from policies import Rules, decide_filter, decide_preemption
+from policies import SchedulerRules, decide_filter, decide_preemption
 from policies.filtering import (
     IN_TREE,
-    Settings,
+    FilterSettings,
     UnknownFilterError,
-    configured,
-    named,
+    configured_filters,
+    filters_named,
     reads_workloads,
 )
 from policies.model import Pod, Snapshot, SpreadConstraint
@@ -23,7 +23,7 @@ from policies.selectors import (
     node_requirement,
 )
 from policies.storage import DeviceClaim, ResourceClaim
-from policies.workloads import REPLICA_SET, SERVICE, Owner
+from policies.workloads import REPLICA_SET, SERVICE, PodOwner
 from tests.builders import node, pod, snapshot, workload
 
 GPU = "example.com/gpu"
@@ -31,9 +31,9 @@ DISK = "kubernetes.io/disk"
 WEB = {"app": "web"}
 
 
-def outcome(settings: Settings, asking: Pod, cluster: Snapshot) -> dict[str, str]:
+def outcome(settings: FilterSettings, asking: Pod, cluster: Snapshot) -> dict[str, str]:
     """Each node with the reason why the pod does not fit it, or "fits"."""
-    decision = decide_filter(asking, cluster, Rules(filters=configured(settings)))
+    decision = decide_filter(asking, cluster, SchedulerRules(filters=configured_filters(settings)))
     return {
         **dict.fromkeys(decision.feasible, "fits"),
         **{name: str(rejection) for name, rejection in decision.rejected.items()},
@@ -41,31 +41,33 @@ def outcome(settings: Settings, asking: Pod, cluster: Snapshot) -> dict[str, str
 
 
 def test_without_settings_they_are_the_defaults() -> None:
-    assert configured(Settings()) == IN_TREE
+    assert configured_filters(FilterSettings()) == IN_TREE
     assert not reads_workloads(IN_TREE)
 
 
 def test_settings_change_neither_their_names_nor_their_order() -> None:
-    changed = configured(Settings(ignored=frozenset([GPU])))
+    changed = configured_filters(FilterSettings(ignored=frozenset([GPU])))
     assert changed != IN_TREE
     assert [each.name for each in changed] == [each.name for each in IN_TREE]
 
 
 def test_some_of_the_configured_ones_can_be_taken_by_name() -> None:
-    changed = configured(Settings(ignored=frozenset([GPU])))
-    assert named(["NodeResourcesFit"], changed) == tuple(
+    changed = configured_filters(FilterSettings(ignored=frozenset([GPU])))
+    assert filters_named(["NodeResourcesFit"], changed) == tuple(
         each for each in changed if each.name == "NodeResourcesFit"
     )
     with pytest.raises(UnknownFilterError):
-        named(["NodeAffection"], changed)
+        filters_named(["NodeAffection"], changed)
 
 
 def test_what_is_not_judged_is_told_of_configured_filters_too() -> None:
     asking = pod(devices=[DeviceClaim("gpu", "gpu")])
-    rules = Rules(filters=configured(Settings(ignored=frozenset([GPU]))))
+    rules = SchedulerRules(filters=configured_filters(FilterSettings(ignored=frozenset([GPU]))))
     cluster = snapshot(node("node-1"), ResourceClaim("default", "gpu"))
-    assert decide_filter(asking, cluster, rules).unjudged == {"DynamicResources"}
-    assert not decide_filter(asking, cluster, Rules(filters=rules.filters[:3])).unjudged
+    assert decide_filter(asking, cluster, rules).not_evaluated == {"DynamicResources"}
+    assert not decide_filter(
+        asking, cluster, SchedulerRules(filters=rules.filters[:3])
+    ).not_evaluated
 
 
 # NodeResourcesFit
@@ -74,28 +76,30 @@ def test_what_is_not_judged_is_told_of_configured_filters_too() -> None:
 @pytest.mark.parametrize(
     ("settings", "resource", "said"),
     [
-        (Settings(), GPU, f"Insufficient {GPU}"),
-        (Settings(ignored=frozenset([GPU])), GPU, "fits"),
-        (Settings(ignored=frozenset(["example.com/fpga"])), GPU, f"Insufficient {GPU}"),
-        (Settings(ignored_groups=frozenset(["example.com"])), GPU, "fits"),
-        (Settings(ignored_groups=frozenset(["example"])), GPU, f"Insufficient {GPU}"),
+        (FilterSettings(), GPU, f"Insufficient {GPU}"),
+        (FilterSettings(ignored=frozenset([GPU])), GPU, "fits"),
+        (FilterSettings(ignored=frozenset(["example.com/fpga"])), GPU, f"Insufficient {GPU}"),
+        (FilterSettings(ignored_groups=frozenset(["example.com"])), GPU, "fits"),
+        (FilterSettings(ignored_groups=frozenset(["example"])), GPU, f"Insufficient {GPU}"),
         # Only extended resources can be ignored.
-        (Settings(ignored=frozenset([DISK])), DISK, f"Insufficient {DISK}"),
-        (Settings(ignored_groups=frozenset(["kubernetes.io"])), DISK, f"Insufficient {DISK}"),
+        (FilterSettings(ignored=frozenset([DISK])), DISK, f"Insufficient {DISK}"),
+        (FilterSettings(ignored_groups=frozenset(["kubernetes.io"])), DISK, f"Insufficient {DISK}"),
         (
-            Settings(ignored=frozenset(["hugepages-2Mi"]), ignored_groups=frozenset([""])),
+            FilterSettings(ignored=frozenset(["hugepages-2Mi"]), ignored_groups=frozenset([""])),
             "hugepages-2Mi",
             "Insufficient hugepages-2Mi",
         ),
     ],
 )
-def test_ignored_resources_are_not_counted(settings: Settings, resource: str, said: str) -> None:
+def test_ignored_resources_are_not_counted(
+    settings: FilterSettings, resource: str, said: str
+) -> None:
     asking = pod(others={resource: "1"})
     assert outcome(settings, asking, snapshot(node("node-1"))) == {"node-1": said}
 
 
 def test_cpu_cannot_be_ignored() -> None:
-    settings = Settings(ignored=frozenset(["cpu"]), ignored_groups=frozenset(["cpu", ""]))
+    settings = FilterSettings(ignored=frozenset(["cpu"]), ignored_groups=frozenset(["cpu", ""]))
     cluster = snapshot(node("node-1", cpu="1"))
     assert outcome(settings, pod(cpu="2"), cluster) == {"node-1": "Insufficient cpu"}
 
@@ -109,7 +113,9 @@ def test_nobody_goes_for_the_sake_of_an_ignored_resource() -> None:
     asking = pod("vip", cpu="1", others={GPU: "1"}, priority=9)
     counting = decide_preemption(asking, cluster).candidates["node-1"]
     ignoring = decide_preemption(
-        asking, cluster, Rules(filters=configured(Settings(ignored=frozenset([GPU]))))
+        asking,
+        cluster,
+        SchedulerRules(filters=configured_filters(FilterSettings(ignored=frozenset([GPU])))),
     ).candidates["node-1"]
     assert [each.name for each in counting.victims.pods] == ["gpu"]
     assert [each.name for each in ignoring.victims.pods] == ["web"]
@@ -132,7 +138,7 @@ def asks_for(key: str, value: str) -> NodeSelector:
 
 
 def test_the_added_affinity_comes_before_the_pods_own() -> None:
-    settings = Settings(added_affinity=asks_for("pool", "a"))
+    settings = FilterSettings(added_affinity=asks_for("pool", "a"))
     for asking in (
         pod(node_affinity=asks_for("disk", "ssd")),
         pod(node_selector=equals_all({"disk": "ssd"})),
@@ -146,8 +152,8 @@ def test_the_added_affinity_comes_before_the_pods_own() -> None:
 
 
 def test_the_added_affinity_concerns_every_pod_and_eviction_cannot_help() -> None:
-    settings = Settings(added_affinity=asks_for("pool", "a"))
-    rules = Rules(filters=configured(settings))
+    settings = FilterSettings(added_affinity=asks_for("pool", "a"))
+    rules = SchedulerRules(filters=configured_filters(settings))
     rejected = decide_filter(pod(), POOLS, rules).rejected
     assert {name: str(why) for name, why in rejected.items()} == {
         "disk": ENFORCED,
@@ -157,7 +163,7 @@ def test_the_added_affinity_concerns_every_pod_and_eviction_cannot_help() -> Non
 
 
 def test_an_added_affinity_without_terms_matches_no_node() -> None:
-    said = outcome(Settings(added_affinity=NodeSelector()), pod(), POOLS)
+    said = outcome(FilterSettings(added_affinity=NodeSelector()), pod(), POOLS)
     assert set(said.values()) == {ENFORCED}
 
 
@@ -170,20 +176,20 @@ def test_the_pods_own_node_names_still_limit_what_is_looked_at() -> None:
 
     skipped = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
     asking = pod(node_affinity=on("pool"))
-    assert outcome(Settings(added_affinity=on("both")), asking, POOLS) == {
+    assert outcome(FilterSettings(added_affinity=on("both")), asking, POOLS) == {
         "both": skipped,
         "pool": ENFORCED,
         "disk": skipped,
         "none": skipped,
     }
-    said = outcome(Settings(added_affinity=on("both")), pod(), POOLS)
+    said = outcome(FilterSettings(added_affinity=on("both")), pod(), POOLS)
     assert said == {"both": "fits", **dict.fromkeys(("pool", "disk", "none"), ENFORCED)}
 
 
 # PodTopologySpread
 
 SKEWED = "node(s) didn't match pod topology spread constraints"
-SPREAD = Settings(default_spread=(SpreadConstraint(1, "zone", None),))
+SPREAD = FilterSettings(default_spread=(SpreadConstraint(1, "zone", None),))
 SERVED = workload(SERVICE, "web", WEB)
 OWNED = workload(REPLICA_SET, "web-5d4", WEB)
 
@@ -210,9 +216,9 @@ LAX_OF_ITS_OWN = pod(
     ("asking", "fits_a"),
     [
         (pod(labels=WEB), False),
-        (pod(controller=Owner(REPLICA_SET, "web-5d4")), False),
-        (pod(controller=Owner(REPLICA_SET, "gone")), True),
-        (pod(labels=WEB, controller=Owner(REPLICA_SET, "web-5d4")), False),
+        (pod(controller=PodOwner(REPLICA_SET, "web-5d4")), False),
+        (pod(controller=PodOwner(REPLICA_SET, "gone")), True),
+        (pod(labels=WEB, controller=PodOwner(REPLICA_SET, "web-5d4")), False),
         (pod(labels={"app": "db"}), True),
         (pod(labels=WEB, namespace="other"), True),
         (SOFT_OF_ITS_OWN, True),
@@ -229,14 +235,14 @@ def test_defaults_spread_pods_that_something_selects_and_that_say_nothing_themse
 
 def test_a_pod_that_its_controller_selects_by_others_labels_is_not_counted_itself() -> None:
     """Two pods stand in zone a and none in b; a third that does not count may join at skew 2."""
-    three = Settings(default_spread=(SpreadConstraint(2, "zone", None),))
-    owned = pod(controller=Owner(REPLICA_SET, "web-5d4"))
+    three = FilterSettings(default_spread=(SpreadConstraint(2, "zone", None),))
+    owned = pod(controller=PodOwner(REPLICA_SET, "web-5d4"))
     assert outcome(three, owned, zones())["a"] == "fits"
     assert outcome(three, pod(labels=WEB), zones())["a"] == SKEWED
 
 
 def test_defaults_count_as_victims_leave() -> None:
-    rules = Rules(filters=configured(SPREAD))
+    rules = SchedulerRules(filters=configured_filters(SPREAD))
     cluster = zones(pod("full", on="b", cpu="100", priority=99))
     decision = decide_preemption(pod("vip", labels=WEB, cpu="1", priority=9), cluster, rules)
     assert {
@@ -246,5 +252,5 @@ def test_defaults_count_as_victims_leave() -> None:
 
 
 def test_only_defaults_need_to_know_what_selects_pods() -> None:
-    assert reads_workloads(configured(SPREAD))
-    assert not reads_workloads(configured(Settings(ignored=frozenset([GPU]))))
+    assert reads_workloads(configured_filters(SPREAD))
+    assert not reads_workloads(configured_filters(FilterSettings(ignored=frozenset([GPU]))))

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from policies import RELEASES, Rules, decide_filter, decide_preemption
+from policies import RELEASES, SchedulerRules, decide_filter, decide_preemption
 from policies.decision import Code, Rejection, unresolvable
-from policies.filtering import named
+from policies.filtering import filters_named
 from policies.model import Snapshot
 from policies.selectors import NodeSelector, NodeSelectorTerm, Requirement
-from policies.storage import DeviceClaim, Kind, ResourceClaim
+from policies.storage import DeviceClaim, ResourceClaim, StorageKind
 from tests.builders import node, pod, snapshot
 
-FILTER = named(["DynamicResources"])
-RULES = Rules(filters=FILTER)
+FILTER = filters_named(["DynamicResources"])
+RULES = SchedulerRules(filters=FILTER)
 GPU = DeviceClaim("gpu", "gpu")
 MADE = DeviceClaim("gpu", "pod-gpu-x", templated=True)
 
@@ -27,12 +27,12 @@ def device(name: str = "gpu", on: str | None = None, **fields: Any) -> ResourceC
     return ResourceClaim("default", name, nodes=reach, **{"allocated": True, **fields})
 
 
-def cluster(*claims: ResourceClaim, unknown: tuple[Kind, ...] = ()) -> Snapshot:
+def cluster(*claims: ResourceClaim, unknown: tuple[StorageKind, ...] = ()) -> Snapshot:
     return snapshot(node("node-1"), node("node-2"), *claims, unknown=unknown)
 
 
 def refusals(moment: Snapshot, *asked: DeviceClaim, release: str = "1.37") -> dict[str, Rejection]:
-    rules = Rules(RELEASES[release], FILTER)
+    rules = SchedulerRules(RELEASES[release], FILTER)
     return dict(decide_filter(pod(devices=asked), moment, rules).rejected)
 
 
@@ -82,7 +82,7 @@ def test_claims_that_the_pod_cannot_have(
     decision = decide_filter(pod(devices=[asked]), cluster(*claims), RULES)
     assert decision.conflict is not None
     assert (str(decision.conflict), decision.conflict.resolvable) == (words, False)
-    assert decision.unjudged == set()
+    assert decision.not_evaluated == set()
 
 
 def test_the_words_of_older_releases() -> None:
@@ -117,17 +117,17 @@ def test_claims_are_looked_at_since_they_are_on_by_default(release: str, *, judg
 def test_devices_that_are_yet_to_be_found_or_readied_leave_the_pod_unjudged(
     claims: tuple[ResourceClaim, ...], release: str, *, open_: bool
 ) -> None:
-    rules = Rules(RELEASES[release], FILTER)
+    rules = SchedulerRules(RELEASES[release], FILTER)
     decision = decide_filter(pod(devices=[GPU]), cluster(*claims), rules)
     assert decision.feasible == ("node-1", "node-2")
-    assert decision.unjudged == ({"DynamicResources"} if open_ else set())
+    assert decision.not_evaluated == ({"DynamicResources"} if open_ else set())
 
 
 def test_a_claim_that_cannot_be_seen_leaves_the_pod_unjudged() -> None:
-    moment = cluster(unknown=(Kind.DEVICES,))
+    moment = cluster(unknown=(StorageKind.DEVICES,))
     decision = decide_filter(pod(devices=[GPU]), moment, RULES)
     assert decision.conflict is None
-    assert decision.unjudged == {"DynamicResources"}
+    assert decision.not_evaluated == {"DynamicResources"}
 
 
 def test_eviction_does_not_help_a_pod_whose_devices_are_elsewhere() -> None:
@@ -135,7 +135,7 @@ def test_eviction_does_not_help_a_pod_whose_devices_are_elsewhere() -> None:
         node("node-2", cpu="1"), pod("low", on="node-2", cpu="1"), device(on="node-1")
     )
     preemptor = pod("vip", cpu="1", priority=10, devices=[GPU])
-    assert decide_preemption(preemptor, moment, Rules()).candidates == {}
+    assert decide_preemption(preemptor, moment, SchedulerRules()).candidates == {}
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_the_event_says_what_became_of_claims_where_the_release_does(
 ) -> None:
     full = snapshot(node("node-2"), *claims)
     preemptor = pod(devices=devices)
-    told = decide_preemption(preemptor, full, Rules(RELEASES["1.36"], FILTER), ["node-2"])
+    told = decide_preemption(preemptor, full, SchedulerRules(RELEASES["1.36"], FILTER), ["node-2"])
     assert f" {sentence}, preemption: 0/1 nodes" in told.message
-    newer = decide_preemption(preemptor, full, Rules(RELEASES["1.37"], FILTER), ["node-2"])
+    newer = decide_preemption(preemptor, full, SchedulerRules(RELEASES["1.37"], FILTER), ["node-2"])
     assert sentence not in newer.message

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from policies.decision import Code, Rejection, refused
-from policies.filtering import Check, Filter, NodeCheck, Preparation, prepare
+from policies.filtering import Filter, FilterPlugin, NodeFilter, PreFilter, run_pre_filters
 from policies.model import NodeState, Pod, Snapshot
 from policies.reference import filter_nodes, preempt
-from policies.rules import Rules
+from policies.rules import SchedulerRules
 from policies.upstream import NEWEST, Release
 from tests.builders import holding, node, pod, snapshot
 
@@ -21,8 +21,8 @@ class Company:
 
     name: str = "Company"
 
-    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
-        return Preparation(NodeCheck(lambda state: None if state.pods else REFUSAL))
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
+        return PreFilter(NodeFilter(lambda state: None if state.pods else REFUSAL))
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class Count:
     def refuse(self, node: NodeState) -> Rejection | None:  # noqa: ARG002
         return REFUSAL if self.marked >= self.most else None
 
-    def removing(self, pod: Pod, node: NodeState) -> Check:
+    def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:
         assert pod not in node.pods
         return replace(self, marked=self.marked - ("marked" in pod.labels))
 
-    def adding(self, pod: Pod, node: NodeState) -> Check:
+    def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:
         assert pod in node.pods
         return replace(self, marked=self.marked + ("marked" in pod.labels))
 
@@ -51,9 +51,9 @@ class AtMost:
     most: int
     name: str = "AtMost"
 
-    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
         everyone = [each for state in snapshot.nodes.values() for each in state.pods]
-        return Preparation(Count(sum("marked" in each.labels for each in everyone), self.most))
+        return PreFilter(Count(sum("marked" in each.labels for each in everyone), self.most))
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class Only:
     names: frozenset[str]
     name: str
 
-    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
-        return Preparation(only=self.names)
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
+        return PreFilter(only=self.names)
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,12 @@ class Conflict:
 
     name: str = "Conflict"
 
-    def prepare(self, pod: Pod, snapshot: Snapshot, release: Release) -> Preparation:  # noqa: ARG002
-        return Preparation(conflict=REFUSAL)
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
+        return PreFilter(conflict=REFUSAL)
 
 
-def rules(*filters: Filter) -> Rules:
-    return Rules(filters=filters)
+def rules(*filters: Filter) -> SchedulerRules:
+    return SchedulerRules(filters=filters)
 
 
 def marked(name: str, on: str, priority: int = 0) -> Pod:
@@ -143,11 +143,11 @@ def test_the_first_conflict_refuses_every_node() -> None:
 
 
 def test_a_filter_with_nothing_to_check_accepts_every_node() -> None:
-    pipeline = prepare(pod(), snapshot(), NEWEST, ())
-    assert pipeline.examine(holding(node())) is None
+    pipeline = run_pre_filters(pod(), snapshot(), NEWEST, ())
+    assert pipeline.evaluate(holding(node())) is None
 
 
 def test_a_node_with_a_pod_that_could_not_be_read_is_refused_before_any_filter() -> None:
-    pipeline = prepare(pod(), snapshot(), NEWEST, (Company(),))
-    found = pipeline.examine(holding(node(), unreadable=["default/odd"]))
+    pipeline = run_pre_filters(pod(), snapshot(), NEWEST, (Company(),))
+    found = pipeline.evaluate(holding(node(), unreadable=["default/odd"]))
     assert str(found) == "node holds a pod that could not be read: default/odd"

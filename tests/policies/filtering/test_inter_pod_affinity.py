@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from policies import Rules, decide_filter, decide_preemption
-from policies.filtering import named
+from policies import SchedulerRules, decide_filter, decide_preemption
+from policies.filtering import filters_named
 from policies.model import AffinityTerm, Pod, Snapshot
 from policies.selectors import LabelSelector, equals_all
 from tests.builders import node, pod, snapshot
 
-RULES = Rules(filters=named(["InterPodAffinity"]))
+RULES = SchedulerRules(filters=filters_named(["InterPodAffinity"]))
 ZONE, HOST = "zone", "host"
 
 NO_AFFINITY = "node(s) didn't match pod affinity rules"

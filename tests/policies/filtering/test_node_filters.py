@@ -8,9 +8,9 @@ from policies.decision import Rejection
 from policies.filtering import (
     IN_TREE,
     UnknownFilterError,
-    named,
-    prepare,
-    unjudged,
+    filters_named,
+    not_evaluated,
+    run_pre_filters,
 )
 from policies.model import NodeState, Pod, Snapshot
 from policies.selectors import (
@@ -30,9 +30,9 @@ def refusal(
     state: NodeState, asking: Pod, *filters: str, release: str = NEWEST.name
 ) -> Rejection | None:
     """Ask only ``filters`` (all, if none is named) about one node."""
-    chosen = named(filters) if filters else IN_TREE
+    chosen = filters_named(filters) if filters else IN_TREE
     cluster = Snapshot({state.node.name: state})
-    return prepare(asking, cluster, RELEASES[release], chosen).examine(state)
+    return run_pre_filters(asking, cluster, RELEASES[release], chosen).evaluate(state)
 
 
 def said(rejection: Rejection | None) -> tuple[str, bool] | None:
@@ -292,13 +292,13 @@ def test_the_first_filter_in_kube_schedulers_order_gives_the_reason() -> None:
 
 
 def test_filters_are_found_by_name_and_come_in_kube_schedulers_order() -> None:
-    assert named(["NodeResourcesFit", "NodeName"]) == (IN_TREE[1], IN_TREE[5])
-    assert named([]) == ()
+    assert filters_named(["NodeResourcesFit", "NodeName"]) == (IN_TREE[1], IN_TREE[5])
+    assert filters_named([]) == ()
 
 
 def test_an_unknown_filter_is_answered_with_the_known_ones() -> None:
     with pytest.raises(UnknownFilterError) as caught:
-        named(["NodeName", "NodeAffection"])
+        filters_named(["NodeName", "NodeAffection"])
     assert "'NodeAffection'" in str(caught.value)
     assert all(each.name in str(caught.value) for each in IN_TREE)
 
@@ -306,6 +306,6 @@ def test_an_unknown_filter_is_answered_with_the_known_ones() -> None:
 def test_filters_that_have_more_to_say_than_can_be_judged_are_named() -> None:
     moment = snapshot(late_claim("data"), LATE)
     asking = pod(volumes=["data"])
-    assert unjudged(asking, moment, NEWEST) == {"VolumeBinding"}
-    assert unjudged(asking, moment, NEWEST, named(["VolumeZone"])) == frozenset()
-    assert unjudged(pod(), moment, NEWEST) == frozenset()
+    assert not_evaluated(asking, moment, NEWEST) == {"VolumeBinding"}
+    assert not_evaluated(asking, moment, NEWEST, filters_named(["VolumeZone"])) == frozenset()
+    assert not_evaluated(pod(), moment, NEWEST) == frozenset()

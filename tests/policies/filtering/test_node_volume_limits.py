@@ -6,26 +6,26 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from policies import RELEASES, Rules, decide_filter, decide_preemption
+from policies import RELEASES, SchedulerRules, decide_filter, decide_preemption
 from policies.decision import Code, Rejection, refused, unresolvable
-from policies.filtering import named
-from policies.migration import AWS_EBS, GCE_PD, PORTWORX, migration
+from policies.filtering import filters_named
+from policies.migration import AWS_EBS, GCE_PD, PORTWORX, translate_volume
 from policies.model import Pod, Snapshot
 from policies.storage import (
     ClaimVolume,
     CsiDriver,
     CsiNode,
     Disk,
-    Kind,
     PersistentVolume,
     StorageClass,
-    Stored,
+    StorageKind,
+    StorageObject,
     VolumeAttachment,
 )
 from tests.builders import claim, node, pod, snapshot, volume
 
-FILTER = named(["NodeVolumeLimits"])
-RULES = Rules(filters=FILTER)
+FILTER = filters_named(["NodeVolumeLimits"])
+RULES = SchedulerRules(filters=FILTER)
 EBS, GCE, PX = "ebs.csi.aws.com", "pd.csi.storage.gke.io", "pxd.portworx.com"
 TOO_MANY = refused(Code.TOO_MANY_VOLUMES)
 
@@ -35,18 +35,18 @@ def limited(count: int, *drivers: str) -> CsiNode:
     return CsiNode("node-1", frozenset(names), dict.fromkeys(names, count))
 
 
-def csi(name: str, driver: str = EBS) -> tuple[Stored, ...]:
+def csi(name: str, driver: str = EBS) -> tuple[StorageObject, ...]:
     """A claim and the volume of ``driver`` that it is bound to."""
     return claim(name, f"pv-{name}"), volume(f"pv-{name}", f"vol-{name}", driver)
 
 
-def in_tree(name: str, plugin: str = AWS_EBS) -> tuple[Stored, ...]:
+def in_tree(name: str, plugin: str = AWS_EBS) -> tuple[StorageObject, ...]:
     """A claim and the in-tree volume that it is bound to."""
-    translated = migration(Disk(plugin, f"vol-{name}"), {}, None)
+    translated = translate_volume(Disk(plugin, f"vol-{name}"), {}, None)
     return claim(name, f"pv-{name}"), PersistentVolume(f"pv-{name}", migration=translated)
 
 
-def pending(name: str, storage_class: str = "ebs", **fields: str) -> tuple[Stored, ...]:
+def pending(name: str, storage_class: str = "ebs", **fields: str) -> tuple[StorageObject, ...]:
     return (claim(name, storage_class=storage_class, **fields),)
 
 
@@ -54,8 +54,8 @@ def running(name: str, *volumes: str | ClaimVolume | Disk) -> Pod:
     return pod(name, on="node-1", volumes=volumes)
 
 
-EBS_CLASS = StorageClass("ebs", EBS, waits=True)
-OLD_CLASS = StorageClass("old", AWS_EBS, waits=True)
+EBS_CLASS = StorageClass("ebs", EBS, waits_for_first_consumer=True)
+OLD_CLASS = StorageClass("old", AWS_EBS, waits_for_first_consumer=True)
 VSPHERE_CLASS = StorageClass("vsphere", "kubernetes.io/vsphere-volume")
 SCRATCH = ClaimVolume("pod-scratch", ephemeral=True)
 
@@ -65,7 +65,7 @@ class Case:
     """A pod that asks, what runs on the node, what stands behind the volumes."""
 
     limit: CsiNode | None
-    things: tuple[Stored, ...]
+    things: tuple[StorageObject, ...]
     asking: Pod
     users: tuple[Pod, ...] = ()
     fits: bool = True
@@ -179,13 +179,15 @@ def moment(case: Case) -> Snapshot:
 def test_volumes_are_counted(case: Case) -> None:
     decision = decide_filter(case.asking, moment(case), RULES)
     assert decision.rejected.get("node-1") == (None if case.fits else TOO_MANY)
-    assert decision.unjudged == set()
+    assert decision.not_evaluated == set()
 
 
-def in_release(release: str, asking: Pod, *things: Stored, **scalars: int) -> Rejection | None:
+def in_release(
+    release: str, asking: Pod, *things: StorageObject, **scalars: int
+) -> Rejection | None:
     plain = node("node-1")
     room = replace(plain, allocatable=replace(plain.allocatable, scalars=scalars))
-    rules = Rules(RELEASES[release], FILTER)
+    rules = SchedulerRules(RELEASES[release], FILTER)
     return decide_filter(asking, snapshot(room, *things), rules).rejected.get("node-1")
 
 
@@ -262,7 +264,7 @@ REQUIRED, OPTIONAL = CsiDriver(EBS, required=True), CsiDriver(EBS)
     ],
 )
 def test_a_driver_may_be_required(
-    release: str, things: tuple[Stored, ...], expected: Rejection | None
+    release: str, things: tuple[StorageObject, ...], expected: Rejection | None
 ) -> None:
     assert in_release(release, ONE, *NEW, *things) == expected
 
@@ -291,25 +293,35 @@ def test_a_claim_that_does_not_exist_is_refused_where_this_filter_is_alone() -> 
 
 
 @pytest.mark.parametrize(
-    "unknown", [Kind.CLAIMS, Kind.VOLUMES, Kind.CSI_NODES, Kind.ATTACHMENTS, Kind.DRIVERS]
+    "unknown",
+    [
+        StorageKind.CLAIMS,
+        StorageKind.VOLUMES,
+        StorageKind.CSI_NODES,
+        StorageKind.ATTACHMENTS,
+        StorageKind.DRIVERS,
+    ],
 )
-def test_what_cannot_be_seen_leaves_the_pod_unjudged(unknown: Kind) -> None:
+def test_what_cannot_be_seen_leaves_the_pod_unjudged(unknown: StorageKind) -> None:
     full = snapshot(node("node-1"), *NEW, limited(0), unknown=[unknown])
     decision = decide_filter(ONE, full, RULES)
     assert decision.feasible == ("node-1",)
-    assert decision.unjudged == {"NodeVolumeLimits"}
-    assert decide_filter(pod(), full, RULES).unjudged == set()
+    assert decision.not_evaluated == {"NodeVolumeLimits"}
+    assert decide_filter(pod(), full, RULES).not_evaluated == set()
 
 
 def test_what_an_older_release_does_not_read_it_need_not_see() -> None:
     full = snapshot(
-        node("node-1"), *NEW, limited(0), unknown=[Kind.ATTACHMENTS, Kind.DRIVERS, Kind.DEVICES]
+        node("node-1"),
+        *NEW,
+        limited(0),
+        unknown=[StorageKind.ATTACHMENTS, StorageKind.DRIVERS, StorageKind.DEVICES],
     )
-    assert decide_filter(ONE, full, Rules(RELEASES["1.31"], FILTER)).unjudged == set()
+    assert decide_filter(ONE, full, SchedulerRules(RELEASES["1.31"], FILTER)).not_evaluated == set()
 
 
 def test_a_disk_whose_name_makes_no_sense_leaves_the_pod_unjudged() -> None:
     full = snapshot(node("node-1"), limited(0))
     decision = decide_filter(pod(volumes=[Disk(AWS_EBS, "aws://a/x")]), full, RULES)
-    assert decision.unjudged == {"NodeVolumeLimits"}
-    assert decide_filter(pod(volumes=[Disk(GCE_PD, "x")]), full, RULES).unjudged == set()
+    assert decision.not_evaluated == {"NodeVolumeLimits"}
+    assert decide_filter(pod(volumes=[Disk(GCE_PD, "x")]), full, RULES).not_evaluated == set()

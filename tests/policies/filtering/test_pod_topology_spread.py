@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from policies import Rules, decide_filter, decide_preemption
-from policies.filtering import named
+from policies import SchedulerRules, decide_filter, decide_preemption
+from policies.filtering import filters_named
 from policies.model import Pod, Snapshot, SpreadConstraint
 from policies.selectors import LabelSelector, equals_all
 from tests.builders import node, pod, snapshot, toleration
 
-RULES = Rules(filters=named(["PodTopologySpread"]))
+RULES = SchedulerRules(filters=filters_named(["PodTopologySpread"]))
 WEB = {"app": "web"}
 SKEWED = "node(s) didn't match pod topology spread constraints"
 NO_LABEL = f"{SKEWED} (missing required label)"
@@ -194,7 +194,7 @@ class TestPreemption:
 
 
 def test_a_pod_that_is_promised_to_leave_counts_until_it_does() -> None:
-    web = pod("web", on="a", labels=WEB, promised=True)
+    web = pod("web", on="a", labels=WEB, assumed_victim=True)
     assert fits(pod(labels=WEB, spread=(spread(),)), cluster(0, 0, 0, web)) == "b c"
     gone = pod("web", on="a", labels=WEB, terminating=True)
     assert fits(pod(labels=WEB, spread=(spread(),)), cluster(0, 0, 0, gone)) == "a b c"

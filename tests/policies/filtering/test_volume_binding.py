@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from policies import RELEASES, Rules, decide_filter
+from policies import RELEASES, SchedulerRules, decide_filter
 from policies.decision import Code, Rejection, unresolvable
-from policies.filtering import named
-from policies.migration import AWS_EBS, ZONE, migration
+from policies.filtering import filters_named
+from policies.migration import AWS_EBS, ZONE, translate_volume
 from policies.model import Pod
 from policies.selectors import NodeSelector, NodeSelectorTerm, Requirement
 from policies.storage import (
     ClaimVolume,
     CsiNode,
     Disk,
-    Kind,
     PersistentVolume,
     StorageClass,
-    Stored,
+    StorageKind,
+    StorageObject,
 )
 from policies.upstream import NEWEST
 from tests.builders import LATE, claim, late_claim, node, pod, snapshot
 
-RULES = Rules(filters=named(["VolumeBinding"]))
+RULES = SchedulerRules(filters=filters_named(["VolumeBinding"]))
 EBS_ZONE = "topology.ebs.csi.aws.com/zone"
 
 
@@ -43,7 +43,7 @@ def claiming(*claims: str) -> Pod:
 
 
 # As upstream's TestVolumeBinding, and podHasPVCs.
-CASES: dict[str, tuple[Pod, tuple[Stored, ...], Rejection | None]] = {
+CASES: dict[str, tuple[Pod, tuple[StorageObject, ...], Rejection | None]] = {
     "a pod without claims fits": (pod(), (), None),
     "a claim that is bound to a volume within reach fits": (
         claiming("data"),
@@ -130,23 +130,25 @@ CASES: dict[str, tuple[Pod, tuple[Stored, ...], Rejection | None]] = {
 
 
 @pytest.mark.parametrize(("asking", "things", "expected"), CASES.values(), ids=CASES)
-def test_bound_claims(asking: Pod, things: tuple[Stored, ...], expected: Rejection | None) -> None:
+def test_bound_claims(
+    asking: Pod, things: tuple[StorageObject, ...], expected: Rejection | None
+) -> None:
     decision = decide_filter(asking, snapshot(NODE, *things), RULES)
     assert decision.rejected.get("node-1") == expected
-    assert decision.unjudged == set()
+    assert decision.not_evaluated == set()
 
 
 def test_a_claim_that_waits_for_its_first_pod_leaves_the_pod_unjudged() -> None:
     decision = decide_filter(claiming("data"), snapshot(NODE, late_claim("data"), LATE), RULES)
     assert decision.feasible == ("node-1",)
-    assert decision.unjudged == {"VolumeBinding"}
+    assert decision.not_evaluated == {"VolumeBinding"}
 
 
 def test_beside_one_that_waits_bound_claims_are_judged_all_the_same() -> None:
     moment = snapshot(NODE, late_claim("late"), LATE, claim("data", "there"), THERE)
     decision = decide_filter(claiming("late", "data"), moment, RULES)
     assert decision.rejected == {"node-1": unresolvable(Code.VOLUME_AFFINITY)}
-    assert decision.unjudged == {"VolumeBinding"}
+    assert decision.not_evaluated == {"VolumeBinding"}
 
 
 @pytest.mark.parametrize(
@@ -158,13 +160,13 @@ def test_beside_one_that_waits_bound_claims_are_judged_all_the_same() -> None:
 )
 def test_the_words_of_each_release(release: str, words: str) -> None:
     moment = snapshot(NODE, claim("data", "there"), THERE)
-    rules = Rules(RELEASES[release], RULES.filters)
+    rules = SchedulerRules(RELEASES[release], RULES.filters)
     assert str(decide_filter(claiming("data"), moment, rules).rejected["node-1"]) == words
 
 
 def in_tree(identity: str) -> PersistentVolume:
     affinity = within(ZONE, "a")
-    translated = migration(Disk(AWS_EBS, identity), {}, affinity)
+    translated = translate_volume(Disk(AWS_EBS, identity), {}, affinity)
     return PersistentVolume("pv", affinity=affinity, migration=translated)
 
 
@@ -190,28 +192,28 @@ def test_an_in_tree_volume_is_reached_by_its_drivers_label_where_it_is_migrated(
 @pytest.mark.parametrize(
     ("things", "unknown"),
     [
-        ((), Kind.CLAIMS),
-        ((claim("data", "pv"),), Kind.VOLUMES),
-        ((claim("data", storage_class="x"),), Kind.CLASSES),
-        ((claim("data", "pv"), in_tree("vol-1")), Kind.CSI_NODES),
-        ((claim("data", "pv"), in_tree("aws://a/b")), Kind.DEVICES),
+        ((), StorageKind.CLAIMS),
+        ((claim("data", "pv"),), StorageKind.VOLUMES),
+        ((claim("data", storage_class="x"),), StorageKind.CLASSES),
+        ((claim("data", "pv"), in_tree("vol-1")), StorageKind.CSI_NODES),
+        ((claim("data", "pv"), in_tree("aws://a/b")), StorageKind.DEVICES),
     ],
     ids=["claim", "volume", "class", "node of an in-tree volume", "a volume that makes no sense"],
 )
 def test_what_cannot_be_seen_leaves_the_pod_unjudged(
-    things: tuple[Stored, ...], unknown: Kind
+    things: tuple[StorageObject, ...], unknown: StorageKind
 ) -> None:
     moment = snapshot(node("node-1", labels={ZONE: "a"}), *things, unknown=[unknown])
     decision = decide_filter(claiming("data"), moment, RULES)
     assert decision.feasible == ("node-1",)
-    assert decision.unjudged == {"VolumeBinding"}
+    assert decision.not_evaluated == {"VolumeBinding"}
 
 
 def test_an_affinity_for_a_node_by_name_matches_none_as_upstream() -> None:
     term = NodeSelectorTerm(fields=(Requirement("metadata.name", "In", ("node-1",)),))
     by_name = PersistentVolume("pv", affinity=NodeSelector((term,)))
-    prepared = named(["VolumeBinding"])[0].prepare(
+    prepared = filters_named(["VolumeBinding"])[0].pre_filter(
         claiming("data"), snapshot(NODE, claim("data", "pv"), by_name), NEWEST
     )
-    assert prepared.check is not None
-    assert prepared.check.refuse(snapshot(NODE).nodes["node-1"]) is not None
+    assert prepared.plugin is not None
+    assert prepared.plugin.refuse(snapshot(NODE).nodes["node-1"]) is not None

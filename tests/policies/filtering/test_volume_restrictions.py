@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from policies import RELEASES, Rules, decide_filter, decide_preemption
+from policies import RELEASES, SchedulerRules, decide_filter, decide_preemption
 from policies.decision import Code, Rejection, refused, unresolvable
-from policies.filtering import named
+from policies.filtering import filters_named
 from policies.migration import AWS_EBS, AZURE_DISK, GCE_PD, ISCSI, RBD
 from policies.model import Pod, Snapshot
-from policies.storage import ClaimVolume, Disk, Kind
+from policies.storage import ClaimVolume, Disk, StorageKind
 from tests.builders import claim, node, pod, snapshot
 
-RULES = Rules(filters=named(["VolumeRestrictions"]))
-ONE_POD = claim("rwop-1", one_pod_only=True)
-SECOND = claim("rwop-2", one_pod_only=True)
+RULES = SchedulerRules(filters=filters_named(["VolumeRestrictions"]))
+ONE_POD = claim("rwop-1", read_write_once_pod=True)
+SECOND = claim("rwop-2", read_write_once_pod=True)
 SHARED = claim("rwx")
 MONITORS = frozenset({"a", "b"})
 READ_ONLY = Disk(RBD, "p/i", read_only=True, monitors=MONITORS)
 
 
-def answer(asking: Pod, moment: Snapshot, rules: Rules = RULES) -> Rejection | None:
+def answer(asking: Pod, moment: Snapshot, rules: SchedulerRules = RULES) -> Rejection | None:
     """Say why the pod does not fit node-1."""
     return decide_filter(asking, moment, rules).rejected.get("node-1")
 
@@ -131,7 +131,7 @@ def test_claims(asking: Pod, users: tuple[Pod, ...], expected: Rejection | None)
 def test_the_words_of_older_releases() -> None:
     moment = claiming(pod("a", on="node-1", volumes=["rwop-1"]))
     said = {
-        name: str(answer(pod(volumes=["rwop-1"]), moment, Rules(release, RULES.filters)))
+        name: str(answer(pod(volumes=["rwop-1"]), moment, SchedulerRules(release, RULES.filters)))
         for name, release in RELEASES.items()
     }
     assert said["1.33"] == (
@@ -191,7 +191,7 @@ def test_a_pod_promised_to_the_node_has_its_claim_already() -> None:
 
 
 def test_a_claim_that_cannot_be_seen_leaves_the_pod_unjudged() -> None:
-    moment = snapshot(node("node-1"), unknown=[Kind.CLAIMS])
+    moment = snapshot(node("node-1"), unknown=[StorageKind.CLAIMS])
     decision = decide_filter(pod(volumes=["rwop-1"]), moment, RULES)
     assert decision.feasible == ("node-1",)
-    assert decision.unjudged == {"VolumeRestrictions"}
+    assert decision.not_evaluated == {"VolumeRestrictions"}

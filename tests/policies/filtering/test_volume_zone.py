@@ -6,21 +6,21 @@ from collections.abc import Mapping
 
 import pytest
 
-from policies import Rules, decide_filter
+from policies import SchedulerRules, decide_filter
 from policies.decision import Code, Rejection, unresolvable
-from policies.filtering import named
+from policies.filtering import filters_named
 from policies.migration import BETA_REGION, BETA_ZONE, REGION, ZONE
 from policies.storage import (
     ClaimVolume,
-    Kind,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
-    Stored,
+    StorageKind,
+    StorageObject,
 )
 from tests.builders import LATE, claim, late_claim, node, pod, snapshot
 
-RULES = Rules(filters=named(["VolumeZone"]))
+RULES = SchedulerRules(filters=filters_named(["VolumeZone"]))
 REFUSED = unresolvable(Code.VOLUME_ZONE)
 
 
@@ -79,7 +79,9 @@ def test_zones(behind: PersistentVolume, labels: Mapping[str, str], *, fits: boo
 
 NOW = StorageClass("now")
 # As upstream's TestWithBinding, and its lookups that fail.
-CLAIMS: dict[str, tuple[PersistentVolumeClaim | None, tuple[Stored, ...], Rejection | None]] = {
+CLAIMS: dict[
+    str, tuple[PersistentVolumeClaim | None, tuple[StorageObject, ...], Rejection | None]
+] = {
     "no such claim": (None, (), unresolvable(Code.NO_CLAIM, "data")),
     "bound to a volume that is not there": (
         claim("data", "none"),
@@ -108,12 +110,14 @@ CLAIMS: dict[str, tuple[PersistentVolumeClaim | None, tuple[Stored, ...], Reject
 
 @pytest.mark.parametrize(("data", "others", "conflict"), CLAIMS.values(), ids=CLAIMS)
 def test_what_stands_behind_a_claim(
-    data: PersistentVolumeClaim | None, others: tuple[Stored, ...], conflict: Rejection | None
+    data: PersistentVolumeClaim | None,
+    others: tuple[StorageObject, ...],
+    conflict: Rejection | None,
 ) -> None:
     moment = snapshot(node("node-1"), *([data] if data else []), *others)
     decision = decide_filter(pod(volumes=["data"]), moment, RULES)
     assert decision.conflict == conflict
-    assert decision.unjudged == set()
+    assert decision.not_evaluated == set()
 
 
 def test_claims_made_for_the_pod_alone_are_not_looked_at() -> None:
@@ -121,10 +125,10 @@ def test_claims_made_for_the_pod_alone_are_not_looked_at() -> None:
     assert decide_filter(asking, snapshot(node("node-1")), RULES).feasible == ("node-1",)
 
 
-@pytest.mark.parametrize("kind", [Kind.CLAIMS, Kind.VOLUMES])
-def test_what_cannot_be_seen_leaves_the_pod_unjudged(kind: Kind) -> None:
-    things = [] if kind is Kind.CLAIMS else [claim("data", "pv")]
+@pytest.mark.parametrize("kind", [StorageKind.CLAIMS, StorageKind.VOLUMES])
+def test_what_cannot_be_seen_leaves_the_pod_unjudged(kind: StorageKind) -> None:
+    things = [] if kind is StorageKind.CLAIMS else [claim("data", "pv")]
     moment = snapshot(node("node-1"), *things, unknown=[kind])
     decision = decide_filter(pod(volumes=["data"]), moment, RULES)
     assert decision.conflict is None
-    assert decision.unjudged == {"VolumeZone"}
+    assert decision.not_evaluated == {"VolumeZone"}

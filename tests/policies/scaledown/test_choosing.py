@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.scaledown import (
-    ALL_GO,
-    Replica,
-    choose_victims,
+    ALL_DELETED,
+    RankedPod,
     decide_scale_down,
     deletion_age_ratio,
+    pods_to_delete,
 )
 from tests.replicas import NOW_NS, names, replica
 
@@ -35,14 +35,14 @@ THREE = [replica("old", ready=9 * HOUR), replica("new", ready=60), replica("lost
     ],
 )
 def test_all_go_as_they_came_and_fewer_by_their_order(count: int, gone: list[str]) -> None:
-    assert names(choose_victims(THREE, {}, count, NOW_NS)) == gone
+    assert names(pods_to_delete(THREE, {}, count, NOW_NS)) == gone
     assert names(decide_scale_down(THREE, {}, count, NOW_NS).victims) == gone
 
 
 def test_the_reasons_follow_the_order() -> None:
     decision = decide_scale_down(THREE, {}, 1, NOW_NS)
     assert names(decision.order) == ["lost", "new", "old"]
-    assert [(one.name, other.name, why) for one, other, why in decision.because] == [
+    assert [(one.name, other.name, why) for one, other, why in decision.explanations] == [
         ("lost", "new", "unscheduled"),
         ("new", "old", "ready-time"),
     ]
@@ -51,7 +51,7 @@ def test_the_reasons_follow_the_order() -> None:
 def test_where_all_go_nothing_was_ranked() -> None:
     decision = decide_scale_down(THREE, {}, 3, NOW_NS)
     assert names(decision.order) == ["old", "new", "lost"]
-    assert [each.criterion for each in decision.because] == [ALL_GO, ALL_GO]
+    assert [each.criterion for each in decision.explanations] == [ALL_DELETED, ALL_DELETED]
 
 
 @pytest.mark.parametrize("many", [499, 500, 2_000])
@@ -62,7 +62,7 @@ def test_many_are_chosen_among_as_few_are(many: int) -> None:
     ]
     crowded = {"n1": 3, "n2": 3, "n3": 1}
     decision = decide_scale_down(pods, crowded, 50, NOW_NS)
-    assert choose_victims(pods, crowded, 50, NOW_NS) == list(decision.victims)
+    assert pods_to_delete(pods, crowded, 50, NOW_NS) == list(decision.victims)
 
 
 def test_numpy_is_not_loaded_for_a_few() -> None:
@@ -74,15 +74,15 @@ def test_numpy_is_not_loaded_for_a_few() -> None:
 
 def test_crowded_nodes_give_first() -> None:
     pods = [replica("a", node="empty"), replica("b", node="full")]
-    assert names(choose_victims(pods, {"full": 2, "empty": 1}, 1, NOW_NS)) == ["b"]
+    assert names(pods_to_delete(pods, {"full": 2, "empty": 1}, 1, NOW_NS)) == ["b"]
 
 
 @given(st.permutations([replica(name, ready=HOUR * len(name)) for name in ("a", "bb", "c", "dd")]))
-def test_the_choice_does_not_depend_on_the_order_of_the_input(pods: list[Replica]) -> None:
+def test_the_choice_does_not_depend_on_the_order_of_the_input(pods: list[RankedPod]) -> None:
     decision = decide_scale_down(pods, {}, 2, NOW_NS)
     assert names(decision.order) == ["a", "c", "bb", "dd"]
-    assert list(decision.victims) == choose_victims(pods, {}, 2, NOW_NS)
-    assert [(each.replica, each.ahead_of) for each in decision.because] == list(
+    assert list(decision.victims) == pods_to_delete(pods, {}, 2, NOW_NS)
+    assert [(each.replica, each.ahead_of) for each in decision.explanations] == list(
         pairwise(decision.order)
     )
 

@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.scaledown import Replica, scale_down_order
+from policies.scaledown import RankedPod, scale_down_order
 from policies.scaledown.columns import sort_for_deletion
 from policies.scaledown.ranking import LONGEST_AGE
 from tests.replicas import NOW_NS
@@ -20,10 +20,10 @@ CLOCKS = st.sampled_from([None, NOW_NS, 0, LONGEST_AGE])
 
 
 @st.composite
-def replicas(draw: st.DrawFn, uid: st.SearchStrategy[str] | None = None) -> Replica:
+def replicas(draw: st.DrawFn, uid: st.SearchStrategy[str] | None = None) -> RankedPod:
     """Draw a replica that often equals others in much."""
     name = draw(uid or st.text("abü\U0001f600", max_size=2))
-    return Replica(
+    return RankedPod(
         namespace="default",
         name=name,
         uid=name,
@@ -39,11 +39,11 @@ def replicas(draw: st.DrawFn, uid: st.SearchStrategy[str] | None = None) -> Repl
 
 
 @st.composite
-def alike(draw: st.DrawFn) -> list[Replica]:
+def alike(draw: st.DrawFn) -> list[RankedPod]:
     """Draw ready replicas that only times, restarts and UIDs tell apart, so that cycles occur."""
     numbered = st.integers(0, 99).map("{:02}".format)
     return [
-        Replica(
+        RankedPod(
             namespace="default",
             name=uid,
             uid=uid,
@@ -65,7 +65,7 @@ MANY = st.one_of(st.lists(replicas(), max_size=12), alike())
 
 @given(MANY, CROWDED, CLOCKS)
 def test_both_sort_alike(
-    given_replicas: list[Replica], crowded: dict[str, int], now_ns: int | None
+    given_replicas: list[RankedPod], crowded: dict[str, int], now_ns: int | None
 ) -> None:
     """Even where UIDs are not unique: then what is equal keeps its order."""
     fast = sort_for_deletion(given_replicas, crowded, now_ns)
@@ -75,7 +75,7 @@ def test_both_sort_alike(
 
 @given(MANY, CROWDED, CLOCKS)
 def test_no_replica_stands_directly_behind_one_that_it_goes_before(
-    given_replicas: list[Replica], crowded: dict[str, int], now_ns: int | None
+    given_replicas: list[RankedPod], crowded: dict[str, int], now_ns: int | None
 ) -> None:
     compare = scale_down_order(crowded, now_ns).compare
     ranked = sort_for_deletion(given_replicas, crowded, now_ns)
@@ -84,7 +84,7 @@ def test_no_replica_stands_directly_behind_one_that_it_goes_before(
 
 @given(MANY, CROWDED, CLOCKS)
 def test_every_pair_stands_in_its_order_unless_three_go_round_in_a_circle(
-    given_replicas: list[Replica], crowded: dict[str, int], now_ns: int | None
+    given_replicas: list[RankedPod], crowded: dict[str, int], now_ns: int | None
 ) -> None:
     """Then no list has every pair in its order, and upstream's depends on what it was given."""
     compare = scale_down_order(crowded, now_ns).compare

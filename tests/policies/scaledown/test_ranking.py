@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from policies.order import Comparison
-from policies.scaledown import Replica, log2_rank, scale_down_order
+from policies.scaledown import RankedPod, log2_rank, scale_down_order
 from tests.builders import SECOND
 from tests.replicas import NOW_NS, VECTORS, replica
 
@@ -58,12 +58,12 @@ WEIGHTS: list[dict[str, Any]] = [
 """What is preferred by each criterion, from the weightiest to the least."""
 
 
-def compared(one: Replica, other: Replica, now_ns: int | None = NOW_NS) -> Comparison:
+def compared(one: RankedPod, other: RankedPod, now_ns: int | None = NOW_NS) -> Comparison:
     return scale_down_order({"full": 2, "empty": 1}, now_ns).compare(one, other)
 
 
 @pytest.mark.parametrize(("criterion", "first", "second"), SEPARATED)
-def test_each_criterion_separates(criterion: str, first: Replica, second: Replica) -> None:
+def test_each_criterion_separates(criterion: str, first: RankedPod, second: RankedPod) -> None:
     assert compared(first, second) == (-1, criterion)
     assert compared(second, first) == (1, criterion)
 

@@ -20,14 +20,14 @@ from typing import Any
 import pytest
 
 from extender.kube.pods import epoch_ns
-from policies.order import StoppingOrder
+from policies.order import NonTransitiveOrder
 from policies.scaledown import (
-    Replica,
-    choose_victims,
-    claimed,
-    crowding,
+    RankedPod,
+    claimed_pods,
     decide_scale_down,
-    related,
+    indirectly_related_pods,
+    pods_to_delete,
+    related_pods_per_node,
     scale_down_order,
 )
 from tests.replicas import RECORDED, members, of_kind, replica_sets
@@ -40,23 +40,23 @@ class Recording:
     data: Mapping[str, Any]
 
     @cached_property
-    def active(self) -> list[Replica]:
-        return claimed(self._one, self._pods)
+    def active(self) -> list[RankedPod]:
+        return claimed_pods(self._one, self._pods)
 
     @cached_property
     def crowding(self) -> Mapping[str, int]:
-        return crowding(related(self._one, self._sets, self._pods))
+        return related_pods_per_node(indirectly_related_pods(self._one, self._sets, self._pods))
 
     @cached_property
     def now_ns(self) -> int:
         return epoch_ns(datetime.fromisoformat(self.data["now"]))
 
     @cached_property
-    def order(self) -> StoppingOrder[Replica]:
+    def order(self) -> NonTransitiveOrder[RankedPod]:
         return scale_down_order(self.crowding, self.now_ns)
 
     @cached_property
-    def went_and_stayed(self) -> tuple[list[Replica], list[Replica]]:
+    def went_and_stayed(self) -> tuple[list[RankedPod], list[RankedPod]]:
         went = [each for each in self.active if each.name in self.data["deleted"]]
         return went, [each for each in self.active if each not in went]
 
@@ -79,7 +79,7 @@ RECORDINGS = {name: Recording(data) for name, data in RECORDED.items()}
 @pytest.mark.parametrize("recording", RECORDINGS.values(), ids=RECORDINGS)
 def test_the_same_pods_go(recording: Recording) -> None:
     count = recording.data["delete"]
-    victims = choose_victims(recording.active, recording.crowding, count, recording.now_ns)
+    victims = pods_to_delete(recording.active, recording.crowding, count, recording.now_ns)
     assert sorted(each.name for each in victims) == recording.data["deleted"]
 
 
@@ -113,5 +113,5 @@ def test_the_recordings_differ_enough_to_mean_something() -> None:
     for each in RECORDINGS.values():
         count = each.data["delete"]
         decision = decide_scale_down(each.active, each.crowding, count, each.now_ns)
-        decisive |= {why for one, other, why in decision.because[count - 1 : count]}
+        decisive |= {why for one, other, why in decision.explanations[count - 1 : count]}
     assert decisive >= {"deletion-cost", "crowding", "ready-time", "uid", "restarts"}

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from policies.scaledown import Member, ReplicaSet, claimed, crowding, related
+from policies.scaledown import (
+    ReplicaSet,
+    ReplicaSetPod,
+    claimed_pods,
+    indirectly_related_pods,
+    related_pods_per_node,
+)
 from policies.scaledown.relation import siblings
 from tests.builders import pod_json
 from tests.replicas import VECTORS, member_json, members, names, replica_set_json, replica_sets
@@ -40,7 +46,9 @@ def test_upstream_s_related_pods(case: dict[str, Any]) -> None:
     pods = members(map(written_pod, case["pods"]))
     one = next(each for each in sets if each.name == case["rs"])
     assert [each.name for each in siblings(one, sets)] == case["expect_rss"]
-    assert [each.replica.name for each in related(one, sets, pods)] == case["expect_pods"]
+    assert [each.replica.name for each in indirectly_related_pods(one, sets, pods)] == case[
+        "expect_pods"
+    ]
 
 
 @pytest.mark.parametrize("case", VECTORS["filters"], ids=lambda case: case["name"])
@@ -57,7 +65,7 @@ def one_set(**fields: Any) -> ReplicaSet:
     return found
 
 
-def of(*documents: dict[str, Any]) -> list[Member]:
+def of(*documents: dict[str, Any]) -> list[ReplicaSetPod]:
     return members(documents)
 
 
@@ -77,12 +85,12 @@ def test_a_replica_set_may_delete_the_active_pods_that_it_controls_and_selects()
         member_json("relabelled", labels={"app": "debug"}),
         member_json("elsewhere", namespace="other"),
     )
-    assert names(claimed(one_set(), pods)) == ["running", "pending", "unknown"]
+    assert names(claimed_pods(one_set(), pods)) == ["running", "pending", "unknown"]
 
 
 def test_without_a_selector_it_keeps_what_it_controls() -> None:
     [bare] = replica_sets([{**replica_set_json(), "spec": {}}])
-    assert names(claimed(bare, of(member_json("a"), member_json("b", owner=None)))) == ["a"]
+    assert names(claimed_pods(bare, of(member_json("a"), member_json("b", owner=None)))) == ["a"]
 
 
 def test_pods_of_all_siblings_are_related_by_their_selectors() -> None:
@@ -102,18 +110,18 @@ def test_pods_of_all_siblings_are_related_by_their_selectors() -> None:
         member_json("far", namespace="far"),
         member_json("farther", namespace="farther"),
     )
-    found = related(sets[0], sets, pods)
+    found = indirectly_related_pods(sets[0], sets, pods)
     assert [pod.replica.name for pod in found] == ["own", "of a sibling", "nobody's", "far"]
 
 
 def test_without_a_controller_nothing_is_related_not_even_its_own_pods() -> None:
     sets = replica_sets([replica_set_json("web"), replica_set_json("old")])
-    assert related(sets[0], sets, of(member_json("own"))) == []
+    assert indirectly_related_pods(sets[0], sets, of(member_json("own"))) == []
 
 
 def test_a_pod_that_two_siblings_select_is_related_once() -> None:
     sets = replica_sets([replica_set_json("web", owner="d"), replica_set_json("old", owner="d")])
-    assert len(related(sets[0], sets, of(member_json("own")))) == 1
+    assert len(indirectly_related_pods(sets[0], sets, of(member_json("own")))) == 1
 
 
 def test_a_node_is_as_crowded_as_it_has_active_related_pods() -> None:
@@ -125,4 +133,4 @@ def test_a_node_is_as_crowded_as_it_has_active_related_pods() -> None:
         member_json("c", on="node-2"),
         member_json("nowhere", on=None),
     )
-    assert crowding([*pods, pods[0]]) == {"node-1": 2, "node-2": 1, "": 1}
+    assert related_pods_per_node([*pods, pods[0]]) == {"node-1": 2, "node-2": 1, "": 1}

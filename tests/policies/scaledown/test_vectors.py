@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from extender.kube.pods import epoch_ns
-from policies.order import StoppingOrder
-from policies.scaledown import Replica, choose_victims, crowding, scale_down_order
+from policies.order import NonTransitiveOrder
+from policies.scaledown import RankedPod, pods_to_delete, related_pods_per_node, scale_down_order
 from tests.replicas import VECTORS, members, names
 
 CASES = {case["name"]: case for case in VECTORS["cases"]}
@@ -21,19 +21,21 @@ def now_of(case: dict[str, Any]) -> int | None:
     return None if case["now"] is None else epoch_ns(datetime.fromisoformat(case["now"]))
 
 
-def replicas_of(case: dict[str, Any]) -> list[Replica]:
+def replicas_of(case: dict[str, Any]) -> list[RankedPod]:
     return [member.replica for member in members(case["pods"])]
 
 
-def order_of(case: dict[str, Any]) -> StoppingOrder[Replica]:
-    return scale_down_order(crowding(members(case["related"])), now_of(case))
+def order_of(case: dict[str, Any]) -> NonTransitiveOrder[RankedPod]:
+    return scale_down_order(related_pods_per_node(members(case["related"])), now_of(case))
 
 
 @pytest.mark.parametrize("name", SELECTIONS)
 def test_the_pods_that_are_deleted(name: str) -> None:
     case = SELECTIONS[name]
     related = members(case["related"])
-    victims = choose_victims(replicas_of(case), crowding(related), case["delete"], now_of(case))
+    victims = pods_to_delete(
+        replicas_of(case), related_pods_per_node(related), case["delete"], now_of(case)
+    )
     expected = case["expect_deleted"]
     assert len(victims) == case["delete"]
     if expected is not None:
@@ -52,7 +54,7 @@ def test_the_whole_order(name: str) -> None:
 )
 def test_how_crowded_the_pods_nodes_are(name: str) -> None:
     case = SELECTIONS[name]
-    counts = crowding(members(case["related"]))
+    counts = related_pods_per_node(members(case["related"]))
     assert [counts.get(each.node, 0) for each in replicas_of(case)] == case["ranks"]
 
 

@@ -8,18 +8,24 @@ from dataclasses import replace
 import pytest
 
 from policies.spreading.admitting import (
-    LET_THROUGH,
-    Admission,
-    Asking,
+    ADMITTED,
+    AdmissionContext,
+    PodAdmission,
     admit_creation,
+    admit_placement,
     admit_removal,
-    place,
 )
-from policies.spreading.model import Injection, Spread, SpreadPod, Subset, SubsetStatus
-from policies.spreading.owners import Owners
+from policies.spreading.model import (
+    SpreadPod,
+    Subset,
+    SubsetInjection,
+    SubsetStatus,
+    WorkloadSpread,
+)
+from policies.spreading.owners import OwnerLookup
 from policies.spreading.quirks import FIXED, UPSTREAM, Quirks
-from policies.spreading.references import Reference
-from policies.spreading.workloads import Workload
+from policies.spreading.references import WorkloadReference
+from policies.spreading.workloads import TargetWorkload
 from tests.spreads import (
     CLONE_SET,
     DEPLOYMENT,
@@ -38,25 +44,27 @@ from tests.spreads import (
 SUBSETS = (subset("a", "40%"), subset("b"))
 
 
-def asking(*found: Workload, quirks: Quirks = FIXED, replicas: int | None = 5) -> Asking:
+def asking(
+    *found: TargetWorkload, quirks: Quirks = FIXED, replicas: int | None = 5
+) -> AdmissionContext:
     """Build what stands around; ``replicas`` are the target's, None if it is not there."""
     target = None if replicas is None else workload(replicas=replicas)
-    owners = Owners({each.identity: each for each in found})
-    return Asking(owners, lambda _: target, NOW_NS, rules(quirks))
+    owners = OwnerLookup({each.identity: each for each in found})
+    return AdmissionContext(owners, lambda _: target, NOW_NS, rules(quirks))
 
 
 def created(
-    *spreads: Spread, pod: SpreadPod | None = None, around: Asking | None = None
-) -> Admission:
+    *spreads: WorkloadSpread, pod: SpreadPod | None = None, around: AdmissionContext | None = None
+) -> PodAdmission:
     new = pod or member("web-1", node="", phase="Pending")
     return admit_creation(new, spreads, around or asking(), lambda: "an-id")
 
 
-def removed(pod: SpreadPod, *spreads: Spread) -> Admission:
+def removed(pod: SpreadPod, *spreads: WorkloadSpread) -> PodAdmission:
     return admit_removal(pod, spreads, asking())
 
 
-def versions(admission: Admission) -> Mapping[str, tuple[SubsetStatus, ...]]:
+def versions(admission: PodAdmission) -> Mapping[str, tuple[SubsetStatus, ...]]:
     assert admission.status is not None
     return admission.status.versions
 
@@ -64,7 +72,7 @@ def versions(admission: Admission) -> Mapping[str, tuple[SubsetStatus, ...]]:
 class TestCreation:
     def test_a_version_that_is_new_starts_from_the_targets_replicas(self) -> None:
         admission = created(spread(*SUBSETS))
-        assert (admission.spread, admission.subset, admission.refusal) == ("web", "a", "")
+        assert (admission.spread, admission.subset, admission.error) == ("web", "a", "")
         assert versions(admission) == {
             "versionIgnored": (
                 SubsetStatus("a", 1, creating={"web-1": NOW_NS}),
@@ -81,7 +89,7 @@ class TestCreation:
         known = (SubsetStatus("a", 0), SubsetStatus("b", -1))
         around = asking(replica_set("h2"), workload(DEPLOYMENT))
         mine = spread(*SUBSETS, target=DEPLOYMENT, status=status(h1=known))
-        hashed = Reference("apps/v1", "ReplicaSet", "web-h2", "h2-uid")
+        hashed = WorkloadReference("apps/v1", "ReplicaSet", "web-h2", "h2-uid")
         pod = member("web-1", controller=hashed, labels={"pod-template-hash": "h2"})
         admission = created(mine, pod=pod, around=around)
         assert admission.subset == "a"
@@ -93,7 +101,7 @@ class TestCreation:
         assert "an-id" in versions(admission)["versionIgnored"][0].creating
 
     def test_a_single_subset_without_limit_needs_no_counts(self) -> None:
-        assert created(spread(subset("a"))) == Admission(spread="web", subset="a", cost=100)
+        assert created(spread(subset("a"))) == PodAdmission(spread="web", subset="a", cost=100)
 
     def test_stateful_sets_are_placed_by_ordinal(self) -> None:
         mine = spread(subset("a", 1), subset("b"), target=STATEFUL_SET)
@@ -101,18 +109,18 @@ class TestCreation:
             created(mine, pod=member(f"web-{number}", controller=STATEFUL_SET)) for number in (0, 1)
         ]
         assert found == [
-            Admission(spread="web", subset="a"),
-            Admission(spread="web", subset="b"),
+            PodAdmission(spread="web", subset="a"),
+            PodAdmission(spread="web", subset="b"),
         ]
 
     def test_other_pods_are_let_through(self) -> None:
-        assert created() == LET_THROUGH
-        assert created(spread(*SUBSETS), pod=member("x", controller=None)) == LET_THROUGH
+        assert created() == ADMITTED
+        assert created(spread(*SUBSETS), pod=member("x", controller=None)) == ADMITTED
 
     def test_without_the_owner_it_has_to_be_tried_again(self) -> None:
-        hashed = Reference("apps/v1", "ReplicaSet", "web-h2", "h2-uid")
+        hashed = WorkloadReference("apps/v1", "ReplicaSet", "web-h2", "h2-uid")
         admission = created(spread(*SUBSETS, target=DEPLOYMENT), pod=member("x", controller=hashed))
-        assert admission.refusal == 'ReplicaSet "web-h2" not found'
+        assert admission.error == 'ReplicaSet "web-h2" not found'
 
     def test_a_target_that_is_not_there_wants_nothing(self) -> None:
         admission = created(spread(*SUBSETS), around=asking(replicas=None))
@@ -127,12 +135,12 @@ class TestCreation:
     ) -> None:
         asked: list[str] = []
 
-        def simulate(_: Spread, tried: Subset) -> str:
+        def simulate(_: WorkloadSpread, tried: Subset) -> str:
             asked.append(tried.name)
             return ""
 
         mine = spread(*SUBSETS, adaptive=adaptive)
-        place(member("web-1"), mine, asking(quirks=quirks), str, simulate)
+        admit_placement(member("web-1"), mine, asking(quirks=quirks), str, simulate)
         assert asked == (["a"] if tried else [])
 
 
@@ -158,12 +166,12 @@ class TestRemoval:
             member("web-1", "a", phase="Failed"),
             member("web-1", "a", terminating=True),
             member("web-1", "a", controller=None),
-            member("web-1", injection=Injection("other", "a")),
+            member("web-1", injection=SubsetInjection("other", "a")),
         ],
         ids=["never put anywhere", "ended", "going", "nobody's", "of another"],
     )
     def test_others_are_let_through(self, pod: SpreadPod) -> None:
-        assert removed(pod, self.MINE) == LET_THROUGH
+        assert removed(pod, self.MINE) == ADMITTED
 
     def test_stateful_sets_write_nothing_down(self) -> None:
         mine = spread(subset("a", 1), subset("b"), target=STATEFUL_SET)

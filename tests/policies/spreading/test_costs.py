@@ -10,13 +10,13 @@ import pytest
 from policies.spreading.costs import (
     DELETION_ORDER,
     Cost,
-    Standing,
-    cost_of_newcomer,
+    SubsetRank,
     deletion_costs,
+    new_pod_cost,
 )
 from policies.spreading.model import FAKE_SUBSET, SpreadPod
 from policies.spreading.quirks import FIXED, UPSTREAM, Quirks
-from policies.spreading.references import Reference
+from policies.spreading.references import WorkloadReference
 from tests.spreads import (
     CLONE_SET,
     DEPLOYMENT,
@@ -42,7 +42,7 @@ def costs(
     version: str = "v",
     newest: str = "v",
     subsets: Any = THREE,
-    target: Reference = CLONE_SET,
+    target: WorkloadReference = CLONE_SET,
     replicas: int = 30,
     quirks: Quirks = FIXED,
 ) -> dict[str, Cost]:
@@ -57,19 +57,19 @@ def values(costs: Mapping[str, Cost]) -> list[int]:
 def test_within_their_limits_the_last_subset_s_pods_are_cheapest() -> None:
     found = costs({name: several(name, 10) for name in "abc"})
     assert values(found) == [300] * 10 + [200] * 10 + [100] * 10
-    assert {cost.standing for cost in found.values()} == {Standing.WITHIN}
+    assert {cost.subset_rank for cost in found.values()} == {SubsetRank.WITHIN}
 
 
 def test_those_too_many_are_cheaper_than_any_other() -> None:
     found = costs({name: several(name, 20) for name in "abc"})
     both = [-100] * 10 + [300] * 10 + [-200] * 10 + [200] * 10
     assert values(found) == both + [100] * 20
-    assert found["a-00"] == Cost(-100, Standing.EXCESS, "name")
+    assert found["a-00"] == Cost(-100, SubsetRank.EXCESS, "name")
 
 
 def test_pods_of_no_subset_are_the_cheapest() -> None:
     found = costs({FAKE_SUBSET: [member("x"), member("y", phase="Failed")]})
-    assert found == {"x": Cost(-400, Standing.OUTSIDE)}
+    assert found == {"x": Cost(-400, SubsetRank.OUTSIDE)}
 
 
 def test_an_old_version_is_emptied_from_its_first_subset_on() -> None:
@@ -81,13 +81,13 @@ def test_an_old_version_is_emptied_from_its_first_subset_on() -> None:
     ("target", "heeded"),
     [(CLONE_SET, 1), (DEPLOYMENT, 1), (REPLICA_SET, 1), (STATEFUL_SET, 0), (JOB, 0)],
 )
-def test_some_kinds_heed_costs(target: Reference, heeded: int) -> None:
+def test_some_kinds_heed_costs(target: WorkloadReference, heeded: int) -> None:
     assert len(costs({"a": several("a", 1)}, target=target)) == heeded
 
 
 def test_a_newcomer_costs_what_it_will_cost_in_the_newest_version() -> None:
     around = spread(*THREE, target=REPLICA_SET)
-    newcomers = {name: cost_of_newcomer(around, name, FIXED) for name in "abc"}
+    newcomers = {name: new_pod_cost(around, name, FIXED) for name in "abc"}
     seen = costs({name: several(name, 1) for name in "abc"}, target=REPLICA_SET)
     assert newcomers == {"a": 300, "b": 200, "c": 100}
     assert newcomers == {name: seen[f"{name}-00"].value for name in "abc"}
@@ -97,8 +97,10 @@ def test_a_newcomer_costs_what_it_will_cost_in_the_newest_version() -> None:
     ("target", "name", "quirks"),
     [(STATEFUL_SET, "a", FIXED), (REPLICA_SET, "gone", FIXED), (REPLICA_SET, "a", UPSTREAM)],
 )
-def test_some_newcomers_are_given_no_cost(target: Reference, name: str, quirks: Quirks) -> None:
-    assert cost_of_newcomer(spread(*THREE, target=target), name, quirks) is None
+def test_some_newcomers_are_given_no_cost(
+    target: WorkloadReference, name: str, quirks: Quirks
+) -> None:
+    assert new_pod_cost(spread(*THREE, target=target), name, quirks) is None
 
 
 def test_shares_are_of_all_replicas() -> None:
@@ -108,7 +110,7 @@ def test_shares_are_of_all_replicas() -> None:
 
 def test_a_limit_of_zero_has_all_too_many() -> None:
     found = costs({"a": several("a", 2)}, subsets=[subset("a", 0)])
-    assert found == dict.fromkeys(("a-00", "a-01"), Cost(-100, Standing.EXCESS))
+    assert found == dict.fromkeys(("a-00", "a-01"), Cost(-100, SubsetRank.EXCESS))
 
 
 def test_a_limit_that_makes_no_sense_gives_no_costs_there() -> None:
@@ -150,4 +152,4 @@ def test_who_is_too_many_first(
     one = member(first.pop("name", "z"), **{**usual, **first})
     other = member(second.pop("name", "a"), **{**usual, **second})
     assert DELETION_ORDER.sort([other, one]) == DELETION_ORDER.sort([one, other]) == [one, other]
-    assert DELETION_ORDER.separating(one, other) == criterion
+    assert DELETION_ORDER.deciding_criterion(one, other) == criterion

@@ -6,10 +6,10 @@ from itertools import permutations
 
 import pytest
 
-from policies.spreading.agenda import Agenda
+from policies.spreading.agenda import SyncSideEffects
 from policies.spreading.counting import count_subset
-from policies.spreading.limits import LimitError
-from policies.spreading.model import Injection, MaxReplicas, SpreadPod, SubsetStatus
+from policies.spreading.limits import MaxReplicasError
+from policies.spreading.model import MaxReplicas, SpreadPod, SubsetInjection, SubsetStatus
 from policies.spreading.quirks import FIXED, UPSTREAM, Quirks
 from tests.spreads import NOW_NS, at, member, spread, subset
 
@@ -20,8 +20,8 @@ def counted(
     old: SubsetStatus | None = None,
     replicas: int = 10,
     quirks: Quirks = FIXED,
-) -> tuple[SubsetStatus, Agenda]:
-    agenda = Agenda(NOW_NS)
+) -> tuple[SubsetStatus, SyncSideEffects]:
+    agenda = SyncSideEffects(NOW_NS)
     one = subset("a", limit)
     return count_subset(spread(one), one, pods, old, replicas, agenda, quirks), agenda
 
@@ -39,18 +39,18 @@ def test_what_is_missing_is_the_limit_less_the_active_pods(
     gone = [member("z", "a", phase="Failed"), member("y", "a", terminating=True)]
     status, agenda = counted(limit, *several("u", "v"), *gone)
     assert (status.replicas, status.missing) == (2, missing)
-    assert (agenda.due_ns, list(agenda.events)) == (None, [])
+    assert (agenda.requeue_at_ns, list(agenda.events)) == (None, [])
 
 
 class TestCreations:
     OLD = SubsetStatus("a", 5, creating={"seen": at(-2), "id": at(-2), "due": at(-10)})
 
     def test_a_pod_that_is_seen_is_no_longer_awaited(self) -> None:
-        with_id = member("w", injection=Injection("web", "a", "id"))
+        with_id = member("w", injection=SubsetInjection("web", "a", "id"))
         status, agenda = counted(5, member("seen", "a"), with_id, old=self.OLD)
         assert status.creating == {"due": at(-10)}
         assert (status.replicas, status.missing) == (2, 2)
-        assert agenda.due_ns == at(20)
+        assert agenda.requeue_at_ns == at(20)
 
     def test_it_may_have_ended_already(self) -> None:
         status, _ = counted(5, member("seen", "a", phase="Failed"), old=self.OLD)
@@ -58,7 +58,7 @@ class TestCreations:
         assert (status.replicas, status.missing) == (0, 3)
 
     def test_a_pod_with_an_id_is_not_looked_for_by_name(self) -> None:
-        pod = member("seen", injection=Injection("web", "a", "another"))
+        pod = member("seen", injection=SubsetInjection("web", "a", "another"))
         assert "seen" in counted(5, pod, old=self.OLD)[0].creating
 
     def test_after_thirty_seconds_it_is_not_awaited_any_more(self) -> None:
@@ -68,7 +68,7 @@ class TestCreations:
         (event,) = agenda.events
         assert (event.type, event.reason) == ("Warning", "CreatePodFailed")
         assert event.message == "Pod default/late was expected to be created but it wasn't"
-        assert agenda.due_ns is None  # the deadline is now, and it has not passed
+        assert agenda.requeue_at_ns is None  # the deadline is now, and it has not passed
 
     def test_no_more_can_be_awaited_than_are_missing(self) -> None:
         old = SubsetStatus("a", 5, creating={str(number): at(-1) for number in range(4)})
@@ -87,7 +87,7 @@ class TestDeletions:
         status, agenda = counted(3, *several("going", "x"), old=self.OLD)
         assert status.deleting == {"going": at(-5)}
         assert (status.replicas, status.missing) == (2, 2)
-        assert agenda.due_ns == at(10)
+        assert agenda.requeue_at_ns == at(10)
 
     def test_after_fifteen_seconds_it_stays(self) -> None:
         status, agenda = counted(3, *several("late"), old=self.OLD)
@@ -117,13 +117,13 @@ class TestDeletions:
 def test_the_earliest_deadline_counts() -> None:
     old = SubsetStatus("a", 5, creating={"x": at(-1), "y": at(-5)}, deleting={"z": at(-1)})
     _, agenda = counted(5, member("z", "a"), old=old)
-    assert agenda.due_ns == at(14)
+    assert agenda.requeue_at_ns == at(14)
 
 
 def test_a_limit_that_makes_no_sense_cannot_be_counted() -> None:
     for limit in (-1, "x"):
-        with pytest.raises(LimitError):
+        with pytest.raises(MaxReplicasError):
             counted(limit)
-    with pytest.raises(LimitError):
+    with pytest.raises(MaxReplicasError):
         counted("5", quirks=UPSTREAM)
     assert counted("5")[0].missing == 5

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from policies.model import Node
-from policies.spreading.grouping import Groups, group
-from policies.spreading.model import FAKE_SUBSET, Injection, SpreadPod, Subset
+from policies.spreading.grouping import PodGroups, group_pods
+from policies.spreading.model import FAKE_SUBSET, SpreadPod, Subset, SubsetInjection
 from policies.spreading.quirks import FIXED, UPSTREAM, Quirks
-from policies.spreading.targets import Members
+from policies.spreading.targets import TargetPods
 from policies.spreading.versions import DEFAULT_VERSIONED_KINDS
 from tests.builders import node
 from tests.spreads import REPLICA_SET, around, member, spread, subset, term
@@ -21,13 +21,17 @@ def grouped(
     nodes: tuple[Node, ...] = (NODE, ELSEWHERE),
     replicas: int = 10,
     quirks: Quirks = FIXED,
-) -> Groups:
-    return group(
-        spread(*subsets), Members(pods, replicas), around(*nodes), DEFAULT_VERSIONED_KINDS, quirks
+) -> PodGroups:
+    return group_pods(
+        spread(*subsets),
+        TargetPods(pods, replicas),
+        around(*nodes),
+        DEFAULT_VERSIONED_KINDS,
+        quirks,
     )
 
 
-def names(groups: Groups) -> dict[str, list[str]]:
+def names(groups: PodGroups) -> dict[str, list[str]]:
     return {subset: [pod.name for pod in pods] for subset, pods in groups.subsets.items()}
 
 
@@ -50,12 +54,12 @@ def test_a_pod_without_a_node_or_on_one_that_is_not_there_is_in_none() -> None:
 
 
 def test_a_pod_of_another_spread_or_of_no_subset_is_adopted() -> None:
-    foreign = member("x", injection=Injection("other", "b", "id"))
+    foreign = member("x", injection=SubsetInjection("other", "b", "id"))
     groups = grouped([B], foreign, member("y", ""))
     assert names(groups) == {"b": ["x", "y"]}
     assert groups.adopted == {"x": B, "y": B}
     (adopted, _) = groups.subsets["b"]
-    assert adopted.injection == Injection("web", "b")
+    assert adopted.injection == SubsetInjection("web", "b")
 
 
 def test_the_best_subset_wins_and_the_first_of_equals() -> None:
@@ -93,9 +97,9 @@ def test_a_limit_that_makes_no_sense_leaves_no_room() -> None:
 
 def test_a_pod_that_the_patch_would_not_change_fits_better() -> None:
     patched = subset("b", 0, patched=True)
-    groups = group(
+    groups = group_pods(
         spread(A, patched),
-        Members((member("x"), member("y")), 10),
+        TargetPods((member("x"), member("y")), 10),
         around(NODE, patched=["y"]),
         DEFAULT_VERSIONED_KINDS,
         FIXED,

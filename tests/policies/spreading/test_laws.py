@@ -9,19 +9,24 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.spreading.admitting import Admission, Asking, admit_creation, admit_removal
-from policies.spreading.costs import Standing
+from policies.spreading.admitting import (
+    AdmissionContext,
+    PodAdmission,
+    admit_creation,
+    admit_removal,
+)
+from policies.spreading.costs import SubsetRank
 from policies.spreading.model import (
     FAKE_SUBSET,
     UNLIMITED,
-    Injection,
-    Spread,
     SpreadPod,
+    SubsetInjection,
     SubsetStatus,
+    WorkloadSpread,
 )
-from policies.spreading.owners import Owners
+from policies.spreading.owners import OwnerLookup
 from policies.spreading.quirks import FIXED, UPSTREAM
-from policies.spreading.reconciling import Outcome, reconcile
+from policies.spreading.reconciling import ReconcileResult, reconcile
 from policies.spreading.targets import Target
 from tests.builders import node
 from tests.spreads import NOW_NS, around, at, condition, member, rules, spread, subset, workload
@@ -51,7 +56,7 @@ def entries(draw: st.DrawFn, name: str) -> SubsetStatus:
 
 
 @st.composite
-def spreads(draw: st.DrawFn) -> Spread:
+def spreads(draw: st.DrawFn) -> WorkloadSpread:
     count = draw(st.integers(1, 3))
     subsets = [
         subset(name, draw(limits if index < count - 1 else st.none() | limits))
@@ -77,25 +82,28 @@ def pods(draw: st.DrawFn) -> list[SpreadPod]:
             unschedulable=draw(st.booleans()),
             created_ns=at(-draw(ages)),
             injection=draw(
-                st.none() | st.sampled_from([Injection("web", name) for name in (*NAMES, "x")])
+                st.none()
+                | st.sampled_from([SubsetInjection("web", name) for name in (*NAMES, "x")])
             ),
         )
         for number in range(draw(st.integers(0, MANY)))
     ]
 
 
-def looked(mine: Spread, members: Iterable[SpreadPod], *, replicas: int = 4) -> Outcome:
+def looked(
+    mine: WorkloadSpread, members: Iterable[SpreadPod], *, replicas: int = 4
+) -> ReconcileResult:
     target = Target(workload(replicas=replicas), pods=tuple(members))
     return reconcile(mine, target, NODES, NOW_NS, rules(FIXED))
 
 
-def asking() -> Asking:
-    return Asking(Owners(), lambda _: workload(replicas=4), NOW_NS, rules(FIXED))
+def asking() -> AdmissionContext:
+    return AdmissionContext(OwnerLookup(), lambda _: workload(replicas=4), NOW_NS, rules(FIXED))
 
 
 @given(spreads(), pods(), st.randoms(use_true_random=False))
 def test_the_order_in_which_pods_are_listed_does_not_matter(
-    mine: Spread, members: list[SpreadPod], random: Random
+    mine: WorkloadSpread, members: list[SpreadPod], random: Random
 ) -> None:
     shuffled = random.sample(members, len(members))
     assert looked(mine, shuffled).status == looked(mine, members).status
@@ -103,10 +111,12 @@ def test_the_order_in_which_pods_are_listed_does_not_matter(
 
 
 @given(spreads(), pods())
-def test_looking_again_at_once_changes_nothing(mine: Spread, members: list[SpreadPod]) -> None:
+def test_looking_again_at_once_changes_nothing(
+    mine: WorkloadSpread, members: list[SpreadPod]
+) -> None:
     first = looked(mine, members)
     adopted = [
-        replace(pod, injection=Injection("web", first.groups.adopted[pod.name].name))
+        replace(pod, injection=SubsetInjection("web", first.groups.adopted[pod.name].name))
         if pod.name in first.groups.adopted
         else pod
         for pod in members
@@ -119,7 +129,9 @@ def test_looking_again_at_once_changes_nothing(mine: Spread, members: list[Sprea
 
 
 @given(spreads(), pods())
-def test_what_is_missing_stays_within_the_limit(mine: Spread, members: list[SpreadPod]) -> None:
+def test_what_is_missing_stays_within_the_limit(
+    mine: WorkloadSpread, members: list[SpreadPod]
+) -> None:
     outcome = looked(mine, members)
     for entry, each in zip(outcome.status.subsets, mine.subsets, strict=True):
         assert entry.name == each.name
@@ -130,7 +142,7 @@ def test_what_is_missing_stays_within_the_limit(mine: Spread, members: list[Spre
 
 
 @given(spreads(), pods())
-def test_every_pod_stands_in_one_place(mine: Spread, members: list[SpreadPod]) -> None:
+def test_every_pod_stands_in_one_place(mine: WorkloadSpread, members: list[SpreadPod]) -> None:
     outcome = looked(mine, members)
     placed = [pod.name for found in outcome.groups.subsets.values() for pod in found]
     assert sorted(placed) == sorted(pod.name for pod in members)
@@ -138,30 +150,30 @@ def test_every_pod_stands_in_one_place(mine: Spread, members: list[SpreadPod]) -
 
 
 @given(spreads(), pods())
-def test_costs_part_pods_by_their_standing(mine: Spread, members: list[SpreadPod]) -> None:
+def test_costs_part_pods_by_their_standing(mine: WorkloadSpread, members: list[SpreadPod]) -> None:
     outcome = looked(mine, members)
     active = {pod.name for pod in members if pod.active}
     assert set(outcome.costs) == active
     for cost in outcome.costs.values():
-        assert (cost.value > 0) == (cost.standing is Standing.WITHIN)
+        assert (cost.value > 0) == (cost.subset_rank is SubsetRank.WITHIN)
     outside = {pod.name for pod in outcome.groups.subsets.get(FAKE_SUBSET, ())} & active
     least = min((cost.value for cost in outcome.costs.values()), default=0)
     assert all(outcome.costs[name].value == least for name in outside)
 
 
 @given(spreads(), pods())
-def test_only_pods_that_wait_are_given_up(mine: Spread, members: list[SpreadPod]) -> None:
+def test_only_pods_that_wait_are_given_up(mine: WorkloadSpread, members: list[SpreadPod]) -> None:
     outcome = looked(mine, members)
-    for doomed in outcome.doomed:
+    for doomed in outcome.pods_to_delete:
         pod = doomed.pod
-        assert mine.strategy.critical_seconds > 0
+        assert mine.strategy.reschedule_critical_seconds > 0
         assert pod.unschedulable
         assert (pod.phase, pod.node) == ("Pending", "")
         assert doomed.subset != mine.subsets[-1].name
 
 
 @given(spreads(), st.integers(1, 8))
-def test_admitting_keeps_each_subset_to_its_limit(mine: Spread, count: int) -> None:
+def test_admitting_keeps_each_subset_to_its_limit(mine: WorkloadSpread, count: int) -> None:
     """From nothing, pod after pod: numbers are filled in front before what comes behind."""
     current = replace(mine, status=replace(mine.status, versions={}, subsets=()))
     chosen: list[str | None] = []
@@ -179,7 +191,7 @@ def test_admitting_keeps_each_subset_to_its_limit(mine: Spread, count: int) -> N
 
 
 @given(spreads())
-def test_what_is_let_in_and_out_again_leaves_room(mine: Spread) -> None:
+def test_what_is_let_in_and_out_again_leaves_room(mine: WorkloadSpread) -> None:
     answer = admit(mine, "new")
     if answer.subset is None or answer.status is None:
         return
@@ -193,14 +205,14 @@ def test_what_is_let_in_and_out_again_leaves_room(mine: Spread) -> None:
     assert after.missing == before.missing + 1
 
 
-def admit(mine: Spread, name: str) -> Admission:
+def admit(mine: WorkloadSpread, name: str) -> PodAdmission:
     pod = member(name, node="", phase="Pending")
     return admit_creation(pod, [mine], asking(), lambda: "an-id")
 
 
 @given(spreads(), pods())
 def test_without_an_oddity_in_sight_both_modes_agree(
-    mine: Spread, members: list[SpreadPod]
+    mine: WorkloadSpread, members: list[SpreadPod]
 ) -> None:
     """Costs and places: upstream's oddities touch only counts and memories here."""
     target = Target(workload(replicas=4), pods=tuple(members))
@@ -208,5 +220,5 @@ def test_without_an_oddity_in_sight_both_modes_agree(
     theirs = reconcile(mine, target, NODES, NOW_NS, rules(UPSTREAM))
     assert ours.costs == theirs.costs
     assert ours.groups == theirs.groups
-    assert ours.doomed == theirs.doomed
-    assert ours.look_again_ns == theirs.look_again_ns
+    assert ours.pods_to_delete == theirs.pods_to_delete
+    assert ours.requeue_after_ns == theirs.requeue_after_ns

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from policies.spreading.limits import (
-    LimitError,
+    MaxReplicasError,
     limit_for_costs,
     limit_for_counting,
-    scaled,
-    share,
+    percentage_value,
+    scaled_value,
 )
 from policies.spreading.model import MaxReplicas
 from policies.spreading.quirks import FIXED, UPSTREAM
@@ -42,14 +42,14 @@ def test_limits_that_make_sense(limit: MaxReplicas, replicas: int, number: int |
 @pytest.mark.parametrize("limit", [-1, "-1%", "", "%", "x", "5.5%", "5 %", "1_0%", "0x1%"])
 def test_limits_that_make_none(limit: MaxReplicas) -> None:
     for quirks in (FIXED, UPSTREAM):
-        with pytest.raises(LimitError):
+        with pytest.raises(MaxReplicasError):
             limit_for_counting(limit, 100, quirks)
-        with pytest.raises(LimitError):
+        with pytest.raises(MaxReplicasError):
             limit_for_costs(limit, 100, quirks)
 
 
 def test_a_share_of_nobody_knows_how_many_is_negative() -> None:
-    with pytest.raises(LimitError, match="'100%' is negative"):
+    with pytest.raises(MaxReplicasError, match="'100%' is negative"):
         limit_for_counting("100%", -1, FIXED)
 
 
@@ -61,10 +61,10 @@ def test_upstream_reads_a_numeric_text_in_two_ways() -> None:
     assert limit_for_costs("5", 100, UPSTREAM) == 5
     assert limit_for_costs("5", 10, UPSTREAM) == 1
     assert limit_for_costs("5%%", 100, UPSTREAM) == 5
-    with pytest.raises(LimitError, match="'5' is not a percentage such as 30%"):
+    with pytest.raises(MaxReplicasError, match="'5' is not a percentage such as 30%"):
         limit_for_counting("5", 100, UPSTREAM)
 
 
 def test_numbers_may_be_negative_where_nobody_minds() -> None:
-    assert scaled(-3, 10, FIXED) == -3
-    assert share("-5%", 100) == -5
+    assert scaled_value(-3, 10, FIXED) == -3
+    assert percentage_value("-5%", 100) == -5

@@ -12,14 +12,16 @@ from policies.spreading.quirks import (
     QUIRKS,
     UPSTREAM,
     UnknownModeError,
-    quirks_of,
+    quirks_of_mode,
 )
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "workloadspread.md"
 
 
 def test_the_document_has_each_of_them_in_the_same_words() -> None:
-    rows = [f"| {each.name} | {each.upstream} | {each.ours} | {each.why} |" for each in QUIRKS]
+    rows = [
+        f"| {each.name} | {each.upstream} | {each.ours} | {each.rationale} |" for each in QUIRKS
+    ]
     lines = DOCUMENT.read_text().splitlines()
     start = lines.index("|---|---|---|---|") + 1
     assert lines[start : start + len(rows) + 1] == [*rows, ""]
@@ -32,6 +34,6 @@ def test_there_are_two_modes() -> None:
 
 
 def test_a_mode_that_there_is_not_is_refused_with_those_there_are() -> None:
-    assert quirks_of("upstream") == UPSTREAM
+    assert quirks_of_mode("upstream") == UPSTREAM
     with pytest.raises(UnknownModeError, match="no mode 'odd'; expected one of: upstream, fixed"):
-        quirks_of("odd")
+        quirks_of_mode("odd")

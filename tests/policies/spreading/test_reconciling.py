@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from policies.spreading.model import Injection, Spread, SpreadPod, Status, SubsetStatus
+from policies.spreading.model import (
+    SpreadPod,
+    SubsetInjection,
+    SubsetStatus,
+    WorkloadSpread,
+    WorkloadSpreadStatus,
+)
 from policies.spreading.quirks import FIXED, UPSTREAM, Quirks
-from policies.spreading.reconciling import Outcome, reconcile, undeletable
+from policies.spreading.reconciling import ReconcileResult, delete_failed_event, reconcile
 from policies.spreading.targets import Target
-from policies.spreading.workloads import Workload
+from policies.spreading.workloads import TargetWorkload
 from tests.builders import node
 from tests.spreads import (
     CLONE_SET,
@@ -33,8 +39,11 @@ TARGET = workload(replicas=3, generation=1, observed_generation=1, update_revisi
 
 
 def looked(
-    mine: Spread, *pods: SpreadPod, target: Workload | None = TARGET, quirks: Quirks = FIXED
-) -> Outcome:
+    mine: WorkloadSpread,
+    *pods: SpreadPod,
+    target: TargetWorkload | None = TARGET,
+    quirks: Quirks = FIXED,
+) -> ReconcileResult:
     stands = Target(target, pods=pods)
     return reconcile(mine, stands, NODES, NOW_NS, rules(quirks))
 
@@ -43,14 +52,14 @@ def test_pods_are_counted_by_subset_and_costed() -> None:
     outcome = looked(spread(*SUBSETS, generation=4), member("x", "a"), member("y", "b"))
     assert outcome.replicas == 3
     assert {name: cost.value for name, cost in outcome.costs.items()} == {"x": 200, "y": 100}
-    assert outcome.status == Status(
+    assert outcome.status == WorkloadSpreadStatus(
         4,
         (SubsetStatus("a", 0, 1), SubsetStatus("b", -1, 1)),
         {"versionIgnored": (SubsetStatus("a", 0, 1), SubsetStatus("b", -1, 1))},
     )
     assert outcome.writes_status
-    assert (outcome.doomed, outcome.events, outcome.failure) == ((), (), "")
-    assert outcome.look_again_ns is None
+    assert (outcome.pods_to_delete, outcome.events, outcome.failure) == ((), (), "")
+    assert outcome.requeue_after_ns is None
 
 
 def test_only_costs_that_change_are_written() -> None:
@@ -77,7 +86,7 @@ def test_a_rollout_whose_replica_set_is_not_there_yet_is_tried_again() -> None:
 def test_there_is_nothing_to_do_for_one_that_goes_or_targets_nothing() -> None:
     mine = spread(*SUBSETS, status=status(SubsetStatus("a", 1)))
     for idle in (replace(mine, terminating=True), replace(mine, target=None)):
-        assert looked(idle, member("x", "a")) == Outcome(status=mine.status)
+        assert looked(idle, member("x", "a")) == ReconcileResult(status=mine.status)
 
 
 def test_without_its_target_all_is_missing() -> None:
@@ -96,27 +105,27 @@ class TestRescheduling:
 
     def test_pods_that_wait_too_long_are_doomed_once(self) -> None:
         outcome = looked(self.MINE, stuck("x", "a", 30))
-        assert [(each.pod.name, each.subset) for each in outcome.doomed] == [("x", "a")]
+        assert [(each.pod.name, each.subset) for each in outcome.pods_to_delete] == [("x", "a")]
         closed = (condition("False", 0),)
         assert outcome.status.subsets[0].conditions == closed
         assert outcome.status.versions["versionIgnored"][0].conditions == closed
         assert outcome.status.subsets[1].conditions == (condition("True", 0),)
 
     def test_those_of_the_last_subset_may_wait(self) -> None:
-        assert looked(self.MINE, stuck("x", "b", 30)).doomed == ()
+        assert looked(self.MINE, stuck("x", "b", 30)).pods_to_delete == ()
 
     def test_the_next_deadline_is_told(self) -> None:
-        assert looked(self.MINE, stuck("x", "a", 5)).look_again_ns == at(15) - NOW_NS
+        assert looked(self.MINE, stuck("x", "a", 5)).requeue_after_ns == at(15) - NOW_NS
 
     def test_a_pod_that_cannot_be_deleted_is_told(self) -> None:
-        (doomed,) = looked(self.MINE, stuck("x", "a", 30)).doomed
-        event = undeletable(self.MINE, doomed)
+        (doomed,) = looked(self.MINE, stuck("x", "a", 30)).pods_to_delete
+        event = delete_failed_event(self.MINE, doomed)
         assert (event.type, event.reason) == ("Warning", "DeletePodFailed")
         assert "Pod default/x in Subset a of WorkloadSpread default/web" in event.message
 
     def test_without_seconds_nothing_is_rescheduled(self) -> None:
         outcome = looked(spread(*SUBSETS, adaptive=0), stuck("x", "a", 30))
-        assert (outcome.doomed, outcome.status.subsets[0].conditions) == ((), ())
+        assert (outcome.pods_to_delete, outcome.status.subsets[0].conditions) == ((), ())
 
 
 class TestVersionsWithoutPods:
@@ -149,6 +158,6 @@ def test_pods_of_strangers_are_adopted_where_they_fit() -> None:
 
 
 def test_the_pod_of_another_spread_is_a_stranger_too() -> None:
-    outcome = looked(spread(*SUBSETS), member("x", injection=Injection("other", "b")))
+    outcome = looked(spread(*SUBSETS), member("x", injection=SubsetInjection("other", "b")))
     assert set(outcome.groups.adopted) == {"x"}
     assert [each.replicas for each in outcome.status.subsets] == [1, 0]

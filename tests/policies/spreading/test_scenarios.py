@@ -14,18 +14,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from extender.explain_spread import Operation, ask, explain_spread
+from extender.explain_spread import Operation, build_query, explain_spread
 from extender.kube.objects import decode_node
-from extender.kube.pods import decode_written_pod
+from extender.kube.pods import decode_undefaulted_pod
 from extender.kube.workloadspread.injecting import adoption_patch, cost_patch
-from extender.kube.workloadspread.podpatch import patch_pod
+from extender.kube.workloadspread.podpatch import strategic_merge_pod
 from extender.kube.workloadspread.pods import decode_spread_pod
-from extender.kube.workloadspread.spreads import decode_spread, encode_status
-from extender.spreadfiles import SpreadFiles
+from extender.kube.workloadspread.spreads import decode_workloadspread, encode_status
+from extender.spreadfiles import WorkloadSpreadFiles
 from policies import assemble, decide_filter
-from policies.filtering import named
-from policies.rules import Rules
-from policies.spreading.model import SECOND, Spread, SubsetStatus
+from policies.filtering import filters_named
+from policies.rules import SchedulerRules
+from policies.spreading.model import SECOND, SubsetStatus, WorkloadSpread
 from policies.spreading.quirks import FIXED, UPSTREAM, Quirks
 from tests.builders import encoded, rfc3339
 from tests.spreads import files, moment, rules
@@ -37,7 +37,7 @@ CASES: list[dict[str, Any]] = [
     )["cases"]
     if case["table"] == "e2e"
 ]
-PLACING = Rules(filters=named(["NodeAffinity", "TaintToleration"]))
+PLACING = SchedulerRules(filters=filters_named(["NodeAffinity", "TaintToleration"]))
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 QUIET_NS = 60 * SECOND
 """What is due later than this is not waited for."""
@@ -56,12 +56,12 @@ class World:
         self.made = 0
 
     @property
-    def files(self) -> SpreadFiles:
+    def files(self) -> WorkloadSpreadFiles:
         return files(self.document, self.workload, *self.nodes, *self.pods.values())
 
     @property
-    def spread(self) -> Spread:
-        return decode_spread(encoded(self.document)).spread
+    def spread(self) -> WorkloadSpread:
+        return decode_workloadspread(encoded(self.document)).spread
 
     def do(self, action: Mapping[str, Any]) -> None:
         if "create" in action:
@@ -109,13 +109,13 @@ class World:
             self.pods[name] = self.admit(pod)
 
     def admit(self, pod: dict[str, Any]) -> dict[str, Any]:
-        question = ask(pod, "default", Operation.CREATE)
+        question = build_query(pod, "default", Operation.CREATE)
         explained = explain_spread(self.files, self.spread.key, self.now_ns, self.rules, question)
-        assert explained.answer is not None
-        status = explained.answer.admission.status
+        assert explained.injection is not None
+        status = explained.injection.admission.status
         if status is not None:
             self.document["status"] = encode_status(status)
-        return dict(explained.answer.pod)
+        return dict(explained.injection.pod)
 
     def schedule(self) -> None:
         snapshot = assemble([decode_node(encoded(node)) for node in self.nodes])
@@ -123,7 +123,7 @@ class World:
             if "nodeName" in pod["spec"]:
                 continue
             fitting = decide_filter(
-                decode_written_pod(encoded(pod), PLACING.release), snapshot, PLACING
+                decode_undefaulted_pod(encoded(pod), PLACING.release), snapshot, PLACING
             ).feasible
             if fitting:
                 pod["spec"]["nodeName"] = fitting[0]
@@ -132,18 +132,20 @@ class World:
                 pod["status"] = {"phase": "Pending", "conditions": [UNSCHEDULABLE]}
 
     def reconcile(self) -> int | None:
-        written = decode_spread(encoded(self.document))
+        written = decode_workloadspread(encoded(self.document))
         outcome = explain_spread(self.files, self.spread.key, self.now_ns, self.rules).outcome
         assert not outcome.failure
         for name, subset in outcome.groups.adopted.items():
-            self.pods[name] = patch_pod(self.pods[name], adoption_patch(written, subset.name))
+            self.pods[name] = strategic_merge_pod(
+                self.pods[name], adoption_patch(written, subset.name)
+            )
         for name, cost in outcome.cost_changes.items():
-            self.pods[name] = patch_pod(self.pods[name], cost_patch(cost))
+            self.pods[name] = strategic_merge_pod(self.pods[name], cost_patch(cost))
         if outcome.writes_status:
             self.document["status"] = encode_status(outcome.status)
-        for doomed in outcome.doomed:
+        for doomed in outcome.pods_to_delete:
             del self.pods[doomed.pod.name]
-        return outcome.look_again_ns
+        return outcome.requeue_after_ns
 
     def per_subset(self, *, running: bool = False) -> Counter[str]:
         found: Counter[str] = Counter()

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from policies.selectors import LabelSelector, equals_all
-from policies.spreading.model import Spread, SpreadPod, TargetFilter
+from policies.spreading.model import SpreadPod, TargetFilter, WorkloadSpread
 from policies.spreading.quirks import FIXED, UPSTREAM, Quirks
-from policies.spreading.references import Identity, Reference
+from policies.spreading.references import ObjectKey, WorkloadReference
 from policies.spreading.targets import (
-    Members,
     Target,
     TargetError,
-    members,
+    TargetPods,
+    find_target_pods,
     replicas_for_webhook,
 )
-from policies.spreading.workloads import AllowedKind, Scale, Whitelist, Workload
+from policies.spreading.workloads import AllowedKind, AllowedKinds, Scale, TargetWorkload
 from tests.spreads import (
     CLONE_SET,
     DEPLOYMENT,
@@ -32,10 +32,10 @@ from tests.spreads import (
 )
 
 WEB = LabelSelector(equals_all({"app": "web"}))
-GAMES = Reference("games.io/v1", "GameSet", "web", "web-uid")
-ADVANCED = Reference("apps.kruise.io/v1beta1", "StatefulSet", "web", "web-uid")
-CONTROLLER = Reference("v1", "ReplicationController", "web", "web-uid")
-LISTED = Whitelist((AllowedKind("games.io", "v1", "GameSet", "spec.count"),))
+GAMES = WorkloadReference("games.io/v1", "GameSet", "web", "web-uid")
+ADVANCED = WorkloadReference("apps.kruise.io/v1beta1", "StatefulSet", "web", "web-uid")
+CONTROLLER = WorkloadReference("v1", "ReplicationController", "web", "web-uid")
+LISTED = AllowedKinds((AllowedKind("games.io", "v1", "GameSet", "spec.count"),))
 
 OWN = member("own")
 SHARED = member("shared", owners=frozenset(["other-uid", "web-uid"]))
@@ -43,19 +43,19 @@ FOREIGN = member("foreign", owners=frozenset(["other-uid"]), labels={"app": "web
 
 
 def found(
-    reference: Reference,
-    one: Workload | None,
+    reference: WorkloadReference,
+    one: TargetWorkload | None,
     *pods: SpreadPod,
     quirks: Quirks = FIXED,
-    sets: tuple[Workload, ...] = (),
-    whitelist: Whitelist = LISTED,
+    sets: tuple[TargetWorkload, ...] = (),
+    whitelist: AllowedKinds = LISTED,
     **fields: Any,
-) -> Members:
+) -> TargetPods:
     about = spread(subset("a"), target=reference, **fields)
-    return members(about, Target(one, sets, pods, whitelist), quirks)
+    return find_target_pods(about, Target(one, sets, pods, whitelist), quirks)
 
 
-def names(of: Members) -> list[str]:
+def names(of: TargetPods) -> list[str]:
     return [pod.name for pod in of.pods]
 
 
@@ -63,29 +63,29 @@ def names(of: Members) -> list[str]:
     "reference", [CLONE_SET, REPLICA_SET, STATEFUL_SET, ADVANCED, CONTROLLER], ids=str
 )
 class TestKindsThatOwnTheirPods:
-    def test_any_owner_counts_and_pods_come_by_name(self, reference: Reference) -> None:
+    def test_any_owner_counts_and_pods_come_by_name(self, reference: WorkloadReference) -> None:
         of = found(reference, workload(reference, replicas=4), SHARED, FOREIGN, OWN)
         assert (names(of), of.replicas) == (["own", "shared"], 4)
 
-    def test_without_replicas_no_pod_is_looked_at(self, reference: Reference) -> None:
-        assert found(reference, workload(reference, replicas=0), OWN) == Members()
+    def test_without_replicas_no_pod_is_looked_at(self, reference: WorkloadReference) -> None:
+        assert found(reference, workload(reference, replicas=0), OWN) == TargetPods()
 
-    def test_one_on_its_way_out_has_nothing(self, reference: Reference) -> None:
+    def test_one_on_its_way_out_has_nothing(self, reference: WorkloadReference) -> None:
         going = workload(reference, replicas=4, terminating=True)
-        assert found(reference, going, OWN) == Members()
+        assert found(reference, going, OWN) == TargetPods()
 
 
 def test_a_target_that_is_not_there_has_nothing() -> None:
-    assert found(CLONE_SET, None, OWN) == Members()
+    assert found(CLONE_SET, None, OWN) == TargetPods()
 
 
 def test_without_a_target_there_is_nothing() -> None:
     about = spread(subset("a"), target=None)
-    assert members(about, Target(workload(), pods=(OWN,)), FIXED) == Members()
+    assert find_target_pods(about, Target(workload(), pods=(OWN,)), FIXED) == TargetPods()
 
 
 class TestDeployment:
-    def pods(self, *sets: Workload) -> list[str]:
+    def pods(self, *sets: TargetWorkload) -> list[str]:
         one = workload(DEPLOYMENT, replicas=4, selector=WEB)
         pods = [
             member("of-old", owners=frozenset(["old-uid"])),
@@ -120,13 +120,15 @@ class TestJob:
 
     @pytest.mark.parametrize("kind", ["Job", "ReplicaSet"])
     def test_one_of_another_group_has_nothing(self, kind: str) -> None:
-        odd = Reference("odd.io/v1", kind, "web", "web-uid")
-        assert found(odd, workload(odd, selector=WEB), OWN) == Members()
+        odd = WorkloadReference("odd.io/v1", kind, "web", "web-uid")
+        assert found(odd, workload(odd, selector=WEB), OWN) == TargetPods()
 
 
 class TestOtherKinds:
-    def of(self, *pods: SpreadPod, quirks: Quirks = FIXED, **fields: Any) -> Members:
-        return found(GAMES, workload(GAMES, **fields), *pods, quirks=quirks, whitelist=Whitelist())
+    def of(self, *pods: SpreadPod, quirks: Quirks = FIXED, **fields: Any) -> TargetPods:
+        return found(
+            GAMES, workload(GAMES, **fields), *pods, quirks=quirks, whitelist=AllowedKinds()
+        )
 
     def test_without_a_scale_nobody_knows_how_many(self) -> None:
         of = self.of(OWN, FOREIGN)
@@ -140,7 +142,7 @@ class TestOtherKinds:
         assert names(self.of(FOREIGN, scale=Scale(6, WEB))) == ["foreign"]
 
     def test_a_scale_of_zero_has_none(self) -> None:
-        assert self.of(OWN, scale=Scale(0, WEB)) == Members()
+        assert self.of(OWN, scale=Scale(0, WEB)) == TargetPods()
 
     def test_a_scale_without_a_selector_selects_none_or_upstream_all(self) -> None:
         stranger = member("stranger", owners=frozenset())
@@ -153,7 +155,7 @@ COUNTED = {"spec": {"count": 7, "workers": {"replicas": 2}, "name": "x"}}
 
 class TestPaths:
     def replicas(self, quirks: Quirks = FIXED, version: str = "v1", *paths: str) -> int:
-        reference = Reference(f"games.io/{version}", "GameSet", "web", "web-uid")
+        reference = WorkloadReference(f"games.io/{version}", "GameSet", "web", "web-uid")
         wanted = TargetFilter(replicas_paths=paths) if paths else None
         one = workload(reference, document=COUNTED)
         return found(reference, one, OWN, quirks=quirks, target_filter=wanted).replicas
@@ -186,18 +188,20 @@ class TestFilter:
 
     def test_one_that_makes_no_sense_fails(self) -> None:
         with pytest.raises(TargetError, match=r"spec\.targetFilter\.selector: odd"):
-            self.pods(TargetFilter(problem="odd"))
+            self.pods(TargetFilter(error="odd"))
 
 
 class TestWebhook:
-    def replicas(self, reference: Reference, limit: str | int = "50%", **fields: Any) -> int:
-        about: Spread = spread(
+    def replicas(
+        self, reference: WorkloadReference, limit: str | int = "50%", **fields: Any
+    ) -> int:
+        about: WorkloadSpread = spread(
             subset("a", limit), target=reference, target_filter=fields.pop("target_filter", None)
         )
         return replicas_for_webhook(about, workload(reference, **fields), LISTED)
 
     @pytest.mark.parametrize("reference", [CLONE_SET, REPLICA_SET, STATEFUL_SET, DEPLOYMENT])
-    def test_most_kinds_say_replicas(self, reference: Reference) -> None:
+    def test_most_kinds_say_replicas(self, reference: WorkloadReference) -> None:
         assert self.replicas(reference, replicas=4, parallelism=9) == 4
 
     def test_a_job_says_parallelism(self) -> None:
@@ -209,7 +213,7 @@ class TestWebhook:
     def test_others_have_a_path_or_none(self) -> None:
         assert self.replicas(GAMES, document={"spec": {"count": 7}}) == 7
         assert self.replicas(GAMES, document={"spec": {}}) == 0
-        unlisted = Reference("other.io/v1", "GameSet", "web")
+        unlisted = WorkloadReference("other.io/v1", "GameSet", "web")
         assert self.replicas(unlisted, document={"spec": {"count": 7}}) == 0
 
     def test_the_filter_s_path_comes_first_and_must_lead_somewhere(self) -> None:
@@ -225,4 +229,4 @@ class TestWebhook:
 
 def test_workloads_say_who_they_are() -> None:
     assert workload(GAMES).key == "GameSet default/web"
-    assert workload(GAMES).identity == Identity("games.io", "GameSet", "web")
+    assert workload(GAMES).identity == ObjectKey("games.io", "GameSet", "web")

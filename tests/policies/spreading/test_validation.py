@@ -8,34 +8,36 @@ from dataclasses import replace
 import pytest
 
 from policies.selectors import Toleration
-from policies.spreading.filter_rules import selector_problem
+from policies.spreading.filter_rules import label_selector_error
 from policies.spreading.model import (
-    Adaptive,
+    AdaptiveStrategy,
     Expression,
     MaxReplicas,
     NodeTerm,
     Preference,
-    Spread,
-    Strategy,
+    ScheduleStrategy,
     SubsetToleration,
     TargetFilter,
+    WorkloadSpread,
 )
-from policies.spreading.placement_rules import Fault
+from policies.spreading.placement_rules import FieldValidationError
 from policies.spreading.quirks import FIXED, UPSTREAM
-from policies.spreading.references import Identity, Reference
+from policies.spreading.references import ObjectKey, WorkloadReference
 from policies.spreading.validation import template_holder, validate
-from policies.spreading.workloads import AllowedKind, Whitelist
+from policies.spreading.workloads import AllowedKind, AllowedKinds
 from tests.spreads import CLONE_SET, STATEFUL_SET, spread, subset, term
 
-ADVANCED = Reference("apps.kruise.io/v1beta1", "StatefulSet", "web")
-GAME = Reference("game.io/v1", "Game", "web")
+ADVANCED = WorkloadReference("apps.kruise.io/v1beta1", "StatefulSet", "web")
+GAME = WorkloadReference("game.io/v1", "Game", "web")
 
 
-def told(mine: Spread, *others: Spread, old: Spread | None = None) -> dict[str, str]:
+def told(
+    mine: WorkloadSpread, *others: WorkloadSpread, old: WorkloadSpread | None = None
+) -> dict[str, str]:
     return {fault.field: fault.detail for fault in validate(mine, others, old=old)}
 
 
-def limited(*limits: MaxReplicas, target: Reference = CLONE_SET) -> dict[str, str]:
+def limited(*limits: MaxReplicas, target: WorkloadReference = CLONE_SET) -> dict[str, str]:
     subsets = (subset(name, limit) for name, limit in zip("abcd", limits, strict=False))
     return told(spread(*subsets, target=target))
 
@@ -58,13 +60,13 @@ def test_a_plain_one_is_valid() -> None:
         (replace(GAME, api_version="a/b/c"), "TargetReference's GroupKind is not permitted."),
     ],
 )
-def test_targets_are_of_kinds_that_are_known(target: Reference | None, detail: str) -> None:
+def test_targets_are_of_kinds_that_are_known(target: WorkloadReference | None, detail: str) -> None:
     assert told(spread(subset("a"), target=target)) == {"spec.targetRef": detail}
 
 
 def test_the_whitelist_allows_more() -> None:
-    games = Whitelist((AllowedKind("game.io", "v9", "Game"),))
-    assert validate(spread(subset("a"), target=GAME), whitelist=games) == ()
+    games = AllowedKinds((AllowedKind("game.io", "v9", "Game"),))
+    assert validate(spread(subset("a"), target=GAME), allowed_kinds=games) == ()
 
 
 def test_there_are_subsets_with_names_of_their_own() -> None:
@@ -115,18 +117,20 @@ def test_stateful_sets_are_cut_by_numbers() -> None:
 class TestStrategies:
     def adaptive(self, seconds: int | None, *limits: MaxReplicas) -> dict[str, str]:
         subsets = (subset(name, limit) for name, limit in zip("abc", limits, strict=False))
-        strategy = Strategy("Adaptive", Adaptive(critical_seconds=seconds))
+        strategy = ScheduleStrategy(
+            "Adaptive", AdaptiveStrategy(reschedule_critical_seconds=seconds)
+        )
         return told(spread(*subsets, strategy=strategy))
 
     def test_there_are_two(self) -> None:
         wrong = {"spec.scheduleStrategy.type": "ScheduleStrategy's type is not valid"}
-        assert told(spread(subset("a"), strategy=Strategy("Weird"))) == wrong
+        assert told(spread(subset("a"), strategy=ScheduleStrategy("Weird"))) == wrong
         for right in ("", "Fixed", "Adaptive"):
-            assert told(spread(subset("a"), strategy=Strategy(right))) == {}
+            assert told(spread(subset("a"), strategy=ScheduleStrategy(right))) == {}
 
     def test_only_one_is_adaptive(self) -> None:
         detail = "the scheduleStrategy's type must be adaptive when using adaptive scheduleStrategy"
-        found = told(spread(subset("a"), strategy=Strategy("Fixed", Adaptive())))
+        found = told(spread(subset("a"), strategy=ScheduleStrategy("Fixed", AdaptiveStrategy())))
         assert found == {"spec.scheduleStrategy.type": detail}
 
     def test_the_last_subset_takes_what_is_left(self) -> None:
@@ -179,10 +183,10 @@ def test_a_target_stays() -> None:
 def test_patches_are_checked_where_there_is_a_template() -> None:
     mine = spread(subset("a"), subset("b", patched=True))
 
-    def check(index: int, path: str) -> Iterator[Fault]:
-        yield Fault(f"{path}.containers", "Required value", str(index))
+    def check(index: int, path: str) -> Iterator[FieldValidationError]:
+        yield FieldValidationError(f"{path}.containers", "Required value", str(index))
 
-    (found,) = validate(mine, patch_faults=check)
+    (found,) = validate(mine, patch_errors=check)
     assert str(found) == "spec.subsets[1].patch.containers: Required value: 1"
     assert validate(mine) == ()
 
@@ -195,10 +199,10 @@ def test_patches_are_checked_where_there_is_a_template() -> None:
         (CLONE_SET, "apps.kruise.io", "apps.kruise.io"),
     ],
 )
-def test_the_template_is_the_targets(target: Reference, upstream: str, ours: str) -> None:
+def test_the_template_is_the_targets(target: WorkloadReference, upstream: str, ours: str) -> None:
     mine = spread(subset("a"), target=target)
     for quirks, group in ((UPSTREAM, upstream), (FIXED, ours)):
-        assert template_holder(mine, quirks) == Identity(group, target.kind, "web")
+        assert template_holder(mine, quirks) == ObjectKey(group, target.kind, "web")
 
 
 def test_without_a_good_target_there_is_no_template() -> None:
@@ -276,7 +280,7 @@ TAKES_NONE = "values set must be empty for exists and does not exist"
 
 class TestFilters:
     def test_a_selector_that_makes_no_sense_is_told(self) -> None:
-        mine = spread(subset("a"), target_filter=TargetFilter(problem="no"))
+        mine = spread(subset("a"), target_filter=TargetFilter(error="no"))
         assert told(mine) == {"spec.targetFilter": "no"}
 
     @pytest.mark.parametrize(
@@ -296,13 +300,13 @@ class TestFilters:
         ],
     )
     def test_expressions(self, expression: Expression, problem: str) -> None:
-        assert selector_problem({"app": "web"}, [expression]) == problem
+        assert label_selector_error({"app": "web"}, [expression]) == problem
 
     def test_labels(self) -> None:
-        found = selector_problem({"app": "a b"}, ())
+        found = label_selector_error({"app": "a b"}, ())
         assert found.startswith('values[0][app]: Invalid value: "a b": a valid label must be')
 
     def test_all_that_is_wrong_with_one_requirement_is_told_together(self) -> None:
-        found = selector_problem({}, [Expression("a b", "In"), Expression("app", "Like")])
+        found = label_selector_error({}, [Expression("a b", "In"), Expression("app", "Like")])
         assert found.startswith('[key: Invalid value: "a b": name part must consist')
         assert found.endswith("values set can't be empty]")

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from extender.explain_spread import (
-    Explained,
     Operation,
-    ask,
+    SpreadExplanation,
+    build_query,
     explain_spread,
     spread_document,
 )
 from extender.kube.objects import decode_node
 from extender.kube.workloadspread.injecting import adoption_patch, cost_patch, is_as_patched
-from extender.kube.workloadspread.podpatch import patch_pod
+from extender.kube.workloadspread.podpatch import strategic_merge_pod
 from extender.kube.workloadspread.pods import decode_spread_pod
 from extender.kube.workloadspread.spreads import encode_status
 from policies.spreading.matching import match_score
@@ -109,9 +109,9 @@ def patched_pods(case: Case) -> dict[str, Any]:
     outcome = case.explained.outcome
     pods = {each["metadata"]["name"]: each for each in case.data["pods"]}
     for name, subset in outcome.groups.adopted.items():
-        pods[name] = patch_pod(pods[name], adoption_patch(case.written, subset.name))
+        pods[name] = strategic_merge_pod(pods[name], adoption_patch(case.written, subset.name))
     for name, cost in outcome.cost_changes.items():
-        pods[name] = patch_pod(pods[name], cost_patch(cost))
+        pods[name] = strategic_merge_pod(pods[name], cost_patch(cost))
     return pods
 
 
@@ -156,7 +156,7 @@ OPERATIONS = {
 
 def pod_webhook(case: Case) -> None:
     expect, pod = case.expect, case.data["pods"][0]
-    question = ask(pod, "default", OPERATIONS[case.data["operation"]])
+    question = build_query(pod, "default", OPERATIONS[case.data["operation"]])
     explained = explain_spread(
         case.files, case.written.spread.key, case.now_ns, case.rules, question
     )
@@ -178,10 +178,10 @@ def meaningful(document: Any) -> Any:
     return [meaningful(each) for each in document] if isinstance(document, list) else document
 
 
-def check_generated(explained: Explained, expect: Mapping[str, Any]) -> None:
-    assert explained.answer is not None
-    admission = explained.answer.admission
-    annotation = decode_spread_pod(encoded(explained.answer.pod)).injection
+def check_generated(explained: SpreadExplanation, expect: Mapping[str, Any]) -> None:
+    assert explained.injection is not None
+    admission = explained.injection.admission
+    annotation = decode_spread_pod(encoded(explained.injection.pod)).injection
     assert annotation is not None
     assert annotation.uid == admission.uid != ""
     assert admission.status is not None
@@ -194,13 +194,13 @@ def check_generated(explained: Explained, expect: Mapping[str, Any]) -> None:
 def statefulset_ordinal(case: Case) -> None:
     found = {}
     for pod in case.data["pods"]:
-        question = ask(pod, "default", Operation.CREATE)
+        question = build_query(pod, "default", Operation.CREATE)
         explained = explain_spread(
             case.files, case.written.spread.key, case.now_ns, case.rules, question
         )
-        assert explained.answer is not None
-        assert (explained.answer.admission.status is None) == case.expect["statusUnchanged"]
-        found[pod["metadata"]["name"]] = explained.answer.admission.subset
+        assert explained.injection is not None
+        assert (explained.injection.admission.status is None) == case.expect["statusUnchanged"]
+        found[pod["metadata"]["name"]] = explained.injection.admission.subset
     assert found == case.expect["subsets"]
 
 

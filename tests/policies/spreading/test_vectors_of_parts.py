@@ -8,34 +8,34 @@ from typing import Any
 import pytest
 
 from extender.kube.workloadspread.conversion import V1BETA1, convert
-from extender.kube.workloadspread.podpatch import patch_pod
+from extender.kube.workloadspread.podpatch import strategic_merge_pod
 from extender.kube.workloadspread.pods import decode_spread_pod
-from extender.kube.workloadspread.spreads import decode_spread
+from extender.kube.workloadspread.spreads import decode_workloadspread
 from extender.kube.workloadspread.workloads import decode_workload
-from extender.validate_spread import spread_faults, validation_document
-from fakeapi.api.podspecs import pod_spec_faults
-from policies.spreading.choosing import first_counts, ordinal
+from extender.validate_spread import spread_errors, validation_document
+from fakeapi.api.podspecs import pod_spec_errors
+from policies.spreading.choosing import initial_counts, ordinal
 from policies.spreading.owners import (
+    OwnerLookup,
     OwnerNotFoundError,
-    Owners,
     SelectionError,
+    filter_selects,
+    is_supported_owner,
     refers_to,
-    selects,
-    supported,
 )
 from policies.spreading.paths import PathError, nested_integer, replicas_at
-from policies.spreading.placement_rules import Fault
+from policies.spreading.placement_rules import FieldValidationError
 from policies.spreading.quirks import FIXED, UPSTREAM, Quirks
-from policies.spreading.references import ApiVersionError, Reference
+from policies.spreading.references import ApiVersionError, WorkloadReference
 from policies.spreading.targets import replicas_for_webhook
-from policies.spreading.validation import conflict_faults, update_faults
-from policies.spreading.versions import NewestUnknownError, newest_version, pod_version
+from policies.spreading.validation import conflict_errors, update_errors
+from policies.spreading.versions import CurrentRevisionUnknownError, newest_version, pod_version
 from policies.spreading.watching import (
-    pod_change_matters,
-    spread_of_pod,
-    spread_of_workload,
-    workload_arrival_matters,
-    workload_change_matters,
+    is_relevant_pod_update,
+    is_relevant_workload_event,
+    is_relevant_workload_update,
+    workloadspread_of_pod,
+    workloadspread_of_workload,
 )
 from tests.builders import encoded
 from tests.spreadcases import CASES, PARTS, Case, of
@@ -43,7 +43,7 @@ from tests.spreads import files
 
 
 def patch(case: Case) -> None:
-    merged = patch_pod(case.data["pods"][0], case.input["patch"])
+    merged = strategic_merge_pod(case.data["pods"][0], case.input["patch"])
     assert_contains(merged, case.expect)
 
 
@@ -68,20 +68,20 @@ def workload_replicas(case: Case) -> None:
 def initial_status(case: Case) -> None:
     spread = case.written.spread
     replicas = replicas_for_webhook(spread, case.files.workload_of(spread), case.files.whitelist)
-    found = first_counts(spread.subsets, replicas, case.quirks)
+    found = initial_counts(spread.subsets, replicas, case.quirks)
     assert [
         {"name": each.name, "replicas": each.replicas, "missingReplicas": each.missing}
         for each in found
     ] == case.expect["subsetStatuses"]
 
 
-def reference(written: Mapping[str, str]) -> Reference:
-    return Reference(written["apiVersion"], written["kind"], written["name"])
+def reference(written: Mapping[str, str]) -> WorkloadReference:
+    return WorkloadReference(written["apiVersion"], written["kind"], written["name"])
 
 
 def reference_equal(case: Case) -> None:
     owner = reference(case.input["ownerReference"])
-    check_reference(case, owner, Owners())
+    check_reference(case, owner, OwnerLookup())
 
 
 def reference_chain(case: Case) -> None:
@@ -89,7 +89,7 @@ def reference_chain(case: Case) -> None:
     check_reference(case, pod.controller, case.files.owners(pod))
 
 
-def check_reference(case: Case, owner: Reference | None, owners: Owners) -> None:
+def check_reference(case: Case, owner: WorkloadReference | None, owners: OwnerLookup) -> None:
     problem = ""
     try:
         equal = refers_to(reference(case.input["targetRef"]), owner, owners)
@@ -101,7 +101,7 @@ def check_reference(case: Case, owner: Reference | None, owners: Owners) -> None
 
 def owner_kind(case: Case) -> None:
     owner = reference(case.input["ownerReference"])
-    assert supported(owner, case.files.whitelist) == case.expect["supported"]
+    assert is_supported_owner(owner, case.files.whitelist) == case.expect["supported"]
 
 
 def check_ordinal(case: Case) -> None:
@@ -124,7 +124,7 @@ def workload_version(case: Case) -> None:
             case.kinds,
             case.quirks,
         )
-    except NewestUnknownError:
+    except CurrentRevisionUnknownError:
         version = ""
         assert case.expect.get("isError") or case.expect.get("error")
     assert version == (case.expect.get("version") or "")
@@ -152,9 +152,9 @@ def check_number(case: Case, read: Callable[[], int], name: str) -> None:
 
 def pod_selected(case: Case) -> None:
     spread = {"kind": "WorkloadSpread", "metadata": {"name": "web"}, "spec": case.input}
-    wanted = decode_spread(encoded(spread)).spread.target_filter
+    wanted = decode_workloadspread(encoded(spread)).spread.target_filter
     try:
-        selected = selects(wanted, case.input["labels"], case.quirks)
+        selected = filter_selects(wanted, case.input["labels"], case.quirks)
     except SelectionError:
         selected = False
         assert case.expect["isError"]
@@ -190,8 +190,10 @@ def at(document: Any, path: str) -> Any:
 
 def event_mapping(case: Case) -> None:
     workload = case.data["workload"]
-    spreads = [decode_spread(encoded(each)).spread for each in case.data["existing"]]
-    found = spread_of_workload(decode_workload(workload["kind"], encoded(workload)), spreads)
+    spreads = [decode_workloadspread(encoded(each)).spread for each in case.data["existing"]]
+    found = workloadspread_of_workload(
+        decode_workload(workload["kind"], encoded(workload)), spreads
+    )
     assert (None if found is None else found.name) == case.expect["workloadspread"]
 
 
@@ -206,11 +208,11 @@ def enqueued(case: Case) -> list[str]:
     old = decode_workload(kind, encoded(case.data["workload"]))
     new = decode_workload(kind, encoded(case.data.get("newWorkload") or case.data["workload"]))
     matters = (
-        workload_change_matters(old, new, case.files.whitelist)
+        is_relevant_workload_update(old, new, case.files.whitelist)
         if case.data["operation"] == "update"
-        else workload_arrival_matters(new)
+        else is_relevant_workload_event(new)
     )
-    found = spread_of_workload(new, [case.written.spread])
+    found = workloadspread_of_workload(new, [case.written.spread])
     return [found.key] if matters and found is not None else []
 
 
@@ -220,19 +222,19 @@ def enqueued_by_pod(case: Case) -> list[str]:
         *(decode_spread_pod(encoded(each)) for each in case.data.get("newPods") or ()),
     ]
     old, new = pods[0], pods[-1]
-    if case.data["operation"] == "update" and not pod_change_matters(
+    if case.data["operation"] == "update" and not is_relevant_pod_update(
         old, new, case.kinds, case.quirks
     ):
         return []
-    name = spread_of_pod(new)
+    name = workloadspread_of_pod(new)
     return [] if name is None else [f"{new.namespace}/{name}"]
 
 
 def validation(case: Case) -> None:
-    check_faults(case, spread_faults(case.written, case.files, case.quirks, pod_spec_faults))
+    check_faults(case, spread_errors(case.written, case.files, case.quirks, pod_spec_errors))
 
 
-def check_faults(case: Case, faults: Iterable[Fault]) -> None:
+def check_faults(case: Case, faults: Iterable[FieldValidationError]) -> None:
     document, expect = validation_document(faults), case.expect
     assert document["valid"] == expect.get("valid", expect.get("allowed"))
     assert set(expect.get("fields", ())) <= {each["field"] for each in document["errors"]}
@@ -244,19 +246,19 @@ def check_faults(case: Case, faults: Iterable[Fault]) -> None:
 
 
 def validate_update(case: Case) -> None:
-    old = decode_spread(encoded(case.data["old"])).spread
-    check_faults(case, update_faults(case.written.spread, old))
+    old = decode_workloadspread(encoded(case.data["old"])).spread
+    check_faults(case, update_errors(case.written.spread, old))
 
 
 def validate_conflict(case: Case) -> None:
-    others = [decode_spread(encoded(each)).spread for each in case.data["existing"]]
-    check_faults(case, conflict_faults(case.written.spread, others))
+    others = [decode_workloadspread(encoded(each)).spread for each in case.data["existing"]]
+    check_faults(case, conflict_errors(case.written.spread, others))
 
 
 def validate_handler(case: Case) -> None:
     old = case.data.get("old")
     around = files(*([old] if old else ()))
-    check_faults(case, spread_faults(case.written, around, case.quirks, pod_spec_faults))
+    check_faults(case, spread_errors(case.written, around, case.quirks, pod_spec_errors))
 
 
 CHECKS: Mapping[str, Callable[[Case], None]] = {

@@ -6,16 +6,21 @@ import pytest
 
 from policies.selectors import LabelSelector, equals_all
 from policies.spreading.quirks import FIXED, UPSTREAM
-from policies.spreading.references import ApiVersionError, Identity, Reference, parse_group_version
+from policies.spreading.references import (
+    ApiVersionError,
+    ObjectKey,
+    WorkloadReference,
+    parse_group_version,
+)
 from policies.spreading.versions import (
     DEFAULT_VERSIONED_KINDS,
-    NewestUnknownError,
+    CurrentRevisionUnknownError,
     newest_version,
     pod_version,
     short_hash,
     versioned_kinds,
 )
-from policies.spreading.workloads import Workload
+from policies.spreading.workloads import TargetWorkload
 from tests.spreads import CLONE_SET, DEPLOYMENT, REPLICA_SET, member, replica_set, workload
 
 WEB = LabelSelector(equals_all({"app": "web"}))
@@ -38,10 +43,10 @@ def test_api_versions(text: str, parsed: tuple[str, str]) -> None:
 
 
 def test_what_is_no_api_version_is_refused_or_stands_for_the_core_group() -> None:
-    odd = Reference("apps/v1/extra", "Deployment", "web")
+    odd = WorkloadReference("apps/v1/extra", "Deployment", "web")
     with pytest.raises(ApiVersionError, match="unexpected GroupVersion string: apps/v1/extra"):
         _ = odd.identity
-    assert odd.presumed == Identity("", "Deployment", "web")
+    assert odd.lenient_identity == ObjectKey("", "Deployment", "web")
 
 
 def test_deployments_bring_replica_sets() -> None:
@@ -84,7 +89,7 @@ def test_the_hash_of_a_revision() -> None:
         (workload(REPLICA_SET, labels={"pod-template-hash": "5d4"}), "5d4"),
     ],
 )
-def test_the_newest_version(one: Workload | None, version: str) -> None:
+def test_the_newest_version(one: TargetWorkload | None, version: str) -> None:
     assert newest_version(one, (), ALL_KINDS, FIXED) == version
 
 
@@ -102,12 +107,12 @@ def test_a_standalone_replica_set_has_the_version_of_its_pods() -> None:
 
 def test_a_clone_set_s_change_has_to_be_observed() -> None:
     changed = workload(CLONE_SET, generation=3, observed_generation=2)
-    with pytest.raises(NewestUnknownError, match="its last change is not observed yet"):
+    with pytest.raises(CurrentRevisionUnknownError, match="its last change is not observed yet"):
         newest_version(changed, (), ALL_KINDS, FIXED)
 
 
 class TestDeployment:
-    def newest(self, *sets: Workload) -> str:
+    def newest(self, *sets: TargetWorkload) -> str:
         deployment = workload(DEPLOYMENT, selector=WEB, template={"v": 2})
         return newest_version(deployment, sets, DEFAULT_VERSIONED_KINDS, FIXED)
 
@@ -124,6 +129,6 @@ class TestDeployment:
             replica_set("foreign", template={"v": 2}, controller=CLONE_SET, labels={}),
         ],
     )
-    def test_others_do_not_count(self, other: Workload) -> None:
-        with pytest.raises(NewestUnknownError, match="no ReplicaSet has its template yet"):
+    def test_others_do_not_count(self, other: TargetWorkload) -> None:
+        with pytest.raises(CurrentRevisionUnknownError, match="no ReplicaSet has its template yet"):
             self.newest(other)

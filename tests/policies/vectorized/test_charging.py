@@ -7,19 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies.columns import Columns
+from policies.columns import ClusterColumns
 from policies.columns.coded import Bools
 from policies.model import Snapshot
 from policies.policy import KUBE_SCHEDULER
-from policies.preemption import Coverage, group_by_budget
-from policies.upstream import RELEASES, BudgetAfterViolation, Release
-from policies.vectorized.charging import violating
-from policies.vectorized.view import View
+from policies.preemption import BudgetCoverage, split_by_pdb_violation
+from policies.upstream import RELEASES, PdbViolationCount, Release
+from policies.vectorized.charging import pdb_violations
+from policies.vectorized.view import RowView
 from tests.builders import budget, node, pod, snapshot
 
-RELEASE_BY_RULE = {each.budget_after_violation: each for each in RELEASES.values()}
-SPARED = RELEASE_BY_RULE[BudgetAfterViolation.SPARED]
-CHARGED = RELEASE_BY_RULE[BudgetAfterViolation.CHARGED]
+RELEASE_BY_RULE = {each.pdb_violation_count: each for each in RELEASES.values()}
+SPARED = RELEASE_BY_RULE[PdbViolationCount.UNTIL_FIRST_VIOLATION]
+CHARGED = RELEASE_BY_RULE[PdbViolationCount.ALL_BUDGETS]
 LABELS: tuple[dict[str, str], ...] = (
     {},
     {"app": "web"},
@@ -54,19 +54,19 @@ def crowds(draw: st.DrawFn) -> Snapshot:
     return snapshot(*map(node, NAMES), *pods, *budgets)
 
 
-def whole(now: Snapshot, release: Release) -> View:
-    columns = Columns(KUBE_SCHEDULER, release)
+def whole(now: Snapshot, release: Release) -> RowView:
+    columns = ClusterColumns(KUBE_SCHEDULER, release)
     columns.follow(now)
-    return View(columns, slice(None))
+    return RowView(columns, slice(None))
 
 
-def everybody(view: View) -> Bools:
-    counts = view.columns.cells.used_counts()
-    marks: Bools = np.arange(view.columns.cells.depth())[:, None] < counts
+def everybody(view: RowView) -> Bools:
+    counts = view.columns.pod_block.used_counts()
+    marks: Bools = np.arange(view.columns.pod_block.depth())[:, None] < counts
     return marks
 
 
-def broken(view: View, marks: Bools) -> dict[str, set[str]]:
+def broken(view: RowView, marks: Bools) -> dict[str, set[str]]:
     """Name the pods that are marked, by node; nodes without any are left out."""
     found: dict[str, set[str]] = {}
     for depth, place in np.argwhere(marks).tolist():
@@ -76,11 +76,11 @@ def broken(view: View, marks: Bools) -> dict[str, set[str]]:
     return found
 
 
-def by_reference(view: View, potential: Bools, now: Snapshot, release: Release) -> object:
-    coverage, found = Coverage(now.budgets, release), {}
+def by_reference(view: RowView, potential: Bools, now: Snapshot, release: Release) -> object:
+    coverage, found = BudgetCoverage(now.budgets, release), {}
     for place, row in enumerate(view.numbers.tolist()):
         depths = np.flatnonzero(potential[:, place]).tolist()
-        groups = group_by_budget([view.columns.pods[row][at] for at in depths], coverage)
+        groups = split_by_pdb_violation([view.columns.pods[row][at] for at in depths], coverage)
         if groups.violating:
             found[view.columns.names[row]] = {each.name for each in groups.violating}
     return found
@@ -92,17 +92,18 @@ def test_every_row_is_charged_as_the_reference_does(
 ) -> None:
     view = whole(now, release)
     places = data.draw(st.lists(st.sampled_from(range(len(NAMES))), unique=True), label="rows")
-    view = view.picked(np.array(places, np.int64))
-    shape = view.away.shape
+    view = view.select(np.array(places, np.int64))
+    shape = view.removed_marks.shape
     spared = data.draw(
-        st.lists(st.booleans(), min_size=view.away.size, max_size=view.away.size), label="spared"
+        st.lists(st.booleans(), min_size=view.removed_marks.size, max_size=view.removed_marks.size),
+        label="spared",
     )
     everyone = everybody(view)[:, view.numbers]
     potential = everyone & ~np.array(spared, np.bool_).reshape(shape)
-    found = violating(view, potential, release)
+    found = pdb_violations(view, potential, release)
     assert broken(view, found) == by_reference(view, potential, now, release)
     for counters in (1, 2, 7, 13):
-        few = violating(view, potential, release, counters)
+        few = pdb_violations(view, potential, release, counters)
         assert few.tolist() == found.tolist()
 
 
@@ -128,7 +129,7 @@ def test_after_a_violation_the_other_budgets_are_charged_or_spared(
     )
     view = whole(now, release)
     potential = everybody(view)
-    assert broken(view, violating(view, potential, release)) == expected
+    assert broken(view, pdb_violations(view, potential, release)) == expected
     assert by_reference(view, potential, now, release) == expected
 
 
@@ -142,7 +143,7 @@ def test_a_pod_whose_eviction_was_charged_already_is_not_charged_again() -> None
         budget("loose", match={"app": "web"}, allowed=5, disrupted=["breaks"]),
     )
     view = whole(now, SPARED)
-    assert broken(view, violating(view, everybody(view), SPARED)) == {"n0": {"breaks"}}
+    assert broken(view, pdb_violations(view, everybody(view), SPARED)) == {"n0": {"breaks"}}
 
 
 def test_each_row_has_counters_of_its_own() -> None:
@@ -153,7 +154,7 @@ def test_each_row_has_counters_of_its_own() -> None:
     )
     view = whole(now, SPARED)
     for counters in (1, 2, 3, 1000):
-        found = broken(view, violating(view, everybody(view), SPARED, counters))
+        found = broken(view, pdb_violations(view, everybody(view), SPARED, counters))
         assert found == {name: {f"{name}-1"} for name in NAMES}
 
 
@@ -165,4 +166,4 @@ def test_a_budget_may_allow_more_than_can_be_counted() -> None:
         budget("overdrawn", match={"tier": "front"}, allowed=-(2**70)),
     )
     view = whole(now, SPARED)
-    assert broken(view, violating(view, everybody(view), SPARED)) == {}
+    assert broken(view, pdb_violations(view, everybody(view), SPARED)) == {}

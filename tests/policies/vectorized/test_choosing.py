@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies import Rules, Snapshot
+from policies import SchedulerRules, Snapshot
 from policies.decision import Candidate
 from policies.model import Pod, Resources
 from policies.order import Criterion
 from policies.policy import CANDIDATE_CRITERIA, KUBE_SCHEDULER, candidate_order
 from policies.reference import preempt
 from policies.upstream import NEWEST
-from policies.vectorized import Vectorized
+from policies.vectorized import VectorizedEngine
 from tests.builders import NO_LABELS, budget, node, pod, snapshot
 
 PREEMPTOR = pod("preemptor", cpu="1", priority=10)
@@ -40,7 +40,7 @@ WEB = cluster(victim("n0"), victim("n1", 3), victim("n2", 1), pod("spared", on="
 
 
 def candidates(now: Snapshot) -> Mapping[str, Candidate]:
-    return Vectorized().preempt(PREEMPTOR, now).candidates
+    return VectorizedEngine().preempt(PREEMPTOR, now).candidates
 
 
 def test_candidates_are_a_mapping_by_name() -> None:
@@ -86,7 +86,7 @@ def test_candidates_that_were_worked_out_one_by_one_are_among_them() -> None:
     assert found == preempt(PREEMPTOR, mixed).candidates
     assert (len(found), sorted(found)) == (3, ["n0", "n1", "n9"])
     assert found["n9"].victims.pods == (huge,)
-    decided = Vectorized().preempt(PREEMPTOR, mixed)
+    decided = VectorizedEngine().preempt(PREEMPTOR, mixed)
     assert decided.chosen == found["n9"]
     assert decided.decided_by == "lowest priority of the first victim"
 
@@ -125,7 +125,7 @@ def test_the_best_two_are_those_of_the_whole_order(
     victims: list[Pod], chosen: str, decided_by: str | None
 ) -> None:
     now = cluster(*victims)
-    decided = Vectorized().preempt(PREEMPTOR, now)
+    decided = VectorizedEngine().preempt(PREEMPTOR, now)
     assert decided.chosen is not None
     assert (decided.chosen.node, decided.decided_by) == (chosen, decided_by)
     assert decided == preempt(PREEMPTOR, now)
@@ -156,18 +156,18 @@ def test_the_best_two_of_many_are_those_of_any_order(
     now: Snapshot, criteria: list[Criterion[Candidate]], count: int
 ) -> None:
     order = candidate_order(tuple(criteria[:count]))
-    rules = Rules(NEWEST, policy=replace(KUBE_SCHEDULER, candidates=order))
-    decided = Vectorized(rules).preempt(PREEMPTOR, now)
+    rules = SchedulerRules(NEWEST, policy=replace(KUBE_SCHEDULER, candidates=order))
+    decided = VectorizedEngine(rules).preempt(PREEMPTOR, now)
     winner, *others = order.sort(decided.candidates.values())
     assert decided.chosen == winner
-    assert decided.decided_by == (order.separating(winner, others[0]) if others else None)
+    assert decided.decided_by == (order.deciding_criterion(winner, others[0]) if others else None)
 
 
 def test_pods_that_never_started_and_those_that_started_first_of_all_are_told_apart() -> None:
     never = replace(victim("n0"), started_ns=None)
     first = replace(victim("n1"), started_ns=-(2**63) + 1)
     now = cluster(never, first)
-    decided = Vectorized().preempt(PREEMPTOR, now)
+    decided = VectorizedEngine().preempt(PREEMPTOR, now)
     assert decided.chosen is not None
     assert decided.chosen.node == "n0"
     assert decided == preempt(PREEMPTOR, now)
@@ -176,8 +176,8 @@ def test_pods_that_never_started_and_those_that_started_first_of_all_are_told_ap
 def test_a_home_made_criterion_is_asked_of_the_candidates_themselves() -> None:
     last_name: Criterion[Candidate] = Criterion("last name", lambda each: -int(each.node[1:]))
     order = candidate_order((last_name, *CANDIDATE_CRITERIA.values()))
-    rules = Rules(NEWEST, policy=replace(KUBE_SCHEDULER, candidates=order))
-    decided = Vectorized(rules).preempt(PREEMPTOR, WEB)
+    rules = SchedulerRules(NEWEST, policy=replace(KUBE_SCHEDULER, candidates=order))
+    decided = VectorizedEngine(rules).preempt(PREEMPTOR, WEB)
     assert decided.chosen is not None
     assert (decided.chosen.node, decided.decided_by) == ("n2", "last name")
     assert decided == preempt(PREEMPTOR, WEB, rules)
@@ -186,6 +186,6 @@ def test_a_home_made_criterion_is_asked_of_the_candidates_themselves() -> None:
 def test_a_criterion_that_only_has_the_name_of_upstreams_is_asked_all_the_same() -> None:
     impostor: Criterion[Candidate] = Criterion("fewest victims", lambda c: -int(c.node[1:]))
     policy = replace(KUBE_SCHEDULER, candidates=candidate_order((impostor,)))
-    decided = Vectorized(Rules(NEWEST, policy=policy)).preempt(PREEMPTOR, WEB)
+    decided = VectorizedEngine(SchedulerRules(NEWEST, policy=policy)).preempt(PREEMPTOR, WEB)
     assert decided.chosen is not None
     assert decided.chosen.node == "n2"

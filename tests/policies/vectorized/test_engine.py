@@ -10,20 +10,20 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policies import Rules, Snapshot
+from policies import SchedulerRules, Snapshot
 from policies.decision import Code, unresolvable
 from policies.model import Pod
-from policies.reference import filter_leniently, filter_nodes, preempt
+from policies.reference import filter_nodes, filter_with_terminating_pods, preempt
 from policies.upstream import NEWEST
-from policies.vectorized import Vectorized
+from policies.vectorized import VectorizedEngine
 from tests.builders import budget, node, pod, snapshot
 from tests.strategies import Cluster, rich_clusters
 
-RULES = Rules(NEWEST)
+RULES = SchedulerRules(NEWEST)
 PREEMPTOR = pod("preemptor", cpu="1", priority=10)
 
 
-def agree(engine: Vectorized, asking: Pod, now: Snapshot) -> None:
+def agree(engine: VectorizedEngine, asking: Pod, now: Snapshot) -> None:
     assert engine.filter_nodes(asking, now) == filter_nodes(asking, now, RULES)
     assert engine.preempt(asking, now) == preempt(asking, now, RULES)
 
@@ -41,7 +41,7 @@ def full(*names: str, priority: int = 0) -> Snapshot:
 
 @given(st.lists(rich_clusters(), min_size=2, max_size=3))
 def test_a_decision_says_the_same_after_the_cluster_has_changed(history: list[Cluster]) -> None:
-    engine, pod = Vectorized(RULES), history[0].preemptor
+    engine, pod = VectorizedEngine(RULES), history[0].preemptor
     first = history[0].snapshot
     filtered, decided = engine.filter_nodes(pod, first), engine.preempt(pod, first)
     for later in history[1:]:
@@ -53,7 +53,7 @@ def test_a_decision_says_the_same_after_the_cluster_has_changed(history: list[Cl
 
 
 def test_a_decision_says_the_same_after_its_nodes_have_moved_to_other_rows() -> None:
-    engine, first = Vectorized(), full("n1", "n2", "n3")
+    engine, first = VectorizedEngine(), full("n1", "n2", "n3")
     decided = engine.preempt(PREEMPTOR, first)
     engine.follow(full("n3", "n4", priority=11))
     assert sorted(decided.candidates) == ["n1", "n2", "n3"]
@@ -62,7 +62,7 @@ def test_a_decision_says_the_same_after_its_nodes_have_moved_to_other_rows() -> 
 
 
 def test_a_refusal_says_the_same_after_its_nodes_have_gone() -> None:
-    engine, first = Vectorized(), full("n1", "n2", priority=11)
+    engine, first = VectorizedEngine(), full("n1", "n2", priority=11)
     decided = engine.preempt(PREEMPTOR, first)
     engine.follow(full("n3"))
     assert dict(decided.rejected) == {name: unresolvable(Code.NO_VICTIMS) for name in ("n1", "n2")}
@@ -72,20 +72,20 @@ def test_a_refusal_says_the_same_after_its_nodes_have_gone() -> None:
 
 
 def test_an_engine_may_be_asked_about_a_snapshot_that_it_has_not_been_told_of() -> None:
-    engine = Vectorized()
+    engine = VectorizedEngine()
     engine.follow(full("n1", "n2"))
     agree(engine, PREEMPTOR, full("n2", "n3", priority=5))
     agree(engine, PREEMPTOR, full("n1"))
 
 
 def test_an_engine_may_be_asked_about_an_older_snapshot_again() -> None:
-    engine, older, newer = Vectorized(), full("n1", "n2"), full("n2", "n3", priority=11)
+    engine, older, newer = VectorizedEngine(), full("n1", "n2"), full("n2", "n3", priority=11)
     for now in (older, newer, older, newer):
         agree(engine, PREEMPTOR, now)
 
 
 def test_an_engine_that_is_told_what_has_changed_sees_that() -> None:
-    engine, first = Vectorized(), full("n1", "n2", "n3")
+    engine, first = VectorizedEngine(), full("n1", "n2", "n3")
     engine.follow(first)
     changed = full("n2", "n4", priority=11).nodes
     now = Snapshot({"n1": first.nodes["n1"], **changed})
@@ -94,7 +94,7 @@ def test_an_engine_that_is_told_what_has_changed_sees_that() -> None:
 
 
 def test_what_has_changed_is_understood_after_a_question_about_another_snapshot() -> None:
-    engine, first = Vectorized(), full("n1", "n2", "n3")
+    engine, first = VectorizedEngine(), full("n1", "n2", "n3")
     engine.follow(first)
     agree(engine, PREEMPTOR, full("n1", "n4", priority=11))
     now = Snapshot({**first.nodes, "n2": full("n2", priority=11).nodes["n2"]})
@@ -103,7 +103,7 @@ def test_what_has_changed_is_understood_after_a_question_about_another_snapshot(
 
 
 def test_budgets_alone_may_change() -> None:
-    engine = Vectorized()
+    engine = VectorizedEngine()
     base = snapshot(node("n1", cpu="1"), pod("web", on="n1", cpu="1", labels={"app": "web"}))
     for allowed in (1, 0):
         now = replace(base, budgets=(budget(match={"app": "web"}, allowed=allowed),))
@@ -114,33 +114,35 @@ def test_budgets_alone_may_change() -> None:
 
 
 def test_namespaces_alone_may_change() -> None:
-    engine = Vectorized(RULES)
+    engine = VectorizedEngine(RULES)
     base = full("n1", "n2")
     for labels in ({}, {"team": "red"}):
         agree(engine, PREEMPTOR, replace(base, namespaces={"default": labels}))
 
 
 def test_a_cluster_without_nodes_has_room_for_nobody() -> None:
-    engine = Vectorized()
+    engine = VectorizedEngine()
     agree(engine, PREEMPTOR, Snapshot())
-    assert engine.filter_leniently(PREEMPTOR, Snapshot(), ["n1"]).feasible == ()
+    assert engine.filter_with_terminating_pods(PREEMPTOR, Snapshot(), ["n1"]).feasible == ()
     agree(engine, PREEMPTOR, full("n1"))
     agree(engine, PREEMPTOR, Snapshot())
 
 
 def test_nodes_without_pods_need_no_victims() -> None:
     now = snapshot(node("n1", cpu="1"), node("n2", cpu="0"))
-    agree(Vectorized(), PREEMPTOR, now)
+    agree(VectorizedEngine(), PREEMPTOR, now)
 
 
 def test_no_node_may_be_asked_about() -> None:
     now = full("n1", "n2")
-    assert Vectorized().filter_nodes(PREEMPTOR, now, []) == filter_nodes(PREEMPTOR, now, RULES, [])
-    assert Vectorized().preempt(PREEMPTOR, now, []) == preempt(PREEMPTOR, now, RULES, [])
+    assert VectorizedEngine().filter_nodes(PREEMPTOR, now, []) == filter_nodes(
+        PREEMPTOR, now, RULES, []
+    )
+    assert VectorizedEngine().preempt(PREEMPTOR, now, []) == preempt(PREEMPTOR, now, RULES, [])
 
 
 def test_nodes_are_listed_in_the_order_of_the_snapshot_or_of_the_question() -> None:
-    engine = Vectorized()
+    engine = VectorizedEngine()
     engine.follow(snapshot(*map(node, ("n1", "n2", "n3"))))
     now = snapshot(*map(node, ("n4", "n3", "n2")))
     assert engine.filter_nodes(PREEMPTOR, now).feasible == ("n4", "n3", "n2")
@@ -152,7 +154,7 @@ def test_nodes_are_listed_in_the_order_of_the_snapshot_or_of_the_question() -> N
 
 
 def test_a_cluster_that_grows_and_shrinks_is_decided_on_as_it_is() -> None:
-    engine = Vectorized()
+    engine = VectorizedEngine()
     for count in (3, 40, 7, 100, 1):
         names = [f"n{number:03}" for number in range(count)]
         crowd = [
@@ -173,6 +175,6 @@ def test_a_port_of_two_pods_is_free_once_one_of_them_is_on_its_way_out() -> None
     now = snapshot(
         node("n1"), pod("a", on="n1", ports=[80], terminating=True), pod("b", on="n1", ports=[80])
     )
-    found = Vectorized().filter_leniently(asking, now, ["n1"])
-    assert found == filter_leniently(asking, now, RULES, ["n1"])
+    found = VectorizedEngine().filter_with_terminating_pods(asking, now, ["n1"])
+    assert found == filter_with_terminating_pods(asking, now, RULES, ["n1"])
     assert found.feasible == ("n1",)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from policies import Rules, Snapshot
+from policies import SchedulerRules, Snapshot
 from policies.decision import Code, unresolvable
 from policies.filtering import node_affinity
 from policies.model import Pod, Resources, SpreadConstraint
@@ -19,7 +19,7 @@ from policies.selectors import (
     field_requirement,
 )
 from policies.upstream import RELEASES, Release
-from policies.vectorized import Vectorized
+from policies.vectorized import VectorizedEngine
 from tests.builders import node, pod, snapshot
 
 every_release = pytest.mark.parametrize("release", RELEASES.values(), ids=list(RELEASES))
@@ -29,9 +29,9 @@ ON_N1 = NodeSelector(
 
 
 def agree(asking: Pod, now: Snapshot, release: Release | None = None) -> None:
-    rules = Rules() if release is None else Rules(release)
-    assert Vectorized(rules).filter_nodes(asking, now) == filter_nodes(asking, now, rules)
-    assert Vectorized(rules).preempt(asking, now) == preempt(asking, now, rules)
+    rules = SchedulerRules() if release is None else SchedulerRules(release)
+    assert VectorizedEngine(rules).filter_nodes(asking, now) == filter_nodes(asking, now, rules)
+    assert VectorizedEngine(rules).preempt(asking, now) == preempt(asking, now, rules)
 
 
 def asking(memory: int = 0, **fields: object) -> Pod:
@@ -47,7 +47,7 @@ def test_a_node_that_is_not_named_is_not_examined(release: Release) -> None:
     now = snapshot(node("n1"), node("n2"))
     daemon = asking(node_affinity=ON_N1)
     agree(daemon, now, release)
-    found = Vectorized(Rules(release)).filter_nodes(daemon, now).rejected
+    found = VectorizedEngine(SchedulerRules(release)).filter_nodes(daemon, now).rejected
     assert found == {"n2": unresolvable(Code.NOT_EXAMINED, "NodeAffinity")}
 
 
@@ -56,7 +56,7 @@ def test_the_nominated_node_is_examined_whatever_the_pod_names(release: Release)
     now = snapshot(node("n1"), node("n2"), node("n3"))
     daemon = asking(node_affinity=ON_N1, nominated_node="n2")
     agree(daemon, now, release)
-    found = Vectorized(Rules(release)).filter_nodes(daemon, now).rejected
+    found = VectorizedEngine(SchedulerRules(release)).filter_nodes(daemon, now).rejected
     assert found["n2"] == node_affinity.REFUSAL
     agree(replace(daemon, nominated_node="unknown"), now, release)
 

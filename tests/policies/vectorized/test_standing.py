@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policies import Rules, Snapshot
+from policies import SchedulerRules, Snapshot
 from policies.model import Pod
 from policies.reference import filter_nodes
 from policies.selectors import (
@@ -15,7 +15,7 @@ from policies.selectors import (
     node_requirement,
 )
 from policies.upstream import RELEASES, Release
-from policies.vectorized import Vectorized
+from policies.vectorized import VectorizedEngine
 from tests.builders import node, pod, snapshot, toleration
 
 every_release = pytest.mark.parametrize("release", RELEASES.values(), ids=list(RELEASES))
@@ -28,14 +28,14 @@ NODES = snapshot(
 )
 
 
-def agree(asking: Pod, now: Snapshot, rules: Rules, engine: Vectorized) -> None:
+def agree(asking: Pod, now: Snapshot, rules: SchedulerRules, engine: VectorizedEngine) -> None:
     assert engine.filter_nodes(asking, now) == filter_nodes(asking, now, rules)
 
 
 @every_release
 def test_every_node_may_have_a_taint_of_its_own(release: Release) -> None:
-    rules = Rules(release)
-    engine = Vectorized(rules)
+    rules = SchedulerRules(release)
+    engine = VectorizedEngine(rules)
     for life in range(3):
         nodes = [
             node(
@@ -51,11 +51,11 @@ def test_every_node_may_have_a_taint_of_its_own(release: Release) -> None:
 
 @every_release
 def test_the_first_untolerated_taint_is_told(release: Release) -> None:
-    rules = Rules(release)
+    rules = SchedulerRules(release)
     taints = ["soft:PreferNoSchedule", "gpu=yes:NoSchedule", "old:NoExecute"]
     now = snapshot(node("n1", taints=taints), node("n2", taints=taints[::-1]))
     for tolerations in ((), (toleration("gpu", "Exists"),), (toleration("old", "Exists"),)):
-        agree(pod(tolerations=tolerations), now, rules, Vectorized(rules))
+        agree(pod(tolerations=tolerations), now, rules, VectorizedEngine(rules))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_the_first_untolerated_taint_is_told(release: Release) -> None:
 )
 def test_labels_are_matched_as_on_one_node_after_another(requirement: Requirement) -> None:
     affinity = NodeSelector((NodeSelectorTerm(labels=(requirement,)),))
-    engine, rules = Vectorized(), Rules()
+    engine, rules = VectorizedEngine(), SchedulerRules()
     for asking in (pod(node_affinity=affinity), pod(node_selector=(requirement,))):
         agree(asking, NODES, rules, engine)
 
@@ -104,5 +104,5 @@ def test_labels_are_matched_as_on_one_node_after_another(requirement: Requiremen
 def test_terms_are_matched_as_on_one_node_after_another(
     terms: tuple[NodeSelectorTerm, ...], release: Release
 ) -> None:
-    rules = Rules(release)
-    agree(pod(node_affinity=NodeSelector(terms)), NODES, rules, Vectorized(rules))
+    rules = SchedulerRules(release)
+    agree(pod(node_affinity=NodeSelector(terms)), NODES, rules, VectorizedEngine(rules))

@@ -11,12 +11,12 @@ from policies.columns.coded import Bools
 from policies.decision import Code, Reason, Rejection, refused, unresolvable
 from policies.vectorized.verdicts import (
     FITS,
-    ByName,
     Codes,
     Rejections,
-    Verdicts,
+    RejectionsByNode,
+    RowStatuses,
     count_reasons,
-    needs_nobody,
+    fits_without_preemption,
 )
 
 PORTS = refused(Code.HOST_PORTS)
@@ -31,17 +31,17 @@ def marks(*places: int) -> Bools:
     return found
 
 
-def judged() -> Verdicts:
+def judged() -> RowStatuses:
     """Cordon n2, find the ports of n2 and n3 taken, and need nobody on n4."""
-    verdicts = Verdicts(Rejections(), len(NAMES))
+    verdicts = RowStatuses(Rejections(), len(NAMES))
     verdicts.refuse(marks(1), CORDONED)
     verdicts.refuse(marks(1, 2), PORTS)
-    verdicts.need_nobody(np.array([3]))
+    verdicts.set_no_victim_needed(np.array([3]))
     return verdicts
 
 
-def by_name(verdicts: Verdicts) -> ByName:
-    return ByName(NAMES, verdicts.codes, verdicts.rejections)
+def by_name(verdicts: RowStatuses) -> RejectionsByNode:
+    return RejectionsByNode(NAMES, verdicts.codes, verdicts.rejections)
 
 
 NEEDLESS = unresolvable(Code.NO_VICTIM_NEEDED, "n4")
@@ -64,9 +64,9 @@ def test_rows_can_be_refused_each_by_its_own_code() -> None:
 
 def test_what_is_found_on_a_row_by_itself_replaces_what_was_said_of_it() -> None:
     verdicts = judged()
-    verdicts.settle(1, None)
-    verdicts.settle(2, SHORT)
-    verdicts.settle(0, unresolvable(Code.NO_VICTIM_NEEDED, "n1"))
+    verdicts.set_status(1, None)
+    verdicts.set_status(2, SHORT)
+    verdicts.set_status(0, unresolvable(Code.NO_VICTIM_NEEDED, "n1"))
     assert by_name(verdicts) == {
         "n1": unresolvable(Code.NO_VICTIM_NEEDED, "n1"),
         "n3": SHORT,
@@ -89,14 +89,14 @@ def test_a_code_tells_whether_eviction_might_help() -> None:
 
 def test_reasons_are_counted_over_rows_and_those_that_need_nobody_left_out() -> None:
     verdicts = judged()
-    verdicts.settle(0, SHORT)
-    verdicts.settle(1, SHORT)
+    verdicts.set_status(0, SHORT)
+    verdicts.set_status(1, SHORT)
     assert count_reasons(verdicts.codes, verdicts.rejections) == {
         Reason(Code.TOO_MANY_PODS): 2,
         Reason(Code.INSUFFICIENT, "cpu"): 2,
         Reason(Code.HOST_PORTS): 1,
     }
-    assert needs_nobody(verdicts.codes).tolist() == [False, False, False, True]
+    assert fits_without_preemption(verdicts.codes).tolist() == [False, False, False, True]
 
 
 def test_no_rows_have_no_reasons() -> None:
@@ -135,6 +135,6 @@ def test_rejections_by_name_equal_a_dict_both_ways() -> None:
 
 def test_nothing_refused_is_an_empty_mapping() -> None:
     codes: Codes = np.zeros(2, np.int32)
-    found = ByName(("n1", "n2"), codes, Rejections())
+    found = RejectionsByNode(("n1", "n2"), codes, Rejections())
     assert (len(found), list(found), dict(found)) == (0, [], {})
     assert not found

@@ -65,7 +65,7 @@ labels:
 {{- end -}}
 {{- end -}}
 
-{{/* The configuration file: config, and what the other values say in it. */}}
+{{/* The configuration file: config, and the fields that other values set. */}}
 {{- define "reprieve.config" -}}
 {{- $config := deepCopy .Values.config -}}
 {{- if .Values.policy -}}
@@ -85,7 +85,7 @@ labels:
 {{ toYaml $config }}
 {{- end -}}
 
-{{/* After SIGTERM: endpoints catch up, 10 s for requests, 5 s for Events, and as much again to spare. */}}
+{{/* After SIGTERM: endpoints catch up, 10 s for requests, 5 s for Events, and 10 s in reserve. */}}
 {{- define "reprieve.grace" -}}
 {{ add (ceil (.Values.config.shutdownDelaySeconds | default 0 | float64)) 25 }}
 {{- end -}}

@@ -15,9 +15,9 @@ from extender.kube.workloadspread.injecting import (
     inject,
     is_as_patched,
 )
-from extender.kube.workloadspread.podpatch import patch_pod
-from extender.kube.workloadspread.pods import MATCHED
-from extender.kube.workloadspread.spreads import WrittenSpread, decode_spread
+from extender.kube.workloadspread.podpatch import strategic_merge_pod
+from extender.kube.workloadspread.pods import MATCHED_WORKLOADSPREAD
+from extender.kube.workloadspread.spreads import StoredWorkloadSpread, decode_workloadspread
 from tests.builders import encoded
 from tests.spreads import pod_of, spread_json
 
@@ -30,8 +30,8 @@ PATCH = {"metadata": {"labels": {"zone": "a"}, "annotations": {"x": "y"}}, "spec
 IGNORE = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
 
 
-def written(**fields: Any) -> WrittenSpread:
-    return decode_spread(encoded(spread_json({"name": "a", **fields})))
+def written(**fields: Any) -> StoredWorkloadSpread:
+    return decode_workloadspread(encoded(spread_json({"name": "a", **fields})))
 
 
 def injected(pod: dict[str, Any], uid: str = "", **fields: Any) -> dict[str, Any]:
@@ -50,11 +50,11 @@ class TestInjection:
     def test_the_annotation_says_where_a_pod_belongs(self) -> None:
         after = injected(pod_of("web-1", metadata={"annotations": {"mine": "x"}}))
         said = after["metadata"]["annotations"]
-        assert said == {"mine": "x", MATCHED: '{"name":"web","subset":"a"}'}
+        assert said == {"mine": "x", MATCHED_WORKLOADSPREAD: '{"name":"web","subset":"a"}'}
         assert after["spec"]["affinity"] == {"nodeAffinity": {}}
 
     def test_a_pod_without_a_name_is_told_by_its_id(self) -> None:
-        said = injected(pod_of("web-1"), uid="i")["metadata"]["annotations"][MATCHED]
+        said = injected(pod_of("web-1"), uid="i")["metadata"]["annotations"][MATCHED_WORKLOADSPREAD]
         assert msgspec.json.decode(said) == {"name": "web", "subset": "a", "uid": "i"}
 
     def test_tolerations_are_added(self) -> None:
@@ -124,16 +124,18 @@ class TestInjection:
 
 class TestAdoption:
     def test_a_pod_that_is_there_is_told_of_metadata_only(self) -> None:
-        annotations = {"x": "y", MATCHED: '{"name":"web","subset":"a"}'}
+        annotations = {"x": "y", MATCHED_WORKLOADSPREAD: '{"name":"web","subset":"a"}'}
         assert adoption_patch(written(patch=PATCH), "a") == {
             "metadata": {"labels": {"zone": "a"}, "annotations": annotations}
         }
 
     def test_or_only_where_it_belongs(self) -> None:
-        only = {"metadata": {"annotations": {MATCHED: '{"name":"web","subset":"a"}'}}}
+        only = {
+            "metadata": {"annotations": {MATCHED_WORKLOADSPREAD: '{"name":"web","subset":"a"}'}}
+        }
         document = spread_json({"name": "a", "patch": PATCH})
         document["metadata"]["annotations"] = {IGNORE: "true"}
-        assert adoption_patch(decode_spread(encoded(document)), "a") == only
+        assert adoption_patch(decode_workloadspread(encoded(document)), "a") == only
         assert adoption_patch(written(), "a") == only
         assert adoption_patch(written(patch={"spec": {}}), "a") == only
 
@@ -166,9 +168,9 @@ class TestLikeness:
 def test_lists_of_pods_merge_by_their_keys() -> None:
     pod = {"spec": {"volumes": [{"name": "v", "emptyDir": {}}], "nodeSelector": {"a": "b"}}}
     patch = {"spec": {"volumes": [{"name": "w"}], "nodeSelector": {"c": "d"}}}
-    merged = patch_pod(pod, patch)["spec"]
+    merged = strategic_merge_pod(pod, patch)["spec"]
     assert {each["name"] for each in merged["volumes"]} == {"v", "w"}
     assert merged["nodeSelector"] == {"a": "b", "c": "d"}
     env = {"spec": {"containers": [{"name": "m", "env": [{"name": "A", "value": "1"}]}]}}
     more = {"spec": {"containers": [{"name": "m", "env": [{"name": "A", "value": "2"}]}]}}
-    assert patch_pod(env, more) == more
+    assert strategic_merge_pod(env, more) == more

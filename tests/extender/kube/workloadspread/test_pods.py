@@ -8,14 +8,14 @@ import pytest
 
 from extender.kube.decoding import ObjectError
 from extender.kube.workloadspread.pods import (
-    MATCHED,
+    MATCHED_WORKLOADSPREAD,
     decode_spread_pod,
     read_injection,
     write_injection,
 )
 from policies.selectors import Toleration
-from policies.spreading.model import Expression, Injection, NodeTerm, SpreadPod
-from policies.spreading.references import Reference
+from policies.spreading.model import Expression, NodeTerm, SpreadPod, SubsetInjection
+from policies.spreading.references import WorkloadReference
 from tests.builders import encoded
 from tests.spreads import CLONE_SET, at, pod_of
 
@@ -33,7 +33,7 @@ def test_all_of_a_pod() -> None:
             "labels": {"app": "web"},
             "creationTimestamp": "2026-01-01T11:59:00Z",
             "annotations": {
-                MATCHED: '{"name": "web", "subset": "a", "uid": "i"}',
+                MATCHED_WORKLOADSPREAD: '{"name": "web", "subset": "a", "uid": "i"}',
                 "controller.kubernetes.io/pod-deletion-cost": "100",
             },
         },
@@ -78,7 +78,7 @@ def test_all_of_a_pod() -> None:
         unschedulable=True,
         tolerations=(Toleration("", "Exists"),),
         node_terms=(NodeTerm((), (Expression("f", "In", ("x",)),)),),
-        injection=Injection("web", "a", "i"),
+        injection=SubsetInjection("web", "a", "i"),
         deletion_cost="100",
     )
 
@@ -98,7 +98,7 @@ def test_the_controller_is_the_owner_that_says_so() -> None:
         {"apiVersion": "v1", "kind": "Game", "name": "g", "uid": "g", "controller": True},
     ]
     pod = decoded({"metadata": {"name": "x", "ownerReferences": owners}})
-    assert pod.controller == Reference("v1", "Game", "g", "g")
+    assert pod.controller == WorkloadReference("v1", "Game", "g", "g")
     assert pod.owners == {"c", "g"}
 
 
@@ -113,10 +113,10 @@ def test_only_the_schedulers_verdict_counts(reason: str, *, waits: bool) -> None
 @pytest.mark.parametrize(
     ("text", "injection"),
     [
-        ('{"name":"web","subset":"a"}', Injection("web", "a")),
-        ('{"Name":"web","SUBSET":"a","Uid":"i"}', Injection("web", "a", "i")),
-        ('{"name":"web","subset":null,"more":1}', Injection("web", "")),
-        ("{}", Injection("", "")),
+        ('{"name":"web","subset":"a"}', SubsetInjection("web", "a")),
+        ('{"Name":"web","SUBSET":"a","Uid":"i"}', SubsetInjection("web", "a", "i")),
+        ('{"name":"web","subset":null,"more":1}', SubsetInjection("web", "")),
+        ("{}", SubsetInjection("", "")),
         ('{"name":5}', None),
         ("[]", None),
         ("null", None),
@@ -126,14 +126,14 @@ def test_only_the_schedulers_verdict_counts(reason: str, *, waits: bool) -> None
     ],
 )
 def test_annotations_are_read_as_go_reads_them(
-    text: str | None, injection: Injection | None
+    text: str | None, injection: SubsetInjection | None
 ) -> None:
     assert read_injection(text) == injection
 
 
 def test_annotations_are_written_as_go_writes_them() -> None:
-    assert write_injection(Injection("web", "a")) == '{"name":"web","subset":"a"}'
-    with_id = Injection("web", "a", "i")
+    assert write_injection(SubsetInjection("web", "a")) == '{"name":"web","subset":"a"}'
+    with_id = SubsetInjection("web", "a", "i")
     assert write_injection(with_id) == '{"name":"web","subset":"a","uid":"i"}'
     assert read_injection(write_injection(with_id)) == with_id
 

@@ -9,26 +9,26 @@ import pytest
 
 from extender.kube.decoding import ObjectError
 from extender.kube.workloadspread.spreads import (
-    WrittenSpread,
-    decode_spread,
+    StoredWorkloadSpread,
+    decode_workloadspread,
     encode_status,
 )
 from policies.selectors import LabelSelector, Toleration, equals_all
 from policies.spreading.model import (
-    Adaptive,
-    Condition,
+    AdaptiveStrategy,
     Expression,
     NodeTerm,
     Preference,
-    Spread,
-    Status,
-    Strategy,
+    ScheduleStrategy,
     Subset,
+    SubsetCondition,
     SubsetStatus,
     SubsetToleration,
     TargetFilter,
+    WorkloadSpread,
+    WorkloadSpreadStatus,
 )
-from policies.spreading.references import Reference
+from policies.spreading.references import WorkloadReference
 from tests.builders import encoded
 from tests.spreads import CLONE_SET, at, moment, spread_json
 
@@ -37,13 +37,13 @@ ZONE = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]
 IN_ZONE = NodeTerm((Expression("zone", "In", ("a",)),))
 
 
-def decoded(document: dict[str, Any]) -> Spread:
-    return decode_spread(encoded(document)).spread
+def decoded(document: dict[str, Any]) -> WorkloadSpread:
+    return decode_workloadspread(encoded(document)).spread
 
 
 def problem(document: Any) -> str:
     with pytest.raises(ObjectError) as caught:
-        decode_spread(document if isinstance(document, bytes) else encoded(document))
+        decode_workloadspread(document if isinstance(document, bytes) else encoded(document))
     return str(caught.value)
 
 
@@ -76,7 +76,7 @@ def test_nothing_of_a_spread() -> None:
         {"metadata": {"name": "web"}, "spec": None, "status": None},
         {"metadata": {"name": "web"}, "spec": {"subsets": None, "scheduleStrategy": {}}},
     ):
-        assert decoded(bare) == Spread("default", "web", None, ())
+        assert decoded(bare) == WorkloadSpread("default", "web", None, ())
 
 
 def test_the_older_version_says_the_same() -> None:
@@ -108,10 +108,10 @@ def test_the_rest_of_a_spread() -> None:
         "deletionTimestamp": "2026-01-01T00:00:00Z",
         "annotations": {"workloadspread.kruise.io/ignore-patch-existing-pods-metadata": "True"},
     }
-    assert decoded(document) == Spread(
+    assert decoded(document) == WorkloadSpread(
         "default",
         "web",
-        Reference(CLONE_SET.api_version, "CloneSet", "web"),
+        WorkloadReference(CLONE_SET.api_version, "CloneSet", "web"),
         (),
         uid="web-spread",
         resource_version="7",
@@ -120,15 +120,17 @@ def test_the_rest_of_a_spread() -> None:
         target_filter=TargetFilter(
             LabelSelector(equals_all({"app": "web"})), replicas_paths=("spec.count",)
         ),
-        strategy=Strategy("Adaptive", Adaptive(simulates=False, critical_seconds=30)),
-        keeps_metadata=True,
+        strategy=ScheduleStrategy(
+            "Adaptive", AdaptiveStrategy(simulates=False, reschedule_critical_seconds=30)
+        ),
+        ignores_patch_metadata=True,
     )
 
 
 def test_a_selector_that_makes_no_sense_is_kept_as_a_problem() -> None:
     selector = {"matchExpressions": [{"key": "app", "operator": "Like"}]}
     found = decoded(spread_json(targetFilter={"selector": selector})).target_filter
-    assert found == TargetFilter(problem='"Like" is not a valid label selector operator')
+    assert found == TargetFilter(error='"Like" is not a valid label selector operator')
 
 
 STATUS = {
@@ -165,7 +167,7 @@ STATUS = {
 
 def test_a_status_is_written_as_it_was_read() -> None:
     found = decoded({**spread_json(), "status": STATUS}).status
-    assert found == Status(
+    assert found == WorkloadSpreadStatus(
         3,
         (
             SubsetStatus(
@@ -175,8 +177,8 @@ def test_a_status_is_written_as_it_was_read() -> None:
                 creating={"x": at(-5)},
                 deleting={"y": at(-2)},
                 conditions=(
-                    Condition("Schedulable", "False", "PodUnschedulable", "", at(-10), 2),
-                    Condition("Other", "True", "", "m"),
+                    SubsetCondition("Schedulable", "False", "PodUnschedulable", "", at(-10), 2),
+                    SubsetCondition("Other", "True", "", "m"),
                 ),
             ),
         ),
@@ -222,7 +224,9 @@ class TestBadOnes:
 
 
 def test_a_subset_is_found_by_name() -> None:
-    written: WrittenSpread = decode_spread(encoded(spread_json({"name": "a"}, {"maxReplicas": 1})))
+    written: StoredWorkloadSpread = decode_workloadspread(
+        encoded(spread_json({"name": "a"}, {"maxReplicas": 1}))
+    )
     assert written.subset("a") == {"name": "a"}
     assert written.subset("") == {"maxReplicas": 1}
     with pytest.raises(KeyError):
@@ -231,7 +235,7 @@ def test_a_subset_is_found_by_name() -> None:
 
 def test_what_comes_twice_is_read_once() -> None:
     raw = encoded(spread_json())
-    assert decode_spread(raw + b"\n") is decode_spread(raw)
+    assert decode_workloadspread(raw + b"\n") is decode_workloadspread(raw)
 
 
 def test_what_differs_is_read_anew() -> None:

@@ -10,14 +10,14 @@ from extender.kube.decoding import ObjectError
 from extender.kube.workloadspread.workloads import (
     WHITELIST_KEY,
     ScaledKind,
+    decode_allowed_kinds,
     decode_scaled_kinds,
-    decode_whitelist,
     decode_workload,
 )
 from policies.selector_texts import parse_label_selector
 from policies.selectors import LabelSelector, equals_all
-from policies.spreading.references import Identity, Reference
-from policies.spreading.workloads import AllowedKind, Scale, Whitelist, Workload
+from policies.spreading.references import ObjectKey, WorkloadReference
+from policies.spreading.workloads import AllowedKind, AllowedKinds, Scale, TargetWorkload
 from tests.builders import encoded
 
 META = {"name": "web", "namespace": "default", "uid": "u"}
@@ -25,7 +25,7 @@ GAMES = ScaledKind("game.io", "Game", ".spec.count", ".status.selector")
 TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main"}]}}
 
 
-def decoded(kind: str, api_version: str, **fields: Any) -> Workload:
+def decoded(kind: str, api_version: str, **fields: Any) -> TargetWorkload:
     document = {"apiVersion": api_version, "kind": kind, "metadata": META, **fields}
     return decode_workload(kind, encoded(document), [GAMES])
 
@@ -59,8 +59,8 @@ def test_all_of_a_clone_set() -> None:
         ),
     )
     assert workload.document["metadata"] != META
-    assert workload == Workload(
-        Identity("apps.kruise.io", "CloneSet", "web"),
+    assert workload == TargetWorkload(
+        ObjectKey("apps.kruise.io", "CloneSet", "web"),
         "default",
         version="v1alpha1",
         uid="u",
@@ -68,7 +68,7 @@ def test_all_of_a_clone_set() -> None:
         generation=4,
         observed_generation=3,
         terminating=True,
-        controller=Reference("v1", "Game", "g", "g"),
+        controller=WorkloadReference("v1", "Game", "g", "g"),
         selector=LabelSelector(equals_all({"app": "web"})),
         replicas=3,
         template=TEMPLATE,
@@ -140,9 +140,9 @@ class TestScales:
 
 
 class TestWhitelists:
-    def whitelist(self, text: str | None) -> Whitelist:
+    def whitelist(self, text: str | None) -> AllowedKinds:
         data = {} if text is None else {WHITELIST_KEY: text}
-        return decode_whitelist(encoded({"metadata": META, "data": data}))
+        return decode_allowed_kinds(encoded({"metadata": META, "data": data}))
 
     def test_keys_may_have_any_case(self) -> None:
         text = """{"workloads": [
@@ -157,7 +157,7 @@ class TestWhitelists:
 
     @pytest.mark.parametrize("text", [None, "{}", '{"workloads": null}', '{"workloads": []}'])
     def test_there_may_be_none(self, text: str | None) -> None:
-        assert self.whitelist(text) == Whitelist()
+        assert self.whitelist(text) == AllowedKinds()
 
     @pytest.mark.parametrize("text", ["", "[]", '{"workloads": [5]}', '{"workloads": 5}'])
     def test_a_broken_one_is_told(self, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fakeapi.api.cel.expressions import known_functions
-from fakeapi.api.cel.references import faults_in
+from fakeapi.api.cel.references import reference_error
 from fakeapi.api.structural.nodes import node_of
 
 INTEGER = {"type": "integer"}
@@ -26,7 +26,7 @@ SCHEMA = node_of(
 
 
 def fault(expression: str) -> str | None:
-    found = faults_in(expression, {"self": SCHEMA}, known_functions(), "boolean")
+    found = reference_error(expression, {"self": SCHEMA}, known_functions(), "boolean")
     return None if found is None else found.partition("ERROR: <input>:")[2].partition("\n")[0]
 
 

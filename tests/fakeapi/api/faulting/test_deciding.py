@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakeapi.api.faulting.asking import question_of, with_created_name
-from fakeapi.api.faulting.deciding import Progress, decide
+from fakeapi.api.faulting.asking import match_input_of, with_created_name
+from fakeapi.api.faulting.deciding import PlanProgress, decide
 from fakeapi.api.faulting.effects import Latency
 from fakeapi.api.faulting.parsing import parse_plan
-from fakeapi.api.faulting.plans import Question
+from fakeapi.api.faulting.plans import RequestMatchInput
 from fakeapi.api.messages import Request
 from fakeapi.faults import Fault, fault
 from fakeapi.kinds import BUILTIN
@@ -22,16 +22,16 @@ SECOND = 10**9
 PODS = "/api/v1/namespaces/default/pods"
 
 
-def progress(*faults: Fault, seed: int = 0) -> Progress:
+def progress(*faults: Fault, seed: int = 0) -> PlanProgress:
     document = {"faults": [each.document() for each in faults]}
-    return Progress(parse_plan(document, BUILTIN, seed), 0)
+    return PlanProgress(parse_plan(document, BUILTIN, seed), 0)
 
 
-def asked(client: str = "c", verb: str = "create") -> Question:
-    return Question(client, verb, PODS, resource="pods", namespace="default")
+def asked(client: str = "c", verb: str = "create") -> RequestMatchInput:
+    return RequestMatchInput(client, verb, PODS, resource="pods", namespace="default")
 
 
-def met(state: Progress, questions: Iterable[Question], now_ns: int = 0) -> list[str]:
+def met(state: PlanProgress, questions: Iterable[RequestMatchInput], now_ns: int = 0) -> list[str]:
     """What each request meets, in words."""
     found = []
     for question in questions:
@@ -185,7 +185,7 @@ def test_scopes(name: str) -> None:
         query[key] = value.replace("%3D", "=")
     body = b'{"metadata":{"name":"new"}}' if method == "POST" else b""
     request = Request(method, path, query, body, user_agent="kubectl/v1.37.0")
-    question = with_created_name(question_of(request), request)
+    question = with_created_name(match_input_of(request), request)
     assert bool(met(progress(rule), [question])[0]) == expected
 
 
@@ -216,5 +216,5 @@ LAGGING = {
 @pytest.mark.parametrize("name", LAGGING)
 def test_only_what_a_watch_cache_may_answer_late_is_stale(name: str) -> None:
     query, expected = LAGGING[name]
-    found = met(progress(fault("stale")), [question_of(Request("GET", PODS, query))])
+    found = met(progress(fault("stale")), [match_input_of(Request("GET", PODS, query))])
     assert bool(found[0]) == expected

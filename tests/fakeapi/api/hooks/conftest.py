@@ -26,7 +26,7 @@ def configure(api: Api) -> Configure:
         made = configuration(role, webhook(name, *resources, **fields), name=name)
         api.load([made])
         recorder = Recorder(answer)
-        api.webhooks.hooks[name] = recorder
+        api.webhooks.handlers[name] = recorder
         return recorder
 
     return configure

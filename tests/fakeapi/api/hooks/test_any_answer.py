@@ -41,7 +41,7 @@ def test_whatever_a_webhook_says_is_an_answer_or_a_refusal(response: Any, role: 
         )
         return {**answered(review), "response": given}
 
-    api.webhooks.hooks[NAME] = hook
+    api.webhooks.handlers[NAME] = hook
     answer = api.handle(Request("POST", MAPS, body=orjson.dumps(named("m"))))
     assert isinstance(answer, Response)
     told = orjson.loads(answer.body)

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.kube.clock import SystemClock
-from fakeapi.api import Api, Request, Response, Sources
+from fakeapi.api import Api, IdAndTimeSources, Request, Response
 from fakeapi.store import Store
-from fakeapi.webhooks import Connections, Errands
+from fakeapi.webhooks import CallDispatcher, WebhookConnections
 from tests.fakeapi.reviewing import Review, add, answering, configuration, patching, webhook
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -55,7 +55,7 @@ async def sees_later(review: Review) -> Review:
 def created(hook: Any, body: Any, query: dict[str, str]) -> Response:
     """Create an object with a webhook in the way."""
     drawn = {name: count() for name in ("time", "uid", "suffix", "now")}
-    sources = Sources(
+    sources = IdAndTimeSources(
         lambda _seconds: f"2026-01-01T00:00:{next(drawn['time']) % 60:02}Z",
         lambda: f"uid-{next(drawn['uid'])}",
         lambda: f"{next(drawn['suffix']):05}",
@@ -63,8 +63,8 @@ def created(hook: Any, body: Any, query: dict[str, str]) -> Response:
     )
     api = Api(Store(history=100), sources)
     api.load([configuration("mutating", webhook(NAME, "configmaps"))])
-    api.webhooks.hooks[NAME] = hook
-    errands = Errands(api.outbox, Connections().post, SystemClock())
+    api.webhooks.handlers[NAME] = hook
+    errands = CallDispatcher(api.pending_calls, WebhookConnections().post, SystemClock())
     request = Request("POST", MAPS, query, orjson.dumps(body), "application/json")
     answer = asyncio.run(errands.run(lambda: api.handle(request)))
     assert isinstance(answer, Response)

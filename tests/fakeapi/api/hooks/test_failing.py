@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fakeapi.api import Api
-from fakeapi.api.outcalls import AnsweredError, OutCallError
+from fakeapi.api.outcalls import InvalidReviewError, WebhookCallError
 from tests.fakeapi.api.hooks.conftest import Configure, Told
 from tests.fakeapi.reviewing import (
     Hook,
@@ -142,12 +142,12 @@ class TestWarnings:
 FAILURES: list[tuple[str, Hook, str]] = [
     (
         "nobody listens",
-        failing(OutCallError("dial tcp 10.0.0.1:443: connect: connection refused")),
+        failing(WebhookCallError("dial tcp 10.0.0.1:443: connect: connection refused")),
         f"{POST}dial tcp 10.0.0.1:443: connect: connection refused",
     ),
     (
         "no such path",
-        failing(AnsweredError("the server could not find the requested resource")),
+        failing(InvalidReviewError("the server could not find the requested resource")),
         "failed to call webhook: the server could not find the requested resource",
     ),
     ("no response", lambda review: {**answered(review), "response": None}, "response was absent"),
@@ -327,7 +327,7 @@ def test_who_is_nowhere_fails(tell: Tell, configure: Configure) -> None:
 def test_where_it_was_looked_for_is_told(
     tell: Tell, configure: Configure, config: dict[str, Any], named: str
 ) -> None:
-    configure("validating", clientConfig=config, answer=failing(OutCallError("EOF")))
+    configure("validating", clientConfig=config, answer=failing(WebhookCallError("EOF")))
     assert named in tell("POST", MAPS, MAP)[1]["message"]
 
 

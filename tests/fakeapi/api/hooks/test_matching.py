@@ -220,7 +220,7 @@ def test_loading_asks_nobody(api: Api, configure: Configure) -> None:
 
 def test_a_configuration_counts_from_its_creation_to_its_end(ask: Any, api: Api) -> None:
     path, recorder = CONFIGURATIONS["validating"], Recorder()
-    api.webhooks.hooks["a.example.com"] = recorder
+    api.webhooks.handlers["a.example.com"] = recorder
     ask("POST", MAPS, named("a"))
     ask("POST", path, configuration("validating", webhook("a.example.com")))
     ask("POST", MAPS, named("b"))

@@ -10,16 +10,16 @@ import jsonpointer
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fakeapi.api.decoding import MismatchError
+from fakeapi.api.decoding import StructDecodeError
 from fakeapi.api.defaulting import apply_defaults
 from fakeapi.api.errors import StatusError
-from fakeapi.api.hooks.forms import Shapes
-from fakeapi.api.hooks.patches import patched as patched_object
-from fakeapi.api.hooks.patches import read_changes
+from fakeapi.api.hooks.forms import VersionedObjects
+from fakeapi.api.hooks.patches import apply_webhook_patch as patched_object
+from fakeapi.api.hooks.patches import decode_changes
 from fakeapi.api.patching import json_patch
 from fakeapi.api.reading import read_document
-from fakeapi.api.samejson import same_json
-from fakeapi.kinds import BUILTIN, Kind
+from fakeapi.api.samejson import json_equal
+from fakeapi.kinds import BUILTIN, ResourceInfo
 from fakeapi.kinds.builtin import PODS
 
 Document = dict[str, Any]
@@ -39,7 +39,7 @@ HEADERS = {
     PODS: {"kind": "Pod", "apiVersion": "v1"},
     MAPS: {"kind": "ConfigMap", "apiVersion": "v1"},
 }
-SHAPES = Shapes(BUILTIN, lambda _wanted, _given, document: document)
+SHAPES = VersionedObjects(BUILTIN, lambda _wanted, _given, document: document)
 PATHS = (
     "/data",
     "/data/a",
@@ -103,7 +103,7 @@ def outcome(read: Any, document: Document) -> Document | str:
     """Return a document as it is read, or why it cannot be."""
     try:
         read(document)
-    except MismatchError as error:
+    except StructDecodeError as error:
         return str(error)
     return document
 
@@ -117,18 +117,20 @@ def test_reading_what_has_been_set_is_reading_all(of: Any, operations: list[Docu
     one, two = patched(document, operations), patched(document, operations)
     if one is None or two is None:
         return
-    changes = outcome(lambda each: read_changes(kind, each, operations), one)
+    changes = outcome(lambda each: decode_changes(kind, each, operations), one)
     whole = outcome(lambda each: read_document(kind, each), two)
     assert changes == whole
 
 
-def whole(kind: Kind, document: Document, operations: list[Document]) -> Document | str | None:
+def whole(
+    kind: ResourceInfo, document: Document, operations: list[Document]
+) -> Document | str | None:
     """Patch a copy, and read and complete all of it: the readable twin."""
     after = one_after_the_other(kind, document, operations)
     if after is None:
         return "refused"
     told = outcome(lambda each: read_document(kind, each), after)
-    if isinstance(told, str) or same_json(told, {**HEADERS[kind], **document}):
+    if isinstance(told, str) or json_equal(told, {**HEADERS[kind], **document}):
         return told if isinstance(told, str) else None
     told.setdefault("metadata", {})
     apply_defaults(kind, told)
@@ -136,7 +138,7 @@ def whole(kind: Kind, document: Document, operations: list[Document]) -> Documen
 
 
 def one_after_the_other(
-    kind: Kind, document: Document, operations: list[Document]
+    kind: ResourceInfo, document: Document, operations: list[Document]
 ) -> Document | None:
     """Return what jsonpatch makes of a copy; None if a patch does not fit."""
     after: Any = {**HEADERS[kind], **deepcopy(document)}
@@ -148,7 +150,9 @@ def one_after_the_other(
     return after if isinstance(after, dict) and header == HEADERS[kind] else None
 
 
-def shared(kind: Kind, document: Document, operations: list[Document]) -> Document | str | None:
+def shared(
+    kind: ResourceInfo, document: Document, operations: list[Document]
+) -> Document | str | None:
     try:
         return patched_object(SHAPES, kind, kind, document, deepcopy(operations))
     except StatusError as error:

@@ -9,10 +9,16 @@ import pytest
 from hypothesis import assume, given, settings
 
 from fakeapi.api import StatusError
-from fakeapi.api.managedfields import Configuration, Writer, apply, track_create, track_update
+from fakeapi.api.managedfields import (
+    AppliedConfiguration,
+    FieldManager,
+    apply,
+    track_create,
+    track_update,
+)
 from fakeapi.api.managedfields.elements import describe
 from fakeapi.api.managedfields.entries import Owner, read_entries
-from fakeapi.api.managedfields.extracting import fields_of
+from fakeapi.api.managedfields.extracting import to_field_set
 from fakeapi.api.managedfields.fieldsets import (
     FieldSet,
     difference,
@@ -31,8 +37,8 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 def applied(live: Any, spec: Spec, manager: str = "me", time: str = "1", **how: Any) -> Any:
     force = how.pop("force", False)
-    config = Configuration(thing(spec, **how), force)
-    return apply(THINGS, live, config, Writer(manager, time))
+    config = AppliedConfiguration(thing(spec, **how), force)
+    return apply(THINGS, live, config, FieldManager(manager, time))
 
 
 def forced(live: Any, spec: Spec, manager: str = "me") -> Any:
@@ -65,7 +71,7 @@ def test_applying_again_changes_nothing(before: Spec, spec: Spec) -> None:
 @given(specs, specs)
 def test_the_live_object_holds_what_was_applied(before: Spec, spec: Spec) -> None:
     live = forced(applied({}, before, "other"), spec)
-    assert not difference(fields_of(DOCUMENT, thing(spec)), fields_of(DOCUMENT, live))
+    assert not difference(to_field_set(DOCUMENT, thing(spec)), to_field_set(DOCUMENT, live))
     assert forced(live, spec, "third").get("spec") == live.get("spec")
 
 
@@ -75,10 +81,10 @@ def test_force_makes_me_the_owner_and_takes_what_it_changes(before: Spec, spec: 
     first = applied({}, before, "other")
     live = forced(first, spec)
     mine = owners(live).get("me", {})
-    assert mine == {"f:spec": fields_of(DOCUMENT, thing(spec))["f:spec"]} if spec else not mine
+    assert mine == {"f:spec": to_field_set(DOCUMENT, thing(spec))["f:spec"]} if spec else not mine
     kept = owners(live).get("other", {})
     assert not difference(kept, owners(first).get("other", {}))
-    assert intersection(kept, mine) == intersection(kept, fields_of(DOCUMENT, thing(spec)))
+    assert intersection(kept, mine) == intersection(kept, to_field_set(DOCUMENT, thing(spec)))
 
 
 @law
@@ -120,9 +126,9 @@ def test_a_conflict_names_the_owners_of_what_would_change(before: Spec, spec: Sp
 @given(specs, specs)
 def test_nothing_that_is_passed_in_is_changed(before: Spec, spec: Spec) -> None:
     live = applied({}, before, "other")
-    config = Configuration(thing(spec), force=True)
+    config = AppliedConfiguration(thing(spec), force=True)
     copies = deepcopy((live, config.document))
-    apply(THINGS, live, config, Writer("me", "2"))
+    apply(THINGS, live, config, FieldManager("me", "2"))
     assert (live, config.document) == copies
 
 
@@ -130,7 +136,7 @@ def test_nothing_that_is_passed_in_is_changed(before: Spec, spec: Spec) -> None:
 @given(specs, specs, specs)
 def test_every_owner_owns_only_what_is_there(one: Spec, two: Spec, three: Spec) -> None:
     live = forced(forced(applied({}, one, "one"), two, "two"), three, "one")
-    present = fields_of(DOCUMENT, live)
+    present = to_field_set(DOCUMENT, live)
     for fields in owners(live).values():
         assert not difference(leaves(fields), present)
 
@@ -190,7 +196,7 @@ def test_the_time_of_an_entry_is_that_of_the_last_change_it_made() -> None:
 def test_items_that_the_live_list_has_twice_are_replaced_by_the_one_applied() -> None:
     doubled = [{"name": "a", "image": "x"}, {"name": "b"}, {"name": "a", "image": "y"}]
     live = thing({"items": doubled})
-    track_create(THINGS, live, Writer("one", "1"))
+    track_create(THINGS, live, FieldManager("one", "1"))
     after = forced(live, {"items": [{"name": "a", "tags": {"k": "v"}}]})
     assert after["spec"]["items"] == [{"name": "a", "tags": {"k": "v"}}, {"name": "b"}]
 
@@ -204,7 +210,7 @@ def test_what_an_updater_set_is_not_pruned() -> None:
     live = applied({}, {"size": 1, "tags": {"a": "x"}})
     changed = deepcopy(live)
     changed["spec"]["tags"]["b"] = "y"
-    track_update(THINGS, live, changed, Writer("updater", "2"))
+    track_update(THINGS, live, changed, FieldManager("updater", "2"))
     assert owned(changed, "updater") == [".spec.tags.b"]
     assert applied(changed, {"size": 1})["spec"] == {"size": 1, "tags": {"b": "y"}}
 
@@ -218,7 +224,7 @@ def test_an_object_without_owners_gets_one_for_what_was_there_before_the_first_a
 def test_kubectl_takes_over_what_it_applied_from_the_clients_side() -> None:
     text = '{"apiVersion":"v1","kind":"Thing","metadata":{"name":"x"},"spec":{"size":1}}'
     live = thing({"size": 1}, annotations={LAST_APPLIED: text})
-    track_create(THINGS, live, Writer("kubectl-client-side-apply", "1"))
+    track_create(THINGS, live, FieldManager("kubectl-client-side-apply", "1"))
     with pytest.raises(StatusError):
         applied(live, {"size": 2}, "other")
     after = applied(live, {"size": 2}, "kubectl")
@@ -247,6 +253,6 @@ def test_kubectl_takes_over_what_it_applied_from_the_clients_side() -> None:
 def test_a_configuration_that_does_not_fit_is_refused(document: Any, code: int, words: str) -> None:
     config = {"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "x"}, **document}
     with pytest.raises(StatusError) as refused:
-        apply(THINGS, {}, Configuration(config), Writer("me", "1"))
+        apply(THINGS, {}, AppliedConfiguration(config), FieldManager("me", "1"))
     assert refused.value.code == code
     assert words in refused.value.message

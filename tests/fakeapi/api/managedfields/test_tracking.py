@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from fakeapi.api.managedfields import Writer, track_create, track_update
+from fakeapi.api.managedfields import FieldManager, track_create, track_update
 from fakeapi.api.managedfields.elements import describe
 from fakeapi.api.managedfields.entries import read_entries
 from fakeapi.api.managedfields.fieldsets import difference, intersection, paths
-from fakeapi.api.managedfields.tracking import same_but_times
+from fakeapi.api.managedfields.tracking import ignore_managed_fields_timestamps
 from tests.fakeapi.api.managedfields.things import THINGS, specs, thing
 
 
 def created(spec: dict[str, Any], manager: str = "one", **metadata: Any) -> Any:
     document = thing(deepcopy(spec), **metadata)
-    track_create(THINGS, document, Writer(manager, "2026-01-01T00:00:00Z"))
+    track_create(THINGS, document, FieldManager(manager, "2026-01-01T00:00:00Z"))
     return document
 
 
@@ -26,7 +26,7 @@ def updated(
     old: Any, spec: dict[str, Any], manager: str = "two", second: int = 1, **metadata: Any
 ) -> Any:
     document = thing(deepcopy(spec), **metadata)
-    track_update(THINGS, old, document, Writer(manager, f"2026-01-01T00:00:{second:02}Z"))
+    track_update(THINGS, old, document, FieldManager(manager, f"2026-01-01T00:00:{second:02}Z"))
     return document
 
 
@@ -93,7 +93,7 @@ def test_a_client_may_send_entries_of_its_own() -> None:
 def test_through_a_subresource_entries_are_not_taken_from_the_client() -> None:
     old = created({"size": 1})
     document = thing({"size": 1}, managedFields=[])
-    track_update(THINGS, old, document, Writer("two", "t", subresource="status"))
+    track_update(THINGS, old, document, FieldManager("two", "t", subresource="status"))
     assert managers(document) == {"one": [".size"]}
 
 
@@ -120,6 +120,6 @@ def test_that_only_times_differ_is_no_change() -> None:
     old = created({"size": 1})
     again = deepcopy(old)
     again["metadata"]["managedFields"][0]["time"] = "2030-01-01T00:00:00Z"
-    assert same_but_times(again, old) == old
+    assert ignore_managed_fields_timestamps(again, old) == old
     again["metadata"]["managedFields"][0]["manager"] = "other"
-    assert same_but_times(again, old) == again
+    assert ignore_managed_fields_timestamps(again, old) == again

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fakeapi.kinds import Kind
+from fakeapi.kinds import ResourceInfo
 from fakeapi.kinds.types import UNTYPED, Field, ListType, MapType, Scalar, Struct, Type
 
 TEXT = Scalar("string")
@@ -31,7 +31,9 @@ SPEC = struct(
 META = struct(name=TEXT, labels=MapType(TEXT), annotations=MapType(TEXT), managedFields=UNTYPED)
 DOCUMENT = struct(apiVersion=TEXT, kind=TEXT, metadata=META, spec=SPEC)
 
-THINGS = Kind("", "v1", "Thing", "things", "thing", namespaced=True, structure=lambda: DOCUMENT)
+THINGS = ResourceInfo(
+    "", "v1", "Thing", "things", "thing", namespaced=True, structure=lambda: DOCUMENT
+)
 
 words = st.sampled_from(("a", "b", "c"))
 maps = st.dictionaries(words, words, min_size=1, max_size=3)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fakeapi.api.structural.checking import check_of
-from fakeapi.api.structural.faults import Faults, causes_of
+from fakeapi.api.structural.checking import compile_validator
+from fakeapi.api.structural.faults import SchemaErrors, causes_of
 from fakeapi.api.structural.nodes import ABSENT
 
 INTEGER = {"type": "integer"}
@@ -17,9 +17,11 @@ EITHER = {"x-kubernetes-int-or-string": True}
 
 def told(schema: dict[str, Any], value: Any, old: Any = ABSENT) -> list[str]:
     """Check a value that stands in a field ``a``; gives what is told, with fields."""
-    faults: Faults = []
+    faults: SchemaErrors = []
     before = old if old is ABSENT else {"a": old}
-    check_of({"type": "object", "properties": {"a": schema}})({"a": value}, before, None, faults)
+    compile_validator({"type": "object", "properties": {"a": schema}})(
+        {"a": value}, before, None, faults
+    )
     return [f"{cause.field}: {cause.message}" for cause in causes_of(faults)]
 
 

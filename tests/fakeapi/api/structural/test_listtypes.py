@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakeapi.api.structural.listtypes import twins_check
+from fakeapi.api.structural.listtypes import duplicate_items_check
 from fakeapi.api.structural.nodes import node_of
 
 TEXT = {"type": "string"}
@@ -35,10 +35,10 @@ def keyed(*keys: str) -> dict[str, Any]:
     ],
 )
 def test_twins_are_found(schema: dict[str, Any], value: Any, told: list[str]) -> None:
-    check = twins_check(node_of({"type": "object", "properties": {"x": schema}}))
+    check = duplicate_items_check(node_of({"type": "object", "properties": {"x": schema}}))
     assert check is not None
     assert [f"{c.field}: {c.message}" for c in check({"x": value}, "")] == told
 
 
 def test_where_nothing_can_be_twice_there_is_no_check() -> None:
-    assert twins_check(node_of({"type": "object", "properties": {"x": TEXT}})) is None
+    assert duplicate_items_check(node_of({"type": "object", "properties": {"x": TEXT}})) is None

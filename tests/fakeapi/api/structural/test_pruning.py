@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakeapi.api.structural.filling import fill
+from fakeapi.api.structural.filling import apply_schema_defaults
 from fakeapi.api.structural.nodes import node_of
 from fakeapi.api.structural.pruning import prune, prune_resource
 
@@ -80,15 +80,15 @@ DEFAULTED = {**TEXT, "default": "x"}
     ],
 )
 def test_what_is_missing_is_filled_in(schema: dict[str, Any], value: Any, filled: Any) -> None:
-    fill(node_of(schema), value)
+    apply_schema_defaults(node_of(schema), value)
     assert value == filled
 
 
 def test_a_default_is_not_shared_between_objects() -> None:
     node = node_of(record(a={**record(b=TEXT), "default": {"b": "x"}}))
     one: dict[str, Any] = {}
-    fill(node, one)
+    apply_schema_defaults(node, one)
     one["a"]["b"] = "y"
     two: dict[str, Any] = {}
-    fill(node, two)
+    apply_schema_defaults(node, two)
     assert two == {"a": {"b": "x"}}

@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
-from extender.kube.events import rfc3339
-from extender.kube.informers import end
+from extender.kube.events import format_time
+from extender.kube.informers import cancel_tasks
 from extender.kube.resources import PODS, REPLICA_SETS
 from fakeapi import VirtualCluster
 from tests.fakeapi.controllers.replicaset.observing import Witness
@@ -60,7 +60,7 @@ class Life(Stage):
         self.cluster.faults.end()
         self._processes.clock.ahead_ns = 0
         await self._settle()
-        await end(kubelet)
+        await cancel_tasks(kubelet)
         await self._stay_idle()
         await self._processes.end()
         self._outcome.excess = self._processes.excess
@@ -106,7 +106,7 @@ class Life(Stage):
                     path = PODS.object(name, "default")
                     await self.client.delete(path, grace_period_seconds=0)
                 elif status["phase"] == "Pending":
-                    now = rfc3339(self.cluster.clock.now_ns())
+                    now = format_time(self.cluster.clock.now_ns())
                     ready = {"type": "Ready", "status": "True", "lastTransitionTime": now}
                     await self.patch(
                         PODS, name, {"status": {"phase": "Running", "conditions": [ready]}}

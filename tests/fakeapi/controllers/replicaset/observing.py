@@ -18,7 +18,7 @@ from extender.kube.transport import Request, Response, Stream, Transport
 from fakeapi import VirtualCluster
 from fakeapi.api.changes import find_kind
 from fakeapi.controllers.replicaset import ReplicaSetController
-from fakeapi.controllers.replicaset.shapes import Pod, decode_pod
+from fakeapi.controllers.replicaset.shapes import OwnedPod, decode_pod
 
 KEY: Final = "default/web"
 _PODS: Final = "/api/v1/namespaces/default/pods"
@@ -47,19 +47,19 @@ class Ledger:
         self._part = part
         for noted in (self._seen, self._made, self._deleting):
             noted.clear()  # it begins with what there is, and has asked for nothing yet
-        part.copies.pods.objects.add_handler(self)
+        part.caches.pods.objects.add_handler(self)
 
-    def added(self, item: Pod) -> None:
+    def added(self, item: OwnedPod) -> None:
         """See a pod that was made."""
         self._seen[item.metadata.key] = None
         self._made.pop(item.metadata.key, None)
 
-    def updated(self, _old: Pod, new: Pod) -> None:
+    def updated(self, _old: OwnedPod, new: OwnedPod) -> None:
         """See a pod that may have been told to go."""
         if new.metadata.deleting:
             self.removed(new)
 
-    def removed(self, item: Pod) -> None:
+    def removed(self, item: OwnedPod) -> None:
         """See a pod that has gone."""
         self._deleting.pop(item.metadata.key, None)
 

@@ -16,8 +16,8 @@ from typing import Final
 from extender.kube.client import Client
 from extender.kube.clock import Clock
 from extender.kube.events import FLUSH_SECONDS, EventWriter
-from extender.kube.informers import Informers, end
-from extender.kube.leader import LeaderElector, LeadershipLostError, Terms
+from extender.kube.informers import SharedInformerFactory, cancel_tasks
+from extender.kube.leader import LeaderElectionConfig, LeaderElector, LeadershipLostError
 from extender.kube.lease import LeaseLock
 from extender.kube.logs import quiet_log
 from fakeapi import VirtualCluster
@@ -26,7 +26,7 @@ from tests.fakeapi.controllers.replicaset.observing import Ledger
 from tests.fakeapi.controllers.replicaset.trials import Trial
 
 LEASE: Final = ("kube-system", "replicaset-controller")
-TERMS: Final = Terms(lease_seconds=30, renew_deadline=20, retry_period=5)
+TERMS: Final = LeaderElectionConfig(lease_seconds=30, renew_deadline=20, retry_period=5)
 
 
 class JumpingClock:
@@ -64,7 +64,7 @@ class Process:
     async def kill(self) -> None:
         """End it: it gets no word out any more."""
         await self._client.close()
-        await end([self._running])
+        await cancel_tasks([self._running])
 
     async def forget_events(self) -> None:
         """Let what it had to tell be forgotten; that may take some seconds."""
@@ -78,7 +78,7 @@ class Process:
                 await self._elector.run(self._work)
 
     async def _work(self) -> None:
-        informers = Informers(self._client, self._clock, self._rng)
+        informers = SharedInformerFactory(self._client, self._clock, self._rng)
         given = self._client, informers, self._clock, self._rng, self._events
         part = ReplicaSetController(*given, burst=self._trial.burst)
         self.ledger.follow(part)

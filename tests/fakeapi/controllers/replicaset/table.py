@@ -14,7 +14,7 @@ from extender.kube.transport import Request, Response
 from fakeapi.controllers.replicaset.shapes import (
     API_VERSION,
     KIND,
-    Pod,
+    OwnedPod,
     ReplicaSet,
     decode_pod,
     decode_replica_set,
@@ -36,7 +36,7 @@ def cases(table: str) -> pytest.MarkDecorator:
     )
 
 
-def pod(document: Document) -> Pod:
+def pod(document: Document) -> OwnedPod:
     return decode_pod(orjson.dumps(document))
 
 

@@ -14,8 +14,13 @@ from extender.kube.consistency import ConsistencyStore
 from extender.kube.controller import RetryError
 from extender.kube.events import EventWriter
 from extender.kube.transport import Request, Response
-from fakeapi.controllers.replicaset.claiming import Claims
-from fakeapi.controllers.replicaset.judging import Verdict, judge, release, terminating
+from fakeapi.controllers.replicaset.claiming import PodControllerRefManager
+from fakeapi.controllers.replicaset.judging import (
+    ClaimDecision,
+    decide_claim,
+    release_patch,
+    terminating_pods,
+)
 from fakeapi.controllers.replicaset.podcontrol import PodControl
 from fakeapi.controllers.replicaset.shapes import ReplicaSet
 from tests.fakeapi.controllers.replicaset.table import (
@@ -35,10 +40,10 @@ from tests.fakeapi.controllers.replicaset.table import (
 DELETED = "2026-01-01T00:00:00Z"
 
 
-def claims(answers: Answers, of: ReplicaSet) -> Claims:
+def claims(answers: Answers, of: ReplicaSet) -> PodControllerRefManager:
     client = Client(answers)
     recorder = EventWriter(client, SystemClock(), Random(1)).recorder("tester")
-    return Claims(client, PodControl(client, recorder, ConsistencyStore({})), of)
+    return PodControllerRefManager(client, PodControl(client, recorder, ConsistencyStore({})), of)
 
 
 def live(of: Document, objection: str | None) -> Document:
@@ -65,7 +70,7 @@ async def test_upstreams_table(case: Case) -> None:
     controller = {**case["controller"], "spec": {"selector": case["selector"]}}
     answers = server(controller, case["can_adopt_error"], case["patch_errors"])
     pods = [pod(each) for each in case["pods"]]
-    claim = claims(answers, replica_set(controller)).claim(pods)
+    claim = claims(answers, replica_set(controller)).claim_pods(pods)
     if case["expect_error"]:
         with pytest.raises(RetryError, match=case["can_adopt_error"]):
             await claim
@@ -84,46 +89,56 @@ async def test_upstreams_table(case: Case) -> None:
 @cases("release_patch")
 def test_upstreams_table_of_release_patches(case: Case) -> None:
     expected = orjson.loads(case["expect_patch"])
-    assert release(case["owner_uids"][0], case["dependent_uid"]) == expected
+    assert release_patch(case["owner_uids"][0], case["dependent_uid"]) == expected
 
 
 WEB = a_replica_set()
 LEAVING = live(WEB, "deleting")
 OTHERS = {"app": "db"}
 VERDICTS = [
-    ("ours", WEB, a_pod("p", "web"), Verdict.CLAIM),
-    ("ours, and we are leaving", LEAVING, a_pod("p", "web"), Verdict.CLAIM),
-    ("ours no more", WEB, a_pod("p", "web", labels=OTHERS), Verdict.RELEASE),
-    ("ours no more, but we leave", LEAVING, a_pod("p", "web", labels=OTHERS), Verdict.LEAVE),
-    ("another's", WEB, a_pod("p", "db", labels={"app": "web"}), Verdict.LEAVE),
-    ("an orphan", WEB, a_pod("p", labels={"app": "web"}), Verdict.ADOPT),
-    ("an orphan, but we leave", LEAVING, a_pod("p", labels={"app": "web"}), Verdict.LEAVE),
-    ("an orphan elsewhere", WEB, a_pod("p", labels={"app": "web"}, namespace="n"), Verdict.LEAVE),
-    ("a leaving orphan", WEB, a_pod("p", labels={"app": "web"}, deleting=True), Verdict.LEAVE),
-    ("a stranger", WEB, a_pod("p", labels=OTHERS), Verdict.LEAVE),
-    ("a nameless one", WEB, a_pod("p"), Verdict.LEAVE),
+    ("ours", WEB, a_pod("p", "web"), ClaimDecision.CLAIM),
+    ("ours, and we are leaving", LEAVING, a_pod("p", "web"), ClaimDecision.CLAIM),
+    ("ours no more", WEB, a_pod("p", "web", labels=OTHERS), ClaimDecision.RELEASE),
+    ("ours no more, but we leave", LEAVING, a_pod("p", "web", labels=OTHERS), ClaimDecision.IGNORE),
+    ("another's", WEB, a_pod("p", "db", labels={"app": "web"}), ClaimDecision.IGNORE),
+    ("an orphan", WEB, a_pod("p", labels={"app": "web"}), ClaimDecision.ADOPT),
+    ("an orphan, but we leave", LEAVING, a_pod("p", labels={"app": "web"}), ClaimDecision.IGNORE),
+    (
+        "an orphan elsewhere",
+        WEB,
+        a_pod("p", labels={"app": "web"}, namespace="n"),
+        ClaimDecision.IGNORE,
+    ),
+    (
+        "a leaving orphan",
+        WEB,
+        a_pod("p", labels={"app": "web"}, deleting=True),
+        ClaimDecision.IGNORE,
+    ),
+    ("a stranger", WEB, a_pod("p", labels=OTHERS), ClaimDecision.IGNORE),
+    ("a nameless one", WEB, a_pod("p"), ClaimDecision.IGNORE),
 ]
 
 
 @pytest.mark.parametrize(
     ("of", "candidate", "verdict"), [each[1:] for each in VERDICTS], ids=[v[0] for v in VERDICTS]
 )
-def test_what_becomes_of_a_pod(of: Document, candidate: Document, verdict: Verdict) -> None:
-    assert judge(replica_set(of), pod(candidate)) is verdict
+def test_what_becomes_of_a_pod(of: Document, candidate: Document, verdict: ClaimDecision) -> None:
+    assert decide_claim(replica_set(of), pod(candidate)) is verdict
 
 
 def test_of_several_controllers_the_first_counts() -> None:
     candidate = a_pod("p", "web")
     candidate["metadata"]["ownerReferences"].append(controlled_by("db", "db"))
-    assert judge(replica_set(WEB), pod(candidate)) is Verdict.CLAIM
+    assert decide_claim(replica_set(WEB), pod(candidate)) is ClaimDecision.CLAIM
     candidate["metadata"]["ownerReferences"].reverse()
-    assert judge(replica_set(WEB), pod(candidate)) is Verdict.LEAVE
+    assert decide_claim(replica_set(WEB), pod(candidate)) is ClaimDecision.IGNORE
 
 
 def test_an_owner_that_is_no_controller_does_not_count() -> None:
     candidate = a_pod("p", labels={"app": "web"})
     candidate["metadata"]["ownerReferences"] = [{**controlled_by("db", "db"), "controller": False}]
-    assert judge(replica_set(WEB), pod(candidate)) is Verdict.ADOPT
+    assert decide_claim(replica_set(WEB), pod(candidate)) is ClaimDecision.ADOPT
 
 
 def test_only_our_own_pods_are_terminating() -> None:
@@ -134,7 +149,7 @@ def test_only_our_own_pods_are_terminating() -> None:
         a_pod("orphan", labels={"app": "web"}, deleting=True),
         a_pod("relabelled", "web", labels=OTHERS, deleting=True),
     ]
-    found = terminating(replica_set(WEB), map(pod, pods))
+    found = terminating_pods(replica_set(WEB), map(pod, pods))
     assert [each.metadata.name for each in found] == ["ours"]
 
 
@@ -143,7 +158,7 @@ async def test_an_orphan_that_has_gone_is_no_trouble_and_all_are_tried() -> None
     names = ("gone", "invalid", "busy", "well")
     pods = [pod(a_pod(name, labels={"app": "web"})) for name in names]
     with pytest.raises(RetryError, match=r"^\[422 Refused, 500 Refused\]$"):
-        await claims(answers, replica_set(WEB)).claim(pods)
+        await claims(answers, replica_set(WEB)).claim_pods(pods)
     assert [each.method for each in answers.asked] == ["GET", *["PATCH"] * 4]
 
 
@@ -161,7 +176,7 @@ async def test_without_a_word_from_the_server_nothing_is_adopted(
     answers = Answers(lambda _: answer)
     pods = [pod(a_pod(name, labels={"app": "web"})) for name in "ab"]
     with pytest.raises(RetryError) as raised:
-        await claims(answers, replica_set(WEB)).claim(pods)
+        await claims(answers, replica_set(WEB)).claim_pods(pods)
     assert str(raised.value).startswith(f"[can't adopt Pod default/a (a): {objection}")
     assert "can't adopt Pod default/b (b): " in str(raised.value)
     assert len(answers.asked) == 1

@@ -32,7 +32,7 @@ async def test_upstreams_table_of_who_wants_an_orphan(case: Case) -> None:
         given_pod["name"], labels=given_pod["labels"], namespace=given_pod["namespace"]
     )
     async with workshop(*sets) as shop:
-        found = shop.part.copies.matching(pod(candidate))
+        found = shop.part.caches.replica_sets_of_orphan(pod(candidate))
         assert sorted(each.metadata.name for each in found) == sorted(case["expect"])
 
 
@@ -44,7 +44,7 @@ async def test_upstreams_table_of_relatives(case: Case) -> None:
         for each in case["pods"]
     ]
     async with workshop(*sets, *pods) as shop:
-        copies = shop.part.copies
+        copies = shop.part.caches
         of = copies.get(f"default/{case['rs']}")
         assert of is not None
         assert {each.metadata.name for each in copies.siblings(of)} == set(case["expect_rss"])
@@ -65,11 +65,11 @@ def relative(given_set: Document) -> Document:
 
 async def test_without_a_controller_not_even_ones_own_pods_are_related() -> None:
     async with workshop(a_replica_set(), a_pod("p", "web")) as shop:
-        of = shop.part.copies.get("default/web")
+        of = shop.part.caches.get("default/web")
         assert of is not None
-        assert shop.part.copies.siblings(of) == []
-        assert shop.part.copies.related(of) == []
-        assert [each.metadata.name for each in shop.part.copies.candidates(of)] == ["p"]
+        assert shop.part.caches.siblings(of) == []
+        assert shop.part.caches.related(of) == []
+        assert [each.metadata.name for each in shop.part.caches.candidates(of)] == ["p"]
 
 
 async def test_a_sibling_whose_selector_cannot_be_read_has_no_pods() -> None:
@@ -80,9 +80,9 @@ async def test_a_sibling_whose_selector_cannot_be_read_has_no_pods() -> None:
         a_pod("p", "web"),
         a_pod("q", labels={"app": "odd"}),
     ) as shop:
-        of = shop.part.copies.get("default/web")
+        of = shop.part.caches.get("default/web")
         assert of is not None
-        assert [each.metadata.name for each in shop.part.copies.related(of)] == ["p"]
+        assert [each.metadata.name for each in shop.part.caches.related(of)] == ["p"]
 
 
 async def test_candidates_are_ones_own_pods_and_the_orphans_of_ones_namespace() -> None:
@@ -95,9 +95,9 @@ async def test_candidates_are_ones_own_pods_and_the_orphans_of_ones_namespace() 
     ]
     pods[3]["metadata"]["ownerReferences"] = [controlled_by("web", "old")]
     async with workshop(a_replica_set(), *pods) as shop:
-        of = shop.part.copies.get("default/web")
+        of = shop.part.caches.get("default/web")
         assert of is not None
-        found = [each.metadata.name for each in shop.part.copies.candidates(of)]
+        found = [each.metadata.name for each in shop.part.caches.candidates(of)]
         assert found == ["ours", "orphan"]
 
 
@@ -126,7 +126,7 @@ async def test_relatives_are_those_that_going_through_all_pods_would_find(
 ) -> None:
     pods = [a_pod(f"p{index}", labels=each) for index, each in enumerate(labels)]
     async with workshop(a_replica_set(deployment="d", selector=selector), *pods) as shop:
-        copies = shop.part.copies
+        copies = shop.part.caches
         of = copies.get("default/web")
         assert of is not None
         assert of.selector is not None

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from extender.kube.expectations import TrackedExpectations
+from extender.kube.expectations import UIDTrackingControllerExpectations
 from extender.kube.logs import OnceLog
 from extender.kube.workqueue import WorkQueue
-from fakeapi.controllers.replicaset.handlers import PodEvents
+from fakeapi.controllers.replicaset.handlers import ReplicaSetPodEventHandler
 from tests.fakeapi.controllers.replicaset.table import (
     Case,
     Document,
@@ -30,12 +30,16 @@ NOON = "2026-01-01T12:00:00Z"
 class Ears:
     """Handlers of their own over a workshop's copies, and what they note."""
 
-    def __init__(self, shop: Workshop, expect: Callable[[TrackedExpectations, str], None]) -> None:
+    def __init__(
+        self, shop: Workshop, expect: Callable[[UIDTrackingControllerExpectations, str], None]
+    ) -> None:
         clock = shop.cluster.clock
         self.queue: WorkQueue[str] = WorkQueue(clock)
-        self.expectations = TrackedExpectations(clock)
-        self.events = PodEvents(shop.part.copies, self.queue, self.expectations, OnceLog())
-        self._keys = [each.metadata.key for each in shop.part.copies.replica_sets.objects.values()]
+        self.expectations = UIDTrackingControllerExpectations(clock)
+        self.events = ReplicaSetPodEventHandler(
+            shop.part.caches, self.queue, self.expectations, OnceLog()
+        )
+        self._keys = [each.metadata.key for each in shop.part.caches.replica_sets.objects.values()]
         for key in self._keys:
             expect(self.expectations, key)
 
@@ -67,11 +71,11 @@ class Ears:
         return sorted(done)
 
 
-def a_creation(expectations: TrackedExpectations, key: str) -> None:
+def a_creation(expectations: UIDTrackingControllerExpectations, key: str) -> None:
     expectations.expect_creations(key, 1)
 
 
-def the_deletion(expectations: TrackedExpectations, key: str) -> None:
+def the_deletion(expectations: UIDTrackingControllerExpectations, key: str) -> None:
     expectations.expect_deletions(key, [POD])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from extender.kube.events import rfc3339
+from extender.kube.events import format_time
 from extender.kube.resources import NAMESPACES, REPLICA_SETS
 from fakeapi import VirtualCluster
 from tests.fakeapi.controllers.replicaset.table import a_pod, a_replica_set, controlled_by
@@ -57,7 +57,7 @@ class World(Stage):
 
     @property
     def now(self) -> str:
-        return rfc3339(self.cluster.clock.now_ns())
+        return format_time(self.cluster.clock.now_ns())
 
     async def version(self) -> str:
         """Return the version that the cluster has reached; every write moves it on."""

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from extender.kube.times import moment
+from extender.kube.times import parse_time
 from fakeapi.controllers.replicaset.podcontrol import pod_from_template
 from fakeapi.controllers.replicaset.shapes import ReplicaSet
 from tests.fakeapi.controllers.replicaset.table import (
@@ -32,8 +32,8 @@ def test_a_pod_is_read_as_far_as_it_counts() -> None:
     assert (found.uid, found.node, found.phase) == ("p", "n", "Running")
     assert (found.ready, found.ready_since_ns, found.created_ns) == (
         True,
-        moment(NOON),
-        moment(NOON),
+        parse_time(NOON),
+        parse_time(NOON),
     )
     assert found.deletion_cost == "5"
     assert found.metadata.annotations is None  # of fifty thousand pods, nothing is kept in vain

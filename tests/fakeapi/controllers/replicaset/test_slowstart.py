@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from extender.kube.controller import RetryError
-from fakeapi.controllers.replicaset.slowstart import slow_start
-from fakeapi.controllers.replicaset.trouble import Trouble
+from fakeapi.controllers.replicaset.slowstart import slow_start_batch
+from fakeapi.controllers.replicaset.trouble import SyncError
 from tests.fakeapi.controllers.replicaset.table import Case, cases
 
 
@@ -18,7 +18,7 @@ class Limited:
         self.calls = 0
         self.batches: list[int] = []
 
-    async def __call__(self) -> Trouble | None:
+    async def __call__(self) -> SyncError | None:
         self.calls += 1
         number = self.calls
         await asyncio.sleep(0)  # all of a batch have begun by now
@@ -30,13 +30,13 @@ class Limited:
 @cases("slow_start")
 async def test_upstreams_table(case: Case) -> None:
     attempt = Limited(case["call_limit"])
-    outcome = await slow_start(case["count"], attempt, case["initial_batch_size"])
+    outcome = await slow_start_batch(case["count"], attempt, case["initial_batch_size"])
     assert attempt.calls == case["expect_calls"]
     assert attempt.batches == case["expect_batches"]
     assert outcome.successes == case["expect_successes"]
-    assert (outcome.trouble is not None) == case["expect_error"]
+    assert (outcome.error is not None) == case["expect_error"]
 
 
 async def test_the_first_trouble_of_a_batch_is_told() -> None:
-    outcome = await slow_start(100, Limited(10))
-    assert str(outcome.trouble) == "call 11"
+    outcome = await slow_start_batch(100, Limited(10))
+    assert str(outcome.error) == "call 11"

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from msgspec import to_builtins
 
-from extender.kube.events import rfc3339
-from extender.kube.times import NS_PER_SECOND, moment
-from fakeapi.controllers.replicaset.shapes import Condition, Status
+from extender.kube.events import format_time
+from extender.kube.times import NS_PER_SECOND, parse_time
+from fakeapi.controllers.replicaset.shapes import ReplicaSetCondition, ReplicaSetStatus
 from fakeapi.controllers.replicaset.status import (
-    calculate,
-    differs,
-    document,
-    find,
+    calculate_status,
+    get_condition,
     is_available,
-    next_check_seconds,
+    next_availability_check,
+    status_differs,
+    status_document,
     with_condition,
     without_condition,
 )
@@ -33,24 +33,24 @@ COUNTS = {"fullyLabeledReplicas": 0, "readyReplicas": 0, "availableReplicas": 0}
 NOON = "2026-01-01T12:00:00Z"
 
 
-def conditions(documents: list[dict[str, str]]) -> tuple[Condition, ...]:
-    return tuple(Condition(**each) for each in documents)
+def conditions(documents: list[dict[str, str]]) -> tuple[ReplicaSetCondition, ...]:
+    return tuple(ReplicaSetCondition(**each) for each in documents)
 
 
 @cases("calculate_status")
 def test_upstreams_table_of_statuses(case: Case) -> None:
-    now_ns = moment(case["now"])
+    now_ns = parse_time(case["now"])
     leaving = [pod(each) for each in case["terminating_pods"]]
     active = [pod(each) for each in case["active_pods"]]
-    status = calculate(
+    status = calculate_status(
         replica_set(case["replicaset"]),
         active,
         leaving if case["terminating_replicas_enabled"] else None,
         case["manage_error"],
         now_ns,
-        rfc3339(now_ns),
+        format_time(now_ns),
     )
-    written = {"terminatingReplicas": None, **COUNTS, **document(status)}
+    written = {"terminatingReplicas": None, **COUNTS, **status_document(status)}
     found = written.pop("conditions", ())
     assert written == case["expect_status"]
     expected = case.get("expect_conditions", [])
@@ -66,9 +66,11 @@ def test_upstreams_table_of_conditions(case: Case) -> None:
     found: Any
     match case["op"]:
         case "get":
-            found = find(given, case["arg"]) is not None
+            found = get_condition(given, case["arg"]) is not None
         case "set":
-            found = list(map(to_builtins, with_condition(given, Condition(**case["arg"]))))
+            found = list(
+                map(to_builtins, with_condition(given, ReplicaSetCondition(**case["arg"])))
+            )
         case "remove":
             found = list(map(to_builtins, without_condition(given, case["arg"])))
     assert found == case["expect"]
@@ -76,10 +78,10 @@ def test_upstreams_table_of_conditions(case: Case) -> None:
 
 @cases("next_availability")
 def test_upstreams_table_of_availability(case: Case) -> None:
-    status_ns = moment(case["status_now"])
+    status_ns = parse_time(case["status_now"])
     pods = [pod(each) for each in case["pods"]]
     wait, now_ns = case["min_ready_seconds"], status_ns + case["clock_delay_seconds"] * 10**9
-    assert next_check_seconds(pods, wait, status_ns, now_ns) == case["expect_seconds"]
+    assert next_availability_check(pods, wait, status_ns, now_ns) == case["expect_seconds"]
 
 
 @cases("filters")
@@ -112,21 +114,21 @@ def test_a_pod_is_available_once_it_has_been_ready_for_long_enough(
     *, seconds: int, available: bool
 ) -> None:
     found = pod(a_pod("p", ready_since=NOON))
-    assert is_available(found, 10, moment(NOON) + seconds * NS_PER_SECOND) == available
+    assert is_available(found, 10, parse_time(NOON) + seconds * NS_PER_SECOND) == available
 
 
 def test_a_pod_that_does_not_say_since_when_it_is_ready_is_only_available_without_a_wait() -> None:
     found = pod(a_pod("p", ready_since="0001-01-01T00:00:00Z"))
-    assert is_available(found, 0, moment(NOON))
-    assert not is_available(found, 1, moment(NOON))
-    assert next_check_seconds([found], 1, moment(NOON), moment(NOON)) is None
+    assert is_available(found, 0, parse_time(NOON))
+    assert not is_available(found, 1, parse_time(NOON))
+    assert next_availability_check([found], 1, parse_time(NOON), parse_time(NOON)) is None
 
 
 def test_the_failure_says_which_way_scaling_failed() -> None:
     def reason(replicas: int) -> str:
         found = replica_set(a_replica_set(replicas=replicas))
         active = [pod(a_pod("p", "web"))]
-        status = calculate(found, active, [], "no", moment(NOON), NOON)
+        status = calculate_status(found, active, [], "no", parse_time(NOON), NOON)
         return (status.conditions or ())[0].reason
 
     assert [reason(0), reason(1), reason(2)] == ["FailedDelete", "", "FailedCreate"]
@@ -134,7 +136,7 @@ def test_the_failure_says_which_way_scaling_failed() -> None:
 
 def test_a_failure_of_another_status_or_reason_takes_the_old_ones_place_at_the_end() -> None:
     old = conditions([{"type": "A", "status": "True"}, {"type": "B", "status": "True"}])
-    found = with_condition(old, Condition("A", "False"))
+    found = with_condition(old, ReplicaSetCondition("A", "False"))
     assert [(each.type, each.status) for each in found] == [("B", "True"), ("A", "False")]
 
 
@@ -148,24 +150,29 @@ def test_a_failure_of_another_status_or_reason_takes_the_old_ones_place_at_the_e
         ({"available_replicas": 1}, True),
         ({"terminating_replicas": 0}, True),
         ({"conditions": ()}, False),
-        ({"conditions": (Condition("A", "True"),)}, True),
+        ({"conditions": (ReplicaSetCondition("A", "True"),)}, True),
         ({"observed_generation": 7}, False),
     ],
 )
 def test_a_status_is_written_if_it_says_anything_new(
     *, change: dict[str, Any], must_be_written: bool
 ) -> None:
-    assert differs(replica_set(a_replica_set()), Status(**change)) == must_be_written
+    assert (
+        status_differs(replica_set(a_replica_set()), ReplicaSetStatus(**change)) == must_be_written
+    )
 
 
 def test_a_status_is_written_for_a_newer_spec() -> None:
     document = a_replica_set()
     document["metadata"]["generation"] = 2
-    assert differs(replica_set(document), Status())
+    assert status_differs(replica_set(document), ReplicaSetStatus())
     document["status"] = {"replicas": 0, "observedGeneration": 2}
-    assert not differs(replica_set(document), Status())
+    assert not status_differs(replica_set(document), ReplicaSetStatus())
 
 
 def test_zeros_are_left_out_but_for_those_that_upstream_writes() -> None:
-    assert document(Status()) == {"replicas": 0}
-    assert document(Status(terminating_replicas=0)) == {"replicas": 0, "terminatingReplicas": 0}
+    assert status_document(ReplicaSetStatus()) == {"replicas": 0}
+    assert status_document(ReplicaSetStatus(terminating_replicas=0)) == {
+        "replicas": 0,
+        "terminatingReplicas": 0,
+    }

@@ -7,9 +7,9 @@ import pytest
 
 from extender.kube.client import Client
 from extender.kube.transport import Request, Response, TransportError
-from fakeapi.controllers.replicaset.shapes import Status
+from fakeapi.controllers.replicaset.shapes import ReplicaSetStatus
 from fakeapi.controllers.replicaset.statuswriter import write_status
-from fakeapi.controllers.replicaset.trouble import TROUBLES
+from fakeapi.controllers.replicaset.trouble import SYNC_ERRORS
 from tests.fakeapi.controllers.replicaset.table import (
     Answers,
     Case,
@@ -59,10 +59,10 @@ async def test_upstreams_table(case: Case) -> None:
     status = {"observedGeneration": case["observed_generation"], **case["current_status"]}
     document = stored("1", case["generation"], status)
     server = Server(case["update_results"], case["get_result"], stored("2", 9, {}))
-    new = msgspec.convert(case["new_status"], Status)
+    new = msgspec.convert(case["new_status"], ReplicaSetStatus)
     try:
         await write_status(Client(server.answers), replica_set(document), new)
-    except TROUBLES:
+    except SYNC_ERRORS:
         assert case["expect_error"]
     else:
         assert not case["expect_error"]
@@ -88,8 +88,8 @@ async def test_after_any_trouble_it_is_tried_once_more(
     server = Server(writes, read, stored("2", 9, {}))
     before = replica_set(stored("1", 3, {}))
     try:
-        await write_status(Client(server.answers), before, Status(5))
-    except TROUBLES:
+        await write_status(Client(server.answers), before, ReplicaSetStatus(5))
+    except SYNC_ERRORS:
         assert fails
     else:
         assert not fails
@@ -99,15 +99,15 @@ async def test_after_any_trouble_it_is_tried_once_more(
 async def test_everything_else_goes_back_as_it_came() -> None:
     server = Server(["ok"], None, {})
     document = stored("1", 3, {"replicas": 1, "unknown": True})
-    after = await write_status(Client(server.answers), replica_set(document), Status(5))
+    after = await write_status(Client(server.answers), replica_set(document), ReplicaSetStatus(5))
     written = server.answers.bodies("PUT")[0]
     assert written == {**document, "status": {"replicas": 5, "observedGeneration": 3}}
-    assert after.status == Status(5, observed_generation=3)
+    assert after.status == ReplicaSetStatus(5, observed_generation=3)
 
 
 async def test_a_retry_goes_onto_the_newer_object_but_speaks_of_the_generation_acted_on() -> None:
     server = Server(["conflict", "ok"], "ok", stored("2", 9, {}))
-    await write_status(Client(server.answers), replica_set(stored("1", 3, {})), Status(5))
+    await write_status(Client(server.answers), replica_set(stored("1", 3, {})), ReplicaSetStatus(5))
     first, second = server.answers.bodies("PUT")
     assert [each["metadata"]["resourceVersion"] for each in (first, second)] == ["1", "2"]
     assert [each["status"]["observedGeneration"] for each in (first, second)] == [3, 3]

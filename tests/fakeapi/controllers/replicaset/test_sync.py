@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from extender.kube.events import rfc3339
+from extender.kube.events import format_time
 from extender.kube.resources import PODS, REPLICA_SETS
 from fakeapi.faults import fault
 from tests.fakeapi.controllers.replicaset.table import (
@@ -185,17 +185,17 @@ async def play(shop: Workshop, name: str, step: Document) -> None:
 
 async def replace_at_once(shop: Workshop, name: str, uid: str) -> None:
     """Show the controller another ReplicaSet of the same name as a change of the old one."""
-    old = shop.part.copies.get(f"default/{name}")
+    old = shop.part.caches.get(f"default/{name}")
     new = replica_set(a_replica_set(name, uid=uid))
     assert old is not None
-    shop.part.replica_set_events.updated(old, new)
+    shop.part.replica_set_handler.updated(old, new)
     await shop.delete(REPLICA_SETS, name)
     shop.load(a_replica_set(name, uid=uid))
     await shop.passes()
 
 
 async def ready(shop: Workshop, name: str) -> None:
-    now = rfc3339(shop.cluster.clock.now_ns())
+    now = format_time(shop.cluster.clock.now_ns())
     condition = {"type": "Ready", "status": "True", "lastTransitionTime": now}
     await shop.patch_pod(name, {"status": {"conditions": [condition]}})
 

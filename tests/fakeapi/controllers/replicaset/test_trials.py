@@ -37,7 +37,7 @@ import pytest
 
 from extender.kube.client import Client
 from fakeapi import VirtualCluster
-from fakeapi.controlplane.plane import ControlPlane
+from fakeapi.controlplane.plane import ControllerManager
 from fakeapi.faults import Fault, fault
 from tests.fakeapi.controllers.replicaset.living import Outcome, live
 from tests.fakeapi.controllers.replicaset.table import a_pod, a_replica_set
@@ -155,7 +155,7 @@ async def controlled(*faults: Fault, pods: Sequence[str], replicas: int) -> Asyn
         cluster.load([a_replica_set(replicas=replicas), *(a_pod(name, "web") for name in pods)])
         cluster.faults.plan(*(each.by("controller") for each in faults))
         client = Client(cluster.local_transport("controller"))
-        plane = ControlPlane(client, cluster.clock, Random(1), ("replicaset",))
+        plane = ControllerManager(client, cluster.clock, Random(1), ("replicaset",))
         plane.start()
         yield Stage(cluster)
         await plane.stop()

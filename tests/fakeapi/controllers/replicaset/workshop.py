@@ -15,7 +15,7 @@ from typing import Any
 
 from extender.kube.client import Client
 from extender.kube.events import EventWriter
-from extender.kube.informers import Informers, end
+from extender.kube.informers import SharedInformerFactory, cancel_tasks
 from extender.kube.resources import PODS, REPLICA_SETS
 from extender.kube.transport import Request, Response, Stream, Transport
 from extender.kube.workqueue import WorkQueue
@@ -97,7 +97,7 @@ class Workshop(Stage):
         super().__init__(cluster)
         self.valve = Valve(cluster.local_transport(AGENT))
         self.own_client = Client(self.valve)
-        self.informers = Informers(self.own_client, cluster.clock, Random(1))
+        self.informers = SharedInformerFactory(self.own_client, cluster.clock, Random(1))
         self.events = EventWriter(self.own_client, cluster.clock, Random(1))
         given = self.own_client, self.informers, cluster.clock, Random(1), self.events
         self.part = ReplicaSetController(*given, burst=burst)
@@ -171,6 +171,6 @@ async def workshop(*objects: Document, burst: int = 500) -> AsyncIterator[Worksh
             await shop.passes()
             yield shop
         finally:
-            await end((running,))
+            await cancel_tasks((running,))
             await shop.events.flush()
             await shop.informers.stop()

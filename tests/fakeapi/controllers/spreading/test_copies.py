@@ -6,26 +6,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.kube.indexer import Indexer
-from extender.kube.workloadspread.spreads import WrittenSpread
-from fakeapi.controllers.spreading.copies import SpreadIndex
-from fakeapi.controllers.spreading.items import Item, decode_spread
-from fakeapi.controllers.spreading.workloads import Chain
-from policies.spreading.owners import OwnerNotFoundError, Owners, spread_of
+from extender.kube.workloadspread.spreads import StoredWorkloadSpread
+from fakeapi.controllers.spreading.copies import WorkloadSpreadIndex
+from fakeapi.controllers.spreading.items import CachedObject, decode_spread
+from fakeapi.controllers.spreading.workloads import OwnerChain
+from policies.spreading.owners import OwnerLookup, OwnerNotFoundError, workloadspread_of_new_pod
 from policies.spreading.quirks import FIXED
-from policies.spreading.references import Identity, Reference
-from policies.spreading.workloads import Workload
+from policies.spreading.references import ObjectKey, WorkloadReference
+from policies.spreading.workloads import TargetWorkload
 from tests.builders import encoded
 from tests.spreads import Document, member, spread_json
 
 KINDS = {"ReplicaSet": "apps/v1", "Deployment": "apps/v1", "Sorcery": "example.com/v1"}
 REFERENCES = st.builds(
-    lambda kind, name: Reference(KINDS[kind], kind, name),
+    lambda kind, name: WorkloadReference(KINDS[kind], kind, name),
     st.sampled_from(sorted(KINDS)),
     st.sampled_from("ab"),
 )
 
 
-def written(number: int, target: Reference, *, terminating: bool, filtered: bool) -> Document:
+def written(
+    number: int, target: WorkloadReference, *, terminating: bool, filtered: bool
+) -> Document:
     document = spread_json({"name": "s"}, name=f"w{number}")
     reference = {"apiVersion": target.api_version, "kind": target.kind, "name": target.name}
     document["spec"]["targetRef"] = reference
@@ -37,9 +39,9 @@ def written(number: int, target: Reference, *, terminating: bool, filtered: bool
 
 
 @st.composite
-def indexes(draw: st.DrawFn) -> SpreadIndex:
-    objects: Indexer[Item[WrittenSpread]] = Indexer()
-    index = SpreadIndex(objects)
+def indexes(draw: st.DrawFn) -> WorkloadSpreadIndex:
+    objects: Indexer[CachedObject[StoredWorkloadSpread]] = Indexer()
+    index = WorkloadSpreadIndex(objects)
     for number, target in enumerate(draw(st.lists(REFERENCES, max_size=5))):
         flags = {"terminating": draw(st.booleans()), "filtered": draw(st.booleans())}
         objects.upsert(decode_spread(encoded(written(number, target, **flags))))
@@ -47,11 +49,11 @@ def indexes(draw: st.DrawFn) -> SpreadIndex:
 
 
 @st.composite
-def chains(draw: st.DrawFn) -> tuple[Reference, Chain]:
+def chains(draw: st.DrawFn) -> tuple[WorkloadReference, OwnerChain]:
     """Return a controller, and its chain as it would be gathered."""
-    found: dict[Identity, Workload] = {}
-    unread: frozenset[Identity] = frozenset()
-    links: list[Identity] = []
+    found: dict[ObjectKey, TargetWorkload] = {}
+    unread: frozenset[ObjectKey] = frozenset()
+    links: list[ObjectKey] = []
     references = draw(st.lists(REFERENCES, min_size=1, max_size=4, unique=True))
     end = draw(st.sampled_from(["whole", "missing", "unread"]))
     whole = True
@@ -68,13 +70,13 @@ def chains(draw: st.DrawFn) -> tuple[Reference, Chain]:
             unread = frozenset([identity])
             break
         above = None if last else references[place + 1]
-        found[identity] = Workload(identity, "default", controller=above)
-    return references[0], Chain(Owners(found, unread), tuple(links), whole=whole)
+        found[identity] = TargetWorkload(identity, "default", controller=above)
+    return references[0], OwnerChain(OwnerLookup(found, unread), tuple(links), complete=whole)
 
 
 @given(indexes(), chains())
 def test_those_that_target_an_owner_are_enough(
-    index: SpreadIndex, gathered: tuple[Reference, Chain]
+    index: WorkloadSpreadIndex, gathered: tuple[WorkloadReference, OwnerChain]
 ) -> None:
     controller, chain = gathered
     pod = member("web-1", controller=controller, labels={"app": "web"})
@@ -85,27 +87,27 @@ def test_those_that_target_an_owner_are_enough(
             each.spread for each in several if candidates is None or each.spread.name in candidates
         ]
         try:
-            spread = spread_of(pod, chosen, chain.owners, FIXED)
+            spread = workloadspread_of_new_pod(pod, chosen, chain.owners, FIXED)
         except OwnerNotFoundError as error:
             return f"refused: {error}"
         return None if spread is None else spread.name
 
-    names = [each.spread.name for each in index.concerned("default", chain)]
+    names = [each.spread.name for each in index.targeting("default", chain)]
     assert names == sorted(names)
     assert found(names) == found(None)
 
 
 def test_one_that_cannot_be_read_is_found_by_nobody() -> None:
     document = spread_json({"name": "s", "maxReplicas": 1.5})
-    objects: Indexer[Item[WrittenSpread]] = Indexer()
-    index = SpreadIndex(objects)
+    objects: Indexer[CachedObject[StoredWorkloadSpread]] = Indexer()
+    index = WorkloadSpreadIndex(objects)
     copy = decode_spread(encoded(document))
     objects.upsert(copy)
     assert copy.value is None
     assert "WorkloadSpread default/web: spec.subsets[0].maxReplicas: expected" in copy.problem
     assert index.get("default", "web") is None
     assert index.of_namespace("default") == []
-    assert index.any_in("default")
+    assert index.has_any("default")
 
 
 def test_a_spec_that_is_none_is_a_problem_of_that_one() -> None:

@@ -9,32 +9,32 @@ from random import Random
 import pytest
 
 from extender.kube.client import Client
-from extender.kube.informers import Informers
+from extender.kube.informers import SharedInformerFactory
 from extender.kube.resources import REPLICA_SETS
 from fakeapi import VirtualCluster
 from fakeapi.controllers.spreading.items import workload_decoder
-from fakeapi.controllers.spreading.workloads import UnreadError, Workloads
+from fakeapi.controllers.spreading.workloads import ControllerFinder, WorkloadReadError
 from fakeapi.faults import Fault, fault
-from policies.spreading.references import Reference
-from policies.spreading.workloads import NO_WHITELIST, AllowedKind, Whitelist
+from policies.spreading.references import WorkloadReference
+from policies.spreading.workloads import NO_ALLOWED_KINDS, AllowedKind, AllowedKinds
 from tests.fakeapi.controllers.replicaset.table import a_replica_set
 from tests.fakeapi.controllers.spreadwebhooks.worlds import kruise_kind
 from tests.fakeapi.controlplane.stage import Document
 
-SET = Reference("apps/v1", "ReplicaSet", "web")
-GAME = Reference("game.kruise.io/v1", "Game", "web")
-GAMES = Whitelist((AllowedKind("game.kruise.io", "", "Game"),))
+SET = WorkloadReference("apps/v1", "ReplicaSet", "web")
+GAME = WorkloadReference("game.kruise.io/v1", "Game", "web")
+GAMES = AllowedKinds((AllowedKind("game.kruise.io", "", "Game"),))
 
 
 @asynccontextmanager
-async def known(*documents: Document) -> AsyncIterator[tuple[VirtualCluster, Workloads]]:
+async def known(*documents: Document) -> AsyncIterator[tuple[VirtualCluster, ControllerFinder]]:
     cluster = VirtualCluster(run="none")
     cluster.load(documents)
     async with cluster:
         client = Client(cluster.local_transport("reader"))
-        informers = Informers(client, cluster.clock, Random(0))
+        informers = SharedInformerFactory(client, cluster.clock, Random(0))
         try:
-            yield cluster, Workloads(client, informers)
+            yield cluster, ControllerFinder(client, informers)
         finally:
             await informers.stop()
             await client.close()
@@ -79,7 +79,7 @@ async def test_what_a_copy_lacks_the_server_is_asked_for() -> None:
     async with known(a_replica_set()) as (cluster, workloads):
         await workloads.get(SET, "default")
         await cluster.clock.advance(1)
-        other = Reference("apps/v1", "ReplicaSet", "other")
+        other = WorkloadReference("apps/v1", "ReplicaSet", "other")
         assert await workloads.get(other, "default") is None
         cluster.faults.plan(fault("silence").on("watch", "replicasets"))
         cluster.load([a_replica_set(name="other")])
@@ -104,38 +104,40 @@ async def test_kinds_of_others_are_found_by_discovery(*, served: bool) -> None:
     }
     async with known(*([kind, game] if served else [])) as (_, workloads):
         assert (await workloads.get(GAME, "default") is not None) == served
-        assert await workloads.get(Reference("game.kruise.io/v1", "Other", "web"), "x") is None
+        assert (
+            await workloads.get(WorkloadReference("game.kruise.io/v1", "Other", "web"), "x") is None
+        )
 
 
 @pytest.mark.parametrize("what", [fault(403), fault("drop")], ids=["refused", "no answer"])
 async def test_what_cannot_be_read_is_told_apart_from_what_is_not_there(what: Fault) -> None:
     async with known(a_replica_set()) as (cluster, workloads):
         cluster.faults.plan(what.on("get", "replicasets"))
-        with pytest.raises(UnreadError, match="ReplicaSet web: GET /apis/apps/v1"):
+        with pytest.raises(WorkloadReadError, match="ReplicaSet web: GET /apis/apps/v1"):
             await workloads.get(SET, "default")
-        chain = await workloads.chain(SET, "default", NO_WHITELIST)
+        chain = await workloads.owner_chain(SET, "default", NO_ALLOWED_KINDS)
         assert chain.owners.unread == {SET.identity}
-        assert chain.whole
+        assert chain.complete
 
 
 async def test_a_chain_ends_where_nothing_leads_further() -> None:
     sets = [owned(a_replica_set(), "Deployment", "web"), a_replica_set(name="alone")]
     async with known(*sets) as (_, workloads):
-        deployment = Reference("apps/v1", "Deployment", "web")
-        broken = await workloads.chain(SET, "default", NO_WHITELIST)
-        assert (broken.links, broken.whole) == ((SET.identity, deployment.identity), False)
-        alone = Reference("apps/v1", "ReplicaSet", "alone")
-        whole = await workloads.chain(alone, "default", NO_WHITELIST)
-        assert (whole.links, whole.whole) == ((alone.identity,), True)
-        unknown = await workloads.chain(GAME, "default", NO_WHITELIST)
-        assert (unknown.links, unknown.whole) == ((GAME.identity,), True)
-        allowed = await workloads.chain(GAME, "default", GAMES)
-        assert (allowed.links, allowed.whole) == ((GAME.identity,), False)
+        deployment = WorkloadReference("apps/v1", "Deployment", "web")
+        broken = await workloads.owner_chain(SET, "default", NO_ALLOWED_KINDS)
+        assert (broken.links, broken.complete) == ((SET.identity, deployment.identity), False)
+        alone = WorkloadReference("apps/v1", "ReplicaSet", "alone")
+        whole = await workloads.owner_chain(alone, "default", NO_ALLOWED_KINDS)
+        assert (whole.links, whole.complete) == ((alone.identity,), True)
+        unknown = await workloads.owner_chain(GAME, "default", NO_ALLOWED_KINDS)
+        assert (unknown.links, unknown.complete) == ((GAME.identity,), True)
+        allowed = await workloads.owner_chain(GAME, "default", GAMES)
+        assert (allowed.links, allowed.complete) == ((GAME.identity,), False)
 
 
 async def test_a_circle_is_followed_once() -> None:
     sets = [owned(a_replica_set(), "ReplicaSet", "other")]
     sets.append(owned(a_replica_set(name="other"), "ReplicaSet", "web"))
     async with known(*sets) as (_, workloads):
-        chain = await workloads.chain(SET, "default", NO_WHITELIST)
-        assert ([link.name for link in chain.links], chain.whole) == (["web", "other"], True)
+        chain = await workloads.owner_chain(SET, "default", NO_ALLOWED_KINDS)
+        assert ([link.name for link in chain.links], chain.complete) == (["web", "other"], True)

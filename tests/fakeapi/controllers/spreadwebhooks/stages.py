@@ -11,14 +11,14 @@ from typing import Any
 import orjson
 
 from extender.kube.client import Client
-from extender.kube.informers import Informers, end
+from extender.kube.informers import SharedInformerFactory, cancel_tasks
 from extender.kube.resources import PODS
 from fakeapi import VirtualCluster
-from fakeapi.api.podspecs import pod_spec_faults
-from fakeapi.controllers.spreading.copies import SPREADS
-from fakeapi.controllers.spreading.reception import Detach, Handlers, Reception
-from fakeapi.controllers.spreading.written import Written
-from fakeapi.controllers.spreadwebhooks import SpreadWebhooks
+from fakeapi.api.podspecs import pod_spec_errors
+from fakeapi.controllers.spreading.copies import WORKLOAD_SPREADS
+from fakeapi.controllers.spreading.reception import Detach, Handlers, WebhookEndpoint
+from fakeapi.controllers.spreading.written import AssumedStatuses
+from fakeapi.controllers.spreadwebhooks import WorkloadSpreadWebhooks
 from fakeapi.controllers.spreadwebhooks.names import MUTATE_POD
 from fakeapi.controlplane.plane import SPREAD_WEBHOOKS
 from tests.fakeapi.controllers.spreadwebhooks.worlds import CLONE_SETS, DEFINITION
@@ -46,11 +46,11 @@ class Process:
         self.handlers: Handlers = {}
         self._clock, self._rng = cluster.clock, Random(seed)
         self.client = Client(cluster.local_transport(name))
-        self.informers = Informers(self.client, self._clock, self._rng)
-        self.written = Written()
-        reception = Reception(_leads_to, self._attend, pod_spec_faults)
+        self.informers = SharedInformerFactory(self.client, self._clock, self._rng)
+        self.written = AssumedStatuses()
+        reception = WebhookEndpoint(_leads_to, self._attend, pod_spec_errors)
         of = (self.client, self.informers, self._clock, self._rng, self.written)
-        self.part = SpreadWebhooks(*of, reception)
+        self.part = WorkloadSpreadWebhooks(*of, reception)
 
     def _attend(self, handlers: Handlers) -> Detach:
         self.handlers = handlers
@@ -90,7 +90,7 @@ async def processes(
     try:
         yield running
     finally:
-        await end(tasks)
+        await cancel_tasks(tasks)
         for each in running:
             await each.informers.stop()
             await each.client.close()
@@ -103,7 +103,7 @@ async def pod(stage: Stage, name: str, **parts: Document) -> Mapping[str, Any]:
 
 async def counts(stage: Stage, name: str = "web") -> dict[str, dict[str, int]]:
     """Return what is missing of each subset, by version."""
-    found = await stage.get(SPREADS, name)
+    found = await stage.get(WORKLOAD_SPREADS, name)
     assert found is not None
     versions = (found.get("status") or {}).get("versionedSubsetStatuses") or {}
     return {

@@ -11,9 +11,9 @@ import orjson
 import pytest
 
 from extender.kube.client import PatchType
-from extender.kube.workloadspread.pods import MATCHED
+from extender.kube.workloadspread.pods import MATCHED_WORKLOADSPREAD
 from fakeapi import VirtualCluster
-from fakeapi.controllers.spreading.copies import SPREADS
+from fakeapi.controllers.spreading.copies import WORKLOAD_SPREADS
 from fakeapi.faults import fault
 from tests.fakeapi.controllers.spreadwebhooks.stages import KRUISE, Process, counts, processes
 from tests.fakeapi.controlplane.stage import Stage, decode
@@ -36,7 +36,7 @@ SLOW = (
 
 async def touch(cluster: VirtualCluster, number: int) -> None:
     """Write the status as somebody else does."""
-    path = SPREADS.object("web", "default").subresource("status")
+    path = WORKLOAD_SPREADS.object("web", "default").subresource("status")
     change = orjson.dumps({"status": {"observedGeneration": number + 1}})
     await cluster.client.patch(path, PatchType.MERGE, change, decode)
 
@@ -60,7 +60,7 @@ async def meddled_with(times: int) -> tuple[Document, dict[str, dict[str, int]],
 
 
 def seen_conflicts(process: Process) -> float:
-    [metric] = process.part.figures.conflicts.collect()
+    [metric] = process.part.metrics.conflicts.collect()
     return metric.samples[0].value
 
 
@@ -108,7 +108,7 @@ async def test_one_that_goes_meanwhile_lets_pods_pass() -> None:
         await cluster.clock.advance(0.5)
         await touch(cluster, 0)
         await cluster.clock.advance(0.505)  # the conflict is known, and the next look to come
-        await cluster.client.delete(SPREADS.object("web", "default"))
+        await cluster.client.delete(WORKLOAD_SPREADS.object("web", "default"))
         await cluster.clock.advance(5)
         assert await asking == {"uid": "asked", "allowed": True}
 
@@ -119,7 +119,7 @@ def subset_of(response: Document) -> str | None:
         if "matched-workloadspread" in each["path"]:
             return str(orjson.loads(each["value"])["subset"])
         if each["path"] == "/metadata/annotations":
-            return str(orjson.loads(each["value"][MATCHED])["subset"])
+            return str(orjson.loads(each["value"][MATCHED_WORKLOADSPREAD])["subset"])
     return None
 
 

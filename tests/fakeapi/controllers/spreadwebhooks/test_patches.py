@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakeapi.controllers.spreadwebhooks.patches import difference
+from fakeapi.controllers.spreadwebhooks.patches import create_json_patch
 
 KEYS = st.sampled_from(["a", "b", "a/b", "m~n", "~1", ""])
 VALUES = st.recursive(
@@ -33,13 +33,13 @@ def exactly(document: Any) -> bytes:
 
 @given(DOCUMENTS, DOCUMENTS)
 def test_it_makes_one_of_the_other(before: Any, after: Any) -> None:
-    operations = difference(before, after)
+    operations = create_json_patch(before, after)
     assert exactly(carried_out(before, operations)) == exactly(after)
 
 
 @given(DOCUMENTS)
 def test_of_what_is_the_same_nothing_is_told(document: Any) -> None:
-    assert difference(document, deepcopy(document)) == []
+    assert create_json_patch(document, deepcopy(document)) == []
 
 
 @pytest.mark.parametrize(
@@ -55,5 +55,7 @@ def test_of_what_is_the_same_nothing_is_told(document: Any) -> None:
 def test_members_are_told_one_by_one_and_anything_else_as_a_whole(
     before: Any, after: Any, operations: Any
 ) -> None:
-    found = [(each["op"], each["path"], each.get("value")) for each in difference(before, after)]
+    found = [
+        (each["op"], each["path"], each.get("value")) for each in create_json_patch(before, after)
+    ]
     assert found == operations

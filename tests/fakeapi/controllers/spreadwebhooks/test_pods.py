@@ -11,7 +11,7 @@ import pytest
 from extender.kube.api_error import ApiError
 from extender.kube.resources import PODS, REPLICA_SETS
 from fakeapi import VirtualCluster
-from fakeapi.controllers.spreading.copies import SPREADS
+from fakeapi.controllers.spreading.copies import WORKLOAD_SPREADS
 from fakeapi.controllers.spreadwebhooks.names import CREATE_POD
 from fakeapi.faults import fault
 from tests.fakeapi.controllers.replicaset.table import a_replica_set
@@ -47,7 +47,7 @@ async def test_the_first_subset_is_filled_first_and_counted_at_once() -> None:
 
 async def test_a_pod_that_goes_makes_room() -> None:
     async with stage(*KRUISE, spread_json(*TWO), pod_of("web-0", "a")) as world:
-        await world.patch(SPREADS, "web", full_status())
+        await world.patch(WORKLOAD_SPREADS, "web", full_status())
         await world.passes()
         await world.delete(PODS, "web-0")
         assert await counts(world) == {"versionIgnored": {"a": 1, "b": -1}}
@@ -65,7 +65,7 @@ def full_status() -> Document:
 @pytest.mark.parametrize(("options", "missing"), [({}, 1), ({"dryRun": ["All"]}, 0)])
 async def test_a_pod_that_is_evicted_makes_room(options: Document, missing: int) -> None:
     async with stage(*KRUISE, spread_json(*TWO), pod_of("web-0", "a")) as world:
-        await world.patch(SPREADS, "web", full_status())
+        await world.patch(WORKLOAD_SPREADS, "web", full_status())
         await world.passes()
         eviction: Document = {
             "apiVersion": "policy/v1",
@@ -219,7 +219,7 @@ async def test_without_the_definition_pods_pass_and_nobody_is_asked(
             assert await subset(world, f"web-{number}") is None
         world.load(*KRUISE)
         await world.passes(5)
-        await world.create(SPREADS, spread_json(*TWO))
+        await world.create(WORKLOAD_SPREADS, spread_json(*TWO))
         await world.passes()
         assert await subset(world, "web-4") == "a"
     assert "Traceback" not in capsys.readouterr().out

@@ -11,11 +11,11 @@ import pytest
 from fakeapi.controllers.spreadwebhooks.converting import answer_conversion
 from fakeapi.controllers.spreadwebhooks.reviews import (
     ALLOWED,
+    AdmissionResponse,
     ReviewError,
-    Verdict,
-    read_review,
-    refused,
-    write_review,
+    decode_review,
+    denied,
+    encode_response,
 )
 
 ASKED = {
@@ -25,8 +25,8 @@ ASKED = {
 }
 
 
-def answered(verdict: Verdict) -> Any:
-    return orjson.loads(write_review(read_review(orjson.dumps(ASKED)), verdict))
+def answered(verdict: AdmissionResponse) -> Any:
+    return orjson.loads(encode_response(decode_review(orjson.dumps(ASKED)), verdict))
 
 
 def test_yes_says_no_more() -> None:
@@ -38,7 +38,7 @@ def test_yes_says_no_more() -> None:
 
 
 def test_no_says_why() -> None:
-    response = answered(refused(400, "so it is"))["response"]
+    response = answered(denied(400, "so it is"))["response"]
     assert response == {
         "uid": "1",
         "allowed": False,
@@ -48,7 +48,7 @@ def test_no_says_why() -> None:
 
 def test_a_change_is_a_patch() -> None:
     operations = [{"op": "add", "path": "/a", "value": 1}]
-    response = answered(Verdict(patch=operations))["response"]
+    response = answered(AdmissionResponse(patch=operations))["response"]
     assert response["patchType"] == "JSONPatch"
     assert orjson.loads(b64decode(response["patch"])) == operations
 
@@ -64,7 +64,7 @@ def test_a_change_is_a_patch() -> None:
 )
 def test_what_is_no_review_is_told_in_one_line(body: bytes, told: str) -> None:
     with pytest.raises(ReviewError) as error:
-        read_review(body)
+        decode_review(body)
     assert str(error.value).replace("`", "").startswith(told)
     assert "\n" not in str(error.value)
 

@@ -9,20 +9,20 @@ import pytest
 
 from fakeapi.clock import VirtualClock
 from fakeapi.controllers.spreadwebhooks.rivals import (
-    LEAST_PAUSE_SECONDS,
-    MOST_PAUSE_SECONDS,
+    LEAST_YIELD_SECONDS,
+    LONGEST_YIELD_SECONDS,
     REMEMBERED_SECONDS,
-    Rivals,
+    ConcurrentWriters,
 )
 
 
-async def waited(clock: VirtualClock, rivals: Rivals, uid: str) -> float:
+async def waited(clock: VirtualClock, rivals: ConcurrentWriters, uid: str) -> float:
     """Return how long it takes until it is our turn."""
     begun = clock.monotonic()
     ends: list[float] = []
 
     async def wait() -> None:
-        await rivals.give_way(uid)
+        await rivals.wait_for_others(uid)
         ends.append(clock.monotonic())
 
     waiting = asyncio.create_task(wait())
@@ -37,47 +37,47 @@ def clock() -> VirtualClock:
 
 
 @pytest.fixture
-def rivals(clock: VirtualClock) -> Rivals:
-    return Rivals(clock, Random(0))
+def rivals(clock: VirtualClock) -> ConcurrentWriters:
+    return ConcurrentWriters(clock, Random(0))
 
 
-async def test_who_is_alone_does_not_wait(clock: VirtualClock, rivals: Rivals) -> None:
-    rivals.wrote("one", 0.1)
+async def test_who_is_alone_does_not_wait(clock: VirtualClock, rivals: ConcurrentWriters) -> None:
+    rivals.record_own_write("one", 0.1)
     assert await waited(clock, rivals, "one") == 0
 
 
 @pytest.mark.parametrize(
     ("seconds", "least", "most"),
     [
-        (0.0, LEAST_PAUSE_SECONDS, LEAST_PAUSE_SECONDS),
+        (0.0, LEAST_YIELD_SECONDS, LEAST_YIELD_SECONDS),
         (0.02, 0.04, 0.08),
-        (10.0, MOST_PAUSE_SECONDS, MOST_PAUSE_SECONDS),
+        (10.0, LONGEST_YIELD_SECONDS, LONGEST_YIELD_SECONDS),
     ],
 )
 async def test_who_is_not_alone_waits_after_each_write(
-    clock: VirtualClock, rivals: Rivals, seconds: float, least: float, most: float
+    clock: VirtualClock, rivals: ConcurrentWriters, seconds: float, least: float, most: float
 ) -> None:
-    rivals.notice("one")
+    rivals.record_other_write("one")
     assert await waited(clock, rivals, "one") == 0
-    rivals.notice("one")
-    rivals.wrote("one", seconds)
+    rivals.record_other_write("one")
+    rivals.record_own_write("one", seconds)
     assert least <= await waited(clock, rivals, "one") <= most
     assert await waited(clock, rivals, "one") == 0
 
 
-async def test_others_do_not_wait(clock: VirtualClock, rivals: Rivals) -> None:
-    rivals.notice("one")
-    rivals.wrote("one", 0.1)
-    rivals.wrote("other", 0.1)
+async def test_others_do_not_wait(clock: VirtualClock, rivals: ConcurrentWriters) -> None:
+    rivals.record_other_write("one")
+    rivals.record_own_write("one", 0.1)
+    rivals.record_own_write("other", 0.1)
     assert await waited(clock, rivals, "other") == 0
 
 
 async def test_who_has_not_been_noticed_for_long_is_not_there(
-    clock: VirtualClock, rivals: Rivals
+    clock: VirtualClock, rivals: ConcurrentWriters
 ) -> None:
-    rivals.notice("one")
-    assert rivals.around("one")
+    rivals.record_other_write("one")
+    assert rivals.has_other_writers("one")
     await clock.advance(REMEMBERED_SECONDS)
-    assert not rivals.around("one")
-    rivals.wrote("one", 0.1)
+    assert not rivals.has_other_writers("one")
+    rivals.record_own_write("one", 0.1)
     assert await waited(clock, rivals, "one") == 0

@@ -8,7 +8,7 @@ import pytest
 
 from extender.kube.api_error import ApiError
 from extender.kube.resources import Resource
-from fakeapi.controllers.spreading.copies import SPREADS
+from fakeapi.controllers.spreading.copies import WORKLOAD_SPREADS
 from fakeapi.controllers.spreadwebhooks.names import VALIDATE
 from tests.fakeapi.controllers.spreadwebhooks.stages import KRUISE, stage
 from tests.fakeapi.controlplane.stage import Stage
@@ -18,7 +18,7 @@ OLD = Resource("apps.kruise.io", "v1alpha1", "workloadspreads", namespaced=True)
 TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "web:1"}]}}
 
 
-async def refusal(stage: Stage, document: Document, resource: Resource = SPREADS) -> str:
+async def refusal(stage: Stage, document: Document, resource: Resource = WORKLOAD_SPREADS) -> str:
     with pytest.raises(ApiError) as error:
         await stage.create(resource, document)
     assert error.value.status == 400
@@ -74,7 +74,7 @@ async def test_patches_are_tried_on_the_template_that_there_is() -> None:
         assert "spec.subsets[0].patch.restartPolicy: Unsupported value" in told
         elsewhere = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "none"}
         fine = spread_json({"name": "a", "patch": wrong}, name="other", targetRef=elsewhere)
-        await world.create(SPREADS, fine)
+        await world.create(WORKLOAD_SPREADS, fine)
 
 
 async def test_a_target_stays_what_it_is_but_for_its_version() -> None:
@@ -82,13 +82,13 @@ async def test_a_target_stays_what_it_is_but_for_its_version() -> None:
         return {"spec": {"targetRef": fields}}
 
     async with stage(*KRUISE, spread_json({"name": "a"})) as world:
-        await world.patch(SPREADS, "web", to(apiVersion="apps.kruise.io/v1beta1"))
+        await world.patch(WORKLOAD_SPREADS, "web", to(apiVersion="apps.kruise.io/v1beta1"))
         with pytest.raises(ApiError, match="change TargetReference is not permitted"):
-            await world.patch(SPREADS, "web", to(name="other"))
+            await world.patch(WORKLOAD_SPREADS, "web", to(name="other"))
 
 
 async def test_one_made_anew_under_its_old_name_may_have_another_target() -> None:
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     async with stage(*KRUISE, spread_json({"name": "a"})) as world:
-        await world.delete(SPREADS, "web")
-        await world.create(SPREADS, spread_json({"name": "a"}, targetRef=reference))
+        await world.delete(WORKLOAD_SPREADS, "web")
+        await world.create(WORKLOAD_SPREADS, spread_json({"name": "a"}, targetRef=reference))

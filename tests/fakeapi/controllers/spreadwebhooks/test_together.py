@@ -10,19 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.kube.workloadspread.pods import decode_spread_pod
-from extender.kube.workloadspread.spreads import WrittenSpread, decode_spread, encode_status
-from extender.spreadanswers import Answer, answer_placement
+from extender.kube.workloadspread.spreads import (
+    StoredWorkloadSpread,
+    decode_workloadspread,
+    encode_status,
+)
+from extender.spreadanswers import InjectionResult, inject_placed_pod
 from fakeapi import VirtualCluster
 from fakeapi.controllers.spreadwebhooks.together import (
-    MOST_TOGETHER,
-    Coming,
+    BATCH_SIZE,
     Decide,
-    decide_in_turn,
+    PendingPod,
+    decide_batch,
 )
 from fakeapi.faults import fault
-from policies.spreading.admitting import Admission, Asking, release
-from policies.spreading.model import SECOND, Status
-from policies.spreading.owners import Owners
+from policies.spreading.admitting import AdmissionContext, PodAdmission, admit_release
+from policies.spreading.model import SECOND, WorkloadSpreadStatus
+from policies.spreading.owners import OwnerLookup
 from tests.fakeapi.controllers.spreadwebhooks.stages import KRUISE, counts, processes
 from tests.fakeapi.controllers.spreadwebhooks.test_conflicts import SLOW, subset_of
 from tests.fakeapi.controlplane.stage import Stage
@@ -37,21 +41,23 @@ COMING = st.lists(
 
 def decides(name: str, leaves: str, later: int) -> Decide:
     """Decide about a pod that comes, or about one that leaves a subset."""
-    asking = Asking(Owners(), lambda _spread: None, NOW_NS + later * SECOND)
+    asking = AdmissionContext(OwnerLookup(), lambda _spread: None, NOW_NS + later * SECOND)
     document = pod_of(f"web-{name}", leaves or None)
     pod = decode_spread_pod(msgspec.json.encode(document))
     numbers = count()
 
-    def decide(current: WrittenSpread) -> Answer:
+    def decide(current: StoredWorkloadSpread) -> InjectionResult:
         if leaves:
-            return Answer(release(pod, current.spread, asking), {})
+            return InjectionResult(admit_release(pod, current.spread, asking), {})
         new_id = lambda: f"id-{next(numbers)}"  # noqa: E731 - as short as can be
-        return answer_placement(pod, document, current, asking, new_id, None)
+        return inject_placed_pod(pod, document, current, asking, new_id, None)
 
     return decide
 
 
-def one_by_one(current: WrittenSpread, pods: list[Decide]) -> tuple[list[Answer], WrittenSpread]:
+def one_by_one(
+    current: StoredWorkloadSpread, pods: list[Decide]
+) -> tuple[list[InjectionResult], StoredWorkloadSpread]:
     """Decide about each pod when the status of the last one has been written and read."""
     answers = []
     for decide in pods:
@@ -59,7 +65,7 @@ def one_by_one(current: WrittenSpread, pods: list[Decide]) -> tuple[list[Answer]
         status = answers[-1].admission.status
         if status is not None:
             document = {**current.document, "status": encode_status(status)}
-            current = decode_spread(msgspec.json.encode(document))
+            current = decode_workloadspread(msgspec.json.encode(document))
     return answers, current
 
 
@@ -67,41 +73,41 @@ def one_by_one(current: WrittenSpread, pods: list[Decide]) -> tuple[list[Answer]
 @given(LIMITS, COMING)
 def test_together_is_as_one_by_one(limits: list[int], pods: list[tuple[str, str, int]]) -> None:
     subsets = ({"name": f"s{n}", "maxReplicas": limit} for n, limit in enumerate(limits))
-    current = decode_spread(msgspec.json.encode(spread_json(*subsets, {"name": "last"})))
-    together = [Coming(decides(*each)) for each in pods]
-    status, depending = asyncio.run(decide_in_turn(current, together))
+    current = decode_workloadspread(msgspec.json.encode(spread_json(*subsets, {"name": "last"})))
+    together = [PendingPod(decides(*each)) for each in pods]
+    status, depending = asyncio.run(decide_batch(current, together))
     answers, after = one_by_one(current, [decides(*each) for each in pods])
     for each in depending:
-        each.settle(each.answer)
-    assert [each.outcome() for each in together] == answers
-    written = encode_status(status) if status is not None else encode_status(Status())
+        each.resolve(each.answer)
+    assert [each.result() for each in together] == answers
+    written = encode_status(status) if status is not None else encode_status(WorkloadSpreadStatus())
     assert written == encode_status(after.spread.status)
 
 
 async def test_the_mistake_of_one_is_no_matter_of_the_others() -> None:
-    def mistaken(_current: WrittenSpread) -> Answer:
+    def mistaken(_current: StoredWorkloadSpread) -> InjectionResult:
         raise LookupError("nobody has thought of that")
 
-    def counted(_current: WrittenSpread) -> Answer:
-        return Answer(Admission(status=Status(observed_generation=1)), {})
+    def counted(_current: StoredWorkloadSpread) -> InjectionResult:
+        return InjectionResult(PodAdmission(status=WorkloadSpreadStatus(observed_generation=1)), {})
 
-    current = decode_spread(msgspec.json.encode(spread_json({"name": "a"})))
-    one, wrong, other = together = [Coming(each) for each in (counted, mistaken, counted)]
-    status, depending = await decide_in_turn(current, together)
-    assert (status, depending) == (Status(observed_generation=1), [one, other])
-    assert wrong.is_settled
+    current = decode_workloadspread(msgspec.json.encode(spread_json({"name": "a"})))
+    one, wrong, other = together = [PendingPod(each) for each in (counted, mistaken, counted)]
+    status, depending = await decide_batch(current, together)
+    assert (status, depending) == (WorkloadSpreadStatus(observed_generation=1), [one, other])
+    assert wrong.is_resolved
 
 
 async def test_pods_that_come_while_a_status_is_written_share_the_next_write() -> None:
     cluster = VirtualCluster(run="none")
-    all_of_them = 1 + MOST_TOGETHER + 5
+    all_of_them = 1 + BATCH_SIZE + 5
     first = {"name": "a", "maxReplicas": all_of_them - 2}
     cluster.load([*KRUISE, spread_json(first, {"name": "b"})])
     async with cluster, processes(cluster) as [process]:
         cluster.faults.plan(SLOW)
         pods = [pod_of(f"web-{n}") for n in range(all_of_them)]
         asking = [asyncio.create_task(process.admit(pod)) for pod in pods]
-        for done in (1, 1 + MOST_TOGETHER, all_of_them):
+        for done in (1, 1 + BATCH_SIZE, all_of_them):
             await cluster.clock.advance(1.1)
             waiting = all_of_them - done
             assert [each.done() for each in asking] == done * [True] + waiting * [False]

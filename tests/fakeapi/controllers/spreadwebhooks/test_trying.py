@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakeapi.controllers.spreading.copies import SPREADS
+from fakeapi.controllers.spreading.copies import WORKLOAD_SPREADS
 from tests.fakeapi.controllers.spreadwebhooks.stages import KRUISE, counts, pod, stage
 from tests.fakeapi.controllers.spreadwebhooks.worlds import put_into
 from tests.fakeapi.controlplane.stage import Stage, running_pod
@@ -57,7 +57,7 @@ async def test_a_full_subset_is_passed_over_and_its_condition_says_why() -> None
     there = (node("one", "a"), node("two", "b"), filling("busy", "one", "1500m"))
     async with stage(*KRUISE, *there, spread()) as world:
         assert await subset(world, "web-1") == "b"
-        found = await world.get(SPREADS, "web")
+        found = await world.get(WORKLOAD_SPREADS, "web")
         assert found is not None
         [first, _] = found["status"]["versionedSubsetStatuses"]["versionIgnored"]
         [condition] = first["conditions"]

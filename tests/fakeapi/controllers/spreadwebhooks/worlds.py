@@ -21,12 +21,12 @@ from extender.kube.api_error import ApiError
 from extender.kube.client import Client
 from extender.kube.http_transport import AiohttpTransport, Endpoint
 from fakeapi import FakeCluster
-from fakeapi.api.podspecs import pod_spec_faults
+from fakeapi.api.podspecs import pod_spec_errors
 from fakeapi.clock import VirtualClock
 from fakeapi.controllers.spreading.items import DEFINITIONS
 from fakeapi.controllers.spreadwebhooks.registration import MUTATING, NAME, VALIDATING
-from fakeapi.controlplane.plane import SPREAD_WEBHOOKS, ControlPlane, ManagerOptions
-from fakeapi.hookserver import HookServer, made_identity
+from fakeapi.controlplane.plane import SPREAD_WEBHOOKS, ControllerManager, ManagerOptions
+from fakeapi.hookserver import WebhookServer, generate_certificate
 from tests.fakeapi.controlplane.stage import decode
 from tests.spreads import NOW_NS
 
@@ -149,14 +149,14 @@ async def over_https(*documents: Document) -> AsyncIterator[World]:
 
 
 @asynccontextmanager
-async def answering(url: str, clock: VirtualClock, seed: int = 0) -> AsyncIterator[HookServer]:
+async def answering(url: str, clock: VirtualClock, seed: int = 0) -> AsyncIterator[WebhookServer]:
     """Answer the webhooks of a server over HTTPS."""
-    server = HookServer(made_identity("127.0.0.1"))
+    server = WebhookServer(generate_certificate("127.0.0.1"))
     await server.start("127.0.0.1", 0)
     client = Client(AiohttpTransport(Endpoint(url)))
-    reception = server.reception(pod_spec_faults)
+    reception = server.endpoint(pod_spec_errors)
     options = ManagerOptions(reception=reception)
-    plane = ControlPlane(client, clock, Random(seed), (), options)
+    plane = ControllerManager(client, clock, Random(seed), (), options)
     plane[SPREAD_WEBHOOKS].start()
     try:
         yield server

@@ -10,8 +10,8 @@ from random import Random
 from extender.kube.client import Client
 from extender.kube.transport import Request, Response, Stream, Transport
 from fakeapi import VirtualCluster
-from fakeapi.controllers.spreading.reception import Reception
-from fakeapi.controlplane.plane import ControlPlane, ManagerOptions
+from fakeapi.controllers.spreading.reception import WebhookEndpoint
+from fakeapi.controlplane.plane import ControllerManager, ManagerOptions
 from policies.spreading.quirks import FIXED, Quirks
 
 AGENT = "workloadspread"
@@ -64,11 +64,11 @@ class Process:
         writes: int | None = None,
         when: When = When.BEFORE,
         quirks: Quirks = FIXED,
-        reception: Reception | None = None,
+        reception: WebhookEndpoint | None = None,
     ) -> None:
         self._fuse = Fuse(cluster.local_transport(AGENT), writes, when)
         given = Client(self._fuse), cluster.clock, Random(1), ("workloadspread",)
-        self._plane = ControlPlane(*given, ManagerOptions(quirks=quirks, reception=reception))
+        self._plane = ControllerManager(*given, ManagerOptions(quirks=quirks, reception=reception))
         self._plane.start()
 
     @property

@@ -14,7 +14,7 @@ from extender.kube.api_error import ApiError
 from extender.kube.resources import PODS, REPLICA_SETS
 from extender.kube.workloadspread.pods import decode_spread_pod
 from fakeapi import VirtualCluster
-from fakeapi.answering import reception_of
+from fakeapi.answering import in_process_endpoint
 from fakeapi.api.changes import find_kind
 from fakeapi.controlplane.plane import SPREAD_WEBHOOKS
 from fakeapi.faults import fault
@@ -64,7 +64,7 @@ class Life:
         self._trial = trial
         self._world = world
         self._witness = Witness(world.cluster)
-        self._reception = reception_of(world.cluster.api) if trial.together else None
+        self._reception = in_process_endpoint(world.cluster.api) if trial.together else None
         if not trial.together:
             world.cluster.control_plane[SPREAD_WEBHOOKS].start()
         self._process = self._begin()

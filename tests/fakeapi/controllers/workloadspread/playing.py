@@ -17,14 +17,14 @@ import orjson
 
 from extender.kube.client import Client
 from extender.kube.events import EventWriter
-from extender.kube.informers import Informers, end
+from extender.kube.informers import SharedInformerFactory, cancel_tasks
 from extender.kube.resources import NAMESPACES, NODES, PODS, REPLICA_SETS, Resource
 from fakeapi import FakeCluster
 from fakeapi.clock import VirtualClock
-from fakeapi.controllers.spreading.written import Written
+from fakeapi.controllers.spreading.written import AssumedStatuses
 from fakeapi.controllers.workloadspread import WorkloadSpreadController
 from fakeapi.controllers.workloadspread.controller import STALE_SECONDS
-from fakeapi.kinds.shipped import definitions_of
+from fakeapi.kinds.shipped import shipped_definitions
 from policies.spreading.model import SECOND
 from tests.fakeapi.controllers.workloadspread.objects import (
     CLONE_SET_DEFINITION,
@@ -159,15 +159,15 @@ async def played(case: Case) -> AsyncIterator[Played]:
         play = Played(case, cluster)
         await play.prepare()
         clock.run(PACE)
-        informers = Informers(cluster.client, clock, Random(1))
+        informers = SharedInformerFactory(cluster.client, clock, Random(1))
         events = EventWriter(cluster.client, clock, Random(1))
         given = cluster.client, informers, clock, Random(1), events
-        play.part = WorkloadSpreadController(*given, Written(), rules=case.rules)
+        play.part = WorkloadSpreadController(*given, AssumedStatuses(), rules=case.rules)
         running = asyncio.create_task(play.part.run())
         try:
             yield play
         finally:
-            await end((running,))
+            await cancel_tasks((running,))
             await events.flush()
             await informers.stop()
 
@@ -177,5 +177,5 @@ def _born(pod: Any) -> int:
 
 
 def _spread_definition() -> Document:
-    (found,) = definitions_of(["workloadspread"])
+    (found,) = shipped_definitions(["workloadspread"])
     return found

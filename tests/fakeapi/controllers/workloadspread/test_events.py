@@ -12,8 +12,8 @@ import pytest
 from extender.kube.client import Propagation
 from extender.kube.resources import PODS, REPLICA_SETS, STATEFUL_SETS, Resource
 from fakeapi import VirtualCluster
-from fakeapi.controlplane.plane import Switch
-from fakeapi.kinds.shipped import definitions_of
+from fakeapi.controlplane.plane import ComponentSwitch
+from fakeapi.kinds.shipped import shipped_definitions
 from tests.fakeapi.controllers.replicaset.table import a_pod, a_replica_set
 from tests.fakeapi.controllers.workloadspread.objects import (
     CLONE_SET_DEFINITION,
@@ -45,7 +45,7 @@ class Watching(Stage):
     """A world with a controller that notes what is to be looked at, and does not look."""
 
     @property
-    def part(self) -> Switch:
+    def part(self) -> ComponentSwitch:
         return self.cluster.control_plane["workloadspread"]
 
     async def rest(self) -> None:
@@ -66,7 +66,7 @@ async def watching(*objects: Document, quirks: str = "fixed") -> AsyncIterator[W
     """Open a world with these objects in it, all of which has been looked at."""
     async with VirtualCluster(run="none", quirks=quirks) as cluster:
         advanced = definition("apps.kruise.io/v1beta1", "StatefulSet")
-        cluster.load([*definitions_of(["workloadspread"]), CLONE_SET_DEFINITION, advanced])
+        cluster.load([*shipped_definitions(["workloadspread"]), CLONE_SET_DEFINITION, advanced])
         cluster.load(objects)
         stage = Watching(cluster)
         stage.part.pause()

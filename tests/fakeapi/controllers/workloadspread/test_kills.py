@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from extender.kube.resources import PODS
-from fakeapi.answering import reception_of
+from fakeapi.answering import in_process_endpoint
 from tests.fakeapi.controllers.replicaset.table import a_pod, a_replica_set
 from tests.fakeapi.controllers.workloadspread.fuse import Process, When
 from tests.fakeapi.controllers.workloadspread.objects import Document
@@ -47,7 +47,7 @@ async def lived(writes: int | None, when: When) -> tuple[Any, bool]:
     """Live with a controller that is killed after so many writes, and one that follows it."""
     async with zones(run="none") as world:
         world.hands.cancel()
-        reception = reception_of(world.cluster.api)
+        reception = in_process_endpoint(world.cluster.api)
         world.load(a_replica_set(replicas=7), *pods())
         subsets = [in_zone("a", 1), in_zone("b", 1), in_zone("c")]
         await world.make_spread(*subsets, scheduleStrategy=ADAPTIVE)

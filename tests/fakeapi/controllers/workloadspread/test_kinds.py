@@ -12,9 +12,9 @@ import pytest
 from extender.kube.client import Propagation
 from extender.kube.resources import PODS, REPLICA_SETS, STATEFUL_SETS, Resource
 from fakeapi import VirtualCluster
-from fakeapi.kinds.shipped import definitions_of
+from fakeapi.kinds.shipped import shipped_definitions
 from policies.scaledown import DELETION_COST
-from policies.spreading.quirks import quirks_of
+from policies.spreading.quirks import quirks_of_mode
 from tests.fakeapi.controllers.workloadspread.fuse import Process
 from tests.fakeapi.controllers.workloadspread.objects import (
     CLONE_SET_DEFINITION,
@@ -31,7 +31,7 @@ from tests.fakeapi.controlplane.stage import CONFIG_MAPS, Stage
 
 ADVANCED: Final = Resource("apps.kruise.io", "v1beta1", "statefulsets", namespaced=True)
 GAMES: Final = Resource("game.io", "v1", "games", namespaced=True)
-(SPREAD_DEFINITION,) = definitions_of(["workloadspread"])
+(SPREAD_DEFINITION,) = shipped_definitions(["workloadspread"])
 
 CONTAINERS: Final = [{"name": "c", "image": "i"}]
 TEMPLATE: Final = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": CONTAINERS}}
@@ -104,7 +104,7 @@ async def world(*definitions: Document, quirks: str = "fixed") -> AsyncIterator[
     async with VirtualCluster(run="none") as cluster:
         stage = World(cluster)
         stage.load(*definitions)
-        process = Process(cluster, quirks=quirks_of(quirks))
+        process = Process(cluster, quirks=quirks_of_mode(quirks))
         try:
             await stage.passes(2)
             yield stage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from extender.kube.workqueue import WorkQueue
 from fakeapi.clock import VirtualClock
-from fakeapi.controllers.workloadspread.pace import PAUSE_FACTOR, PAUSE_SECONDS, Pace
+from fakeapi.controllers.workloadspread.pace import DELAY_FACTOR, LEAST_DELAY_SECONDS, EnqueueDelay
 from tests.fakeapi.controllers.replicaset.table import a_pod, a_replica_set
 from tests.fakeapi.controllers.workloadspread.test_writing import IN_A, web, world
 
@@ -12,55 +12,55 @@ from tests.fakeapi.controllers.workloadspread.test_writing import IN_A, web, wor
 async def test_who_has_not_been_looked_at_lately_is_looked_at_at_once() -> None:
     clock = VirtualClock()
     queue: WorkQueue[str] = WorkQueue(clock)
-    pace = Pace(queue, clock)
-    pace.soon("a")
+    pace = EnqueueDelay(queue, clock)
+    pace.enqueue("a")
     assert queue.take() == "a"
-    pace.looked("a")
+    pace.record_sync_end("a")
     queue.done("a")
-    await clock.advance(PAUSE_SECONDS)
-    pace.soon("a")
+    await clock.advance(LEAST_DELAY_SECONDS)
+    pace.enqueue("a")
     assert queue.take() == "a"
 
 
 async def test_who_has_been_looked_at_is_left_alone_for_a_moment() -> None:
     clock = VirtualClock()
     queue: WorkQueue[str] = WorkQueue(clock)
-    pace = Pace(queue, clock)
-    pace.looked("a")
-    await clock.advance(PAUSE_SECONDS / 2)
+    pace = EnqueueDelay(queue, clock)
+    pace.record_sync_end("a")
+    await clock.advance(LEAST_DELAY_SECONDS / 2)
     for key in "aba":
-        pace.soon(key)
+        pace.enqueue(key)
     assert (queue.take(), queue.take()) == ("b", None)
-    await clock.advance(PAUSE_SECONDS / 2)
+    await clock.advance(LEAST_DELAY_SECONDS / 2)
     assert (queue.take(), queue.take()) == ("a", None)
 
 
 async def test_whose_looks_take_long_is_looked_at_less_often() -> None:
     clock = VirtualClock()
     queue: WorkQueue[str] = WorkQueue(clock)
-    pace = Pace(queue, clock)
+    pace = EnqueueDelay(queue, clock)
     for seconds in (0.01, 0.03):  # two goes at one look
-        pace.reckoned("a", seconds)
-    pace.looked("a")
-    pace.soon("a")
-    await clock.advance(PAUSE_FACTOR * 0.04 - 0.001)
+        pace.record_calculation("a", seconds)
+    pace.record_sync_end("a")
+    pace.enqueue("a")
+    await clock.advance(DELAY_FACTOR * 0.04 - 0.001)
     assert queue.take() is None
     await clock.advance(0.002)
     assert queue.take() == "a"
-    pace.looked("a")
+    pace.record_sync_end("a")
     queue.done("a")
-    pace.soon("a")
-    await clock.advance(PAUSE_SECONDS)
+    pace.enqueue("a")
+    await clock.advance(LEAST_DELAY_SECONDS)
     assert queue.take() == "a"
 
 
 async def test_who_is_forgotten_has_no_pause() -> None:
     clock = VirtualClock()
     queue: WorkQueue[str] = WorkQueue(clock)
-    pace = Pace(queue, clock)
-    pace.looked("a")
+    pace = EnqueueDelay(queue, clock)
+    pace.record_sync_end("a")
     pace.forget("a")
-    pace.soon("a")
+    pace.enqueue("a")
     assert queue.take() == "a"
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from extender.kube.resources import PODS, Resource
 from fakeapi import VirtualCluster
 from fakeapi.faults import Fault, fault
-from fakeapi.kinds.shipped import definitions_of
+from fakeapi.kinds.shipped import shipped_definitions
 from policies.scaledown import DELETION_COST
 from tests.fakeapi.controllers.replicaset.table import a_pod, a_replica_set
 from tests.fakeapi.controllers.workloadspread.fuse import AGENT, Process
@@ -48,7 +48,7 @@ async def world(*objects: Document, faults: tuple[Fault, ...] = ()) -> AsyncIter
     """Open a world with these objects in it, and a controller whose requests meet faults."""
     async with VirtualCluster(run="none") as cluster:
         stage = World(cluster)
-        stage.load(*definitions_of(["workloadspread"]), *map(node, "ab"), *objects)
+        stage.load(*shipped_definitions(["workloadspread"]), *map(node, "ab"), *objects)
         if faults:
             cluster.faults.plan(*(each.by(AGENT) for each in faults))
         process = Process(cluster)
@@ -221,7 +221,7 @@ async def test_hundreds_that_begin_at_once_are_looked_at_at_once() -> None:
 
 
 async def test_an_older_server_is_written_to_in_its_own_version() -> None:
-    (definition,) = definitions_of(["workloadspread"])
+    (definition,) = shipped_definitions(["workloadspread"])
     (_, old) = definition["spec"]["versions"]
     only_old = {**definition["spec"], "versions": [{**old, "storage": True}]}
     only_old["conversion"] = {"strategy": "None"}

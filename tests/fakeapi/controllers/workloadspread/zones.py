@@ -16,17 +16,17 @@ from typing import Any, Final
 import orjson
 
 from extender.kube.api_error import ApiError
-from extender.kube.events import rfc3339
-from extender.kube.informers import end
+from extender.kube.events import format_time
+from extender.kube.informers import cancel_tasks
 from extender.kube.objects import decode_node
-from extender.kube.pods import decode_written_pod
+from extender.kube.pods import decode_undefaulted_pod
 from extender.kube.resources import NODES, PODS, REPLICA_SETS
 from extender.kube.workloadspread.pods import decode_spread_pod
 from fakeapi import VirtualCluster
-from fakeapi.kinds.shipped import definitions_of
+from fakeapi.kinds.shipped import shipped_definitions
 from policies import Snapshot, assemble, decide_filter
-from policies.filtering import named
-from policies.rules import Rules
+from policies.filtering import filters_named
+from policies.rules import SchedulerRules
 from policies.spreading.model import SpreadPod
 from tests.builders import encoded
 from tests.fakeapi.controllers.replicaset.table import a_replica_set
@@ -39,7 +39,7 @@ QUIET_SECONDS: Final = 40.0
 PATIENCE_SECONDS: Final = 600.0
 CLOSED: Final = {"key": "closed", "effect": "NoSchedule"}
 
-_PLACING: Final = Rules(filters=named(["NodeAffinity", "TaintToleration"]))
+_PLACING: Final = SchedulerRules(filters=filters_named(["NodeAffinity", "TaintToleration"]))
 
 
 class Zones(Stage):
@@ -142,7 +142,7 @@ class Zones(Stage):
         elif "nodeName" not in pod["spec"]:
             await self._schedule(pod, snapshot)
         elif status.get("phase") == "Pending":
-            since = rfc3339(self.cluster.clock.now_ns())
+            since = format_time(self.cluster.clock.now_ns())
             ready = {"type": "Ready", "status": "True", "lastTransitionTime": since}
             news = {"phase": "Running", "conditions": [ready]}
             await self.patch(PODS, meta["name"], {"status": news})
@@ -150,7 +150,7 @@ class Zones(Stage):
     async def _schedule(self, pod: Document, snapshot: Snapshot) -> None:
         name = pod["metadata"]["name"]
         whole = {"kind": "Pod", "apiVersion": "v1", **pod}
-        wanted = decode_written_pod(encoded(whole), _PLACING.release)
+        wanted = decode_undefaulted_pod(encoded(whole), _PLACING.release)
         feasible = decide_filter(wanted, snapshot, _PLACING).feasible
         if feasible:
             target = {"apiVersion": "v1", "kind": "Node", "name": feasible[0]}
@@ -199,10 +199,10 @@ async def zones(
     cluster = VirtualCluster(run=run, seed=seed, quirks=quirks)
     async with cluster:
         world = Zones(cluster)
-        world.load(*definitions_of(["workloadspread"]), *map(node, ZONES))
+        world.load(*shipped_definitions(["workloadspread"]), *map(node, ZONES))
         world.hands = asyncio.create_task(world.use_hands())
         try:
             await world.passes(1)
             yield world
         finally:
-            await end((world.hands,))
+            await cancel_tasks((world.hands,))

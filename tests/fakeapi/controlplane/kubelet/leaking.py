@@ -19,7 +19,7 @@ import orjson
 
 from extender.kube.client import Selection
 from extender.kube.resources import NODES, PODS, REPLICA_SETS
-from extender.kube.times import moment
+from extender.kube.times import parse_time
 from fakeapi import VirtualCluster
 from tests.fakeapi.controlplane.stage import Document, Stage, decode
 
@@ -201,7 +201,10 @@ class LeakingCluster(Stage):
         for change in self.cluster.history("nodes", "", node):
             for each in change.object["status"].get("conditions", ()):
                 if each["type"] == CONDITION[self.resource]:
-                    at, open_ = moment(each["lastTransitionTime"]), found and found[-1][1] is None
+                    at, open_ = (
+                        parse_time(each["lastTransitionTime"]),
+                        found and found[-1][1] is None,
+                    )
                     if each["status"] == "True" and not open_:
                         found.append((at, None))
                     elif each["status"] != "True" and open_:
@@ -222,7 +225,7 @@ def _stays(pods: Iterable[Document]) -> Iterator[Stay]:
             each["metadata"]["uid"],
             each["spec"]["nodeName"],
             LEAKS[each["metadata"]["labels"]["app"]],
-            moment(times["startedAt"]),
-            moment(ended) if ended else None,
+            parse_time(times["startedAt"]),
+            parse_time(ended) if ended else None,
             status.get("reason") == "Evicted",
         )

@@ -17,10 +17,10 @@ import orjson
 
 from fakeapi.clock import START_NS
 from fakeapi.controlplane.kubelet.durations import SECOND
-from fakeapi.controlplane.kubelet.lives import Ending, PodLife
+from fakeapi.controlplane.kubelet.lives import PodLifecycle, Termination
 from fakeapi.controlplane.kubelet.parsing import parse_pod_script
-from fakeapi.controlplane.kubelet.shapes import Pod, decode_pod
-from fakeapi.controlplane.kubelet.statuses import Document, Place, Report, status_patch
+from fakeapi.controlplane.kubelet.shapes import KubeletPod, decode_pod
+from fakeapi.controlplane.kubelet.statuses import Document, PodIPs, WrittenConditions, status_patch
 
 _SHORT: Final = {
     "ContainerCreating": "new",
@@ -29,7 +29,7 @@ _SHORT: Final = {
     "ImagePullBackOff": "pull",
 }
 
-PLACE: Final = Place("172.16.0.2", "10.0.0.2")
+PLACE: Final = PodIPs("172.16.0.2", "10.0.0.2")
 
 
 def container(name: str, **fields: Any) -> Document:
@@ -37,7 +37,7 @@ def container(name: str, **fields: Any) -> Document:
     return {"name": name, "image": f"{name}:1", **fields}
 
 
-def pod_of(*containers: Document, **spec: Any) -> Pod:
+def pod_of(*containers: Document, **spec: Any) -> KubeletPod:
     """Build a pod as a kubelet reads it."""
     document = {
         "metadata": {"name": "p", "namespace": "default", "uid": "u", "generation": 1},
@@ -46,9 +46,9 @@ def pod_of(*containers: Document, **spec: Any) -> Pod:
     return decode_pod(msgspec.Raw(orjson.dumps(document))).object
 
 
-def admitted(pod: Pod, script: str = "{}") -> PodLife:
+def admitted(pod: KubeletPod, script: str = "{}") -> PodLifecycle:
     """Begin a pod's life at the beginning of time."""
-    return PodLife.admit(pod, parse_pod_script(script), START_NS)
+    return PodLifecycle.admit(pod, parse_pod_script(script), START_NS)
 
 
 def seconds(number: float) -> int:
@@ -59,9 +59,9 @@ def seconds(number: float) -> int:
 class Telling:
     """A life, and what a kubelet would have written of it."""
 
-    def __init__(self, life: PodLife) -> None:
+    def __init__(self, life: PodLifecycle) -> None:
         self.life = life
-        self.report = Report()
+        self.report = WrittenConditions()
 
     def status(self, at: float) -> Document:
         """Return the status that would be written at a time."""
@@ -78,10 +78,10 @@ class Telling:
         while now is not None and now <= seconds(end):
             if told is not None and now == seconds(told):
                 self.life.advance(now)
-                self.life.end(Ending(now, now + round(grace * SECOND)))
+                self.life.terminate(Termination(now, now + round(grace * SECOND)))
             at = (now - START_NS) / SECOND
             yield f"{at:g} {_line(self.status(at))}"
-            after = self.life.next_moment(now)
+            after = self.life.next_change(now)
             waits = told is not None and now < seconds(told)
             moments = [m for m in (after, seconds(told or 0) if waits else None) if m is not None]
             now = min(moments, default=None)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fakeapi.controlplane.kubelet.addresses import (
-    Blocks,
-    NodeAddresses,
-    PodAddresses,
+    NodeIPAllocator,
+    PodCIDRPool,
+    PodIPAllocator,
     node_address,
 )
 
@@ -24,55 +24,55 @@ def test_nodes_have_addresses_by_their_numbers() -> None:
 
 @pytest.mark.parametrize("cidr", ["", "nonsense", "fd00::/64"])
 def test_pods_get_addresses_of_blocks(cidr: str) -> None:
-    blocks = Blocks()
-    one, other = PodAddresses(blocks, cidr), PodAddresses(blocks, cidr)
-    found = [one.give("a"), one.give("b"), other.give("c")]
+    blocks = PodCIDRPool()
+    one, other = PodIPAllocator(blocks, cidr), PodIPAllocator(blocks, cidr)
+    found = [one.allocate("a"), one.allocate("b"), other.allocate("c")]
     assert found == ["10.0.0.2", "10.0.0.3", "10.0.1.2"]
 
 
 def test_pods_get_addresses_of_their_nodes_range() -> None:
-    addresses = PodAddresses(Blocks(), "10.244.3.0/29")
-    found = [addresses.give(str(index)) for index in range(6)]
+    addresses = PodIPAllocator(PodCIDRPool(), "10.244.3.0/29")
+    found = [addresses.allocate(str(index)) for index in range(6)]
     assert found[:5] == [f"10.244.3.{number}" for number in (2, 3, 4, 5, 6)]
     assert found[5] == "10.0.0.2"  # the range is used up
 
 
 def test_an_address_is_used_again_last() -> None:
-    addresses = PodAddresses(Blocks(), "10.244.3.0/29")
-    first = addresses.give("a")
+    addresses = PodIPAllocator(PodCIDRPool(), "10.244.3.0/29")
+    first = addresses.allocate("a")
     addresses.release("a", first)
-    later = [addresses.give(str(index)) for index in range(5)]
+    later = [addresses.allocate(str(index)) for index in range(5)]
     assert later == ["10.244.3.3", "10.244.3.4", "10.244.3.5", "10.244.3.6", first]
 
 
 def test_an_address_that_a_pod_has_already_is_given_to_nobody_else() -> None:
-    blocks = Blocks()
-    blocks.keep("old", "10.0.0.2")
-    assert PodAddresses(blocks, "").give("new") == "10.0.0.3"
+    blocks = PodCIDRPool()
+    blocks.reserve("old", "10.0.0.2")
+    assert PodIPAllocator(blocks, "").allocate("new") == "10.0.0.3"
 
 
 def test_an_address_that_a_node_has_already_is_given_to_no_other() -> None:
-    addresses = NodeAddresses()
-    addresses.keep("old", "172.16.0.3")
-    assert [addresses.give("a"), addresses.give("b")] == ["172.16.0.2", "172.16.0.4"]
+    addresses = NodeIPAllocator()
+    addresses.reserve("old", "172.16.0.3")
+    assert [addresses.allocate("a"), addresses.allocate("b")] == ["172.16.0.2", "172.16.0.4"]
 
 
 def test_an_address_is_not_taken_from_who_has_it_now() -> None:
-    blocks = Blocks()
-    addresses = PodAddresses(blocks, "")
-    address = addresses.give("a")
+    blocks = PodCIDRPool()
+    addresses = PodIPAllocator(blocks, "")
+    address = addresses.allocate("a")
     addresses.release("a", address)
-    blocks.keep("b", address)
+    blocks.reserve("b", address)
     addresses.release("a", address)
     assert not blocks.is_free(address)
 
 
 def test_when_all_is_given_away_it_is_said() -> None:
-    blocks = Blocks()
+    blocks = PodCIDRPool()
     for _ in range(2**16):
-        blocks.take()
+        blocks.allocate_block()
     with pytest.raises(ValueError, match="no more addresses for pods"):
-        PodAddresses(blocks, "").give("a")
+        PodIPAllocator(blocks, "").allocate("a")
 
 
 acts = st.tuples(st.sampled_from(["come", "go"]), st.integers(0, 2), st.integers(0, 9))
@@ -80,14 +80,14 @@ acts = st.tuples(st.sampled_from(["come", "go"]), st.integers(0, 2), st.integers
 
 @given(st.lists(acts, max_size=60))
 def test_no_two_pods_have_one_address(script: list[tuple[str, int, int]]) -> None:
-    blocks = Blocks()
-    nodes = [PodAddresses(blocks, cidr) for cidr in ("10.244.0.0/29", "", "10.244.0.0/28")]
+    blocks = PodCIDRPool()
+    nodes = [PodIPAllocator(blocks, cidr) for cidr in ("10.244.0.0/29", "", "10.244.0.0/28")]
     held: dict[tuple[int, int], str] = {}
     for act, node, pod in script:
         address = held.pop((node, pod), None)
         if address is not None:
             nodes[node].release(f"{node}-{pod}", address)
         if act == "come":
-            held[node, pod] = nodes[node].give(f"{node}-{pod}")
+            held[node, pod] = nodes[node].allocate(f"{node}-{pod}")
         assert len(set(held.values())) == len(held)
         assert all(IPv4Address(each) in IPv4Network("10.0.0.0/8") for each in held.values())

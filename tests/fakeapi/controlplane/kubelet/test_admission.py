@@ -10,8 +10,8 @@ import pytest
 
 from extender.kube.objects import decode_node
 from extender.kube.pods import decode_pod as decode_model
-from fakeapi.controlplane.kubelet.admission import Admission, Rejection, admit
-from fakeapi.controlplane.kubelet.rooms import Room, Tenant
+from fakeapi.controlplane.kubelet.admission import Admission, Rejection, admit_pod
+from fakeapi.controlplane.kubelet.rooms import AllocatedPod, NodeAllocation
 from fakeapi.controlplane.kubelet.shapes import decode_pod
 from policies.model import Pod
 from policies.upstream import NEWEST
@@ -32,7 +32,7 @@ def node(*taints: dict[str, str], **allocatable: str) -> Any:
 
 def pod(
     name: str, *, quality: str = "Burstable", labels: dict[str, str] | None = None, **given: Any
-) -> tuple[Pod, Tenant]:
+) -> tuple[Pod, AllocatedPod]:
     """Build a pod; ``requests`` and ``ports`` are its container's, the rest is of its spec."""
     requests, ports = given.pop("requests", {}), given.pop("ports", [])
     container = {"name": "c", "resources": {"requests": requests}, "ports": ports}
@@ -41,13 +41,13 @@ def pod(
     spec = {"nodeName": "n", "containers": [container], **given}
     raw = orjson.dumps({"metadata": metadata, "spec": spec, "status": {"qosClass": quality}})
     model = decode_model(raw, NEWEST)
-    return model, Tenant.of(model, decode_pod(msgspec.Raw(raw)).object)
+    return model, AllocatedPod.of(model, decode_pod(msgspec.Raw(raw)).object)
 
 
-def room(*pods: tuple[Pod, Tenant]) -> Room:
-    found = Room()
+def room(*pods: tuple[Pod, AllocatedPod]) -> NodeAllocation:
+    found = NodeAllocation()
     for _, tenant in pods:
-        found.enter(tenant)
+        found.add(tenant)
     return found
 
 
@@ -56,7 +56,7 @@ FAILED = "Predicate {0} failed: {1}".format
 SSH = [{"containerPort": 22, "hostPort": 22}]
 NO_EXECUTE = {"key": "gone", "effect": "NoExecute"}
 
-TABLE: dict[str, tuple[Any, Room, tuple[Pod, Tenant], Admission | Rejection]] = {
+TABLE: dict[str, tuple[Any, NodeAllocation, tuple[Pod, AllocatedPod], Admission | Rejection]] = {
     "an empty node": (node(), room(), pod("p", requests={"cpu": "4"}), Admission()),
     "too little cpu": (
         node(),
@@ -188,7 +188,7 @@ TABLE: dict[str, tuple[Any, Room, tuple[Pod, Tenant], Admission | Rejection]] = 
 @pytest.mark.parametrize("case", TABLE)
 def test_admission(case: str) -> None:
     where, others, (model, tenant), expected = TABLE[case]
-    assert admit(model, tenant, where, others, NEWEST) == expected
+    assert admit_pod(model, tenant, where, others, NEWEST) == expected
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_critical_pods(given: dict[str, Any], critical: bool) -> None:  # noqa: 
     assert pod("p", **given)[1].critical is critical
 
 
-def asks(name: str, quality: str, cpu: int, memory: int) -> tuple[Pod, Tenant]:
+def asks(name: str, quality: str, cpu: int, memory: int) -> tuple[Pod, AllocatedPod]:
     requests = {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
     return pod(name, quality=quality, requests=requests if cpu or memory else {})
 
@@ -237,28 +237,28 @@ EVERYBODY = (BEST, TINY, BURST, LARGE_BURST, SURE, LARGE_SURE)
     ],
 )
 def test_as_few_and_as_unimportant_pods_as_can_be_are_preempted(
-    present: tuple[tuple[Pod, Tenant], ...], cpu: int, memory: int, victims: list[str]
+    present: tuple[tuple[Pod, AllocatedPod], ...], cpu: int, memory: int, victims: list[str]
 ) -> None:
     taken = sum(model.requests.milli_cpu for model, _ in present)
     held = sum(model.requests.memory for model, _ in present)
     full = node(cpu=f"{taken}m", memory=str(held), pods="99")
     requests = {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
     model, tenant = pod("p", requests=requests, priority=CRITICAL)
-    decision = admit(model, tenant, full, room(*present), NEWEST)
+    decision = admit_pod(model, tenant, full, room(*present), NEWEST)
     assert isinstance(decision, Admission), decision
     assert list(decision.victims) == victims
 
 
 def test_a_pod_makes_room_for_a_pod() -> None:
-    decision = admit(*pod("p", priority=CRITICAL), node(pods="2"), room(BURST, BEST), NEWEST)
+    decision = admit_pod(*pod("p", priority=CRITICAL), node(pods="2"), room(BURST, BEST), NEWEST)
     assert decision == Admission(("best",))
 
 
 def test_rooms_are_left_as_they_were_found() -> None:
     full = room(*EVERYBODY)
     for _, tenant in EVERYBODY:
-        full.enter(tenant)
-        full.leave(tenant.uid)
-        full.leave(tenant.uid)
+        full.add(tenant)
+        full.remove(tenant.uid)
+        full.remove(tenant.uid)
     assert full.requested.milli_cpu == full.requested.memory == 0
-    assert not full.tenants
+    assert not full.pods

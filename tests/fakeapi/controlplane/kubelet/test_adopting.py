@@ -8,9 +8,9 @@ import msgspec
 import orjson
 import pytest
 
-from fakeapi.controlplane.kubelet.adopting import adopt
+from fakeapi.controlplane.kubelet.adopting import restore_pod
 from fakeapi.controlplane.kubelet.parsing import parse_pod_script
-from fakeapi.controlplane.kubelet.shapes import Pod, decode_pod
+from fakeapi.controlplane.kubelet.shapes import KubeletPod, decode_pod
 from tests.fakeapi.controlplane.kubelet.living import Telling, admitted, container, pod_of, seconds
 from tests.fakeapi.controlplane.stage import Document
 
@@ -25,7 +25,9 @@ def known(name: str, state: Document, **fields: Any) -> Document:
     return {"name": name, "state": state, "restartCount": 0, "ready": False, **fields}
 
 
-def lived(pod: Pod, *apps: Document, inits: list[Document] | None = None, **status: Any) -> Pod:
+def lived(
+    pod: KubeletPod, *apps: Document, inits: list[Document] | None = None, **status: Any
+) -> KubeletPod:
     """Return a pod with a status."""
     statuses = {"containerStatuses": list(apps), "initContainerStatuses": inits or []}
     told = {"phase": "Running", "startTime": LONG_AGO, **statuses, **status}
@@ -38,7 +40,7 @@ SIDE = pod_of(
     container("a"), initContainers=[container("i"), container("s", restartPolicy="Always")]
 )
 
-TABLE: dict[str, tuple[Pod, str, list[str]]] = {
+TABLE: dict[str, tuple[KubeletPod, str, list[str]]] = {
     "running": (lived(ONE, known("a", RUNNING)), "{}", ["0 Running ready a:run*"]),
     "running, of which nothing more is said": (
         lived(ONE),
@@ -120,7 +122,7 @@ TABLE: dict[str, tuple[Pod, str, list[str]]] = {
 @pytest.mark.parametrize("case", TABLE)
 def test_pods_are_taken_over(case: str) -> None:
     pod, script, lines = TABLE[case]
-    life = adopt(pod, parse_pod_script(script), seconds(0))
+    life = restore_pod(pod, parse_pod_script(script), seconds(0))
     assert Telling(life).until(100) == lines
 
 
@@ -133,7 +135,7 @@ def test_a_life_goes_on_where_our_own_kubelet_left_it(handed_over: int) -> None:
         del condition["reason"], condition["message"]
     document = {**msgspec.to_builtins(ONE), "status": status}
     pod = decode_pod(msgspec.Raw(orjson.dumps(document))).object
-    second = Telling(adopt(pod, script, seconds(handed_over)))
+    second = Telling(restore_pod(pod, script, seconds(handed_over)))
     for later in range(handed_over, 200):
         ours, theirs = second.status(later), whole.status(later)
         assert ours["containerStatuses"] == theirs["containerStatuses"]

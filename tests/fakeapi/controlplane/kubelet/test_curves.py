@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakeapi.controlplane.kubelet.curves import Curve, Step, constant, draw
+from fakeapi.controlplane.kubelet.curves import Curve, CurveStep, constant, curve_from_steps
 
-UP = draw(100, [Step(10, 300, 20), Step(40, 50)])
+UP = curve_from_steps(100, [CurveStep(10, 300, 20), CurveStep(40, 50)])
 
 
 @pytest.mark.parametrize(
@@ -25,13 +25,13 @@ def test_an_amount_goes_in_straight_lines(offset: int, amount: int) -> None:
 
 
 def test_a_step_ends_the_one_that_is_under_way() -> None:
-    curve = draw(0, [Step(0, 100, 10), Step(5, 0, 10)])
+    curve = curve_from_steps(0, [CurveStep(0, 100, 10), CurveStep(5, 0, 10)])
     assert [curve.at(offset) for offset in (0, 4, 5, 10, 15, 99)] == [0, 40, 50, 25, 0, 0]
 
 
 def test_a_constant_is_settled_from_the_beginning() -> None:
-    assert (constant(7).at(99), constant(7).settled_at) == (7, 0)
-    assert UP.settled_at == 40
+    assert (constant(7).at(99), constant(7).last_change) == (7, 0)
+    assert UP.last_change == 40
 
 
 @pytest.mark.parametrize(
@@ -42,26 +42,26 @@ def test_when_a_limit_is_passed(limit: int, time: int | None) -> None:
 
 
 steps = st.lists(
-    st.builds(Step, st.integers(0, 60), st.integers(0, 50), st.integers(0, 20)), max_size=5
+    st.builds(CurveStep, st.integers(0, 60), st.integers(0, 50), st.integers(0, 20)), max_size=5
 ).map(lambda found: sorted(found, key=lambda step: step.at))
 
 
 @given(st.integers(0, 50), steps, st.integers(0, 50))
 def test_the_time_at_which_a_limit_is_passed_is_the_first_one(
-    first: int, taken: list[Step], limit: int
+    first: int, taken: list[CurveStep], limit: int
 ) -> None:
-    curve = draw(first, taken)
+    curve = curve_from_steps(first, taken)
     plain = next((time for time in range(100) if curve.at(time) > limit), None)
     assert curve.exceeds(limit) == plain
 
 
 @given(st.integers(0, 50), steps)
-def test_a_curve_ends_where_its_last_step_leads(first: int, taken: list[Step]) -> None:
-    curve = draw(first, taken)
+def test_a_curve_ends_where_its_last_step_leads(first: int, taken: list[CurveStep]) -> None:
+    curve = curve_from_steps(first, taken)
     assert curve.at(1000) == (taken[-1].amount if taken else first)
     assert all(before <= after for (before, _), (after, _) in pairwise(curve.points))
     assert all(0 <= curve.at(time) <= 50 for time in range(100))
 
 
 def test_curves_that_are_drawn_alike_are_equal() -> None:
-    assert draw(1, [Step(3, 5)]) == Curve(((0, 1), (3, 1), (3, 5)))
+    assert curve_from_steps(1, [CurveStep(3, 5)]) == Curve(((0, 1), (3, 1), (3, 5)))

@@ -9,7 +9,7 @@ import pytest
 
 from extender.kube.resources import NODES
 from fakeapi import VirtualCluster
-from fakeapi.controlplane.plane import Switch
+from fakeapi.controlplane.plane import ComponentSwitch
 from fakeapi.faults import Fault, fault
 from tests.fakeapi.controlplane.kubelet.hindered import hindered_kubelets
 from tests.fakeapi.controlplane.kubelet.stages import KubeletStage, asking, node, pod
@@ -18,7 +18,7 @@ from tests.fakeapi.controlplane.kubelet.stages import KubeletStage, asking, node
 class HinderedStage(KubeletStage):
     """A stage whose kubelets meet faults."""
 
-    def __init__(self, cluster: VirtualCluster, kubelets: Switch) -> None:
+    def __init__(self, cluster: VirtualCluster, kubelets: ComponentSwitch) -> None:
         super().__init__(cluster)
         self.kubelets = kubelets
 

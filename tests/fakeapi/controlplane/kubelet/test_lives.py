@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fakeapi.controlplane.kubelet.shapes import Pod
+from fakeapi.controlplane.kubelet.shapes import KubeletPod
 from tests.fakeapi.controlplane.kubelet.living import Telling, admitted, container, pod_of
 
 
@@ -15,7 +15,7 @@ from tests.fakeapi.controlplane.kubelet.living import Telling, admitted, contain
 class Scene:
     """A pod, its script, and what shows of it; ``acts`` are told to :meth:`Telling.until`."""
 
-    pod: Pod
+    pod: KubeletPod
     script: str
     lines: str
     acts: dict[str, Any] = field(default_factory=dict)

@@ -6,27 +6,27 @@ from typing import Any
 
 import pytest
 
-from fakeapi.controlplane.kubelet.curves import Step
+from fakeapi.controlplane.kubelet.curves import CurveStep
 from fakeapi.controlplane.kubelet.durations import SECOND, parse_duration
 from fakeapi.controlplane.kubelet.outfits import ScriptError
 from fakeapi.controlplane.kubelet.parsing import (
     ALWAYS,
+    load_script,
     parse_node_script,
-    parse_playbook,
     parse_pod_script,
-    read_playbook,
-    wrong_script,
+    parse_script,
+    script_error,
 )
 from fakeapi.controlplane.kubelet.scripts import (
-    NOTHING_SAID,
-    UNSAID_NODE,
-    UNSAID_POD,
+    DEFAULT_NODE_SCRIPT,
+    DEFAULT_POD_SCRIPT,
+    EMPTY_SCRIPT,
     Exit,
-    Playbook,
+    SimulationScript,
     Stop,
-    Turn,
-    holds,
-    next_turn,
+    Transition,
+    next_transition,
+    state_at,
 )
 
 MI = 2**20
@@ -60,12 +60,12 @@ def test_stages_follow_each_other() -> None:
         - {after: 10s, exit: 3, reason: Broken, message: it broke}
         """
     )
-    [run] = script.rest.runs
+    [run] = script.default.runs
     assert script.start == 2 * SECOND
-    assert run.readiness == (Turn(5 * SECOND, to=True),)
-    steps = (Step(0, 50 * MI), Step(65 * SECOND, 300 * MI, 30 * SECOND))
+    assert run.readiness == (Transition(5 * SECOND, state=True),)
+    steps = (CurveStep(0, 50 * MI), CurveStep(65 * SECOND, 300 * MI, 30 * SECOND))
     assert run.steps == {"memory": steps}
-    assert run.volumes == {"data": (Step(0, MI),)}
+    assert run.volumes == {"data": (CurveStep(0, MI),)}
     assert run.exit == Exit(75 * SECOND, 3, "Broken", "it broke")
 
 
@@ -88,7 +88,7 @@ def test_an_init_container_of_which_nothing_is_said_ends_well() -> None:
 
 @pytest.mark.parametrize(("given", "count"), [("2", 2), ("always", ALWAYS)])
 def test_pulls_that_fail(given: str, count: int) -> None:
-    assert parse_pod_script(f"{{failedPulls: {given}}}").rest.failed_pulls == count
+    assert parse_pod_script(f"{{failedPulls: {given}}}").default.failed_pulls == count
 
 
 def test_nodes_fall_silent_and_use_more() -> None:
@@ -96,18 +96,21 @@ def test_nodes_fall_silent_and_use_more() -> None:
         "{stages: [{after: 5m, silent: true}, {after: 90s, silent: false, disk: 1Gi},"
         " {ready: false}], imageDisk: 50Gi}"
     )
-    assert script.silence == (Turn(300 * SECOND, to=True), Turn(390 * SECOND, to=False))
-    assert script.readiness == (Turn(390 * SECOND, to=False),)
-    assert script.steps == {"disk": (Step(390 * SECOND, 1024 * MI),)}
+    assert script.silence == (
+        Transition(300 * SECOND, state=True),
+        Transition(390 * SECOND, state=False),
+    )
+    assert script.readiness == (Transition(390 * SECOND, state=False),)
+    assert script.steps == {"disk": (CurveStep(390 * SECOND, 1024 * MI),)}
     assert script.image_disk == 50 * 1024 * MI
-    assert [holds(script.silence, at * SECOND) for at in (0, 300, 389, 390)] == [
+    assert [state_at(script.silence, at * SECOND) for at in (0, 300, 389, 390)] == [
         *(None, True, True, False)
     ]
-    assert next_turn(script.silence, 300 * SECOND) == 390 * SECOND
-    assert next_turn(script.silence, 390 * SECOND) is None
+    assert next_transition(script.silence, 300 * SECOND) == 390 * SECOND
+    assert next_transition(script.silence, 390 * SECOND) is None
 
 
-BOOK = parse_playbook(
+BOOK = parse_script(
     """
     pods:
     - {match: {labels: {app: "web*"}, namespaces: [shop]}, start: 2s}
@@ -147,7 +150,7 @@ def test_nodes_have_scripts_too(name: str, labels: dict[str, str] | None, gibiby
 
 
 def test_nodes_are_registered_by_numbered_names() -> None:
-    book = read_playbook(
+    book = load_script(
         {
             "register": [
                 {
@@ -167,9 +170,9 @@ def test_nodes_are_registered_by_numbered_names() -> None:
 
 @pytest.mark.parametrize("empty", ["", b"", {}, "# nothing"])
 def test_an_empty_document_says_nothing(empty: Any) -> None:
-    assert read_playbook(empty) == NOTHING_SAID == Playbook()
-    assert NOTHING_SAID.for_pod("p", "d", "n", None) is UNSAID_POD
-    assert NOTHING_SAID.for_node("n", None) is UNSAID_NODE
+    assert load_script(empty) == EMPTY_SCRIPT == SimulationScript()
+    assert EMPTY_SCRIPT.for_pod("p", "d", "n", None) is DEFAULT_POD_SCRIPT
+    assert EMPTY_SCRIPT.for_node("n", None) is DEFAULT_NODE_SCRIPT
 
 
 @pytest.mark.parametrize(
@@ -232,13 +235,13 @@ def test_an_empty_document_says_nothing(empty: Any) -> None:
 )
 def test_a_wrong_script_is_told_in_one_line(text: str, told: str) -> None:
     with pytest.raises(ScriptError) as error:
-        parse_playbook(text)
+        parse_script(text)
     assert str(error.value) == told
 
 
 def test_the_fault_of_an_annotation_is_told() -> None:
     annotations = {"kubelet.fakeapi/script": "{start: x}"}
     told = "start: expected a duration such as 1m30s, got 'x'"
-    assert wrong_script(annotations, parse_pod_script) == told
-    assert wrong_script({}, parse_pod_script) == wrong_script(None, parse_pod_script) == ""
-    assert wrong_script({"kubelet.fakeapi/script": "{}"}, parse_pod_script) == ""
+    assert script_error(annotations, parse_pod_script) == told
+    assert script_error({}, parse_pod_script) == script_error(None, parse_pod_script) == ""
+    assert script_error({"kubelet.fakeapi/script": "{}"}, parse_pod_script) == ""

@@ -222,4 +222,4 @@ async def test_calm_nodes_are_not_looked_at(stage: KubeletStage) -> None:
     await stage.passes(60)
     pending = stage.cluster.control_plane["kubelet"]
     queue = pending._part.controller.queue  # type: ignore[union-attr]
-    assert not [work for work in queue._due if work.what == "pressure"]
+    assert not [work for work in queue._due if work.kind == "pressure"]

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fakeapi.controlplane.kubelet.lives import Ending
-from fakeapi.controlplane.kubelet.phases import Verdict
-from fakeapi.controlplane.kubelet.statuses import Report, image_id, rejection_patch
-from fakeapi.controlplane.shapes import Condition
+from fakeapi.controlplane.kubelet.lives import Termination
+from fakeapi.controlplane.kubelet.phases import ConditionStatus
+from fakeapi.controlplane.kubelet.statuses import WrittenConditions, image_id, rejection_patch
+from fakeapi.controlplane.shapes import ObjectCondition
 from tests.fakeapi.controlplane.kubelet.living import (
     Telling,
     admitted,
@@ -104,8 +104,8 @@ def test_a_pod_that_somebody_has_ended_says_why() -> None:
     life = admitted(pod_of(container("a")))
     telling = Telling(life)
     telling.status(2)
-    why = Ending(seconds(3), seconds(9), "Evicted", "too much", "was too much")
-    life.end(why)
+    why = Termination(seconds(3), seconds(9), "Evicted", "too much", "was too much")
+    life.terminate(why)
     meanwhile, over = telling.status(3), telling.status(4)
     assert (meanwhile["phase"], "reason" in meanwhile) == ("Running", False)
     assert (over["phase"], over["reason"], over["message"]) == ("Failed", "Evicted", "too much")
@@ -136,7 +136,9 @@ def test_a_pod_that_somebody_has_ended_says_why() -> None:
 def test_readiness_gates(told: dict[str, str], status: str, message: str | None) -> None:
     gated = pod_of(container("a"), readinessGates=[{"conditionType": "g"}])
     telling = Telling(admitted(gated))
-    telling.report.contradicted([Condition(type=name, status=s) for name, s in told.items()])
+    telling.report.record_foreign(
+        [ObjectCondition(type=name, status=s) for name, s in told.items()]
+    )
     found = telling.status(2)
     ready = condition(found, "Ready")
     assert (ready["status"], ready.get("message")) == (status, message)
@@ -144,18 +146,22 @@ def test_readiness_gates(told: dict[str, str], status: str, message: str | None)
 
 
 def test_what_others_write_of_the_kubelets_conditions_is_noticed() -> None:
-    report = Report.read([Condition("Ready", "True"), Condition("Odd", "True")])
-    assert not report.contradicted([Condition("Ready", "True"), Condition("Odd", "False")])
+    report = WrittenConditions.read(
+        [ObjectCondition("Ready", "True"), ObjectCondition("Odd", "True")]
+    )
+    assert not report.record_foreign(
+        [ObjectCondition("Ready", "True"), ObjectCondition("Odd", "False")]
+    )
     assert report.statuses == {"Ready": "True", "Odd": "False"}
-    assert report.contradicted([Condition("Ready", "False")])
+    assert report.record_foreign([ObjectCondition("Ready", "False")])
     assert report.statuses["Ready"] == "True"
 
 
 def test_a_transition_time_stays_as_long_as_the_status() -> None:
-    report = Report()
-    assert report.turn("Ready", Verdict("False", "a"), T(1)) == T(1)
-    assert report.turn("Ready", Verdict("False", "b"), T(2)) == T(1)
-    assert report.turn("Ready", Verdict("True"), T(3)) == T(3)
+    report = WrittenConditions()
+    assert report.record("Ready", ConditionStatus("False", "a"), T(1)) == T(1)
+    assert report.record("Ready", ConditionStatus("False", "b"), T(2)) == T(1)
+    assert report.record("Ready", ConditionStatus("True"), T(3)) == T(3)
 
 
 def test_a_pod_that_was_not_let_in_says_nothing_but_why() -> None:

@@ -19,19 +19,24 @@ from extender.eviction.scenario import Scenario
 from extender.eviction.scenario_file import decode_scenario
 from extender.kube.manifests import Document
 from fakeapi.clock import START_NS
-from fakeapi.controlplane.kubelet.addresses import Blocks, PodAddresses
-from fakeapi.controlplane.kubelet.curves import Step
-from fakeapi.controlplane.kubelet.hosts import Guest, Host
-from fakeapi.controlplane.kubelet.lives import PodLife
-from fakeapi.controlplane.kubelet.pressure import play
-from fakeapi.controlplane.kubelet.rooms import Tenant
+from fakeapi.controlplane.kubelet.addresses import PodCIDRPool, PodIPAllocator
+from fakeapi.controlplane.kubelet.curves import CurveStep
+from fakeapi.controlplane.kubelet.hosts import HollowNode, RunningPod
+from fakeapi.controlplane.kubelet.lives import PodLifecycle
+from fakeapi.controlplane.kubelet.pressure import run_round
+from fakeapi.controlplane.kubelet.rooms import AllocatedPod
 from fakeapi.controlplane.kubelet.scripts import ContainerScript, NodeScript, PodScript, Run
-from fakeapi.controlplane.kubelet.shapes import Meta, Node, NodeStatus, decode_pod
-from fakeapi.controlplane.kubelet.statuses import Report
-from fakeapi.controlplane.kubelet.summaries import MOST_PROCESSES
-from policies.eviction.configuration import planned
+from fakeapi.controlplane.kubelet.shapes import (
+    KubeletNode,
+    KubeletNodeStatus,
+    KubeletObjectMeta,
+    decode_pod,
+)
+from fakeapi.controlplane.kubelet.statuses import WrittenConditions
+from fakeapi.controlplane.kubelet.summaries import MAX_PROCESSES
+from policies.eviction.configuration import resolve
 from policies.eviction.releases import NEWEST_EVICTION
-from policies.model import NOTHING
+from policies.model import NO_RESOURCES
 from policies.model import Node as Facts
 from tests.builders import encoded
 
@@ -64,19 +69,19 @@ def used_by(summary: Mapping[str, Any], uid: str) -> dict[str, int]:
 def left(summary: Mapping[str, Any]) -> dict[str, int]:
     """Return what a step says that is left."""
     node = summary["node"]
-    pids = node.get("rlimit", {"maxpid": MOST_PROCESSES, "curproc": 0})
+    pids = node.get("rlimit", {"maxpid": MAX_PROCESSES, "curproc": 0})
     memory = node.get("memory", {}).get("availableBytes", MEMORY // 2)
     return {"memory": memory, "processes": pids["maxpid"] - pids["curproc"]}
 
 
-def steps(times: list[int], amounts: list[dict[str, int]]) -> dict[str, tuple[Step, ...]]:
+def steps(times: list[int], amounts: list[dict[str, int]]) -> dict[str, tuple[CurveStep, ...]]:
     return {
-        name: tuple(Step(at, each[name], 0) for at, each in zip(times, amounts, strict=True))
+        name: tuple(CurveStep(at, each[name], 0) for at, each in zip(times, amounts, strict=True))
         for name in ("memory", "processes")
     }
 
 
-def host_of(case: Case, scenario: Scenario, times: list[int]) -> Host:
+def host_of(case: Case, scenario: Scenario, times: list[int]) -> HollowNode:
     """Return a node with pods that use what the steps say at their times."""
     summaries = [step["summary"] for step in case["steps"]]
     uids = [each["metadata"]["uid"] for each in case["pods"]]
@@ -84,27 +89,32 @@ def host_of(case: Case, scenario: Scenario, times: list[int]) -> Host:
     own = [
         {
             name: total - left(summary)[name] - sum(each[index][name] for each in used.values())
-            for name, total in (("memory", MEMORY), ("processes", MOST_PROCESSES))
+            for name, total in (("memory", MEMORY), ("processes", MAX_PROCESSES))
         }
         for index, summary in enumerate(summaries)
     ]
     assert all(amount >= 0 for each in own for amount in each.values())
     amounts: dict[str, str | int | float] = {"memory": MEMORY, "ephemeral-storage": "100Gi"}
-    host = Host(
-        node=Node(Meta(name="n"), status=NodeStatus(capacity=amounts, allocatable=amounts)),
-        facts=Facts("n"),
-        script=NodeScript(steps=steps(times, own), plan=planned(scenario.configuration)),
+    host = HollowNode(
+        node=KubeletNode(
+            KubeletObjectMeta(name="n"),
+            status=KubeletNodeStatus(capacity=amounts, allocatable=amounts),
+        ),
+        model=Facts("n"),
+        script=NodeScript(steps=steps(times, own), plan=resolve(scenario.config)),
         began=START_NS,
         address="",
-        addresses=PodAddresses(Blocks(), ""),
+        addresses=PodIPAllocator(PodCIDRPool(), ""),
     )
     for document in case["pods"]:
         pod = decode_pod(msgspec.Raw(encoded(document))).object
         uid = pod.metadata.uid
         script = PodScript(0, ContainerScript((Run(steps=steps(times, used[uid])),)))
-        life = PodLife.admit(pod, script, START_NS)
-        life.settle(START_NS)
-        host.guests[uid] = Guest(life, Report(), Tenant(uid, NOTHING, frozenset()))
+        life = PodLifecycle.admit(pod, script, START_NS)
+        life.sync_containers(START_NS)
+        host.pods[uid] = RunningPod(
+            life, WrittenConditions(), AllocatedPod(uid, NO_RESOURCES, frozenset())
+        )
     return host
 
 
@@ -118,7 +128,7 @@ def test_a_simulated_node_does_what_upstreams_kubelet_does(case: Case) -> None:
     scenario = decode_scenario(Document(encoded(case), case["name"]), NEWEST_EVICTION)
     host = host_of(case, scenario, times)
     for at, expected in zip(times, case["expect"]["steps"], strict=True):
-        sync = play(host, scenario.pods, START_NS + at)
+        sync = run_round(host, scenario.pods, START_NS + at)
         host.eviction = sync.state
         gone = [(each.pod.name, each.grace_seconds) for each in sync.evictions]
         assert list(sync.state.pressures) == sorted(expected["nodeConditions"])

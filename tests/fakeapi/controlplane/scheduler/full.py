@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakeapi.controlplane.scheduler.outfits import Extend
+from fakeapi.controlplane.scheduler.outfits import ExtenderFunction
 from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
 from tests.fakeapi.controlplane.scheduler.stages import (
     Document,
@@ -36,7 +36,7 @@ FULL = (
 
 async def preempted(
     schedule: SetScheduler,
-    extend: Extend | None = None,
+    extend: ExtenderFunction | None = None,
     *more: Document,
     upstream: str = NEW,
     seconds: float = 0.5,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from extender.kube.resources import NODES, PODS
 from fakeapi import VirtualCluster
-from fakeapi.controlplane.scheduler.outfits import Call, Extend, Reply
+from fakeapi.controlplane.scheduler.outfits import Call, ExtenderFunction, Reply
 from tests.builders import container_json, node_json, pdb_json, pod_json
 from tests.fakeapi.controlplane.stage import EVENTS, Document, Stage, decode
 
@@ -45,7 +45,7 @@ def metas(asked: Document) -> Document:
     }
 
 
-def player(**answers: Answer) -> Extend:
+def player(**answers: Answer) -> ExtenderFunction:
     """Build an extender."""
 
     def answer(call: Call) -> Reply:

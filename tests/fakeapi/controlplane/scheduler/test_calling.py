@@ -8,8 +8,8 @@ import pytest
 
 from extender.kube.clock import Clock
 from fakeapi import VirtualCluster
-from fakeapi.controlplane.scheduler.outfits import Call, Extend, Reply, UnansweredError
-from fakeapi.controlplane.scheduler.trace import Verdict
+from fakeapi.controlplane.scheduler.outfits import Call, ExtenderFunction, Reply, UnansweredError
+from fakeapi.controlplane.scheduler.trace import ExtenderOutcome
 from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
 from tests.fakeapi.controlplane.scheduler.stages import (
     Answer,
@@ -29,7 +29,7 @@ GPU = "example.com/gpu"
 
 
 async def one_pod(
-    schedule: SetScheduler, extend: Extend, pending: Document | None = None, **entry: Any
+    schedule: SetScheduler, extend: ExtenderFunction, pending: Document | None = None, **entry: Any
 ) -> SchedulerStage:
     """Set a stage on which one extender has been asked about the pod p, for nodes a and b."""
     stage = await schedule(extenders={X: extend}, scheduler=configured(entry))
@@ -44,7 +44,11 @@ async def test_the_first_extender_is_sent_what_fits_and_its_word_counts(
 ) -> None:
     stage = await one_pod(schedule, player(filter={"NodeNames": ["b"]}))
     [asked] = stage.trace
-    assert (asked.url, asked.pod, asked.verdict) == (f"{X}/filter", "default/p", Verdict.ACCEPTED)
+    assert (asked.url, asked.pod, asked.verdict) == (
+        f"{X}/filter",
+        "default/p",
+        ExtenderOutcome.ACCEPTED,
+    )
     assert asked.asked["NodeNames"] == ["a", "b"]
     assert asked.asked["Nodes"] is None
     assert "kind" not in asked.asked["Pod"]
@@ -130,8 +134,8 @@ async def test_extenders_are_asked_in_order_ignorable_ones_last_with_what_is_lef
     await stage.passes(0.5)
     seen = [(each.extender, each.asked["NodeNames"], each.verdict) for each in stage.trace]
     assert seen == [
-        (Y, ["a", "b", "c"], Verdict.ACCEPTED),
-        (X, ["c", "b"], Verdict.IGNORED),  # it names a, which it was not sent
+        (Y, ["a", "b", "c"], ExtenderOutcome.ACCEPTED),
+        (X, ["c", "b"], ExtenderOutcome.IGNORED),  # it names a, which it was not sent
     ]
     assert (await stage.places())["p"] in {"b", "c"}
 
@@ -184,7 +188,9 @@ async def test_an_error_of_an_ignorable_extender_is_as_good_as_no_extender(
     answer, problem = ERRORS[name]
     stage = await one_pod(schedule, player(filter=answer), ignorable=True)
     assert (await stage.places())["p"] in {"a", "b"}
-    assert [(each.verdict, each.problem) for each in stage.trace] == [(Verdict.IGNORED, problem)]
+    assert [(each.verdict, each.problem) for each in stage.trace] == [
+        (ExtenderOutcome.IGNORED, problem)
+    ]
 
 
 async def test_after_an_error_the_pod_is_tried_again_after_its_backoff(
@@ -198,7 +204,7 @@ async def test_after_an_error_the_pod_is_tried_again_after_its_backoff(
     assert await stage.places() == {"p": "a"}
 
 
-def slow(clock: list[Clock], seconds: float) -> Extend:
+def slow(clock: list[Clock], seconds: float) -> ExtenderFunction:
     """Build an extender that takes its time."""
 
     async def answer(call: Call) -> Reply:
@@ -276,7 +282,7 @@ async def test_who_cannot_score_scores_nothing_ignorable_or_not(schedule: SetSch
     entry: Document = {"prioritizeVerb": "prioritize", "weight": 1}
     stage = await one_pod(schedule, player(prioritize=Reply(500, b"")), **entry)
     assert (await stage.places())["p"] in {"a", "b"}
-    assert [each.verdict for each in stage.trace.calls("prioritize")] == [Verdict.IGNORED]
+    assert [each.verdict for each in stage.trace.calls("prioritize")] == [ExtenderOutcome.IGNORED]
 
 
 async def test_a_single_node_is_not_scored(schedule: SetScheduler) -> None:

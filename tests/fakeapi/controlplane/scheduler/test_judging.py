@@ -7,85 +7,91 @@ from collections.abc import Mapping
 import pytest
 
 from fakeapi.controlplane.scheduler.judging import (
-    Victims,
+    ExtenderVictims,
+    check_filter,
     check_victims,
     find_victims,
-    judge_filter,
 )
-from fakeapi.controlplane.scheduler.protocol import AnswerError, FilterAnswer, VictimsAnswer
+from fakeapi.controlplane.scheduler.protocol import (
+    DecodedFilterResult,
+    DecodedMetaVictims,
+    ExtenderResponseError,
+)
 from policies.decision import VictimSet
 from tests.builders import node, pod, snapshot
 
 SENT = ("a", "b", "c")
 
-FILTERED: dict[str, tuple[FilterAnswer, bool, tuple[str, ...], dict[str, str], list[str]]] = {
-    "all pass": (FilterAnswer(names=SENT), True, SENT, {}, []),
+FILTERED: dict[
+    str, tuple[DecodedFilterResult, bool, tuple[str, ...], dict[str, str], list[str]]
+] = {
+    "all pass": (DecodedFilterResult(names=SENT), True, SENT, {}, []),
     "the answer's order counts": (
-        FilterAnswer(names=("c", "a", "b")),
+        DecodedFilterResult(names=("c", "a", "b")),
         True,
         ("c", "a", "b"),
         {},
         [],
     ),
     "reasons": (
-        FilterAnswer(("a",), failed={"b": "full"}, unresolvable={"c": "broken"}),
+        DecodedFilterResult(("a",), failed={"b": "full"}, unresolvable={"c": "broken"}),
         True,
         ("a",),
         {"b": "full?", "c": "broken"},
         [],
     ),
     "the unresolvable reason counts": (
-        FilterAnswer(("a", "b"), failed={"c": "full"}, unresolvable={"c": "broken"}),
+        DecodedFilterResult(("a", "b"), failed={"c": "full"}, unresolvable={"c": "broken"}),
         True,
         ("a", "b"),
         {"c": "broken"},
         ["failed and unresolvable; the latter counts: c"],
     ),
     "left out without a word": (
-        FilterAnswer(names=("b",)),
+        DecodedFilterResult(names=("b",)),
         True,
         ("b",),
         {},
         ["left out without a reason, so preemption skips: a, c"],
     ),
     "neither names nor nodes": (
-        FilterAnswer(),
+        DecodedFilterResult(),
         True,
         (),
         {},
         ["left out without a reason, so preemption skips: a, b, c"],
     ),
-    "nodes from one that was sent names": (FilterAnswer(nodes=SENT), True, SENT, {}, []),
+    "nodes from one that was sent names": (DecodedFilterResult(nodes=SENT), True, SENT, {}, []),
     "names from one that was sent nodes": (
-        FilterAnswer(names=SENT),
+        DecodedFilterResult(names=SENT),
         False,
         (),
         {},
         ["left out without a reason, so preemption skips: a, b, c"],
     ),
     "nodes that were not sent are taken": (
-        FilterAnswer(nodes=(*SENT, "z")),
+        DecodedFilterResult(nodes=(*SENT, "z")),
         False,
         (*SENT, "z"),
         {},
         ["not among the nodes sent: z"],
     ),
     "names count where there are nodes, too": (
-        FilterAnswer(names=(), nodes=SENT, failed=dict.fromkeys(SENT, "full")),
+        DecodedFilterResult(names=(), nodes=SENT, failed=dict.fromkeys(SENT, "full")),
         True,
         (),
         dict.fromkeys(SENT, "full?"),
         [],
     ),
     "kept and refused": (
-        FilterAnswer(names=SENT, failed={"a": "full"}),
+        DecodedFilterResult(names=SENT, failed={"a": "full"}),
         True,
         SENT,
         {"a": "full?"},
         ["kept, and refused: a"],
     ),
     "named twice": (
-        FilterAnswer(names=(*SENT, "a")),
+        DecodedFilterResult(names=(*SENT, "a")),
         True,
         (*SENT, "a"),
         {},
@@ -98,7 +104,7 @@ FILTERED: dict[str, tuple[FilterAnswer, bool, tuple[str, ...], dict[str, str], l
 @pytest.mark.parametrize("name", FILTERED)
 def test_which_nodes_a_filter_leaves(name: str) -> None:
     answer, cached, left, statuses, notes = FILTERED[name]
-    sieved = judge_filter(answer, SENT, "http://x", cached=cached)
+    sieved = check_filter(answer, SENT, "http://x", cached=cached)
     shown = {n: f"{why}{'?' if why.resolvable else ''}" for n, why in sieved.statuses.items()}
     assert (sieved.left, shown, list(sieved.notes)) == (left, statuses, notes)
 
@@ -106,9 +112,9 @@ def test_which_nodes_a_filter_leaves(name: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (FilterAnswer(names=SENT, error="out of order"), "out of order"),
+        (DecodedFilterResult(names=SENT, error="out of order"), "out of order"),
         (
-            FilterAnswer(names=("a", "z")),
+            DecodedFilterResult(names=("a", "z")),
             (
                 'extender "http://x" claims a filtered node "z" which is not found in the input '
                 "node list"
@@ -116,9 +122,9 @@ def test_which_nodes_a_filter_leaves(name: str) -> None:
         ),
     ],
 )
-def test_filters_that_are_errors(answer: FilterAnswer, problem: str) -> None:
-    with pytest.raises(AnswerError) as caught:
-        judge_filter(answer, SENT, "http://x", cached=True)
+def test_filters_that_are_errors(answer: DecodedFilterResult, problem: str) -> None:
+    with pytest.raises(ExtenderResponseError) as caught:
+        check_filter(answer, SENT, "http://x", cached=True)
     assert str(caught.value) == problem
 
 
@@ -134,9 +140,9 @@ CLUSTER = snapshot(
 OFFERED = {"a": VictimSet((CLUSTER.nodes["a"].pods[0],))}
 
 
-def found(**nodes: tuple[str, ...]) -> Victims:
+def found(**nodes: tuple[str, ...]) -> ExtenderVictims:
     """Return what an answer with these UIDs stands for."""
-    answer = {name: VictimsAnswer(uids, 3) for name, uids in nodes.items()}
+    answer = {name: DecodedMetaVictims(uids, 3) for name, uids in nodes.items()}
     return find_victims(answer, VIP, CLUSTER, "http://x")
 
 
@@ -165,7 +171,7 @@ NOT_FOUND = [
 def test_victims_that_are_not_there_are_errors(
     nodes: Mapping[str, tuple[str, ...]], problem: str
 ) -> None:
-    with pytest.raises(AnswerError) as caught:
+    with pytest.raises(ExtenderResponseError) as caught:
         found(**nodes)
     assert str(caught.value) == problem
 
@@ -187,7 +193,7 @@ def test_what_kube_scheduler_takes_without_a_word_is_noted() -> None:
 
 
 def test_a_node_without_victims_is_an_error_of_one_that_must_not_fail() -> None:
-    with pytest.raises(AnswerError, match='expected at least one victim pod on node "a"'):
+    with pytest.raises(ExtenderResponseError, match='expected at least one victim pod on node "a"'):
         check_victims(found(a=()), OFFERED, (), ignorable=False)
 
 

@@ -16,8 +16,8 @@ from extender.kube.objects import decode_budget, decode_node
 from extender.kube.pods import decode_pod
 from extender.verdict import Search
 from fakeapi import VirtualCluster
-from fakeapi.controlplane.scheduler.outfits import Call, Extend, Reply
-from fakeapi.insider import Reprieve
+from fakeapi.controlplane.scheduler.outfits import Call, ExtenderFunction, Reply
+from fakeapi.insider import InProcessReprieve
 from policies import Snapshot, assemble, decide_filter, decide_preemption
 from policies.model import Pod
 from policies.upstream import NEWEST
@@ -40,7 +40,7 @@ SETTLING_SECONDS = 60.0
 """Less than pods that fit nowhere wait without an event: what may help must wake them."""
 
 
-def moody(rng: Random) -> Extend:
+def moody(rng: Random) -> ExtenderFunction:
     """Build an extender that fails now and then."""
 
     def answer(call: Call) -> Reply:
@@ -138,8 +138,8 @@ ENTRIES: list[dict[str, Any]] = [{}, {"nodeCacheCapable": False}, {"ignorable": 
 async def test_no_node_is_ever_overcommitted_and_every_pod_that_fits_is_placed(seed: int) -> None:
     rng = Random(seed)
     search = rng.choice(tuple(Search))
-    reprieve = Reprieve(search)
-    extenders: dict[str, Extend] = {}
+    reprieve = InProcessReprieve(search)
+    extenders: dict[str, ExtenderFunction] = {}
     entries = []
     if seed % 3:
         extenders[X] = reprieve

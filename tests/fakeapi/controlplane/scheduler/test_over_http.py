@@ -13,12 +13,12 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from fakeapi import FakeCluster
-from fakeapi.api.messages import ADMIN
-from fakeapi.certificates import Authority
+from fakeapi.api.messages import ADMIN_USER
+from fakeapi.certificates import CertificateAuthority
 from fakeapi.controlplane.scheduler.configuration import TlsConfig, plain_extender
 from fakeapi.controlplane.scheduler.outfits import UnansweredError
-from fakeapi.controlplane.scheduler.posting import context_of
-from fakeapi.controlplane.scheduler.trace import Verdict
+from fakeapi.controlplane.scheduler.posting import tls_context
+from fakeapi.controlplane.scheduler.trace import ExtenderOutcome
 from tests.fakeapi.controlplane.scheduler.stages import Document, configured, node, pod
 from tests.fakeapi.webhook_server import serving
 
@@ -56,7 +56,7 @@ async def test_an_extender_is_asked_over_http(serve: Serve) -> None:
         cluster.load([node("a"), pod("p")])
         await cluster.scheduler.trace.reached(1)
         assert heads == [("/ext/filter", "application/json")]
-        assert cluster.scheduler.trace[0].verdict is Verdict.ACCEPTED
+        assert cluster.scheduler.trace[0].verdict is ExtenderOutcome.ACCEPTED
 
 
 async def test_one_that_is_not_there_is_an_error_in_go_s_words(unused_tcp_port: int) -> None:
@@ -67,7 +67,7 @@ async def test_one_that_is_not_there_is_an_error_in_go_s_words(unused_tcp_port: 
         [exchange] = cluster.scheduler.trace[:1]
     refused = f"dial tcp 127.0.0.1:{unused_tcp_port}: connect: connection refused"
     assert exchange.problem == f'Post "{url}/filter": {refused}'
-    assert (exchange.status, exchange.verdict) == (0, Verdict.FAILED)
+    assert (exchange.status, exchange.verdict) == (0, ExtenderOutcome.FAILED)
 
 
 async def test_one_that_hangs_up_is_an_error(serve: Serve) -> None:
@@ -119,8 +119,8 @@ async def test_whose_certificate_is_trusted(name: str) -> None:
 
 
 async def test_a_certificate_is_shown_if_there_is_one(tmp_path: Path) -> None:
-    authority = Authority()
-    pair = authority.issue_client(ADMIN.name, ADMIN.groups)
+    authority = CertificateAuthority()
+    pair = authority.issue_client(ADMIN_USER.name, ADMIN_USER.groups)
     files = {"certFile": tmp_path / "cert", "keyFile": tmp_path / "key"}
     files["certFile"].write_bytes(pair.certificate)
     files["keyFile"].write_bytes(pair.key)
@@ -130,10 +130,10 @@ async def test_a_certificate_is_shown_if_there_is_one(tmp_path: Path) -> None:
     }
     for shown in ({name: str(path) for name, path in files.items()}, data):
         tls = msgspec.convert({"insecure": True, **shown}, TlsConfig)
-        assert isinstance(context_of(plain_extender("https://x"), tls), bool)
+        assert isinstance(tls_context(plain_extender("https://x"), tls), bool)
         extender = msgspec.structs.replace(plain_extender("https://x"), tls_config=tls)
-        assert isinstance(context_of(extender, tls), ssl.SSLContext)
+        assert isinstance(tls_context(extender, tls), ssl.SSLContext)
     broken = msgspec.convert({"certData": "bm9uZQ==", "keyData": "bm9uZQ=="}, TlsConfig)
     extender = msgspec.structs.replace(plain_extender("https://x"), tls_config=broken)
     with pytest.raises(UnansweredError, match="tls: "):
-        context_of(extender, broken)
+        tls_context(extender, broken)

@@ -8,8 +8,8 @@ import pytest
 
 from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.controlplane.scheduler.configuration import plain_extender
-from fakeapi.controlplane.scheduler.outfits import SchedulerError
-from fakeapi.controlplane.scheduler.parsing import read_configuration
+from fakeapi.controlplane.scheduler.outfits import SchedulerConfigError
+from fakeapi.controlplane.scheduler.parsing import load_scheduler_configuration
 from policies.filtering import IN_TREE
 from policies.upstream import NEWEST, UnknownReleaseError, release
 from tests.commands import ROOT
@@ -18,11 +18,11 @@ URL = "http://127.0.0.1:8888"
 
 
 def test_without_a_word_there_is_one_profile_and_no_extender() -> None:
-    read = read_configuration()
+    read = load_scheduler_configuration()
     assert list(read.profiles) == ["default-scheduler"]
     profile = read.profiles["default-scheduler"]
     assert (profile.rules.release, profile.rules.filters) == (NEWEST, IN_TREE)
-    assert (read.extenders, read.initial_backoff_seconds, read.longest_backoff_seconds) == (
+    assert (read.extenders, read.initial_backoff_seconds, read.max_backoff_seconds) == (
         [],
         1,
         10,
@@ -31,7 +31,7 @@ def test_without_a_word_there_is_one_profile_and_no_extender() -> None:
 
 def test_the_configuration_that_is_shipped_is_read() -> None:
     text = (ROOT / "deploy" / "kube-scheduler" / "configuration.yaml").read_text()
-    read = read_configuration(text, release("1.34"))
+    read = load_scheduler_configuration(text, release("1.34"))
     [extender] = read.extenders
     assert (extender.url_prefix, extender.preempt_verb, extender.filter_verb) == (
         URL, "preempt", "",
@@ -44,7 +44,7 @@ def test_the_configuration_that_is_shipped_is_read() -> None:
 
 
 def test_a_plain_url_filters_and_preempts_by_name_and_must_answer() -> None:
-    [extender] = read_configuration(extenders=[URL]).extenders
+    [extender] = load_scheduler_configuration(extenders=[URL]).extenders
     assert extender == plain_extender(URL)
     assert (extender.filter_verb, extender.preempt_verb, extender.node_cache_capable) == (
         "filter",
@@ -59,9 +59,9 @@ def test_a_plain_url_filters_and_preempts_by_name_and_must_answer() -> None:
 @pytest.mark.parametrize("url", [URL, f"{URL}/"])
 def test_a_url_that_the_file_has_is_configured_there(url: str) -> None:
     written = {"extenders": [{"urlPrefix": URL, "ignorable": True}]}
-    assert [each.ignorable for each in read_configuration(written, extenders=[url]).extenders] == [
-        True
-    ]
+    assert [
+        each.ignorable for each in load_scheduler_configuration(written, extenders=[url]).extenders
+    ] == [True]
 
 
 def test_disabled_filters_are_left_out() -> None:
@@ -70,7 +70,9 @@ def test_disabled_filters_are_left_out() -> None:
         "score": {"disabled": [{"name": "*"}]},
         "multiPoint": {"disabled": [{"name": "DefaultPreemption"}, {"name": "ImageLocality"}]},
     }
-    profile = read_configuration({"profiles": [{"plugins": plugins}]}).profiles["default-scheduler"]
+    profile = load_scheduler_configuration({"profiles": [{"plugins": plugins}]}).profiles[
+        "default-scheduler"
+    ]
     assert [each.name for each in profile.rules.filters] == ["NodeName"]
     assert profile.preemption is None
 
@@ -151,14 +153,14 @@ WRONG: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_told_in_one_line(name: str) -> None:
     document, problem = WRONG[name]
-    with pytest.raises(SchedulerError) as caught:
-        read_configuration(document)
+    with pytest.raises(SchedulerConfigError) as caught:
+        load_scheduler_configuration(document)
     assert str(caught.value).startswith(problem)
     assert "\n" not in str(caught.value)
 
 
 def test_clusters_refuse_what_is_wrong() -> None:
-    with pytest.raises(SchedulerError):
+    with pytest.raises(SchedulerConfigError):
         VirtualCluster(run="scheduler", scheduler={"profiles": []})
     with pytest.raises(UnknownReleaseError):
         FakeCluster(run="scheduler", upstream="1.12")

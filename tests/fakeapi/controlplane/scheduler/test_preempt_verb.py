@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fakeapi.controlplane.scheduler.outfits import Call, Extend, Reply
-from fakeapi.controlplane.scheduler.trace import Verdict
+from fakeapi.controlplane.scheduler.outfits import Call, ExtenderFunction, Reply
+from fakeapi.controlplane.scheduler.trace import ExtenderOutcome
 from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
 from tests.fakeapi.controlplane.scheduler.full import FULL, NEW, NO_FIT, OLD, preempted, vip
 from tests.fakeapi.controlplane.scheduler.stages import (
@@ -120,7 +120,7 @@ async def test_after_an_error_of_an_ignorable_extender_the_candidates_stay(
     stage = await preempted(schedule, player(preempt=answer), ignorable=True)
     assert (await stage.places())["vip"] == "→ a"
     assert [(e.verdict, e.problem) for e in stage.trace.calls("preempt")] == [
-        (Verdict.IGNORED, problem)
+        (ExtenderOutcome.IGNORED, problem)
     ]
 
 
@@ -153,13 +153,15 @@ async def test_an_ignorable_extender_s_node_without_victims_is_dropped(
 ROOMY = (node("a", "4"), pod("a1", on="a", priority=1, started=1))
 
 
-def busy(**preempt: Document | None) -> Extend:
+def busy(**preempt: Document | None) -> ExtenderFunction:
     """Build an extender that has no room for anybody, and says who has to go."""
     refusal = {"NodeNames": [], "FailedNodes": {"a": "gpu busy"}}
     return player(filter=refusal, preempt=preempting(**preempt))
 
 
-async def short_of_gpus(schedule: SetScheduler, extend: Extend, upstream: str) -> SchedulerStage:
+async def short_of_gpus(
+    schedule: SetScheduler, extend: ExtenderFunction, upstream: str
+) -> SchedulerStage:
     """Set a stage on which only the extender has no room for vip."""
     stage = await schedule(extenders={X: extend}, scheduler=configured({}), upstream=upstream)
     stage.load(*ROOMY, vip())
@@ -189,7 +191,7 @@ async def test_one_that_stays_without_victims_is_dropped(schedule: SetScheduler)
     stage = await short_of_gpus(schedule, busy(a=victims()), NEW)
     told = "preemption: no candidate node for preemption"
     assert (await stage.refusal("vip"))[1].endswith(told)
-    assert [each.verdict for each in stage.trace.calls("preempt")] == [Verdict.ACCEPTED]
+    assert [each.verdict for each in stage.trace.calls("preempt")] == [ExtenderOutcome.ACCEPTED]
 
 
 async def test_a_node_that_an_extender_dropped_silently_is_not_tried(

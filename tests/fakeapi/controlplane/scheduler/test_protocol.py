@@ -10,14 +10,14 @@ import pytest
 from fakeapi.controlplane.scheduler import protocol
 from fakeapi.controlplane.scheduler.outfits import Call
 from fakeapi.controlplane.scheduler.protocol import (
-    AnswerError,
-    FatalAnswerError,
-    FilterAnswer,
-    VictimsAnswer,
-    read_binding,
-    read_filter,
-    read_preemption,
-    read_scores,
+    DecodedFilterResult,
+    DecodedMetaVictims,
+    ExtenderResponseError,
+    FatalResponseError,
+    decode_binding_result,
+    decode_filter_result,
+    decode_host_priorities,
+    decode_preemption_result,
 )
 from fakeapi.scenarios import captured_request
 from tests.fakeapi.controlplane.scheduler.stages import Document
@@ -45,14 +45,14 @@ def told(body: bytes) -> tuple[list[str], Document]:
 )
 def test_a_call_by_name_is_written_as_kube_scheduler_writes_it(name: str) -> None:
     wanted = captured(name)
-    sent = protocol.filter_args(as_stored(wanted["Pod"], "Pod"), wanted["NodeNames"], None)
+    sent = protocol.encode_filter_args(as_stored(wanted["Pod"], "Pod"), wanted["NodeNames"], None)
     assert told(sent) == (list(wanted), wanted)
 
 
 def test_a_call_with_whole_nodes_is_written_as_kube_scheduler_writes_it() -> None:
     wanted = captured("filter-cache-false")
     nodes = [as_stored(each, "Node") for each in wanted["Nodes"]["items"]]
-    sent = protocol.filter_args(as_stored(wanted["Pod"], "Pod"), (), nodes)
+    sent = protocol.encode_filter_args(as_stored(wanted["Pod"], "Pod"), (), nodes)
     assert told(sent) == (list(wanted), wanted)
 
 
@@ -63,7 +63,7 @@ def test_victims_by_uid_are_written_as_kube_scheduler_writes_them() -> None:
         for node, each in wanted["NodeNameToMetaVictims"].items()
     }
     backwards = dict(reversed(offers.items()))
-    sent = protocol.preemption_args(as_stored(wanted["Pod"], "Pod"), backwards, None)
+    sent = protocol.encode_preemption_args(as_stored(wanted["Pod"], "Pod"), backwards, None)
     assert told(sent) == (list(wanted), wanted)
     assert list(told(sent)[1]["NodeNameToMetaVictims"]) == sorted(offers)
 
@@ -76,13 +76,13 @@ def test_whole_victims_are_written_as_kube_scheduler_writes_them() -> None:
         node: ([pod["metadata"]["uid"] for pod in each["Pods"]], each["NumPDBViolations"])
         for node, each in offered.items()
     }
-    sent = protocol.preemption_args(as_stored(wanted["Pod"], "Pod"), offers, pods)
+    sent = protocol.encode_preemption_args(as_stored(wanted["Pod"], "Pod"), offers, pods)
     assert told(sent) == (list(wanted), wanted)
 
 
 def test_a_binding_has_four_fields() -> None:
     fields = {"PodName": "p", "PodNamespace": "s", "PodUID": "u", "Node": "n"}
-    assert told(protocol.binding_args("s", "p", "u", "n")) == (list(fields), fields)
+    assert told(protocol.encode_binding_args("s", "p", "u", "n")) == (list(fields), fields)
 
 
 @pytest.mark.parametrize("prefix", ["http://h/a/b", "http://h/a/b/", "http://h/a/b//"])
@@ -90,22 +90,22 @@ def test_slashes_at_the_end_of_the_prefix_are_dropped(prefix: str) -> None:
     assert Call(prefix, "filter", b"").url == "http://h/a/b/filter"
 
 
-FILTER_ANSWERS: dict[str, tuple[str, FilterAnswer]] = {
-    "names": ('{"NodeNames": ["a", "b"]}', FilterAnswer(names=("a", "b"))),
-    "any casing": ('{"nodenames": ["a"], "ERROR": "no"}', FilterAnswer(("a",), error="no")),
-    "unknown keys": ('{"NodeNames": [], "Version": 3}', FilterAnswer(names=())),
-    "nulls": ('{"NodeNames": null, "Nodes": null, "FailedNodes": null}', FilterAnswer()),
-    "null for all of it": ("null", FilterAnswer()),
-    "something behind it": ('{"NodeNames": ["a"]} trailing', FilterAnswer(names=("a",))),
-    "a null for a name": ('{"NodeNames": [null]}', FilterAnswer(names=("",))),
+FILTER_ANSWERS: dict[str, tuple[str, DecodedFilterResult]] = {
+    "names": ('{"NodeNames": ["a", "b"]}', DecodedFilterResult(names=("a", "b"))),
+    "any casing": ('{"nodenames": ["a"], "ERROR": "no"}', DecodedFilterResult(("a",), error="no")),
+    "unknown keys": ('{"NodeNames": [], "Version": 3}', DecodedFilterResult(names=())),
+    "nulls": ('{"NodeNames": null, "Nodes": null, "FailedNodes": null}', DecodedFilterResult()),
+    "null for all of it": ("null", DecodedFilterResult()),
+    "something behind it": ('{"NodeNames": ["a"]} trailing', DecodedFilterResult(names=("a",))),
+    "a null for a name": ('{"NodeNames": [null]}', DecodedFilterResult(names=("",))),
     "nodes": (
         '{"Nodes": {"metadata": {}, "items": [{"metadata": {"name": "a"}, "spec": {}}]}}',
-        FilterAnswer(nodes=("a",)),
+        DecodedFilterResult(nodes=("a",)),
     ),
-    "no items": ('{"Nodes": {}}', FilterAnswer(nodes=())),
+    "no items": ('{"Nodes": {}}', DecodedFilterResult(nodes=())),
     "reasons": (
         '{"FailedNodes": {"a": "x", "b": null}, "FailedAndUnresolvableNodes": {"c": "y"}}',
-        FilterAnswer(failed={"a": "x", "b": ""}, unresolvable={"c": "y"}),
+        DecodedFilterResult(failed={"a": "x", "b": ""}, unresolvable={"c": "y"}),
     ),
 }
 
@@ -113,22 +113,22 @@ FILTER_ANSWERS: dict[str, tuple[str, FilterAnswer]] = {
 @pytest.mark.parametrize("name", FILTER_ANSWERS)
 def test_answers_are_read_as_go_reads_them(name: str) -> None:
     body, answer = FILTER_ANSWERS[name]
-    assert read_filter(body.encode()) == answer
+    assert decode_filter_result(body.encode()) == answer
 
 
 UNREADABLE: list[tuple[Any, bytes, str]] = [
-    (read_filter, b"", "EOF"),
-    (read_filter, b"  \n", "EOF"),
-    (read_filter, b'{"NodeNames": ["a"', "unexpected EOF"),
-    (read_filter, b"<html>", "invalid character '<' looking for beginning of value"),
-    (read_filter, b"NaN", "invalid character 'N' looking for beginning of value"),
+    (decode_filter_result, b"", "EOF"),
+    (decode_filter_result, b"  \n", "EOF"),
+    (decode_filter_result, b'{"NodeNames": ["a"', "unexpected EOF"),
+    (decode_filter_result, b"<html>", "invalid character '<' looking for beginning of value"),
+    (decode_filter_result, b"NaN", "invalid character 'N' looking for beginning of value"),
     (
-        read_filter,
+        decode_filter_result,
         b"[]",
         "json: cannot unmarshal array into Go value of type v1.ExtenderFilterResult",
     ),
     (
-        read_filter,
+        decode_filter_result,
         b'{"NodeNames": "a"}',
         (
             "json: cannot unmarshal string into Go struct field ExtenderFilterResult.NodeNames of "
@@ -136,7 +136,7 @@ UNREADABLE: list[tuple[Any, bytes, str]] = [
         ),
     ),
     (
-        read_filter,
+        decode_filter_result,
         b'{"FailedNodes": ["a"]}',
         (
             "json: cannot unmarshal array into Go struct field ExtenderFilterResult.FailedNodes of "
@@ -144,16 +144,20 @@ UNREADABLE: list[tuple[Any, bytes, str]] = [
         ),
     ),
     (
-        read_preemption,
+        decode_preemption_result,
         b'{"NodeNameToMetaVictims": {"n": {"Pods": [], "NumPDBViolations": 1.0}}}',
         (
             "json: cannot unmarshal number 1.0 into Go struct field MetaVictims.NumPDBViolations "
             "of type int64"
         ),
     ),
-    (read_scores, b"{}", "json: cannot unmarshal object into Go value of type v1.HostPriorityList"),
     (
-        read_scores,
+        decode_host_priorities,
+        b"{}",
+        "json: cannot unmarshal object into Go value of type v1.HostPriorityList",
+    ),
+    (
+        decode_host_priorities,
         b'[{"Host": "a", "Score": true}]',
         "json: cannot unmarshal bool into Go struct field HostPriority.Score of type int64",
     ),
@@ -162,18 +166,18 @@ UNREADABLE: list[tuple[Any, bytes, str]] = [
 
 @pytest.mark.parametrize(("read", "body", "problem"), UNREADABLE)
 def test_what_go_cannot_read_is_an_error(read: Any, body: bytes, problem: str) -> None:
-    with pytest.raises(AnswerError) as caught:
+    with pytest.raises(ExtenderResponseError) as caught:
         read(body)
     assert str(caught.value) == problem
 
 
 def test_victims_are_read_from_uids_in_their_order() -> None:
     body = {"nodeNameToMetaVictims": {"n": {"pods": [{"uid": "2"}, {"UID": "1"}]}, "m": {}}}
-    assert read_preemption(orjson.dumps(body)) == {
-        "n": VictimsAnswer(("2", "1"), 0),
-        "m": VictimsAnswer((), 0),
+    assert decode_preemption_result(orjson.dumps(body)) == {
+        "n": DecodedMetaVictims(("2", "1"), 0),
+        "m": DecodedMetaVictims((), 0),
     }
-    assert read_preemption(b"{}") == read_preemption(b"null") == {}
+    assert decode_preemption_result(b"{}") == decode_preemption_result(b"null") == {}
 
 
 @pytest.mark.parametrize(
@@ -184,11 +188,14 @@ def test_victims_are_read_from_uids_in_their_order() -> None:
     ],
 )
 def test_nulls_that_kube_scheduler_would_follow_are_fatal(body: bytes) -> None:
-    with pytest.raises(FatalAnswerError, match="kube-scheduler panics"):
-        read_preemption(body)
+    with pytest.raises(FatalResponseError, match="kube-scheduler panics"):
+        decode_preemption_result(body)
 
 
 def test_scores_and_bindings_are_read() -> None:
-    assert read_scores(b'[{"host": "a", "Score": 7}, {}, null]') == [("a", 7), ("", 0)]
-    assert read_scores(b"null") == []
-    assert (read_binding(b'{"Error": "full"}'), read_binding(b"{}")) == ("full", "")
+    assert decode_host_priorities(b'[{"host": "a", "Score": 7}, {}, null]') == [("a", 7), ("", 0)]
+    assert decode_host_priorities(b"null") == []
+    assert (decode_binding_result(b'{"Error": "full"}'), decode_binding_result(b"{}")) == (
+        "full",
+        "",
+    )

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.plugin_config import PreemptionArgs
+from extender.plugin_config import DefaultPreemptionArgs
 from fakeapi.controlplane.scheduler.sampling import (
     candidates_to_find,
-    from_offset,
-    nodes_to_find,
+    feasible_nodes_to_find,
+    first_feasible,
+    rotated,
     shortlist,
-    until_enough,
 )
 from policies.decision import Candidate, VictimSet
 from tests.builders import pod
@@ -26,7 +26,7 @@ ENOUGH_NODES = [
 
 @pytest.mark.parametrize(("nodes", "percentage", "enough"), ENOUGH_NODES)
 def test_how_many_nodes_that_fit_are_enough(nodes: int, percentage: int, enough: int) -> None:
-    assert nodes_to_find(nodes, percentage) == enough
+    assert feasible_nodes_to_find(nodes, percentage) == enough
 
 
 ENOUGH_CANDIDATES = [
@@ -40,17 +40,17 @@ ENOUGH_CANDIDATES = [
 def test_how_many_candidates_are_enough(
     potential: int, percentage: int | None, absolute: int | None, enough: int
 ) -> None:
-    args = PreemptionArgs(
+    args = DefaultPreemptionArgs(
         min_candidate_nodes_percentage=percentage, min_candidate_nodes_absolute=absolute
     )
     assert candidates_to_find(potential, args) == enough
 
 
 def test_a_search_goes_round_from_where_it_begins() -> None:
-    order = from_offset(["a", "b", "c", "d"], 2)
+    order = rotated(["a", "b", "c", "d"], 2)
     assert order == ["c", "d", "a", "b"]
-    assert until_enough(order, {"a", "b", "d"}, 2) == (["d", "a"], 3)
-    assert until_enough(order, {"a"}, 2) == (["a"], 4)
+    assert first_feasible(order, {"a", "b", "d"}, 2) == (["d", "a"], 3)
+    assert first_feasible(order, {"a"}, 2) == (["a"], 4)
 
 
 def candidates(text: str) -> dict[str, Candidate]:

@@ -15,7 +15,7 @@ from aiohttp.test_utils import TestServer
 
 from extender.config import Config, ConfigError
 from extender.kube.clock import SystemClock
-from extender.serving import running
+from extender.serving import run_server
 from fakeapi import FakeCluster
 from fakeapi.serving import serve_fakeapi
 from tests.commands import reprieve, written
@@ -129,7 +129,7 @@ async def test_reprieve_serves_a_cluster_whose_scheduler_asks_it(unused_tcp_port
     url = f"http://127.0.0.1:{unused_tcp_port}"
     async with FakeCluster(run="scheduler", extender=url) as cluster:
         transport = cluster.local_transport()
-        async with running(config, transport, clock, Random(1)) as served:
+        async with run_server(config, transport, clock, Random(1)) as served:
             await served.wait_synced()
             cluster.load([node("a"), pod("low", "2", on="a", priority=1)])
             cluster.load([pod("vip", "2", priority=9)])

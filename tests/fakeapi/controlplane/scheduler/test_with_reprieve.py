@@ -10,7 +10,7 @@ import pytest
 
 from extender.verdict import Search
 from fakeapi import VirtualCluster
-from fakeapi.insider import Reprieve
+from fakeapi.insider import InProcessReprieve
 from policies.upstream import release
 from tests.fakeapi.controlplane.scheduler.stages import (
     SchedulerStage,
@@ -35,7 +35,7 @@ async def close_loop() -> AsyncIterator[SetLoop]:
         async def create(
             search: Search = Search.OFFERED, upstream: str = "1.38", **entry: Any
         ) -> SchedulerStage:
-            reprieve = Reprieve(search, release(upstream))
+            reprieve = InProcessReprieve(search, release(upstream))
             cluster = VirtualCluster(
                 run=RUN,
                 extenders={X: reprieve},
@@ -98,7 +98,7 @@ async def test_two_preemptors_at_once_do_not_kill_for_one_place(close_loop: SetL
 async def test_searching_the_cluster_reaches_nodes_that_were_not_offered() -> None:
     args = {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 1}
     plugins = [{"name": "DefaultPreemption", "args": args}]
-    reprieve = Reprieve(Search.CLUSTER)
+    reprieve = InProcessReprieve(Search.CLUSTER)
     config = configured({}, profiles=[{"pluginConfig": plugins}])
     async with VirtualCluster(run=RUN, extenders={X: reprieve}, scheduler=config, seed=2) as made:
         stage = SchedulerStage(made)
