@@ -79,7 +79,7 @@ def patch_errors(
     """
     if workload is None:
         return None
-    template = _pod_template(workload.document)
+    template = pod_template(workload.document)
 
     def check(index: int, path: str) -> Iterator[FieldValidationError]:
         try:
@@ -93,7 +93,7 @@ def patch_errors(
     return check
 
 
-def _pod_template(workload: Document) -> Document:
+def pod_template(workload: Document) -> Document:
     """Return the pod template, with a volume for each entry of volumeClaimTemplates."""
     spec = workload.get("spec") or {}
     template = spec.get("template") or {}

@@ -45,7 +45,7 @@ def _load_command(name: str) -> Callable[[], None]:
         from fakeapi.standalone import EXAMPLE as CONTROLLERS_EXAMPLE
         from fakeapi.standalone import controllers_command
 
-        return partial(run_alone, name, controllers_command(check_pod), CONTROLLERS_EXAMPLE)
+        return partial(run_single_command, name, controllers_command(check_pod), CONTROLLERS_EXAMPLE)
     if name == "record":
         from extender.recording import command
 

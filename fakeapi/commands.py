@@ -39,7 +39,9 @@ def run_commands() -> None:
     """Run the command line."""
     app = build_command_line(embedded_cluster)
     app.command("fakeapi", epilog=EXAMPLE)(serve_fakeapi)
-    app.command("controllers", epilog=standalone.EXAMPLE)(standalone.controllers_command(pod_spec_errors))
+    app.command("controllers", epilog=standalone.EXAMPLE)(
+        standalone.controllers_command(pod_spec_errors)
+    )
     app.command("replay", epilog=replaycommand.EXAMPLE)(replaycommand.replay_events)
     app.add_typer(validate_commands(pod_spec_errors), name="validate")
     app.command("demo", epilog=demo.EXAMPLE)(demo.show_demo)

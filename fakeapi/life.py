@@ -47,7 +47,7 @@ class BackgroundTasks:
         options = ManagerOptions(
             certificate=certificate,
             quirks=world.quirks,
-            reception=in_process_endpoint(world.api),
+            webhook_endpoint=in_process_endpoint(world.api),
             components=components(kubelet, world.scheduler),
         )
         rng = copy_random(world.rng)

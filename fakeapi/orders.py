@@ -34,21 +34,23 @@ if TYPE_CHECKING:
     from fakeapi.controlplane.kubelet.scripts import SimulationScript
 
 
-def _kubelets(
-    setting: ControllerContext, outfit: KubeletOptions = DEFAULT_KUBELET_OPTIONS
+def _make_kubelet(
+    context: ControllerContext, options: KubeletOptions = DEFAULT_KUBELET_OPTIONS
 ) -> Component:
     from fakeapi.controlplane.kubelet.kubelets import HollowKubelet  # imported on first use
 
-    return HollowKubelet(setting, outfit)
+    return HollowKubelet(context, options)
 
 
-def _scheduler(setting: ControllerContext, outfit: SchedulerOptions | None = None) -> Component:
+def _make_scheduler(
+    context: ControllerContext, options: SchedulerOptions | None = None
+) -> Component:
     from fakeapi.controlplane.scheduler.scheduler import Scheduler  # imported on first use
 
-    return Scheduler(setting, outfit or SchedulerOptions())
+    return Scheduler(context, options or SchedulerOptions())
 
 
-PARTS: Final[Mapping[str, MakeComponent]] = {
+COMPONENTS: Final[Mapping[str, MakeComponent]] = {
     "gc": GarbageCollector,
     "namespaces": NamespaceController,
     "podgc": PodGarbageCollector,
@@ -57,8 +59,8 @@ PARTS: Final[Mapping[str, MakeComponent]] = {
     "nodelifecycle": NodeLifecycleController,
     "tainteviction": TaintEvictionController,
     **WORKLOADS,
-    "kubelet": _kubelets,
-    "scheduler": _scheduler,
+    "kubelet": _make_kubelet,
+    "scheduler": _make_scheduler,
 }
 DEFAULT_RUN: Final = "gc,namespaces"
 
@@ -68,9 +70,9 @@ def components(
 ) -> Mapping[str, MakeComponent]:
     """Return all components of the control plane; kubelet and scheduler take their options."""
     return {
-        **PARTS,
-        "kubelet": partial(_kubelets, outfit=kubelet),
-        "scheduler": partial(_scheduler, outfit=scheduler),
+        **COMPONENTS,
+        "kubelet": partial(_make_kubelet, options=kubelet),
+        "scheduler": partial(_make_scheduler, options=scheduler),
     }
 
 
@@ -80,8 +82,8 @@ def parse_run(run: str) -> tuple[str, ...]:
     Raises UnknownComponentError.
     """
     if run in ("none", "all"):
-        return tuple(PARTS) if run == "all" else ()
-    return parse_names(run, PARTS, "control-plane part", ("none", "all", *PARTS))
+        return tuple(COMPONENTS) if run == "all" else ()
+    return parse_names(run, COMPONENTS, "control-plane part", ("none", "all", *COMPONENTS))
 
 
 def read_simulation_script(kubelet: ScriptSource) -> SimulationScript | None:

@@ -26,7 +26,7 @@ from fakeapi.controlplane.kubelet.outfits import ScriptError
 from fakeapi.controlplane.plane import UnknownComponentError
 from fakeapi.controlplane.scheduler.outfits import SchedulerConfigError
 from fakeapi.harness import FakeCluster
-from fakeapi.orders import DEFAULT_RUN, PARTS
+from fakeapi.orders import COMPONENTS, DEFAULT_RUN
 from fakeapi.partoptions import (
     KubeconfigOut,
     KubeletScriptFile,
@@ -42,7 +42,7 @@ from policies.upstream import UnknownReleaseError
 
 EXAMPLE: Final = "Example: reprieve fakeapi --port 0 --load cluster.yaml"
 _QUIRKS: Final = "Of WorkloadSpreads: OpenKruise's oddities (upstream), or none (fixed)."
-_RUN: Final = f"Control-plane parts: {', '.join(PARTS)}; all, or none."
+_RUN: Final = f"Control-plane parts: {', '.join(COMPONENTS)}; all, or none."
 
 
 @dataclass(frozen=True, slots=True)

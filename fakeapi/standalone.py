@@ -182,7 +182,7 @@ async def _run(controllers_options: ControllersOptions) -> None:
         print(f"running {', '.join(controllers_options.names)} on {transport.url}", flush=True)  # noqa: T201
         reception = hooks.endpoint if hooks else None
         shared = ManagerOptions(
-            registry=registry, quirks=controllers_options.quirks, reception=reception
+            registry=registry, quirks=controllers_options.quirks, webhook_endpoint=reception
         )
         plane = ControllerManager(client, clock, rng, controllers_options.names, shared)
         stack.push_async_callback(plane.stop)

@@ -153,7 +153,7 @@ class FilterDecision:
             yield f"  {node}: fits"
         for node, rejection in sorted(self.rejected.items()):
             yield f"  {node}: {rejection}{_resolution(rejection)}"
-        yield from _describe_not_evaluated(self.not_evaluated)
+        yield from describe_not_evaluated(self.not_evaluated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ class PreemptionDecision:
             yield f"  {node}: {rejection}{_resolution(rejection)}"
         if self.untried:
             yield f"not tried, as time was up: {self.untried} node(s)"
-        yield from _describe_not_evaluated(self.not_evaluated)
+        yield from describe_not_evaluated(self.not_evaluated)
 
     def _outcome(self) -> str:
         if not self.eligible:
@@ -243,6 +243,6 @@ def _resolution(rejection: Rejection) -> str:
     return "" if rejection.resolvable or rejection == FEASIBLE else " (eviction cannot help)"
 
 
-def _describe_not_evaluated(filters: frozenset[str]) -> Iterator[str]:
+def describe_not_evaluated(filters: frozenset[str]) -> Iterator[str]:
     if filters:
         yield f"not judged, so the answer may be too hopeful: {', '.join(sorted(filters))}"

@@ -190,7 +190,7 @@ class ManagerOptions:
     certificate: str = ""
     registry: CollectorRegistry | None = None
     quirks: Quirks = FIXED
-    reception: WebhookEndpoint | None = None
+    webhook_endpoint: WebhookEndpoint | None = None
     components: Mapping[str, MakeComponent] = field(default_factory=lambda: WORKLOADS)
 
 
@@ -213,9 +213,9 @@ class ControllerManager(Mapping[str, ComponentSwitch]):
         common = client, self._informers, clock, rng, self._events
         setting = ControllerContext(*common, options.certificate, options.registry, options.quirks)
         components = dict(options.components)
-        if options.reception is not None:
+        if options.webhook_endpoint is not None:
             components[SPREAD_WEBHOOKS] = partial(
-                _make_workload_spread_webhooks, webhook_endpoint=options.reception
+                _make_workload_spread_webhooks, webhook_endpoint=options.webhook_endpoint
             )
         self._switches = {
             name: ComponentSwitch(name, make, setting, self._fault)

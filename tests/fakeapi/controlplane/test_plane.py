@@ -22,12 +22,12 @@ from fakeapi.controlplane.plane import (
     UnknownComponentError,
     parse_workloads,
 )
-from fakeapi.orders import DEFAULT_RUN, PARTS, parse_run
+from fakeapi.orders import COMPONENTS, DEFAULT_RUN, parse_run
 from tests.fakeapi.controllers.replicaset.table import a_replica_set
 
 RUNS = [
     ("none", ()),
-    ("all", tuple(dict.fromkeys((*PARTS, "workloadspread")))),
+    ("all", tuple(dict.fromkeys((*COMPONENTS, "workloadspread")))),
     ("gc", ("gc",)),
     ("podgc, gc,podgc", ("podgc", "gc")),
     (DEFAULT_RUN, ("gc", "namespaces")),
@@ -58,7 +58,7 @@ def test_which_controllers_of_workloads_are_to_run() -> None:
 async def test_what_was_asked_for_is_on_and_nothing_else() -> None:
     async with VirtualCluster(run="gc,podgc") as cluster:
         on = [name for name, switch in cluster.control_plane.items() if switch.on]
-        assert (on, set(cluster.control_plane)) == (["gc", "podgc"], {*PARTS, SPREAD_WEBHOOKS})
+        assert (on, set(cluster.control_plane)) == (["gc", "podgc"], {*COMPONENTS, SPREAD_WEBHOOKS})
     async with VirtualCluster() as cluster:
         assert cluster.control_plane.run == ("gc", "namespaces")
 

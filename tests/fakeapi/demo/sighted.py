@@ -94,7 +94,7 @@ TAKEN = sight(
     events=(preempted("web-1"), refused("web-3")),
     decisions=(deliberation("web-1"),),
     exchanges=(exchange(),),
-    before=BEFORE,
+    pods_before_burst=BEFORE,
 )
 """vip has taken the place of web-1, and web-3 waits in its stead."""
 
@@ -110,7 +110,7 @@ STRAINED = sight(
     events=(preempted("web-1"), refused("web-3"), refused("web-4", "tainted")),
     decisions=(deliberation("web-1"),),
     exchanges=(exchange(),),
-    before=BEFORE,
+    pods_before_burst=BEFORE,
     nodes=(NODES[0], SHORT),
 )
 """web-2 has been evicted; web-4 waits in its stead."""

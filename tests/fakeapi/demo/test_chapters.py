@@ -44,7 +44,7 @@ CASES: dict[str, tuple[DemoStep, ObservedState, tuple[str, ...]]] = {
     ),
     "who goes does not count": (
         DemoStep.FILLING,
-        sight(*FULL.pods, pod("web-3", on="n-1", going=True)),
+        sight(*FULL.pods, pod("web-3", on="n-1", deleting=True)),
         (),
     ),
     "the cluster is full": (DemoStep.FILLING, FULL, ()),
@@ -65,7 +65,7 @@ CASES: dict[str, tuple[DemoStep, ObservedState, tuple[str, ...]]] = {
     ),
     "a victim stays": (
         DemoStep.BURST,
-        replace(TAKEN, pods=(VIP, *WEB, pod("web-1", on="n-1", going=True))),
+        replace(TAKEN, pods=(VIP, *WEB, pod("web-1", on="n-1", deleting=True))),
         ("d/web-1 was preempted, and is still there",),
     ),
     "a victim that the extender has not named": (

@@ -137,7 +137,7 @@ def test_the_tables() -> None:
 
 
 def test_the_screen() -> None:
-    seen = replace(STRAINED, pods=(*STRAINED.pods, pod("web-5", on="n-1", going=True)), seconds=9.6)
+    seen = replace(STRAINED, pods=(*STRAINED.pods, pod("web-5", on="n-1", deleting=True)), seconds=9.6)
     lines = shown(render_screen(DemoStep.PRESSURE, seen, SMALL, ("the last line",))).splitlines()
     assert lines[0] == f"{DemoStep.PRESSURE.value}   10 s"
     assert [line.split() for line in lines[2:4]] == [

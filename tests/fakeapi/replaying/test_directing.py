@@ -14,7 +14,7 @@ import pytest
 from extender.recording.files import Recording
 from extender.recording.format import EventType
 from fakeapi import VirtualCluster
-from fakeapi.orders import PARTS
+from fakeapi.orders import COMPONENTS
 from fakeapi.replaying.comparing import DeletedPod
 from fakeapi.replaying.hands import CAUSES_BY_REASON, deletion_cause
 from fakeapi.replaying.ledger import RecordedState
@@ -331,7 +331,7 @@ class TestHands:
 
 class TestParts:
     def test_all_that_can_be_attached_are_parts(self) -> None:
-        assert set(EFFECTS) <= set(PARTS)
+        assert set(EFFECTS) <= set(COMPONENTS)
 
     def test_others_are_refused(self) -> None:
         with pytest.raises(UnsupportedComponentError, match="'nodelifecycle' cannot be attached"):

@@ -155,7 +155,7 @@ async def answering(url: str, clock: VirtualClock, seed: int = 0) -> AsyncIterat
     await server.start("127.0.0.1", 0)
     client = Client(AiohttpTransport(Endpoint(url)))
     reception = server.endpoint(pod_spec_errors)
-    options = ManagerOptions(reception=reception)
+    options = ManagerOptions(webhook_endpoint=reception)
     plane = ControllerManager(client, clock, Random(seed), (), options)
     plane[SPREAD_WEBHOOKS].start()
     try:

@@ -68,7 +68,9 @@ class Process:
     ) -> None:
         self._fuse = Fuse(cluster.local_transport(AGENT), writes, when)
         given = Client(self._fuse), cluster.clock, Random(1), ("workloadspread",)
-        self._plane = ControllerManager(*given, ManagerOptions(quirks=quirks, reception=reception))
+        self._plane = ControllerManager(
+            *given, ManagerOptions(quirks=quirks, webhook_endpoint=reception)
+        )
         self._plane.start()
 
     @property
