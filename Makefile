@@ -5,7 +5,7 @@ CLIENTS := .venv/.clients
 DOCUMENTING := .venv/.documenting
 LOCUST := .venv/.locust
 GO := .venv/.go
-COMPILED := policies/_names.c
+COMPILED := policies/kubernetes/_packed_names.c
 INCLUDE := $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))'
 
 .PHONY: quick-start demo test fuzz faults e2e manifests conformance differential check docs audit bench bench-check load load-check clean
@@ -95,4 +95,4 @@ $(GO): $(INSTALLED)
 	touch $@
 
 clean:
-	rm -rf .venv build policies/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results load-results site
+	rm -rf .venv build policies/kubernetes/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results load-results site

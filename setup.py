@@ -5,8 +5,8 @@ from setuptools import Extension, setup
 setup(
     ext_modules=[
         Extension(
-            "policies._names",
-            ["policies/_names.c"],
+            "policies.kubernetes._packed_names",
+            ["policies/kubernetes/_packed_names.c"],
             extra_compile_args=["-O3"],  # its loops over bytes take many at once
             optional=True,
         )

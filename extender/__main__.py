@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from extender.cli import build_command_line, run_command_line
-from extender.config import ConfigError
+from extender.cli.root_command import build_command_line, run_command_line
+from extender.config.component_config import ConfigError
 
 
 def no_cluster(name: str) -> NoReturn:

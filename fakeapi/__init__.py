@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fakeapi.harness import FakeCluster, VirtualCluster
+    from fakeapi.testing.fake_cluster import FakeCluster, VirtualCluster
 
 __all__ = ["FakeCluster", "VirtualCluster"]
 
@@ -18,6 +18,6 @@ def __getattr__(name: str) -> Any:
     """Import an exported name on first use, since pytest always loads the plugin."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from fakeapi import harness
+    from fakeapi.testing import fake_cluster
 
-    return getattr(harness, name)
+    return getattr(fake_cluster, name)

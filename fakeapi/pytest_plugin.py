@@ -28,8 +28,8 @@ import pytest
 import fakeapi  # the first fixture imports the rest: pytest always loads this file
 
 if TYPE_CHECKING:
-    from fakeapi.harness import FakeCluster, VirtualCluster
-    from fakeapi.threads import ThreadedCluster
+    from fakeapi.testing.fake_cluster import FakeCluster, VirtualCluster
+    from fakeapi.testing.threaded_cluster import ThreadedCluster
 
 AnyCluster: TypeAlias = "FakeCluster | ThreadedCluster[Any]"
 AsyncFactory: TypeAlias = "Callable[..., Awaitable[FakeCluster]]"

@@ -5,8 +5,8 @@ They use no IO, no clock and no randomness.
 
 from __future__ import annotations
 
-from policies.decision import Candidate, FilterDecision, PreemptionDecision, Rejection, VictimSet
-from policies.model import (
+from policies.kubernetes.releases import RELEASES, Release, release
+from policies.kubernetes.snapshot import (
     DisruptionBudget,
     Node,
     NodeState,
@@ -15,11 +15,12 @@ from policies.model import (
     Snapshot,
     assemble,
 )
-from policies.reference import filter_nodes as decide_filter
-from policies.reference import post_filter
-from policies.reference import preempt as decide_preemption
-from policies.rules import DEFAULT_RULES, SchedulerRules
-from policies.upstream import RELEASES, Release, release
+from policies.preemption.decision import Candidate, PreemptionDecision, VictimSet
+from policies.preemption.filtering.status import FilterDecision, Rejection
+from policies.preemption.policy import DEFAULT_RULES, SchedulerRules
+from policies.preemption.reference_engine import filter_nodes as decide_filter
+from policies.preemption.reference_engine import post_filter
+from policies.preemption.reference_engine import preempt as decide_preemption
 
 __all__ = [
     "DEFAULT_RULES",

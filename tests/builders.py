@@ -26,7 +26,11 @@ from typing import Any
 
 import msgspec
 
-from policies.model import (
+from policies.kubernetes.default_selector import PodSelectingObject
+from policies.kubernetes.pod_requests import as_resources
+from policies.kubernetes.quantity import parse_quantity
+from policies.kubernetes.selectors import LabelSelector, Taint, Toleration, equals_all
+from policies.kubernetes.snapshot import (
     DisruptionBudget,
     HostPort,
     Node,
@@ -37,10 +41,7 @@ from policies.model import (
     assemble,
     build_node_state,
 )
-from policies.quantity import parse_quantity
-from policies.requests import as_resources
-from policies.selectors import LabelSelector, Taint, Toleration, equals_all
-from policies.storage import (
+from policies.kubernetes.storage import (
     NO_POD_STORAGE,
     ClaimVolume,
     CsiVolume,
@@ -54,7 +55,6 @@ from policies.storage import (
     StorageObject,
     build_storage,
 )
-from policies.workloads import PodSelectingObject
 
 SECOND = 10**9
 NO_LABELS: Mapping[str, str] = {}

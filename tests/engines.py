@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from policies.engine import Engine
-from policies.reference import ReferenceEngine
-from policies.rules import SchedulerRules
-from policies.vectorized import VectorizedEngine
+from policies.preemption.engine import Engine
+from policies.preemption.policy import SchedulerRules
+from policies.preemption.reference_engine import ReferenceEngine
+from policies.preemption.vectorized import VectorizedEngine
 
 ENGINES: Final[Mapping[str, Callable[[SchedulerRules], Engine]]] = {
     "reference": ReferenceEngine,

@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from policies.eviction.configuration import EvictionConfig, ResolvedConfig, resolve
-from policies.eviction.deciding import SyncInput, SyncResult, finish_after_reclaim, synchronize
-from policies.eviction.durations import parse_duration
-from policies.eviction.hysteresis import ManagerState
+from policies.eviction.config import EvictionConfig, ResolvedConfig, resolve
+from policies.eviction.manager import SyncInput, SyncResult, finish_after_reclaim, synchronize
+from policies.eviction.manager_state import ManagerState
 from policies.eviction.pods import Container, EvictablePod, Volume
-from policies.eviction.signals import Signal
+from policies.eviction.signals import Signal, ThresholdValue, parse_percentage, read_quantity
 from policies.eviction.stats import (
     ContainerStats,
     DiskUsage,
@@ -31,8 +30,8 @@ from policies.eviction.stats import (
     VolumeStats,
 )
 from policies.eviction.thresholds import Threshold
-from policies.eviction.values import ThresholdValue, parse_percentage, read_quantity
-from policies.quantity import parse_quantity, units
+from policies.kubernetes.duration import parse_duration
+from policies.kubernetes.quantity import parse_quantity, units
 
 SECOND = 10**9
 

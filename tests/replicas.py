@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from extender.kube.replicas import decode_member, decode_replica_set
-from policies.scaledown import RankedPod, ReplicaSet, ReplicaSetPod
+from extender.kube.decoders.replicasets import decode_member, decode_replica_set
+from policies.replicaset import RankedPod, ReplicaSet, ReplicaSetPod
 from tests.builders import NO_LABELS, SECOND, Document, encoded, pod_json, rfc3339
 
 NOW = 1_700_000_000

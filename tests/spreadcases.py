@@ -10,15 +10,15 @@ from typing import Any
 
 import msgspec
 
-from extender.explain_spread import SpreadExplanation, explain_spread
-from extender.kube.workloadspread.pods import decode_spread_pod
+from extender.explain.workloadspread import SpreadExplanation, explain_spread
+from extender.explain.workloadspread_files import WorkloadSpreadFiles
+from extender.kube.workloadspread.spread_pods import decode_spread_pod
 from extender.kube.workloadspread.spreads import StoredWorkloadSpread, decode_workloadspread
-from extender.spreadfiles import WorkloadSpreadFiles
-from policies.spreading.model import SpreadPod
-from policies.spreading.owners import OwnerLookup
-from policies.spreading.quirks import Quirks
-from policies.spreading.reconciling import SpreadRules
-from policies.spreading.versions import DEFAULT_VERSIONED_KINDS, versioned_kinds
+from policies.workloadspread.model import SpreadPod
+from policies.workloadspread.quirks import Quirks
+from policies.workloadspread.reconcile import SpreadRules
+from policies.workloadspread.spread_lookup import OwnerLookup
+from policies.workloadspread.workload_versions import DEFAULT_VERSIONED_KINDS, versioned_kinds
 from tests.builders import encoded
 from tests.spreads import files, moment
 

@@ -20,13 +20,12 @@ from typing import Any
 
 import msgspec
 
-from extender.kube.manifests import Manifest
-from extender.kube.pods import epoch_ns
-from extender.kube.workloadspread.pods import write_injection
-from extender.spreadfiles import WorkloadSpreadFiles
-from policies.model import Node
-from policies.spreading.grouping import GroupingContext
-from policies.spreading.model import (
+from extender.explain.workloadspread_files import WorkloadSpreadFiles
+from extender.kube.decoders.manifests import Manifest
+from extender.kube.decoders.pods import epoch_ns
+from extender.kube.workloadspread.spread_pods import write_injection
+from policies.kubernetes.snapshot import Node
+from policies.workloadspread.model import (
     SECOND,
     AdaptiveStrategy,
     Expression,
@@ -41,11 +40,12 @@ from policies.spreading.model import (
     WorkloadSpread,
     WorkloadSpreadStatus,
 )
-from policies.spreading.quirks import FIXED, Quirks
-from policies.spreading.reconciling import SpreadRules
-from policies.spreading.references import ObjectKey, WorkloadReference
-from policies.spreading.versions import DEFAULT_VERSIONED_KINDS
-from policies.spreading.workloads import TargetWorkload
+from policies.workloadspread.object_references import ObjectKey, WorkloadReference
+from policies.workloadspread.pod_groups import GroupingContext
+from policies.workloadspread.quirks import FIXED, Quirks
+from policies.workloadspread.reconcile import SpreadRules
+from policies.workloadspread.workload_versions import DEFAULT_VERSIONED_KINDS
+from policies.workloadspread.workloads import TargetWorkload
 from tests.builders import encoded
 
 Document = dict[str, Any]

@@ -18,7 +18,8 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from policies.model import (
+from policies.kubernetes.selectors import LabelSelector, equals_all, label_requirement
+from policies.kubernetes.snapshot import (
     AffinityTerm,
     DisruptionBudget,
     HostPort,
@@ -27,7 +28,6 @@ from policies.model import (
     Snapshot,
     SpreadConstraint,
 )
-from policies.selectors import LabelSelector, equals_all, label_requirement
 from tests.builders import budget, node, pod, snapshot, toleration
 
 NODES = ("node-1", "node-2", "node-3")

@@ -12,11 +12,11 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from extender.cluster import SchedulerCache
-from extender.kube.pods import decode_pod
-from extender.service import Service, VerbCall
+from extender.cluster.scheduler_cache import SchedulerCache
+from extender.kube.decoders.pods import decode_pod
+from extender.server.service import Service, VerbCall
 from policies import DEFAULT_RULES, Snapshot
-from policies.vectorized import VectorizedEngine
+from policies.preemption.vectorized import VectorizedEngine
 from tests.bench.clusters import cluster, encoded, snapshot_of
 from tests.extender.conftest import HandClock
 from tests.load import bodies

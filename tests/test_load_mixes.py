@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from extender.config import ConnectionLimits
+from extender.config.component_config import ConnectionLimits
 from tests.load.lives import Write, writes
 from tests.load.mixes import (
     ABOVE,

@@ -8,14 +8,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from extender.eviction import telling
+from extender.eviction import explanation
 from extender.eviction.scenario import ScenarioStepResult
-from policies.eviction.deciding import SyncResult
-from policies.eviction.durations import format_duration
+from policies.eviction.manager import SyncResult
 from policies.eviction.messages import format_available
 from policies.eviction.ranking import PodUsage, ranking_steps
 from policies.eviction.signals import Signal
 from policies.eviction.thresholds import Threshold
+from policies.kubernetes.duration import format_duration
 
 _SHOWN_PODS = 40
 
@@ -31,7 +31,7 @@ def evict_table(node: str, rounds: Sequence[SyncResult]) -> RenderableType:
         parts.append(_ranking(last, ranking))
     parts.extend(Text(each.message.strip(), style="italic") for each in last.evictions)
     if last.evictions:
-        parts.extend(Text(note, style="yellow") for note in telling.result_notes(last))
+        parts.extend(Text(note, style="yellow") for note in explanation.result_notes(last))
     return Group(*parts)
 
 
@@ -46,7 +46,7 @@ def scenario_table(results: Sequence[ScenarioStepResult]) -> RenderableType:
             ", ".join(sync.state.pressures),
             ", ".join(reclaim.name.lower() for reclaim in each.reclaimed),
             "\n".join(f"{gone.pod.name} ({gone.grace_seconds} s)" for gone in sync.evictions)
-            or telling.result_message(sync),
+            or explanation.result_message(sync),
             ", ".join("yes" if admitted else "no" for admitted in each.admitted),
         )
     return table
@@ -55,7 +55,7 @@ def scenario_table(results: Sequence[ScenarioStepResult]) -> RenderableType:
 def _headline(node: str, sync: SyncResult) -> str:
     gone = ", ".join(f"{each.pod.key} ({each.grace_seconds} s)" for each in sync.evictions)
     pressures = f" under {', '.join(sync.state.pressures)}" if sync.state.pressures else ""
-    what = f"evicts {gone}" if gone else f"evicts nobody: {telling.result_message(sync)}"
+    what = f"evicts {gone}" if gone else f"evicts nobody: {explanation.result_message(sync)}"
     return f"{node}{pressures} {what}"
 
 

@@ -11,24 +11,28 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from extender.config import ConfigError
-from extender.console import log_line
-from extender.kube.api_error import ApiError, MalformedError
-from extender.kube.client import Client
-from extender.kube.clock import SystemClock
-from extender.kube.informers import cancel_tasks
-from extender.kube.transport import TransportError
-from extender.options import KubeconfigOption, ServerOption, split_names
-from extender.recording.choosing import ALL, DEFAULT, ResourceNameError, make_plan
+from extender.config.component_config import ConfigError
+from extender.kube.informers.shared_informer import cancel_tasks
+from extender.kube.rest.api_errors import ApiError, MalformedError
+from extender.kube.rest.client import Client
+from extender.kube.rest.clock import SystemClock
+from extender.kube.rest.transport import TransportError
+from extender.recording.event_writer import REDACTED, UNREDACTED, RecordingWriter, RedactionRules
 from extender.recording.files import RecordingError, RecordingFile
 from extender.recording.format import FormatError
 from extender.recording.recorder import Recorder, Source
-from extender.recording.tape import REDACTED, UNREDACTED, RecordingWriter, RedactionRules
-from extender.stopping import stop_signal
-from policies.eviction.durations import parse_duration
+from extender.recording.resource_selection import ALL, DEFAULT, ResourceNameError, make_plan
+from extender.terminal.command_line import (
+    KubeconfigOption,
+    ServerOption,
+    log_line,
+    split_names,
+    stop_signal,
+)
+from policies.kubernetes.duration import parse_duration
 
 if TYPE_CHECKING:
-    from extender.kube.http_transport import AiohttpTransport
+    from extender.kube.rest.http_transport import AiohttpTransport
 
 EXAMPLE: Final = "Example: reprieve record --kubeconfig ~/.kube/config --out events.jsonl.gz"
 
@@ -122,7 +126,7 @@ async def _run_recorder(options: RecordOptions) -> None:
 
 
 async def _connect(options: RecordOptions) -> AiohttpTransport:
-    from extender.kube.connection import ConnectionConfigError, connect  # takes half a second
+    from extender.kube.rest.kubeconfig import ConnectionConfigError, connect  # takes half a second
 
     try:
         return await connect(options.server, options.kubeconfig)

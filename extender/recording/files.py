@@ -15,7 +15,7 @@ from typing import BinaryIO, Final, Self, cast
 
 import orjson
 
-from extender.kube.clock import Clock
+from extender.kube.rest.clock import Clock
 from extender.recording.format import (
     FormatError,
     Header,

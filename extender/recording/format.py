@@ -31,9 +31,8 @@ import msgspec
 import orjson
 from msgspec import Meta, Struct, field
 
-from extender.kube.decoding import with_field_path
-from extender.kube.metadata import OwnerReference
-from extender.kube.times import parse_time
+from extender.kube.decoders.object_meta import OwnerReference, parse_time
+from extender.kube.decoders.typed_decoder import with_field_path
 
 NAME: Final = "reprieve-recording"
 VERSION: Final = 1

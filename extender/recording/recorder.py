@@ -15,18 +15,21 @@ from typing import Final
 
 import orjson
 
-from extender.kube.api_error import NestedTooDeeplyError
-from extender.kube.client import Client, ObjectList
-from extender.kube.clock import Clock, within
-from extender.kube.informer import OptionalReflector
-from extender.kube.informers import cancel_tasks
-from extender.kube.logs import quiet_log
-from extender.kube.trouble import RequestError
-from extender.kube.watch_stream import WatchEvent
-from extender.recording.choosing import RecordedSource, RecordingPlan
+from extender.kube.informers.reflector import OptionalReflector
+from extender.kube.informers.shared_informer import cancel_tasks
+from extender.kube.rest.api_errors import NestedTooDeeplyError, RequestError
+from extender.kube.rest.client import Client, ObjectList
+from extender.kube.rest.clock import Clock, within
+from extender.kube.rest.rate_limited_log import quiet_log
+from extender.kube.rest.watch_events import WatchEvent
+from extender.recording.event_writer import (
+    ObservedObject,
+    RecordingWriter,
+    ResourceTrack,
+    observe_object,
+)
 from extender.recording.format import TOO_DEEP, FormatError
-from extender.recording.tape import RecordingWriter
-from extender.recording.tracks import ObservedObject, ResourceTrack, observe_object
+from extender.recording.resource_selection import RecordedSource, RecordingPlan
 
 BEGIN_SECONDS: Final = 10.0
 

@@ -11,14 +11,13 @@ import typer
 from rich.console import Console
 from rich.rule import Rule
 
-from extender.config import ConfigError
-from fakeapi.demo.directing import DemoDriver, DemoOutcome
-from fakeapi.demo.questions import run_captured_requests, wide_console
-from fakeapi.demo.screens import open_screen, output_console
-from fakeapi.demo.staging import run_demo_cluster
+from extender.config.component_config import ConfigError
+from fakeapi.demo.captured_requests import run_captured_requests, wide_console
+from fakeapi.demo.driver import DemoDriver, DemoOutcome
+from fakeapi.demo.environment import run_demo_cluster
+from fakeapi.demo.output import open_screen, output_console, summary_tables
+from fakeapi.demo.scenarios.preemption_story import loop_scenario
 from fakeapi.demo.summary import summarize
-from fakeapi.demo.tables import summary_tables
-from fakeapi.scenarios.loop import loop_scenario
 
 EXAMPLE: Final = "Example: reprieve demo"
 

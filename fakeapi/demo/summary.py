@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from fakeapi.controlplane.scheduler.trace import ExtenderCall
-from fakeapi.demo.deliberations import ExplainedDecision
-from fakeapi.demo.news import describe_choice, short_names
-from fakeapi.demo.sights import ObservedState
-from fakeapi.scenarios.loop import LoopScenario
+from fakeapi.controlplane.scheduler.extender_trace import ExtenderCall
+from fakeapi.demo.decisions import ExplainedDecision
+from fakeapi.demo.event_feed import describe_choice, short_names
+from fakeapi.demo.observed_state import ObservedState
+from fakeapi.demo.scenarios.preemption_story import LoopScenario
 
 
 @dataclass(frozen=True, slots=True)

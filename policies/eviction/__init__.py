@@ -8,14 +8,7 @@ and :mod:`policies.eviction.proactive_eviction` plans what can be done before th
 
 from __future__ import annotations
 
-from policies.eviction.conditions import (
-    NodeCondition,
-    PodAdmitResult,
-    admit,
-    pressure_conditions,
-    pressure_taints,
-)
-from policies.eviction.configuration import (
+from policies.eviction.config import (
     CLEANUP_NS,
     DEFAULT_HARD,
     DEFAULT_THRESHOLDS,
@@ -24,15 +17,33 @@ from policies.eviction.configuration import (
     ResolvedConfig,
     resolve,
 )
-from policies.eviction.deciding import (
+from policies.eviction.filesystems import Layout, ReclaimAction, infer_layout
+from policies.eviction.forecast import (
+    NodeForecast,
+    ObservationHistory,
+    ThresholdForecast,
+    forecast_node,
+    sort_by_urgency,
+)
+from policies.eviction.kubelet_releases import EvictionRelease, eviction_release
+from policies.eviction.manager import (
     SyncInput,
     SyncOutcome,
     SyncResult,
     finish_after_reclaim,
     synchronize,
 )
-from policies.eviction.filesystems import Layout, ReclaimAction
-from policies.eviction.forestalling import (
+from policies.eviction.manager_state import ManagerState
+from policies.eviction.messages import Eviction
+from policies.eviction.node_conditions import (
+    NodeCondition,
+    PodAdmitResult,
+    admit,
+    pressure_conditions,
+    pressure_taints,
+)
+from policies.eviction.pods import Container, EvictablePod, Volume
+from policies.eviction.proactive_eviction import (
     NodePodFacts,
     Relief,
     ReliefLimits,
@@ -40,27 +51,10 @@ from policies.eviction.forestalling import (
     plan_relief,
     relief_steps,
 )
-from policies.eviction.hysteresis import ManagerState
-from policies.eviction.inferring import infer_layout
-from policies.eviction.messages import Eviction
-from policies.eviction.outlook import (
-    NodeForecast,
-    ObservationHistory,
-    ThresholdForecast,
-    forecast_node,
-    sort_by_urgency,
-)
-from policies.eviction.pods import Container, EvictablePod, Volume
 from policies.eviction.ranking import PodUsage, rank, ranking_steps
-from policies.eviction.releases import EvictionRelease, eviction_release
 from policies.eviction.signals import Pressure, Resource, Signal
 from policies.eviction.stats import NodeStats, PodStats, Summary
-from policies.eviction.thresholds import (
-    Threshold,
-    ThresholdError,
-    ThresholdFlags,
-    parse_thresholds,
-)
+from policies.eviction.thresholds import Threshold, ThresholdError, ThresholdFlags, parse_thresholds
 
 __all__ = [
     "CLEANUP_NS",

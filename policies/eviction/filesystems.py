@@ -16,6 +16,12 @@ the node can reclaim before a pod is evicted.
 
 Sources: UpdateContainerFsThresholds, buildSignalToRankFunc and buildSignalToNodeReclaimFuncs in
 pkg/kubelet/eviction/helpers.go.
+
+Inference of a node's filesystem layout from its stats.
+
+The stats do not contain the layout. Two names of one filesystem have the same capacity and the same
+number of inodes, so images or containers whose filesystem has other numbers have one of their own.
+Two filesystems of exactly the same size are taken for one.
 """
 
 from __future__ import annotations
@@ -25,8 +31,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from policies.eviction.releases import EvictionRelease
+from policies.eviction.kubelet_releases import EvictionRelease
 from policies.eviction.signals import Signal
+from policies.eviction.stats import FilesystemStats, NodeStats
 from policies.eviction.thresholds import Threshold
 
 
@@ -193,3 +200,17 @@ def _place(thresholds: Sequence[Threshold], signal: Signal, *, hard: bool) -> in
         if each.signal is signal and each.hard is hard
     ]
     return places[-1] if places else None
+
+
+def infer_layout(node: NodeStats) -> Layout:
+    """Infer the layout of a node's filesystems."""
+    dedicated = _differ(node.image_fs, node.node_fs)
+    separate = dedicated and _differ(node.container_fs, node.image_fs)
+    return Layout(dedicated_images=dedicated, separate_containers=separate)
+
+
+def _differ(one: FilesystemStats | None, other: FilesystemStats | None) -> bool:
+    if one is None or other is None:
+        return False
+    sizes = ((one.capacity, other.capacity), (one.inodes, other.inodes))
+    return any(a is not None and b is not None and a != b for a, b in sizes)

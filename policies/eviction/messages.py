@@ -20,12 +20,10 @@ from typing import Final
 
 from policies.eviction.observations import BYTE_SIGNALS, Observations
 from policies.eviction.pods import Container, EvictablePod
-from policies.eviction.signals import RESOURCES, Resource, Signal
+from policies.eviction.signals import RESOURCES, Quantity, Resource, Signal
 from policies.eviction.stats import ContainerStats, PodStats
 from policies.eviction.thresholds import Threshold
-from policies.eviction.values import Quantity
-from policies.quantity import NANOS
-from policies.spelling import format_binary, format_decimal
+from policies.kubernetes.quantity import NANOS, format_binary, format_decimal
 
 REASON: Final = "Evicted"
 """The reason of the pod's status, of its event, and of a rejected admission."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from policies.eviction.signals import Signal
 from policies.eviction.stats import FilesystemStats, MemoryStats, NodeStats
 from policies.eviction.thresholds import Threshold
-from policies.quantity import NANOS
+from policies.kubernetes.quantity import NANOS
 
 
 @dataclass(frozen=True, slots=True)

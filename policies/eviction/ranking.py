@@ -25,7 +25,7 @@ from policies.eviction.filesystems import DiskUsageSource, Layout
 from policies.eviction.pods import EvictablePod, Volume
 from policies.eviction.signals import RESOURCES, Resource, Signal
 from policies.eviction.stats import DiskUsage, PodStats
-from policies.order import Criterion, Order
+from policies.kubernetes.criteria import Criterion, Order
 
 StatsByUid = Mapping[str, PodStats]
 """Stats by the pods' UIDs."""

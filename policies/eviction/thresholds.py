@@ -22,15 +22,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from policies.eviction.durations import parse_duration
-from policies.eviction.signals import MEMORY_SIGNALS, Signal
-from policies.eviction.values import (
+from policies.eviction.signals import (
+    MEMORY_SIGNALS,
     Percentage,
     Quantity,
+    Signal,
     ThresholdValue,
     parse_percentage,
     read_quantity,
 )
+from policies.kubernetes.duration import parse_duration
 
 T = TypeVar("T")
 SignalTexts = Mapping[str, str]

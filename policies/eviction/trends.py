@@ -29,7 +29,7 @@ from typing import Final
 
 from policies.eviction.observations import Observations
 from policies.eviction.signals import Signal
-from policies.quantity import NANOS
+from policies.kubernetes.quantity import NANOS
 
 MAX_MEASUREMENTS: Final = 12
 """How many measurements of a signal are kept: two minutes of them, ten seconds apart."""

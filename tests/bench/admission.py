@@ -10,9 +10,9 @@ from typing import Any
 
 import orjson
 
-from fakeapi.api import Api, Request, Response
-from fakeapi.clock import VirtualClock
-from fakeapi.harness import create_api
+from fakeapi.apiserver.endpoints import Api, Request, Response
+from fakeapi.apiserver.serving.virtual_clock import VirtualClock
+from fakeapi.testing.fake_cluster import create_api
 from tests.bench.budgets import Figure
 from tests.bench.clusters import encoded
 

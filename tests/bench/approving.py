@@ -13,7 +13,7 @@ from typing import Final
 import aiohttp
 import orjson
 
-from fakeapi.hookserver import WebhookServer, generate_certificate
+from extender.controllers.process.webhook_server import WebhookServer, generate_certificate
 
 _PATH: Final = "/approve"
 _CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"

@@ -18,10 +18,10 @@ from typing import Any, Final
 
 import orjson
 
-from extender.kube.objects import decode_budget, decode_namespace, decode_node
-from extender.kube.pods import decode_pod
-from policies.model import Pod, Snapshot, assemble
-from policies.upstream import NEWEST, Release
+from extender.kube.decoders.cluster_objects import decode_budget, decode_namespace, decode_node
+from extender.kube.decoders.pods import decode_pod
+from policies.kubernetes.releases import NEWEST, Release
+from policies.kubernetes.snapshot import Pod, Snapshot, assemble
 
 Document = dict[str, Any]
 

@@ -8,8 +8,8 @@ from copy import deepcopy
 from types import MappingProxyType
 from typing import Any
 
-from fakeapi.api.crds.compiled import CompiledSchema
-from fakeapi.kinds.custom import CustomResourceInfo
+from fakeapi.apiserver.kinds.resource_info import CustomResourceInfo
+from fakeapi.apiserver.schema.crds.custom_resource_strategy import CompiledSchema
 from tests.bench.budgets import Figure
 
 _TURNS = 2_000

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from policies.decision import PreemptionDecision
-from policies.engine import Engine
-from policies.model import Pod
-from policies.rules import DEFAULT_RULES
+from policies.kubernetes.snapshot import Pod
+from policies.preemption.decision import PreemptionDecision
+from policies.preemption.engine import Engine
+from policies.preemption.policy import DEFAULT_RULES
 from tests.bench import events
 from tests.bench.budgets import Figure
 from tests.bench.clusters import cluster, pending, snapshot_of

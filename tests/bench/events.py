@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
-from extender.cluster import SchedulerCache
-from policies.engine import Engine
-from policies.model import Pod, Snapshot, build_node_state
-from policies.rules import DEFAULT_RULES
+from extender.cluster.scheduler_cache import SchedulerCache
+from policies.kubernetes.snapshot import Pod, Snapshot, build_node_state
+from policies.preemption.engine import Engine
+from policies.preemption.policy import DEFAULT_RULES
 from tests.bench.budgets import Figure
 from tests.bench.timing import Effort
 from tests.engines import ENGINES

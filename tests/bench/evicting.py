@@ -15,15 +15,10 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from policies.eviction.configuration import (
-    DEFAULT_THRESHOLDS,
-    EvictionConfig,
-    ResolvedConfig,
-    resolve,
-)
-from policies.eviction.deciding import SyncInput, SyncOutcome, synchronize
+from policies.eviction.config import DEFAULT_THRESHOLDS, EvictionConfig, ResolvedConfig, resolve
 from policies.eviction.filesystems import ONE_FILESYSTEM
-from policies.eviction.hysteresis import ManagerState
+from policies.eviction.manager import SyncInput, SyncOutcome, synchronize
+from policies.eviction.manager_state import ManagerState
 from policies.eviction.pods import EvictablePod
 from policies.eviction.ranking import rank
 from policies.eviction.signals import Signal

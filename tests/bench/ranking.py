@@ -10,7 +10,7 @@ import time
 from random import Random
 from typing import Final
 
-from policies.scaledown import RankedPod, ReplicaSetPod, pods_to_delete, related_pods_per_node
+from policies.replicaset import RankedPod, ReplicaSetPod, pods_to_delete, related_pods_per_node
 from tests.bench.budgets import Figure
 from tests.bench.timing import Effort, latency, milliseconds, repeated
 

@@ -26,7 +26,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from policies import DEFAULT_RULES, decide_filter, post_filter
-from policies.policy import DEFAULT_CANDIDATE_ORDER
+from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER
 from tests.bench.budgets import Figure
 from tests.bench.clusters import cluster, pending, snapshot_of
 from tests.bench.http import wait_ready

@@ -14,19 +14,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from extender.kube.workloadspread.pods import MATCHED_WORKLOADSPREAD, write_injection
+from extender.kube.workloadspread.spread_pods import MATCHED_WORKLOADSPREAD, write_injection
 from fakeapi import VirtualCluster
-from policies.model import Node, Resources
-from policies.scaledown import DELETION_COST
-from policies.spreading.grouping import GroupingContext
-from policies.spreading.model import SpreadPod, Subset, SubsetInjection, WorkloadSpread
-from policies.spreading.reconciling import reconcile
-from policies.spreading.targets import Target
+from policies.kubernetes.snapshot import Node, Resources
+from policies.replicaset import DELETION_COST
+from policies.workloadspread.model import SpreadPod, Subset, SubsetInjection, WorkloadSpread
+from policies.workloadspread.pod_groups import GroupingContext
+from policies.workloadspread.reconcile import reconcile
+from policies.workloadspread.targets import Target
 from tests.bench.budgets import Figure
 from tests.bench.timing import Effort, latency, milliseconds, repeated
-from tests.fakeapi.controllers.replicaset.table import a_pod, a_replica_set
-from tests.fakeapi.controllers.workloadspread.objects import SPREADS, Document
-from tests.fakeapi.controllers.workloadspread.zones import ZONES, in_zone, node, spread_document
+from tests.extender.controllers.replicaset.table import a_pod, a_replica_set
+from tests.extender.controllers.workloadspread.objects import SPREADS, Document
+from tests.extender.controllers.workloadspread.zones import ZONES, in_zone, node, spread_document
 from tests.fakeapi.controlplane.stage import decode
 from tests.spreads import NOW_NS, REPLICA_SET, at, member, spread, subset, term, workload
 

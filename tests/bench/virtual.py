@@ -8,7 +8,7 @@ import statistics
 import sys
 import time
 
-from extender.console import log_to_stderr
+from extender.terminal.command_line import log_to_stderr
 from fakeapi import VirtualCluster
 from tests.fakeapi.controlplane.kubelet.stages import pod
 from tests.fakeapi.controlplane.stage import thing

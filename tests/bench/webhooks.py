@@ -31,7 +31,7 @@ from typing import Final
 import aiohttp
 import orjson
 
-from fakeapi.posting import Poster
+from fakeapi.apiserver.webhooks.http_post import Poster
 from tests.bench.budgets import Figure
 from tests.bench.processes import Server, approving, processor_seconds, reprieve
 from tests.bench.spreadworld import APPROVED, NAMESPACES, PLAIN, SPREADS, Document, objects, pod

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import orjson
 
-from fakeapi.api.requestlog import RequestRecord
+from fakeapi.apiserver.testing.request_log import RequestRecord
 from tests.conformance.objects import Document
 from tests.conformance.world import AGENT, WITNESSES
 

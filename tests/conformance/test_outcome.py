@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from fakeapi.api.requestlog import RequestRecord
+from fakeapi.apiserver.testing.request_log import RequestRecord
 from tests.conformance.outcome import Normaliser, Step, outcome
 from tests.conformance.playing import differences
 from tests.conformance.world import AGENT

@@ -6,12 +6,7 @@ import asyncio
 from pathlib import Path
 
 from tests.conformance.contenders import Contender
-from tests.conformance.spreading import (
-    COSTS,
-    COSTS_OF_AN_OLD_VERSION,
-    LIMITS,
-    rollout,
-)
+from tests.conformance.spreading import COSTS, COSTS_OF_AN_OLD_VERSION, LIMITS, rollout
 
 EACH_IN_ITS_ZONE = {(zone, f"node-{zone}") for zone in LIMITS}
 FULL = {"a": (4, 0), "b": (8, 0), "c": (18, -1)}

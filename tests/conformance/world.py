@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import aiohttp
 
-from fakeapi.process import ProcessCluster
+from fakeapi.testing.process_cluster import ProcessCluster
 from tests.conformance.objects import NAMESPACE, Document, replica_set, with_metadata
 from tests.conformance.watched import Watched, is_going, open_session
 

@@ -22,10 +22,10 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from extender.config import Config, PolicyFile
-from policies.policy import CANDIDATE_CRITERIA, POD_CRITERIA, POLICIES
-from policies.selectors import LABEL_OPERATORS, NODE_OPERATORS
-from policies.upstream import RELEASES
+from extender.config.component_config import Config, PolicyFile
+from policies.kubernetes.releases import RELEASES
+from policies.kubernetes.selectors import LABEL_OPERATORS, NODE_OPERATORS
+from policies.preemption.policy import CANDIDATE_CRITERIA, POD_CRITERIA, POLICIES
 from tests.e2e.clients import programs
 
 Document = dict[str, Any]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fakeapi.certificates import CertificateAuthority
+from extender.secure_serving.self_signed import CertificateAuthority
 from tests.deploy.charts import CHART
 from tests.deploy.cluster import SYSTEM, Cluster, cluster
 from tests.deploy.containers import Container, Kubelet

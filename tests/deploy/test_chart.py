@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from extender.config import Config
+from extender.config.component_config import Config
 from tests.deploy.charts import (
     DEPLOY,
     ISSUER,

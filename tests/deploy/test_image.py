@@ -103,8 +103,14 @@ def _plain(name: str) -> str:
 
 
 def test_what_is_compiled_is_used(image: Image, files: Path) -> None:
-    done = inside(image, files, "python", "-c", "import policies._names as n; print(n.__file__)")
-    assert done.stdout == "/opt/reprieve/policies/_names.so\n", done.stderr
+    done = inside(
+        image,
+        files,
+        "python",
+        "-c",
+        "import policies.kubernetes._packed_names as n; print(n.__file__)",
+    )
+    assert done.stdout == "/opt/reprieve/policies/kubernetes/_packed_names.so\n", done.stderr
 
 
 EVERY_MODULE: Final = """
@@ -120,9 +126,11 @@ for package in ("extender", "policies"):
 def test_everything_is_there_that_our_modules_import(image: Image, files: Path) -> None:
     done = inside(image, files, "python", "-c", EVERY_MODULE)
     assert done.returncode == 0, done.stderr
-    assert {"extender.__main__", "extender.recording.tape", "policies.engine"} <= set(
-        done.stdout.split()
-    )
+    assert {
+        "extender.__main__",
+        "extender.recording.event_writer",
+        "policies.preemption.engine",
+    } <= set(done.stdout.split())
 
 
 def test_it_is_nobody_and_cannot_write(image: Image, files: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from fakeapi.certificates import CertificateAuthority
+from extender.secure_serving.self_signed import CertificateAuthority
 from tests.deploy.charts import only, rendered
 from tests.deploy.cluster import cluster
 from tests.deploy.containers import Kubelet

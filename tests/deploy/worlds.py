@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from fakeapi.certificates import CertificateAuthority, KeyPair
+from extender.secure_serving.self_signed import CertificateAuthority, KeyPair
 from tests.builders import node_json, pod_json
 
 HOST: Final = "reprieve.kube-system.svc"

@@ -23,7 +23,7 @@ import orjson
 from aiohttp import web
 
 from fakeapi import FakeCluster
-from fakeapi.api import Api, Request, Response
+from fakeapi.apiserver.endpoints import Api, Request, Response
 from tests.builders import node_json, pod_json, rfc3339
 from tests.conformance.scheduling.kube_scheduler import Extender, configuration, kube_scheduler
 from tests.differential.case import Answer, Case, Document, Offer

@@ -14,13 +14,13 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from extender.clusterfile import load_cluster, load_pod
-from extender.explain import explain_preempt
-from policies import wording
-from policies.decision import FEASIBLE, PreemptionDecision
-from policies.policy import DEFAULT_CANDIDATE_ORDER
-from policies.rules import SchedulerRules
-from policies.upstream import release
+from extender.explain.cluster_files import load_cluster, load_pod
+from extender.explain.decisions import explain_preempt
+from policies.kubernetes.releases import release
+from policies.preemption import fit_error
+from policies.preemption.decision import PreemptionDecision
+from policies.preemption.filtering.status import FEASIBLE
+from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER, SchedulerRules
 from tests.differential.case import Answer, Case, Document
 
 _BUDGET = "PodDisruptionBudget"
@@ -105,7 +105,7 @@ def _choice(ours: PreemptionDecision, case: Case, theirs: Answer) -> Iterator[st
         if going != set(theirs.victims):
             yield f"it told {sorted(theirs.victims)} to go, we {sorted(going)}"
         rules = release(case.upstream)
-        told, other = (wording.candidate_found(each, rules) for each in (chosen, nominated))
+        told, other = (fit_error.candidate_found(each, rules) for each in (chosen, nominated))
         message = ours.message.replace(told, other) if told else ours.message
     if message != theirs.message:
         yield f"it says {theirs.message!r}, we {message!r}"

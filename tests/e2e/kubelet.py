@@ -15,11 +15,11 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from extender.kube.api_error import ApiError
-from extender.kube.client import Client, PatchType
-from extender.kube.clock import SystemClock
-from extender.kube.informer import Reflector
-from extender.kube.resources import PODS, ObjectPath
+from extender.kube.informers.reflector import Reflector
+from extender.kube.rest.api_errors import ApiError
+from extender.kube.rest.client import Client, PatchType
+from extender.kube.rest.clock import SystemClock
+from extender.kube.rest.resources import PODS, ObjectPath
 
 NODE: Final = {
     "apiVersion": "v1",

@@ -17,11 +17,11 @@ from typing import Any, Final
 import pytest
 
 from fakeapi import FakeCluster
-from fakeapi.access import Tls, create_tls
+from fakeapi.apiserver.serving.client_access import Tls, create_tls
 from tests.e2e.clients import RELEASES, programs
 from tests.e2e.playing import Target, Terminal, play, write_kubeconfig
 from tests.e2e.transcripts import Exchange, Scenario, Step, read_transcript, scenarios
-from tests.fakeapi.api.crds.webhooks import converted, serving
+from tests.fakeapi.apiserver.schema.crds.webhooks import converted, serving
 
 HERE: Final = Path(__file__).with_name("custom")
 

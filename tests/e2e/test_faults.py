@@ -15,7 +15,7 @@ from lightkube.resources.core_v1 import ConfigMap
 from lightkube.types import on_error_retry
 
 from fakeapi import FakeCluster
-from fakeapi.faults import Fault, fault
+from fakeapi.testing.faults import Fault, fault
 
 
 @pytest.fixture

@@ -23,9 +23,9 @@ from lightkube import KubeConfig
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import ConfigMap
 
-from extender.kube.api_error import ApiError
-from extender.kube.client import Client, PatchType
-from extender.kube.resources import Resource
+from extender.kube.rest.api_errors import ApiError
+from extender.kube.rest.client import Client, PatchType
+from extender.kube.rest.resources import Resource
 from fakeapi import FakeCluster
 
 PATIENCE_SECONDS = 30.0

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from fakeapi import FakeCluster
-from fakeapi.clock import VirtualClock
+from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from tests.e2e.clients import RELEASES, programs
 from tests.e2e.playing import Target, play, write_kubeconfig
 from tests.e2e.transcripts import HERE, Exchange, Scenario, read_golden, scenarios

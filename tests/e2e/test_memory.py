@@ -15,11 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from extender.kube.clock import SystemClock
-from extender.memory.groups import Cgroup, CgroupVersion, find_cgroup
-from extender.memory.listening import CgroupNotifiers, NotifierListener
-from extender.memory.measuring import MemoryReader
-from extender.memory.notifying import Notifier, NotifierError, PsiNotifier, ThresholdNotifier
+from extender.eviction.memory.cgroups import Cgroup, CgroupVersion, MemoryReader, find_cgroup
+from extender.eviction.memory.notification_loop import CgroupNotifiers, NotifierListener
+from extender.eviction.memory.notifiers import (
+    Notifier,
+    NotifierError,
+    PsiNotifier,
+    ThresholdNotifier,
+)
+from extender.kube.rest.clock import SystemClock
 
 PROC = Path("/proc")
 MIB = 2**20

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.fakeapi.replaying.churning import played_back
+from tests.fakeapi.replay.churning import played_back
 
 SEEDS: Final = 50
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import aiohttp
 
-from extender.kube.client import Client
-from extender.kube.resources import PODS
-from fakeapi.harness import FakeCluster
+from extender.kube.rest.client import Client
+from extender.kube.rest.resources import PODS
+from fakeapi.testing.fake_cluster import FakeCluster
 from tests.builders import node_json, pod_json
 from tests.commands import start
 from tests.extender.conftest import filter_body, preempt_body

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.fakeapi.controllers.workloadspread.living import live_each
+from tests.extender.controllers.workloadspread.living import live_each
 
 SEEDS: Final = 200
 AT_ONCE: Final = 10

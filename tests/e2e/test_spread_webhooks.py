@@ -13,10 +13,10 @@ from pathlib import Path
 
 import aiohttp
 
+from extender.controllers.process.webhook_server import generate_certificate
 from fakeapi import FakeCluster
-from fakeapi.hookserver import generate_certificate
 from tests.commands import start
-from tests.fakeapi.controllers.spreadwebhooks.worlds import (
+from tests.extender.controllers.webhooks.worlds import (
     CLONE_SETS,
     DEFINITION,
     PODS,

@@ -13,20 +13,20 @@ import aiohttp
 import pytest
 from aiohttp.test_utils import TestServer
 
-from extender.app import build_app
-from extender.cluster import SchedulerCache
-from extender.config import Config
-from extender.kube.clock import SystemClock
-from extender.kube.decoding import Unreadable
-from extender.kube.transport import Request, Response, Stream, Transport
-from extender.service import Service
-from extender.serving import run_server
-from extender.storage_sinks import StorageStore
-from fakeapi.harness import FakeCluster
-from fakeapi.scenarios import scenario
-from policies.model import DisruptionBudget, Node, Pod
-from policies.reference import ReferenceEngine
-from policies.storage import StorageKind, StorageObject
+from extender.cluster.scheduler_cache import SchedulerCache
+from extender.cluster.storage_stores import StorageStore
+from extender.config.component_config import Config
+from extender.kube.decoders.typed_decoder import Unreadable
+from extender.kube.rest.clock import SystemClock
+from extender.kube.rest.transport import Request, Response, Stream, Transport
+from extender.server.http_handlers import build_app
+from extender.server.process import run_server
+from extender.server.service import Service
+from fakeapi.demo.scenarios import scenario
+from fakeapi.testing.fake_cluster import FakeCluster
+from policies.kubernetes.snapshot import DisruptionBudget, Node, Pod
+from policies.kubernetes.storage import StorageKind, StorageObject
+from policies.preemption.reference_engine import ReferenceEngine
 from tests.builders import encoded, pod_json
 
 

@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from policies.model import Snapshot
-from policies.upstream import NEWEST, Release
+from policies.kubernetes.releases import NEWEST, Release
+from policies.kubernetes.snapshot import Snapshot
 
 
 class GoError(AssertionError):

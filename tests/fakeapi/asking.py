@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from extender.kube.transport import Request, Response
-from fakeapi.transport import LocalTransport
+from extender.kube.rest.transport import Request, Response
+from fakeapi.apiserver.serving.local_transport import LocalTransport
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 NAME = "a.example.com"

@@ -12,10 +12,10 @@ import pytest
 import structlog
 
 from fakeapi import FakeCluster
-from fakeapi.api import Api, Request, Response, Watch
-from fakeapi.cli import main
-from fakeapi.clock import VirtualClock
-from fakeapi.harness import create_api
+from fakeapi.apiserver.endpoints import Api, Request, Response, Watch
+from fakeapi.apiserver.serving.virtual_clock import VirtualClock
+from fakeapi.cli.root_command import main
+from fakeapi.testing.fake_cluster import create_api
 
 JSON = "application/json"
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 
-from extender.kube.transport import Request, TransportError
+from extender.kube.rest.transport import Request, TransportError
 from fakeapi import VirtualCluster
-from fakeapi.faults import Fault
-from fakeapi.transport import LocalTransport
+from fakeapi.apiserver.serving.local_transport import LocalTransport
+from fakeapi.testing.faults import Fault
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

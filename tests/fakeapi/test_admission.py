@@ -13,8 +13,8 @@ from aiohttp import web
 from kubernetes_asyncio import client, config
 from kubernetes_asyncio.client.exceptions import ApiException
 
+from extender.secure_serving.self_signed import CertificateAuthority
 from fakeapi import FakeCluster, VirtualCluster
-from fakeapi.certificates import CertificateAuthority
 from tests.fakeapi.asking import MAPS, NAME, ask, named
 from tests.fakeapi.reviewing import (
     Review,

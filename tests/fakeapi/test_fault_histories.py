@@ -9,16 +9,16 @@ from typing import Any, Final
 
 import orjson
 
-from extender.kube.client import Client
-from extender.kube.informer import Reflector
-from extender.kube.resources import PODS
-from extender.kube.transport import Request, TransportError
+from extender.kube.informers.reflector import Reflector
+from extender.kube.rest.client import Client
+from extender.kube.rest.resources import PODS
+from extender.kube.rest.transport import Request, TransportError
 from fakeapi import VirtualCluster
-from fakeapi.api.requestlog import RequestRecord
-from fakeapi.api.watching import encode_event
-from fakeapi.faults import fault
-from tests.fakeapi.test_faults_and_clients import stored
+from fakeapi.apiserver.testing.request_log import RequestRecord
+from fakeapi.apiserver.watch.watch_cursor import encode_event
+from fakeapi.testing.faults import fault
 from tests.fakeapi.test_real_clients import Cache, name_and_version
+from tests.fakeapi.testing.test_faults_and_clients import stored
 
 SEEDS: Final = 100
 PODS_PATH: Final = "/api/v1/namespaces/default/pods"

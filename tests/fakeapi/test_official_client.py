@@ -14,7 +14,7 @@ from kubernetes.aio import dynamic as aio_dynamic
 from kubernetes.informer import ADDED, DELETED, MODIFIED, SharedInformer
 
 from fakeapi import FakeCluster
-from fakeapi.threads import ThreadedCluster
+from fakeapi.testing.threaded_cluster import ThreadedCluster
 
 WAIT_SECONDS = 20
 

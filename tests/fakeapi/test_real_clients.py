@@ -12,9 +12,9 @@ import orjson
 import pytest
 from kubernetes_asyncio import client, config, watch
 
-from extender.kube.clock import SystemClock
-from extender.kube.informer import Reflector
-from extender.kube.resources import PODS
+from extender.kube.informers.reflector import Reflector
+from extender.kube.rest.clock import SystemClock
+from extender.kube.rest.resources import PODS
 from fakeapi import FakeCluster
 from tests.fakeapi.kubectl import Kubectl, kubectl_for
 

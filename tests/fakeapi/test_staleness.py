@@ -7,12 +7,18 @@ from collections.abc import AsyncIterator
 import orjson
 import pytest
 
-from extender.kube.transport import Request
+from extender.kube.rest.transport import Request
 from fakeapi import VirtualCluster
-from fakeapi.api.faulting import PlanError
-from fakeapi.faults import fault
-from fakeapi.transport import LocalTransport
-from tests.fakeapi.api.crds.widgets import DEFINITIONS, WIDGETS, definition, version, widget
+from fakeapi.apiserver.serving.local_transport import LocalTransport
+from fakeapi.apiserver.testing.fault_injection import PlanError
+from fakeapi.testing.faults import fault
+from tests.fakeapi.apiserver.schema.crds.widgets import (
+    DEFINITIONS,
+    WIDGETS,
+    definition,
+    version,
+    widget,
+)
 from tests.fakeapi.hindered import MAPS, create, follow, follow_from, names
 
 

@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from fakeapi import FakeCluster, VirtualCluster
-from fakeapi.api import Api, Request, Response
-from fakeapi.api.changes import find_kind
-from fakeapi.kinds.shipped import shipped_definitions
-from policies.spreading.quirks import UPSTREAM, UnknownModeError
+from fakeapi.apiserver.endpoints import Api, Request, Response
+from fakeapi.apiserver.kinds.schemas import shipped_definitions
+from fakeapi.apiserver.testing.object_history import find_kind
+from policies.workloadspread.quirks import UPSTREAM, UnknownModeError
 from tests.spreads import Document, spread_json
 
 ROOT = Path(__file__).parents[2]

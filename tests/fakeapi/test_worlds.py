@@ -12,11 +12,11 @@ import aiohttp
 import orjson
 import pytest
 
-from extender.kube.client import Propagation
-from extender.kube.resources import NAMESPACES, PODS
+from extender.kube.rest.client import Propagation
+from extender.kube.rest.resources import NAMESPACES, PODS
 from fakeapi import FakeCluster, VirtualCluster
-from fakeapi.api.comparing import compare
-from fakeapi.harness import SocketlessCluster
+from fakeapi.apiserver.testing.object_history import compare
+from fakeapi.testing.fake_cluster import SocketlessCluster
 from tests.fakeapi.controlplane.kubelet.stages import SCRIPT
 from tests.fakeapi.controlplane.stage import (
     CONFIG_MAPS,

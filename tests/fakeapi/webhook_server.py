@@ -11,8 +11,8 @@ from typing import Any
 
 from aiohttp import web
 
-from fakeapi.access import load_chain
-from fakeapi.certificates import CertificateAuthority
+from extender.secure_serving.pem import load_chain
+from extender.secure_serving.self_signed import CertificateAuthority
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -22,28 +22,28 @@ from typing import Any, Final, TypeVar
 
 from structlog.testing import capture_logs
 
-from extender.app import handle_verb
-from extender.cluster import SchedulerCache
-from extender.degrading import FallbackPolicy
-from extender.feeds import build_reflectors
-from extender.kube.api_error import ApiError
-from extender.kube.client import Client, PatchType
-from extender.kube.clock import Clock, within
-from extender.kube.informer import Reflector
-from extender.kube.logs import quiet_log
-from extender.kube.objects import decode_budget, decode_node
-from extender.kube.pods import decode_pod
-from extender.kube.resources import NODES, POD_DISRUPTION_BUDGETS, PODS
-from extender.kube.transport import IdleTimeoutError, Request, Response, Stream, Transport
-from extender.kube.transport import TransportError as Lost
-from extender.service import Service, VerbCall
-from extender.verbs import VERBS
-from extender.verdict import CallContext, Search
+from extender.cluster.event_handlers import build_reflectors
+from extender.cluster.scheduler_cache import SchedulerCache
+from extender.kube.decoders.cluster_objects import decode_budget, decode_node
+from extender.kube.decoders.pods import decode_pod
+from extender.kube.informers.reflector import Reflector
+from extender.kube.rest.api_errors import ApiError
+from extender.kube.rest.client import Client, PatchType
+from extender.kube.rest.clock import Clock, within
+from extender.kube.rest.rate_limited_log import quiet_log
+from extender.kube.rest.resources import NODES, POD_DISRUPTION_BUDGETS, PODS
+from extender.kube.rest.transport import IdleTimeoutError, Request, Response, Stream, Transport
+from extender.kube.rest.transport import TransportError as Lost
+from extender.protocol.verb_context import CallContext, Search
+from extender.protocol.verbs import VERBS
+from extender.server.call_queue import FallbackPolicy
+from extender.server.http_handlers import handle_verb
+from extender.server.service import Service, VerbCall
 from fakeapi import VirtualCluster
-from policies.model import Pod
-from policies.reference import ReferenceEngine
-from policies.rules import SchedulerRules
-from policies.vectorized import VectorizedEngine
+from policies.kubernetes.snapshot import Pod
+from policies.preemption.policy import SchedulerRules
+from policies.preemption.reference_engine import ReferenceEngine
+from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import encoded, node_json, pdb_json, pod_json
 from tests.extender.conftest import filter_body, preempt_body
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import pytest
 
-from fakeapi.faults import Fault, fault
+from fakeapi.testing.faults import Fault, fault
 from tests.faults.rows import (
     API_DOWN,
     API_SLOW,

@@ -14,14 +14,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from extender.app import handle_verb
-from extender.service import Service, VerbCall
-from extender.verbs import VERBS
-from extender.verdict import CallContext
-from policies.model import Snapshot
-from policies.reference import ReferenceEngine
-from policies.rules import SchedulerRules
-from policies.vectorized import VectorizedEngine
+from extender.protocol.verb_context import CallContext
+from extender.protocol.verbs import VERBS
+from extender.server.http_handlers import handle_verb
+from extender.server.service import Service, VerbCall
+from policies.kubernetes.snapshot import Snapshot
+from policies.preemption.policy import SchedulerRules
+from policies.preemption.reference_engine import ReferenceEngine
+from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import encoded, node, node_json, pod, pod_json
 from tests.extender.conftest import HandClock, filter_body, live_cluster, preempt_body
 from tests.extender.go_decoder import decode_filter_result, preempted

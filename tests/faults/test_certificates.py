@@ -9,8 +9,8 @@ from random import Random
 
 from structlog.testing import capture_logs
 
-from extender.config import TlsConfig
-from extender.front.rotation import CertificateReloader
+from extender.config.component_config import TlsConfig
+from extender.secure_serving.dynamic_certificates import CertificateReloader
 from tests.extender.conftest import HandClock
 from tests.faults.rows import CERTIFICATES
 from tests.faults.shortlived import Pair, self_signed

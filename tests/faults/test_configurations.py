@@ -15,17 +15,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.app import build_app
-from extender.checking import load_serving_config
-from extender.config import Config, ConfigError, filters_from_config, find_policy
-from extender.degrading import configured_fallbacks
-from extender.front.connections import ConnectionRegistry
-from extender.recent import DecisionHistory
-from extender.service import Service
-from extender.turns import CallQueue
-from policies.reference import ReferenceEngine
-from policies.rules import SchedulerRules
-from policies.upstream import release
+from extender.cli.config_validation import load_serving_config
+from extender.config.component_config import Config, ConfigError, filters_from_config, find_policy
+from extender.observability.decision_history import DecisionHistory
+from extender.secure_serving.connection_limits import ConnectionRegistry
+from extender.server.call_queue import CallQueue, configured_fallbacks
+from extender.server.http_handlers import build_app
+from extender.server.service import Service
+from policies.kubernetes.releases import release
+from policies.preemption.policy import SchedulerRules
+from policies.preemption.reference_engine import ReferenceEngine
 from tests.builders import pod
 from tests.extender.conftest import HandClock, live_cluster
 from tests.faults.rows import ANY_CONFIGURATION

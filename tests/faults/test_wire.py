@@ -19,12 +19,12 @@ from typing import Final
 import pytest
 from structlog.testing import capture_logs
 
-from extender.config import ConnectionLimits
-from extender.front.rotation import CertificateReloader
-from extender.kube.clock import SystemClock
+from extender.config.component_config import ConnectionLimits
+from extender.kube.rest.clock import SystemClock
+from extender.secure_serving.dynamic_certificates import CertificateReloader
 from tests.extender.conftest import filter_body
-from tests.extender.front.conftest import Papers, papers
-from tests.extender.front.doors import ASKING, Client, Door, open_door
+from tests.extender.secure_serving.conftest import Papers, papers
+from tests.extender.secure_serving.doors import ASKING, Client, Door, open_door
 from tests.faults.rows import ANY_BYTES
 
 __all__ = ["papers"]

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from extender.kube.pods import decode_pod
+from extender.kube.decoders.pods import decode_pod
 from policies import DEFAULT_RULES, Snapshot, decide_filter, post_filter
-from policies.model import Pod
-from policies.upstream import NEWEST
+from policies.kubernetes.releases import NEWEST
+from policies.kubernetes.snapshot import Pod
 from tests.bench.clusters import Document, encoded, preemptor
 from tests.load.lives import hot_nodes
 from tests.load.mixes import KINDS, NODES, Kind

@@ -15,13 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from extender.kube.pods import decode_pod
-from extender.verbs import VERBS
-from extender.verdict import CallContext
-from policies.decision import PreemptionDecision
-from policies.model import Snapshot
-from policies.reference import ReferenceEngine
-from policies.rules import SchedulerRules
+from extender.kube.decoders.pods import decode_pod
+from extender.protocol.verb_context import CallContext
+from extender.protocol.verbs import VERBS
+from policies.kubernetes.snapshot import Snapshot
+from policies.preemption.decision import PreemptionDecision
+from policies.preemption.policy import SchedulerRules
+from policies.preemption.reference_engine import ReferenceEngine
 from tests.bench.clusters import encoded
 from tests.load.bodies import preemptors
 from tests.load.history import History

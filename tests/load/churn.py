@@ -19,7 +19,7 @@ from typing import Final
 
 import aiohttp
 
-from extender.stopping import stop_signal
+from extender.terminal.command_line import stop_signal
 from tests.load.lives import Write, writes
 from tests.load.mixes import CHANGES_PER_SECOND, NODES
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from extender.kube.pods import decode_pod
-from policies.model import NodeState, Pod, Snapshot, build_node_state
-from policies.upstream import Release
+from extender.kube.decoders.pods import decode_pod
+from policies.kubernetes.releases import Release
+from policies.kubernetes.snapshot import NodeState, Pod, Snapshot, build_node_state
 from tests.load.records import Change
 
 

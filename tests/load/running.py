@@ -14,14 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.bench.http import wait_ready
-from tests.bench.processes import (
-    Server,
-    echo,
-    loaded,
-    processor_seconds,
-    reprieve,
-    resident_bytes,
-)
+from tests.bench.processes import Server, echo, loaded, processor_seconds, reprieve, resident_bytes
 from tests.load.figures import Moment, Share, rate
 from tests.load.mixes import CAPACITY, NODES, PODS_PER_NODE, Phase, Plan
 from tests.load.records import read_calls

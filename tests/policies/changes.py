@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from policies.upstream import RELEASES, Release
+from policies.kubernetes.releases import RELEASES, Release
 
 
 @dataclass(frozen=True)

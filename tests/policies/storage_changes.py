@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from policies import SchedulerRules
-from policies.migration import PORTWORX, ZONE, translate_volume
-from policies.model import Node, Pod
-from policies.reference import filter_nodes
-from policies.selectors import NodeSelector, NodeSelectorTerm, node_requirement
-from policies.storage import (
+from policies.kubernetes.csi_migration import PORTWORX, ZONE, translate_volume
+from policies.kubernetes.releases import Release
+from policies.kubernetes.selectors import NodeSelector, NodeSelectorTerm, node_requirement
+from policies.kubernetes.snapshot import Node, Pod
+from policies.kubernetes.storage import (
     CsiDriver,
     CsiNode,
     DeviceClaim,
@@ -20,7 +20,7 @@ from policies.storage import (
     StorageObject,
     VolumeAttachment,
 )
-from policies.upstream import Release
+from policies.preemption.reference_engine import filter_nodes
 from tests.builders import claim, node, pod, snapshot, volume
 from tests.policies.changes import Change
 

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from extender.kube.pods import decode_pod
+from extender.kube.decoders.pods import decode_pod
 from policies import PreemptionDecision, SchedulerRules, Snapshot, assemble, release
-from policies.model import Pod
+from policies.kubernetes.snapshot import Pod
 from tests.bench.clusters import cluster, encoded, pending, preemptor, snapshot_of
 from tests.engines import ENGINES, able
 

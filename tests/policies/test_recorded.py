@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from extender.kube.objects import decode_budget, decode_namespace, decode_node
-from extender.kube.pods import decode_pod
+from extender.kube.decoders.cluster_objects import decode_budget, decode_namespace, decode_node
+from extender.kube.decoders.pods import decode_pod
 from policies import PreemptionDecision, SchedulerRules, assemble, decide_preemption, release
-from policies.policy import DEFAULT_CANDIDATE_ORDER
+from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER
 from tests.builders import encoded
 
 RECORDED: dict[str, dict[str, Any]] = {

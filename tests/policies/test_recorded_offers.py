@@ -14,10 +14,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from extender.kube.objects import decode_budget, decode_namespace, decode_node
-from extender.kube.pods import decode_pod
+from extender.kube.decoders.cluster_objects import decode_budget, decode_namespace, decode_node
+from extender.kube.decoders.pods import decode_pod
 from policies import SchedulerRules, Snapshot, assemble, decide_filter, post_filter, release
-from policies.decision import FilterDecision, PreemptionDecision
+from policies.preemption.decision import PreemptionDecision
+from policies.preemption.filtering.status import FilterDecision
 from tests.builders import encoded
 
 CLUSTERS: dict[str, dict[str, Any]] = {

@@ -26,7 +26,7 @@ from tests.conformance.scheduling.kube_scheduler import ONE_NODE
 from tests.conformance.scheduling.pods import budget, host, newcomer, resident
 from tests.conformance.scheduling.releases import RELEASES
 from tests.conformance.scheduling.stage import Setting, Stage, stage
-from tests.fakeapi.controllers.replicaset.table import a_replica_set
+from tests.extender.controllers.replicaset.table import a_replica_set
 
 FILE = Path(__file__).with_name("preemption.jsonl.gz")
 RELEASE: Final = "1.37"

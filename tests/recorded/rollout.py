@@ -15,8 +15,8 @@ from typing import Any
 
 import orjson
 
-from extender.kube.client import PatchType
-from extender.kube.resources import NAMESPACES, PODS, REPLICA_SETS
+from extender.kube.rest.client import PatchType
+from extender.kube.rest.resources import NAMESPACES, PODS, REPLICA_SETS
 from fakeapi import VirtualCluster
 
 FILE = Path(__file__).with_name("rollout.jsonl.gz")

@@ -18,8 +18,8 @@ from typing import Any
 
 import orjson
 
-from extender.kube.client import PatchType
-from extender.kube.resources import PODS, REPLICA_SETS, Resource
+from extender.kube.rest.client import PatchType
+from extender.kube.rest.resources import PODS, REPLICA_SETS, Resource
 from fakeapi import VirtualCluster
 
 FILE = Path(__file__).with_name("spread.jsonl.gz")

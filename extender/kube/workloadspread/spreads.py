@@ -11,22 +11,22 @@ from typing import Any, Final
 
 import msgspec
 
-from extender.kube.decoding import ObjectError, decode_object, label_selector_of
-from extender.kube.events import format_time
-from extender.kube.pods import epoch_ns
-from extender.kube.replicas import time_to_ns
-from extender.kube.workloadspread import shapes
-from extender.kube.workloadspread.conversion import V1BETA1, UnknownVersionError, convert
-from extender.kube.workloadspread.reading import expression_of, term_of, toleration_of
-from policies.spreading import model
-from policies.spreading.filter_rules import label_selector_error
-from policies.spreading.references import WorkloadReference
+from extender.kube.decoders.object_meta import format_time
+from extender.kube.decoders.pods import epoch_ns
+from extender.kube.decoders.replicasets import time_to_ns
+from extender.kube.decoders.typed_decoder import ObjectError, decode_object, label_selector_of
+from extender.kube.workloadspread import types
+from extender.kube.workloadspread.types import expression_of, term_of, toleration_of
+from extender.kube.workloadspread.version_conversion import V1BETA1, UnknownVersionError, convert
+from policies.workloadspread import model
+from policies.workloadspread.object_references import WorkloadReference
+from policies.workloadspread.validation import label_selector_error
 
 IGNORE_PATCH: Final = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
 
 _KIND: Final = "WorkloadSpread"
 _CACHE_SIZE: Final = 64
-_decoder = msgspec.json.Decoder(shapes.WorkloadSpreadV1Beta1)
+_decoder = msgspec.json.Decoder(types.WorkloadSpreadV1Beta1)
 _documents = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -87,8 +87,8 @@ def _document(raw: bytes) -> dict[str, Any]:
         raise
 
 
-def _spread(shape: shapes.WorkloadSpreadV1Beta1) -> model.WorkloadSpread:
-    meta, spec = shape.metadata, shape.spec or shapes.WorkloadSpreadSpecV1Beta1()
+def _spread(shape: types.WorkloadSpreadV1Beta1) -> model.WorkloadSpread:
+    meta, spec = shape.metadata, shape.spec or types.WorkloadSpreadSpecV1Beta1()
     ignores = (meta.annotations or {}).get(IGNORE_PATCH, "").casefold() == "true"
     return model.WorkloadSpread(
         namespace=meta.namespace or "default",
@@ -100,17 +100,17 @@ def _spread(shape: shapes.WorkloadSpreadV1Beta1) -> model.WorkloadSpread:
         generation=meta.generation or 0,
         terminating=meta.deletionTimestamp is not None,
         target_filter=None if spec.target_filter is None else _filter(spec.target_filter),
-        strategy=_strategy(spec.schedule_strategy or shapes.ScheduleStrategyV1Beta1()),
+        strategy=_strategy(spec.schedule_strategy or types.ScheduleStrategyV1Beta1()),
         ignores_patch_metadata=ignores,
-        status=_status(shape.status or shapes.WorkloadSpreadStatusV1Beta1()),
+        status=_status(shape.status or types.WorkloadSpreadStatusV1Beta1()),
     )
 
 
-def _target(shape: shapes.TargetReferenceV1Beta1 | None) -> WorkloadReference | None:
+def _target(shape: types.TargetReferenceV1Beta1 | None) -> WorkloadReference | None:
     return None if shape is None else WorkloadReference(shape.api_version, shape.kind, shape.name)
 
 
-def _filter(shape: shapes.TargetFilterV1Beta1) -> model.TargetFilter:
+def _filter(shape: types.TargetFilterV1Beta1) -> model.TargetFilter:
     paths = tuple(shape.replicas_path_list or ())
     selector = shape.selector
     if selector is None:
@@ -122,7 +122,7 @@ def _filter(shape: shapes.TargetFilterV1Beta1) -> model.TargetFilter:
     return model.TargetFilter(label_selector_of("selector", selector), replicas_paths=paths)
 
 
-def _strategy(shape: shapes.ScheduleStrategyV1Beta1) -> model.ScheduleStrategy:
+def _strategy(shape: types.ScheduleStrategyV1Beta1) -> model.ScheduleStrategy:
     adaptive = shape.adaptive
     if adaptive is None:
         return model.ScheduleStrategy(shape.type or "")
@@ -135,7 +135,7 @@ def _strategy(shape: shapes.ScheduleStrategyV1Beta1) -> model.ScheduleStrategy:
     )
 
 
-def _subset(shape: shapes.SubsetV1Beta1) -> model.Subset:
+def _subset(shape: types.SubsetV1Beta1) -> model.Subset:
     required = shape.required_node_selector
     return model.Subset(
         name=shape.name,
@@ -153,7 +153,7 @@ def _subset(shape: shapes.SubsetV1Beta1) -> model.Subset:
     )
 
 
-def _status(shape: shapes.WorkloadSpreadStatusV1Beta1) -> model.WorkloadSpreadStatus:
+def _status(shape: types.WorkloadSpreadStatusV1Beta1) -> model.WorkloadSpreadStatus:
     versions = shape.versioned_subset_statuses or {}
     return model.WorkloadSpreadStatus(
         observed_generation=shape.observed_generation or 0,
@@ -165,7 +165,7 @@ def _status(shape: shapes.WorkloadSpreadStatusV1Beta1) -> model.WorkloadSpreadSt
     )
 
 
-def _subset_status(shape: shapes.SubsetStatusV1Beta1) -> model.SubsetStatus:
+def _subset_status(shape: types.SubsetStatusV1Beta1) -> model.SubsetStatus:
     return model.SubsetStatus(
         name=shape.name,
         missing=shape.missing_replicas,
@@ -180,7 +180,7 @@ def _moments(written: Mapping[str, datetime] | None) -> Mapping[str, int]:
     return {name: epoch_ns(time) for name, time in (written or {}).items()}
 
 
-def _condition(shape: shapes.SubsetConditionV1Beta1) -> model.SubsetCondition:
+def _condition(shape: types.SubsetConditionV1Beta1) -> model.SubsetCondition:
     return model.SubsetCondition(
         type=shape.type,
         status=shape.status,

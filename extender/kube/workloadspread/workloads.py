@@ -8,18 +8,16 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from extender.kube.decoding import (
+from extender.kube.decoders.typed_decoder import (
     FieldError,
     ObjectError,
     decode_object,
     label_selector_of,
 )
-from extender.kube.workloadspread import shapes
-from extender.kube.workloadspread.reading import controller_of, uid_or_placeholder, without_empty
-from policies.selector_texts import parse_label_selector
-from policies.selectors import LabelSelector, SelectorError
-from policies.spreading.paths import PathError, nested_integer
-from policies.spreading.references import (
+from extender.kube.workloadspread import types
+from extender.kube.workloadspread.types import controller_of, uid_or_placeholder, without_empty
+from policies.kubernetes.selectors import LabelSelector, SelectorError, parse_label_selector
+from policies.workloadspread.object_references import (
     CLONE_SET,
     DEPLOYMENT,
     JOB,
@@ -32,8 +30,9 @@ from policies.spreading.references import (
     ObjectKey,
     parse_group_version,
 )
-from policies.spreading.versions import TEMPLATE_HASH
-from policies.spreading.workloads import AllowedKind, AllowedKinds, Scale, TargetWorkload
+from policies.workloadspread.targets import PathError, nested_integer
+from policies.workloadspread.workload_versions import TEMPLATE_HASH
+from policies.workloadspread.workloads import AllowedKind, AllowedKinds, Scale, TargetWorkload
 
 CONFIGURATION: Final = "kruise-configuration"
 WHITELIST_KEY: Final = "WorkloadSpread_Watch_Custom_Workload_WhiteList"
@@ -49,11 +48,11 @@ _DEFAULT_API_VERSIONS: Final = {
 }
 """The apiVersion of the items of a typed list, which may omit it."""
 
-_workloads = msgspec.json.Decoder(shapes.TargetWorkload)
-_others = msgspec.json.Decoder(shapes.ObjectOfAnyKind)
+_workloads = msgspec.json.Decoder(types.TargetWorkload)
+_others = msgspec.json.Decoder(types.ObjectOfAnyKind)
 _documents = msgspec.json.Decoder(dict[str, Any])
-_config_maps = msgspec.json.Decoder(shapes.ConfigMapV1)
-_definitions = msgspec.json.Decoder(shapes.CustomResourceDefinitionV1)
+_config_maps = msgspec.json.Decoder(types.ConfigMapV1)
+_definitions = msgspec.json.Decoder(types.CustomResourceDefinitionV1)
 
 
 class ScaledKind(NamedTuple):
@@ -109,10 +108,10 @@ def decode_allowed_kinds(raw: bytes) -> AllowedKinds:
     return decode_object("ConfigMap", _config_maps, raw, _allowed_kinds)
 
 
-def _with_known(workload: TargetWorkload, shape: shapes.TargetWorkload) -> TargetWorkload:
+def _with_known(workload: TargetWorkload, shape: types.TargetWorkload) -> TargetWorkload:
     spec, status = (
-        shape.spec or shapes.TargetWorkloadSpec(),
-        shape.status or shapes.TargetWorkloadStatus(),
+        shape.spec or types.TargetWorkloadSpec(),
+        shape.status or types.TargetWorkloadStatus(),
     )
     return replace(
         workload,
@@ -158,8 +157,8 @@ def _scale_selector(path: str, document: object) -> LabelSelector | None:
         return None
 
 
-def _scaled_kinds(shape: shapes.CustomResourceDefinitionV1) -> list[ScaledKind]:
-    spec = shape.spec or shapes.CrdSpec()
+def _scaled_kinds(shape: types.CustomResourceDefinitionV1) -> list[ScaledKind]:
+    spec = shape.spec or types.CrdSpec()
     scales = [
         version.subresources.scale
         for version in spec.versions or ()
@@ -173,7 +172,7 @@ def _scaled_kinds(shape: shapes.CustomResourceDefinitionV1) -> list[ScaledKind]:
     ]
 
 
-def _allowed_kinds(shape: shapes.ConfigMapV1) -> AllowedKinds:
+def _allowed_kinds(shape: types.ConfigMapV1) -> AllowedKinds:
     text = (shape.data or {}).get(WHITELIST_KEY)
     if text is None:
         return AllowedKinds()

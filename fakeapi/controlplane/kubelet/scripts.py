@@ -6,23 +6,33 @@ run, and repeats the last one.
 
 A :class:`SimulationScript` assigns scripts to pods and nodes: the first that matches applies. Times
 are nanoseconds, bytes and processes integers, CPU nanocores.
+
+The options of the component ``kubelet``, beside those of every component.
+
+They are separate from the kubelet's code, since a cluster needs them with or without kubelets.
+
+Default resource usage, where no script defines it.
+
+    memory       half of what is requested, or 16Mi
+    cpu          a tenth of what is requested, or 1m
+    disk         1Mi of its own layer, 64Ki of logs, 16 inodes
+    processes    1
+
+A node itself uses 256Mi of memory, 2Gi of its disk, 1Gi of the one for images, 100m, 100 processes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from fakeapi.controlplane.kubelet.curves import CurveStep
-from fakeapi.controlplane.kubelet.durations import SECOND
-from policies.eviction.configuration import (
-    DEFAULT_THRESHOLDS,
-    EvictionConfig,
-    ResolvedConfig,
-    resolve,
-)
+from extender.kube.rest.client import Client
+from fakeapi.controlplane.kubelet.types import ContainerResources, ResourceAmounts
+from fakeapi.controlplane.kubelet.usage_curves import SECOND, Curve, CurveStep, curve_from_steps
+from policies.eviction.config import DEFAULT_THRESHOLDS, EvictionConfig, ResolvedConfig, resolve
+from policies.kubernetes.quantity import QuantityError, parse_quantity, units
 
 Labels = Mapping[str, str]
 Steps = Mapping[str, tuple[CurveStep, ...]]
@@ -209,3 +219,96 @@ def next_transition(turns: tuple[Transition, ...], offset: int) -> int | None:
 
 def _one_matches(patterns: tuple[str, ...], text: str) -> bool:
     return not patterns or any(fnmatchcase(text, pattern) for pattern in patterns)
+
+
+USER_AGENT: Final = "kubelet/v1.37.0 (linux/amd64) kubernetes/fakeapi"
+"""The User-Agent of kubelets, which determines their field manager."""
+
+ScriptSource = str | bytes | Mapping[str, Any]
+"""A simulation script as a document, or its YAML."""
+
+
+class ScriptError(ValueError):
+    """A script is invalid; the text names the field and the expected value."""
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletResponse:
+    """An HTTP response of a kubelet; the status 0 means that nothing listens at the node's port."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+KubeletEndpoint = Callable[[str, str, Mapping[str, str]], KubeletResponse | None]
+"""Returns the response of a node to a path and query; None if its kubelet is not simulated."""
+
+
+def _register_nothing(_answers: KubeletEndpoint) -> Callable[[], None]:
+    return lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletOptions:
+    """The options of hollow kubelets.
+
+    ``script`` is the simulation script (None: the default behaviour), ``client`` sends the
+    kubelets' requests (None: the client of the component). ``register_endpoint`` lets the API
+    server proxy requests to nodes to a function, until the returned function is called.
+    """
+
+    script: SimulationScript | None = None
+    client: Client | None = None
+    register_endpoint: Callable[[KubeletEndpoint], Callable[[], None]] = _register_nothing
+
+
+DEFAULT_KUBELET_OPTIONS: Final = KubeletOptions()
+
+MI: Final = 2**20
+
+NODE_USAGE: Final[Mapping[str, int]] = {
+    "cpu": 100 * 10**6,
+    "memory": 256 * MI,
+    "disk": 2048 * MI,
+    "images": 1024 * MI,
+    "inodes": 50_000,
+    "processes": 100,
+}
+_CONTAINER_USAGE: Final[Mapping[str, int]] = {
+    "cpu": 10**6,
+    "memory": 16 * MI,
+    "disk": MI,
+    "logs": 64 * 2**10,
+    "inodes": 16,
+    "processes": 1,
+}
+_PERSISTENT: Final = ("disk", "logs", "inodes")
+
+
+def parse_amount(amounts: ResourceAmounts | None, name: str) -> int:
+    """Return an amount of a resource list in nanos; 0 if it is absent or malformed."""
+    try:
+        return parse_quantity(str((amounts or {}).get(name, 0)))
+    except QuantityError:
+        return 0
+
+
+def default_usage(name: str, resources: ContainerResources | None) -> int:
+    """Return a container's default usage of a resource."""
+    asked = parse_amount(resources.requests if resources else None, name)
+    if name == "memory" and asked:
+        return units(asked) // 2
+    if name == "cpu" and asked:
+        return asked // 10
+    return _CONTAINER_USAGE[name]
+
+
+def usage_curve(name: str, first: int, steps: Steps) -> Curve:
+    """Return the curve of a resource's usage."""
+    return curve_from_steps(first, steps.get(name, ()))
+
+
+def is_persistent(name: str) -> bool:
+    """Return whether a terminated container still uses a resource."""
+    return name in _PERSISTENT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fakeapi.faults import Fault, fault
+from fakeapi.testing.faults import Fault, fault
 from tests.conformance.objects import NAMESPACE, replica_set
 from tests.conformance.scenarios.scenario import Scenario
 from tests.conformance.world import World

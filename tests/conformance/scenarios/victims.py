@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.conformance.objects import (
-    YEAR_HOURS,
-    Document,
-    deployment,
-    owned,
-    pod,
-    replica_set,
-)
+from tests.conformance.objects import YEAR_HOURS, Document, deployment, owned, pod, replica_set
 from tests.conformance.scenarios.scenario import Scenario
 from tests.conformance.world import World
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import aiohttp
 
 from fakeapi import FakeCluster
-from fakeapi.process import ProcessCluster
+from fakeapi.testing.process_cluster import ProcessCluster
 from tests.conformance.watched import open_session
 from tests.conformance.world import AGENT
 

@@ -19,13 +19,13 @@ from typing import Any, Final
 import aiohttp
 import yaml
 
-from extender.kube.objects import decode_node
-from extender.kube.pods import decode_pod
-from extender.verbs import VERBS
-from extender.verdict import CallContext
-from policies.model import assemble
-from policies.reference import ReferenceEngine
-from policies.rules import SchedulerRules
+from extender.kube.decoders.cluster_objects import decode_node
+from extender.kube.decoders.pods import decode_pod
+from extender.protocol.verb_context import CallContext
+from extender.protocol.verbs import VERBS
+from policies.kubernetes.snapshot import assemble
+from policies.preemption.policy import SchedulerRules
+from policies.preemption.reference_engine import ReferenceEngine
 from tests.bench.processes import resident_bytes
 from tests.builders import encoded, node_json, pod_json
 from tests.commands import COMMAND, ROOT

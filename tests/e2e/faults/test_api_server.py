@@ -11,8 +11,8 @@ from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 from typing import Any
 
-from fakeapi.clock import VirtualClock
-from fakeapi.harness import FakeCluster
+from fakeapi.apiserver.serving.virtual_clock import VirtualClock
+from fakeapi.testing.fake_cluster import FakeCluster
 from tests.builders import encoded
 from tests.commands import COMMAND, ROOT
 from tests.e2e.faults.crew import (

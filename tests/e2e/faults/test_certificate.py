@@ -7,7 +7,7 @@ import ssl
 import time
 from pathlib import Path
 
-from fakeapi.harness import FakeCluster
+from fakeapi.testing.fake_cluster import FakeCluster
 from tests.e2e.faults.crew import Crowd, extender, figure, objects, shown
 from tests.faults.rows import OWN_CERTIFICATE
 from tests.faults.shortlived import Pair, self_signed

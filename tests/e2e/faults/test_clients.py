@@ -12,11 +12,11 @@ from typing import Final
 
 import pytest
 
-from fakeapi.harness import FakeCluster
+from fakeapi.testing.fake_cluster import FakeCluster
 from tests.e2e.faults.crew import Crowd, Line, abort, extender, figure, objects
 from tests.extender.conftest import filter_body
-from tests.extender.front.conftest import Papers, papers
-from tests.extender.front.doors import post
+from tests.extender.secure_serving.conftest import Papers, papers
+from tests.extender.secure_serving.doors import post
 from tests.faults.rows import HALF_OPEN, SLOW_LORIS
 
 __all__ = ["papers"]

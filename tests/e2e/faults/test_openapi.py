@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from fakeapi.harness import FakeCluster
+from fakeapi.testing.fake_cluster import FakeCluster
 from tests.e2e.faults.crew import Extender, begun, extender, objects
 from tests.faults.rows import ANY_REQUEST
 

@@ -8,9 +8,9 @@ import signal
 from pathlib import Path
 from random import Random
 
-from fakeapi.harness import FakeCluster
+from fakeapi.testing.fake_cluster import FakeCluster
 from tests.e2e.faults.crew import CALLS, RIGHT, Crowd, extender, figure, objects
-from tests.extender.front.doors import Client
+from tests.extender.secure_serving.doors import Client
 from tests.faults.rows import KILLED, STOPPED
 
 

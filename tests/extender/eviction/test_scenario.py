@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from extender.eviction.answering import EvictQuery, explain_query
-from extender.eviction.scenario import Scenario
-from extender.eviction.scenario_file import decode_scenario, load_scenario
-from extender.kube.manifests import Document, ManifestError
-from policies.eviction.configuration import DEFAULT_TRANSITION_NS, EvictionConfig
+from extender.eviction.command import EvictQuery, explain_query
+from extender.eviction.scenario import Scenario, decode_scenario, load_scenario
+from extender.kube.decoders.manifests import Document, ManifestError
+from policies.eviction.config import DEFAULT_TRANSITION_NS, EvictionConfig
 from policies.eviction.filesystems import SPLIT
-from policies.eviction.releases import EVICTION_RELEASES, NEWEST_EVICTION
+from policies.eviction.kubelet_releases import EVICTION_RELEASES, NEWEST_EVICTION
 from tests.builders import encoded, pod_json
 from tests.evictions import bound
 from tests.extender.eviction.documents import measured, summary, written

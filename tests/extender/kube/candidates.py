@@ -10,14 +10,18 @@ from typing import Any
 
 import orjson
 
-from extender.kube.client import Client
-from extender.kube.clock import Clock
-from extender.kube.events import EventWriter
-from extender.kube.leader import LeaderElectionConfig, LeaderElector, LeadershipLostError
-from extender.kube.lease import LeaseLock
-from extender.kube.logs import quiet_log
-from extender.kube.resources import LEASES
-from extender.kube.transport import Request, Response, Stream, Transport
+from extender.kube.controller_runtime.event_recorder import EventWriter
+from extender.kube.controller_runtime.leader_election import (
+    LeaderElectionConfig,
+    LeaderElector,
+    LeadershipLostError,
+)
+from extender.kube.controller_runtime.lease_lock import LeaseLock
+from extender.kube.rest.client import Client
+from extender.kube.rest.clock import Clock
+from extender.kube.rest.rate_limited_log import quiet_log
+from extender.kube.rest.resources import LEASES
+from extender.kube.rest.transport import Request, Response, Stream, Transport
 from fakeapi import VirtualCluster
 
 NAMESPACE = "kube-system"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from extender.kube.transport import (
+from extender.kube.rest.transport import (
     IdleTimeoutError,
     LineTooLongError,
     Request,

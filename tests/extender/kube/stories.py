@@ -9,17 +9,10 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from extender.kube.client import Client, Selection
-from extender.kube.informer import Reflector
-from extender.kube.resources import PODS
-from tests.extender.kube.conftest import (
-    Reply,
-    ScriptedApi,
-    SteppedClock,
-    Thing,
-    an_object,
-    thing,
-)
+from extender.kube.informers.reflector import Reflector
+from extender.kube.rest.client import Client, Selection
+from extender.kube.rest.resources import PODS
+from tests.extender.kube.conftest import Reply, ScriptedApi, SteppedClock, Thing, an_object, thing
 
 A1, B2 = an_object("a", 1), an_object("b", 2)
 

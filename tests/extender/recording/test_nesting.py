@@ -9,13 +9,13 @@ from typing import Any
 import orjson
 import pytest
 
-from extender.kube.client import Client, Selection
-from extender.kube.resources import Resource
-from extender.recording.choosing import RecordedSource, RecordingPlan
+from extender.kube.rest.client import Client, Selection
+from extender.kube.rest.resources import Resource
+from extender.recording.event_writer import REDACTED, UNREDACTED, RecordingWriter, RedactionRules
 from extender.recording.files import RecordingError, parse_recording
 from extender.recording.format import TOO_DEEP, FormatError, encode_event
 from extender.recording.recorder import Recorder, Source
-from extender.recording.tape import REDACTED, UNREDACTED, RecordingWriter, RedactionRules
+from extender.recording.resource_selection import RecordedSource, RecordingPlan
 from tests.extender.kube.conftest import ScriptedApi, SteppedClock, a_list, a_watch
 from tests.extender.recording.lines import RESOURCES, an_object, header
 

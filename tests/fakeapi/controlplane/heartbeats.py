@@ -9,10 +9,10 @@ from typing import Final, Self
 
 import orjson
 
-from extender.kube.api_error import ApiError
-from extender.kube.client import PatchType
-from extender.kube.events import format_time
-from extender.kube.resources import LEASES, NODES
+from extender.kube.decoders.object_meta import format_time
+from extender.kube.rest.api_errors import ApiError
+from extender.kube.rest.client import PatchType
+from extender.kube.rest.resources import LEASES, NODES
 from tests.fakeapi.controlplane.stage import Stage, decode
 
 NAMESPACE: Final = "kube-node-lease"

@@ -11,9 +11,9 @@ from typing import Any
 
 import orjson
 
-from extender.kube.api_error import ApiError
-from extender.kube.client import Client, PatchType, Propagation
-from extender.kube.resources import NAMESPACES, NODES, PODS, Resource
+from extender.kube.rest.api_errors import ApiError
+from extender.kube.rest.client import Client, PatchType, Propagation
+from extender.kube.rest.resources import NAMESPACES, NODES, PODS, Resource
 from fakeapi import VirtualCluster
 
 Document = dict[str, Any]

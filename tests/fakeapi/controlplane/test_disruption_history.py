@@ -8,11 +8,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from extender.kube.api_error import ApiError
-from extender.kube.resources import POD_DISRUPTION_BUDGETS
+from extender.kube.rest.api_errors import ApiError
+from extender.kube.rest.resources import POD_DISRUPTION_BUDGETS
+from tests.fakeapi.controlplane.controllers.test_disruption_controller import (
+    OF_SET,
+    SET,
+    budget,
+    evict,
+    figures,
+    web,
+)
 from tests.fakeapi.controlplane.machine import WorldMachine
 from tests.fakeapi.controlplane.stage import PODS, Document
-from tests.fakeapi.controlplane.test_disruption import OF_SET, SET, budget, evict, figures, web
 
 SPECS: list[dict[str, Any]] = [
     {"minAvailable": 1, "maxUnavailable": None},

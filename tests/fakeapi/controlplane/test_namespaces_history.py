@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from extender.kube.api_error import ApiError
+from extender.kube.rest.api_errors import ApiError
 from tests.fakeapi.controlplane.machine import WorldMachine
 from tests.fakeapi.controlplane.stage import (
     CONFIG_MAPS,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakeapi.controlplane.scheduler.trace import ExtenderCall, ExtenderOutcome
-from fakeapi.demo.deliberations import ExplainedDecision, ExplainedVictim, ReprievedPod
-from fakeapi.demo.sights import ObservedEvent, ObservedNode, ObservedPod, ObservedState
-from fakeapi.scenarios.loop import LoopScenario
+from fakeapi.controlplane.scheduler.extender_trace import ExtenderCall, ExtenderOutcome
+from fakeapi.demo.decisions import ExplainedDecision, ExplainedVictim, ReprievedPod
+from fakeapi.demo.observed_state import ObservedEvent, ObservedNode, ObservedPod, ObservedState
+from fakeapi.demo.scenarios.preemption_story import LoopScenario
 
 SMALL = LoopScenario(
     {"register": [{"name": "n-{}", "count": 2}]},

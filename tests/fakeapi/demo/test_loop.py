@@ -12,18 +12,18 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from extender.verdict import Search
+from extender.protocol.verb_context import Search
 from fakeapi import VirtualCluster
-from fakeapi.controlplane.scheduler.trace import ExtenderOutcome
-from fakeapi.demo.chapters import DemoStep
-from fakeapi.demo.directing import DemoDriver, DemoOutcome
-from fakeapi.demo.screens import LineScreen
-from fakeapi.demo.sights import PRESSURE_TAINT, ObservedState
-from fakeapi.demo.staging import COMPONENTS, DemoCluster, scheduler_configuration
+from fakeapi.controlplane.scheduler.extender_trace import ExtenderOutcome
+from fakeapi.demo.decisions import DecisionCollector
+from fakeapi.demo.driver import DemoDriver, DemoOutcome
+from fakeapi.demo.environment import COMPONENTS, DemoCluster, scheduler_configuration
+from fakeapi.demo.observed_state import PRESSURE_TAINT, ObservedState
+from fakeapi.demo.output import LineScreen
+from fakeapi.demo.scenarios.preemption_story import POOL, LoopScenario, loop_scenario
+from fakeapi.demo.steps import DemoStep
 from fakeapi.demo.summary import summarize
-from fakeapi.demo.witnessing import DecisionCollector
-from fakeapi.insider import REPRIEVE_URL, InProcessReprieve
-from fakeapi.scenarios.loop import POOL, LoopScenario, loop_scenario
+from fakeapi.testing.extenders import REPRIEVE_URL, InProcessReprieve
 
 STORY = loop_scenario()
 

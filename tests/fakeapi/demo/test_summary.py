@@ -7,10 +7,11 @@ from io import StringIO
 
 from rich.console import Console, RenderableType
 
-from fakeapi.controlplane.scheduler.trace import ExtenderOutcome
-from fakeapi.demo.chapters import DemoStep
-from fakeapi.demo.deliberations import ReprievedPod
-from fakeapi.demo.sights import ObservedState
+from fakeapi.controlplane.scheduler.extender_trace import ExtenderOutcome
+from fakeapi.demo.decisions import ReprievedPod
+from fakeapi.demo.observed_state import ObservedState
+from fakeapi.demo.output import render_screen, summary_tables
+from fakeapi.demo.steps import DemoStep
 from fakeapi.demo.summary import (
     CallSummary,
     EvictionSummary,
@@ -19,7 +20,6 @@ from fakeapi.demo.summary import (
     Summary,
     summarize,
 )
-from fakeapi.demo.tables import render_screen, summary_tables
 from tests.fakeapi.demo.sighted import (
     SMALL,
     STRAINED,
@@ -137,7 +137,9 @@ def test_the_tables() -> None:
 
 
 def test_the_screen() -> None:
-    seen = replace(STRAINED, pods=(*STRAINED.pods, pod("web-5", on="n-1", deleting=True)), seconds=9.6)
+    seen = replace(
+        STRAINED, pods=(*STRAINED.pods, pod("web-5", on="n-1", deleting=True)), seconds=9.6
+    )
     lines = shown(render_screen(DemoStep.PRESSURE, seen, SMALL, ("the last line",))).splitlines()
     assert lines[0] == f"{DemoStep.PRESSURE.value}   10 s"
     assert [line.split() for line in lines[2:4]] == [

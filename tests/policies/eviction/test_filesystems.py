@@ -13,10 +13,10 @@ from policies.eviction.filesystems import (
     DiskUsageSource,
     Layout,
     ReclaimAction,
+    infer_layout,
     update_containerfs_thresholds,
 )
-from policies.eviction.inferring import infer_layout
-from policies.eviction.releases import EVICTION_RELEASES, NEWEST_EVICTION
+from policies.eviction.kubelet_releases import EVICTION_RELEASES, NEWEST_EVICTION
 from policies.eviction.signals import Signal
 from policies.eviction.stats import FilesystemStats, NodeStats
 from policies.eviction.thresholds import Threshold

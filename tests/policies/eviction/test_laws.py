@@ -13,16 +13,21 @@ from itertools import product
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from policies.eviction.configuration import EvictionConfig, resolve
-from policies.eviction.deciding import SyncOutcome, SyncResult
+from policies.eviction.config import EvictionConfig, resolve
 from policies.eviction.filesystems import Layout
+from policies.eviction.kubelet_releases import EVICTION_RELEASES
+from policies.eviction.manager import SyncOutcome, SyncResult
 from policies.eviction.observations import met_thresholds, observe, unresolved_thresholds
 from policies.eviction.pods import EvictablePod
-from policies.eviction.releases import EVICTION_RELEASES
-from policies.eviction.signals import PRESSURES, Pressure, Signal
+from policies.eviction.signals import (
+    PRESSURES,
+    Pressure,
+    Signal,
+    percentage_from_fraction,
+    read_quantity,
+)
 from policies.eviction.stats import FilesystemStats, MemoryStats, NodeStats, PodStats, ProcessStats
 from policies.eviction.thresholds import Threshold
-from policies.eviction.values import percentage_from_fraction, read_quantity
 from tests.evictions import SECOND, Kubelet, bound, container, disk, evictable, node, scratch, uses
 
 TRANSITIONS = (0, 20, 60)

@@ -11,10 +11,9 @@ from policies.eviction.messages import (
     reclaim_event_message,
 )
 from policies.eviction.observations import Observation
-from policies.eviction.signals import Resource, Signal
+from policies.eviction.signals import Resource, Signal, read_quantity
 from policies.eviction.stats import ContainerStats, DiskUsage, PodStats
 from policies.eviction.thresholds import Threshold
-from policies.eviction.values import read_quantity
 from tests.evictions import bound, container, disk, evictable, uses, whole
 
 

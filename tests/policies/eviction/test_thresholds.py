@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from policies.eviction.configuration import DEFAULT_THRESHOLDS
+from policies.eviction.config import DEFAULT_THRESHOLDS
 from policies.eviction.signals import PRESSURES, Pressure, Resource, Signal
 from policies.eviction.thresholds import (
     Threshold,
@@ -16,7 +16,7 @@ from policies.eviction.thresholds import (
     merge_thresholds,
     parse_thresholds,
 )
-from policies.spelling import MALFORMED
+from policies.kubernetes.quantity import MALFORMED
 from tests.evictions import bound
 
 MEMORY = "memory.available"

@@ -20,7 +20,7 @@ from policies.eviction.trends import (
     estimate_trend,
     extend_measurements,
 )
-from policies.quantity import NANOS
+from policies.kubernetes.quantity import NANOS
 from tests.evictions import SECOND
 
 MINUTE = 60 * SECOND

@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from extender.eviction.scenario import run_scenario, scenario_document
-from extender.eviction.scenario_file import decode_scenario
-from extender.kube.evictable import decode_evictable_pod
-from extender.kube.manifests import Document
-from extender.kube.stats import decode_summary
-from policies.eviction import hysteresis
-from policies.eviction.conditions import admit
+from extender.eviction.scenario import decode_scenario, run_scenario, scenario_document
+from extender.kube.decoders.kubelet_pods import decode_evictable_pod
+from extender.kube.decoders.manifests import Document
+from extender.kube.decoders.summary_stats import decode_summary
+from policies.eviction import manager_state
 from policies.eviction.filesystems import DEDICATED_IMAGES, ONE_FILESYSTEM, SPLIT, Layout
+from policies.eviction.kubelet_releases import NEWEST_EVICTION
+from policies.eviction.node_conditions import admit
 from policies.eviction.observations import (
     Observation,
     met_thresholds,
@@ -27,8 +27,14 @@ from policies.eviction.observations import (
 )
 from policies.eviction.pods import EvictablePod
 from policies.eviction.ranking import rank
-from policies.eviction.releases import NEWEST_EVICTION
-from policies.eviction.signals import Pressure, Signal
+from policies.eviction.signals import (
+    Pressure,
+    Signal,
+    ThresholdValue,
+    parse_percentage,
+    percentage_from_fraction,
+    read_quantity,
+)
 from policies.eviction.stats import MemoryStats, Summary
 from policies.eviction.thresholds import (
     Threshold,
@@ -37,12 +43,6 @@ from policies.eviction.thresholds import (
     add_allocatable_thresholds,
     by_eviction_priority,
     parse_thresholds,
-)
-from policies.eviction.values import (
-    ThresholdValue,
-    parse_percentage,
-    percentage_from_fraction,
-    read_quantity,
 )
 from tests.builders import encoded
 
@@ -187,24 +187,26 @@ def times(shapes: Iterable[Mapping[str, Any]]) -> dict[Threshold, int]:
 
 
 def first_observed(case: Case) -> None:
-    found = hysteresis.thresholds_first_observed_at(
+    found = manager_state.thresholds_first_observed_at(
         thresholds(case["thresholds"]), times(case["lastObservedAt"]), case["now"] * SECOND
     )
     assert found == times(case["expect"]["observedAt"])
 
 
 def met_grace_period(case: Case) -> None:
-    found = hysteresis.thresholds_met_grace_period(times(case["observedAt"]), case["now"] * SECOND)
+    found = manager_state.thresholds_met_grace_period(
+        times(case["observedAt"]), case["now"] * SECOND
+    )
     assert found == thresholds(case["expect"]["thresholds"])
 
 
 def node_conditions(case: Case) -> None:
     given = [Threshold(Signal(signal), read_quantity("1")) for signal in case["signals"]]
-    assert hysteresis.pressures_of(given) == case["expect"]["nodeConditions"]
+    assert manager_state.pressures_of(given) == case["expect"]["nodeConditions"]
 
 
 def conditions_last_observed(case: Case) -> None:
-    found = hysteresis.pressures_last_observed_at(
+    found = manager_state.pressures_last_observed_at(
         [Pressure(name) for name in case["nodeConditions"]],
         {Pressure(name): at for name, at in case["lastObservedAt"].items()},
         case["now"],
@@ -214,7 +216,7 @@ def conditions_last_observed(case: Case) -> None:
 
 def conditions_observed_since(case: Case) -> None:
     seen = {Pressure(name): at for name, at in case["observedAt"].items()}
-    found = hysteresis.pressures_observed_since(seen, case["periodSeconds"], case["now"])
+    found = manager_state.pressures_observed_since(seen, case["periodSeconds"], case["now"])
     assert found == sorted(case["expect"]["nodeConditions"])
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from extender.kube.decoding import ObjectError
+from extender.kube.decoders.typed_decoder import ObjectError
 from extender.kube.workloadspread.spreads import (
     StoredWorkloadSpread,
     decode_workloadspread,
     encode_status,
 )
-from policies.selectors import LabelSelector, Toleration, equals_all
-from policies.spreading.model import (
+from policies.kubernetes.selectors import LabelSelector, Toleration, equals_all
+from policies.workloadspread.model import (
     AdaptiveStrategy,
     Expression,
     NodeTerm,
@@ -28,7 +28,7 @@ from policies.spreading.model import (
     WorkloadSpread,
     WorkloadSpreadStatus,
 )
-from policies.spreading.references import WorkloadReference
+from policies.workloadspread.object_references import WorkloadReference
 from tests.builders import encoded
 from tests.spreads import CLONE_SET, at, moment, spread_json
 

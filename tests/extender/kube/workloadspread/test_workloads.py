@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from extender.kube.decoding import ObjectError
+from extender.kube.decoders.typed_decoder import ObjectError
 from extender.kube.workloadspread.workloads import (
     WHITELIST_KEY,
     ScaledKind,
@@ -14,10 +14,9 @@ from extender.kube.workloadspread.workloads import (
     decode_scaled_kinds,
     decode_workload,
 )
-from policies.selector_texts import parse_label_selector
-from policies.selectors import LabelSelector, equals_all
-from policies.spreading.references import ObjectKey, WorkloadReference
-from policies.spreading.workloads import AllowedKind, AllowedKinds, Scale, TargetWorkload
+from policies.kubernetes.selectors import LabelSelector, equals_all, parse_label_selector
+from policies.workloadspread.object_references import ObjectKey, WorkloadReference
+from policies.workloadspread.workloads import AllowedKind, AllowedKinds, Scale, TargetWorkload
 from tests.builders import encoded
 
 META = {"name": "web", "namespace": "default", "uid": "u"}

@@ -6,12 +6,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
 
-from extender.kube.client import Client
+from extender.controllers.process.controller_manager import (
+    ComponentSwitch,
+    ControllerManager,
+    ManagerOptions,
+)
+from extender.kube.rest.client import Client
 from fakeapi import VirtualCluster
-from fakeapi.controlplane.kubelet.outfits import USER_AGENT, KubeletOptions, ScriptSource
-from fakeapi.controlplane.kubelet.parsing import load_script
-from fakeapi.controlplane.plane import ComponentSwitch, ControllerManager, ManagerOptions
-from fakeapi.orders import components
+from fakeapi.controlplane.components import components
+from fakeapi.controlplane.kubelet.script_parser import load_script
+from fakeapi.controlplane.kubelet.scripts import USER_AGENT, KubeletOptions, ScriptSource
 
 
 @asynccontextmanager

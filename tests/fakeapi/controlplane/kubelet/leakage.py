@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from extender.kube.resources import NODES
+from extender.kube.rest.resources import NODES
 from fakeapi import VirtualCluster
 from tests.fakeapi.controlplane.kubelet.leaking import (
     CAPACITY,

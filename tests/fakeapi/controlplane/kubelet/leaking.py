@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import orjson
 
-from extender.kube.client import Selection
-from extender.kube.resources import NODES, PODS, REPLICA_SETS
-from extender.kube.times import parse_time
+from extender.kube.decoders.object_meta import parse_time
+from extender.kube.rest.client import Selection
+from extender.kube.rest.resources import NODES, PODS, REPLICA_SETS
 from fakeapi import VirtualCluster
 from tests.fakeapi.controlplane.stage import Document, Stage, decode
 

@@ -15,12 +15,17 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from fakeapi.clock import START_NS
-from fakeapi.controlplane.kubelet.durations import SECOND
-from fakeapi.controlplane.kubelet.lives import PodLifecycle, Termination
-from fakeapi.controlplane.kubelet.parsing import parse_pod_script
-from fakeapi.controlplane.kubelet.shapes import KubeletPod, decode_pod
-from fakeapi.controlplane.kubelet.statuses import Document, PodIPs, WrittenConditions, status_patch
+from fakeapi.apiserver.serving.virtual_clock import START_NS
+from fakeapi.controlplane.kubelet.pod_lifecycle import PodLifecycle, Termination
+from fakeapi.controlplane.kubelet.pod_status import (
+    Document,
+    PodIPs,
+    WrittenConditions,
+    status_patch,
+)
+from fakeapi.controlplane.kubelet.script_parser import parse_pod_script
+from fakeapi.controlplane.kubelet.types import KubeletPod, decode_pod
+from fakeapi.controlplane.kubelet.usage_curves import SECOND
 
 _SHORT: Final = {
     "ContainerCreating": "new",

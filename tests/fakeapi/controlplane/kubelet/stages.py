@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import orjson
 
-from extender.kube.client import PatchType
-from extender.kube.resources import LEASES, NODES, PODS, ObjectPath
+from extender.kube.rest.client import PatchType
+from extender.kube.rest.resources import LEASES, NODES, PODS, ObjectPath
 from fakeapi import VirtualCluster
 from tests.fakeapi.controlplane.stage import Document, Stage, decode
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from extender.kube.api_error import ApiError
-from extender.kube.resources import LEASES, NODES, PODS
+from extender.kube.rest.api_errors import ApiError
+from extender.kube.rest.resources import LEASES, NODES, PODS
 from tests.fakeapi.controlplane.kubelet.conftest import SetKubelets
 from tests.fakeapi.controlplane.kubelet.stages import SCRIPT, KubeletStage, node, pod
 

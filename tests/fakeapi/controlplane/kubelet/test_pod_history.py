@@ -19,8 +19,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from extender.kube.api_error import ApiError
-from extender.kube.resources import NODES, PODS
+from extender.kube.rest.api_errors import ApiError
+from extender.kube.rest.resources import NODES, PODS
 from tests.fakeapi.controlplane.kubelet.stages import SCRIPT, KubeletStage, node, pod
 from tests.fakeapi.controlplane.machine import WorldMachine
 from tests.fakeapi.controlplane.stage import Document

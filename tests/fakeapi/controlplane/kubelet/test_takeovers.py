@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from extender.kube.resources import NODES, PODS
+from extender.kube.rest.resources import NODES, PODS
 from tests.fakeapi.controlplane.kubelet.conftest import SetKubelets
 from tests.fakeapi.controlplane.kubelet.stages import KubeletStage, node, pod
 

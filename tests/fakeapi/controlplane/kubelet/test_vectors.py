@@ -15,29 +15,28 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from extender.eviction.scenario import Scenario
-from extender.eviction.scenario_file import decode_scenario
-from extender.kube.manifests import Document
-from fakeapi.clock import START_NS
-from fakeapi.controlplane.kubelet.addresses import PodCIDRPool, PodIPAllocator
-from fakeapi.controlplane.kubelet.curves import CurveStep
-from fakeapi.controlplane.kubelet.hosts import HollowNode, RunningPod
-from fakeapi.controlplane.kubelet.lives import PodLifecycle
-from fakeapi.controlplane.kubelet.pressure import run_round
-from fakeapi.controlplane.kubelet.rooms import AllocatedPod
+from extender.eviction.scenario import Scenario, decode_scenario
+from extender.kube.decoders.manifests import Document
+from fakeapi.apiserver.serving.virtual_clock import START_NS
+from fakeapi.controlplane.kubelet.eviction_manager import run_round
+from fakeapi.controlplane.kubelet.hollow_node import HollowNode, RunningPod
+from fakeapi.controlplane.kubelet.ip_allocator import PodCIDRPool, PodIPAllocator
+from fakeapi.controlplane.kubelet.pod_admission import AllocatedPod
+from fakeapi.controlplane.kubelet.pod_lifecycle import PodLifecycle
+from fakeapi.controlplane.kubelet.pod_status import WrittenConditions
 from fakeapi.controlplane.kubelet.scripts import ContainerScript, NodeScript, PodScript, Run
-from fakeapi.controlplane.kubelet.shapes import (
+from fakeapi.controlplane.kubelet.summary_stats import MAX_PROCESSES
+from fakeapi.controlplane.kubelet.types import (
     KubeletNode,
     KubeletNodeStatus,
     KubeletObjectMeta,
     decode_pod,
 )
-from fakeapi.controlplane.kubelet.statuses import WrittenConditions
-from fakeapi.controlplane.kubelet.summaries import MAX_PROCESSES
-from policies.eviction.configuration import resolve
-from policies.eviction.releases import NEWEST_EVICTION
-from policies.model import NO_RESOURCES
-from policies.model import Node as Facts
+from fakeapi.controlplane.kubelet.usage_curves import CurveStep
+from policies.eviction.config import resolve
+from policies.eviction.kubelet_releases import NEWEST_EVICTION
+from policies.kubernetes.snapshot import NO_RESOURCES
+from policies.kubernetes.snapshot import Node as Facts
 from tests.builders import encoded
 
 SECOND: Final = 10**9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakeapi.controlplane.scheduler.outfits import ExtenderFunction
+from fakeapi.controlplane.scheduler.configuration import ExtenderFunction
 from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
 from tests.fakeapi.controlplane.scheduler.stages import (
     Document,

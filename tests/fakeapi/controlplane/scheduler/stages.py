@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from extender.kube.resources import NODES, PODS
+from extender.kube.rest.resources import NODES, PODS
 from fakeapi import VirtualCluster
-from fakeapi.controlplane.scheduler.outfits import Call, ExtenderFunction, Reply
+from fakeapi.controlplane.scheduler.configuration import Call, ExtenderFunction, Reply
 from tests.builders import container_json, node_json, pdb_json, pod_json
 from tests.fakeapi.controlplane.stage import EVENTS, Document, Stage, decode
 

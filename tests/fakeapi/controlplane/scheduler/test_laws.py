@@ -11,16 +11,16 @@ from typing import Any
 import orjson
 import pytest
 
-from extender.kube.api_error import ApiError
-from extender.kube.objects import decode_budget, decode_node
-from extender.kube.pods import decode_pod
-from extender.verdict import Search
+from extender.kube.decoders.cluster_objects import decode_budget, decode_node
+from extender.kube.decoders.pods import decode_pod
+from extender.kube.rest.api_errors import ApiError
+from extender.protocol.verb_context import Search
 from fakeapi import VirtualCluster
-from fakeapi.controlplane.scheduler.outfits import Call, ExtenderFunction, Reply
-from fakeapi.insider import InProcessReprieve
+from fakeapi.controlplane.scheduler.configuration import Call, ExtenderFunction, Reply
+from fakeapi.testing.extenders import InProcessReprieve
 from policies import Snapshot, assemble, decide_filter, decide_preemption
-from policies.model import Pod
-from policies.upstream import NEWEST
+from policies.kubernetes.releases import NEWEST
+from policies.kubernetes.snapshot import Pod
 from tests.fakeapi.controlplane.scheduler.stages import (
     Document,
     SchedulerStage,

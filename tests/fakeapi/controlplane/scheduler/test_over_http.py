@@ -12,13 +12,12 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from extender.secure_serving.self_signed import CertificateAuthority
 from fakeapi import FakeCluster
-from fakeapi.api.messages import ADMIN_USER
-from fakeapi.certificates import CertificateAuthority
-from fakeapi.controlplane.scheduler.configuration import TlsConfig, plain_extender
-from fakeapi.controlplane.scheduler.outfits import UnansweredError
-from fakeapi.controlplane.scheduler.posting import tls_context
-from fakeapi.controlplane.scheduler.trace import ExtenderOutcome
+from fakeapi.apiserver.wire.http_messages import ADMIN_USER
+from fakeapi.controlplane.scheduler.configuration import TlsConfig, UnansweredError, plain_extender
+from fakeapi.controlplane.scheduler.extender_http import tls_context
+from fakeapi.controlplane.scheduler.extender_trace import ExtenderOutcome
 from tests.fakeapi.controlplane.scheduler.stages import Document, configured, node, pod
 from tests.fakeapi.webhook_server import serving
 

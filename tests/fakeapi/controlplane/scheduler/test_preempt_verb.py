@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fakeapi.controlplane.scheduler.outfits import Call, ExtenderFunction, Reply
-from fakeapi.controlplane.scheduler.trace import ExtenderOutcome
+from fakeapi.controlplane.scheduler.configuration import Call, ExtenderFunction, Reply
+from fakeapi.controlplane.scheduler.extender_trace import ExtenderOutcome
 from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
 from tests.fakeapi.controlplane.scheduler.full import FULL, NEW, NO_FIT, OLD, preempted, vip
 from tests.fakeapi.controlplane.scheduler.stages import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from extender.kube.resources import NODES, PODS
+from extender.kube.rest.resources import NODES, PODS
 from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
 from tests.fakeapi.controlplane.scheduler.stages import (
     SchedulerStage,

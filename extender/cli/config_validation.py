@@ -1,0 +1,149 @@
+"""Validation of a configuration before it is served: fields together, and the files they name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from extender.config.component_config import (
+    Config,
+    ConfigError,
+    PartialConfig,
+    TracingConfig,
+    find_policy,
+    read_config,
+    validate_filters,
+)
+from extender.kube.rest.clock import Clock
+from extender.secure_serving.dynamic_certificates import CertificateError, load_serving_certificate
+from policies.kubernetes.releases import UnknownReleaseError, release
+
+_PREFIX: Final = re.compile(r"/?[\w.~-]+(/[\w.~-]+)*/?", re.ASCII)
+
+
+def load_serving_config(path: Path | None, overrides: Mapping[str, Any], clock: Clock) -> Config:
+    """Return the configuration from ``path``, overridden by ``overrides``, the fields set by flags.
+
+    Raise ConfigError with all errors. Certificates are validated at the clock's time.
+    """
+    read = PartialConfig(Config()) if path is None else read_config(path)
+    config = msgspec.structs.replace(read.value, **overrides)
+
+    def place(field: str) -> str:
+        if field.partition(".")[0] in overrides:
+            return f"--{field}"
+        return field if path is None else f"{path}: {field}"
+
+    faults = (*read.errors, *validate_config(config, clock.now_ns() / 1e9, place))
+    if "tls" not in read.invalid_fields:
+        faults = (*faults, *validate_insecure_serving(config, place))
+    if faults:
+        raise ConfigError(*faults)
+    return config
+
+
+def validate_config(config: Config, now: float, locate: Callable[[str], str]) -> Iterator[str]:
+    """Yield one line for each error that keeps a configuration from being served.
+
+    ``locate`` returns a field with its source, a file or a flag. ``now`` is in epoch seconds.
+    """
+    yield from (
+        locate(fault) for fault in (*_validate_host(config.host), *validate_filters(config))
+    )
+    try:
+        release(config.upstream)
+    except UnknownReleaseError as error:
+        yield f"{locate('upstream')}: {error}"
+    try:
+        find_policy(config.policy)
+    except ConfigError as error:
+        yield from (f"{locate('policy')}: {fault}" for fault in error.errors)
+    yield from (locate(fault) for fault in _validate_path_prefixes(config.path_prefixes))
+    yield from _validate_certificates(config, now, locate)
+    yield from (locate(fault) for fault in _validate_tracing(config.tracing))
+
+
+def _validate_host(host: str) -> Iterator[str]:
+    if not _is_host(host):
+        yield f"host: {host!r} names no host; expected an address or a name"
+
+
+def _is_host(host: str) -> bool:
+    try:
+        return b"\0" not in host.encode("idna")
+    except UnicodeError:  # a label is empty, too long, or has invalid characters
+        return False
+
+
+def validate_insecure_serving(config: Config, locate: Callable[[str], str]) -> Iterator[str]:
+    """Yield an error if plain HTTP is served beyond loopback without ``allowPlainHTTP``."""
+    if config.tls is None and not config.allow_plain_http and not is_loopback(config.host):
+        yield (
+            f"{locate('host')}: {config.host} is no loopback address, and there is no tls; expected "
+            "tls, a loopback address, or allowPlainHTTP: true"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is a loopback address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _validate_path_prefixes(prefixes: Iterable[str]) -> Iterator[str]:
+    served: set[str] = set()
+    for index, prefix in enumerate(prefixes):
+        place, path = f"pathPrefixes[{index}]", prefix.strip("/")
+        if not _PREFIX.fullmatch(prefix):
+            yield f"{place}: {prefix!r}; expected a path such as /scheduler, of plain characters"
+        elif path in served:
+            yield f"{place}: {prefix!r} is served already; expected each only once"
+        served.add(path)
+
+
+def _validate_tracing(tracing: TracingConfig | None) -> Iterator[str]:
+    if tracing is None:
+        return
+    if not _is_collector_url(tracing.endpoint):
+        yield (
+            "tracing.endpoint: expected a URL such as http://127.0.0.1:4318/v1/traces, without a "
+            "user or password"
+        )
+    try:
+        import extender.observability.opentelemetry_export  # noqa: F401 - loaded only if tracing is configured
+    except ImportError:
+        yield (
+            "tracing: needs OpenTelemetry, which is not installed; expected "
+            "pip install 'reprieve[otel]', or no tracing"
+        )
+
+
+def _is_collector_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        return False
+    return bool(known) and "@" not in parts.netloc
+
+
+def _validate_certificates(
+    config: Config, now: float, locate: Callable[[str], str]
+) -> Iterator[str]:
+    tls = config.tls
+    if tls is None:
+        return
+    if tls.allowed_client_names and not tls.client_ca:
+        yield f"{locate('tls.allowedClientNames')}: nobody can be told by name without tls.clientCA"
+    try:
+        load_serving_certificate(tls, now)
+    except CertificateError as error:
+        yield locate(str(error))

@@ -1,0 +1,164 @@
+"""The commands for WorkloadSpreads: ``explain spread`` and ``validate workloadspread``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Annotated
+
+import msgspec
+import typer
+
+from extender.explain.cluster_files import load_cluster
+from extender.explain.validate_workloadspread import load_spread, spread_errors, validation_document
+from extender.explain.workloadspread import (
+    Operation,
+    SpreadQuery,
+    build_query,
+    explain_spread,
+    spread_document,
+)
+from extender.explain.workloadspread_files import load_spread_files
+from extender.explain.workloadspread_tables import errors_table, spread_table
+from extender.kube.decoders.manifests import ManifestError, read_manifests
+from extender.kube.decoders.pods import epoch_ns
+from extender.kube.decoders.typed_decoder import ObjectError
+from extender.kube.rest.clock import SystemClock
+from extender.kube.workloadspread.patch_validation import PodSpecValidation
+from extender.kube.workloadspread.pod_injection import SchedulingSimulation
+from extender.terminal.command_line import (
+    ClusterFilesOption,
+    NowOption,
+    OutputOption,
+    parse_namespaced_name,
+    print_output,
+    split_names,
+    usage_example,
+)
+from policies.preemption.policy import DEFAULT_RULES
+from policies.workloadspread.quirks import MODES, Quirks
+from policies.workloadspread.reconcile import SpreadRules
+from policies.workloadspread.workload_versions import DEFAULT_VERSIONED_KINDS, versioned_kinds
+
+EXAMPLE = usage_example("explain spread --cluster c.yaml --workloadspread default/web")
+
+
+class QuirksChoice(Enum):
+    """Whether the quirks of OpenKruise are followed or fixed."""
+
+    UPSTREAM = "upstream"
+    FIXED = "fixed"
+
+    @property
+    def quirks(self) -> Quirks:
+        """The quirks that are switched on."""
+        return MODES[self.value]
+
+
+QuirksOption = Annotated[
+    QuirksChoice, typer.Option("--quirks", help="OpenKruise's oddities, or what is done instead.")
+]
+
+
+def explain_spread_command(
+    cluster: ClusterFilesOption,
+    workloadspread: Annotated[
+        str,
+        typer.Option(
+            "--workloadspread",
+            metavar="NS/NAME",
+            parser=parse_namespaced_name,
+            help="Which to explain.",
+        ),
+    ],
+    now: NowOption = None,
+    pod: Annotated[
+        str | None,
+        typer.Option("--pod", metavar="FILE", help="A pod that comes or goes; see --operation."),
+    ] = None,
+    operation: Annotated[
+        Operation | None, typer.Option("--operation", help="What happens to the pod.")
+    ] = None,
+    versioned_kinds: Annotated[
+        str | None,
+        typer.Option(
+            "--versioned-kinds",
+            metavar="KIND,…",
+            help="Kinds whose versions are spread apart; default deployment,replicaset.",
+        ),
+    ] = None,
+    quirks: QuirksOption = QuirksChoice.FIXED,
+    output: OutputOption = None,
+) -> None:
+    """Show the subset of each pod of a workload, which pods are deleted first and why.
+
+    With --pod, also show the subset that a pod would get.
+    """
+    if operation is not None and pod is None:
+        raise typer.BadParameter("--operation needs --pod")
+    files = load_spread_files(cluster)
+    now_ns = SystemClock().now_ns() if now is None else epoch_ns(now)
+    question = _read_query(pod, workloadspread, operation or Operation.CREATE)
+    rules = SpreadRules(_parse_versioned_kinds(versioned_kinds), quirks.quirks)
+    explained = explain_spread(
+        files, workloadspread, now_ns, rules, question, lambda: _build_simulation(cluster)
+    )
+    print_output(output, lambda: spread_document(explained), lambda: spread_table(explained))
+
+
+def validate_commands(validate_pod: PodSpecValidation) -> typer.Typer:
+    """Return the commands of ``validate``; ``validate_pod`` validates the spec of a pod."""
+    commands = typer.Typer(rich_markup_mode=None)
+
+    @commands.callback()
+    def validate() -> None:
+        """Validate objects as webhooks do; no server needed."""
+
+    @commands.command(
+        "workloadspread",
+        epilog=usage_example("validate workloadspread spread.yaml --cluster c.yaml"),
+    )
+    def workloadspread(
+        file: Annotated[str, typer.Argument(metavar="FILE", help="Holds the WorkloadSpread.")],
+        cluster: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--cluster", metavar="FILE", help="Objects of the cluster; may be repeated."
+            ),
+        ] = None,
+        quirks: QuirksOption = QuirksChoice.FIXED,
+        output: OutputOption = None,
+    ) -> None:
+        """Validate a WorkloadSpread by OpenKruise's rules; the output has all errors."""
+        written = load_spread(file)
+        files = load_spread_files(cluster or [])
+        faults = spread_errors(written, files, quirks.quirks, validate_pod)
+        key = written.spread.key
+        print_output(output, lambda: validation_document(faults), lambda: errors_table(key, faults))
+
+    return commands
+
+
+def _read_query(path: str | None, key: str, operation: Operation) -> SpreadQuery | None:
+    """Return the query about the only pod of a file. Raise ManifestError."""
+    if path is None:
+        return None
+    pods = [manifest for manifest in read_manifests(path) if manifest.kind == "Pod"]
+    if len(pods) != 1:
+        raise ManifestError(f"{path}: holds {len(pods)} pods; expected exactly one")
+    document = msgspec.json.decode(pods[0].raw)
+    try:
+        return build_query(document, key.partition("/")[0], operation)
+    except ObjectError as error:
+        raise ManifestError(f"{pods[0].source}: {error}") from None
+
+
+def _parse_versioned_kinds(names: str | None) -> frozenset[str]:
+    return DEFAULT_VERSIONED_KINDS if names is None else versioned_kinds(split_names(names))
+
+
+def _build_simulation(cluster: Sequence[str]) -> SchedulingSimulation:
+    """Return the scheduling simulation on the cluster of the files."""
+    return SchedulingSimulation(
+        load_cluster(cluster, DEFAULT_RULES.release).snapshot, DEFAULT_RULES
+    )

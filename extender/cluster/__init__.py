@@ -1,0 +1,1 @@
+"""The live cluster: event handlers, object stores, scheduler cache, assumed preemptions."""

@@ -1,0 +1,120 @@
+"""Assumed preemptions: our own answers, counted until the watch shows their effects.
+
+kube-scheduler acts on a preempt answer at once: it marks and deletes the victims and nominates the
+preemptor. Until the watch delivers these changes, another request would be decided on an outdated
+state. So each answer is stored as an :class:`AssumedPreemption` and applied to the snapshot: the
+victims count as terminating, the preemptor as nominated to the node. This corresponds to AssumePod
+of kube-scheduler's cache.
+
+Each half of an assumed preemption ends when the watch confirms it, and all of it after a deadline,
+since kube-scheduler need not follow the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from policies.kubernetes.snapshot import NodeState, Pod
+from policies.preemption.victim_selection import is_terminating_by_preemption
+
+
+@dataclass(frozen=True, slots=True)
+class AssumedPreemption:
+    """One answer: ``preemptor`` is nominated to ``node``; ``victims`` are the UIDs of its victims.
+
+    ``nominates`` is False once the watch has shown the preemptor's nomination, node or end.
+    ``deadline`` is in seconds of the caller's monotonic clock.
+    """
+
+    preemptor: Pod
+    node: str
+    victims: frozenset[str]
+    deadline: float
+    nominates: bool = True
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the watch has confirmed the nomination and all victims."""
+        return not self.nominates and not self.victims
+
+
+class AssumedPreemptions:
+    """The assumed preemptions that are not confirmed yet, one for each preemptor."""
+
+    def __init__(self) -> None:
+        self._by_preemptor: dict[str, AssumedPreemption] = {}
+
+    def assume(self, assumed: AssumedPreemption) -> frozenset[str]:
+        """Assume an answer in place of an older one for its pod; return the nodes that change."""
+        older = self._by_preemptor.get(assumed.preemptor.uid)
+        self._by_preemptor[assumed.preemptor.uid] = assumed
+        return frozenset({assumed.node} if older is None else {assumed.node, older.node})
+
+    def observe_pod(self, pod: Pod) -> frozenset[str]:
+        """Record a pod from the watch; return the nodes whose assumed preemptions change."""
+        departing = is_terminating_by_preemption(pod) or pod.finished
+        return self._confirm(
+            pod.uid, ends_victim=departing, ends_nomination=self._is_nomination_confirmed(pod)
+        )
+
+    def _is_nomination_confirmed(self, pod: Pod) -> bool:
+        """Return whether the watch shows more of a preemptor than was known when it was assumed."""
+        promise = self._by_preemptor.get(pod.uid)
+        if promise is None:
+            return False
+        known = (None, promise.preemptor.nominated_node)
+        return pod.finished or pod.node_name is not None or pod.nominated_node not in known
+
+    def observe_deletion(self, pod: Pod) -> frozenset[str]:
+        """Record the deletion of a pod; return the nodes whose assumed preemptions change."""
+        return self._confirm(pod.uid, ends_victim=True, ends_nomination=True)
+
+    def expire(self, now: float) -> frozenset[str]:
+        """Drop assumed preemptions whose deadline has passed; return their nodes."""
+        late = [promise for promise in self._by_preemptor.values() if promise.deadline <= now]
+        for promise in late:
+            del self._by_preemptor[promise.preemptor.uid]
+        return frozenset(promise.node for promise in late)
+
+    def apply(self, state: NodeState) -> NodeState:
+        """Return the state of a node with its assumed preemptions applied."""
+        promises = [p for p in self._by_preemptor.values() if p.node == state.node.name]
+        if not promises:
+            return state
+        leaving = frozenset().union(*(promise.victims for promise in promises))
+        present = {pod.uid for pod in state.nominated}
+        return replace(
+            state,
+            pods=tuple(
+                replace(pod, assumed_victim=True) if pod.uid in leaving else pod
+                for pod in state.pods
+            ),
+            nominated=(*state.nominated, *_newly_nominated(promises, present)),
+        )
+
+    def __len__(self) -> int:
+        return len(self._by_preemptor)
+
+    def _confirm(self, uid: str, *, ends_victim: bool, ends_nomination: bool) -> frozenset[str]:
+        changed: set[str] = set()
+        for key, promise in list(self._by_preemptor.items()):
+            kept = promise
+            if ends_nomination and key == uid and kept.nominates:
+                kept = replace(kept, nominates=False)
+            if ends_victim and uid in kept.victims:
+                kept = replace(kept, victims=kept.victims - {uid})
+            if kept is promise:
+                continue
+            changed.add(promise.node)
+            if kept.is_confirmed:
+                del self._by_preemptor[key]
+            else:
+                self._by_preemptor[key] = kept
+        return frozenset(changed)
+
+
+def _newly_nominated(assumed: Iterable[AssumedPreemption], present: set[str]) -> Iterable[Pod]:
+    for promise in assumed:
+        if promise.nominates and promise.preemptor.uid not in present:
+            yield replace(promise.preemptor, nominated_node=promise.node)

@@ -1,0 +1,245 @@
+"""Object stores: the objects of reflectors by key and, for pods, also by node.
+
+A store corresponds to client-go's Store. It calls its owner for each object that changed, but not
+if the decoded fields are equal. An object that cannot be decoded is skipped with one warning; if it
+is a pod that occupies a node, it is kept and marks the node.
+
+The index of Services and controllers, which select pods, by namespace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+import structlog
+
+from extender.cluster.assumed_preemptions import AssumedPreemptions
+from extender.kube.decoders.typed_decoder import Unreadable
+from policies.kubernetes.default_selector import PodSelectingObject
+from policies.kubernetes.snapshot import Node, NodeState, Pod, build_node_state
+
+T = TypeVar("T")
+
+
+class ObjectStore(Generic[T]):
+    """The objects of one kind by key, filled by their reflector."""
+
+    def __init__(self, key: Callable[[T], str], on_change: Callable[[T], None]) -> None:
+        self._key = key
+        self._touch = on_change
+        self._warn = DecodeWarnings()
+        self._view: tuple[T, ...] | None = ()
+        self.by_key: dict[str, T] = {}
+
+    def view(self) -> tuple[T, ...]:
+        """Return all objects; the same tuple as before if none has changed."""
+        if self._view is None:
+            self._view = tuple(self.by_key.values())
+        return self._view
+
+    def replace(self, items: Sequence[T | Unreadable]) -> None:
+        """Replace all objects by a list."""
+        listed = {self._key_of(item) for item in items}
+        for key in [key for key in self.by_key if key not in listed]:
+            self._forget(key)
+        self._warn.forget_all_but(listed)
+        for item in items:
+            self.upsert(item)
+
+    def upsert(self, item: T | Unreadable) -> None:
+        """Add or update an object; one that cannot be decoded removes its predecessor."""
+        if isinstance(item, Unreadable):
+            self._warn(item)
+            self._forget(item.key)
+            return
+        key = self._key(item)
+        if self.by_key.get(key) != item:
+            self.by_key[key] = item
+            self._change(item)
+
+    def remove(self, item: T | Unreadable) -> None:
+        """Remove an object."""
+        key = self._key_of(item)
+        self._warn.forget(key)
+        self._forget(key)
+
+    def _key_of(self, item: T | Unreadable) -> str:
+        return item.key if isinstance(item, Unreadable) else self._key(item)
+
+    def _forget(self, key: str) -> None:
+        item = self.by_key.pop(key, None)
+        if item is not None:
+            self._change(item)
+
+    def _change(self, item: T) -> None:
+        self._view = None
+        self._touch(item)
+
+
+class PodStore:
+    """Pods by key, and by the node that they are on, are nominated to, or occupy undecoded."""
+
+    def __init__(
+        self, mark_nodes: Callable[[Iterable[str]], None], assumed: AssumedPreemptions
+    ) -> None:
+        self._touch = mark_nodes
+        self._overlay = assumed
+        self._warn = DecodeWarnings()
+        self._on: dict[str, dict[str, Pod]] = {}
+        self._nominated_to: dict[str, dict[str, Pod]] = {}
+        self._unread_on: dict[str, dict[str, Unreadable]] = {}
+        self._repelling: dict[str, Pod] = {}
+        self._repelling_view: tuple[Pod, ...] | None = ()
+        self.by_key: dict[str, Pod | Unreadable] = {}
+
+    def repelling(self) -> tuple[Pod, ...]:
+        """Return the bound pods with required anti-affinity; the same tuple if none has changed."""
+        if self._repelling_view is None:
+            self._repelling_view = tuple(self._repelling.values())
+        return self._repelling_view
+
+    def node_state(self, node: Node) -> NodeState:
+        """Return the state of ``node``: its pods, nominated pods, and undecoded pods."""
+        return build_node_state(
+            node,
+            self._on.get(node.name, {}).values(),
+            self._nominated_to.get(node.name, {}).values(),
+            sorted(self._unread_on.get(node.name, {})),
+        )
+
+    def replace(self, items: Sequence[Pod | Unreadable]) -> None:
+        """Replace all objects by a list."""
+        listed = {item.key for item in items}
+        for key in [key for key in self.by_key if key not in listed]:
+            self._drop(key)
+        for item in items:
+            self.upsert(item)
+
+    def upsert(self, item: Pod | Unreadable) -> None:
+        """Add or update a pod; one with equal decoded fields changes nothing."""
+        if self.by_key.get(item.key) != item:
+            self._replace(item)
+        if isinstance(item, Pod):
+            self._touch(self._overlay.observe_pod(item))
+
+    def remove(self, item: Pod | Unreadable) -> None:
+        """Remove a pod."""
+        self._drop(item.key)
+
+    def _replace(self, item: Pod | Unreadable) -> None:
+        old = self._remove_from_node(item.key)
+        if isinstance(old, Pod) and old.uid != item.uid:
+            self._touch(self._overlay.observe_deletion(old))  # another pod has taken the name
+        self.by_key[item.key] = item
+        if isinstance(item, Unreadable):
+            self._warn(item)
+            self._add_undecoded(item)
+        else:
+            self._add_to_node(item)
+
+    def _drop(self, key: str) -> None:
+        self._warn.forget(key)
+        gone = self._remove_from_node(key)
+        self.by_key.pop(key, None)
+        if isinstance(gone, Pod):
+            self._touch(self._overlay.observe_deletion(gone))
+
+    def _add_to_node(self, pod: Pod) -> None:
+        if pod.finished:
+            return
+        if pod.node_name is not None:
+            self._put(self._on, pod.node_name, pod.key, pod)
+            if pod.anti_affinity:
+                self._repelling[pod.key] = pod
+                self._repelling_view = None
+        elif pod.nominated_node is not None:
+            self._put(self._nominated_to, pod.nominated_node, pod.key, pod)
+
+    def _add_undecoded(self, pod: Unreadable) -> None:
+        if pod.node_name is not None:
+            self._put(self._unread_on, pod.node_name, pod.key, pod)
+
+    def _remove_from_node(self, key: str) -> Pod | Unreadable | None:
+        """Remove a pod from its node.
+
+        Its entry by key stays: to delete it and add it again at each change would grow the dict.
+        """
+        old = self.by_key.get(key)
+        if old is None:
+            return None
+        if self._repelling.pop(key, None) is not None:
+            self._repelling_view = None
+        if isinstance(old, Unreadable):
+            self._take(self._unread_on, old.node_name, key)
+        else:
+            self._take(self._on, old.node_name, key)
+            self._take(self._nominated_to, old.nominated_node, key)
+        return old
+
+    def _put(self, index: dict[str, dict[str, P]], node: str, key: str, pod: P) -> None:
+        index.setdefault(node, {})[key] = pod
+        self._touch((node,))
+
+    def _take(self, index: dict[str, dict[str, P]], node: str | None, key: str) -> None:
+        pods = index.get(node or "")
+        if pods is not None and pods.pop(key, None) is not None:
+            self._touch((node or "",))
+            if not pods:
+                del index[node or ""]
+
+
+P = TypeVar("P", Pod, Unreadable)
+
+
+class DecodeWarnings:
+    """Logs once that an object cannot be decoded, and again only if its error changes."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, str] = {}
+        self._log = structlog.get_logger()
+
+    def __call__(self, item: Unreadable) -> None:
+        """Log the error of ``item``, unless it is logged already."""
+        if self._said.get(item.key) != item.problem:
+            self._said[item.key] = item.problem
+            self._log.warning("object_skipped", kind=item.kind, key=item.key, problem=item.problem)
+
+    def forget(self, key: str) -> None:
+        """Forget an object that was deleted."""
+        self._said.pop(key, None)
+
+    def forget_all_but(self, keys: Collection[str]) -> None:
+        """Forget all objects but those with the given keys."""
+        self._said = {key: problem for key, problem in self._said.items() if key in keys}
+
+
+class WorkloadIndex:
+    """Services and controllers by namespace; unchanged namespaces are shared with the last view."""
+
+    def __init__(self) -> None:
+        self._by_namespace: dict[str, dict[tuple[str, str], PodSelectingObject]] = {}
+        self._stale: set[str] = set()
+        self._view: Mapping[str, tuple[PodSelectingObject, ...]] = {}
+
+    def put(self, workload: PodSelectingObject) -> None:
+        """Add or update a workload."""
+        there = self._by_namespace.setdefault(workload.namespace, {})
+        there[workload.kind, workload.name] = workload
+        self._stale.add(workload.namespace)
+
+    def drop(self, workload: PodSelectingObject) -> None:
+        """Remove a workload."""
+        there = self._by_namespace.get(workload.namespace, {})
+        there.pop((workload.kind, workload.name), None)
+        self._stale.add(workload.namespace)
+
+    def view(self) -> Mapping[str, tuple[PodSelectingObject, ...]]:
+        """Return the workloads by namespace; the same mapping as before if none has changed."""
+        if self._stale:
+            view = dict(self._view)
+            for namespace in self._stale:
+                view[namespace] = tuple(self._by_namespace.get(namespace, {}).values())
+            self._view = {namespace: them for namespace, them in view.items() if them}
+            self._stale.clear()
+        return self._view

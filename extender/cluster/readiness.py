@@ -1,0 +1,105 @@
+"""Readiness: whether answers are safe now, and the output of ``/readyz``.
+
+An extender is ready when every informer has synced, every watch has received something from the API
+server recently, and the process is not shutting down. A watch without changes receives bookmarks,
+and is restarted if it receives neither. So a silent watch means that the cache may be outdated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from extender.kube.rest.clock import Clock
+
+
+class InformerState(Protocol):
+    """An informer of one kind, as far as readiness reads it."""
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        ...
+
+    async def wait_settled(self) -> None:
+        """Return when the first list has arrived, or when the server refuses the kind."""
+        ...
+
+    @property
+    def settled(self) -> bool:
+        """Whether the first list has arrived, or the server refuses the kind."""
+        ...
+
+    @property
+    def synced(self) -> bool:
+        """Whether the first list has arrived."""
+        ...
+
+    @property
+    def resource_version(self) -> str:
+        """The resource version of the cache, "" before the first list."""
+        ...
+
+    @property
+    def last_heard(self) -> float:
+        """When the server last sent a response or an event, in monotonic seconds of the clock."""
+        ...
+
+
+@dataclass(slots=True)
+class Readiness:
+    """``informers`` are by kind; each of ``warnings`` returns a warning, "" for none."""
+
+    clock: Clock
+    informers: Mapping[str, InformerState] = field(default_factory=dict)
+    stale_seconds: float = 180.0
+    warnings: list[Callable[[], str]] = field(default_factory=list)
+    stopping: bool = False
+
+    def unsynced_kinds(self) -> list[str]:
+        """Return the kinds whose first list has not arrived."""
+        return [kind for kind, feed in self.informers.items() if not feed.settled]
+
+    def silent_kinds(self) -> list[str]:
+        """Return the kinds whose watch has been silent for more than ``stale_seconds``."""
+        oldest = self.clock.monotonic() - self.stale_seconds
+        return [
+            kind
+            for kind, feed in self.informers.items()
+            if feed.synced and feed.last_heard < oldest
+        ]
+
+    def ages(self) -> Mapping[str, float]:
+        """Return the seconds since the server was last heard of, by kind."""
+        now = self.clock.monotonic()
+        synced = ((kind, feed) for kind, feed in self.informers.items() if feed.synced)
+        return {kind: max(0.0, now - feed.last_heard) for kind, feed in synced}
+
+    def problem(self) -> str:
+        """Return why the extender is not ready, "" if it is."""
+        if self.stopping:
+            return "shutting down"
+        missing, silent = self.unsynced_kinds(), self.silent_kinds()
+        if missing:
+            return f"waiting for {', '.join(missing)}"
+        return f"nothing heard of {', '.join(silent)}" if silent else ""
+
+    def verbose_lines(self) -> Iterator[str]:
+        """Yield the lines of ``/readyz?verbose``: the state of each kind, then the warnings."""
+        silent, ages = frozenset(self.silent_kinds()), self.ages()
+        for kind, feed in self.informers.items():
+            if kind in silent:
+                yield f"[-] {kind} nothing heard for {ages[kind]:.0f} s"
+            else:
+                yield f"[{'+' if feed.settled else '-'}] {kind} {_describe_state(feed)}"
+        yield from (f"[!] {alarm}" for alarm in (each() for each in self.warnings) if alarm)
+
+
+def _describe_state(informer: InformerState) -> str:
+    if informer.synced:
+        return "synced"
+    return (
+        "refused by the server: pods that need it are not judged"
+        if informer.settled
+        else "not synced"
+    )

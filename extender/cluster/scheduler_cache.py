@@ -1,0 +1,170 @@
+"""The scheduler cache: watched objects and assumed preemptions as the current snapshot.
+
+Each kind has an object store that a reflector fills. A change marks the nodes that it concerns as
+stale; :meth:`SchedulerCache.snapshot` rebuilds only those and shares all else with the previous
+snapshot, which stays valid for its holders. No method awaits, so a decision never sees a partial
+change.
+
+An object that cannot be decoded is skipped with one warning. If it is a pod that occupies a node,
+the node is marked (``NodeState.unreadable``), because its free resources are no longer known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from extender.cluster.assumed_preemptions import AssumedPreemption, AssumedPreemptions
+from extender.cluster.object_stores import ObjectStore, PodStore, WorkloadIndex
+from extender.cluster.storage_stores import StorageStores
+from extender.kube.decoders.cluster_objects import Namespace
+from policies.kubernetes.default_selector import WORKLOAD_KINDS, PodSelectingObject
+from policies.kubernetes.selectors import Labels
+from policies.kubernetes.snapshot import DisruptionBudget, Node, NodeState, Pod, Snapshot
+
+SnapshotObserver = Callable[[Snapshot, Collection[str]], None]
+
+
+def _ignore(_snapshot: Snapshot, _changed: Collection[str]) -> None:
+    """Ignore a new snapshot."""
+
+
+def _ignore_storage_change() -> None:
+    """Ignore a change of storage objects."""
+
+
+class SchedulerCache:
+    """The state of the cluster by its watches and by our own answers, like upstream's cache.
+
+    ``monotonic`` returns seconds; assumed preemptions expire by it. ``on_snapshot`` is called with
+    each new snapshot and the names of the nodes that differ from the previous one.
+    ``on_storage_change`` is called at once when an object behind a volume or a device claim
+    changes.
+    """
+
+    def __init__(
+        self,
+        monotonic: Callable[[], float],
+        on_snapshot: SnapshotObserver = _ignore,
+        on_storage_change: Callable[[], None] = _ignore_storage_change,
+    ) -> None:
+        self._monotonic = monotonic
+        self._follow = on_snapshot
+        self._storage_changed = on_storage_change
+        self._overlay = AssumedPreemptions()
+        self._stale: set[str] = set()
+        self._changed = True
+        self._states: Mapping[str, NodeState] = {}
+        self._current = Snapshot()
+        self._repelling_seen: tuple[Pod, ...] = ()
+        self._labelled: tuple[Namespace, ...] = ()
+        self._namespace_labels: Mapping[str, Labels] = {}
+        self.pods = PodStore(self._mark_nodes, self._overlay)
+        self.nodes = ObjectStore[Node](lambda node: node.name, self._mark_node)
+        self.budgets = ObjectStore[DisruptionBudget](_budget_key, self._mark_changed)
+        self.namespaces = ObjectStore[Namespace](
+            lambda namespace: namespace.name, self._mark_changed
+        )
+        self._selecting = WorkloadIndex()
+        self.workloads = {
+            kind: ObjectStore[PodSelectingObject](
+                lambda workload: workload.key, self._update_workload
+            )
+            for kind in WORKLOAD_KINDS
+        }
+        self.storage = StorageStores(self._mark_storage)
+
+    @property
+    def assumed_count(self) -> int:
+        """The number of assumed preemptions that the watch has not confirmed yet."""
+        return len(self._overlay)
+
+    def object_counts(self) -> Mapping[str, int]:
+        """Return the number of known objects by kind."""
+        return {
+            "nodes": len(self.nodes.by_key),
+            "pods": len(self.pods.by_key),
+            "poddisruptionbudgets": len(self.budgets.by_key),
+            "namespaces": len(self.namespaces.by_key),
+            **self.storage.object_counts(),
+        }
+
+    def assume(self, assumed: AssumedPreemption) -> None:
+        """Assume a preemption until the watch confirms it or its deadline passes."""
+        self._mark_nodes(self._overlay.assume(assumed))
+
+    def snapshot(self) -> Snapshot:
+        """Return the current snapshot; the same object as before if nothing has changed."""
+        self._mark_nodes(self._overlay.expire(self._monotonic()))
+        if self._changed:
+            changed = frozenset(self._stale)
+            self._current = self._rebuilt()
+            self._changed = False
+            self._follow(self._current, changed)
+        return self._current
+
+    def _rebuilt(self) -> Snapshot:
+        states = dict(self._states)
+        for name in self._stale:
+            node = self.nodes.by_key.get(name)
+            if node is None:
+                states.pop(name, None)
+            else:
+                states[name] = self._overlay.apply(self.pods.node_state(node))
+        repelling = self._repelling(states)
+        self._stale.clear()
+        self._states = states
+        return Snapshot(
+            nodes=states,
+            budgets=self.budgets.view(),
+            namespaces=self._labels(),
+            pods_with_anti_affinity=repelling,
+            workloads=self._selecting.view(),
+            storage=self.storage.storage(),
+            generation=self._current.generation + 1,
+        )
+
+    def _repelling(self, states: Mapping[str, NodeState]) -> tuple[Pod, ...]:
+        """Return the pods with required anti-affinity on known nodes.
+
+        It is the same tuple as before if neither these pods nor the set of nodes has changed.
+        """
+        view, before = self.pods.repelling(), self._states
+        same_nodes = all((name in states) == (name in before) for name in self._stale)
+        if view is self._repelling_seen and same_nodes:
+            return self._current.pods_with_anti_affinity
+        self._repelling_seen = view
+        return tuple([pod for pod in view if pod.node_name in states])
+
+    def _labels(self) -> Mapping[str, Labels]:
+        view = self.namespaces.view()
+        if view is not self._labelled:
+            self._labelled = view
+            self._namespace_labels = {namespace.name: namespace.labels for namespace in view}
+        return self._namespace_labels
+
+    def _mark_nodes(self, nodes: Iterable[str]) -> None:
+        for name in nodes:
+            self._stale.add(name)
+            self._changed = True
+
+    def _mark_node(self, node: Node) -> None:
+        self._mark_nodes((node.name,))
+
+    def _update_workload(self, workload: PodSelectingObject) -> None:
+        current = self.workloads[workload.kind].by_key.get(workload.key)
+        if current is None:
+            self._selecting.drop(workload)
+        else:
+            self._selecting.put(current)
+        self._changed = True
+
+    def _mark_changed(self, _: object) -> None:
+        self._changed = True
+
+    def _mark_storage(self, thing: object) -> None:
+        self._mark_changed(thing)
+        self._storage_changed()
+
+
+def _budget_key(budget: DisruptionBudget) -> str:
+    return f"{budget.namespace}/{budget.name}"

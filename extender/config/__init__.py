@@ -1,0 +1,1 @@
+"""Configuration files: types, strict decoding, plugin args."""

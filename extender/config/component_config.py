@@ -1,0 +1,345 @@
+"""The configuration file of the extender, and policy files.
+
+A configuration; every field is optional and has this default::
+
+    host: 127.0.0.1
+    port: 8888
+    pathPrefixes: []          # the verbs are also served below these paths
+    bodyLimitMiB: 64
+    policy: kube-scheduler    # a built-in policy or a file
+    search: offered           # or: cluster
+    upstream: "1.38"          # the kube-scheduler release whose rules to follow
+    promiseSeconds: 30        # an assumed preemption expires then unless the watch confirms it
+    managedResources: []      # as in the extender's entry of KubeSchedulerConfiguration
+    pluginConfig: []          # as in a profile of KubeSchedulerConfiguration
+    tls:                      # by default none: plain HTTP, on loopback only
+      certificate: ""         # PEM files, reloaded when they change
+      key: ""
+      clientCA: ""            # client certificates must be signed by it; by default none is needed
+      allowedClientNames: []  # by default all clients that clientCA certifies
+    allowPlainHTTP: false     # on addresses other than loopback
+    limits:
+      connections: 256        # concurrent calls; connections are limited to twice as many
+      headerKiB: 32
+      headerSeconds: 10       # from the first byte of a request, or of a TLS handshake
+      bodySeconds: 30
+      idleSeconds: 120        # between requests
+    deadlineMilliseconds: {filter: 200, preempt: 200}
+    queueLimit: 64            # calls in the queue
+    staleSeconds: 180         # the cluster is stale if the API server is silent for longer
+    degraded:                 # the fallback: error, veto or echo (docs/operations.md)
+      late: {filter: error, preempt: error}
+      stale: {filter: error, preempt: error}
+      overloaded: {filter: error, preempt: error}
+    watchSilenceSeconds: 90   # a watch that is silent for so long is restarted
+    shutdownDelaySeconds: 0   # from not being ready to closing the socket
+    decisionsKept: 256        # for GET /decisions
+    events: false             # record Kubernetes Events on preemptors and victims
+    tracing:                  # by default none; needs the extra "otel"
+      endpoint: ""            # an OTLP/HTTP collector: http://127.0.0.1:4318/v1/traces
+      serviceName: reprieve
+      sampleRatio: 1          # of calls without a parent trace; others follow their parent
+      timeoutSeconds: 5       # for a batch of spans, retries included
+
+Two fields repeat what KubeSchedulerConfiguration changes about the filters
+(extender.config.plugin_args lists the fields that are read)::
+
+    managedResources:
+    - {name: example.com/license, ignoredByScheduler: true}
+    pluginConfig:
+    - name: PodTopologySpread
+      args:
+        defaultingType: List
+        defaultConstraints:
+        - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}
+
+A policy consists of kube-scheduler's named criteria, in any order, and of guards::
+
+    name: spare-the-control-plane
+    victims: [highest priority, earliest start]      # reprieved first
+    candidates: [fewest victims, fewest PDB violations]
+    protect:
+    - name: system namespaces
+      namespaces: [kube-system]
+    - name: databases
+      selector: {matchLabels: {role: db}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, NamedTuple, TypeVar
+
+import msgspec
+
+from extender.config.plugin_args import ManagedResource, PluginConfig, filter_settings
+from extender.config.strict_decoding import ConfigFileError, decode_strictly, read_document
+from extender.kube.decoders import core_v1_types
+from extender.kube.decoders.typed_decoder import FieldError, label_selector_of
+from extender.protocol.verb_context import FallbackKind, Search
+from policies.kubernetes.releases import NEWEST
+from policies.kubernetes.snapshot import Pod
+from policies.preemption.filtering import Filter, configured_filters
+from policies.preemption.policy import (
+    CANDIDATE_CRITERIA,
+    POD_CRITERIA,
+    POLICIES,
+    Policy,
+    ProtectedPods,
+    candidate_order,
+    pod_order,
+)
+
+T = TypeVar("T")
+
+
+class ConfigError(ValueError):
+    """A configuration or policy is invalid.
+
+    Each of ``errors``, and each line of the text, names file, field and what was expected.
+    """
+
+    def __init__(self, *errors: str) -> None:
+        super().__init__("\n".join(errors))
+        self.errors = errors
+
+
+_MAX_SECONDS = 1e9  # seconds; rejects .inf
+_PositiveSeconds = Annotated[float, msgspec.Meta(gt=0, le=_MAX_SECONDS)]
+_Seconds = Annotated[float, msgspec.Meta(ge=0, le=_MAX_SECONDS)]
+
+
+class _ConfigSection(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
+    """A section of the configuration; an empty one has all of its defaults."""
+
+
+class TlsConfig(_ConfigSection, frozen=True):
+    """PEM files for serving; ``client_ca`` "" requests no client certificates."""
+
+    certificate: Annotated[str, msgspec.Meta(min_length=1)]
+    key: Annotated[str, msgspec.Meta(min_length=1)]
+    client_ca: str = msgspec.field(default="", name="clientCA")
+    allowed_client_names: tuple[str, ...] = ()
+
+
+class ConnectionLimits(_ConfigSection, frozen=True):
+    """Limits on connections and requests; ``idle_seconds`` is the time between requests."""
+
+    connections: Annotated[int, msgspec.Meta(ge=1)] = 256
+    header_kib: Annotated[int, msgspec.Meta(ge=1)] = msgspec.field(default=32, name="headerKiB")
+    header_seconds: _PositiveSeconds = 10.0
+    body_seconds: _PositiveSeconds = 30.0
+    idle_seconds: _PositiveSeconds = 120.0
+
+
+class Deadlines(_ConfigSection, frozen=True):
+    """The deadline of a call by verb, in milliseconds."""
+
+    filter: Annotated[int, msgspec.Meta(ge=1, le=3_600_000)] = 200
+    preempt: Annotated[int, msgspec.Meta(ge=1, le=3_600_000)] = 200
+
+
+class FallbackConfig(_ConfigSection, frozen=True):
+    """The fallback answer by verb."""
+
+    filter: FallbackKind = FallbackKind.ERROR
+    preempt: FallbackKind = FallbackKind.ERROR
+
+
+class DegradedConfig(_ConfigSection, frozen=True):
+    """The fallback answers by the reason why no decision can be made."""
+
+    late: FallbackConfig = FallbackConfig()
+    stale: FallbackConfig = FallbackConfig()
+    overloaded: FallbackConfig = FallbackConfig()
+
+
+class TracingConfig(_ConfigSection, frozen=True):
+    """The endpoint of traces, and the ratio of calls that are sampled."""
+
+    endpoint: Annotated[str, msgspec.Meta(min_length=1)]
+    service_name: Annotated[str, msgspec.Meta(min_length=1)] = "reprieve"
+    sample_ratio: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
+    timeout_seconds: _PositiveSeconds = 5.0
+
+
+class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=True):
+    """The configuration file; sizes in MiB, times in seconds."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8888
+    path_prefixes: tuple[str, ...] = ()
+    body_limit_mib: Annotated[int, msgspec.Meta(ge=1)] = msgspec.field(
+        default=64, name="bodyLimitMiB"
+    )
+    policy: str = "kube-scheduler"
+    search: Search = Search.OFFERED
+    upstream: str = NEWEST.name
+    promise_seconds: _Seconds = 30.0
+    managed_resources: tuple[ManagedResource, ...] = ()
+    plugin_config: tuple[PluginConfig, ...] = ()
+    tls: TlsConfig | None = None
+    allow_plain_http: bool = msgspec.field(default=False, name="allowPlainHTTP")
+    limits: ConnectionLimits = ConnectionLimits()
+    deadline_milliseconds: Deadlines = Deadlines()
+    queue_limit: Annotated[int, msgspec.Meta(ge=0)] = 64
+    stale_seconds: _PositiveSeconds = 180.0
+    degraded: DegradedConfig = DegradedConfig()
+    watch_silence_seconds: _PositiveSeconds = 90.0
+    shutdown_delay_seconds: _Seconds = 0.0
+    decisions_kept: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 256
+    events: bool = False
+    tracing: TracingConfig | None = None
+
+
+# Strict: a misspelt or null key would leave the selector empty, and that matches every pod.
+class _LabelSelectorRequirement(msgspec.Struct, forbid_unknown_fields=True):
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def to_core_v1(self) -> core_v1_types.SelectorRequirementV1:
+        return core_v1_types.SelectorRequirementV1(self.key, self.operator, list(self.values))
+
+
+class _LabelSelector(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[_LabelSelectorRequirement, ...] = ()
+
+    def to_core_v1(self) -> core_v1_types.LabelSelectorV1:
+        return core_v1_types.LabelSelectorV1(
+            self.match_labels, [e.to_core_v1() for e in self.match_expressions]
+        )
+
+
+class _ProtectRule(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+    namespaces: tuple[str, ...] = ()
+    selector: _LabelSelector | None = None
+
+
+class PolicyFile(msgspec.Struct, forbid_unknown_fields=True):
+    """A policy file: criteria by name, and guards."""
+
+    name: str
+    victims: tuple[str, ...] = tuple(POD_CRITERIA)
+    candidates: tuple[str, ...] = tuple(CANDIDATE_CRITERIA)
+    protect: tuple[_ProtectRule, ...] = ()
+
+
+def load_config(path: Path) -> Config:
+    """Return a configuration file with valid filters. Raise ConfigError."""
+    read = read_config(path)
+    faults = (*read.errors, *(f"{path}: {fault}" for fault in validate_filters(read.value)))
+    if faults:
+        raise ConfigError(*faults)
+    return read.value
+
+
+class PartialConfig(NamedTuple):
+    """The valid part of a file, one line for each error, and the fields that are left out."""
+
+    value: Config
+    errors: tuple[str, ...] = ()
+    invalid_fields: frozenset[str] = frozenset()
+
+
+def read_config(path: Path) -> PartialConfig:
+    """Return the valid part of a configuration file; an invalid field has its default.
+
+    Raise ConfigError if nothing can be read.
+    """
+    document, faults = _read_yaml(path)
+    sifted = decode_strictly(document, Config)
+    told = tuple(f"{path}: {fault}" for fault in (*faults, *sifted.errors))
+    if sifted.value is None:
+        raise ConfigError(*told)
+    return PartialConfig(sifted.value, told, sifted.invalid_fields)
+
+
+def validate_filters(config: Config) -> tuple[str, ...]:
+    """Return the errors of the fields that change kube-scheduler's filters."""
+    try:
+        filters_from_config(config)
+    except ConfigError as error:
+        return error.errors
+    return ()
+
+
+def filters_from_config(config: Config) -> tuple[Filter, ...]:
+    """Return kube-scheduler's filters as the configuration changes them. Raise ConfigError."""
+    try:
+        return configured_filters(filter_settings(config.managed_resources, config.plugin_config))
+    except FieldError as error:
+        raise ConfigError(str(error)) from None
+
+
+def find_policy(name_or_path: str) -> Policy:
+    """Return a built-in policy by its name, or a policy from a file. Raise ConfigError."""
+    if name_or_path in POLICIES:
+        return POLICIES[name_or_path]
+    path = Path(name_or_path)
+    if not _exists(path):
+        known = ", ".join(POLICIES)
+        raise ConfigError(
+            f"policy {name_or_path!r}: no such file, nor a policy called so ({known})"
+        )
+    file = _load_strictly(path, PolicyFile)
+    try:
+        return Policy(
+            name=file.name,
+            victims=pod_order(_select_criteria("victims", file.victims, POD_CRITERIA)),
+            candidates=candidate_order(
+                _select_criteria("candidates", file.candidates, CANDIDATE_CRITERIA)
+            ),
+            protected_pods=tuple(
+                _build_guard(f"protect[{index}]", each) for index, each in enumerate(file.protect)
+            ),
+        )
+    except FieldError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # the name is not a valid path
+        return False
+
+
+def _load_strictly(path: Path, kind: type[T]) -> T:
+    document, faults = _read_yaml(path)
+    sifted = decode_strictly(document, kind)
+    if sifted.value is None or faults or sifted.errors:
+        raise ConfigError(*(f"{path}: {fault}" for fault in (*faults, *sifted.errors)))
+    return sifted.value
+
+
+def _read_yaml(path: Path) -> tuple[object, tuple[str, ...]]:
+    try:
+        return read_document(path)
+    except ConfigFileError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _select_criteria(field: str, names: tuple[str, ...], known: Mapping[str, T]) -> tuple[T, ...]:
+    for name in names:
+        if name not in known:
+            raise FieldError(field, f"unknown criterion {name!r}; expected some of {list(known)}")
+    return tuple(known[name] for name in names)
+
+
+def _build_guard(path: str, rule: _ProtectRule) -> ProtectedPods:
+    written = rule.selector
+    selector = label_selector_of(
+        f"{path}.selector", None if written is None else written.to_core_v1()
+    )
+    if selector is None and not rule.namespaces:
+        raise FieldError(path, "protects nothing; expected namespaces, a selector, or both")
+
+    def protects(pod: Pod) -> bool:
+        here = not rule.namespaces or pod.namespace in rule.namespaces
+        return here and (selector is None or selector.matches(pod.labels))
+
+    return ProtectedPods(rule.name, protects)

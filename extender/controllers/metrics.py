@@ -1,0 +1,92 @@
+"""Prometheus metrics of the ReplicaSet controller, under upstream's names.
+
+Source: kubernetes/pkg/controller/replicaset/metrics/metrics.go.
+
+Prometheus metrics of the WorkloadSpread webhooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from extender.kube.informers.consistency_store import StaleCache
+
+_AGE_RATIO_BUCKETS = tuple(0.25 * 2**power for power in range(6))
+
+
+class ReplicaSetMetrics:
+    """The metrics of one running ReplicaSet controller."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = CollectorRegistry() if registry is None else registry
+        self._age_ratio = Histogram(
+            "replicaset_controller_sorting_deletion_age_ratio",
+            "Age of each ready pod chosen for deletion, by that of the youngest ready pod",
+            buckets=_AGE_RATIO_BUCKETS,
+            registry=self.registry,
+        )
+        self._stale = Counter(
+            "replicaset_controller_stale_sync_skips_total",
+            "Looks put off because a copy did not show yet what had been written",
+            ("group", "resource"),
+            registry=self.registry,
+        )
+
+    def observe_deletion_ages(self, ratios: Iterable[int]) -> None:
+        """Observe the age ratios of pods that were chosen for deletion."""
+        for ratio in ratios:
+            self._age_ratio.observe(ratio)
+
+    def count_stale_sync(self, stale: StaleCache) -> None:
+        """Count a sync that was skipped because a cache is stale."""
+        self._stale.labels(stale.resource.group, stale.resource.plural).inc()
+
+
+_LATENCY_BUCKETS = (
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+)
+
+
+class WebhookMetrics:
+    """Counters and histograms, registered in ``registry`` if given."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        kept = registry or CollectorRegistry()
+        self.seconds = Histogram(
+            "workloadspread_webhook_seconds",
+            "Seconds until a review was answered.",
+            ["path"],
+            buckets=_LATENCY_BUCKETS,
+            registry=kept,
+        )
+        self.refused = Counter(
+            "workloadspread_webhook_refusals",
+            "Reviews answered with no.",
+            ["path"],
+            registry=kept,
+        )
+        self.conflicts = Counter(
+            "workloadspread_webhook_conflicts",
+            "Statuses that had to be decided again, since somebody else wrote in between.",
+            registry=kept,
+        )
+        self.injected = Counter(
+            "workloadspread_webhook_pods_injected",
+            "New pods that were put into a subset.",
+            registry=kept,
+        )

@@ -1,0 +1,1 @@
+"""Controller manager, webhook server, `reprieve controllers`."""

@@ -1,0 +1,276 @@
+"""``reprieve controllers``: the workload controllers against any API server.
+
+The controllers use a client, as with fakeapi, and run until a stop signal. Then they accept no new
+keys and finish the queued work within a time limit. With leader election they run while they hold a
+Lease; a process that loses the Lease exits, and has to be restarted. Webhooks are served in any
+case: the API server may call those of every process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+from asyncio import FIRST_COMPLETED
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeAlias
+from uuid import uuid4
+
+import typer
+from aiohttp import web
+from prometheus_client import CollectorRegistry, generate_latest
+
+from extender.config.component_config import ConfigError
+from extender.controllers.process.controller_manager import (
+    SPREAD_WEBHOOKS,
+    WORKLOADS,
+    ControllerManager,
+    ManagerOptions,
+    UnknownComponentError,
+    companions_of,
+    parse_workloads,
+)
+from extender.controllers.process.webhook_server import (
+    WebhookAddress,
+    read_webhook_address,
+    serve_webhooks,
+)
+from extender.kube.controller_runtime.event_recorder import EventWriter
+from extender.kube.controller_runtime.leader_election import LeaderElector, LeadershipLostError
+from extender.kube.controller_runtime.lease_lock import LeaseLock
+from extender.kube.rest.client import Client
+from extender.kube.rest.clock import SystemClock
+from extender.kube.rest.kubeconfig import connect
+from extender.kube.workloadspread.patch_validation import PodSpecValidation
+from extender.observability.metrics import CONTENT_TYPE
+from extender.server.python_gc import limit_collections
+from extender.terminal.command_line import KubeconfigOption, ServerOption, log_line, stop_signal
+from policies.workloadspread.quirks import Quirks, UnknownModeError, quirks_of_mode
+
+EXAMPLE: Final = "Example: reprieve controllers --kubeconfig ~/.kube/config --run replicaset"
+LEASE: Final = "kube-system/reprieve-controllers"
+FINISH_SECONDS: Final = 10.0
+FREEZE_INTERVAL_SECONDS: Final = 10.0
+"""Interval at which long-lived objects are excluded from garbage collection: a controller's cache
+of many pods is filled when the controller first needs it."""
+
+RunControllers: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+
+_COMPONENT: Final = "reprieve-controllers"
+
+_QUIRKS: Final = "Of WorkloadSpreads: OpenKruise's oddities (upstream), or none (fixed)."
+_RUN: Final = f"Controllers: {', '.join(WORKLOADS)}."
+
+
+@dataclass(frozen=True, slots=True)
+class ControllersOptions:
+    """The options of the command line."""
+
+    names: tuple[str, ...]
+    server: str | None
+    kubeconfig: Path | None
+    metrics_address: tuple[str, int] | None
+    webhook_address: WebhookAddress | None
+    lease: tuple[str, str] | None
+    quirks: Quirks
+    check_pod: PodSpecValidation
+
+
+def controllers_command(check_pod: PodSpecValidation) -> Callable[..., None]:
+    """Return the command; ``check_pod`` validates the pods that a WorkloadSpread patches."""
+
+    def run_controllers(
+        kubeconfig: KubeconfigOption = None,
+        server: ServerOption = None,
+        run: Annotated[str, typer.Option("--run", metavar="NAME,…", help=_RUN)] = ",".join(
+            WORKLOADS
+        ),
+        quirks: Annotated[str, typer.Option("--quirks", metavar="MODE", help=_QUIRKS)] = "fixed",
+        metrics_port: Annotated[
+            int | None,
+            typer.Option(
+                "--metrics-port", min=0, max=65535, help="Serve /metrics; 0: a free port."
+            ),
+        ] = None,
+        metrics_host: Annotated[str, typer.Option("--metrics-host", help="Where.")] = "127.0.0.1",
+        webhook_port: Annotated[
+            int | None,
+            typer.Option(
+                "--webhook-port",
+                min=0,
+                max=65535,
+                help="Answer webhooks over HTTPS; 0: a free port.",
+            ),
+        ] = None,
+        webhook_host: Annotated[str, typer.Option("--webhook-host", help="Where.")] = "127.0.0.1",
+        webhook_url: Annotated[
+            str,
+            typer.Option("--webhook-url", metavar="URL", help="How the API server reaches them."),
+        ] = "",
+        webhook_certs: Annotated[
+            Path | None,
+            typer.Option(
+                "--webhook-certs",
+                metavar="DIR",
+                help="tls.crt, tls.key, ca.crt; else they are made.",
+            ),
+        ] = None,
+        leader_elect: Annotated[  # noqa: FBT002 - a flag of the command line
+            bool,
+            typer.Option("--leader-elect", help="Of several, only the one with the Lease works."),
+        ] = False,
+        lease: Annotated[
+            str, typer.Option("--lease", metavar="NAMESPACE/NAME", help="Which Lease.")
+        ] = LEASE,
+    ) -> None:
+        """Run the workload controllers against an API server."""
+        if kubeconfig is not None and server is not None:
+            raise ConfigError("--kubeconfig and --server exclude each other")
+        try:
+            names = parse_workloads(run)
+            followed = quirks_of_mode(quirks)
+        except (UnknownModeError, UnknownComponentError) as error:
+            raise ConfigError(f"--{error}") from None
+        hooks = read_webhook_address(webhook_host, webhook_port, webhook_url, webhook_certs)
+        if hooks is not None and not any(SPREAD_WEBHOOKS in companions_of(name) for name in names):
+            raise ConfigError(f"--webhook-port: no webhooks in --run {','.join(names)}")
+        figures = None if metrics_port is None else (metrics_host, metrics_port)
+        chosen = _read_lease(lease) if leader_elect else None
+        try:
+            asyncio.run(
+                _run(
+                    ControllersOptions(
+                        names, server, kubeconfig, figures, hooks, chosen, followed, check_pod
+                    )
+                )
+            )
+        except LeadershipLostError as error:
+            log_line(str(error))
+            raise typer.Exit(1) from None
+
+    return run_controllers
+
+
+def _read_lease(text: str) -> tuple[str, str]:
+    namespace, _, name = text.partition("/")
+    if not namespace or not name or "/" in name:
+        raise ConfigError(f"--lease: {text!r}; expected NAMESPACE/NAME, such as {LEASE}")
+    return namespace, name
+
+
+async def _run(controllers_options: ControllersOptions) -> None:
+    async with AsyncExitStack() as stack:
+        transport = await connect(controllers_options.server, controllers_options.kubeconfig)
+        stack.push_async_callback(transport.close)
+        registry, figures = CollectorRegistry(), controllers_options.metrics_address
+        url = await stack.enter_async_context(_serve_metrics(registry, *figures)) if figures else ""
+        place = controllers_options.webhook_address
+        hooks = (
+            await stack.enter_async_context(serve_webhooks(place, controllers_options.check_pod))
+            if place
+            else None
+        )
+        # Jitter only: no decision depends on it.
+        rng = random.Random()  # noqa: S311
+        clock, client = SystemClock(), Client(transport)
+        stop = stop_signal()  # before the line after which callers may send the signal
+        if url:
+            print(f"listening on {url}", flush=True)  # noqa: T201 - as all servers
+        if hooks:
+            print(f"webhooks on {hooks.address}", flush=True)  # noqa: T201 - the server's address
+        print(f"running {', '.join(controllers_options.names)} on {transport.url}", flush=True)  # noqa: T201
+        reception = hooks.endpoint if hooks else None
+        shared = ManagerOptions(
+            registry=registry, quirks=controllers_options.quirks, webhook_endpoint=reception
+        )
+        plane = ControllerManager(client, clock, rng, controllers_options.names, shared)
+        stack.push_async_callback(plane.stop)
+        sparing = asyncio.create_task(
+            limit_collections(_no_wait, clock, interval_seconds=FREEZE_INTERVAL_SECONDS)
+        )
+        stack.callback(sparing.cancel)
+        if hooks:
+            plane[SPREAD_WEBHOOKS].start()
+
+        async def work() -> None:
+            plane.start()
+            try:
+                await _run_until_stopped(stop, plane)
+            finally:
+                await plane.stop()
+
+        if controllers_options.lease is None:
+            await work()
+        else:
+            events = EventWriter(client, clock, rng)
+            lock = LeaseLock(client, *controllers_options.lease)
+            who = f"{socket.gethostname()}_{uuid4()}"
+            recorder = events.recorder(_COMPONENT)
+            elector = LeaderElector(lock, who, clock, rng, recorder=recorder)
+            await _while_leading(elector, work, stop, plane)
+            await events.flush()
+
+
+async def _no_wait() -> None:
+    """Return at once: the controllers decide which caches they fill, and when."""
+
+
+async def _while_leading(
+    elector: LeaderElector, work: RunControllers, stop: asyncio.Event, plane: ControllerManager
+) -> None:
+    """Run ``work`` once elected, until stopped; raises LeadershipLostError if the Lease is lost."""
+    begun = asyncio.Event()
+
+    async def begin() -> None:
+        begun.set()
+        await work()
+
+    electing = asyncio.create_task(elector.run(begin))
+    told = asyncio.create_task(stop.wait())
+    broken = asyncio.create_task(plane.wait_for_failure())
+    await asyncio.wait((electing, told, broken), return_when=FIRST_COMPLETED)
+    told.cancel()
+    broken.cancel()
+    if not begun.is_set():
+        electing.cancel()  # stopped before the election
+    await asyncio.wait((electing,))
+    if not electing.cancelled():
+        electing.result()
+
+
+async def _run_until_stopped(stop: asyncio.Event, plane: ControllerManager) -> None:
+    """Wait for a stop signal and for queued work to finish, or for the failure of a component."""
+    broken = asyncio.create_task(plane.wait_for_failure())
+    told = asyncio.create_task(stop.wait())
+    tasks = [broken, told]
+    try:
+        await asyncio.wait(tasks, return_when=FIRST_COMPLETED)
+        tasks.append(asyncio.create_task(plane.drain()))
+        await asyncio.wait((broken, tasks[-1]), timeout=FINISH_SECONDS, return_when=FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+@asynccontextmanager
+async def _serve_metrics(registry: CollectorRegistry, host: str, port: int) -> AsyncIterator[str]:
+    """Serve ``/metrics`` until the block ends; yield the base URL. Raises ConfigError."""
+
+    async def figures(_: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE})
+
+    app = web.Application()
+    app.router.add_get("/metrics", figures)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            raise ConfigError(f"--metrics-port: {port}: {error.strerror or error}") from None
+        yield f"http://{host}:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,327 @@
+"""One sync of a ReplicaSet, in upstream's order.
+
+Whether the expectations are satisfied is read before the pods are listed. A pod observed in between
+is then listed as well, and at worst the sync is postponed. In the opposite order a pod could be
+neither expected nor listed, and would be created twice.
+
+An error in claiming ends the sync. An error in scaling is written into the status first. If that
+status cannot be written, the write error is raised instead.
+
+Source: replica_set.go (syncReplicaSet).
+
+Calls in batches of doubling size, until one fails.
+
+The calls of a batch run concurrently; the next batch is twice as large. If all would fail for one
+reason (a quota, for example), few are made in vain: 100 pods under a quota of 10 take batches of 1,
+2, 4 and 8; in the last one five calls fail, and the other 85 are never made.
+
+Source: replica_set.go (slowStartBatch).
+
+Create or delete pods: at most 500 per sync, and not twice for the same difference.
+
+Expectations are set before the requests are sent, because the watch may show the result before the
+response arrives. Expectations of failed requests are lowered again. Pods that a terminating
+namespace rejects stay expected, so that the ReplicaSet does not retry for five minutes.
+
+Source: replica_set.go (manageReplicas, getPodsToDelete, reportSortingDeletionAgeRatioMetric).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+
+from extender.controllers.metrics import ReplicaSetMetrics
+from extender.controllers.replicaset.caches import ReplicaSetCaches
+from extender.controllers.replicaset.controller_ref_manager import (
+    PodControllerRefManager,
+    terminating_pods,
+)
+from extender.controllers.replicaset.event_handlers import (
+    ReplicaSetEventHandler,
+    ReplicaSetPodEventHandler,
+)
+from extender.controllers.replicaset.pod_control import (
+    SYNC_ERRORS,
+    PodControl,
+    SyncError,
+    error_message,
+    has_status,
+    is_namespace_terminating,
+    pod_from_template,
+)
+from extender.controllers.replicaset.status import (
+    calculate_status,
+    next_availability_check,
+    write_status,
+)
+from extender.controllers.replicaset.types import OwnedPod, ReplicaSet
+from extender.kube.controller_runtime.controller import Controller, RetryError
+from extender.kube.controller_runtime.event_recorder import EventWriter
+from extender.kube.controller_runtime.expectations import UIDTrackingControllerExpectations
+from extender.kube.controller_runtime.workqueue import WorkQueue
+from extender.kube.decoders.object_meta import format_time
+from extender.kube.informers.consistency_store import ConsistencyStore
+from extender.kube.informers.shared_informer import SharedInformerFactory, cancel_tasks, resync
+from extender.kube.rest.client import Client
+from extender.kube.rest.clock import Clock
+from extender.kube.rest.rate_limited_log import OnceLog
+from extender.kube.rest.resources import PODS, REPLICA_SETS
+from policies.replicaset import (
+    RankedPod,
+    deletion_age_ratio,
+    is_deletion_cost,
+    parse_deletion_cost,
+    pods_to_delete,
+    related_pods_per_node,
+)
+
+FIRST_BATCH: Final = 1
+
+SlowStartCall = Callable[[], Awaitable[SyncError | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class SlowStartResult:
+    """How many calls succeeded, and the first error of the last batch."""
+
+    successes: int
+    error: SyncError | None = None
+
+
+async def slow_start_batch(
+    count: int, attempt: SlowStartCall, first_batch: int = FIRST_BATCH
+) -> SlowStartResult:
+    """Call ``attempt`` up to ``count`` times; each call returns its error, or None."""
+    successes, batch = 0, min(count, first_batch)
+    while batch > 0:
+        outcomes = await asyncio.gather(*(attempt() for _ in range(batch)))
+        troubles = [trouble for trouble in outcomes if trouble is not None]
+        successes += batch - len(troubles)
+        if troubles:
+            return SlowStartResult(successes, troubles[0])
+        batch = min(2 * batch, count - successes)
+    return SlowStartResult(successes)
+
+
+BURST: Final = 500
+
+
+class ReplicaManager:
+    """Brings the number of a ReplicaSet's pods to its replicas, at most ``burst`` per sync."""
+
+    def __init__(
+        self,
+        caches: ReplicaSetCaches,
+        pods: PodControl,
+        expectations: UIDTrackingControllerExpectations,
+        clock: Clock,
+        metrics: ReplicaSetMetrics,
+        log: OnceLog,
+        burst: int = BURST,
+    ) -> None:
+        self._copies = caches
+        self._pods = pods
+        self._expectations = expectations
+        self._clock = clock
+        self._metrics = metrics
+        self._log = log
+        self._burst = burst
+
+    async def manage_replicas(
+        self, replica_set: ReplicaSet, active: Sequence[OwnedPod]
+    ) -> SyncError | None:
+        """Create or delete pods; return the first error, or None."""
+        surplus = len(active) - replica_set.replicas
+        if surplus < 0:
+            return await self._create(replica_set, min(-surplus, self._burst))
+        if surplus > 0:
+            return await self._delete(replica_set, active, min(surplus, self._burst))
+        return None
+
+    async def _create(self, replica_set: ReplicaSet, count: int) -> SyncError | None:
+        key = replica_set.metadata.key
+        self._expectations.expect_creations(key, count)
+        try:
+            pod = pod_from_template(replica_set)
+        except RetryError as trouble:
+            self._log.warning("no_pods_can_be_made", key, why=str(trouble))
+            outcome = SlowStartResult(0, trouble)
+        else:
+            outcome = await slow_start_batch(count, lambda: self._try_to_create(replica_set, pod))
+        for _ in range(count - outcome.successes):
+            self._expectations.creation_observed(key)
+        return outcome.error
+
+    async def _try_to_create(self, replica_set: ReplicaSet, pod: bytes) -> SyncError | None:
+        try:
+            await self._pods.create(replica_set, pod)
+        except SYNC_ERRORS as trouble:
+            return None if is_namespace_terminating(trouble) else trouble
+        return None
+
+    async def _delete(
+        self, replica_set: ReplicaSet, active: Sequence[OwnedPod], count: int
+    ) -> SyncError | None:
+        key = replica_set.metadata.key
+        victims = self._pods_to_delete(replica_set, active, count)
+        self._expectations.expect_deletions(key, (pod.metadata.key for pod in victims))
+        outcomes = await asyncio.gather(*(self._try_to_delete(replica_set, pod) for pod in victims))
+        return next((trouble for trouble in outcomes if trouble is not None), None)
+
+    async def _try_to_delete(self, replica_set: ReplicaSet, pod: OwnedPod) -> SyncError | None:
+        try:
+            await self._pods.delete(replica_set, pod.metadata.name)
+        except SYNC_ERRORS as trouble:
+            self._expectations.deletion_observed(replica_set.metadata.key, pod.metadata.key)
+            return None if has_status(trouble, 404) else trouble
+        return None
+
+    def _pods_to_delete(
+        self, replica_set: ReplicaSet, active: Sequence[OwnedPod], count: int
+    ) -> Sequence[OwnedPod]:
+        """Return the pods to delete; if all are to be deleted, they are not ranked."""
+        if count >= len(active):
+            return active
+        replicas = [self._ranked_pod(pod) for pod in active]
+        crowded = related_pods_per_node(self._copies.related(replica_set))
+        chosen = pods_to_delete(replicas, crowded, count, self._clock.now_ns())
+        self._metrics.observe_deletion_ages(
+            deletion_age_ratio(chosen, replicas, self._clock.now_ns())
+        )
+        by_uid = {pod.metadata.uid: pod for pod in active}
+        return [by_uid[each.uid] for each in chosen]
+
+    def _ranked_pod(self, pod: OwnedPod) -> RankedPod:
+        meta = pod.metadata
+        if not is_deletion_cost(pod.deletion_cost):
+            self._log.warning("deletion_cost_is_no_number", meta.key, given=pod.deletion_cost)
+        return RankedPod(
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            node=pod.node,
+            phase=pod.phase,
+            ready=pod.ready,
+            ready_since_ns=pod.ready_since_ns,
+            deletion_cost=parse_deletion_cost(pod.deletion_cost),
+            restarts=pod.restarts,
+            sidecar_restarts=pod.sidecar_restarts,
+            created_ns=pod.created_ns,
+        )
+
+
+WORKERS: Final = 5
+RESYNC_SECONDS: Final = 12 * 3600.0
+
+_COMPONENT: Final = "replicaset-controller"
+
+
+class ReplicaSetController:
+    """The component ``replicaset``: keeps the number of pods that each ReplicaSet asks for.
+
+    ``burst`` is the largest number of pods created or deleted in one sync, ``workers`` the number
+    of ReplicaSets that are synced concurrently. All ReplicaSets are resynced every 12 to 24 hours.
+    Metrics are registered in ``registry``, if given.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        informers: SharedInformerFactory,
+        clock: Clock,
+        rng: Random,
+        events: EventWriter,
+        *,
+        burst: int = BURST,
+        workers: int = WORKERS,
+        registry: CollectorRegistry | None = None,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._rng = rng
+        self._log = OnceLog(controller="replicaset")
+        self.metrics = ReplicaSetMetrics(registry)
+        self.caches = ReplicaSetCaches(informers)
+        self.expectations = UIDTrackingControllerExpectations(clock)
+        self._writes = ConsistencyStore(
+            {
+                PODS: self.caches.pods.reflector,
+                REPLICA_SETS: self.caches.replica_sets.reflector,
+            }
+        )
+        self._pods = PodControl(client, events.recorder(_COMPONENT), self._writes)
+        self._scaling = ReplicaManager(
+            self.caches, self._pods, self.expectations, clock, self.metrics, self._log, burst
+        )
+        self._queue: WorkQueue[str] = WorkQueue(clock)
+        self.replica_set_handler = ReplicaSetEventHandler(
+            self._queue, self.expectations, self._writes
+        )
+        self.pod_handler = ReplicaSetPodEventHandler(
+            self.caches, self._queue, self.expectations, self._log
+        )
+        self.controller = Controller("replicaset", self._queue, self._sync, workers)
+
+    async def run(self) -> None:
+        """Reconcile ReplicaSets until cancelled."""
+        await self.caches.wait_synced()
+        self.caches.replica_sets.objects.add_handler(self.replica_set_handler)
+        self.caches.pods.objects.add_handler(self.pod_handler)
+        again = RESYNC_SECONDS * (1 + self._rng.random())
+        told = resync(self.caches.replica_sets, self.replica_set_handler, self._clock, again)
+        telling = asyncio.create_task(told)
+        try:
+            await self.controller.run()
+        finally:
+            await cancel_tasks((telling,))
+
+    async def _sync(self, key: str) -> float | None:
+        if stale := self._writes.stale(key):
+            self.metrics.count_stale_sync(stale)
+            raise RetryError(str(stale))
+        replica_set = self.caches.get(key)
+        if replica_set is None:
+            self._writes.clear(key)
+            self.expectations.forget(key)
+            return None
+        if replica_set.problem:
+            self._log.warning("replica_set_ignored", key, why=replica_set.problem)
+            return None
+        return await self._sync_replica_set(replica_set)
+
+    async def _sync_replica_set(self, replica_set: ReplicaSet) -> float | None:
+        satisfied = self.expectations.satisfied(replica_set.metadata.key)
+        candidates = self.caches.candidates(replica_set)
+        claims = PodControllerRefManager(self._client, self._pods, replica_set)
+        active = await claims.claim_pods(pod for pod in candidates if pod.active)
+        leaving = terminating_pods(replica_set, candidates)
+        trouble = None
+        if satisfied and not replica_set.metadata.deleting:
+            trouble = await self._scaling.manage_replicas(replica_set, active)
+        now_ns = self._clock.now_ns()
+        failure = None if trouble is None else error_message(trouble)
+        status = calculate_status(
+            replica_set, active, leaving, failure, now_ns, format_time(now_ns)
+        )
+        written = await write_status(self._client, replica_set, status)
+        meta = written.metadata
+        self._writes.wrote(meta.key, replica_set.metadata.uid, REPLICA_SETS, meta.resource_version)
+        if trouble is not None:
+            raise trouble
+        return self._next_sync(written, active, now_ns)
+
+    def _next_sync(
+        self, written: ReplicaSet, active: Sequence[OwnedPod], status_ns: int
+    ) -> float | None:
+        """Return the seconds until a ready pod becomes available; None if no pod waits for it."""
+        wait, status = written.min_ready_seconds, written.status
+        if wait <= 0 or status.ready_replicas == status.available_replicas:
+            return None
+        again = next_availability_check(active, wait, status_ns, self._clock.now_ns())
+        return float(wait) if again is None else again

@@ -1,0 +1,146 @@
+"""The webhooks as a component: their caches, handlers and registration.
+
+The webhooks by path: JSON in, JSON out, independent of the transport.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from random import Random
+from uuid import UUID
+
+from prometheus_client import CollectorRegistry
+
+from extender.controllers.metrics import WebhookMetrics
+from extender.controllers.webhooks.admission_review import (
+    AdmissionRequest,
+    AdmissionResponse,
+    decode_review,
+    encode_response,
+)
+from extender.controllers.webhooks.cluster_state import SchedulingSimulator, WebhookCaches
+from extender.controllers.webhooks.pod_webhook import PodWebhooks
+from extender.controllers.webhooks.registration import (
+    CONVERT,
+    MUTATE_POD,
+    VALIDATE_POD,
+    VALIDATE_SPREAD,
+    WebhookRegistration,
+)
+from extender.controllers.webhooks.status_writer import WorkloadSpreadStatusWriter
+from extender.controllers.webhooks.webhook_endpoint import Handler, Handlers, WebhookEndpoint
+from extender.controllers.webhooks.workloadspread_webhook import (
+    WorkloadSpreadWebhook,
+    answer_conversion,
+)
+from extender.controllers.workloadspread.assumed_statuses import AssumedStatuses
+from extender.controllers.workloadspread.controller_finder import (
+    ControllerFinder,
+    KruiseConfiguration,
+)
+from extender.controllers.workloadspread.spread_cache import WorkloadSpreadCache
+from extender.kube.informers.shared_informer import SharedInformerFactory
+from extender.kube.rest.client import Client
+from extender.kube.rest.clock import Clock
+from extender.kube.rest.rate_limited_log import OnceLog
+from policies.workloadspread.reconcile import DEFAULT_SPREAD_RULES, SpreadRules
+
+AnswerReview = Callable[[AdmissionRequest], Awaitable[AdmissionResponse]]
+
+
+def webhook_handlers(
+    pods: PodWebhooks, spreads: WorkloadSpreadWebhook, clock: Clock, metrics: WebhookMetrics
+) -> Handlers:
+    """Return the handlers by path; each raises ReviewError if the body is not a review."""
+    judges: Mapping[str, AnswerReview] = {
+        MUTATE_POD: pods.mutate,
+        VALIDATE_POD: pods.validate,
+        VALIDATE_SPREAD: spreads.validate,
+    }
+    reviewing = {
+        path: _review_handler(path, judge, clock, metrics) for path, judge in judges.items()
+    }
+    return {**reviewing, CONVERT: convert}
+
+
+async def convert(body: bytes) -> bytes:
+    """Answer a ConversionReview, without any cluster state. Raises ReviewError."""
+    return answer_conversion(body)
+
+
+def _review_handler(
+    path: str, answer_review: AnswerReview, clock: Clock, metrics: WebhookMetrics
+) -> Handler:
+    seconds, refusals = metrics.seconds.labels(path), metrics.refused.labels(path)
+
+    async def answer(body: bytes) -> bytes:
+        begun = clock.monotonic()
+        review = decode_review(body)
+        verdict = await answer_review(review.request)
+        seconds.observe(clock.monotonic() - begun)
+        if not verdict.allowed:
+            refusals.inc()
+        return encode_response(review, verdict)
+
+    return answer
+
+
+class WorkloadSpreadWebhooks:
+    """The component ``spreadwebhooks``: assigns new pods to subsets, and counts pods.
+
+    ``assumed_statuses`` is shared with the controller of the same process. Metrics are registered
+    in ``registry``, if given.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        informers: SharedInformerFactory,
+        clock: Clock,
+        rng: Random,
+        assumed_statuses: AssumedStatuses,
+        webhook_endpoint: WebhookEndpoint,
+        *,
+        rules: SpreadRules = DEFAULT_SPREAD_RULES,
+        registry: CollectorRegistry | None = None,
+    ) -> None:
+        log = OnceLog(controller="spreadwebhooks")
+        self.metrics = WebhookMetrics(registry)
+        copies = WorkloadSpreadCache(informers, assumed_statuses, log)
+        workloads = ControllerFinder(client, informers)
+        known = WebhookCaches(copies, KruiseConfiguration(informers, log), workloads, clock)
+        self._reception = webhook_endpoint
+        self._ground = SchedulingSimulator(client, clock, rng)
+        writer = WorkloadSpreadStatusWriter(
+            client, copies, assumed_statuses, clock, rng, self.metrics
+        )
+        pods = PodWebhooks(
+            client, known, writer, self._ground, clock, _RandomIds(rng), rules, self.metrics
+        )
+        spreads = WorkloadSpreadWebhook(known, webhook_endpoint.check_pod, rules.quirks)
+        self.handlers = webhook_handlers(pods, spreads, clock, self.metrics)
+        self._registration = WebhookRegistration(
+            client, informers, clock, copies, webhook_endpoint.client_config, log
+        )
+        self.controller = self._registration.controller
+
+    async def run(self) -> None:
+        """Serve the webhooks and keep them registered in the API server until cancelled."""
+        dismiss = self._reception.serve(self.handlers)
+        try:
+            await self._registration.run()
+            await asyncio.Event().wait()  # draining: serve the other components
+        finally:
+            dismiss()
+            await self._ground.stop()
+
+
+class _RandomIds:
+    """Returns random ids for pods without a name."""
+
+    def __init__(self, rng: Random) -> None:
+        self._rng = rng
+
+    def __call__(self) -> str:
+        return str(UUID(int=self._rng.getrandbits(128), version=4))

@@ -1,0 +1,241 @@
+"""A cluster from files: the same objects and decoders as from an API server.
+
+A ReplicaSet and its pods from files, with related ReplicaSets and pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import msgspec
+
+from extender.cluster.object_stores import ObjectStore
+from extender.cluster.scheduler_cache import SchedulerCache
+from extender.cluster.storage_stores import StorageStore, StorageStores
+from extender.kube.decoders import storage
+from extender.kube.decoders.cluster_objects import (
+    WORKLOAD_DECODERS,
+    PriorityClass,
+    decode_budget,
+    decode_namespace,
+    decode_node,
+    decode_priority_class,
+)
+from extender.kube.decoders.manifests import (
+    Manifest,
+    ManifestError,
+    decode_manifests,
+    read_manifests,
+)
+from extender.kube.decoders.pods import decode_undefaulted_pod
+from extender.kube.decoders.replicasets import decode_member, decode_replica_set
+from extender.kube.decoders.typed_decoder import ObjectError, Unreadable
+from policies.kubernetes.default_selector import REPLICA_SET
+from policies.kubernetes.releases import Release
+from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.replicaset import (
+    RankedPod,
+    ReplicaSet,
+    ReplicaSetPod,
+    claimed_pods,
+    indirectly_related_pods,
+    related_pods_per_node,
+)
+
+T = TypeVar("T")
+
+_SYSTEM_CLASSES = {
+    name: PriorityClass(name, value, is_default=False, preempts=True)
+    for name, value in (
+        ("system-cluster-critical", 2_000_000_000),
+        ("system-node-critical", 2_000_001_000),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedCluster:
+    """The objects of the files, as far as decisions read them."""
+
+    snapshot: Snapshot
+    priority_classes: Mapping[str, PriorityClass]
+
+
+class _PriorityFields(msgspec.Struct):
+    priority: int | None = None
+    priorityClassName: str | None = None  # noqa: N815 - the key as Kubernetes writes it
+    preemptionPolicy: str | None = None  # noqa: N815
+
+
+class _PodWithPriorityFields(msgspec.Struct):
+    spec: _PriorityFields
+
+
+def load_cluster(paths: Iterable[str], release: Release) -> LoadedCluster:
+    """Read all files as one cluster. Raise ManifestError.
+
+    An object that cannot be decoded is skipped with a warning.
+    """
+    manifests = [manifest for path in paths for manifest in read_manifests(path)]
+    cluster = SchedulerCache(monotonic=lambda: 0.0)
+    cluster.namespaces.replace(decode_manifests(manifests, "Namespace", decode_namespace))
+    cluster.nodes.replace(decode_manifests(manifests, "Node", decode_node))
+    cluster.budgets.replace(decode_manifests(manifests, "PodDisruptionBudget", decode_budget))
+    for kind, decode in WORKLOAD_DECODERS.items():
+        cluster.workloads[kind].replace(decode_manifests(manifests, kind, decode))
+    _load_storage(cluster.storage, manifests)
+    classes = priority_classes(manifests)
+
+    def read_pod(raw: bytes) -> Pod:
+        # A running pod has passed admission. Only a pod from a hand-written file may lack the
+        # priority of the class that it names; without a class, its priority is 0, as upstream.
+        pod = _decode_pod_with_uid(raw, release)
+        named = _priority_fields(raw).priorityClassName
+        return _with_class_priority(pod, raw, classes) if named in classes else pod
+
+    cluster.pods.replace(decode_manifests(manifests, "Pod", read_pod))
+    return LoadedCluster(cluster.snapshot(), classes)
+
+
+def priority_classes(manifests: Iterable[Manifest]) -> Mapping[str, PriorityClass]:
+    """Return the PriorityClasses by name, with the two system classes of every cluster."""
+    found = decode_manifests(manifests, "PriorityClass", decode_priority_class)
+    return {
+        **_SYSTEM_CLASSES,
+        **{each.name: each for each in found if isinstance(each, PriorityClass)},
+    }
+
+
+def priority_of_class(raw: bytes, classes: Mapping[str, PriorityClass]) -> int | None:
+    """Return the priority of a pod's class if the pod has none of its own, otherwise None."""
+    asked = _priority_fields(raw)
+    named = classes.get(asked.priorityClassName or "")
+    return named.value if named is not None and asked.priority is None else None
+
+
+def _load_storage(tables: StorageStores, manifests: Sequence[Manifest]) -> None:
+    """Fill the storage stores; a kind without an object in the files counts as unknown.
+
+    CSIDriver and VolumeAttachment always count as listed, since a cluster may have none of them.
+    """
+    kinds = {manifest.kind for manifest in manifests} | {"CSIDriver", "VolumeAttachment"}
+
+    def load(kind: str, decode: Callable[[bytes], T], table: StorageStore[T]) -> None:
+        if kind in kinds:
+            table.replace(decode_manifests(manifests, kind, decode))
+
+    load("PersistentVolumeClaim", storage.decode_claim, tables.claims)
+    load("PersistentVolume", storage.decode_volume, tables.volumes)
+    load("StorageClass", storage.decode_storage_class, tables.classes)
+    load("CSINode", storage.decode_csi_node, tables.csi_nodes)
+    load("CSIDriver", storage.decode_csi_driver, tables.drivers)
+    load("VolumeAttachment", storage.decode_volume_attachment, tables.attachments)
+    load("ResourceClaim", storage.decode_resource_claim, tables.devices)
+
+
+def load_pod(path: str, cluster: LoadedCluster, release: Release) -> Pod:
+    """Return the only pod of a file, with the priority that admission would set.
+
+    Raise ManifestError, also if the pod cannot be decoded.
+    """
+    pods = [manifest for manifest in read_manifests(path) if manifest.kind == "Pod"]
+    if len(pods) != 1:
+        raise ManifestError(f"{path}: holds {len(pods)} pods; expected exactly one")
+    try:
+        pod = _decode_pod_with_uid(pods[0].raw, release)
+    except ObjectError as error:
+        raise ManifestError(f"{pods[0].source}: {error}") from None
+    asked = _priority_fields(pods[0].raw)
+    known = (None, "", *cluster.priority_classes)
+    if asked.priority is None and asked.priorityClassName not in known:
+        raise ManifestError(
+            f"{pods[0].source}: spec.priorityClassName: no PriorityClass "
+            f"{asked.priorityClassName!r} "
+            "in the cluster's files"
+        )
+    return _with_class_priority(pod, pods[0].raw, cluster.priority_classes)
+
+
+def _decode_pod_with_uid(raw: bytes, release: Release) -> Pod:
+    """Decode a pod; one without a UID gets its key as UID, since pods are identified by it."""
+    pod = decode_undefaulted_pod(raw, release)
+    return pod if pod.uid else replace(pod, uid=pod.key)
+
+
+def _with_class_priority(pod: Pod, raw: bytes, classes: Mapping[str, PriorityClass]) -> Pod:
+    """Apply the Priority admission plugin: a pod without a priority gets that of its class."""
+    asked = _priority_fields(raw)
+    if asked.priority is not None:
+        return pod
+    named = asked.priorityClassName
+    chosen = classes.get(named) if named else _default_class(classes)
+    if chosen is None:
+        return pod
+    preempts = chosen.preempts if asked.preemptionPolicy is None else pod.preempts
+    return replace(pod, priority=chosen.value, preempts=preempts)
+
+
+def _priority_fields(raw: bytes) -> _PriorityFields:
+    return msgspec.json.decode(raw, type=_PodWithPriorityFields).spec
+
+
+def _default_class(classes: Mapping[str, PriorityClass]) -> PriorityClass | None:
+    defaults = [each for each in classes.values() if each.is_default]
+    return min(defaults, key=lambda each: each.value, default=None)
+
+
+class ReplicaFileError(ValueError):
+    """A ReplicaSet is not found, cannot be decoded, or has too few pods; the text has which."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSetPods:
+    """The pods that a ReplicaSet may delete, as the files list them.
+
+    ``crowding`` counts the active related pods by node.
+    """
+
+    active: Sequence[RankedPod]
+    crowding: Mapping[str, int]
+
+
+def load_replica_set_pods(paths: Sequence[str], key: str, count: int) -> ReplicaSetPods:
+    """Return the pods that the ReplicaSet ``key`` can delete, at least ``count``.
+
+    Raise ManifestError and ReplicaFileError. Any other object that cannot be decoded is skipped
+    with a warning.
+    """
+    place = f"--cluster {', '.join(paths)}"
+    manifests = [manifest for path in paths for manifest in read_manifests(path)]
+    sets = _replica_sets(manifests, key)
+    one = sets.by_key.get(key)
+    if one is None:
+        raise ReplicaFileError(f"--replicaset: no ReplicaSet {key!r} in {place}")
+    pods: ObjectStore[ReplicaSetPod] = ObjectStore(lambda pod: pod.key, _ignore_change)
+    pods.replace(decode_manifests(manifests, "Pod", decode_member))
+    active = claimed_pods(one, pods.view())
+    if count > len(active):
+        raise ReplicaFileError(
+            f"--delete: {count}; expected at most {len(active)}, "
+            f"as many active pods as ReplicaSet {key} has in {place}"
+        )
+    return ReplicaSetPods(
+        active, related_pods_per_node(indirectly_related_pods(one, sets.view(), pods.view()))
+    )
+
+
+def _replica_sets(manifests: Sequence[Manifest], wanted: str) -> ObjectStore[ReplicaSet]:
+    written = [manifest for manifest in manifests if manifest.kind == REPLICA_SET]
+    found = decode_manifests(written, REPLICA_SET, decode_replica_set)
+    for manifest, each in zip(written, found, strict=True):
+        if isinstance(each, Unreadable) and each.key in (wanted, wanted.removeprefix("default/")):
+            raise ReplicaFileError(f"{manifest.source}: {each.problem}")
+    sets: ObjectStore[ReplicaSet] = ObjectStore(lambda each: each.key, _ignore_change)
+    sets.replace(found)
+    return sets
+
+
+def _ignore_change(_: object) -> None:
+    """Ignore a change: a store that is filled from files has no observers."""

@@ -1,0 +1,166 @@
+"""Documents of the filter, preempt and scale-down decisions that ``reprieve explain`` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+from policies import decide_filter, post_filter
+from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.preemption.decision import Candidate, PreemptionDecision, no_preemption_needed
+from policies.preemption.filtering.status import FilterDecision, Rejection
+from policies.preemption.policy import SchedulerRules
+from policies.replicaset import ScaleDownDecision
+
+
+class UnknownNodeError(ValueError):
+    """A node is not in the cluster; the text names the node and the source of the cluster."""
+
+
+class RejectionDocument(TypedDict):
+    """Why a node is rejected."""
+
+    reason: str
+    resolvable: bool
+
+
+class VictimDocument(TypedDict):
+    """A pod that is evicted."""
+
+    namespace: str
+    name: str
+    uid: str
+    priority: int
+
+
+class CandidateDocument(TypedDict):
+    """The victims on one node."""
+
+    victims: list[VictimDocument]
+    numPDBViolations: int
+
+
+class FilterDocument(TypedDict):
+    """The output of ``explain filter -o json``."""
+
+    feasible: list[str]
+    rejected: dict[str, RejectionDocument]
+    unjudged: list[str]
+
+
+class PreemptDocument(TypedDict):
+    """The output of ``explain preempt -o json``."""
+
+    eligible: bool
+    reason: str
+    node: str | None
+    victims: list[VictimDocument]
+    numPDBViolations: int
+    decidedBy: str | None
+    candidates: dict[str, CandidateDocument]
+    rejected: dict[str, RejectionDocument]
+    message: str
+    unjudged: list[str]
+
+
+class PrecedenceDocument(TypedDict):
+    """The criterion that ranks a pod directly before another."""
+
+    pod: str
+    ahead_of: str
+    criterion: str
+
+
+class ScaleDownDocument(TypedDict):
+    """The output of ``explain scaledown -o json``."""
+
+    delete: list[str]
+    order: list[str]
+    because: list[PrecedenceDocument]
+
+
+def explain_preempt(
+    pod: Pod, snapshot: Snapshot, rules: SchedulerRules, potential: Sequence[str] | None
+) -> PreemptionDecision:
+    """Decide a preemption as kube-scheduler does: only if the pod fits no node.
+
+    With ``potential`` nodes given, decide among these in any case.
+    """
+    filtering = decide_filter(pod, snapshot, rules)
+    if potential is None and filtering.feasible:
+        return no_preemption_needed(filtering)
+    return post_filter(filtering, snapshot, rules, potential)
+
+
+def require_known_nodes(names: Sequence[str], snapshot: Snapshot, source: str) -> Sequence[str]:
+    """Return ``names`` if all are nodes of the snapshot; ``source`` is its origin.
+
+    Raise UnknownNodeError.
+    """
+    unknown = next((name for name in names if name not in snapshot.nodes), None)
+    if unknown is not None:
+        raise UnknownNodeError(f"--nodes: no node {unknown!r} in {source}")
+    return names
+
+
+def filter_document(decision: FilterDecision) -> FilterDocument:
+    """Return the JSON document of a filter decision."""
+    return {
+        "feasible": sorted(decision.feasible),
+        "rejected": _rejection_documents(decision.rejected),
+        "unjudged": sorted(decision.not_evaluated),
+    }
+
+
+def preempt_document(decision: PreemptionDecision) -> PreemptDocument:
+    """Return the JSON document of a preemption decision."""
+    chosen = None if decision.chosen is None else _candidate_document(decision.chosen)
+    return {
+        "eligible": decision.eligible,
+        "reason": decision.reason,
+        "node": None if decision.chosen is None else decision.chosen.node,
+        "victims": [] if chosen is None else chosen["victims"],
+        "numPDBViolations": 0 if chosen is None else chosen["numPDBViolations"],
+        "decidedBy": decision.decided_by,
+        "candidates": {
+            node: _candidate_document(candidate)
+            for node, candidate in sorted(decision.candidates.items())
+        },
+        "rejected": _rejection_documents(decision.rejected),
+        "message": decision.message,
+        "unjudged": sorted(decision.not_evaluated),
+    }
+
+
+def scale_down_document(decision: ScaleDownDecision) -> ScaleDownDocument:
+    """Return the JSON document of a scale-down decision."""
+    return {
+        "delete": [replica.name for replica in decision.victims],
+        "order": [replica.name for replica in decision.order],
+        "because": [
+            {"pod": each.replica.name, "ahead_of": each.ahead_of.name, "criterion": each.criterion}
+            for each in decision.explanations
+        ],
+    }
+
+
+def _candidate_document(candidate: Candidate) -> CandidateDocument:
+    return {
+        "victims": [
+            {
+                "namespace": pod.namespace,
+                "name": pod.name,
+                "uid": pod.uid,
+                "priority": pod.priority,
+            }
+            for pod in candidate.victims.pods
+        ],
+        "numPDBViolations": candidate.victims.violations,
+    }
+
+
+def _rejection_documents(rejected: Mapping[str, Rejection]) -> dict[str, RejectionDocument]:
+    return {
+        node: {"reason": str(rejection), "resolvable": rejection.resolvable}
+        for node, rejection in sorted(rejected.items())
+    }

@@ -1,0 +1,1 @@
+"""Controller loop, work queue, expectations, event recorder, leader election."""

@@ -1,0 +1,134 @@
+"""A Lease as the lock of leader election (resourcelock.LeaseLock): its holder and their times.
+
+Writes are optimistic: an update is rejected (409) if the Lease has changed since it was last read
+or written here, so that at most one of two candidates succeeds. Everything in the Lease but its
+spec is left unchanged.
+
+The times of the spec are informational: no candidate compares its clock with them.
+
+Source: client-go's tools/leaderelection/resourcelock/leaselock.go.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from extender.kube.controller_runtime.event_correlator import ObjectReference
+from extender.kube.rest.api_errors import ApiError, MalformedError
+from extender.kube.rest.client import Client
+from extender.kube.rest.resources import LEASES
+
+_API_VERSION: Final = "coordination.k8s.io/v1"
+_NS_PER_MICROSECOND: Final = 1000
+
+
+class LeaseSpec(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """coordination.k8s.io/v1 LeaseSpec; times as they are written (RFC 3339, microseconds)."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+    @property
+    def holder(self) -> str:
+        """The holder of the Lease, "" for none."""
+        return self.holder_identity or ""
+
+    @property
+    def seconds(self) -> int:
+        """The duration of the Lease after a renewal."""
+        return self.lease_duration_seconds or 0
+
+    @property
+    def transitions(self) -> int:
+        """The number of changes of the holder."""
+        return self.lease_transitions or 0
+
+
+class _Lease(Struct):
+    metadata: msgspec.Raw
+    spec: LeaseSpec = LeaseSpec()
+
+
+class _LeaseIdentity(Struct, rename="camel"):
+    uid: str = ""
+    resource_version: str = ""
+
+
+_leases = msgspec.json.Decoder(_Lease)
+_identities = msgspec.json.Decoder(_LeaseIdentity)
+
+
+class LeaseLock:
+    """One Lease, read and written by a candidate.
+
+    All methods raise ApiError, MalformedError, TransportError.
+    """
+
+    def __init__(self, client: Client, namespace: str, name: str) -> None:
+        self.namespace = namespace
+        self.name = name
+        self._client = client
+        self._metadata = b"{}"
+
+    @property
+    def reference(self) -> ObjectReference:
+        """The involved object of events about the Lease, as it was last read or written."""
+        known = _identities.decode(self._metadata)
+        place = (self.namespace, self.name)
+        return ObjectReference(_API_VERSION, "Lease", *place, known.uid, known.resource_version)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    async def read(self) -> LeaseSpec | None:
+        """Return the current spec; None if there is no such Lease."""
+        try:
+            lease = await self._client.get(LEASES.object(self.name, self.namespace), _decode)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        return self._remember_metadata(lease)
+
+    async def create(self, spec: LeaseSpec) -> None:
+        """Create the Lease; a 409 means that another candidate has created it."""
+        metadata = msgspec.json.encode({"name": self.name, "namespace": self.namespace})
+        place = LEASES.collection(self.namespace)
+        self._remember_metadata(await self._client.create(place, _encode(metadata, spec), _decode))
+
+    async def update(self, spec: LeaseSpec) -> None:
+        """Replace the spec that was last read or written; a 409 means that it has changed."""
+        place = LEASES.object(self.name, self.namespace)
+        self._remember_metadata(
+            await self._client.update(place, _encode(self._metadata, spec), _decode)
+        )
+
+    def _remember_metadata(self, lease: _Lease) -> LeaseSpec:
+        self._metadata = bytes(lease.metadata)
+        return lease.spec
+
+
+def format_micro_time(epoch_ns: int) -> str:
+    """Format a time as metav1.MicroTime."""
+    seconds, rest = divmod(epoch_ns, 10**9)
+    whole = datetime.fromtimestamp(seconds, UTC)
+    return f"{whole:%Y-%m-%dT%H:%M:%S}.{rest // _NS_PER_MICROSECOND:06d}Z"
+
+
+def _decode(raw: msgspec.Raw) -> _Lease:
+    try:
+        return _leases.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedError(f"not a Lease: {error}") from error
+
+
+def _encode(metadata: bytes, spec: LeaseSpec) -> bytes:
+    head = f'{{"apiVersion":"{_API_VERSION}","kind":"Lease","metadata":'.encode()
+    return b"".join((head, metadata, b',"spec":', msgspec.json.encode(spec), b"}"))

@@ -1,0 +1,1 @@
+"""Kubernetes JSON to the values that decisions read; pure."""

@@ -1,0 +1,269 @@
+"""v1.Pod decoded to the scheduler's Pod, with requests summed and selectors compiled once.
+
+Placement constraints of a pod: node affinity, pod (anti-)affinity, and topology spread.
+
+``matchLabelKeys`` and ``mismatchLabelKeys`` select by the pod's own values of these labels. The API
+server merges them into the selector when a pod is created; kube-scheduler does so for spread
+constraints in older releases. A repeated merge has no effect, and pods from files need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from sys import intern
+
+import msgspec
+
+from extender.kube.decoders import core_v1_types, pod_resources
+from extender.kube.decoders.in_tree_volumes import disks_of
+from extender.kube.decoders.typed_decoder import (
+    FINISHED,
+    compile_requirements,
+    decode_object,
+    label_selector_of,
+)
+from policies.kubernetes.default_selector import (
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    STATEFUL_SET,
+    PodOwner,
+)
+from policies.kubernetes.pod_requests import pod_requests
+from policies.kubernetes.releases import Release
+from policies.kubernetes.selectors import (
+    LabelSelector,
+    NodeSelector,
+    NodeSelectorTerm,
+    Requirement,
+    Toleration,
+    equals_all,
+    field_requirement,
+    node_requirement,
+)
+from policies.kubernetes.snapshot import ANY_ADDRESS, AffinityTerm, HostPort, Pod, SpreadConstraint
+from policies.kubernetes.storage import ClaimVolume, DeviceClaim, Disk, PodStorage
+
+
+def node_affinity(affinity: core_v1_types.AffinityV1) -> NodeSelector | None:
+    """Compile the required node affinity; return None if there is none. Raise FieldError."""
+    required = affinity.nodeAffinity and affinity.nodeAffinity.required
+    path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+    return node_selector(path, required) if required else None
+
+
+def node_selector(path: str, required: core_v1_types.NodeSelectorV1) -> NodeSelector:
+    """Compile a node selector; ``path`` is its field path. Raise FieldError."""
+    return NodeSelector(
+        tuple(
+            NodeSelectorTerm(
+                labels=compile_requirements(path, node_requirement, term.matchExpressions),
+                fields=compile_requirements(path, field_requirement, term.matchFields),
+            )
+            for term in required.nodeSelectorTerms or ()
+        )
+    )
+
+
+def pod_terms(
+    field: str, terms: core_v1_types.PodAffinityV1 | None, pod: core_v1_types.ObjectMetaV1
+) -> tuple[AffinityTerm, ...]:
+    """Compile the required terms of pod (anti-)affinity; preferred terms do not filter."""
+    path = f"spec.affinity.{field}"
+    required = () if terms is None else terms.required or ()
+    return tuple(_pod_term(path, term, pod) for term in required)
+
+
+def hard_constraints(
+    constraints: Iterable[core_v1_types.TopologySpreadConstraintV1], pod: core_v1_types.ObjectMetaV1
+) -> tuple[SpreadConstraint, ...]:
+    """Compile the topology spread constraints with DoNotSchedule; others do not filter."""
+    return tuple(
+        SpreadConstraint(
+            max_skew=each.maxSkew,
+            topology_key=each.topologyKey,
+            selector=_with_own_labels(
+                label_selector_of("spec.topologySpreadConstraints", each.labelSelector),
+                _own_labels(pod, each.matchLabelKeys, "In"),
+            ),
+            min_domains=1 if each.minDomains is None else each.minDomains,
+            honors_affinity=each.nodeAffinityPolicy != "Ignore",
+            honors_taints=each.nodeTaintsPolicy == "Honor",
+        )
+        for each in constraints
+        if each.whenUnsatisfiable == "DoNotSchedule"
+    )
+
+
+def _pod_term(
+    path: str, term: core_v1_types.PodAffinityTermV1, pod: core_v1_types.ObjectMetaV1
+) -> AffinityTerm:
+    own = not term.namespaces and term.namespaceSelector is None
+    return AffinityTerm(
+        selector=_with_own_labels(
+            label_selector_of(path, term.labelSelector),
+            (
+                *_own_labels(pod, term.matchLabelKeys, "In"),
+                *_own_labels(pod, term.mismatchLabelKeys, "NotIn"),
+            ),
+        ),
+        namespaces=frozenset([pod.namespace or "default"] if own else term.namespaces or ()),
+        namespace_selector=label_selector_of(path, term.namespaceSelector),
+        topology_key=term.topologyKey,
+    )
+
+
+def _own_labels(
+    pod: core_v1_types.ObjectMetaV1, keys: Iterable[str] | None, operator: str
+) -> Iterator[Requirement]:
+    labels = pod.labels or {}
+    return (Requirement(key, operator, (labels[key],)) for key in keys or () if key in labels)
+
+
+def _with_own_labels(
+    selector: LabelSelector | None, own: Iterable[Requirement]
+) -> LabelSelector | None:
+    return None if selector is None else LabelSelector((*selector.requirements, *own))
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_LAST_NS = 2**63 - 1
+
+_FOLLOWED = {
+    ("v1", REPLICATION_CONTROLLER),
+    ("apps/v1", REPLICA_SET),
+    ("apps/v1", STATEFUL_SET),
+}
+
+_NO_AFFINITY = core_v1_types.AffinityV1()
+_pods = msgspec.json.Decoder(core_v1_types.PodV1)
+
+
+def decode_pod(raw: bytes, release: Release) -> Pod:
+    """Decode a v1.Pod; its requests are summed by the rules of ``release``. Raise ObjectError."""
+    return decode_object("Pod", _pods, raw, lambda shape: _pod(shape, release))
+
+
+def decode_undefaulted_pod(raw: bytes, release: Release) -> Pod:
+    """Decode a v1.Pod that no API server has defaulted yet. Raise ObjectError."""
+
+    def convert(shape: core_v1_types.PodV1) -> Pod:
+        pod_resources.default_requests(shape.spec)
+        return _pod(shape, release)
+
+    return decode_object("Pod", _pods, raw, convert)
+
+
+def epoch_ns(moment: datetime) -> int:
+    """Return nanoseconds since the epoch; a time without a zone is UTC.
+
+    int64 holds the years 1678 to 2262. Times outside are clamped to the minimum or maximum; the
+    minimum can be negated, too.
+    """
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    exact = (aware - _EPOCH) // _MICROSECOND * 1000
+    return max(-_LAST_NS, min(exact, _LAST_NS))
+
+
+def _pod(shape: core_v1_types.PodV1, release: Release) -> Pod:
+    meta, spec, status = shape.metadata, shape.spec, shape.status or core_v1_types.PodStatusV1()
+    namespace = meta.namespace or "default"
+    affinity = spec.affinity or _NO_AFFINITY
+    constraints = spec.topologySpreadConstraints or ()
+    return Pod(
+        namespace=namespace,
+        name=meta.name,
+        uid=meta.uid or "",
+        labels=meta.labels or {},
+        priority=spec.priority or 0,
+        preempts=spec.preemptionPolicy != "Never",
+        node_name=spec.nodeName or None,
+        nominated_node=status.nominatedNodeName or None,
+        started_ns=None if status.startTime is None else epoch_ns(status.startTime),
+        terminating=meta.deletionTimestamp is not None,
+        preempted=_preempted(status.conditions or ()),
+        finished=status.phase in FINISHED,
+        requests=pod_requests(pod_resources.pod_resources(spec, status), release),
+        resource_names=frozenset(pod_resources.mentioned_resources(spec)),
+        host_ports=frozenset(_host_ports(spec, release)),
+        node_selector=equals_all(spec.nodeSelector or {}),
+        node_affinity=node_affinity(affinity),
+        tolerations=tuple(toleration_of(t) for t in spec.tolerations or ()),
+        affinity=pod_terms("podAffinity", affinity.podAffinity, meta),
+        anti_affinity=pod_terms("podAntiAffinity", affinity.podAntiAffinity, meta),
+        spread=hard_constraints(constraints, meta),
+        soft_spread=any(each.whenUnsatisfiable != "DoNotSchedule" for each in constraints),
+        controller=_controller(meta.ownerReferences or ()),
+        storage=_storage(meta.name, spec, status),
+        priority_class=intern(spec.priorityClassName or ""),  # many pods share few priority classes
+    )
+
+
+def _preempted(conditions: Iterable[core_v1_types.PodConditionV1]) -> bool:
+    for condition in conditions:
+        if condition.type == "DisruptionTarget":
+            return condition.status == "True" and condition.reason == "PreemptionByScheduler"
+    return False
+
+
+def _host_ports(spec: core_v1_types.PodSpecV1, release: Release) -> Iterator[HostPort]:
+    sidecars = [c for c in spec.initContainers or () if c.restartPolicy == "Always"]
+    for container in (*(sidecars if release.sidecar_host_ports else ()), *(spec.containers or ())):
+        for port in container.ports or ():
+            if port.hostPort is not None and port.hostPort > 0:
+                yield HostPort(port.hostIP or ANY_ADDRESS, port.protocol or "TCP", port.hostPort)
+
+
+def _controller(references: Iterable[core_v1_types.OwnerReferenceV1]) -> PodOwner | None:
+    for each in references:
+        if each.controller:
+            followed = (each.apiVersion, each.kind) in _FOLLOWED
+            return _interned_owner(each.kind, each.name) if followed else None
+    return None
+
+
+_interned_owner = lru_cache(maxsize=4096)(PodOwner)
+
+
+def toleration_of(shape: core_v1_types.TolerationV1) -> Toleration:
+    """Decode a toleration; equal ones are the same object."""
+    return _interned_toleration(
+        shape.key or "", shape.operator or "", shape.value or "", shape.effect or ""
+    )
+
+
+_interned_toleration = lru_cache(maxsize=1024)(Toleration)
+
+
+def _storage(
+    name: str, spec: core_v1_types.PodSpecV1, status: core_v1_types.PodStatusV1
+) -> PodStorage | None:
+    volumes = tuple(_volumes(name, spec.volumes)) if spec.volumes else ()
+    devices = tuple(_devices(spec.resourceClaims, status)) if spec.resourceClaims else ()
+    return PodStorage(volumes, devices) if volumes or devices else None
+
+
+def _volumes(pod: str, volumes: Iterable[core_v1_types.VolumeV1]) -> Iterator[ClaimVolume | Disk]:
+    for volume in volumes:
+        if volume.persistentVolumeClaim is not None:
+            yield ClaimVolume(volume.persistentVolumeClaim.claimName)
+        elif volume.ephemeral is not None:
+            yield ClaimVolume(f"{pod}-{volume.name}", ephemeral=True)
+        else:
+            yield from disks_of(volume)
+
+
+def _devices(
+    sources: Iterable[core_v1_types.PodResourceClaimV1], status: core_v1_types.PodStatusV1
+) -> Iterator[DeviceClaim]:
+    """Return the pod's device claims, except those that turned out not to be needed."""
+    made = {each.name: each.resourceClaimName for each in status.resourceClaimStatuses or ()}
+    for source in sources:
+        if source.resourceClaimName is not None:
+            yield DeviceClaim(source.name, source.resourceClaimName)
+        elif source.resourceClaimTemplateName is None:
+            yield DeviceClaim(source.name, None)
+        elif made.get(source.name, "") is not None:
+            yield DeviceClaim(source.name, made.get(source.name), templated=True)

@@ -1,0 +1,1 @@
+"""Reflector, shared informers, indexers, WatchList, consistency."""

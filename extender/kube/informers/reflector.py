@@ -1,0 +1,309 @@
+"""The reflector: keeps a store equal to a resource on the server, by list and watch.
+
+Guarantees towards the store, independent of connection errors:
+
+- It first receives `replace` with all objects, then single changes in the server's order. Each
+  change comes once: a watch that breaks is resumed after the last complete event or bookmark.
+- If the server cannot resume (410 Gone, a version it does not know, a frame that cannot be
+  read), the store receives `replace` again. Changes in between show only as the difference.
+- Calls to the store never overlap and are never interrupted by cancellation.
+- Between two `replace` the store never goes back in time: a list is requested at the version last
+  seen, or newer. Only when the server rejects that version, the newest state is taken as it is.
+
+The reaction to each behaviour of the server (the rules of client-go's tools/cache/reflector.go,
+except that it lists again after a lost connection where this one resumes):
+
+    watch ends by its timeout         resume at once
+    watch ends at once, without event resume after a delay
+    connection lost, half a frame     resume after a delay
+    silent beyond the idle timeout    as a lost connection (by default: timeout + 30 s)
+    401 403 408 429 5xx               repeat the same request after a delay, or Retry-After
+    410, version ahead of the server  list again after a delay; if the list fails alike, list the
+                                      newest state at once
+    any other error, malformed frame  list again after a delay
+
+Delays are exponential, with jitter. Each watch requests a timeout of 5 to 10 minutes, at random, so
+that many clients do not return at the same time. Bookmarks come each minute, so a longer silence
+means a dead connection or a server that hangs; from servers without bookmarks, an opened watch is
+the only sign of life. After an idle timeout, an opened watch does not count as one: a server that
+hangs may open watches and send nothing. Only changes of condition are logged: a repeated error is
+not logged again.
+
+Backoff of list and watch requests: exponential, with jitter, reset after a healthy period.
+
+The n-th delay in a row is uniform in [base, 2 * base) with base = min(0.8 s * 2^n, 30 s):
+
+    attempt    1        2        3        4         5          6          7 and later
+    seconds    0.8-1.6  1.6-3.2  3.2-6.4  6.4-12.8  12.8-25.6  25.6-51.2  30-60
+
+The jitter prevents many clients from returning at the same time after an outage. After two minutes
+without a new delay, the server counts as healthy and the backoff starts again. The numbers are
+those of client-go's reflector (tools/cache/reflector.go).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import structlog
+
+from extender.kube.rest.api_errors import (
+    ApiError,
+    MalformedError,
+    RequestError,
+    error_kind,
+    is_retriable,
+    is_version_unusable,
+    requested_delay,
+)
+from extender.kube.rest.client import EVERYTHING, Client, Decode, ObjectList, Selection
+from extender.kube.rest.clock import Clock
+from extender.kube.rest.resources import Resource
+from extender.kube.rest.transport import IdleTimeoutError, TransportError
+from extender.kube.rest.watch_events import EventStream, WatchEvent
+
+INITIAL_BACKOFF_SECONDS = 0.8
+MAX_BACKOFF_SECONDS = 30.0
+BACKOFF_RESET_SECONDS = 120.0
+
+
+class ReflectorBackoff:
+    """The backoff of retries against one server."""
+
+    def __init__(self, clock: Clock, rng: random.Random) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._base = INITIAL_BACKOFF_SECONDS
+        self._last = clock.monotonic()
+
+    def next_delay(self) -> float:
+        """Return the delay before the next attempt, in seconds, and increase the backoff."""
+        now = self._clock.monotonic()
+        if now - self._last > BACKOFF_RESET_SECONDS:
+            self._base = INITIAL_BACKOFF_SECONDS
+        self._last = now
+        base, self._base = self._base, min(self._base * 2, MAX_BACKOFF_SECONDS)
+        return base * (1 + self._rng.random())
+
+
+MIN_WATCH_SECONDS = 300
+SHORT_WATCH_SECONDS = 1.0
+_REFUSALS = frozenset({403, 404})
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+class ReflectorStore(Protocol[T_contra]):
+    """The store that a reflector fills. An exception that it raises ends the reflector."""
+
+    def replace(self, items: Sequence[T_contra]) -> None:
+        """Replace all objects by these, in the server's order."""
+        ...
+
+    def upsert(self, item: T_contra) -> None:
+        """Add an object, or update it."""
+        ...
+
+    def remove(self, item: T_contra) -> None:
+        """Remove an object; `item` is its last state."""
+        ...
+
+
+class Reflector(Generic[T]):
+    """Lists and watches one resource into one store.
+
+    `decode` must return a value for a malformed object too; an exception of it ends the reflector.
+    `clock` and `rng` determine delays and watch timeouts. Attributes for gauges:
+
+    - `resource_version`: the version that the store has reached, "" before the first list;
+    - `last_heard`: when the server last sent anything, or opened a watch (not after an idle
+      timeout), in the clock's monotonic seconds;
+    - `watching`: whether a watch is open, so that silence means that nothing changed;
+    - `relists`: lists after the first; `reconnects`: watches resumed without a list.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        decode: Decode[T],
+        store: ReflectorStore[T],
+        clock: Clock,
+        rng: random.Random,
+        selection: Selection = EVERYTHING,
+        log: Any = None,
+        silence_seconds: float | None = None,
+    ) -> None:
+        self._client = client
+        self._resource = resource
+        self._decode = decode
+        self._sink = store
+        self._silence_seconds = silence_seconds
+        self._clock = clock
+        self._rng = rng
+        self._selection = selection
+        self._backoff = ReflectorBackoff(clock, rng)
+        self._log = (log or structlog.get_logger()).bind(resource=str(resource))
+        self._synced = asyncio.Event()
+        self._settled = asyncio.Event()
+        self._must_list = True
+        self._version_refused = False
+        self._resuming = False
+        self._doubted = False
+        self._trouble = ""
+        self.resource_version = ""
+        self.last_heard = clock.monotonic()
+        self.watching = False
+        self.relists = 0
+        self.reconnects = 0
+
+    @property
+    def synced(self) -> bool:
+        """Whether the store has received its first `replace`; stays true."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Return once the store has received its first `replace`."""
+        await self._synced.wait()
+
+    @property
+    def settled(self) -> bool:
+        """Whether the store has synced, or the resource is unavailable; stays true."""
+        return self._settled.is_set()
+
+    async def wait_settled(self) -> None:
+        """Return once the store has synced, or the resource is unavailable."""
+        await self._settled.wait()
+
+    async def run(self) -> None:
+        """List and watch until cancelled."""
+        while True:
+            try:
+                await self._list_and_watch()
+            except (ApiError, MalformedError, TransportError) as trouble:
+                await self._recover(trouble)
+
+    async def _list_and_watch(self) -> None:
+        if self._must_list:
+            await self._list()
+        await self._watch()
+
+    async def _list(self) -> None:
+        listing = await self._client.list(
+            self._resource,
+            self._decode,
+            self._selection,
+            resource_version=self._least_version("0"),
+        )
+        self._replace(listing)
+
+    def _replace(self, listing: ObjectList[T]) -> None:
+        """Replace the state of the store."""
+        self._sink.replace(listing.items)
+        self._reached(listing.resource_version)
+        self._must_list = self._version_refused = self._resuming = False
+        self.relists += self.synced
+        self._synced.set()
+        self._settled.set()
+        self._log_recovery()
+        self._log.info(
+            "informer_listed", items=len(listing.items), resource_version=self.resource_version
+        )
+
+    def _least_version(self, at_first: str) -> str:
+        """Return the least version of a list: any at first, then the one reached, or the newest."""
+        return "" if self._version_refused else self.resource_version or at_first
+
+    async def _watch(self) -> None:
+        started, before = self._clock.monotonic(), self.resource_version
+        async with self._client.watch(
+            self._resource,
+            self._selection,
+            resource_version=self.resource_version,
+            timeout_seconds=self._watch_seconds(),
+            silence_seconds=self._silence_seconds,
+        ) as events:
+            await self._follow(events)
+        lasted = self._clock.monotonic() - started
+        if lasted < SHORT_WATCH_SECONDS and self.resource_version == before:
+            raise TransportError("the server closed the watch at once, without an event")
+
+    def _watch_seconds(self) -> int:
+        return int(MIN_WATCH_SECONDS * (1 + self._rng.random()))
+
+    async def _follow(self, events: EventStream) -> None:
+        """Apply the events of a watch until it ends."""
+        self.watching = True
+        self.reconnects += self._resuming
+        self._resuming = True
+        if not self._doubted:
+            self.last_heard = self._clock.monotonic()
+        self._log_recovery()
+        try:
+            async for event in events:
+                self._apply(event)
+            self._doubted = False
+        except IdleTimeoutError:
+            self._doubted = True
+            raise
+        finally:
+            self.watching = False
+
+    def _apply(self, event: WatchEvent) -> None:
+        self._apply_to_store(event)
+        self._reached(event.resource_version)
+
+    def _apply_to_store(self, event: WatchEvent) -> None:
+        if event.type == "DELETED":
+            self._sink.remove(self._decode(event.object))
+        elif event.type != "BOOKMARK":
+            self._sink.upsert(self._decode(event.object))
+
+    def _reached(self, resource_version: str) -> None:
+        self.resource_version = resource_version
+        self._doubted = False
+        self.last_heard = self._clock.monotonic()
+
+    async def _recover(self, error: RequestError) -> None:
+        """Choose between resuming and listing again, and wait for the delay."""
+        if is_version_unusable(error) and self._must_list and not self._version_refused:
+            self._version_refused = True
+            return
+        if self._is_unavailable(error):
+            self._settled.set()
+        self._must_list = self._must_list or not is_retriable(error)
+        delay = max(self._backoff.next_delay(), requested_delay(error))
+        self._log_failure(error, delay)
+        await self._clock.sleep(delay)
+
+    def _is_unavailable(self, error: RequestError) -> bool:  # noqa: ARG002 - see OptionalReflector
+        return False
+
+    def _log_failure(self, error: RequestError, delay: float) -> None:
+        kind = error_kind(error)
+        if kind != self._trouble:
+            then = "list" if self._must_list else "resume"
+            self._log.warning(
+                "informer_trouble", error=str(error), then=then, in_seconds=round(delay, 1)
+            )
+        self._trouble = kind
+
+    def _log_recovery(self) -> None:
+        if self._trouble:
+            self._log.info("informer_recovered", resource_version=self.resource_version)
+        self._trouble = ""
+
+
+class OptionalReflector(Reflector[T]):
+    """Lists and watches a resource that the server may not serve, or may not permit.
+
+    After a 404 or 403 it counts as unavailable, so that waiting for it ends. The list is retried
+    with the usual delays, and the resource is watched once it is served.
+    """
+
+    def _is_unavailable(self, error: RequestError) -> bool:
+        return isinstance(error, ApiError) and error.status in _REFUSALS

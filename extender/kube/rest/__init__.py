@@ -1,0 +1,1 @@
+"""Client-go's rest: transport, client, kubeconfig, discovery, errors, clock."""

@@ -1,0 +1,297 @@
+"""Client configuration: the API server's address and credentials, as in clientcmd.
+
+`connect` takes the first that applies:
+
+1. a server URL that was given: plain, without credentials;
+2. a kubeconfig that was given;
+3. the service account of the pod this process runs in, if KUBERNETES_SERVICE_HOST is set and no
+   context was requested;
+4. the default kubeconfig: $KUBECONFIG (several files, separated as in $PATH) or ~/.kube/config.
+
+kubernetes_asyncio reads the files and runs the credential plugins; the resulting `Configuration`
+becomes an `Endpoint`. Tokens are refreshed: a service account's is read again every minute, a
+credential plugin's is renewed before it expires, and after any 401 the next request reloads
+everything. Client certificates and the CA are read once.
+
+The proxy for a URL from the environment, as Go's ProxyFromEnvironment.
+
+HTTPS_PROXY or HTTP_PROXY by the URL's scheme, in upper or lower case. No proxy for `localhost`, for
+loopback addresses, and for the entries of NO_PROXY, separated by commas: `*`, an address, a network
+(`10.0.0.0/8`), or a domain with its subdomains (`example.com`, `.example.com`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import aiohttp
+import yaml
+from kubernetes_asyncio.client import Configuration
+from kubernetes_asyncio.config import ConfigException
+from kubernetes_asyncio.config.incluster_config import (
+    SERVICE_CERT_FILENAME,
+    SERVICE_HOST_ENV_NAME,
+    SERVICE_PORT_ENV_NAME,
+    SERVICE_TOKEN_FILENAME,
+    InClusterConfigLoader,
+)
+from kubernetes_asyncio.config.kube_config import KubeConfigLoader, KubeConfigMerger
+
+from extender.kube.rest.http_transport import AiohttpTransport, Endpoint
+from extender.kube.rest.transport import TransportError
+
+
+def proxy_for(url: str, environ: Mapping[str, str]) -> str | None:
+    """Return the URL of the proxy for requests to `url`, or None to connect directly."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "").lower()
+    proxy = _either_case(environ, f"{parts.scheme}_proxy")
+    exceptions = _either_case(environ, "no_proxy").lower().split(",")
+    direct = _is_local(host) or any(_covers(entry.strip(), host) for entry in exceptions)
+    return None if direct else proxy or None
+
+
+def _either_case(environ: Mapping[str, str], name: str) -> str:
+    return environ.get(name.upper()) or environ.get(name) or ""
+
+
+def _is_local(host: str) -> bool:
+    address = _address(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
+
+
+def _covers(entry: str, host: str) -> bool:
+    address = _address(host)
+    if address is not None:
+        return entry == "*" or _contains(entry, address)
+    domain = entry.removeprefix(".")
+    return entry == "*" or (domain != "" and f".{host}".endswith(f".{domain}"))
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+def _contains(entry: str, address: IPv4Address | IPv6Address) -> bool:
+    try:
+        return address in ip_network(entry, strict=False)
+    except ValueError:  # an exception that names a domain
+        return False
+
+
+# The errors that kubernetes_asyncio raises. It validates little before it reads, so a malformed
+# file raises one of the second row.
+_CONFIG_ERRORS = (ConfigException, aiohttp.ClientError, yaml.YAMLError, OSError, RuntimeError)
+_FORMAT_ERRORS = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
+
+
+class ConnectionConfigError(Exception):
+    """The client configuration is incomplete; the text names problem, source and remedy."""
+
+
+async def connect(
+    server: str | None = None,
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> AiohttpTransport:
+    """Return a transport to the server that the arguments and the environment name.
+
+    `context` overrides the kubeconfig's current context. Raise ConnectionConfigError. The server is
+    not contacted before the first request.
+    """
+    if server is not None:
+        return AiohttpTransport(server_endpoint(server, environ))
+    if kubeconfig is None and environ.get(SERVICE_HOST_ENV_NAME) and context is None:
+        return AiohttpTransport(await in_cluster_endpoint(environ))
+    return AiohttpTransport(await kubeconfig_endpoint(kubeconfig, context, environ))
+
+
+def server_endpoint(url: str, environ: Mapping[str, str] = os.environ) -> Endpoint:
+    """Return a server without credentials, e.g. `http://127.0.0.1:8001`.
+
+    Raise ConnectionConfigError.
+    """
+    checked = _checked_url(url, "--server")
+    return Endpoint(checked, proxy=proxy_for(checked, environ))
+
+
+async def kubeconfig_endpoint(
+    path: Path | None, context: str | None = None, environ: Mapping[str, str] = os.environ
+) -> Endpoint:
+    """Return the cluster and user of a kubeconfig; the default one if there is no path.
+
+    Raise ConnectionConfigError.
+    """
+    paths = str(path) if path is not None else _default_kubeconfig(environ)
+    configuration = _blank_configuration()
+
+    async def load() -> None:
+        await _load_kubeconfig(paths, context, configuration)
+
+    where = f"kubeconfig {paths}"
+    await _load_or_raise(load, where)
+    return _endpoint(configuration, load, where, environ)
+
+
+async def in_cluster_endpoint(
+    environ: Mapping[str, str] = os.environ,
+    token_file: Path = Path(SERVICE_TOKEN_FILENAME),
+    ca_file: Path = Path(SERVICE_CERT_FILENAME),
+) -> Endpoint:
+    """Return the cluster this pod runs in, with the pod's service account.
+
+    Raise ConnectionConfigError.
+    """
+    configuration = _blank_configuration()
+
+    async def load() -> None:
+        loader = InClusterConfigLoader(str(token_file), str(ca_file), environ=dict(environ))
+        await asyncio.to_thread(loader.load_and_set, configuration)
+
+    where = f"service account ({SERVICE_HOST_ENV_NAME}, {SERVICE_PORT_ENV_NAME}, {token_file})"
+    await _load_or_raise(load, where)
+    return _endpoint(configuration, load, where, environ)
+
+
+class _ConfiguredCredentials:
+    """The token of a Configuration, renewed by its hook and reloaded after a 401."""
+
+    def __init__(
+        self, configuration: Configuration, load: Callable[[], Awaitable[None]], where: str
+    ) -> None:
+        self._configuration = configuration
+        self._load = load
+        self._where = where
+        self._stale = False
+        self._renewing = asyncio.Lock()
+
+    async def authorization(self) -> str | None:
+        """Return the Authorization header. Raise TransportError if the token cannot be renewed."""
+        async with self._renewing:  # one run of a credential plugin serves all waiting requests
+            try:
+                return await self._current()
+            except (*_CONFIG_ERRORS, *_FORMAT_ERRORS) as error:
+                raise TransportError(
+                    f"{self._where}: no credentials: {_error_line(error)}"
+                ) from error
+
+    def refused(self) -> None:
+        """Reload everything before the next request."""
+        self._stale = True
+
+    async def _current(self) -> str | None:
+        if self._stale:
+            await self._load()
+            self._stale = False
+        token = await self._configuration.get_api_key_with_prefix("BearerToken")
+        # A token file ends in a newline, which must not be part of a header.
+        return token.strip() if token else None
+
+
+async def _load_kubeconfig(paths: str, context: str | None, configuration: Configuration) -> None:
+    await asyncio.to_thread(_require_a_file, paths)
+    merger = await asyncio.to_thread(KubeConfigMerger, paths)
+    loader = KubeConfigLoader(
+        config_dict=merger.config,
+        active_context=context,
+        config_base_path=None,  # certificate paths are relative to the file that names them
+        config_persister=merger.save_changes,  # an OIDC refresh token is used up by refreshing
+    )
+    if not _user_of(loader):
+        raise ConfigException("expected the context to name a user (one without fields will do)")
+    await loader.load_and_set(configuration)
+    if not configuration.host:
+        raise ConfigException("expected the context's cluster to have a server")
+
+    async def renew(configuration: Configuration) -> None:
+        if hasattr(loader, "exec_plugin_expiry"):  # otherwise the plugin would run every time
+            await loader.load_from_exec_plugin()
+            configuration.api_key["BearerToken"] = loader.token
+
+    configuration.refresh_api_key_hook = renew
+
+
+async def _load_or_raise(load: Callable[[], Awaitable[None]], where: str) -> None:
+    try:
+        await load()
+    except (*_CONFIG_ERRORS, *_FORMAT_ERRORS) as error:
+        raise ConnectionConfigError(f"{where}: {_error_line(error)}") from error
+
+
+def _endpoint(
+    configuration: Configuration,
+    load: Callable[[], Awaitable[None]],
+    where: str,
+    environ: Mapping[str, str],
+) -> Endpoint:
+    url = _checked_url(configuration.host or "", where)
+    return Endpoint(
+        url=url,
+        credentials=_ConfiguredCredentials(configuration, load, where),
+        tls=_tls(configuration, where) if url.startswith("https:") else None,
+        tls_server_name=configuration.tls_server_name,
+        proxy=configuration.proxy or proxy_for(url, environ),
+    )
+
+
+def _user_of(loader: KubeConfigLoader) -> str | None:
+    current = loader.current_context
+    return current["context"].get("user") if current else None
+
+
+def _blank_configuration() -> Configuration:
+    configuration = Configuration()
+    configuration.host = ""  # an unset server must not fall back to a default
+    return configuration
+
+
+def _default_kubeconfig(environ: Mapping[str, str]) -> str:
+    return environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+
+
+def _require_a_file(paths: str) -> None:
+    if not any(Path(path).expanduser().is_file() for path in paths.split(os.pathsep) if path):
+        raise ConfigException(
+            "no such file; expected a kubeconfig (name it with --kubeconfig or KUBECONFIG, "
+            "or give the server with --server)"
+        )
+
+
+def _checked_url(url: str, where: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConnectionConfigError(f"{where}: server {url!r}: expected http(s)://HOST[:PORT]")
+    return url.rstrip("/")
+
+
+def _tls(configuration: Configuration, where: str) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+        if configuration.cert_file:
+            context.load_cert_chain(configuration.cert_file, configuration.key_file)
+    except OSError as error:
+        raise ConnectionConfigError(f"{where}: certificates: {_error_line(error)}") from error
+    # Python 3.13 requires extensions that Go omits from the certificates of most clusters.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if not configuration.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _error_line(error: BaseException) -> str:
+    """Return an error's message on one line."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    return (
+        f"not the shape that kubectl writes: {said}" if isinstance(error, _FORMAT_ERRORS) else said
+    )

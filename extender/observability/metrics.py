@@ -1,0 +1,156 @@
+"""Prometheus metrics of the extender, counted from the answers that are sent."""
+
+from __future__ import annotations
+
+from collections import Counter as Counted
+from collections.abc import Iterable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from extender.observability.decision_log import ReasonCounts
+from extender.protocol.verb_context import VerbResult
+from policies.preemption.decision import PreemptionDecision
+from policies.preemption.filtering.status import Code
+
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_COUNTS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+UNKNOWN: Final = "unknown"
+"""The verb label of calls to an unknown path."""
+
+_ERROR_STATUSES: Final = (400, 408, 413, 500, 503)
+"""The error statuses of a call; a call of an unknown verb gets 404 in place of 200."""
+
+
+class Metrics:
+    """Counters, histograms and gauges of one running extender; durations in seconds."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "reprieve_requests",
+            "Calls by verb and HTTP status",
+            ("verb", "status"),
+            registry=self.registry,
+        )
+        self.seconds = Histogram(
+            "reprieve_request_seconds",
+            "From the last byte of the request to the answer",
+            ("verb",),
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self.queue_seconds = Histogram(
+            "reprieve_queue_seconds",
+            "From the header of the request to its turn",
+            ("verb",),
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self.overdue = self._counter(
+            "overdue_answers", "Decisions answered after their deadline", "verb"
+        )
+        self.degraded = self._counter(
+            "degraded", "Calls answered without a decision", "verb", "case", "answer"
+        )
+        self.cut_short = self._counter(
+            "searches_cut_short", "Answers chosen among the nodes that time allowed to try", "verb"
+        )
+        self.candidates = Histogram(
+            "reprieve_candidates",
+            "Candidates of a preemption",
+            buckets=_COUNTS,
+            registry=self.registry,
+        )
+        self.by_class = self._counter(
+            "victims_by_class", "Pods named as victims", "namespace", "priority_class"
+        )
+        self.rejected = self._counter(
+            "rejected_nodes", "Nodes refused, by reason; some have several", "verb", "reason"
+        )
+        self.victims = self._counter("victims", "Pods named as victims")
+        self.spared = self._counter("spared", "Pods reprieved on the chosen nodes")
+        self.violations = self._counter("budget_violations", "Budgets broken by named victims")
+        self.unanswered = self._counter(
+            "preempt_without_answer", "Preempt calls that named no node"
+        )
+        self.notes = self._counter("notes", "Entries left out and answers deferred")
+        self.objects = Gauge(
+            "reprieve_objects", "Objects known, by kind", ("kind",), registry=self.registry
+        )
+        self.cache_ages = Gauge(
+            "reprieve_cache_age_seconds",
+            "Time since the server was last heard of, by kind",
+            ("kind",),
+            registry=self.registry,
+        )
+        self.queue = self._gauge("queue_length", "Calls that wait for their turn")
+        self.ready = self._gauge("ready", "Whether answers are given: 1 or 0")
+        self.generation = self._gauge("snapshot_generation", "Generation of the snapshot")
+        self.assumed_preemptions = self._gauge(
+            "promises", "Answers that the watch has not confirmed yet"
+        )
+        self.watch_silence = self._gauge(
+            "watch_silence_seconds", "Time since the server was last heard of on any watch"
+        )
+
+    def initialize(self, verbs: Iterable[str], fallbacks: Iterable[tuple[str, str, str]]) -> None:
+        """Initialize the series of these verbs to 0, as far as their labels are known beforehand.
+
+        Prometheus misses the first increase of a series that begins with its first event.
+        ``fallbacks`` are the labels of fallbacks: verb, reason and fallback. Namespaces and
+        priority classes of victims are not known beforehand.
+        """
+        for verb in verbs:
+            self._initialize_requests(verb, 200)
+            for histogram in (self.seconds, self.queue_seconds):
+                histogram.labels(verb)
+            self.overdue.labels(verb)
+            for code in Code:
+                self.rejected.labels(verb, _reason(code))
+        self._initialize_requests(UNKNOWN, 404)
+        self.cut_short.labels("preempt")
+        for labels in fallbacks:
+            self.degraded.labels(*labels)
+
+    def observe_answer(self, verb: str, answer: VerbResult, reasons: ReasonCounts) -> None:
+        """Count an answer; ``reasons`` are those of the nodes it rejects."""
+        self.notes.inc(len(answer.notes))
+        by_code: Counted[Code] = Counted()
+        for reason, count in reasons.items():
+            by_code[reason.code] += count
+        for code, count in by_code.items():
+            self.rejected.labels(verb, _reason(code)).inc(count)
+        if not isinstance(answer.decision, PreemptionDecision):
+            return
+        self.candidates.observe(len(answer.decision.candidates))
+        if answer.decision.untried:
+            self.cut_short.labels(verb).inc()
+        if answer.named_candidate is None:
+            self.unanswered.inc()
+            return
+        self.victims.inc(len(answer.named_candidate.victims.pods))
+        for pod in answer.named_candidate.victims.pods:
+            self.by_class.labels(pod.namespace, pod.priority_class).inc()
+        self.violations.inc(answer.named_candidate.victims.violations)
+        self.spared.inc(len(answer.named_candidate.spared))
+
+    def exposition(self) -> bytes:
+        """Return all metrics in Prometheus's text format."""
+        return generate_latest(self.registry)
+
+    def _initialize_requests(self, verb: str, other: int) -> None:
+        for status in (other, *_ERROR_STATUSES):
+            self.requests.labels(verb, str(status))
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(f"reprieve_{name}", meaning, labels, registry=self.registry)
+
+    def _gauge(self, name: str, meaning: str) -> Gauge:
+        return Gauge(f"reprieve_{name}", meaning, registry=self.registry)
+
+
+def _reason(code: Code) -> str:
+    return code.name.lower()

@@ -1,0 +1,1 @@
+"""Extender/v1 on the wire, the verbs, guardrails; pure."""

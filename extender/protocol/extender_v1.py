@@ -1,0 +1,313 @@
+"""The types of k8s.io/kube-scheduler/extender/v1: decoding of requests and encoding of results.
+
+Go's structs have no JSON tags, so keys are capitalised Go names, nil pointers and maps are
+``null``, and Go's decoder accepts any casing and ignores unknown keys. This module decodes the
+same way, and encodes exactly Go's keys in Go's order. Embedded pods and nodes are ordinary
+Kubernetes JSON and are kept as the received bytes.
+
+Source: k8s.io/kube-scheduler/extender/v1/types.go and pkg/scheduler/extender.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
+
+import msgspec
+
+from policies.kubernetes.packed_names import parse_names
+
+
+class ExtenderDecodeError(ValueError):
+    """A request body is invalid; the text has the error and what was expected."""
+
+
+class MetaPod(msgspec.Struct):
+    """A victim by its UID."""
+
+    UID: str
+
+
+class MetaVictims(msgspec.Struct):
+    """Victims on one node by their UIDs, most important first."""
+
+    Pods: list[MetaPod]
+    NumPDBViolations: int
+
+
+class FilterResult(msgspec.Struct):
+    """ExtenderFilterResult: the feasible nodes, and the reason for each other one."""
+
+    Nodes: RawNodeList | None
+    NodeNames: Sequence[str] | msgspec.Raw | None
+    FailedNodes: dict[str, str]
+    FailedAndUnresolvableNodes: dict[str, str]
+    Error: str = ""
+
+
+class RawNodeList(msgspec.Struct):
+    """A v1.NodeList whose nodes are passed on unchanged."""
+
+    metadata: dict[str, str]
+    items: list[msgspec.Raw]
+
+
+class PreemptionResult(msgspec.Struct):
+    """ExtenderPreemptionResult: victims by UID, in either form of the request."""
+
+    NodeNameToMetaVictims: dict[str, MetaVictims]
+
+
+@dataclass(frozen=True, slots=True)
+class FilterRequest:
+    """A filter request: a pod, and nodes by name or, if not nodeCacheCapable, as objects.
+
+    ``raw_names`` is the JSON of the names, if it can be cut out of the body cheaply.
+    """
+
+    pod: bytes
+    names: Sequence[str] | None
+    nodes: tuple[msgspec.Raw, ...] | None
+    raw_names: msgspec.Raw | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateVictims:
+    """The victims of kube-scheduler on one node: UIDs, and the number of PDB violations."""
+
+    uids: tuple[str, ...]
+    violations: int
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptRequest:
+    """A preempt request: a pod, and kube-scheduler's own candidates."""
+
+    pod: bytes
+    candidates: Mapping[str, CandidateVictims]
+
+
+def decode_filter(body: bytes) -> FilterRequest:
+    """Decode ExtenderArgs. Raise ExtenderDecodeError."""
+    by_name = _decode_by_name(body)
+    if by_name is not None:
+        return by_name
+    fields = _fields(body, "ExtenderArgs")
+    names = _decode_field(fields, "NodeNames", list[str])
+    nodes = _decode_field(fields, "Nodes", _NodeListInput)
+    if names is None and nodes is None:
+        raise ExtenderDecodeError(
+            "ExtenderArgs: neither Nodes nor NodeNames is set; expected one of them"
+        )
+    return FilterRequest(
+        pod=_pod(fields, "ExtenderArgs"),
+        names=None if names is None else tuple(names),
+        nodes=None if nodes is None else _utf8_nodes(nodes.items or ()),
+    )
+
+
+def decode_preempt(body: bytes) -> PreemptRequest:
+    """Decode ExtenderPreemptionArgs, with victims as pods or UIDs. Raise ExtenderDecodeError."""
+    fields = _fields(body, "ExtenderPreemptionArgs")
+    by_uid = _victims(fields, "NodeNameToMetaVictims", dict[str, _MetaVictimsInput | None])
+    in_full = _victims(fields, "NodeNameToVictims", dict[str, _VictimsInput | None])
+    if by_uid is None and in_full is None:
+        raise ExtenderDecodeError(
+            "ExtenderPreemptionArgs: neither NodeNameToVictims nor NodeNameToMetaVictims is set; "
+            "expected one of them"
+        )
+    offers = {
+        node: CandidateVictims(tuple(offer.uids()), offer.NumPDBViolations or 0)
+        for node, offer in {**(in_full or {}), **(by_uid or {})}.items()
+        if offer is not None
+    }
+    return PreemptRequest(_pod(fields, "ExtenderPreemptionArgs"), offers)
+
+
+def encode(result: FilterResult | PreemptionResult) -> bytes:
+    """Encode a result for Go's decoder."""
+    return msgspec.json.encode(result)
+
+
+def meta_victims(uids: Iterable[str], violations: int) -> MetaVictims:
+    """Return victims by UID, in the given order."""
+    return MetaVictims([MetaPod(uid) for uid in uids], violations)
+
+
+class _FilterArgsByName(msgspec.Struct, forbid_unknown_fields=True):
+    """A filter call by name, exactly as kube-scheduler encodes it."""
+
+    Pod: msgspec.Raw
+    Nodes: None
+    NodeNames: tuple[str, ...]
+
+
+_BY_NAME = msgspec.json.Decoder(_FilterArgsByName)
+_NAMES_KEY = b'"NodeNames":'
+
+
+def _decode_by_name(body: bytes) -> FilterRequest | None:
+    """Decode a filter call by name in one pass; None if it is encoded otherwise, or invalid."""
+    written = _raw_names(body)
+    names = None if written is None else parse_names(written)
+    if written is not None and names is not None:
+        # The names need not be parsed, so the parsed body has an empty list in their place.
+        body = body[: -len(written) - 1] + b"[]}"
+    try:
+        found = _BY_NAME.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    pod = bytes(found.Pod)
+    if pod == _NULL:
+        return None
+    raw = None if written is None else msgspec.Raw(written)
+    return FilterRequest(pod, found.NodeNames if names is None else names, None, raw)
+
+
+def _raw_names(body: bytes) -> memoryview | None:
+    """Return the JSON list of names if it is the last field of a body, as in kube-scheduler's.
+
+    No JSON string contains the key with unescaped quotes, so the last occurrence is the key.
+    """
+    found = body.rfind(_NAMES_KEY)
+    begin = found + len(_NAMES_KEY)
+    ends_with_names = found >= 0 and body.startswith(b"[", begin) and body.endswith(b"]}")
+    return memoryview(body)[begin:-1] if ends_with_names else None
+
+
+class _NodeListInput(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+
+
+# An int64 in Go; kube-scheduler uses it as a count, so it is never negative.
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class _MetaPodInput(msgspec.Struct):
+    UID: str | msgspec.UnsetType | None = msgspec.UNSET
+
+
+class _MetaVictimsInput(msgspec.Struct):
+    Pods: list[_MetaPodInput | None] | msgspec.UnsetType | None = msgspec.UNSET
+    NumPDBViolations: _Count | msgspec.UnsetType | None = msgspec.UNSET
+
+    def uids(self) -> Iterable[str]:
+        return ((pod and pod.UID) or _NO_UID for pod in self.Pods or ())
+
+    def has_other_casing(self) -> bool:
+        # Go always encodes every key, so a missing one suggests another casing.
+        return msgspec.UNSET in (self.Pods, self.NumPDBViolations) or any(
+            pod is not None and pod.UID is msgspec.UNSET for pod in self.Pods or ()
+        )
+
+
+class _VictimMeta(msgspec.Struct):
+    uid: str | None = None
+
+
+class _VictimPod(msgspec.Struct):
+    metadata: _VictimMeta | None = None
+
+
+class _VictimsInput(msgspec.Struct):
+    Pods: list[_VictimPod | None] | msgspec.UnsetType | None = msgspec.UNSET
+    NumPDBViolations: _Count | msgspec.UnsetType | None = msgspec.UNSET
+
+    def uids(self) -> Iterable[str]:
+        return ((pod and pod.metadata and pod.metadata.uid) or _NO_UID for pod in self.Pods or ())
+
+    def has_other_casing(self) -> bool:
+        return msgspec.UNSET in (self.Pods, self.NumPDBViolations)
+
+
+O = TypeVar("O", _MetaVictimsInput, _VictimsInput)  # noqa: E741
+
+# A null victim keeps its position, so that the other victims do not count as the complete list.
+_NO_UID = ""
+_RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_NULL = b"null"
+_GO_KEYS = {name.lower(): name for name in ("Pods", "NumPDBViolations", "UID")}
+
+
+def _fields(body: bytes, what: str) -> dict[str, msgspec.Raw]:
+    """Split a JSON object into its fields by lower-case key, without those that are null."""
+    try:
+        raw = _RAW_FIELDS.decode(body)
+    except msgspec.ValidationError:
+        raise ExtenderDecodeError(f"{what}: expected a JSON object") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ExtenderDecodeError(f"{what}: not JSON: {error}") from None
+    except RecursionError:
+        raise ExtenderDecodeError(f"{what}: nested too deeply") from None
+    return {name.lower(): value for name, value in raw.items() if bytes(value) != _NULL}
+
+
+def _pod(fields: Mapping[str, msgspec.Raw], what: str) -> bytes:
+    raw = fields.get("pod")
+    if raw is None:
+        raise ExtenderDecodeError(f"{what}: Pod is missing; expected the pod to schedule")
+    return bytes(raw)
+
+
+T = TypeVar("T")
+
+
+def _utf8_nodes(nodes: Iterable[msgspec.Raw]) -> tuple[msgspec.Raw, ...]:
+    """Return nodes that can be sent back; also their undecoded fields must be UTF-8."""
+    sent = tuple(nodes)
+    for index, node in enumerate(sent):
+        _decode_or_raise(f"Nodes.items[{index}]", bytes(node).decode)
+    return sent
+
+
+def _decode_field(fields: Mapping[str, msgspec.Raw], name: str, kind: type[T]) -> T | None:
+    raw = fields.get(name.lower())
+    return (
+        None if raw is None else _decode_or_raise(name, lambda: msgspec.json.decode(raw, type=kind))
+    )
+
+
+def _decode_or_raise(name: str, read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except msgspec.ValidationError as error:
+        raise ExtenderDecodeError(
+            f"{name}: {error}".replace("`", "").replace(" - at $", " at ")
+        ) from None
+    except UnicodeDecodeError as error:
+        raise ExtenderDecodeError(f"{name}: not UTF-8: {error.reason}") from None
+    except RecursionError:
+        raise ExtenderDecodeError(f"{name}: nested too deeply") from None
+
+
+def _victims(
+    fields: Mapping[str, msgspec.Raw], name: str, kind: type[dict[str, O | None]]
+) -> dict[str, O | None] | None:
+    offers = _decode_field(fields, name, kind)
+    if offers is None or not any(offer and offer.has_other_casing() for offer in offers.values()):
+        return offers
+    written = fields[name.lower()]
+    return _decode_or_raise(
+        name, lambda: msgspec.convert(_with_go_keys(msgspec.json.decode(written)), kind)
+    )
+
+
+def _with_go_keys(victims: dict[str, dict[str, object] | None]) -> object:
+    """Return the victims with Go's names for keys of any casing.
+
+    The keys of a pod itself are kept: they are Kubernetes JSON, where ``uid`` is in lower case.
+    """
+    return {node: offer and _victims_with_go_keys(offer) for node, offer in victims.items()}
+
+
+def _victims_with_go_keys(offer: dict[str, object]) -> dict[str, object]:
+    named = _with_go_names(offer)
+    pods = named.get("Pods")
+    if isinstance(pods, list):
+        named["Pods"] = [_with_go_names(pod) if isinstance(pod, dict) else pod for pod in pods]
+    return named
+
+
+def _with_go_names(value: dict[str, object]) -> dict[str, object]:
+    return {_GO_KEYS.get(key.lower(), key): each for key, each in value.items()}

@@ -1,0 +1,171 @@
+"""The filter verb: which nodes of the request the pod fits.
+
+kube-scheduler sends only nodes that passed its own filters, and its cache is ahead of our watch. If
+the two disagree, rejecting a node because of a pod that has left it already would make
+kube-scheduler preempt a second time. So a node is rejected only if the pod fits it neither with the
+terminating pods nor without them, and a node that was sent as an object is used as sent. Pods on
+nodes that were not sent count as well, for inter-pod affinity and topology spread. Objects behind
+volumes and device claims change at the very time of the call (a claim is bound, a volume detached),
+so kube-scheduler's result is accepted for these. Every rejected node is returned with its reason:
+kube-scheduler has no status for a node that is only dropped, and preemption would skip it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from extender.kube.decoders.cluster_objects import decode_node
+from extender.kube.decoders.pods import decode_pod
+from extender.kube.decoders.typed_decoder import Unreadable, tolerant_decoder
+from extender.protocol import extender_v1
+from extender.protocol.verb_context import CallContext, VerbResult
+from policies.kubernetes.snapshot import Node, NodeState, Pod, Snapshot
+from policies.preemption.filtering.status import (
+    Code,
+    FilterDecision,
+    Rejection,
+    refused,
+    unresolvable,
+)
+from policies.preemption.policy import SchedulerRules
+from policies.preemption.reference_engine import filter_with_terminating_pods
+
+_UNKNOWN_NODE = refused(Code.UNKNOWN_NODE)
+_read_node = tolerant_decoder("Node", decode_node)
+
+
+@dataclass(frozen=True, slots=True)
+class SentNode:
+    """A node of the request: its bytes, which are sent back, and the decoded node."""
+
+    raw: msgspec.Raw
+    node: Node | Unreadable
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.node.name
+
+
+@dataclass(frozen=True, slots=True)
+class FilterArgs:
+    """A decoded filter call; ``sent`` is None if the nodes are given by name.
+
+    ``raw_names`` is the JSON of the names, ready to be sent back.
+    """
+
+    pod: Pod
+    names: Sequence[str]
+    sent: tuple[SentNode, ...] | None
+    raw_names: msgspec.Raw | None = None
+
+
+def decode(body: bytes, rules: SchedulerRules) -> FilterArgs:
+    """Decode a filter call. Raise ExtenderDecodeError, or ObjectError for an invalid pod."""
+    request = extender_v1.decode_filter(body)
+    pod = decode_pod(request.pod, rules.release)
+    if request.names is not None:
+        return FilterArgs(pod, request.names, None, request.raw_names)
+    sent = tuple(SentNode(raw, _read_node(raw)) for raw in request.nodes or ())
+    return FilterArgs(pod, tuple(node.name for node in sent), sent)
+
+
+def decide(args: FilterArgs, context: CallContext) -> VerbResult:
+    """Return the feasible nodes, and the reason for each other one.
+
+    Raise OutOfTimeError if the context has no time left: a partial result is of no use.
+    """
+    # The volume and device filters pass a pod without volumes and claims.
+    pod = args.pod if args.pod.storage is None else replace(args.pod, storage=None)
+    snapshot, engine = context.snapshot, context.engine
+    if args.sent is None:
+        decision = engine.filter_with_terminating_pods(
+            pod, snapshot, args.names, context.has_time_left
+        )
+        failed = _unknown_nodes(args.names, decision, snapshot)
+    else:
+        states, failed = _sent_node_states(args.sent, snapshot)
+        seen = replace(snapshot, nodes={**snapshot.nodes, **states})
+        decision = filter_with_terminating_pods(
+            pod, seen, context.rules, states, context.has_time_left
+        )
+    if failed:
+        decision = replace(decision, rejected={**decision.rejected, **failed})
+    return VerbResult(lambda: extender_v1.encode(_filter_result(args, decision)), decision)
+
+
+def refuse_all(args: FilterArgs, reason: str) -> bytes:
+    """Return an answer that rejects every node resolvably, so that preemption and retries go on."""
+    by_name = args.sent is None
+    result = extender_v1.FilterResult(
+        Nodes=None if by_name else extender_v1.RawNodeList({}, []),
+        NodeNames=() if by_name else None,
+        FailedNodes=dict.fromkeys(args.names, reason),
+        FailedAndUnresolvableNodes={},
+    )
+    return extender_v1.encode(result)
+
+
+def pass_through(args: FilterArgs) -> bytes:
+    """Return an answer that passes every node of the request through, as it was sent."""
+    names = None if args.sent is not None else args.raw_names or tuple(args.names)
+    nodes = (
+        None if args.sent is None else extender_v1.RawNodeList({}, [sent.raw for sent in args.sent])
+    )
+    return extender_v1.encode(extender_v1.FilterResult(nodes, names, {}, {}))
+
+
+def _unknown_nodes(
+    names: Sequence[str], decision: FilterDecision, snapshot: Snapshot
+) -> dict[str, Rejection]:
+    """Return a rejection for each name of the request that no node has."""
+    if len(decision.feasible) + len(decision.rejected) == len(names):
+        return {}
+    return {name: _UNKNOWN_NODE for name in names if name not in snapshot.nodes}
+
+
+def _sent_node_states(
+    nodes: Iterable[SentNode], snapshot: Snapshot
+) -> tuple[dict[str, NodeState], dict[str, Rejection]]:
+    """Return the state of each node that was sent, and a rejection of each that is not usable.
+
+    The state has the node as it was sent, with the pods that the cache has on it.
+    """
+    states: dict[str, NodeState] = {}
+    failed: dict[str, Rejection] = {}
+    for sent in nodes:
+        state = snapshot.nodes.get(sent.name)
+        if isinstance(sent.node, Unreadable):
+            failed[sent.name] = unresolvable(Code.UNREADABLE_NODE, sent.node.problem)
+        elif state is None:
+            failed[sent.name] = _UNKNOWN_NODE
+        else:
+            states[sent.name] = replace(state, node=sent.node)
+    return states, failed
+
+
+def _filter_result(args: FilterArgs, decision: FilterDecision) -> extender_v1.FilterResult:
+    by_name = args.sent is None
+    fits = frozenset[str]() if by_name else frozenset(decision.feasible)
+    items = [sent.raw for sent in args.sent or () if sent.name in fits]
+    return extender_v1.FilterResult(
+        Nodes=None if by_name else extender_v1.RawNodeList({}, items),
+        NodeNames=_feasible_names(args, decision) if by_name else None,
+        FailedNodes=dict(_rejection_messages(decision, resolvable=True)),
+        FailedAndUnresolvableNodes=dict(_rejection_messages(decision, resolvable=False)),
+    )
+
+
+def _feasible_names(args: FilterArgs, decision: FilterDecision) -> Sequence[str] | msgspec.Raw:
+    if args.raw_names is not None and decision.feasible is args.names:
+        return args.raw_names
+    return tuple(decision.feasible)
+
+
+def _rejection_messages(decision: FilterDecision, *, resolvable: bool) -> Iterator[tuple[str, str]]:
+    for name, rejection in decision.rejected.items():
+        if rejection.resolvable is resolvable:
+            yield name, str(rejection)

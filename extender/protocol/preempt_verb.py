@@ -1,0 +1,229 @@
+"""The preempt verb: the node to preempt on, and its victims.
+
+The answer names at most one node, so that kube-scheduler does not choose among equals at random.
+There are three results:
+
+- our own choice, among the candidates of the request or over the whole cluster;
+- *deferred*: the best of kube-scheduler's own candidates, if some filters cannot be evaluated (a
+  volume or devices are not allocated to the pod yet) or if we find no candidate (because of a rule
+  or a state that the extender does not see). This is never worse than without an extender;
+- no node: the pod may not preempt, or no entry passes the guardrails. kube-scheduler retries
+  later.
+
+Guardrails: the last check of a preempt answer before it is sent.
+
+kube-scheduler deletes any pods that an extender names on a node it knows; it was observed to delete
+a pod of the preemptor's own priority. And one UID that it does not find makes it discard the whole
+answer. So every entry is validated, whichever code computed it:
+
+- the node is known, and every victim is on it now;
+- every victim has strictly lower priority than the preemptor, and no guard of the policy protects
+  it;
+- victims are ordered most important first, since kube-scheduler takes the first one's priority for
+  the highest;
+- there is at least one victim, unless the release accepts nodes without victims.
+
+An invalid entry is left out, and a note has the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from extender.kube.decoders.pods import decode_pod
+from extender.protocol import extender_v1
+from extender.protocol.verb_context import CallContext, Search, VerbResult
+from policies.kubernetes.releases import Release
+from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.preemption.decision import Candidate, PreemptionDecision, VictimSet
+from policies.preemption.engine import DeadlineExceededError
+from policies.preemption.policy import DEFAULT_VICTIM_ORDER, Policy, SchedulerRules
+from policies.preemption.victim_selection import PREEMPTION_POLICY_NEVER
+
+
+def guardrail_violation(
+    node: str,
+    victims: VictimSet,
+    preemptor: Pod,
+    snapshot: Snapshot,
+    release: Release,
+    policy: Policy,
+) -> str | None:
+    """Return why an entry violates a guardrail, or None if it is valid."""
+    state = snapshot.nodes.get(node)
+    if state is None:
+        return f"node {node} is not known"
+    if state.unreadable:
+        return f"node {node} holds a pod that could not be read: {', '.join(state.unreadable)}"
+    if not victims.pods and not release.victimless_candidates:
+        return f"node {node} has no victims, which release {release.name} refuses"
+    present = {pod.uid for pod in state.pods}
+    for pod in victims.pods:
+        if pod.uid not in present:
+            return f"victim {pod.key} ({pod.uid}) is not on node {node}"
+        if pod.priority >= preemptor.priority:
+            return f"victim {pod.key} has priority {pod.priority}, not below {preemptor.priority}"
+        guard = policy.protection_of(pod)
+        if guard is not None:
+            return f"victim {pod.key} is protected by {guard.name}"
+    if not _most_important_first(victims.pods):
+        return f"the victims on node {node} are not ordered by importance"
+    return None
+
+
+def _most_important_first(pods: Sequence[Pod]) -> bool:
+    return list(pods) == DEFAULT_VICTIM_ORDER.sort(pods)
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptArgs:
+    """A decoded preempt call: the preemptor, and kube-scheduler's candidate victims by node."""
+
+    pod: Pod
+    candidates: Mapping[str, extender_v1.CandidateVictims]
+
+
+def decode(body: bytes, rules: SchedulerRules) -> PreemptArgs:
+    """Decode a preempt call. Raise ExtenderDecodeError, or ObjectError for an invalid pod."""
+    request = extender_v1.decode_preempt(body)
+    return PreemptArgs(decode_pod(request.pod, rules.release), request.candidates)
+
+
+def decide(args: PreemptArgs, context: CallContext) -> VerbResult:
+    """Return at most one node with victims, all of them verified to be on it.
+
+    If the context has no time left, choose the best candidate found so far and add a note. Raise
+    OutOfTimeError if there is none.
+    """
+    decision = _decide_own(args, context)
+    if decision.untried and decision.chosen is None:
+        raise DeadlineExceededError
+    notes = [
+        f"node {node} was offered but is not known"
+        for node in args.candidates
+        if node not in context.snapshot.nodes
+    ]
+    if decision.untried:
+        notes.append(f"{decision.untried} nodes were not tried, as time was up")
+    if not decision.eligible and _is_certain(decision):
+        return _verb_result(decision, None, [*notes, decision.reason])
+    if decision.not_evaluated or (args.candidates and decision.chosen is None):
+        notes.append(_deferral_note(decision))
+        decision = _deferred(args, context, decision, notes)
+    chosen = decision.chosen
+    refusal = None if chosen is None else _candidate_violation(chosen, args.pod, context)
+    if refusal is not None:
+        return _verb_result(decision, None, [*notes, refusal])
+    return _verb_result(decision, chosen, notes)
+
+
+def refuse_all() -> bytes:
+    """Return an answer without a node, so that no pod is preempted for now."""
+    return extender_v1.encode(extender_v1.PreemptionResult({}))
+
+
+def pass_through(args: PreemptArgs, rules: SchedulerRules) -> bytes:
+    """Return an answer with the candidates of the request, without guardrails.
+
+    Leave out a candidate with a victim without UID, and one without victims if the release refuses
+    these: either makes kube-scheduler discard the whole answer.
+    """
+    return extender_v1.encode(
+        extender_v1.PreemptionResult(
+            {
+                node: extender_v1.meta_victims(offer.uids, offer.violations)
+                for node, offer in args.candidates.items()
+                if all(offer.uids) and (offer.uids or rules.release.victimless_candidates)
+            }
+        )
+    )
+
+
+def _is_certain(decision: PreemptionDecision) -> bool:
+    # Whether a pod is eligible depends on the status of all filters for its nominated node, which
+    # kube-scheduler knew when it called.
+    return decision.reason == PREEMPTION_POLICY_NEVER or not decision.not_evaluated
+
+
+def _decide_own(args: PreemptArgs, context: CallContext) -> PreemptionDecision:
+    pod, snapshot, engine = args.pod, context.snapshot, context.engine
+    if context.search is Search.CLUSTER:
+        return engine.preempt(pod, snapshot, has_time_left=context.has_time_left)
+    concerned = {*args.candidates, *([pod.nominated_node] if pod.nominated_node else ())}
+    return engine.preempt(pod, snapshot, args.candidates.keys(), concerned, context.has_time_left)
+
+
+def _deferral_note(decision: PreemptionDecision) -> str:
+    if decision.not_evaluated:
+        return f"deferred: not judged here: {', '.join(sorted(decision.not_evaluated))}"
+    return "deferred: no candidate of our own"
+
+
+def _deferred(
+    args: PreemptArgs, context: CallContext, decision: PreemptionDecision, notes: list[str]
+) -> PreemptionDecision:
+    """Choose among kube-scheduler's own candidates; add to ``notes`` why one is left out."""
+    candidates: dict[str, Candidate] = {}
+    for node, offer in args.candidates.items():
+        found = _as_candidate(node, offer, context.snapshot)
+        refusal = (
+            found if isinstance(found, str) else _candidate_violation(found, args.pod, context)
+        )
+        if refusal is None and isinstance(found, Candidate):
+            candidates[node] = found
+        else:
+            notes.append(f"left out: {refusal}")
+    costly = [candidate for candidate in candidates.values() if candidate.victims.pods]
+    order = context.rules.policy.candidates
+    ranked = order.sort(costly)
+    # A node without victims cannot be ranked, so it is chosen only if there is no other.
+    fallback = candidates[min(candidates)] if candidates else None
+    return replace(
+        decision,
+        chosen=ranked[0] if ranked else fallback,
+        candidates=candidates,
+        decided_by=order.deciding_criterion(*ranked[:2]) if len(ranked) > 1 else None,
+    )
+
+
+def _as_candidate(
+    node: str, offered: extender_v1.CandidateVictims, snapshot: Snapshot
+) -> Candidate | str:
+    """Return the candidate with its victims found on the node, or the reason why one is not."""
+    state = snapshot.nodes.get(node)
+    if state is None:
+        return f"node {node} is not known"
+    present = {pod.uid: pod for pod in state.pods}
+    missing = [uid for uid in offered.uids if uid not in present]
+    if missing:
+        return f"victim {missing[0] or '(without a UID)'} is not on node {node}"
+    victims = DEFAULT_VICTIM_ORDER.sort(present[uid] for uid in set(offered.uids))
+    return Candidate(node, VictimSet(tuple(victims), offered.violations))
+
+
+def _candidate_violation(candidate: Candidate, preemptor: Pod, context: CallContext) -> str | None:
+    rules = context.rules
+    return guardrail_violation(
+        candidate.node,
+        candidate.victims,
+        preemptor,
+        context.snapshot,
+        rules.release,
+        rules.policy,
+    )
+
+
+def _verb_result(
+    decision: PreemptionDecision, chosen: Candidate | None, notes: list[str]
+) -> VerbResult:
+    def encode() -> bytes:
+        return extender_v1.encode(extender_v1.PreemptionResult(dict(_result_entries(chosen))))
+
+    return VerbResult(encode, decision, chosen, tuple(notes))
+
+
+def _result_entries(chosen: Candidate | None) -> Iterator[tuple[str, extender_v1.MetaVictims]]:
+    if chosen is not None:
+        uids = (pod.uid for pod in chosen.victims.pods)
+        yield chosen.node, extender_v1.meta_victims(uids, chosen.victims.violations)

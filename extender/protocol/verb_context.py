@@ -1,0 +1,78 @@
+"""The context and the result of every verb."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from policies.kubernetes.snapshot import Snapshot
+from policies.preemption.decision import Candidate, PreemptionDecision
+from policies.preemption.engine import Engine, HasTimeLeft, no_deadline
+from policies.preemption.filtering.status import FilterDecision
+from policies.preemption.policy import SchedulerRules
+
+
+class Search(Enum):
+    """Which nodes a preempt call considers: the candidates of the request, or all known ones."""
+
+    OFFERED = "offered"
+    CLUSTER = "cluster"
+
+
+class FallbackKind(Enum):
+    """A fallback answer: an error, a refusal of every node, or the request passed through."""
+
+    ERROR = "error"
+    VETO = "veto"
+    ECHO = "echo"
+
+
+@dataclass(frozen=True, slots=True)
+class CallContext:
+    """The input of a decision: an immutable snapshot, an engine, and the time that is left."""
+
+    snapshot: Snapshot
+    engine: Engine
+    search: Search = Search.OFFERED
+    has_time_left: HasTimeLeft = no_deadline
+
+    @property
+    def rules(self) -> SchedulerRules:
+        """The rules of the engine."""
+        return self.engine.rules
+
+
+@dataclass(frozen=True, slots=True)
+class VerbResult:
+    """The encoder of the answer, its decision, and what else is recorded of it.
+
+    ``named_candidate`` is the candidate that the answer names. ``notes`` are lines for the decision
+    log: entries left out, answers deferred.
+    """
+
+    encode: Callable[[], bytes]
+    decision: FilterDecision | PreemptionDecision
+    named_candidate: Candidate | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def body(self) -> bytes:
+        """The body of the answer, encoded anew."""
+        return self.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerContext:
+    """The circumstances of an answer: time, request, and snapshot.
+
+    ``pods_version`` is the resource version of the newest known change to a pod; ``seconds`` is the
+    duration of the decision.
+    """
+
+    at: str
+    request_id: str
+    verb: str
+    generation: int
+    pods_version: str
+    seconds: float

@@ -1,0 +1,250 @@
+"""Limits on connections: their number, and the time in each phase.
+
+A connection is in one of five phases, each with a time limit:
+
+    phase       begins when                                 limit
+    handshake   the connection is accepted                  headerSeconds
+    idle        it is opened, or a response is sent         idleSeconds
+    header      the first byte of a request arrives         headerSeconds
+    body        the header is read                          bodySeconds
+    deciding    the body is read                            none; the verb's deadline applies
+
+Further bytes do not prolong a phase. A connection that exceeds its limit is aborted without a
+response. A client that reads its response too slowly counts as idle.
+
+At the limit of connections, the connection that has waited longest for its client is closed, if it
+has waited for at least a second: after less, its data may not have been read yet. If there is none,
+the new connection is accepted beyond the limit. Calls in progress are limited to the same number;
+further ones are answered with an error. At twice the limit, any waiting connection is closed; if
+there is none, the new connection is aborted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from enum import Enum
+from http import HTTPStatus
+from typing import Any, Final
+
+import structlog
+from aiohttp import web
+
+from extender.config.component_config import ConnectionLimits
+from extender.kube.rest.clock import Clock, within
+
+SWEEP_SECONDS: Final = 1.0
+_MIN_WAIT_SECONDS: Final = 1.0
+"""A client that is silent for less is only disconnected at twice the limit; seconds."""
+
+
+class Phase(Enum):
+    """The phase of a connection."""
+
+    HANDSHAKE = "handshake"
+    IDLE = "idle"
+    HEADER = "header"
+    BODY = "body"
+    DECIDING = "deciding"
+
+
+_AWAITS_CLIENT: Final = (Phase.HANDSHAKE, Phase.IDLE, Phase.HEADER)
+_CALLING: Final = (Phase.BODY, Phase.DECIDING)
+_UNDER_WAY: Final = (Phase.HEADER, Phase.BODY, Phase.DECIDING)
+
+
+class OpenConnection:
+    """The transport of a connection, its phase, and since when."""
+
+    def __init__(self, transport: asyncio.BaseTransport, phase: Phase, now: float) -> None:
+        self.transport = transport
+        self.phase = phase
+        self.since = now
+
+    def abort(self) -> None:
+        """Abort the connection, with unsent data."""
+        if isinstance(self.transport, asyncio.WriteTransport):
+            self.transport.abort()
+
+
+class ConnectionRegistry:
+    """The open connections.
+
+    ``aborted`` counts connections aborted for a time limit, by phase; ``at_limit`` those that
+    arrived at the limit of connections.
+    """
+
+    def __init__(self, limits: ConnectionLimits, clock: Clock) -> None:
+        self._clock = clock
+        self._limit = limits.connections
+        self._seconds = {
+            Phase.HANDSHAKE: limits.header_seconds,
+            Phase.IDLE: limits.idle_seconds,
+            Phase.HEADER: limits.header_seconds,
+            Phase.BODY: limits.body_seconds,
+        }
+        self._connections: dict[OpenConnection, None] = {}
+        self._became_idle = asyncio.Event()
+        self.aborted = dict.fromkeys(Phase, 0)
+        self.at_limit = 0
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    def register(self, transport: asyncio.BaseTransport, phase: Phase) -> OpenConnection | None:
+        """Register a connection; abort it and return None if there are too many."""
+        visit = OpenConnection(transport, phase, self._clock.monotonic())
+        if len(self._connections) >= self._limit:
+            self.at_limit += 1
+            self._close_waiting(visit.since)
+        if len(self._connections) >= 2 * self._limit:
+            visit.abort()
+            return None
+        self._connections[visit] = None
+        return visit
+
+    @property
+    def too_many_calls(self) -> bool:
+        """Whether the number of calls in progress has reached the limit of connections."""
+        if len(self._connections) <= self._limit:
+            return False
+        return sum(visit.phase in _CALLING for visit in self._connections) >= self._limit
+
+    def remove(self, connection: OpenConnection) -> None:
+        """Remove a connection that has ended."""
+        self._connections.pop(connection, None)
+        self._became_idle.set()
+
+    def enter_phase(self, connection: OpenConnection, phase: Phase) -> None:
+        """Record that a connection enters a phase now."""
+        connection.phase, connection.since = phase, self._clock.monotonic()
+        if phase is Phase.IDLE:
+            self._became_idle.set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is in progress."""
+        return not any(visit.phase in _UNDER_WAY for visit in self._connections)
+
+    async def wait_idle(self, seconds: float) -> None:
+        """Return when no request is in progress, or after ``seconds``."""
+        with suppress(TimeoutError):
+            await within(self._clock, seconds, self._until_idle())
+
+    async def _until_idle(self) -> None:
+        while not self.is_idle:
+            self._became_idle.clear()
+            await self._became_idle.wait()
+
+    def sweep(self) -> None:
+        """Abort the connections that exceed the time limit of their phase."""
+        now = self._clock.monotonic()
+        for visit in tuple(self._connections):
+            limit = self._seconds.get(visit.phase)
+            if limit is not None and now - visit.since > limit:
+                self.aborted[visit.phase] += 1
+                self._abort(visit)
+
+    async def run_sweeper(self) -> None:
+        """Sweep once a second, until cancelled."""
+        while True:
+            await self._clock.sleep(SWEEP_SECONDS)
+            self.sweep()
+
+    def _close_waiting(self, now: float) -> None:
+        waiting = [visit for visit in self._connections if visit.phase in _AWAITS_CLIENT]
+        if not waiting:
+            return
+        longest = min(waiting, key=lambda visit: visit.since)
+        if now - longest.since >= _MIN_WAIT_SECONDS or len(self._connections) >= 2 * self._limit:
+            self._abort(longest)
+
+    def _abort(self, connection: OpenConnection) -> None:
+        self.remove(connection)
+        connection.abort()
+
+
+class ConnectionProtocol(web.RequestHandler):
+    """The protocol of one connection: its requests, one after another."""
+
+    __slots__ = ("_visit", "_visits")
+
+    def __init__(self, server: web.Server, registry: ConnectionRegistry, **options: Any) -> None:
+        super().__init__(server, loop=asyncio.get_running_loop(), **options)
+        self._visits = registry
+        self._visit: OpenConnection | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to serve, if the number of connections permits it."""
+        visit = self._visits.register(transport, Phase.IDLE)
+        if visit is not None:
+            self.begin_serving(visit, transport)
+
+    def begin_serving(self, connection: OpenConnection, transport: asyncio.BaseTransport) -> None:
+        """Begin to serve a connection that is registered already."""
+        self._visit = connection
+        connection.transport = transport
+        self._enter(Phase.IDLE)
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """End, if serving has begun."""
+        if self._visit is not None:
+            self._visits.remove(self._visit)
+            super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse received data."""
+        visit = self._visit
+        if visit is None:
+            return
+        if visit.phase is Phase.IDLE:
+            self._visits.enter_phase(visit, Phase.HEADER)
+        super().data_received(data)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Return an error response of one line for invalid HTTP; log it and close the connection.
+
+        The received data is not repeated, since it may contain a secret. Raise ConnectionError if
+        a response has begun already.
+        """
+        problem = _parser_message(message or HTTPStatus(status).phrase)
+        fault = exc if message is None else None  # without a message it is an internal error
+        structlog.get_logger().warning("refused", status=status, problem=problem, exc_info=fault)
+        if request.writer.output_size > 0:
+            raise ConnectionError("an answer has begun already")
+        response = web.Response(status=status, text=f"reprieve: {problem}\n")
+        response.force_close()
+        return response
+
+    @property
+    def exceeds_call_limit(self) -> bool:
+        """Whether a call that begins now must be refused because there are too many."""
+        return self._visits.too_many_calls
+
+    def header_read(self) -> None:
+        """Record that the header is complete."""
+        self._enter(Phase.BODY)
+
+    def body_read(self) -> None:
+        """Record that the body is complete."""
+        self._enter(Phase.DECIDING)
+
+    def response_started(self) -> None:
+        """Record that the response is about to be sent."""
+        self._enter(Phase.IDLE)
+
+    def _enter(self, phase: Phase) -> None:
+        if self._visit is not None:
+            self._visits.enter_phase(self._visit, phase)
+
+
+def _parser_message(message: str) -> str:
+    """Return the message of the parser without the received bytes."""
+    return message.partition("\n")[0].partition(": b")[0].rstrip(": ")

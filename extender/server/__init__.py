@@ -1,0 +1,1 @@
+"""The extender over HTTP: service, call queue, handlers, OpenAPI, process."""

@@ -1,0 +1,166 @@
+"""The call queue: while calls wait, few decisions are made in each iteration of the event loop.
+
+A decision blocks the event loop. Without a queue, calls that arrive together would be decided one
+after another, and the deadline of the last ones could not be checked in time. A call that finds the
+queue empty is decided at once.
+
+By default one decision is made per iteration. Under load an iteration takes long, because it reads
+and refuses calls, and queued calls would starve when the load is highest. So the number of
+decisions per iteration is adjusted until they take about as long as the rest of the iteration.
+
+The fallback policy: the answer to a call when no decision can be made.
+
+    reason      condition                                         evaluated
+    late        the verb's deadline has passed since the header   when dequeued, and between nodes
+    stale       the API server is silent for too long             when dequeued
+    overloaded  too many calls wait                               on arrival
+
+The configuration has a fallback for each reason and verb. An *error* leaves the result to
+kube-scheduler, whose configuration has the extender ignorable or not. A *veto* refuses every node
+for now, so that the pod waits and is retried. An *echo* passes the request through: every node of
+it is feasible, and every candidate keeps its victims. A fallback is not a decision: it is neither
+counted as one nor assumed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from msgspec import structs
+
+from extender.config.component_config import Config
+from extender.protocol.verb_context import FallbackKind
+
+
+class OverloadedError(RuntimeError):
+    """Too many calls are in the queue."""
+
+
+def _zero_seconds() -> float:
+    return 0.0
+
+
+class CallQueue:
+    """A FIFO queue of at most ``limit`` calls.
+
+    ``monotonic`` returns seconds; without it there is always one decision per iteration.
+    """
+
+    def __init__(self, limit: int = 64, monotonic: Callable[[], float] = _zero_seconds) -> None:
+        self._limit = limit
+        self._monotonic = monotonic
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._taken = False
+        self._batch_size = 1
+        self._round_began = 0.0
+        self._deciding = 0.0
+
+    @property
+    def waiting(self) -> int:
+        """The number of calls in the queue."""
+        return sum(not waiting.done() for waiting in self._waiting)
+
+    async def acquire(self) -> None:
+        """Return when the call may be decided. Raise OverloadedError."""
+        loop = asyncio.get_running_loop()
+        if not self._taken:
+            self._taken = True
+            self._batch_size = 1
+            self._begin_iteration()
+            loop.call_soon(self._run_iteration)
+            return
+        if self.waiting >= self._limit:
+            raise OverloadedError(f"{self._limit} calls wait already")
+        turn = loop.create_future()
+        self._waiting.append(turn)
+        await turn
+
+    def record_duration(self, seconds: float) -> None:
+        """Record the duration of a decision."""
+        self._deciding += seconds
+
+    def _run_iteration(self) -> None:
+        self._adjust_batch_size()
+        self._begin_iteration()
+        passed = 0
+        while self._waiting and passed < self._batch_size:
+            turn = self._waiting.popleft()
+            if not turn.done():  # a cancelled call, whose client has disconnected, is skipped
+                turn.set_result(None)
+                passed += 1
+        self._taken = passed > 0
+        if passed:
+            asyncio.get_running_loop().call_soon(self._run_iteration)
+
+    def _begin_iteration(self) -> None:
+        self._round_began = self._monotonic()
+        self._deciding = 0.0
+
+    def _adjust_batch_size(self) -> None:
+        """Double the decisions per iteration if its rest took longer than them, or halve them."""
+        rest = self._monotonic() - self._round_began - self._deciding
+        if rest > self._deciding:
+            self._batch_size = min(2 * self._batch_size, max(1, self._limit))
+        elif 2 * rest < self._deciding:
+            self._batch_size = max(1, self._batch_size // 2)
+
+
+class FallbackReason(Enum):
+    """Why no decision can be made."""
+
+    LATE = "late"
+    STALE = "stale"
+    OVERLOADED = "overloaded"
+
+
+class DegradedError(RuntimeError):
+    """No decision can be made, and the configured fallback is an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class FallbackPolicy:
+    """The deadlines by verb in seconds, and the fallbacks by reason and verb.
+
+    The default deadline is 200 ms, the default fallback an error.
+    """
+
+    deadlines: Mapping[str, float] = field(default_factory=dict)
+    stale_seconds: float = 180.0
+    fallbacks: Mapping[tuple[FallbackReason, str], FallbackKind] = field(default_factory=dict)
+
+    def deadline(self, verb: str) -> float:
+        """Return the deadline of a call, in seconds after its header."""
+        return self.deadlines.get(verb, 0.2)
+
+    def fallback(self, reason: FallbackReason, verb: str) -> FallbackKind:
+        """Return the fallback for a reason and a verb."""
+        return self.fallbacks.get((reason, verb), FallbackKind.ERROR)
+
+    def fallback_labels(self, verbs: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+        """Yield the labels of all configured fallbacks: verb, reason and fallback."""
+        for verb in verbs:
+            for case in FallbackReason:
+                yield verb, case.value, self.fallback(case, verb).value
+
+
+def configured_fallbacks(config: Config) -> FallbackPolicy:
+    """Return the fallback policy of a configuration."""
+    deadlines: dict[str, int] = structs.asdict(config.deadline_milliseconds)
+    by_case = {
+        FallbackReason.LATE: config.degraded.late,
+        FallbackReason.STALE: config.degraded.stale,
+        FallbackReason.OVERLOADED: config.degraded.overloaded,
+    }
+    return FallbackPolicy(
+        {verb: milliseconds / 1000 for verb, milliseconds in deadlines.items()},
+        config.stale_seconds,
+        {
+            (case, verb): substitute
+            for case, substitutes in by_case.items()
+            for verb, substitute in structs.asdict(substitutes).items()
+        },
+    )

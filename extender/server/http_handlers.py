@@ -1,0 +1,259 @@
+"""The HTTP handlers of the extender: all verbs, one error table, probes and metrics.
+
+kube-scheduler treats any status but 200 as an error of the extender, and skips the extender if its
+configuration has ``ignorable: true``. So a call that cannot be answered safely gets an error status
+and one line of text.
+
+Every answer to a verb has an ``X-Request-Id`` header: the caller's ID, or a generated one. The log
+lines of the call and its record in ``/decisions`` have the same ID.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from itertools import count
+from typing import Final
+
+import structlog
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+from extender.kube.decoders.typed_decoder import ObjectError
+from extender.observability.metrics import CONTENT_TYPE, UNKNOWN
+from extender.observability.request_trace import (
+    PARENT_HEADERS,
+    RequestResult,
+    RequestTrace,
+    TraceStep,
+)
+from extender.protocol.extender_v1 import ExtenderDecodeError
+from extender.protocol.verbs import VERBS
+from extender.secure_serving.connection_limits import ConnectionProtocol
+from extender.secure_serving.listener import ClientCertAuthorizer
+from extender.server.call_queue import DegradedError
+from extender.server.openapi import openapi_document
+from extender.server.service import NotReadyError, Service, UnknownVerbError, VerbCall
+
+REQUEST_ID: Final = "X-Request-Id"
+_REQUEST_ID_PATTERN: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}")
+_RETRY_AFTER: Final = {503: {"Retry-After": "1"}}
+"""Headers of an error response that the client may retry soon; seconds."""
+
+_STATUSES: Mapping[type[Exception], int] = {
+    ExtenderDecodeError: 400,
+    ObjectError: 400,
+    UnknownVerbError: 404,
+    NotReadyError: 503,
+    DegradedError: 503,
+}
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def build_app(
+    service: Service,
+    path_prefixes: Iterable[str] = (),
+    body_limit: int = 64 * 2**20,
+    client_authorizer: ClientCertAuthorizer | None = None,
+    id_prefix: str = "call",
+) -> web.Application:
+    """Return the application that serves ``service`` at the root and below each prefix.
+
+    ``body_limit`` is in bytes. A request without an ID gets ``id_prefix`` and a number.
+    """
+    guard = [] if client_authorizer is None else [_client_authorization(client_authorizer)]
+    app = web.Application(client_max_size=body_limit, middlewares=guard)
+    app.on_response_prepare.append(_on_response_prepare)
+    verb = _verb_handler(service, body_limit, id_prefix)
+    prefixes = tuple(path_prefixes)
+    for prefix in ("", *prefixes):
+        app.router.add_post(f"/{prefix.strip('/')}/{{verb}}".replace("//", "/"), verb)
+    app.router.add_get("/livez", _health_handler)
+    app.router.add_get("/healthz", _health_handler)
+    app.router.add_get("/readyz", _ready_handler(service))
+    app.router.add_get("/metrics", _metrics_handler(service))
+    app.router.add_get("/decisions", _decisions_handler(service))
+    app.router.add_get("/openapi.json", _openapi_handler(openapi_document(prefixes)))
+    return app
+
+
+def _client_authorization(client_authorizer: ClientCertAuthorizer) -> Middleware:
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        transport = request.transport
+        certificate = None if transport is None else transport.get_extra_info("peercert")
+        objection = client_authorizer.denial_reason(request.path, certificate)
+        if objection:
+            structlog.get_logger().warning("turned_away", path=request.path, problem=objection)
+            return web.Response(status=403, text=f"reprieve: {objection}\n")
+        return await handler(request)
+
+    return guard
+
+
+async def _on_response_prepare(request: web.Request, response: web.StreamResponse) -> None:
+    if isinstance(response, web.HTTPException):  # raised by the router: 404 or 405
+        response.body = f"reprieve: {response.status}: {response.reason}\n".encode()
+        response.headers["Content-Length"] = str(len(response.body))
+    if isinstance(request.protocol, ConnectionProtocol):
+        request.protocol.response_started()
+
+
+def _verb_handler(service: Service, body_limit: int, id_prefix: str) -> Handler:
+    numbers = count(1)
+
+    async def handle(request: web.Request) -> web.Response:
+        verb = request.match_info["verb"]
+        request_id = _received_request_id(request) or f"{id_prefix}-{next(numbers)}"
+        asked = VerbCall(
+            verb, b"", 0.0, request_id, RequestTrace(_parent_trace_headers(service, request))
+        )
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            response = await _read_and_handle(service, request, asked, body_limit)
+        response.headers[REQUEST_ID] = request_id
+        known = verb if verb in VERBS else UNKNOWN
+        service.metrics.requests.labels(known, str(response.status)).inc()
+        _export_trace(service, known, asked, response)
+        return response
+
+    return handle
+
+
+def _parent_trace_headers(service: Service, request: web.Request) -> Mapping[str, str]:
+    if service.tracer is None:
+        return {}
+    return {name: request.headers[name] for name in PARENT_HEADERS if name in request.headers}
+
+
+def _export_trace(service: Service, verb: str, call: VerbCall, response: web.Response) -> None:
+    if service.tracer is None:
+        return
+    ended = service.clock.monotonic()
+    problem = "" if response.status == 200 else (response.text or "").strip()
+    outcome = RequestResult(verb, call.request_id, response.status, problem, ended)
+    # Scheduled after the recording of the answer; neither delays the response.
+    asyncio.get_running_loop().call_soon(service.tracer.record, call.trace, outcome)
+
+
+def _received_request_id(request: web.Request) -> str:
+    given = request.headers.get(REQUEST_ID, "")
+    return given if _REQUEST_ID_PATTERN.fullmatch(given) else ""
+
+
+async def _read_and_handle(
+    service: Service, request: web.Request, call: VerbCall, body_limit: int
+) -> web.Response:
+    verb, course = call.verb, call.trace
+    try:
+        course.arrived = service.clock.monotonic()
+        if isinstance(request.protocol, ConnectionProtocol) and request.protocol.exceeds_call_limit:
+            refusal = _error_response(
+                service, verb, 503, "overloaded: there are too many connections"
+            )
+            refusal.force_close()
+            return refusal
+        body = await _read_body(request, body_limit)
+        course.step_ends[TraceStep.READING] = service.clock.monotonic()
+    except web.HTTPRequestEntityTooLarge:
+        problem = f"the body is larger than the limit of {body_limit} bytes"
+        return _error_response(service, verb, 413, problem)
+    except web.RequestPayloadError as error:
+        return _error_response(service, verb, 400, f"the body cannot be read: {error}")
+    except ConnectionError:
+        return _error_response(service, verb, 408, "the connection ended before the body did")
+    except Exception as error:  # noqa: BLE001 - as in handle_verb
+        return _internal_error(service, verb, error)
+    return await handle_verb(service, replace(call, body=body, arrived=course.arrived))
+
+
+async def handle_verb(service: Service, call: VerbCall) -> web.Response:
+    """Return the response to a call whose body has been read."""
+    try:
+        answered = await service.call(call)
+        # The answer is recorded after it is sent: kube-scheduler waits for the answer only.
+        asyncio.get_running_loop().call_soon(answered.record)
+        return web.Response(body=answered.body, content_type="application/json")
+    except tuple(_STATUSES) as error:
+        return _error_response(service, call.verb, _STATUSES[type(error)], str(error))
+    except Exception as error:  # noqa: BLE001
+        # The outermost handler: kube-scheduler must get a response, and the service must go on.
+        return _internal_error(service, call.verb, error)
+
+
+def _internal_error(service: Service, verb: str, error: Exception) -> web.Response:
+    structlog.get_logger().error("internal_error", verb=verb, exc_info=error)
+    return _error_response(service, verb, 500, f"internal error: {type(error).__name__}")
+
+
+async def _read_body(request: web.Request, limit: int) -> bytes:
+    said = request.content_length or 0
+    if said > limit:  # the body need not be read
+        raise web.HTTPRequestEntityTooLarge(limit, said)
+    connection = request.protocol
+    if not isinstance(connection, ConnectionProtocol):
+        return await request.read()
+    connection.header_read()
+    body = await request.read()
+    connection.body_read()
+    return body
+
+
+def _error_response(service: Service, verb: str, status: int, problem: str) -> web.Response:
+    line = " ".join(problem.split())  # names come from the caller and may contain line breaks
+    service.decision_log.log_refusal(verb, status, line)
+    headers = _RETRY_AFTER.get(status)
+    return web.Response(status=status, text=f"reprieve: {line}\n", headers=headers)
+
+
+async def _health_handler(_: web.Request) -> web.Response:
+    return web.Response(text="ok\n")
+
+
+def _ready_handler(service: Service) -> Handler:
+    async def handle(request: web.Request) -> web.Response:
+        problem = service.readiness.problem()
+        verdict = f"not ready: {problem}" if problem else "ok"
+        shown = (
+            [*service.readiness.verbose_lines(), verdict]
+            if "verbose" in request.query
+            else [verdict]
+        )
+        status = 503 if problem else 200
+        headers = _RETRY_AFTER.get(status)
+        return web.Response(status=status, text="\n".join(shown) + "\n", headers=headers)
+
+    return handle
+
+
+def _metrics_handler(service: Service) -> Handler:
+    async def handle(_: web.Request) -> web.Response:
+        return web.Response(body=service.scrape(), headers={"Content-Type": CONTENT_TYPE})
+
+    return handle
+
+
+def _decisions_handler(service: Service) -> Handler:
+    async def handle(request: web.Request) -> web.Response:
+        limit = request.query.get("limit", "")
+        if limit and not (limit.isascii() and limit.isdecimal() and len(limit) < 10):
+            problem = f"limit: {limit!r} is not a number of decisions"
+            return web.Response(status=400, text=f"reprieve: {problem}\n")
+        verb = request.query.get("verb")
+        if verb is not None and verb not in VERBS:
+            problem = f"verb: {verb!r}; expected one of {', '.join(VERBS)}"
+            return web.Response(status=400, text=f"reprieve: {problem}\n")
+        most, pod = int(limit) if limit else None, request.query.get("pod")
+        body = service.decision_history.document(most, pod, verb)
+        return web.Response(body=body, content_type="application/json")
+
+    return handle
+
+
+def _openapi_handler(body: bytes) -> Handler:
+    async def handle(_: web.Request) -> web.Response:
+        return web.Response(body=body, content_type="application/json")
+
+    return handle

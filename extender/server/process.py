@@ -1,0 +1,208 @@
+"""The extender as a process: reflectors that fill its cache, and the server of its API.
+
+Metrics of the server's connections and certificate, and a readiness warning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from extender.cluster.event_handlers import build_reflectors
+from extender.cluster.scheduler_cache import SchedulerCache
+from extender.config.component_config import Config, filters_from_config, find_policy
+from extender.kube.controller_runtime.event_recorder import EventWriter
+from extender.kube.rest.client import Client
+from extender.kube.rest.clock import Clock
+from extender.kube.rest.transport import Transport
+from extender.observability.decision_history import DecisionHistory
+from extender.observability.decision_log import DecisionLog
+from extender.observability.preemption_events import COMPONENT, PreemptionEventRecorder
+from extender.secure_serving.connection_limits import ConnectionRegistry
+from extender.secure_serving.dynamic_certificates import CertificateReloader
+from extender.secure_serving.listener import ClientCertAuthorizer, serve_app
+from extender.server.call_queue import CallQueue, configured_fallbacks
+from extender.server.http_handlers import build_app
+from extender.server.service import Service
+from policies.kubernetes.releases import release
+from policies.preemption.policy import SchedulerRules
+from policies.preemption.vectorized import VectorizedEngine
+
+
+def register_serving_metrics(
+    service: Service, connections: ConnectionRegistry, reloader: CertificateReloader | None
+) -> None:
+    """Register the metrics of connections and, with TLS, of the certificate and its warning."""
+    service.metrics.registry.register(_ConnectionMetrics(connections))
+    if reloader is not None:
+        service.metrics.registry.register(_CertificateMetrics(reloader))
+
+        def alarm() -> str:
+            said = reloader.warning()
+            return said and f"certificate {said}"
+
+        service.readiness.warnings.append(alarm)
+
+
+@dataclass(frozen=True)
+class _ConnectionMetrics(Collector):
+    connections: ConnectionRegistry
+
+    def collect(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily("reprieve_connections", "Connections", value=len(self.connections))
+        cut = CounterMetricFamily(
+            "reprieve_connections_cut", "Connections cut off for taking too long", labels=("phase",)
+        )
+        for phase, times in self.connections.aborted.items():
+            cut.add_metric((phase.value,), times)
+        yield cut
+        yield CounterMetricFamily(
+            "reprieve_connections_full",
+            "Connections that met a full house",
+            value=self.connections.at_limit,
+        )
+
+
+@dataclass(frozen=True)
+class _CertificateMetrics(Collector):
+    reloader: CertificateReloader
+
+    def collect(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily(
+            "reprieve_certificate_expires_seconds",
+            "When the certificate in use ends, in seconds since the epoch",
+            value=self.reloader.not_after,
+        )
+        yield GaugeMetricFamily(
+            "reprieve_certificate_trouble",
+            "Whether the certificate's files are of no use as they are: 1 or 0",
+            value=bool(self.reloader.error),
+        )
+        yield CounterMetricFamily(
+            "reprieve_certificate_reloads", "Certificates put to use", value=self.reloader.reloads
+        )
+        yield CounterMetricFamily(
+            "reprieve_certificate_failures",
+            "Certificates that could not be put to use",
+            value=self.reloader.failures,
+        )
+
+
+_SNAPSHOT_INTERVAL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProcess:
+    """A served extender: its base URL, its service, and its open connections."""
+
+    url: str
+    service: Service
+    connections: ConnectionRegistry
+
+    async def wait_synced(self) -> None:
+        """Return when every informer has its first list, or the server refuses its kind."""
+        for feed in self.service.informers.values():
+            await feed.wait_settled()
+
+    def is_idle(self) -> bool:
+        """Return whether no call is in progress."""
+        return self.connections.is_idle
+
+
+@asynccontextmanager
+async def run_server(
+    config: Config,
+    transport: Transport,
+    clock: Clock,
+    rng: random.Random,
+    decision_log: DecisionLog | None = None,
+) -> AsyncIterator[ServerProcess]:
+    """Serve while the block runs; then become not ready, finish calls in progress, and stop.
+
+    Raise ConfigError, UnknownReleaseError, CertificateError, and OSError for the socket. The caches
+    are filled in the background; until they are, calls are answered with 503.
+    """
+    rules = SchedulerRules(
+        release(config.upstream), filters_from_config(config), find_policy(config.policy)
+    )
+    engine = VectorizedEngine(rules)
+    cluster = SchedulerCache(clock.monotonic, engine.follow)
+    client = Client(transport)
+    events = EventWriter(client, clock, rng)
+    service = Service(
+        cluster,
+        engine,
+        clock,
+        config.search,
+        config.promise_seconds,
+        build_reflectors(
+            cluster, client, rules, clock, rng, silence_seconds=config.watch_silence_seconds
+        ),
+        decision_log=decision_log or DecisionLog(),
+        fallback_policy=configured_fallbacks(config),
+        call_queue=CallQueue(config.queue_limit, clock.monotonic),
+        decision_history=DecisionHistory(config.decisions_kept),
+        preemption_events=PreemptionEventRecorder(events.recorder(COMPONENT))
+        if config.events
+        else None,
+    )
+    visits = ConnectionRegistry(config.limits, clock)
+    rotation = None if config.tls is None else CertificateReloader(config.tls, clock)
+    register_serving_metrics(service, visits, rotation)
+    doorkeeper = (
+        ClientCertAuthorizer(config.tls.allowed_client_names)
+        if config.tls is not None and config.tls.client_ca
+        else None
+    )
+    app = build_app(
+        service,
+        config.path_prefixes,
+        config.body_limit_mib * 2**20,
+        doorkeeper,
+        f"{rng.getrandbits(32):08x}",
+    )
+    context = None if rotation is None else lambda: rotation.context
+    async with (
+        _exporting_traces(service, config, clock),
+        serve_app(app, config, visits, context) as socket,
+        asyncio.TaskGroup() as following,
+    ):
+        beside = [feed.run() for feed in service.informers.values()]
+        beside += [_refresh_snapshot(cluster, clock), visits.run_sweeper()]
+        if rotation is not None:
+            beside.append(rotation.run())
+        tasks = [following.create_task(work) for work in beside]
+        try:
+            yield ServerProcess(socket.url, service, visits)
+        finally:
+            service.readiness.stopping = True
+            await clock.sleep(config.shutdown_delay_seconds)
+            await socket.finish()
+            await events.flush()
+            for task in tasks:
+                task.cancel()
+
+
+@asynccontextmanager
+async def _exporting_traces(service: Service, config: Config, clock: Clock) -> AsyncIterator[None]:
+    """Export traces of calls while the block runs, if tracing is configured."""
+    if config.tracing is None:
+        yield
+        return
+    from extender.observability.opentelemetry_export import export_traces  # needs the extra "otel"
+
+    async with export_traces(config.tracing, clock) as service.tracer:
+        yield
+
+
+async def _refresh_snapshot(cluster: SchedulerCache, clock: Clock) -> None:
+    """Rebuild the snapshot regularly, so that no call has many watch events to apply."""
+    while True:
+        cluster.snapshot()
+        await clock.sleep(_SNAPSHOT_INTERVAL_SECONDS)

@@ -1,0 +1,91 @@
+"""Python's garbage collector in a process that caches a large cluster: rare full collections.
+
+A full collection visits every object; over a large cluster it delays an answer by half a second.
+Cached objects live long and contain no reference cycles, so reference counting frees them. They are
+therefore frozen (``gc.freeze``) for the whole process.
+
+A frozen reference cycle is never freed. Most objects of a request in progress are such cycles: a
+connection and its transport, an error and its frames. So
+
+- objects are frozen when no request is in progress, if that happens soon;
+- newer objects stay unfrozen until they are so many that a collection takes long; cycles that end
+  before that are collected as usual;
+- when half as many objects have been added as were frozen at first, everything is unfrozen,
+  collected once, and frozen again, which frees frozen cycles. The cost is two old objects visited
+  for each new one, however often the cluster is replaced.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from extender.kube.rest.clock import Clock
+
+FREEZE_THRESHOLD: Final = 50_000
+"""A collection visits this many objects in ten to twenty milliseconds."""
+
+FREEZE_INTERVAL_SECONDS: Final = 60.0
+_IDLE_TIMEOUT_SECONDS: Final = 10.0
+_IDLE_POLL_SECONDS: Final = 0.05
+
+
+def always_idle() -> bool:
+    """Return True: the process counts as idle at any time."""
+    return True
+
+
+class FrozenObjects:
+    """Frozen objects: first all that exist, then at least ``threshold`` more at a time."""
+
+    def __init__(self, threshold: int = FREEZE_THRESHOLD) -> None:
+        self._many = threshold
+        self._freeze_all()
+
+    def collect(self) -> None:
+        """Collect the objects that are not frozen; freeze the rest if there are ``threshold``."""
+        gc.collect()
+        come = len(gc.get_objects())
+        if come < self._many:
+            return
+        if 2 * (self._added + come) < self._first:
+            self._added += come
+            gc.freeze()
+            return
+        gc.unfreeze()
+        self._freeze_all()
+
+    def _freeze_all(self) -> None:
+        """Collect everything, and freeze the rest."""
+        gc.collect()
+        gc.freeze()
+        self._first, self._added = gc.get_freeze_count(), 0
+
+
+async def limit_collections(
+    synced: Callable[[], Awaitable[object]],
+    clock: Clock,
+    is_idle: Callable[[], bool] = always_idle,
+    interval_seconds: float = FREEZE_INTERVAL_SECONDS,
+) -> None:
+    """Keep the objects of the caches out of garbage collections, until cancelled.
+
+    Start when ``synced`` returns, which is when the caches have their first lists. ``is_idle``
+    returns whether no request is in progress; if it stays False, objects are frozen after a
+    timeout. Every ``interval_seconds`` objects are frozen if FREEZE_THRESHOLD or more are not.
+    """
+    await synced()
+    await _wait_idle(is_idle, clock)
+    hidden = FrozenObjects()
+    while True:
+        await clock.sleep(interval_seconds)
+        await _wait_idle(is_idle, clock)
+        hidden.collect()
+
+
+async def _wait_idle(is_idle: Callable[[], bool], clock: Clock) -> None:
+    """Return when no request is in progress, or after ten seconds."""
+    latest = clock.monotonic() + _IDLE_TIMEOUT_SECONDS
+    while not is_idle() and clock.monotonic() < latest:
+        await clock.sleep(_IDLE_POLL_SECONDS)

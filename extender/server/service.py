@@ -1,0 +1,228 @@
+"""The extender's service without HTTP: the cluster cache, the rules, and the answers to calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from extender.cluster.assumed_preemptions import AssumedPreemption
+from extender.cluster.readiness import InformerState, Readiness
+from extender.cluster.scheduler_cache import SchedulerCache
+from extender.kube.decoders.object_meta import format_time
+from extender.kube.rest.clock import Clock
+from extender.observability.decision_history import (
+    DecisionHistory,
+    DecisionRecord,
+    decision_record,
+    pod_reference,
+)
+from extender.observability.decision_log import DecisionLog, count_reasons
+from extender.observability.metrics import Metrics
+from extender.observability.preemption_events import PreemptionEventRecorder
+from extender.observability.request_trace import RequestTrace, Tracer, TraceStep
+from extender.protocol.verb_context import (
+    AnswerContext,
+    CallContext,
+    FallbackKind,
+    Search,
+    VerbResult,
+)
+from extender.protocol.verbs import VERBS
+from extender.server.call_queue import (
+    CallQueue,
+    DegradedError,
+    FallbackPolicy,
+    FallbackReason,
+    OverloadedError,
+)
+from policies.kubernetes.snapshot import Pod
+from policies.preemption.engine import DeadlineExceededError, Engine
+
+
+class UnknownVerbError(LookupError):
+    """A path names no verb; the text lists the known ones."""
+
+
+class NotReadyError(RuntimeError):
+    """The informers have not synced, so no answer would be safe."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerbCall:
+    """A call as received; ``arrived`` is the time its header was read, in monotonic seconds.
+
+    ``trace`` records its steps.
+    """
+
+    verb: str
+    body: bytes
+    arrived: float
+    request_id: str = ""
+    trace: RequestTrace = field(default_factory=RequestTrace)
+
+
+@dataclass(frozen=True, slots=True)
+class VerbReply:
+    """The body to send; ``record`` records the answer and is called after it is sent."""
+
+    body: bytes
+    record: Callable[[], None]
+
+
+@dataclass(slots=True)
+class Service:
+    """Answers calls. ``informers`` are by kind; a call waits for none if it is empty."""
+
+    cluster: SchedulerCache
+    engine: Engine
+    clock: Clock
+    search: Search = Search.OFFERED
+    assumed_seconds: float = 30.0
+    informers: Mapping[str, InformerState] = field(default_factory=dict)
+    metrics: Metrics = field(default_factory=Metrics)
+    decision_log: DecisionLog = field(default_factory=DecisionLog)
+    fallback_policy: FallbackPolicy = field(default_factory=FallbackPolicy)
+    call_queue: CallQueue = field(default_factory=CallQueue)
+    decision_history: DecisionHistory = field(default_factory=DecisionHistory)
+    preemption_events: PreemptionEventRecorder | None = None
+    tracer: Tracer | None = None
+    readiness: Readiness = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Build readiness from the informers, and initialize the metrics to 0."""
+        self.readiness = Readiness(self.clock, self.informers, self.fallback_policy.stale_seconds)
+        self.metrics.initialize(VERBS, self.fallback_policy.fallback_labels(VERBS))
+
+    def watch_silence(self) -> float:
+        """Return the seconds since the server was last heard of on any watch."""
+        return min(self.readiness.ages().values(), default=0.0)
+
+    async def call(self, verb_call: VerbCall) -> VerbReply:
+        """Answer one call when the queue admits it.
+
+        Raise UnknownVerbError, NotReadyError, and the errors of :meth:`answer`.
+        """
+        if verb_call.verb not in VERBS:
+            known_verbs = ", ".join(VERBS)
+            raise UnknownVerbError(f"no verb {verb_call.verb!r}; expected one of {known_verbs}")
+        missing = self.readiness.unsynced_kinds()
+        if missing:
+            raise NotReadyError(f"not ready: waiting for {', '.join(missing)}")
+        try:
+            await self.call_queue.acquire()
+        except OverloadedError as error:
+            return self._fall_back(FallbackReason.OVERLOADED, verb_call, str(error))
+        started = self.clock.monotonic()
+        try:
+            return self.answer(verb_call)
+        finally:
+            self.call_queue.record_duration(self.clock.monotonic() - started)
+
+    def answer(self, verb_call: VerbCall) -> VerbReply:
+        """Answer one call now.
+
+        Raise DegradedError, and ExtenderDecodeError or ObjectError for an invalid body.
+        """
+        course = verb_call.trace
+        started = course.step_ends[TraceStep.WAITING] = self.clock.monotonic()
+        deadline = verb_call.arrived + self.fallback_policy.deadline(verb_call.verb)
+        if started > deadline:
+            waited = f"waited {started - verb_call.arrived:.3f} s"
+            return self._fall_back(FallbackReason.LATE, verb_call, waited)
+        silent = self.readiness.silent_kinds()
+        if silent:
+            return self._fall_back(
+                FallbackReason.STALE, verb_call, f"nothing heard of {', '.join(silent)}"
+            )
+        call = VERBS[verb_call.verb](verb_call.body, self.engine.rules)
+        course.pod = call.pod.key
+        snapshot = self.cluster.snapshot()
+        pods = self.informers.get("pods")
+        pods_version = "" if pods is None else pods.resource_version
+        clock = self.clock
+        situation = CallContext(
+            snapshot, self.engine, self.search, lambda: clock.monotonic() <= deadline
+        )
+        try:
+            answer = call.decide(situation)
+        except DeadlineExceededError:
+            return self._fall_back(
+                FallbackReason.LATE, verb_call, "the search was not finished in time"
+            )
+        course.answer, course.generation = answer, snapshot.generation
+        course.step_ends[TraceStep.DECIDING] = clock.monotonic()
+        body = answer.encode()
+        self._assume_preemption(call.pod, answer)
+        ended = course.step_ends[TraceStep.ENCODING] = clock.monotonic()
+
+        def tell() -> None:
+            around = AnswerContext(
+                self._now(),
+                verb_call.request_id,
+                verb_call.verb,
+                snapshot.generation,
+                pods_version,
+                ended - started,
+            )
+            self._record(answer, around)
+            self.metrics.queue_seconds.labels(verb_call.verb).observe(started - verb_call.arrived)
+            if ended > deadline:
+                self.metrics.overdue.labels(verb_call.verb).inc()
+
+        return VerbReply(body, tell)
+
+    def scrape(self) -> bytes:
+        """Return the metrics with current gauges."""
+        gauges = self.metrics
+        gauges.generation.set(self.cluster.snapshot().generation)
+        gauges.assumed_preemptions.set(self.cluster.assumed_count)
+        gauges.watch_silence.set(self.watch_silence())
+        gauges.queue.set(self.call_queue.waiting)
+        gauges.ready.set(not self.readiness.problem())
+        for kind, count in self.cluster.object_counts().items():
+            gauges.objects.labels(kind).set(count)
+        for kind, age in self.readiness.ages().items():
+            gauges.cache_ages.labels(kind).set(age)
+        return gauges.exposition()
+
+    def _record(self, answer: VerbResult, context: AnswerContext) -> None:
+        verb, seconds = context.verb, context.seconds
+        reasons = count_reasons(answer.decision.rejected)
+        self.metrics.observe_answer(verb, answer, reasons)
+        self.metrics.seconds.labels(verb).observe(seconds)
+        self.decision_log.log_answer(answer, context, self.watch_silence())
+        self.decision_history.add(decision_record(answer, context, reasons))
+        if self.preemption_events is not None:
+            self.preemption_events.record(answer)
+
+    def _fall_back(self, reason: FallbackReason, verb_call: VerbCall, detail: str) -> VerbReply:
+        """Return the configured fallback for a decision. Raise the errors of :meth:`answer`."""
+        verb, substitute = verb_call.verb, self.fallback_policy.fallback(reason, verb_call.verb)
+        self.metrics.degraded.labels(verb, reason.value, substitute.value).inc()
+        verb_call.trace.fallback_reason, verb_call.trace.fallback = reason.value, substitute.value
+        if substitute is FallbackKind.ERROR:
+            raise DegradedError(f"{reason.value}: {detail}")
+        call = VERBS[verb](verb_call.body, self.engine.rules)
+        verb_call.trace.pod = call.pod.key
+        refusal = f"the extender cannot answer now ({reason.value}: {detail})"
+        body = call.pass_through() if substitute is FallbackKind.ECHO else call.refuse_all(refusal)
+        degraded = f"{reason.value}: {detail}; {substitute.value}"
+
+        def tell() -> None:
+            self.decision_log.log_fallback(verb, call.pod, degraded)
+            pod = pod_reference(call.pod)
+            self.decision_history.add(
+                DecisionRecord(self._now(), verb_call.request_id, verb, pod, degraded=degraded)
+            )
+
+        return VerbReply(body, tell)
+
+    def _now(self) -> str:
+        return format_time(self.clock.now_ns())
+
+    def _assume_preemption(self, pod: Pod, answer: VerbResult) -> None:
+        if answer.named_candidate is None or not answer.named_candidate.victims.pods:
+            return
+        victims = frozenset(victim.uid for victim in answer.named_candidate.victims.pods)
+        deadline = self.clock.monotonic() + self.assumed_seconds
+        self.cluster.assume(AssumedPreemption(pod, answer.named_candidate.node, victims, deadline))

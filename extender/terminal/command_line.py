@@ -1,0 +1,146 @@
+"""What all commands print on stderr: the log and usage errors.
+
+Options that commands share, their parsers, and the printing of an answer.
+
+The stop signal of every long-running command.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import msgspec
+import structlog
+import typer
+from rich.console import Console, RenderableType
+
+
+def log_line(line: str) -> None:
+    """Print a line on stderr, since stdout may hold an answer."""
+    print(f"reprieve: {line}", file=sys.stderr)  # noqa: T201 - output of the command line
+
+
+def exit_with_errors(*errors: str) -> NoReturn:
+    """Print one line for each usage error, and exit with 2."""
+    for problem in errors:
+        log_line(" ".join(problem.split()))
+    sys.exit(2)
+
+
+def log_to_stderr() -> None:
+    """Send the log to stderr, one JSON line for each event; stdout is for the commands."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(serializer=_as_json),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def _as_json(event: object, **_: object) -> str:
+    return msgspec.json.encode(event, enc_hook=repr).decode()
+
+
+def parse_time_option(text: str) -> datetime:
+    """Parse an RFC 3339 time of the command line; the zone is required."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise typer.BadParameter(f"{text!r} is not a time such as 2026-01-02T15:04:05Z")
+    return found
+
+
+def parse_namespaced_name(text: str) -> str:
+    """Validate that a text of the command line is NAMESPACE/NAME, and return it."""
+    namespace, _, name = text.partition("/")
+    if not namespace or not name or "/" in name:
+        raise typer.BadParameter(f"{text!r}; expected NAMESPACE/NAME")
+    return text
+
+
+class OutputFormat(Enum):
+    """The output format of a decision."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+ClusterFilesOption = Annotated[
+    list[str],
+    typer.Option("--cluster", metavar="FILE", help="Objects of the cluster; may be repeated."),
+]
+PodFileOption = Annotated[str, typer.Option("--pod", metavar="FILE", help="The pod to decide on.")]
+ConfigFileOption = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="F", help="A configuration file, as for serve."),
+]
+KubeconfigOption = Annotated[
+    Path | None, typer.Option("--kubeconfig", metavar="F", help="How to reach the cluster.")
+]
+ServerOption = Annotated[
+    str | None, typer.Option("--server", metavar="URL", help="An API server without auth.")
+]
+UpstreamOption = Annotated[
+    str | None, typer.Option("--upstream", metavar="V", help="Follow this kube-scheduler release.")
+]
+FiltersOption = Annotated[
+    str | None,
+    typer.Option("--filters", metavar="NAME,…", help="Run only these in-tree filters."),
+]
+OutputOption = Annotated[
+    OutputFormat | None, typer.Option("-o", help="Default: text on a terminal, json elsewhere.")
+]
+NowOption = Annotated[
+    datetime | None,
+    typer.Option(
+        "--now", metavar="RFC3339", parser=parse_time_option, help="The time to decide at."
+    ),
+]
+
+
+def split_names(names: str) -> list[str]:
+    """Split a list that is separated by commas."""
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def print_output(
+    output: OutputFormat | None,
+    document: Callable[[], object],
+    table: Callable[[], RenderableType],
+) -> None:
+    """Print an answer in the given format; by default text on a terminal, otherwise JSON."""
+    if output is None:
+        output = OutputFormat.TEXT if sys.stdout.isatty() else OutputFormat.JSON
+    if output is OutputFormat.JSON:
+        text = msgspec.json.format(msgspec.json.encode(document()), indent=2)
+        sys.stdout.write(text.decode() + "\n")
+    else:
+        Console().print(table())
+
+
+def usage_example(arguments: str) -> str:
+    """Return the epilog of a command's help."""
+    return f"Example: reprieve {arguments}"
+
+
+def stop_signal() -> asyncio.Event:
+    """Return an event that SIGINT and SIGTERM set from now on."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    return stop

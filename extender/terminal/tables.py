@@ -1,0 +1,112 @@
+"""Tables of decisions: the best candidates first, rejected nodes grouped by reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from policies.kubernetes.criteria import Order
+from policies.kubernetes.snapshot import Pod
+from policies.preemption.decision import Candidate, PreemptionDecision
+from policies.preemption.filtering.status import FilterDecision, Rejection
+from policies.replicaset import ScaleDownDecision
+
+_SHOWN_CANDIDATES = 5
+_SHOWN_NAMES = 6
+_SHOWN_VICTIMS = 20
+_SHOWN_SPARED = 5
+
+
+def filter_table(decision: FilterDecision) -> RenderableType:
+    """Return the nodes that a pod fits, and for each reason the nodes that it rejects."""
+    nodes = len(decision.feasible) + len(decision.rejected)
+    head = Text(f"{decision.pod.key} fits {len(decision.feasible)} of {nodes} nodes", style="bold")
+    table = plain_table("nodes", "", "because", "eviction")
+    if decision.feasible:
+        table.add_row(str(len(decision.feasible)), _names(sorted(decision.feasible)), "fits", "")
+    _add_rejections(table, decision.rejected)
+    return Group(head, table, *_not_evaluated_warning(decision.not_evaluated))
+
+
+def preempt_table(decision: PreemptionDecision, order: Order[Candidate]) -> RenderableType:
+    """Return the victims and reprieved pods of the best candidates, and why others are rejected.
+
+    ``order`` is the order by which the candidate was chosen.
+    """
+    head = Text(next(iter(decision.describe())), style="bold")
+    parts: list[RenderableType] = [head]
+    if decision.candidates:
+        parts.append(_candidates(decision, order))
+    if decision.rejected:
+        refusals = plain_table("nodes", "", "because", "eviction")
+        _add_rejections(refusals, decision.rejected)
+        parts.append(refusals)
+    if decision.message:
+        parts.append(Text(decision.message, style="italic"))
+    return Group(*parts, *_not_evaluated_warning(decision.not_evaluated))
+
+
+def scale_down_table(decision: ScaleDownDecision, key: str) -> RenderableType:
+    """Return the pods that the ReplicaSet ``key`` deletes, the next ones, and the reasons."""
+    victims, spared = decision.victims, decision.order[decision.count :]
+    head = Text(f"{key}: {len(victims)} of {len(decision.order)} pods go", style="bold")
+    table = plain_table("", "pod", "node", "before the next by")
+    criteria = {each.replica: each.criterion for each in decision.explanations}
+    for mark, replicas, shown in (("→", victims, _SHOWN_VICTIMS), ("", spared, _SHOWN_SPARED)):
+        for each in replicas[:shown]:
+            table.add_row(mark, each.name, each.node, criteria.get(each, ""))
+        if len(replicas) > shown:
+            table.add_row(mark, f"and {len(replicas) - shown} more", "", "")
+    return Group(head, table)
+
+
+def _candidates(decision: PreemptionDecision, order: Order[Candidate]) -> Table:
+    table = plain_table("", "candidate", "goes", "spared", "PDBs broken")
+    ranked = order.sort(decision.candidates.values())
+    for candidate in ranked[:_SHOWN_CANDIDATES]:
+        table.add_row(
+            "→" if candidate == decision.chosen else "",
+            candidate.node,
+            _names([_with_priority(pod) for pod in candidate.victims.pods], "\n"),
+            _names([_with_priority(pod) for pod in candidate.spared], "\n"),
+            str(candidate.victims.violations),
+        )
+    if len(ranked) > _SHOWN_CANDIDATES:
+        table.add_row("", f"and {len(ranked) - _SHOWN_CANDIDATES} more", "", "", "")
+    return table
+
+
+def _add_rejections(table: Table, rejected: Mapping[str, Rejection]) -> None:
+    by_reason: dict[Rejection, list[str]] = {}
+    for node, rejection in sorted(rejected.items()):
+        by_reason.setdefault(rejection, []).append(node)
+    for rejection, nodes in sorted(by_reason.items(), key=lambda each: -len(each[1])):
+        hope = "may help" if rejection.resolvable else "cannot help"
+        table.add_row(str(len(nodes)), _names(nodes), str(rejection), hope)
+
+
+def _with_priority(pod: Pod) -> str:
+    return f"{pod.key} ({pod.priority})"
+
+
+def _names(names: Sequence[str], separator: str = ", ") -> str:
+    more = len(names) - _SHOWN_NAMES
+    rest = [f"and {more} more"] if more > 0 else []
+    return separator.join([*names[:_SHOWN_NAMES], *rest])
+
+
+def plain_table(*columns: str) -> Table:
+    """Return a table without lines."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _not_evaluated_warning(unjudged: Iterable[str]) -> Iterator[Text]:
+    names = ", ".join(sorted(unjudged))
+    if names:
+        yield Text(f"not judged, so the answer may be too hopeful: {names}", style="yellow")

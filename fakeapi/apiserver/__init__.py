@@ -1,0 +1,1 @@
+"""The fake API server, in the layers of k8s.io/apiserver."""

@@ -1,0 +1,248 @@
+"""Admission plugins that depend on a controller, and are enabled with it.
+
+    plugin                with the component   on create
+    ServiceAccount        serviceaccounts      a pod gets a service account, which must exist, and
+                                               the volume with its token
+    TaintNodesByCondition nodelifecycle        a node gets the taint node.kubernetes.io/not-ready
+
+Without the controllers the first plugin would reject every pod, and no component would remove the
+taint of the second; a server without the controllers therefore has neither, as test servers usually
+do.
+
+A pod that is created before the controller has created the ``default`` account of a new namespace
+waits a second or two upstream. Here the plugin creates the account immediately.
+
+The volume is the projected one that upstream uses since 1.22: a token for 3607 seconds, the
+cluster's certificate and the namespace. It is never mounted here, but clients see it.
+
+Source: kubernetes/plugin/pkg/admission/serviceaccount/admission.go,
+plugin/pkg/admission/nodetaint/admission.go.
+
+Topology labels: a pod has the zone and region labels of its node.
+
+They are set when a pod is bound, or created with a node name, and replace existing labels. A
+missing node has no labels.
+
+Source: plugin/pkg/admission/podtopologylabels/admission.go, v1.37.
+
+Built-in admission: checks and changes between a valid request and the stored object.
+
+- A create in a namespace that does not exist, or that is being terminated, is rejected.
+- A pod gets its priority from its PriorityClass, or from the global default class.
+- A pod that names its node gets the zone and region of the node as labels.
+- A create of a custom resource is rejected while its definition is being deleted.
+- Only one PriorityClass may be the global default, and ``system-`` names are reserved.
+
+Subresources are not admitted here. Sources:
+k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle; kubernetes/plugin/pkg/admission/priority,
+pkg/apis/scheduling/validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from fakeapi.apiserver.admission.priority import (
+    admit_pod,
+    admit_priority_class,
+    check_priority_class,
+    check_priority_class_update,
+    keep_pod_priority,
+)
+from fakeapi.apiserver.kinds import ResourceInfo
+from fakeapi.apiserver.kinds.builtin import NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS
+from fakeapi.apiserver.objects.metadata import IdAndTimeSources
+from fakeapi.apiserver.store.dry_run import ObjectReader
+from fakeapi.apiserver.store.object_store import Document, Entry
+from fakeapi.apiserver.wire.errors import Cause, forbidden, not_found
+
+AdmissionPlugin = Callable[[ObjectReader, ResourceInfo, str, Document, IdAndTimeSources], None]
+
+_DEFAULT: Final = "default"
+_MIRROR: Final = "kubernetes.io/config.mirror"
+_VOLUME: Final = "kube-api-access-"
+_MOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+_NOT_READY: Final = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+
+
+def admit_service_account(
+    objects: ObjectReader,
+    kind: ResourceInfo,
+    namespace: str,
+    document: Document,
+    sources: IdAndTimeSources,
+) -> None:
+    """Set the service account of a new pod and its token volume; raise StatusError (403)."""
+    annotations = document["metadata"].get("annotations") or {}
+    if kind is not PODS or _MIRROR in annotations:
+        return
+    spec = document.setdefault("spec", {})
+    name = spec.get("serviceAccountName") or _DEFAULT
+    spec["serviceAccountName"] = spec["serviceAccount"] = name
+    entry = objects.get(SERVICE_ACCOUNTS, f"{namespace}/{name}")
+    if entry is None and name == _DEFAULT:
+        entry = _create_default_account(objects, namespace, sources)
+    if entry is None:
+        named = document["metadata"].get("name") or document["metadata"].get("generateName", "")
+        missing = f'serviceaccount "{name}" not found'
+        why = f"error looking up service account {namespace}/{name}: {missing}"
+        raise forbidden(kind, named, why)
+    account = entry.document()
+    if _wants_token(spec, account):
+        _mount_token(spec, sources)
+    if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
+        spec["imagePullSecrets"] = account["imagePullSecrets"]
+
+
+def taint_new_node(
+    _objects: ObjectReader,
+    kind: ResourceInfo,
+    _namespace: str,
+    document: Document,
+    _sources: IdAndTimeSources,
+) -> None:
+    """Taint a new node as not ready, until its kubelet reports that it is ready."""
+    if kind is not NODES:
+        return
+    spec = document.setdefault("spec", {})
+    taints = spec.get("taints") or []
+    marks = [(each.get("key"), each.get("effect")) for each in taints]
+    if (_NOT_READY["key"], _NOT_READY["effect"]) not in marks:
+        spec["taints"] = [*taints, dict(_NOT_READY)]
+
+
+COMPONENT_PLUGINS: Final[Mapping[str, AdmissionPlugin]] = {
+    "serviceaccounts": admit_service_account,
+    "nodelifecycle": taint_new_node,
+}
+"""The admission plugin of each component that has one."""
+
+
+def _create_default_account(
+    objects: ObjectReader, namespace: str, sources: IdAndTimeSources
+) -> Entry:
+    metadata = {
+        "name": _DEFAULT,
+        "namespace": namespace,
+        "uid": sources.uid(),
+        "creationTimestamp": sources.timestamp(0),
+    }
+    key = f"{namespace}/{_DEFAULT}"
+    return objects.create(SERVICE_ACCOUNTS, key, {"metadata": metadata})
+
+
+def _wants_token(spec: Mapping[str, Any], account: Mapping[str, Any]) -> bool:
+    for of in (spec, account):
+        wanted = of.get("automountServiceAccountToken")
+        if wanted is not None:
+            return bool(wanted)
+    return True
+
+
+def _mount_token(spec: dict[str, Any], sources: IdAndTimeSources) -> None:
+    volumes = spec.get("volumes") or []
+    present = [v["name"] for v in volumes if str(v.get("name", "")).startswith(_VOLUME)]
+    name = present[0] if present else _VOLUME + sources.suffix()
+    needed = [_mount(container, name) for container in _containers(spec)]
+    if not present and any(needed):
+        spec["volumes"] = [*volumes, _token_volume(name)]
+
+
+def _containers(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    lists = (spec.get("initContainers"), spec.get("containers"))
+    return [each for listed in lists for each in listed or () if isinstance(each, dict)]
+
+
+def _mount(container: dict[str, Any], volume: str) -> bool:
+    mounts = container.get("volumeMounts") or []
+    if any(each.get("mountPath") == _MOUNT_PATH for each in mounts):
+        return False
+    mount = {"name": volume, "readOnly": True, "mountPath": _MOUNT_PATH}
+    container["volumeMounts"] = [*mounts, mount]
+    return True
+
+
+def _token_volume(name: str) -> dict[str, Any]:
+    namespace = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
+    sources = [
+        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+        {
+            "configMap": {
+                "name": "kube-root-ca.crt",
+                "items": [{"key": "ca.crt", "path": "ca.crt"}],
+            }
+        },
+        {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": namespace}]}},
+    ]
+    return {"name": name, "projected": {"sources": sources, "defaultMode": 420}}
+
+
+_LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
+def topology_labels(objects: ObjectReader, node: str) -> dict[str, str]:
+    """Return the labels that pods take over from a node."""
+    entry = objects.get(NODES, node) if node else None
+    if entry is None:
+        return {}
+    return {label: entry.labels[label] for label in _LABELS if label in entry.labels}
+
+
+def set_topology_labels(objects: ObjectReader, _kind: ResourceInfo, pod: Document) -> None:
+    """Set the topology labels of a new pod from the node that it names, if any."""
+    if found := topology_labels(objects, (pod.get("spec") or {}).get("nodeName") or ""):
+        labels = pod["metadata"].get("labels") or {}
+        pod["metadata"]["labels"] = {**labels, **found}
+
+
+AdmitCreate = Callable[[ObjectReader, ResourceInfo, Document], None]
+AdmitUpdate = Callable[[ObjectReader, ResourceInfo, Document, Mapping[str, Any]], None]
+
+_ON_CREATE: Final[Mapping[str, tuple[AdmitCreate, ...]]] = {
+    "pods": (admit_pod, set_topology_labels),
+    "priorityclasses.scheduling.k8s.io": (check_priority_class, admit_priority_class),
+}
+_ON_UPDATE: Final[Mapping[str, tuple[AdmitUpdate, ...]]] = {
+    "pods": (keep_pod_priority,),
+    "priorityclasses.scheduling.k8s.io": (check_priority_class_update,),
+}
+
+
+def admit_create(
+    objects: ObjectReader, kind: ResourceInfo, namespace: str, document: Document
+) -> None:
+    """Complete or reject an object to be created; raise StatusError (403, 404, 422)."""
+    if kind.namespaced:
+        _admit_namespace(objects, kind, namespace, document)
+    if kind.custom is not None and kind.custom.terminating:
+        named = document["metadata"].get("name", "")
+        why = "create not allowed while custom resource definition is terminating"
+        raise forbidden(kind, named, why)
+    for admit in _ON_CREATE.get(kind.resource, ()):
+        admit(objects, kind, document)
+
+
+def admit_update(
+    objects: ObjectReader, kind: ResourceInfo, document: Document, old: Mapping[str, Any]
+) -> None:
+    """Complete or reject an object that replaces ``old``; raise StatusError (403, 422)."""
+    for admit in _ON_UPDATE.get(kind.resource, ()):
+        admit(objects, kind, document, old)
+
+
+def _admit_namespace(
+    objects: ObjectReader, kind: ResourceInfo, name: str, document: Document
+) -> None:
+    namespace = objects.get(NAMESPACES, name)
+    if namespace is None:
+        raise not_found(NAMESPACES, name)
+    if b'"deletionTimestamp"' not in namespace.raw:  # avoids decoding the namespace for each create
+        return
+    if "deletionTimestamp" in namespace.document()["metadata"]:
+        why = f"unable to create new content in namespace {name} because it is being terminated"
+        message = f"namespace {name} is being terminated"
+        cause = Cause("NamespaceTerminating", message, "metadata.namespace")
+        metadata = document["metadata"]
+        named = metadata.get("name") or metadata.get("generateName", "")
+        raise forbidden(kind, named, why, [cause])

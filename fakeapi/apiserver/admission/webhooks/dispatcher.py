@@ -1,0 +1,319 @@
+"""The dispatcher of admission plugins and webhooks for one request.
+
+    admit       admission plugins, then mutating webhooks one after the other; if one has changed
+                the object, admission plugins again, and then those webhooks with
+                ``reinvocationPolicy: IfNeeded`` that were called before a later change
+    validate    validating webhooks, in parallel, with the object as it would be stored
+
+Sources: k8s.io/apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go,
+mutating/reinvocationcontext.go, pkg/admission/reinvocation.go, pkg/endpoints/handlers
+(fieldmanager/admission.go for the managed fields, create.go for the fields of a new object that
+webhooks receive).
+
+Warnings of one response: without duplicates, and truncated if they are too long together.
+
+Source: k8s.io/apiserver/pkg/endpoints/filters/warning.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from fakeapi.apiserver.admission.webhooks.admission_review import (
+    CallError,
+    ReviewResponse,
+    match_conditions_hold,
+    object_kind,
+)
+from fakeapi.apiserver.admission.webhooks.attributes import (
+    CREATE,
+    DELETE,
+    UPDATE,
+    AdmissionAttributes,
+    RequestedOperation,
+    VersionedObjects,
+    options_document,
+)
+from fakeapi.apiserver.admission.webhooks.configured_webhooks import Role, Webhook
+from fakeapi.apiserver.admission.webhooks.invocation import Webhooks, request_error
+from fakeapi.apiserver.admission.webhooks.object_patches import apply_webhook_patch, decode_patch
+from fakeapi.apiserver.admission.webhooks.rule_matcher import (
+    WebhookInvocation,
+    invocation_of,
+    is_exempt,
+)
+from fakeapi.apiserver.kinds import ResourceInfo
+from fakeapi.apiserver.managedfields.entries import read_client_entries
+from fakeapi.apiserver.store.dry_run import ObjectReader
+from fakeapi.apiserver.store.object_store import Document
+from fakeapi.apiserver.wire.errors import StatusError
+from fakeapi.apiserver.wire.raw_json import json_equal
+
+TRUNCATE_AT_TOTAL: Final = 4_096
+"""The maximum number of characters of all warnings before each is truncated."""
+
+TRUNCATED_LENGTH: Final = 256
+
+
+def truncate_warnings(warnings: Iterable[str]) -> tuple[str, ...]:
+    """Return warnings without duplicates; if they are too long, each truncated, while they fit."""
+    once = tuple(dict.fromkeys(warnings))
+    return once if sum(map(len, once)) <= TRUNCATE_AT_TOTAL else tuple(_truncated(once))
+
+
+def _truncated(warnings: Iterable[str]) -> Iterator[str]:
+    told = 0
+    for warning in warnings:
+        short = warning[:TRUNCATED_LENGTH]
+        told += len(short)
+        if told > TRUNCATE_AT_TOTAL:
+            return
+        yield short
+
+
+AdmissionPlugins = Callable[[Document], None]
+"""The admission plugins: a function that mutates a document in place, or rejects it."""
+
+_UNREADABLE: Final = (
+    ".metadata.managedFields was in an invalid state after admission; this could be caused by an "
+    "outdated mutating admission controller; please fix your requests"
+)
+_SYSTEM_FIELDS: Final = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+)
+
+
+@dataclass(slots=True)
+class _ReinvocationContext:
+    """The webhooks called since the last change (``before``), and those to call ``again``."""
+
+    before: set[Any] = field(default_factory=set)
+    again: set[Any] = field(default_factory=set)
+
+    def require_reinvocation(self) -> None:
+        """Record a change of the object: the webhooks called so far must be called again."""
+        self.again |= self.before
+        self.before.clear()
+
+
+class WebhookDispatcher:
+    """Calls the admission plugins and webhooks of one request, and collects their warnings."""
+
+    def __init__(
+        self,
+        webhooks: Webhooks,
+        requested: RequestedOperation,
+        objects: ObjectReader,
+        versioned_objects: VersionedObjects,
+    ) -> None:
+        self._warnings: list[str] = []
+        self._webhooks = webhooks
+        self._requested = requested
+        self._objects = objects
+        self._versioned_objects = versioned_objects
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings of all webhooks, truncated."""
+        return truncate_warnings(self._warnings)
+
+    def admit(
+        self,
+        kind: ResourceInfo,
+        document: Document,
+        old: Document | None,
+        plugins: AdmissionPlugins,
+    ) -> Document:
+        """Return a document after admission plugins and mutating webhooks.
+
+        Raise StatusError, CallsPendingError.
+        """
+        plugins(document)
+        hooks = self._webhooks_of("mutating")
+        if not hooks:
+            return document
+        if old is None:
+            for name in _SYSTEM_FIELDS:
+                document["metadata"].pop(name, None)
+        after = self._mutated(hooks, kind, document, old, plugins)
+        if after is not document:
+            self._restore_managed_fields(document["metadata"], after["metadata"])
+        return after
+
+    def _mutated(
+        self,
+        hooks: Sequence[Webhook],
+        kind: ResourceInfo,
+        document: Document,
+        old: Document | None,
+        plugins: AdmissionPlugins,
+    ) -> Document:
+        """Call mutating webhooks, and again those to reinvoke; return the resulting document."""
+        invoked = _ReinvocationContext()
+        after = self._call_mutating(hooks, kind, document, old, invoked)
+        if after is None:
+            return document
+        before = deepcopy(after) if invoked.before else None
+        plugins(after)
+        if before is not None and not json_equal(after, before):
+            invoked.require_reinvocation()
+        if not invoked.again:
+            return after
+        again = (webhook for webhook in hooks if webhook.key in invoked.again)  # it may grow
+        return self._call_mutating(again, kind, after, old, invoked) or after
+
+    def _restore_managed_fields(self, before: Document, after: Document) -> None:
+        """Restore the managed fields, and warn, if those that webhooks return are invalid."""
+        if after.get("managedFields") == before.get("managedFields"):
+            return
+        try:
+            read_client_entries(after.get("managedFields") or ())
+        except ValueError as error:
+            self._warnings.append(f"{_UNREADABLE}: {error}")
+            after["managedFields"] = before.get("managedFields") or []
+
+    def validate(self, kind: ResourceInfo, document: Document, old: Document | None) -> None:
+        """Call validating webhooks for a document. Raise StatusError, CallsPendingError."""
+        hooks = self._webhooks_of("validating")
+        if hooks:
+            self._call_validating(hooks, self._attributes(kind, document, old))
+
+    def admit_and_validate(
+        self, kind: ResourceInfo, document: Document, old: Document | None = None
+    ) -> Document:
+        """Return a document that is not stored after mutating and validating webhooks.
+
+        Raise StatusError, CallsPendingError.
+        """
+        admitted = self.admit(kind, document, old, _no_plugins)
+        self.validate(kind, admitted, old)
+        return admitted
+
+    def check_delete(self, kind: ResourceInfo, old: Document, options: Document) -> None:
+        """Call the webhooks for an object to be deleted. Raise StatusError, CallsPendingError."""
+        attributes = AdmissionAttributes(
+            requested=self._requested,
+            operation=DELETE,
+            kind=kind,
+            name=self._requested.name,
+            object=None,
+            old=old,
+            options=options_document(DELETE, options),
+            dry_run=bool(options.get("dryRun")),
+        )
+        for webhook in self._webhooks_of("mutating"):
+            self._call_mutating_webhook(webhook, attributes)
+        self._call_validating(self._webhooks_of("validating"), attributes)
+
+    def _webhooks_of(self, role: Role) -> Sequence[Webhook]:
+        if is_exempt(self._requested.resource):
+            return ()
+        return self._webhooks.configured.of(role)
+
+    def _attributes(
+        self, kind: ResourceInfo, document: Document, old: Document | None
+    ) -> AdmissionAttributes:
+        operation = CREATE if old is None else UPDATE
+        name = self._requested.name or document["metadata"].get("name") or ""
+        options, dry_run = self._requested.options(operation), self._requested.dry_run
+        return AdmissionAttributes(
+            self._requested, operation, kind, name, document, old, options, dry_run
+        )
+
+    def _call_mutating(
+        self,
+        hooks: Iterable[Webhook],
+        kind: ResourceInfo,
+        document: Document,
+        old: Document | None,
+        invoked: _ReinvocationContext,
+    ) -> Document | None:
+        """Call mutating webhooks one after the other; return the document if it has changed."""
+        attributes = self._attributes(kind, document, old)
+        for webhook in hooks:
+            after = self._call_mutating_webhook(webhook, attributes, invoked)
+            if after is not None:
+                attributes = replace(attributes, object=after)
+        return attributes.object if attributes.object is not document else None
+
+    def _call_mutating_webhook(
+        self,
+        webhook: Webhook,
+        attributes: AdmissionAttributes,
+        invoked: _ReinvocationContext | None = None,
+    ) -> Document | None:
+        """Call one mutating webhook; return the object if it has changed."""
+        invocation = self._invocation(webhook, attributes)
+        if invocation is None:
+            return None
+        [outcome] = self._webhooks.call_all([(invocation, attributes)], self._versioned_objects)
+        self._collect_outcomes([webhook], [outcome])
+        after = None
+        if isinstance(outcome, ReviewResponse) and outcome.patch:
+            after = self._patched(invocation, attributes, outcome)
+        if invoked is not None:
+            if after is not None:
+                invoked.require_reinvocation()
+            if webhook.reinvoked:
+                invoked.before.add(webhook.key)
+        return after
+
+    def _invocation(
+        self, webhook: Webhook, attributes: AdmissionAttributes
+    ) -> WebhookInvocation | None:
+        """Return the invocation of a webhook; None if it does not match. Raise StatusError."""
+        found = invocation_of(webhook, attributes, self._objects, self._versioned_objects)
+        if found is None or not match_conditions_hold(found, attributes, self._versioned_objects):
+            return None
+        return found
+
+    def _patched(
+        self,
+        invocation: WebhookInvocation,
+        attributes: AdmissionAttributes,
+        response: ReviewResponse,
+    ) -> Document | None:
+        webhook, document = invocation.webhook, attributes.object
+        try:
+            has_object = document is not None
+            patch, patch_type = response.patch, response.patch_type
+            operations = decode_patch(webhook.name, patch, patch_type, has_object=has_object)
+        except CallError as error:
+            self._collect_outcomes([webhook], [error])
+            return None
+        if document is None or not operations:
+            return None
+        form = object_kind(invocation, attributes)
+        return apply_webhook_patch(
+            self._versioned_objects, attributes.kind, form, document, operations
+        )
+
+    def _call_validating(self, hooks: Sequence[Webhook], attributes: AdmissionAttributes) -> None:
+        found = [self._invocation(hook, attributes) for hook in hooks]
+        invocations = [invocation for invocation in found if invocation is not None]
+        asked = [(invocation, attributes) for invocation in invocations]
+        outcomes = self._webhooks.call_all(asked, self._versioned_objects)
+        self._collect_outcomes([invocation.webhook for invocation in invocations], outcomes)
+
+    def _collect_outcomes(
+        self, hooks: Sequence[Webhook], outcomes: Sequence[ReviewResponse | StatusError | CallError]
+    ) -> None:
+        """Collect the warnings of responses; raise the error of the first that rejects."""
+        for outcome in outcomes:
+            if isinstance(outcome, ReviewResponse):
+                self._warnings += outcome.warnings
+        refusals = map(request_error, hooks, outcomes)
+        for refusal in refusals:
+            if refusal is not None:
+                raise refusal
+
+
+def _no_plugins(_document: Document) -> None:
+    """Accept a document unchanged."""

@@ -1,0 +1,153 @@
+"""The webhooks that match a request.
+
+    rules                operation, group, version, resource/subresource, scope; * is any
+    namespaceSelector    labels of the namespace; a Namespace is matched by its own labels; requests
+                         for cluster-scoped resources always match
+    objectSelector       labels of the new object or of the old one
+    matchPolicy          Equivalent: rules may also match another version of the same objects
+
+No webhook is called for webhook configurations and admission policies, since a broken one could
+then not be repaired.
+
+Sources: k8s.io/apiserver/pkg/admission/plugin/webhook/{generic/webhook.go, predicates}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fakeapi.apiserver.admission.webhooks.attributes import (
+    DELETE,
+    AdmissionAttributes,
+    VersionedObjects,
+    is_namespace,
+)
+from fakeapi.apiserver.admission.webhooks.configured_webhooks import Webhook, WebhookRule
+from fakeapi.apiserver.kinds import ResourceInfo
+from fakeapi.apiserver.kinds.builtin import NAMESPACES
+from fakeapi.apiserver.store.dry_run import ObjectReader
+from fakeapi.apiserver.store.object_store import Document
+from fakeapi.apiserver.wire.errors import internal_error, not_found
+from policies.kubernetes.selectors import LabelSelector, SelectorError
+
+_EXEMPT: Final = frozenset(
+    (
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+        "mutatingwebhookconfigurations",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "validatingwebhookconfigurations",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookInvocation:
+    """A webhook to call, and the version of the resource that its rules match."""
+
+    webhook: Webhook
+    resource: ResourceInfo
+
+
+def is_exempt(resource: ResourceInfo) -> bool:
+    """Return whether a resource is exempt from webhooks."""
+    return resource.group == "admissionregistration.k8s.io" and resource.plural in _EXEMPT
+
+
+def invocation_of(
+    webhook: Webhook,
+    attributes: AdmissionAttributes,
+    objects: ObjectReader,
+    versioned_objects: VersionedObjects,
+) -> WebhookInvocation | None:
+    """Return the invocation of a webhook, None if it does not match; StatusError (404, 500)."""
+    if not _matches_object(webhook.objects, attributes):
+        return None
+    resource = _resource(webhook, attributes, versioned_objects)
+    if resource is None or not _matches_namespace(webhook.namespaces, attributes, objects):
+        return None
+    if isinstance(webhook.objects, SelectorError):
+        raise internal_error(str(webhook.objects))
+    return WebhookInvocation(webhook, resource)
+
+
+def _resource(
+    webhook: Webhook, attributes: AdmissionAttributes, versioned_objects: VersionedObjects
+) -> ResourceInfo | None:
+    asked = attributes.requested.resource
+    if any(_matches_rule(rule, attributes, asked) for rule in webhook.rules):
+        return asked
+    if not webhook.equivalent:
+        return None
+    forms = versioned_objects.equivalent_kinds(asked)
+    return next(
+        (f for rule in webhook.rules for f in forms if _matches_rule(rule, attributes, f)), None
+    )
+
+
+def _matches_rule(
+    rule: WebhookRule, attributes: AdmissionAttributes, resource: ResourceInfo
+) -> bool:
+    return (
+        _names(rule.operations, attributes.operation)
+        and _names(rule.groups, resource.group)
+        and _names(rule.versions, resource.version)
+        and _in_scope(rule.scope, attributes, resource)
+        and any(_names_resource(r, resource, attributes) for r in rule.resources)
+    )
+
+
+def _names(items: tuple[str, ...], wanted: str) -> bool:
+    return wanted in items or "*" in items
+
+
+def _names_resource(text: str, resource: ResourceInfo, attributes: AdmissionAttributes) -> bool:
+    plural, _, subresource = text.partition("/")
+    return plural in ("*", resource.plural) and subresource in (
+        "*",
+        attributes.requested.subresource,
+    )
+
+
+def _in_scope(scope: str, attributes: AdmissionAttributes, resource: ResourceInfo) -> bool:
+    namespaced = bool(attributes.namespace) and not is_namespace(resource)
+    return scope == "*" or namespaced is (scope == "Namespaced")
+
+
+def _matches_object(
+    selector: LabelSelector | SelectorError, attributes: AdmissionAttributes
+) -> bool:
+    if isinstance(selector, SelectorError) or not selector.requirements:
+        return True
+    documents = (attributes.object, attributes.old)
+    return any(d is not None and selector.matches(_labels(d)) for d in documents)
+
+
+def _matches_namespace(
+    selector: LabelSelector | SelectorError, attributes: AdmissionAttributes, objects: ObjectReader
+) -> bool:
+    """Return whether the namespace is selected. Raise StatusError (404, 500)."""
+    name = attributes.namespace
+    if not name and not is_namespace(attributes.requested.resource):
+        return True
+    if isinstance(selector, SelectorError):
+        raise internal_error(str(selector))
+    return not selector.requirements or selector.matches(_namespace_labels(attributes, objects))
+
+
+def _namespace_labels(attributes: AdmissionAttributes, objects: ObjectReader) -> Mapping[str, str]:
+    asked, document = attributes.requested, attributes.object
+    own = is_namespace(asked.resource) and not asked.subresource
+    if own and attributes.operation != DELETE and document is not None:
+        return _labels(document)
+    entry = objects.get(NAMESPACES, attributes.namespace)
+    if entry is None:
+        raise not_found(NAMESPACES, attributes.namespace)
+    return entry.labels
+
+
+def _labels(document: Document) -> Mapping[str, str]:
+    return document["metadata"].get("labels") or {}

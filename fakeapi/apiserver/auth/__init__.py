@@ -1,0 +1,1 @@
+"""Authentication, impersonation, authorization, RBAC, tokens."""

@@ -1,0 +1,237 @@
+"""The RBAC authorizer: decides by the roles and bindings in the store.
+
+A binding grants the rules of a role to its subjects (users, groups, service accounts): a
+ClusterRoleBinding everywhere, a RoleBinding in its own namespace. Members of ``system:masters`` may
+do everything. A role that does not exist grants nothing.
+
+Sources: kubernetes/plugin/pkg/auth/authorizer/rbac, pkg/registry/rbac/validation/rule.go,
+pkg/apis/rbac/v1/evaluation_helpers.go.
+
+Bootstrap policy: the roles that a cluster with RBAC has from the start.
+
+Only those that clients rely on: ``cluster-admin`` for ``system:masters``, and the roles for
+discovery, the health endpoints and self reviews of access.
+
+Source: kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from fakeapi.apiserver.auth.authentication import SERVICE_ACCOUNT_PREFIX
+from fakeapi.apiserver.auth.authorization import AuthorizationAttributes, ResourceRules
+from fakeapi.apiserver.kinds import ResourceInfo, ResourceRegistry
+from fakeapi.apiserver.store.dry_run import ObjectReader
+from fakeapi.apiserver.store.object_store import Document, Entry
+from fakeapi.apiserver.wire.http_messages import User
+
+MASTERS: Final = "system:masters"
+_GROUP: Final = "rbac.authorization.k8s.io"
+_CACHE_SIZE: Final = 4_096
+
+Rule = Mapping[str, Any]
+
+
+class RbacAuthorizer:
+    """Authorizes by the roles and bindings among ``objects``."""
+
+    def __init__(self, objects: ObjectReader, kinds: ResourceRegistry) -> None:
+        self._objects = objects
+        self._kinds = kinds
+        self._decoded: dict[bytes, Document] = {}
+
+    def reason(self, attributes: AuthorizationAttributes) -> str | None:
+        """Return the binding that allows the operation, or None."""
+        if MASTERS in attributes.user.groups:
+            return ""
+        for why, rule in self._rules(attributes.user, attributes.namespace):
+            if _allows(rule, attributes):
+                return f"RBAC: allowed by {why}"
+        return None
+
+    def rules(self, user: User, namespace: str) -> ResourceRules:
+        """Return the rules of all roles that are bound to the user."""
+        found = [rule for _, rule in self._rules(user, namespace)]
+        return ResourceRules(
+            [_pick_fields(r, _RESOURCE_PARTS) for r in found if r.get("resources")],
+            [_pick_fields(r, _PATH_PARTS) for r in found if r.get("nonResourceURLs")],
+        )
+
+    def _rules(self, user: User, namespace: str) -> Iterator[tuple[str, Rule]]:
+        for binding in self._bindings("clusterrolebindings", ""):
+            yield from self._bound_rules(user, binding, "")
+        if namespace:
+            for binding in self._bindings("rolebindings", namespace):
+                yield from self._bound_rules(user, binding, namespace)
+
+    def _bound_rules(
+        self, user: User, binding: Document, namespace: str
+    ) -> Iterator[tuple[str, Rule]]:
+        subject = next(
+            (s for s in _subjects(binding) if _matches_subject(s, user, namespace)), None
+        )
+        if subject is None:
+            return
+        why = _describe(binding, subject, namespace)
+        for rule in self._role_rules(binding.get("roleRef") or {}, namespace):
+            yield why, rule
+
+    def _role_rules(self, reference: Mapping[str, Any], namespace: str) -> list[Rule]:
+        name = reference.get("name", "")
+        cluster_wide = reference.get("kind") == "ClusterRole"
+        key = name if cluster_wide else f"{namespace}/{name}"
+        kind = self._kind("clusterroles" if cluster_wide else "roles")
+        entry = self._objects.get(kind, key) if kind else None
+        rules = self._read(entry).get("rules") if entry else None
+        return [rule for rule in rules or [] if isinstance(rule, dict)]
+
+    def _bindings(self, plural: str, namespace: str) -> list[Document]:
+        kind = self._kind(plural)
+        return [self._read(e) for e in self._objects.entries(kind, namespace)] if kind else []
+
+    def _kind(self, plural: str) -> ResourceInfo | None:
+        return self._kinds.at(_GROUP, "v1", plural)
+
+    def _read(self, entry: Entry) -> Document:
+        """Return the decoded document of an entry, from a cache."""
+        found = self._decoded.get(entry.raw)
+        if found is None:
+            if len(self._decoded) >= _CACHE_SIZE:
+                self._decoded.clear()
+            found = self._decoded[entry.raw] = entry.document()
+        return found
+
+
+_RESOURCE_PARTS: Final = ("verbs", "apiGroups", "resources", "resourceNames")
+_PATH_PARTS: Final = ("verbs", "nonResourceURLs")
+
+
+def _pick_fields(rule: Rule, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: rule[name] for name in names if rule.get(name)}
+
+
+def _subjects(binding: Document) -> list[Mapping[str, Any]]:
+    return [s for s in binding.get("subjects") or [] if isinstance(s, dict)]
+
+
+def _matches_subject(subject: Mapping[str, Any], user: User, namespace: str) -> bool:
+    name = subject.get("name", "")
+    match subject.get("kind"):
+        case "User":
+            return bool(name == user.name)
+        case "Group":
+            return name in user.groups
+        case "ServiceAccount":
+            home = subject.get("namespace") or namespace
+            return bool(home) and user.name == f"{SERVICE_ACCOUNT_PREFIX}{home}:{name}"
+    return False
+
+
+def _describe(binding: Document, subject: Mapping[str, Any], namespace: str) -> str:
+    name, role = binding["metadata"]["name"], binding["roleRef"]
+    what = f'RoleBinding "{name}/{namespace}"' if namespace else f'ClusterRoleBinding "{name}"'
+    home = subject.get("namespace") or namespace
+    account = subject.get("kind") == "ServiceAccount"
+    whom = f"{subject['name']}/{home}" if account else subject["name"]
+    return f'{what} of {role.get("kind")} "{role.get("name")}" to {subject["kind"]} "{whom}"'
+
+
+def _allows(rule: Rule, attributes: AuthorizationAttributes) -> bool:
+    if not _has(rule, "verbs", attributes.verb):
+        return False
+    if attributes.path:
+        return any(_path_matches(url, attributes.path) for url in _texts(rule, "nonResourceURLs"))
+    names = _texts(rule, "resourceNames")
+    return (
+        _has(rule, "apiGroups", attributes.group)
+        and _resource_matches(rule, attributes)
+        and (not names or attributes.name in names)
+    )
+
+
+def _resource_matches(rule: Rule, attributes: AuthorizationAttributes) -> bool:
+    below = attributes.subresource
+    wanted = f"{attributes.resource}/{below}" if below else attributes.resource
+    resources = _texts(rule, "resources")
+    return _has(rule, "resources", wanted) or bool(below and f"*/{below}" in resources)
+
+
+def _path_matches(url: str, path: str) -> bool:
+    return url in ("*", path) or (url.endswith("*") and path.startswith(url.rstrip("*")))
+
+
+def _has(rule: Rule, name: str, wanted: str) -> bool:
+    values = _texts(rule, name)
+    return "*" in values or wanted in values
+
+
+def _texts(rule: Rule, name: str) -> list[str]:
+    values = rule.get(name)
+    return values if isinstance(values, list) else []
+
+
+_PUBLIC_INFO_PATHS: Final = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
+_DISCOVERY_PATHS: Final = [
+    "/api",
+    "/api/*",
+    "/apis",
+    "/apis/*",
+    *_PUBLIC_INFO_PATHS,
+    "/openapi",
+    "/openapi/*",
+]
+_REVIEWS: Final = (
+    ("authorization.k8s.io", ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]),
+    ("authentication.k8s.io", ["selfsubjectreviews"]),
+)
+
+_ROLES: Final[dict[str, tuple[list[dict[str, Any]], tuple[str, ...]]]] = {
+    "cluster-admin": (
+        [
+            {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+            {"verbs": ["*"], "nonResourceURLs": ["*"]},
+        ],
+        ("system:masters",),
+    ),
+    "system:basic-user": (
+        [
+            {"verbs": ["create"], "apiGroups": [group], "resources": resources}
+            for group, resources in _REVIEWS
+        ],
+        ("system:authenticated",),
+    ),
+    "system:discovery": (
+        [{"verbs": ["get"], "nonResourceURLs": _DISCOVERY_PATHS}],
+        ("system:authenticated",),
+    ),
+    "system:public-info-viewer": (
+        [{"verbs": ["get"], "nonResourceURLs": _PUBLIC_INFO_PATHS}],
+        ("system:authenticated", "system:unauthenticated"),
+    ),
+}
+
+
+def bootstrap_roles() -> list[Document]:
+    """Return the roles and their bindings."""
+    documents = []
+    for name, (rules, groups) in _ROLES.items():
+        documents.append(_bootstrap_document("ClusterRole", name) | {"rules": rules})
+        documents.append(
+            _bootstrap_document("ClusterRoleBinding", name)
+            | {
+                "roleRef": {"apiGroup": _GROUP, "kind": "ClusterRole", "name": name},
+                "subjects": [
+                    {"apiGroup": _GROUP, "kind": "Group", "name": group} for group in groups
+                ],
+            }
+        )
+    return documents
+
+
+def _bootstrap_document(kind: str, name: str) -> Document:
+    labels = {"kubernetes.io/bootstrapping": "rbac-defaults"}
+    annotations = {"rbac.authorization.kubernetes.io/autoupdate": "true"}
+    metadata = {"name": name, "labels": labels, "annotations": annotations}
+    return {"kind": kind, "apiVersion": f"{_GROUP}/v1", "metadata": metadata}

@@ -1,0 +1,91 @@
+"""Tokens that this server has issued, with their users and expiry.
+
+Timestamps are RFC 3339 in UTC with whole seconds, so they can be compared as text.
+
+JSON web tokens of TokenRequest; clients decode them to see the service account.
+
+The claims are upstream's: ``sub`` (the user), ``aud`` (the audiences), ``exp`` (the expiry), and in
+``kubernetes.io`` the service account and the object that the token is bound to. The signature is a
+hash that is never verified: the server stores the tokens that it has issued
+(:class:`IssuedTokens`).
+
+Source: kubernetes/pkg/serviceaccount/claims.go.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, Final
+
+import orjson
+
+from fakeapi.apiserver.wire.http_messages import User
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRecord:
+    user: User
+    expires: str
+
+
+class IssuedTokens:
+    """Users by token; ``timestamp(s)`` is the time ``s`` seconds from now."""
+
+    def __init__(self, timestamp: Callable[[int], str]) -> None:
+        self._timestamp = timestamp
+        self._issued: dict[str, TokenRecord] = {}
+
+    def add(self, token: str, user: User, expires: str) -> None:
+        """Store the user of a token until ``expires``."""
+        self._issued[token] = TokenRecord(user, expires)
+
+    def user_of(self, token: str) -> User | None:
+        """Return the user of a token; None if the token is unknown or expired."""
+        issue = self._issued.get(token)
+        return issue.user if issue is not None and self._timestamp(0) < issue.expires else None
+
+    def add_all(self, others: IssuedTokens) -> None:
+        """Add all tokens of ``others``, as a forked server does."""
+        self._issued.update(others._issued)
+
+
+ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
+_HEADER: Final = {"alg": "HS256", "kid": "fakeapi"}
+
+
+@dataclass(frozen=True, slots=True)
+class TokenClaims:
+    """The claims of a token; ``private`` is the ``kubernetes.io`` claim; times in epoch seconds."""
+
+    subject: str
+    audiences: Sequence[str]
+    issued: int
+    expires: int
+    token_id: str
+    private: Mapping[str, Any]
+
+    def document(self) -> dict[str, Any]:
+        """Return the claims as JSON."""
+        return {
+            "aud": list(self.audiences),
+            "exp": self.expires,
+            "iat": self.issued,
+            "iss": ISSUER,
+            "jti": self.token_id,
+            "kubernetes.io": dict(self.private),
+            "nbf": self.issued,
+            "sub": self.subject,
+        }
+
+
+def encode_web_token(claims: TokenClaims) -> str:
+    """Return the token: header, claims and signature in URL-safe base64, joined by dots."""
+    signed = f"{_encoded(orjson.dumps(_HEADER))}.{_encoded(orjson.dumps(claims.document()))}"
+    return f"{signed}.{_encoded(sha256(signed.encode()).digest())}"
+
+
+def _encoded(raw: bytes) -> str:
+    return urlsafe_b64encode(raw).rstrip(b"=").decode()

@@ -1,0 +1,1 @@
+"""Defaults, derived fields, service allocators."""

@@ -1,0 +1,1 @@
+"""API groups, OpenAPI, version, health."""

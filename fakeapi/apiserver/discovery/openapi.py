@@ -1,0 +1,263 @@
+"""OpenAPI v3: an index of documents, and one document for each group and version.
+
+``kubectl`` reads these before it creates or applies an object: the parameters of the PATCH
+operation of a kind show whether the server validates fields, the schemas define how patches merge
+and what ``explain`` prints. The index has the address of each document with a hash; a client may
+cache a document at that address for ever.
+
+Documents are built from the archive on first use and kept as bytes. Kinds without a schema are
+described as objects with any fields.
+
+Version 2 is a document without definitions. ``kubectl`` reads it where version 3 has no answer (a
+``List``, a kind that is not served), to check an object itself, and skips the check for kinds that
+it does not find there; without any document it would fail.
+
+Source: k8s.io/kube-openapi/pkg/handler3, k8s.io/apiserver/pkg/endpoints/installer.go.
+
+OpenAPI schemas of custom resources.
+
+Source: pkg/controller/openapi/builder/builder.go of k8s.io/apiextensions-apiserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from hashlib import sha512
+from typing import Any, Final
+
+import orjson
+
+from fakeapi.apiserver.discovery.openapi_paths import describe_paths
+from fakeapi.apiserver.kinds import ResourceInfo, ResourceRegistry
+from fakeapi.apiserver.kinds.resource_info import CustomResourceInfo
+from fakeapi.apiserver.kinds.schemas import (
+    SCHEMA_REF_PREFIX,
+    fingerprint,
+    read_description,
+    read_schema,
+    referenced_definition,
+)
+from fakeapi.apiserver.wire.http_messages import JSON, TEXT, Request, Response, conditional_response
+
+Json = dict[str, Any]
+
+META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_POD: Final = "io.k8s.api.core.v1.Pod"
+_CONVENTIONS: Final = (
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+)
+_EITHER: Final = [{"type": "integer"}, {"type": "string"}]
+_EMBEDDED: Final = "x-kubernetes-embedded-resource"
+
+
+def custom_resource_schemas(kind: ResourceInfo, custom: CustomResourceInfo) -> dict[str, Json]:
+    """Return the schemas of a custom resource and of its list, by name."""
+    shown: Json = {"type": "object"}
+    if custom.schema:
+        shown = _shown(dict(custom.schema))
+        shown["properties"] = {**(shown.get("properties") or {}), **_type_meta(), **_metadata()}
+    fields = [field.label for field in kind.selectable]
+    extra = {"x-kubernetes-selectable-fields": [{"fieldPath": f} for f in fields]} if fields else {}
+    return {
+        kind.definition: {**shown, **extra, **_named(kind, kind.kind)},
+        f"{kind.definition}List": {**_list(kind), **extra},
+    }
+
+
+def _list(kind: ResourceInfo) -> Json:
+    told = f"List of {kind.plural}. More info: {_CONVENTIONS}"
+    reference = {"$ref": f"{SCHEMA_REF_PREFIX}{kind.definition}"}
+    metadata = {"allOf": [{"$ref": f"{SCHEMA_REF_PREFIX}{META}ListMeta"}]}
+    return {
+        "description": f"{kind.list_kind} is a list of {kind.kind}",
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            **_type_meta(),
+            "items": {"description": told, "type": "array", "items": reference},
+            "metadata": {**metadata, "description": _field_description("metadata", "PodList")},
+        },
+        **_named(kind, kind.list_kind),
+    }
+
+
+def _named(kind: ResourceInfo, name: str) -> Json:
+    own = {"group": kind.group, "version": kind.version, "kind": name}
+    return {"x-kubernetes-group-version-kind": [own]}
+
+
+def _shown(schema: Json) -> Json:
+    """Return a schema with the type and metadata of embedded objects, and int-or-string types."""
+    for name in ("items", "additionalProperties"):
+        if isinstance(schema.get(name), dict):
+            schema[name] = _shown(dict(schema[name]))
+    if schema.get("properties"):
+        below = schema["properties"].items()
+        schema["properties"] = {name: _shown(dict(each)) for name, each in below}
+    if schema.get("x-kubernetes-int-or-string"):
+        _expand_int_or_string(schema)
+    if schema.get(_EMBEDDED):
+        schema["properties"] = {**(schema.get("properties") or {}), **_type_meta(), **_metadata()}
+        schema["required"] = list(
+            dict.fromkeys((*schema.get("required", ()), "kind", "apiVersion"))
+        )
+    return schema
+
+
+def _expand_int_or_string(schema: Json) -> None:
+    first = (schema.get("allOf") or [{}])[0]
+    if schema.get("anyOf") == _EITHER or first.get("anyOf") == _EITHER:
+        return
+    if schema.get("anyOf"):
+        schema["allOf"] = [{"anyOf": _EITHER}, *(schema.get("allOf") or ())]
+    else:
+        schema["anyOf"] = _EITHER
+
+
+def _type_meta() -> Json:
+    return {
+        name: {"type": "string", "description": _field_description(name)}
+        for name in ("apiVersion", "kind")
+    }
+
+
+def _metadata() -> Json:
+    reference = {"allOf": [{"$ref": f"{SCHEMA_REF_PREFIX}{META}ObjectMeta"}]}
+    return {"metadata": {**reference, "description": _field_description("metadata")}}
+
+
+def _field_description(name: str, of: str = "Pod") -> str:
+    """Return the description of a field that all objects have."""
+    return read_description(_POD.replace("Pod", of))[1].get(name, "")
+
+
+_ROOT: Final = "/openapi/v3"
+_V2_PATH: Final = "/openapi/v2"
+_V2_JSON: Final = b'{"swagger":"2.0","info":{"title":"Kubernetes","version":"v1.37.0"},"paths":{}}'
+_V2_PROTOBUF: Final = b"\n\x032.0\x12\x15\n\nKubernetes\x12\x07v1.37.0"
+_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_SCALE: Final = "io.k8s.api.autoscaling.v1.Scale"
+_MOST_DOCUMENTS: Final = 256
+
+
+def serve_openapi(kinds: ResourceRegistry, request: Request) -> Response | None:
+    """Serve a GET below ``/openapi``; return None for other paths."""
+    path = request.path.rstrip("/")
+    if path == _ROOT:
+        return Response(200, _index(kinds), TEXT)
+    if path == _V2_PATH:
+        return _v2_document(request.accept)
+    if not path.startswith("/openapi/"):
+        return None
+    served = kinds.in_group_version(*_group_version(path.removeprefix(f"{_ROOT}/")))
+    if not served:
+        return Response(404, b"", TEXT)
+    asked, current = request.query.get("hash", ""), _hash(served)
+    if asked not in ("", current):
+        return Response(301, b"", JSON, {"Location": _address(served)})
+    lasting = "public, immutable" if asked else "no-cache, private"
+    return conditional_response(
+        request, _document(served), JSON, f'"{current}"', **{"Cache-Control": lasting}
+    )
+
+
+def _v2_document(accept: str) -> Response:
+    if _PROTOBUF in accept:  # requested with "@", which no media type can contain; answered without
+        return Response(200, _V2_PROTOBUF, _PROTOBUF.replace("@", "."))
+    return Response(200, _V2_JSON)
+
+
+def _group_version(path: str) -> tuple[str, str]:
+    match path.split("/"):
+        case ["api", version]:
+            return "", version
+        case ["apis", group, version]:
+            return group, version
+    return "", ""
+
+
+def _address(served: tuple[ResourceInfo, ...]) -> str:
+    return f"{_ROOT}{served[0].root}?hash={_hash(served)}"
+
+
+@lru_cache(maxsize=16)
+def _index(kinds: ResourceRegistry) -> bytes:
+    found = (kinds.in_group_version(*position) for position in kinds.group_versions)
+    paths = {k[0].root.removeprefix("/"): {"serverRelativeURL": _address(k)} for k in found}
+    return orjson.dumps({"paths": dict(sorted(paths.items()))})
+
+
+@lru_cache(maxsize=_MOST_DOCUMENTS)
+def _hash(served: tuple[ResourceInfo, ...]) -> str:
+    """Return a hash that changes with the document; cheaper than building the document."""
+    known = [[k.plural, k.definition, *k.verbs, *k.subresources] for k in served]
+    schemas = [dict(k.custom.schema) for k in served if k.custom is not None]
+    return sha512(orjson.dumps([fingerprint(), known, schemas])).hexdigest().upper()
+
+
+@lru_cache(maxsize=_MOST_DOCUMENTS)
+def _document(served: tuple[ResourceInfo, ...]) -> bytes:
+    paths: Json = {}
+    for kind in served:
+        paths |= describe_paths(kind)
+    return orjson.dumps(
+        {
+            "openapi": "3.0.0",
+            "info": {"title": "Kubernetes", "version": "1.37"},
+            "paths": paths,
+            "components": {"schemas": _schemas(served)},
+        }
+    )
+
+
+def _schemas(served: Iterable[ResourceInfo]) -> Json:
+    """Return all definitions that the kinds refer to, by name."""
+    waiting = [f"{_META}{name}" for name in ("Status", "DeleteOptions", "Patch", "WatchEvent")]
+    found: Json = {}
+    for kind in served:
+        if kind.custom is not None:
+            found |= custom_resource_schemas(kind, kind.custom)
+            waiting += [_SCALE] if "scale" in kind.subresources else []
+        elif kind.definition:
+            waiting += [kind.definition, *_list_definition(kind)]
+    waiting += [name for schema in found.values() for name in _references(schema)]
+    while waiting:
+        name = waiting.pop()
+        if name and name not in found:
+            found[name] = described_definition(name)
+            waiting += _references(found[name])
+    return dict(sorted(found.items()))
+
+
+def _list_definition(kind: ResourceInfo) -> list[str]:
+    return [f"{kind.definition}List"] if "list" in kind.verbs else []
+
+
+def described_definition(definition: str) -> Json:
+    """Return a definition's schema with its descriptions; raise KeyError."""
+    schema = dict(read_schema(definition))
+    own, fields = read_description(definition)
+    properties = {
+        name: {**_with_default(field), "description": fields.get(name, "")}
+        for name, field in schema.get("properties", {}).items()
+    }
+    schema |= {"properties": properties} if properties else {}
+    return {"description": own, **schema} if own else schema
+
+
+def _with_default(field: Mapping[str, Any]) -> Json:
+    """Return a field whose bare reference is wrapped so that it can have a description."""
+    return {"allOf": [dict(field)]} if "$ref" in field else dict(field)
+
+
+def _references(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        if isinstance(schema.get("$ref"), str):
+            yield referenced_definition(schema)
+        for value in schema.values():
+            yield from _references(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from _references(value)

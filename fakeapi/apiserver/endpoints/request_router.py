@@ -1,0 +1,371 @@
+"""The API as one pure function: a request in, a response or a watch out.
+
+It uses no sockets, no clock and no randomness of its own. The HTTP server and the in-process
+transport are thin layers over :meth:`Api.handle`.
+
+A request passes these stages in order: impersonation, authorization, discovery, the choice of the
+representation of the answer, the lookup of the target, and the handler of the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, MutableMapping
+from copy import deepcopy
+from dataclasses import replace
+from typing import Final
+
+from fakeapi.apiserver.admission.priority import system_priority_classes
+from fakeapi.apiserver.admission.webhooks import (
+    RequestedOperation,
+    VersionedObjects,
+    WebhookDispatcher,
+    Webhooks,
+)
+from fakeapi.apiserver.auth.authentication import check_impersonation
+from fakeapi.apiserver.auth.authorization import (
+    AlwaysAllow,
+    Authorizer,
+    authorization_attributes,
+    forbidden_request,
+)
+from fakeapi.apiserver.auth.rbac import RbacAuthorizer, bootstrap_roles
+from fakeapi.apiserver.auth.service_account_tokens import IssuedTokens
+from fakeapi.apiserver.discovery.api_groups import Discovery
+from fakeapi.apiserver.discovery.openapi import serve_openapi
+from fakeapi.apiserver.discovery.version_and_health import DEFAULT_SERVER_VERSION, ServerVersion
+from fakeapi.apiserver.endpoints.access_reviews import REVIEWS
+from fakeapi.apiserver.endpoints.alternate_versions import serve_converted
+from fakeapi.apiserver.endpoints.resource_handlers import ON_COLLECTION, ON_OBJECT, ResourceHandler
+from fakeapi.apiserver.kinds import BUILTIN, ResourceInfo, ResourceRegistry
+from fakeapi.apiserver.kinds.builtin import CUSTOM_RESOURCE_DEFINITIONS, PRIORITY_CLASSES
+from fakeapi.apiserver.objects.metadata import IdAndTimeSources
+from fakeapi.apiserver.printers.representation import choose_representation
+from fakeapi.apiserver.registry.custom_resources.conversion_webhook import (
+    ConversionHandler,
+    VersionConverter,
+)
+from fakeapi.apiserver.registry.custom_resources.definitions import DefinitionController
+from fakeapi.apiserver.registry.custom_resources.versioned_store import VersionedStore
+from fakeapi.apiserver.registry.generic_registry import Registry, Target
+from fakeapi.apiserver.registry.heartbeats import HeartbeatCache
+from fakeapi.apiserver.registry.manifests import (
+    ensure_namespace,
+    load_documents,
+    put_document,
+    remove_document,
+)
+from fakeapi.apiserver.registry.request_scope import (
+    IdentifyToken,
+    RequestScope,
+    ServerComponents,
+    find_target,
+    group_version_path,
+)
+from fakeapi.apiserver.registry.strategy import PREPARE_UPDATE
+from fakeapi.apiserver.registry.subresources import CUSTOM_SUBRESOURCES, SUBRESOURCES
+from fakeapi.apiserver.registry.subresources.node_proxy import NodeProxy
+from fakeapi.apiserver.store.object_store import Document, Store
+from fakeapi.apiserver.watch.watch_cursor import Watch
+from fakeapi.apiserver.webhooks.calls import PendingCalls
+from fakeapi.apiserver.wire.errors import (
+    StatusError,
+    method_not_allowed,
+    not_served,
+    unknown_resource,
+)
+from fakeapi.apiserver.wire.http_messages import TEXT, Request, Response, User
+from fakeapi.apiserver.wire.request_options import is_dry_run
+
+INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+_HANDLERS = {**SUBRESOURCES, **REVIEWS}
+_OBJECT_VERBS = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+
+
+class Api:
+    """The behaviour of an API server over one store.
+
+    Every user may do everything until :meth:`enforce_rbac` is called.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        sources: IdAndTimeSources,
+        kinds: ResourceRegistry = BUILTIN,
+        release: ServerVersion = DEFAULT_SERVER_VERSION,
+    ) -> None:
+        self.store = store
+        self.builtin = kinds
+        self.pending_calls = PendingCalls()
+        self.services: MutableMapping[str, str] = {}
+        uid, self._heartbeats = sources.uid, HeartbeatCache(store, sources.timestamp)
+        sources = self.pending_calls.repeatable(sources)
+        self._definitions = DefinitionController(store, kinds)
+        self._converter = VersionConverter(store, self.pending_calls, sources, self.services)
+        self.objects = VersionedStore(store, self._definitions.stored, self._converter)
+        self.webhooks = Webhooks(store, self.pending_calls, uid, self.services)
+        self.node_proxy = NodeProxy()
+        self.registry = Registry(self.objects, sources)
+        self.tokens = IssuedTokens(sources.timestamp)
+        self.authorizer: Authorizer = AlwaysAllow()
+        self.identify: IdentifyToken = self.tokens.user_of
+        self._sources = sources
+        self.release = release
+        self._initial_definitions: list[Document] = []
+        self._ensure_initial_objects()
+        self._discovery = Discovery(self.kinds, release)
+
+    @property
+    def kinds(self) -> ResourceRegistry:
+        """Return all kinds that are served, custom resources included."""
+        return self._definitions.kinds
+
+    @property
+    def converters(self) -> MutableMapping[str, ConversionHandler]:
+        """Return the functions that convert custom resources in place of webhooks, by definition.
+
+        The keys are the names of definitions. Each function takes a ConversionReview and returns it
+        with a response.
+        """
+        return self._converter.handlers
+
+    def handle(self, request: Request) -> Response | Watch:
+        """Serve one request; an error becomes a response with a Status.
+
+        Raise CallsPendingError if a webhook must be called first
+        (:mod:`fakeapi.apiserver.webhooks.calls`).
+        """
+        try:
+            return self._answer(request)
+        except StatusError as refusal:
+            return refusal.response()
+        finally:
+            self._sync_definitions()
+
+    def load(self, documents: Iterable[Document]) -> int:
+        """Store documents as they are, and return their number; raise StatusError (400, 422)."""
+        try:
+            return load_documents(self.registry, self.kinds, documents)
+        finally:
+            self._sync_definitions()
+
+    def seed(self, definitions: Iterable[Document]) -> None:
+        """Add definitions that the cluster has from now on, and again after each reset.
+
+        A definition that exists is not changed.
+        """
+        self._initial_definitions += definitions
+        self._ensure_initial_objects()
+        self._sync_definitions()
+
+    def put(self, document: Document) -> None:
+        """Store one document as it is, and create no namespace; raise StatusError (400, 422)."""
+        try:
+            put_document(self.registry, self.kinds, document)
+        finally:
+            self._sync_definitions()
+
+    def remove(self, document: Document) -> None:
+        """Remove an object if it exists, ignoring finalizers; raise StatusError (400, 422)."""
+        try:
+            remove_document(self.registry, self.kinds, document)
+        finally:
+            self._sync_definitions()
+
+    def reset(self) -> None:
+        """Remove all objects except the initial ones of a cluster; every watch expires."""
+        self.store.clear()
+        self._ensure_initial_objects()
+        self._sync_definitions()
+
+    @property
+    def enforces_rbac(self) -> bool:
+        """Return whether RBAC is enforced."""
+        return isinstance(self.authorizer, RbacAuthorizer)
+
+    def enforce_rbac(self) -> None:
+        """Enforce RBAC with the roles and bindings in the store, and create the bootstrap roles."""
+        self.authorizer = RbacAuthorizer(self.store, self.builtin)
+        self._ensure_initial_objects()
+
+    def _ensure_initial_objects(self) -> None:
+        for name in INITIAL_NAMESPACES:
+            ensure_namespace(self.registry, name)
+        for document in system_priority_classes():
+            if self.store.get(PRIORITY_CLASSES, document["metadata"]["name"]) is None:
+                self.registry.create(Target(PRIORITY_CLASSES), document)
+        for document in self._initial_definitions:
+            if self.store.get(CUSTOM_RESOURCE_DEFINITIONS, document["metadata"]["name"]) is None:
+                self.load([deepcopy(document)])
+        if self.enforces_rbac:
+            self.load(bootstrap_roles())
+
+    def _sync_definitions(self) -> None:
+        self._definitions.reconcile(self.registry, self._sources.timestamp)
+
+    def _discover(self, request: Request) -> Response | None:
+        if self._discovery.kinds is not self.kinds:
+            self._discovery = Discovery(self.kinds, self.release)
+        return self._discovery.answer(request) or serve_openapi(self.kinds, request)
+
+    def _answer(self, request: Request) -> Response | Watch:
+        user = self._authorized(request)
+        if request.method == "GET":
+            found = self._discover(request) or self.node_proxy.serve(request, self.store)
+            if found is not None:
+                return found
+        renewed = self._heartbeats.serve(request) if not self.webhooks.any else None
+        if renewed is not None:
+            return renewed
+        position, kinds = group_version_path(request.path), self.kinds
+        if position is None:
+            return _PATH_NOT_FOUND
+        group, version, rest = position
+        if not rest and (group, version) in kinds.group_versions:
+            raise method_not_allowed()
+        target = find_target(kinds, group, version, rest)
+        if target is None or (
+            _is_all_namespaces(target) and target.kind.custom and _is_write(request)
+        ):
+            return _unknown_path(kinds, group)
+        face = choose_representation(request, self._sources.timestamp)
+        reviewers = self._webhook_dispatcher(target, request, user)
+
+        def serve(target: Target, request: Request) -> Response | Watch:
+            call = self._scope(target, request, user, reviewers)
+            return _with_webhook_warnings(reviewers, lambda: _handler(target, request)(call))
+
+        answer = serve_converted(kinds, target, request, serve)
+        return face.for_kind(target.kind).convert(_with_deprecation_warning(target.kind, answer))
+
+    def _authorized(self, request: Request) -> User:
+        """Return the acting user; raise StatusError (403) if the request is not allowed."""
+        user = request.impersonated or request.user
+        if isinstance(self.authorizer, AlwaysAllow):
+            return user
+        if user is not request.user:
+            check_impersonation(self.authorizer, request.user, user)
+        attributes = authorization_attributes(request, user)
+        if self.authorizer.reason(attributes) is None:
+            raise forbidden_request(attributes)
+        return user
+
+    def _webhook_dispatcher(
+        self, target: Target, request: Request, user: User
+    ) -> WebhookDispatcher | None:
+        """Return the dispatcher of a request's webhooks; None if no webhook is configured."""
+        if request.method == "GET" or not self.webhooks.any:
+            return None
+        path = (target.namespace, target.name, target.subresource)
+        asked = RequestedOperation(user, target.kind, *path, request.query)
+        return WebhookDispatcher(
+            self.webhooks, asked, self.objects, VersionedObjects(self.kinds, self._convert)
+        )
+
+    def _convert(
+        self, to_kind: ResourceInfo, from_kind: ResourceInfo, document: Document
+    ) -> Document:
+        """Return a custom resource in another version.
+
+        Raise StatusError (500), CallsPendingError.
+        """
+        assert to_kind.custom is not None
+        version = from_kind.api_version
+        [found] = self._converter.convert(to_kind, to_kind.custom, [document], version)
+        return found
+
+    def _scope(
+        self, target: Target, request: Request, user: User, dispatcher: WebhookDispatcher | None
+    ) -> RequestScope:
+        dry = is_dry_run(request.method, request.query)
+        registry = self.registry.dry_run() if dry else self.registry
+        if dispatcher is not None and not _has_own_handler(target):
+            registry = registry.with_webhooks(dispatcher)
+        services = ServerComponents(
+            self.objects,
+            self.kinds,
+            self._sources,
+            self.authorizer,
+            self.tokens,
+            self.identify,
+            self.pending_calls,
+            self._heartbeats,
+        )
+        return RequestScope(target, request, registry, services, user, dispatcher)
+
+
+def _unknown_path(kinds: ResourceRegistry, group: str) -> Response:
+    """Return the 404 for an unknown path; for groups of built-in kinds raise it as a Status."""
+    if any(kind.group == group and kind.custom is None for kind in kinds.all):
+        raise unknown_resource()
+    return _PATH_NOT_FOUND
+
+
+_PATH_NOT_FOUND: Final = Response(404, b"404 page not found\n", TEXT)
+
+
+def _with_deprecation_warning(kind: ResourceInfo, answer: Response | Watch) -> Response | Watch:
+    """Return an answer with the deprecation warning of its kind, if there is one."""
+    if kind.deprecation and isinstance(answer, Response):
+        return replace(answer, warnings=(kind.deprecation, *answer.warnings))
+    return answer
+
+
+def _with_webhook_warnings(
+    dispatcher: WebhookDispatcher | None, serve: Callable[[], Response | Watch]
+) -> Response | Watch:
+    """Return an answer, or raise an error, with the warnings of webhooks."""
+    if dispatcher is None:
+        return serve()
+    try:
+        answer = serve()
+    except StatusError as refusal:
+        refusal.warnings = dispatcher.warnings
+        raise
+    if isinstance(answer, Response):
+        return replace(answer, warnings=(*answer.warnings, *dispatcher.warnings))
+    return answer
+
+
+def _has_own_handler(target: Target) -> bool:
+    if target.kind.custom is not None:
+        return target.subresource in CUSTOM_SUBRESOURCES
+    return (target.kind.resource, target.subresource) in _HANDLERS
+
+
+def _reject_subresource(scope: RequestScope) -> Response:
+    scope.registry.get(scope.target)
+    raise not_served(scope.target.kind, scope.target.subresource)
+
+
+def _is_all_namespaces(target: Target) -> bool:
+    """Return whether the target is the collection of all namespaces."""
+    return target.kind.namespaced and not target.namespace and not target.name
+
+
+def _is_write(request: Request) -> bool:
+    return request.method != "GET"
+
+
+def _handler(target: Target, request: Request) -> ResourceHandler:
+    """Return the handler of a request; raise StatusError (404, 405)."""
+    kind, method, subresource = target.kind, request.method, target.subresource
+    own = _HANDLERS.get((kind.resource, subresource))
+    if kind.custom is not None:
+        own = CUSTOM_SUBRESOURCES.get(subresource)
+    if own is not None and target.name and not subresource:
+        raise unknown_resource()  # resources that can only be created have no name
+    usual = ON_OBJECT if target.name else ON_COLLECTION
+    handler = (usual if own is None else own).get(method)
+    if handler is None or (_is_all_namespaces(target) and _is_write(request)):
+        raise method_not_allowed()
+    if own is None:
+        names = _OBJECT_VERBS if target.name else _COLLECTION_VERBS
+        verbs = kind.subresources[subresource].verbs if subresource else kind.verbs
+        if names[method] not in verbs:
+            raise method_not_allowed()
+        if subresource not in PREPARE_UPDATE:
+            return _reject_subresource
+    return handler

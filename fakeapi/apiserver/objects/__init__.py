@@ -1,0 +1,1 @@
+"""What holds for every object: metadata, conditions, patches, versions."""

@@ -1,0 +1,291 @@
+"""ObjectMeta: checks on every document before it is stored (type, metadata fields, name).
+
+Only fields that the server itself reads are checked. Other fields (a pod's spec, say) are accepted.
+
+Source: k8s.io/apimachinery/pkg/apis/meta/v1 (ObjectMeta) and pkg/api/validation; upstream's decoder
+for the wording of type errors.
+
+Validation rules of object metadata: owners, labels, annotations, finalizers.
+
+Source: k8s.io/apimachinery/pkg/api/validation/objectmeta.go.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import timegm
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fakeapi.apiserver.kinds import ResourceInfo
+from fakeapi.apiserver.kinds.resource_info import CustomResourceInfo
+from fakeapi.apiserver.store.object_store import Document
+from fakeapi.apiserver.wire.errors import Cause, bad_request, invalid, invalid_value, required
+from policies.kubernetes.name_validation import (
+    invalid_finalizer,
+    invalid_label_key,
+    invalid_label_value,
+)
+
+_SHOWN_BODY: Final = 30
+_OTHER_VERSION: Final = (
+    "the API version in the data ({}) does not match the expected API version ({})"
+)
+_SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_NAME: Final = re.compile(_SUBDOMAIN, re.ASCII)
+_NAME_RULE: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
+    f"for validation is '{_SUBDOMAIN}')"
+)
+_TIMESTAMP: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)", re.ASCII)
+_MAX_NAME: Final = 253
+_MAX_GENERATED_BASE: Final = 58
+
+_JSON_TYPES: Final[tuple[tuple[type, str], ...]] = (
+    (bool, "bool"),
+    (int, "number"),
+    (float, "number"),
+    (str, "string"),
+    (list, "array"),
+    (dict, "object"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IdAndTimeSources:
+    """Functions for the values that the server generates; injected, so a seed can reproduce them.
+
+    ``timestamp(s)``: RFC 3339, UTC, whole seconds, of ``s`` seconds from now. ``uid()``: a new UID.
+    ``suffix()``: five characters for a generated name. ``now()``: whole seconds since the epoch.
+    """
+
+    timestamp: Callable[[int], str]
+    uid: Callable[[], str]
+    suffix: Callable[[], str]
+    now: Callable[[], int]
+
+
+def check_document(kind: ResourceInfo, document: Document) -> dict[str, Any]:
+    """Check the types of a document's fields, drop nulls, and return its metadata.
+
+    Raise StatusError (400).
+    """
+    check_type(kind, document)
+    for name in ("metadata", "spec", "status") if kind.custom is None else ("metadata",):
+        if document.get(name, {}) is None:
+            del document[name]
+        elif not isinstance(document.get(name, {}), dict):
+            raise _type_mismatch(kind, document[name], name, "object")
+    metadata: dict[str, Any] = document.setdefault("metadata", {})
+    for name in [name for name, value in metadata.items() if value is None]:
+        del metadata[name]
+    for name, (go_type, fits) in _FIELD_TYPES.items():
+        if name in metadata and not fits(metadata[name]):
+            raise _type_mismatch(kind, metadata[name], f"metadata.{name}", go_type)
+    if not kind.first_spec_finalizers:
+        return metadata
+    finalizers = (document.get("spec") or {}).get("finalizers")
+    if not (finalizers is None or _is_string_list(finalizers)):
+        raise _type_mismatch(kind, finalizers, "spec.finalizers", "[]v1.FinalizerName")
+    return metadata
+
+
+def check_name(kind: ResourceInfo, name: str) -> None:
+    """Check the name of an object to be created; raise StatusError (422)."""
+    if not name:
+        cause = Cause(
+            "FieldValueRequired",
+            "Required value: name or generateName is required",
+            "metadata.name",
+        )
+        raise invalid(kind.qualified_kind, name, [cause])
+    rule = _path_name_error(name) if kind.path_names else _name_error(name)
+    if rule:
+        cause = Cause("FieldValueInvalid", f'Invalid value: "{name}": {rule}', "metadata.name")
+        raise invalid(kind.qualified_kind, name, [cause])
+
+
+def check_url_name(name: str, metadata: Mapping[str, Any]) -> None:
+    """Check that the name in a document matches that in the path; raise StatusError (400)."""
+    given = metadata.get("name")
+    if not given:
+        raise bad_request(
+            f"the name of the object ({name} based on URL) was undeterminable: "
+            "name must be provided"
+        )
+    if given != name:
+        raise bad_request(
+            f"the name of the object ({given}) does not match the name on the URL ({name})"
+        )
+
+
+def _name_error(name: str) -> str:
+    if len(name) > _MAX_NAME:
+        return f"must be no more than {_MAX_NAME} characters"
+    return "" if _NAME.fullmatch(name) else _NAME_RULE
+
+
+def _path_name_error(name: str) -> str:
+    if name in (".", ".."):
+        return f"may not be '{name}'"
+    return next((f"may not contain '{mark}'" for mark in "/%" if mark in name), "")
+
+
+def generated_name(base: str, sources: IdAndTimeSources) -> str:
+    """Return a name that begins with (at most 58 characters of) ``base``."""
+    return base[:_MAX_GENERATED_BASE] + sources.suffix()
+
+
+def epoch_seconds(timestamp: Any) -> int | None:
+    """Return an RFC 3339 UTC timestamp in whole seconds since the epoch; None if it is invalid."""
+    match = _TIMESTAMP.match(timestamp) if isinstance(timestamp, str) else None
+    return timegm(tuple(map(int, match.groups()))) if match else None
+
+
+def check_type(kind: ResourceInfo, document: Mapping[str, Any]) -> None:
+    """Check that a document has the given kind and version; raise StatusError (400, 422)."""
+    api_version = document.get("apiVersion") or kind.api_version
+    if kind.custom is not None:
+        _check_custom_type(kind, kind.custom, api_version, document)
+        return
+    if api_version != kind.api_version:
+        raise bad_request(_OTHER_VERSION.format(api_version, kind.api_version))
+    name = document.get("kind") or kind.kind
+    if name != kind.kind:
+        raise bad_request(
+            f'{name} in version "{kind.version}" cannot be handled as a {kind.kind}: '
+            f"converting ({name}) to ({kind.kind}): unknown conversion"
+        )
+
+
+def check_named_type(kind: ResourceInfo, document: Mapping[str, Any], body: bytes) -> None:
+    """Check that the body of a custom resource has kind and apiVersion; raise StatusError (400).
+
+    Source: Decode in pkg/runtime/serializer/json/json.go of k8s.io/apimachinery, and
+    transformDecodeError in pkg/endpoints/handlers/rest.go of k8s.io/apiserver.
+    """
+    if kind.custom is None or body[:1] != b"{":
+        return
+    text = body.decode(errors="replace")
+    if not document.get("kind"):
+        begin = f"{text[:_SHOWN_BODY]} ..." if len(text) > _SHOWN_BODY else text
+        raise bad_request(
+            f"the object provided is unrecognized (must be of type {kind.kind}): "
+            f"Object 'Kind' is missing in '{text}' ({begin})"
+        )
+    if not document.get("apiVersion"):
+        _check_custom_type(kind, kind.custom, "", document)
+
+
+def _check_custom_type(
+    kind: ResourceInfo, custom: CustomResourceInfo, api_version: str, document: Mapping[str, Any]
+) -> None:
+    """Check kind and version of a custom resource; raise StatusError (400, 422).
+
+    Sources: ConvertToVersion in pkg/apiserver/conversion/converter.go, ValidateTypeMeta in
+    pkg/registry/customresource/validator.go of k8s.io/apiextensions-apiserver.
+    """
+    name = document.get("kind") or kind.kind
+    group, _, version = api_version.rpartition("/")
+    if group != kind.group:
+        full = f"{group}/{version}, Kind={name}"
+        why = f'{full} is unstructured and is not suitable for converting to "{kind.api_version}"'
+    elif version not in custom.versions:
+        why = f"request to convert CR from an invalid group/version: {api_version}"
+    elif api_version != kind.api_version:
+        raise bad_request(_OTHER_VERSION.format(api_version, kind.api_version))
+    elif name != kind.kind:
+        cause = Cause("FieldValueInvalid", f'Invalid value: "{name}": must be {kind.kind}', "kind")
+        raise invalid(
+            kind.qualified_kind, (document.get("metadata") or {}).get("name", ""), [cause]
+        )
+    else:
+        return
+    raise bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {why}')
+
+
+def _type_mismatch(kind: ResourceInfo, value: Any, where: str, go_type: str) -> Exception:
+    json_type = next(name for python_type, name in _JSON_TYPES if isinstance(value, python_type))
+    return bad_request(
+        f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: json: '
+        f"cannot unmarshal {json_type} into Go struct field {kind.kind}.{where} of type {go_type}"
+    )
+
+
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_string_map(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
+
+
+def _is_string_list(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _is_object_list(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+
+
+_FIELD_TYPES: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
+    "name": ("string", _is_string),
+    "generateName": ("string", _is_string),
+    "namespace": ("string", _is_string),
+    "uid": ("types.UID", _is_string),
+    "resourceVersion": ("string", _is_string),
+    "generation": ("int64", _is_integer),
+    "creationTimestamp": ("v1.Time", _is_string),
+    "deletionTimestamp": ("v1.Time", _is_string),
+    "deletionGracePeriodSeconds": ("int64", _is_integer),
+    "labels": ("map[string]string", _is_string_map),
+    "annotations": ("map[string]string", _is_string_map),
+    "finalizers": ("[]string", _is_string_list),
+    "ownerReferences": ("[]v1.OwnerReference", _is_object_list),
+    "managedFields": ("[]v1.ManagedFieldsEntry", _is_object_list),
+}
+
+
+def check_metadata(metadata: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    """Yield the errors of owners, finalizers, labels and annotations."""
+    yield from check_common_metadata(metadata, path)
+    for index, finalizer in enumerate(metadata.get("finalizers") or ()):
+        wrong = invalid_finalizer(finalizer)
+        if wrong:
+            yield invalid_value(f"{path}.finalizers[{index}]", finalizer, wrong)
+
+
+def check_custom_metadata(metadata: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    """Yield the errors of a custom resource's metadata; its finalizers need no domain."""
+    yield from check_common_metadata(metadata, path)
+    for finalizer in metadata.get("finalizers") or ():
+        wrong = invalid_label_key(finalizer)
+        if wrong:
+            yield invalid_value(f"{path}.finalizers", finalizer, wrong)
+
+
+def check_common_metadata(metadata: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    """Yield the errors of owners, labels and annotations."""
+    for index, owner in enumerate(metadata.get("ownerReferences") or ()):
+        for name in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(name):
+                yield required(f"{path}.ownerReferences[{index}].{name}", "must not be empty")
+    yield from check_labels(metadata.get("labels") or {}, f"{path}.labels")
+    for key in metadata.get("annotations") or {}:
+        wrong = invalid_label_key(key.lower())
+        if wrong:
+            yield invalid_value(f"{path}.annotations", key, wrong)
+
+
+def check_labels(labels: Mapping[str, str], path: str) -> Iterator[Cause]:
+    """Yield the errors of label keys and values."""
+    for key, value in labels.items():
+        for text, wrong in ((key, invalid_label_key(key)), (value, invalid_label_value(value))):
+            if wrong:
+                yield invalid_value(path, text, wrong)

@@ -1,0 +1,1 @@
+"""Tables and other representations of an answer."""

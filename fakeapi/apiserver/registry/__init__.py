@@ -1,0 +1,1 @@
+"""The write path: generic registry, strategies, deletion, request scope."""

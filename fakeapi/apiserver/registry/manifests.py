@@ -1,0 +1,190 @@
+"""Loading of manifests, as ``kubectl get -o json`` prints them, into the store.
+
+Objects are stored as they are, status, UID and timestamps included; only their resourceVersion is
+new. An object of the same name is replaced. Either all objects are stored or none: all are checked
+first. Missing namespaces of objects are created. Custom resources may come with their definitions,
+in any order.
+
+Export of all objects as manifests, as ``kubectl get -o json`` prints them.
+
+:mod:`fakeapi.apiserver.registry.manifests` loads them again, into this world or another. Namespaces
+come first, then other cluster-scoped kinds, so other tools can create the objects in this order,
+too. An object of a kind with several served versions is exported once, in the stored version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
+from typing import Any
+
+import orjson
+
+from fakeapi.apiserver.defaulting.field_defaults import apply_defaults
+from fakeapi.apiserver.kinds import ResourceInfo, ResourceRegistry
+from fakeapi.apiserver.kinds.builtin import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
+from fakeapi.apiserver.managedfields.entries import read_client_entries
+from fakeapi.apiserver.objects.metadata import check_document, check_name
+from fakeapi.apiserver.objects.version_conversion import conversion_of, to_stored_version
+from fakeapi.apiserver.registry.generic_registry import Registry, Target
+from fakeapi.apiserver.schema.crds.custom_kinds import kinds_of_definition, with_custom_kinds
+from fakeapi.apiserver.schema.crds.definition_status import (
+    accept_names,
+    establish,
+    record_stored_version,
+)
+from fakeapi.apiserver.schema.typed_document import read_document
+from fakeapi.apiserver.store.object_store import Document, Store
+from fakeapi.apiserver.validation.object_validation import validate_object
+from fakeapi.apiserver.wire.errors import StatusError, bad_request
+from fakeapi.apiserver.wire.request_bodies import read_json
+from fakeapi.apiserver.wire.struct_decoder import StructDecodeError
+
+_DEFAULT_NAMESPACE = "default"
+
+
+def parse_documents(body: bytes) -> list[Document]:
+    """Decode one object, a ``List`` of any kind, an array, or one of these per line (JSON lines).
+
+    Raise StatusError (400) if a piece is not JSON or not an object.
+    """
+    try:
+        pieces = [read_json(body)]
+    except StatusError:
+        lines = [line for line in body.splitlines() if line.strip()]
+        if len(lines) < 2:
+            raise
+        pieces = [read_json(line) for line in lines]
+    return [document for piece in pieces for document in flatten_lists(piece)]
+
+
+def flatten_lists(piece: Any) -> Iterator[Document]:
+    """Yield the objects of an object, list document or array.
+
+    Items of a typed list (``PodList``) may omit kind and apiVersion, as upstream's do. Raise
+    StatusError (400).
+    """
+    if isinstance(piece, list):
+        for element in piece:
+            yield from flatten_lists(element)
+    elif not isinstance(piece, dict):
+        raise bad_request("expected an object, a List or an array of objects")
+    elif isinstance(piece.get("items"), list) and str(piece.get("kind", "")).endswith("List"):
+        item_kind = piece["kind"].removesuffix("List")
+        header = {"kind": item_kind, "apiVersion": piece.get("apiVersion")} if item_kind else {}
+        for item in piece["items"]:
+            for document in flatten_lists(item):
+                yield {**header, **document}
+    else:
+        yield piece
+
+
+def load_documents(
+    registry: Registry, kinds: ResourceRegistry, documents: Iterable[Document]
+) -> int:
+    """Store all documents, and return their number; raise StatusError (400, 422).
+
+    The documents are changed in place.
+    """
+    given = list(documents)
+    kinds = _kinds_with_definitions(kinds, given)
+    checked = [_check(kinds, index, document) for index, document in enumerate(given)]
+    for target, document in checked:
+        registry.put(target, document)
+    for namespace in dict.fromkeys(t.namespace for t, _ in checked if t.kind.namespaced):
+        ensure_namespace(registry, namespace)
+    return len(checked)
+
+
+def put_document(registry: Registry, kinds: ResourceRegistry, document: Document) -> None:
+    """Store one document, which is changed in place; raise StatusError (400, 422)."""
+    registry.put(*_check(kinds, 0, document))
+
+
+def remove_document(registry: Registry, kinds: ResourceRegistry, document: Document) -> None:
+    """Remove an object if it exists, ignoring finalizers; ``document`` is its last state.
+
+    Raise StatusError (400, 422).
+    """
+    target, document = _check(kinds, 0, document)
+    entry = registry.store.get(target.kind, target.key)
+    if entry is not None:
+        registry.store.delete(target.kind, target.key, document, entry.version)
+
+
+def _kinds_with_definitions(
+    kinds: ResourceRegistry, documents: Iterable[Document]
+) -> ResourceRegistry:
+    """Return the kinds, extended by those of the definitions among the documents.
+
+    Raise StatusError (400, 422).
+    """
+    resources = []
+    for document in documents:
+        own = document.get("kind"), document.get("apiVersion")
+        if own != (CUSTOM_RESOURCE_DEFINITIONS.kind, CUSTOM_RESOURCE_DEFINITIONS.api_version):
+            continue
+        try:
+            read_document(CUSTOM_RESOURCE_DEFINITIONS, document)
+        except StructDecodeError as error:
+            raise bad_request(f"a definition cannot be read: {error}") from None
+        check_document(CUSTOM_RESOURCE_DEFINITIONS, document)
+        apply_defaults(CUSTOM_RESOURCE_DEFINITIONS, document)
+        record_stored_version(document)
+        validate_object(CUSTOM_RESOURCE_DEFINITIONS, document)
+        coming = deepcopy(document)
+        accept_names(coming, (), "")
+        establish(coming, "")
+        resources.append(kinds_of_definition(coming))
+    return with_custom_kinds(kinds, [resource for resource in resources if resource is not None])
+
+
+def ensure_namespace(registry: Registry, name: str) -> None:
+    """Create a namespace unless it exists."""
+    if registry.store.get(NAMESPACES, name) is None:
+        registry.create(Target(NAMESPACES), {"metadata": {"name": name}})
+
+
+def _check(kinds: ResourceRegistry, index: int, document: Document) -> tuple[Target, Document]:
+    api_version, kind_name = str(document.get("apiVersion")), str(document.get("kind"))
+    kind = kinds.of(api_version, kind_name)
+    if kind is None:
+        raise bad_request(
+            f"document {index}: no kind {kind_name!r} in version {api_version!r} is served here"
+        )
+    kind, document = to_stored_version(kinds, kind, document)
+    metadata = check_document(kind, document)
+    check_name(kind, metadata.get("name", ""))
+    metadata.pop("resourceVersion", None)
+    try:
+        read_client_entries(metadata.get("managedFields") or ())
+    except ValueError as error:
+        raise bad_request(f"document {index}: metadata.managedFields: {error}") from None
+    if not kind.namespaced:
+        return Target(kind, "", metadata["name"]), document
+    namespace = metadata["namespace"] = metadata.get("namespace") or _DEFAULT_NAMESPACE
+    check_name(NAMESPACES, namespace)
+    return Target(kind, namespace, metadata["name"]), document
+
+
+def export(store: Store, kinds: ResourceRegistry) -> list[Document]:
+    """Return every object, with kind and apiVersion."""
+    stored: dict[str, ResourceInfo] = {}
+    for kind in sorted(kinds.all, key=_rank):
+        if conversion_of(kind) is None:
+            stored.setdefault(kind.resource, kind)
+    return [
+        {"apiVersion": kind.api_version, "kind": kind.kind, **entry.document()}
+        for kind in stored.values()
+        for entry in store.entries(kind)
+    ]
+
+
+def encode_export(store: Store, kinds: ResourceRegistry) -> bytes:
+    """Return the export as one ``List`` document."""
+    document: dict[str, Any] = {"apiVersion": "v1", "kind": "List", "items": export(store, kinds)}
+    return orjson.dumps(document) + b"\n"
+
+
+def _rank(kind: ResourceInfo) -> tuple[bool, bool]:
+    return kind.resource != NAMESPACES.resource, kind.namespaced

@@ -1,0 +1,245 @@
+"""The scope of a request: the request, its target, and the components that serve it.
+
+Handlers of subresources and reviews are functions from a RequestScope to a response. Tables assign
+them to methods and resources (:mod:`fakeapi.apiserver.registry.subresources`,
+:mod:`fakeapi.apiserver.endpoints.access_reviews`).
+
+Field managers: the name that a request writes under.
+
+The query names the field manager. An update without it uses the first part of the User-Agent, up to
+the slash. An apply must name it.
+
+Source: k8s.io/apiserver/pkg/endpoints/handlers/create.go (managerOrUserAgent),
+k8s.io/apimachinery/pkg/apis/meta/v1/validation.
+
+Request paths: the objects that a URL names.
+
+    /api/v1/pods                                 all pods
+    /api/v1/namespaces/default/pods              the pods of one namespace
+    /apis/apps/v1/namespaces/x/replicasets/web   one object
+    /api/v1/namespaces/x/pods/web/status         its subresource
+    /api/v1/namespaces/x                         a namespace (and /status its subresource)
+
+Source: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+
+from fakeapi.apiserver.admission.webhooks import WebhookDispatcher
+from fakeapi.apiserver.auth.authorization import Authorizer
+from fakeapi.apiserver.auth.service_account_tokens import IssuedTokens
+from fakeapi.apiserver.kinds import ResourceInfo, ResourceRegistry
+from fakeapi.apiserver.objects.metadata import IdAndTimeSources, check_document
+from fakeapi.apiserver.registry.generic_registry import Registry, Target
+from fakeapi.apiserver.registry.heartbeats import HeartbeatCache
+from fakeapi.apiserver.store.dry_run import ReadOnlyHistory
+from fakeapi.apiserver.store.object_store import Document
+from fakeapi.apiserver.validation.strict_fields import FieldValidator
+from fakeapi.apiserver.webhooks.calls import PendingCalls
+from fakeapi.apiserver.wire.errors import (
+    Cause,
+    forbidden_field,
+    invalid,
+    invalid_value,
+    not_found,
+    required,
+)
+from fakeapi.apiserver.wire.http_messages import Request, Response, User
+from fakeapi.apiserver.wire.request_bodies import read_object
+from fakeapi.apiserver.wire.request_options import read_flag
+
+APPLY_PATCH: Final = "application/apply-patch+yaml"
+MAX_BYTES: Final = 128
+
+_FIELD: Final = "fieldManager"
+_OPTIONS: Final = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
+
+
+def field_manager_of(request: Request) -> str:
+    """Return the field manager of a create, update or patch; raise StatusError (422)."""
+    named = request.query.get(_FIELD, "")
+    causes = _manager_errors(named)
+    if "force" in request.query and request.method == "PATCH":
+        causes.insert(0, forbidden_field("force", "may not be specified for non-apply patch"))
+    _check(request, causes)
+    return named or _from_user_agent(request.user_agent)
+
+
+def apply_manager_of(request: Request) -> tuple[str, bool]:
+    """Return the field manager of an apply, and whether it is forced; raise StatusError (422)."""
+    named = request.query.get(_FIELD, "")
+    missing = [] if named else [required(_FIELD, "is required for apply patch")]
+    _check(request, missing + _manager_errors(named))
+    return named, bool(read_flag(request.query, "force"))
+
+
+def _check(request: Request, causes: list[Cause]) -> None:
+    if causes:
+        raise invalid(f"{_OPTIONS[request.method]}.meta.k8s.io", "", causes)
+
+
+def _manager_errors(name: str) -> list[Cause]:
+    causes = []
+    if len(name.encode()) > MAX_BYTES:
+        message = f"Too long: may not be more than {MAX_BYTES} bytes"
+        causes.append(Cause("FieldValueTooLong", message, _FIELD))
+    for character in name:
+        if not character.isprintable():
+            position = len(name.partition(character)[0].encode())
+            detail = f"invalid character U+{ord(character):04X} (at position {position})"
+            causes.append(invalid_value(_FIELD, name, detail))
+    return causes
+
+
+def _from_user_agent(agent: str) -> str:
+    """Return the printable characters before the slash, truncated to the maximum length."""
+    shown = "".join(filter(str.isprintable, agent.partition("/")[0])).encode()
+    return shown[:MAX_BYTES].decode(errors="ignore")
+
+
+IdentifyToken = Callable[[str], User | None]
+"""Returns the user of a bearer token, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerComponents:
+    """The components of the server that handlers use; ``identify`` knows every valid token.
+
+    ``pending_calls`` invokes webhooks and holds the results of steps that run once per request.
+    ``heartbeats`` learns from writes.
+    """
+
+    store: ReadOnlyHistory
+    kinds: ResourceRegistry
+    sources: IdAndTimeSources
+    authorizer: Authorizer
+    tokens: IssuedTokens
+    identify: IdentifyToken
+    pending_calls: PendingCalls
+    heartbeats: HeartbeatCache
+
+
+@dataclass(frozen=True, slots=True)
+class RequestScope:
+    """One request; ``user`` is the acting user, ``registry`` the real one or that of a dry run.
+
+    ``webhook_dispatcher`` invokes the webhooks of the request; None if there are none. A resource
+    with a handler of its own calls it from that handler, other resources from the registry.
+    """
+
+    target: Target
+    request: Request
+    registry: Registry
+    services: ServerComponents
+    user: User
+    webhook_dispatcher: WebhookDispatcher | None = None
+
+    def admit(
+        self, kind: ResourceInfo, document: Document, old: Document | None = None
+    ) -> Document:
+        """Return a document that is not stored, after its webhooks; raise StatusError."""
+        if self.webhook_dispatcher is None:
+            return document
+        return self.webhook_dispatcher.admit_and_validate(kind, document, old)
+
+    @property
+    def registry_with_manager(self) -> Registry:
+        """Return the registry with the request's field manager; raise StatusError."""
+        return self.registry.with_field_manager(field_manager_of(self.request))
+
+
+Handler = Callable[[RequestScope], Response]
+
+
+def read_admitted(
+    scope: RequestScope, kind: ResourceInfo, accepted: tuple[str, ...] = ()
+) -> Document:
+    """Decode a body as :func:`read_typed` does, and pass it through webhooks.
+
+    The body is an object to be created that is not stored. Raise StatusError.
+    """
+    return scope.admit(kind, read_typed(scope, kind, accepted))
+
+
+def read_typed(scope: RequestScope, kind: ResourceInfo, accepted: tuple[str, ...] = ()) -> Document:
+    """Decode a body that must be a document of ``kind``, and ensure that it has metadata.
+
+    ``accepted`` are other versions that are decoded as this one. Raise StatusError (400, 422).
+    """
+    options = "UpdateOptions" if scope.request.method == "PUT" else "CreateOptions"
+    check = FieldValidator(scope.request.query, options)
+    body = read_object(scope.request)
+    if body.get("apiVersion") in accepted:
+        body["apiVersion"] = kind.api_version
+    document = check.decode_body(kind, body, scope.request.body)
+    check_document(kind, document)
+    return document
+
+
+def json_response(status: int, document: Document) -> Response:
+    """Return a response with one JSON document."""
+    return Response(status, orjson.dumps(document) + b"\n")
+
+
+def created_status() -> Response:
+    """Return a 201 with a Status of success."""
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "code": 201,
+    }
+    return json_response(201, status)
+
+
+_ITEM_DEPTH = 3
+
+
+def group_version_path(path: str) -> tuple[str, str, tuple[str, ...]] | None:
+    """Split a path into group, version and the remaining steps; return None for other paths."""
+    match path.strip("/").split("/"):
+        case ["api", version, *rest]:
+            return "", version, tuple(rest)
+        case ["apis", group, version, *rest]:
+            return group, version, tuple(rest)
+    return None
+
+
+def find_target(
+    kinds: ResourceRegistry, group: str, version: str, rest: Sequence[str]
+) -> Target | None:
+    """Return the target of the path below a group and version; None if there is none.
+
+    Raise StatusError (404) for a subresource that a custom resource does not have.
+    """
+    namespace, below = _split_namespace(kinds, group, version, rest)
+    plural, name, subresource = (*below, "", "", "")[:_ITEM_DEPTH]
+    kind = kinds.at(group, version, plural)
+    wrong_scope = kind is not None and bool(namespace) and not kind.namespaced
+    nameless = kind is not None and kind.namespaced and bool(name) and not namespace
+    unnamed = len(below) > _ITEM_DEPTH or "" in below
+    if kind is None or wrong_scope or nameless or unnamed:
+        return None
+    if subresource and subresource not in kind.subresources:
+        if kind.custom is not None:
+            raise not_found(kind, name)
+        return None
+    return Target(kind, namespace, name, subresource)
+
+
+def _split_namespace(
+    kinds: ResourceRegistry, group: str, version: str, rest: Sequence[str]
+) -> tuple[str, Sequence[str]]:
+    """Split off the namespace; /namespaces/x/status is a subresource, not a collection in x."""
+    match rest:
+        case ("namespaces", namespace, plural, *_) if namespace:
+            if group or kinds.at(group, version, plural) is not None:
+                return namespace, rest[2:]
+    return "", rest

@@ -1,0 +1,1 @@
+"""A document as its kind types it."""

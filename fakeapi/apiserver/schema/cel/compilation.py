@@ -1,0 +1,236 @@
+"""Validation of a schema's rules: their fields, and the compilation of their expressions.
+
+Source: ValidateCustomResourceDefinitionOpenAPISchema in k8s.io/apiextensions-apiserver/pkg/apis/
+apiextensions/validation/validation.go; compileRule in pkg/apiserver/schema/cel/compilation.go.
+
+Compiled expressions: their variables, their cost and their result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from fakeapi.apiserver.schema.cel.field_references import (
+    FieldPathError,
+    Scope,
+    find_field,
+    reference_error,
+)
+from fakeapi.apiserver.schema.cel.kubernetes_functions import FUNCTIONS
+from fakeapi.apiserver.schema.cel.parser import (
+    ENGINE,
+    MISSING,
+    OPTIONAL_FIELD,
+    expand_optional_syntax,
+    is_installed,
+    macro_depth,
+    tokenize,
+)
+from fakeapi.apiserver.schema.cel.values import with_metadata
+from fakeapi.apiserver.schema.structural.schema_tree import Json, SchemaNode
+from fakeapi.apiserver.wire.errors import (
+    Cause,
+    GoFormattedValue,
+    forbidden_field,
+    go_formatted,
+    invalid_value,
+    required,
+    unsupported_value,
+)
+
+PER_CALL_LIMIT: Final = 1_000_000
+OBJECT_BUDGET: Final = 10_000_000
+
+_FAILED: Final = "Failed to parse expression"
+
+
+class ExpressionError(ValueError):
+    """An expression cannot be compiled or evaluated; the message is upstream's."""
+
+
+class CostError(ExpressionError):
+    """The cost of an evaluation exceeds the limit per call."""
+
+
+class Expression:
+    """A compiled expression."""
+
+    def __init__(self, source: str) -> None:
+        """Compile the expression. Raise ExpressionError if that fails."""
+        self.source = source
+        tokens = tokenize(source)
+        self.uses_old = any(t.kind == "name" and t.text == "oldSelf" for t in tokens)
+        self._depth = macro_depth(tokens)
+        try:
+            self._program = ENGINE.compile(expand_optional_syntax(source))
+        except ValueError as error:
+            raise ExpressionError(_parse_error(str(error))) from None
+
+    def cost(self, value: Any) -> int:
+        """Return the cost of an evaluation for a value. Raise CostError above the limit."""
+        cost = 1 if self._depth == 0 else 1 + _size(value) ** self._depth
+        if cost > PER_CALL_LIMIT:
+            raise CostError("operation cancelled: actual cost limit exceeded")
+        return cost
+
+    def evaluate(self, variables: Mapping[str, Any]) -> Any:
+        """Return the value of the expression. Raise ExpressionError if the evaluation fails."""
+        context = _context()
+        for name, value in variables.items():
+            context.add_variable(name, value)
+        try:
+            return self._program.execute(context)
+        except KeyError as error:
+            raise ExpressionError(f"no such key: {error.args[0]}") from None
+        except ZeroDivisionError:
+            raise ExpressionError("division by zero") from None
+        except TypeError:
+            raise ExpressionError("no such overload") from None
+        except (ValueError, RuntimeError, IndexError, OverflowError) as error:
+            raise ExpressionError(_first_sentence(str(error))) from None
+
+
+@lru_cache(maxsize=4096)
+def compile_expression(source: str) -> Expression:
+    """Compile an expression, or return it from the cache. Raise ExpressionError."""
+    return Expression(source)
+
+
+@lru_cache(maxsize=1)
+def _context() -> Any:
+    """Return the evaluation context with all functions."""
+    context = ENGINE.Context()
+    for name, function in known_functions().items():
+        context.add_function(name, function)
+    return context
+
+
+@lru_cache(maxsize=1)
+def known_functions() -> Mapping[str, Any]:
+    """Return all functions that are not built into CEL, by name."""
+    from cel.stdlib import STDLIB_FUNCTIONS
+
+    return {**STDLIB_FUNCTIONS, **FUNCTIONS}
+
+
+def _parse_error(message: str) -> str:
+    """Return the compiler's report without the prefix that the library adds."""
+    at = message.find("ERROR:")
+    report = message[at:] if message.startswith(_FAILED) and at >= 0 else message
+    return "compilation failed: " + report.replace("\n| ", "\n | ").rstrip()
+
+
+def _first_sentence(message: str) -> str:
+    return message.partition(". ")[0].strip()
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, dict):
+        return 1 + sum(map(_size, value.values()))
+    return 1 + sum(map(_size, value)) if isinstance(value, list) else 1
+
+
+_REASONS: Final = (
+    "FieldValueDuplicate",
+    "FieldValueForbidden",
+    "FieldValueInvalid",
+    "FieldValueRequired",
+)
+_NO_BREAKS: Final = "must not contain line breaks"
+_NOT_EMPTY: Final = "must be non-empty if specified"
+
+
+def rule_errors(rule: Json, node: SchemaNode, path: str) -> Iterator[Cause]:
+    """Return the errors of a rule's fields, except those of its expressions."""
+    source = (rule.get("rule") or "").strip()
+    message = rule.get("message") or ""
+    if not source:
+        yield required(f"{path}.rule", "rule is not specified")
+    elif message and not message.strip():
+        yield invalid_value(f"{path}.message", message, _NOT_EMPTY)
+    elif _breaks(message.strip()):
+        yield invalid_value(f"{path}.message", message, _NO_BREAKS)
+    elif _breaks(source) and not message.strip():
+        why = "message must be specified if rule contains line breaks"
+        yield required(f"{path}.message", why)
+    worded = rule.get("messageExpression")
+    if worded and not worded.strip():
+        yield required(
+            f"{path}.messageExpression", "messageExpression must be non-empty if specified"
+        )
+    if rule.get("reason") and rule["reason"] not in _REASONS:
+        yield unsupported_value(f"{path}.reason", rule["reason"], _REASONS)
+    yield from _field_path_errors(rule.get("fieldPath") or "", node, f"{path}.fieldPath")
+
+
+def _field_path_errors(field: str, node: SchemaNode, path: str) -> Iterator[Cause]:
+    if not field:
+        return
+    if not field.strip():
+        yield invalid_value(path, field, _NOT_EMPTY)
+    if _breaks(field):
+        yield invalid_value(path, field, _NO_BREAKS)
+    try:
+        find_field(field, node)
+    except FieldPathError:
+        yield invalid_value(path, field, "must be a valid path")
+
+
+def _breaks(text: str) -> bool:
+    return "\n" in text or "\r" in text
+
+
+def expression_errors(
+    rule: Json, node: SchemaNode, path: str, *, is_resource: bool, uncorrelated: str
+) -> Iterator[Cause]:
+    """Return the errors of a rule's expressions.
+
+    ``uncorrelated`` is the path of the enclosing list whose elements cannot be correlated with
+    those of the old object, so that ``oldSelf`` is not available ("": there is none).
+    """
+    if not is_installed():
+        yield forbidden_field(f"{path}.rule", MISSING)
+        return
+    seen = with_metadata(node) if is_resource else node
+    scope: Scope = {"self": seen, "oldSelf": None if rule.get("optionalOldSelf") else seen}
+    fault = expression_error(rule["rule"], scope, "boolean")
+    if fault is not None:
+        yield invalid_value(f"{path}.rule", _shown(rule), fault)
+        return
+    worded = rule.get("messageExpression")
+    fault = expression_error(worded, scope, "string") if worded else None
+    if fault is not None:
+        words = fault.replace("compilation failed", "messageExpression compilation failed")
+        yield invalid_value(f"{path}.messageExpression", _shown(rule), words)
+    if compile_expression(rule["rule"].strip()).uses_old:
+        if uncorrelated:
+            why = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
+            yield invalid_value(f"{path}.rule", rule["rule"], f"{why} {uncorrelated}")
+    elif "optionalOldSelf" in rule:
+        why = "may not be set if oldSelf is not used in rule"
+        yield invalid_value(f"{path}.optionalOldSelf", rule["optionalOldSelf"], why)
+
+
+def expression_error(source: str, scope: Scope, result_type: str) -> str | None:
+    """Return the error of an expression that must have a type; None if it is valid."""
+    try:
+        compile_expression(source.strip())
+    except ExpressionError as error:
+        return str(error)
+    functions = {**known_functions(), OPTIONAL_FIELD: None}
+    return reference_error(expand_optional_syntax(source.strip()), scope, functions, result_type)
+
+
+def _shown(rule: Json) -> GoFormattedValue:
+    """Return a rule as Go prints upstream's internal type."""
+    fields = {
+        "Rule": rule.get("rule", ""),
+        "Message": rule.get("message", ""),
+        "MessageExpression": rule.get("messageExpression", ""),
+        "Reason": rule.get("reason"),
+        "FieldPath": rule.get("fieldPath", ""),
+        "OptionalOldSelf": rule.get("optionalOldSelf"),
+    }
+    return go_formatted(fields)

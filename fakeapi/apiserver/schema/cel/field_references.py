@@ -1,0 +1,230 @@
+"""References of an expression to undeclared names, functions and fields.
+
+The library finds these errors only when it evaluates the branch that has them, but a definition
+must be rejected when it is written. One pass over the tokens finds undeclared names, unknown
+functions, and fields that the schema does not have. The type of a call's result is not known, nor
+that of a selection from it.
+
+Source: github.com/google/cel-go/checker (errors.go) for the messages.
+
+Field paths of rules, resolved in a schema.
+
+    .spec.size    .spec['size']    .labels['app.io/name']
+
+Source: ValidFieldPath in k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from fakeapi.apiserver.schema.cel.parser import MACROS, Token, closing_index, token_at, tokenize
+from fakeapi.apiserver.schema.cel.values import escape
+from fakeapi.apiserver.schema.structural.schema_tree import SchemaNode
+
+_LITERALS: Final = frozenset(("true", "false", "null", "in"))
+_TYPES: Final = frozenset(
+    [
+        "bool",
+        "bytes",
+        "double",
+        "duration",
+        "dyn",
+        "int",
+        "list",
+        "map",
+        "null_type",
+        "string",
+        "timestamp",
+        "type",
+        "uint",
+    ]
+)
+_NATIVE: Final = frozenset(
+    [
+        "bool",
+        "bytes",
+        "contains",
+        "double",
+        "duration",
+        "dyn",
+        "endsWith",
+        "getDate",
+        "getDayOfMonth",
+        "getDayOfWeek",
+        "getDayOfYear",
+        "getFullYear",
+        "getHours",
+        "getMilliseconds",
+        "getMinutes",
+        "getMonth",
+        "getSeconds",
+        "has",
+        "hasValue",
+        "int",
+        "matches",
+        "none",
+        "of",
+        "ofNonZeroValue",
+        "or",
+        "orValue",
+        "size",
+        "startsWith",
+        "string",
+        "timestamp",
+        "type",
+        "uint",
+        "value",
+    ]
+)
+
+Scope = dict[str, SchemaNode | None]
+
+
+def reference_error(
+    expression: str, variables: Scope, functions: Collection[str], result_type: str
+) -> str | None:
+    """Return the message of the first error, as upstream prints it; None if there is none.
+
+    ``variables`` are the declared names with their schemas (None: any type). ``result_type`` is the
+    schema type that a plain selection must have (``boolean``, ``string``).
+    """
+    tokens = tokenize(expression)
+    reader = _ReferenceChecker(tokens, dict(variables), functions)
+    for index in range(len(tokens)):
+        fault = reader.check_token(index)
+        if fault is not None:
+            column, words = fault
+            line = expression.count("\n", 0, column) + 1
+            column -= expression.rfind("\n", 0, column) + 1
+            shown = expression.split("\n")[line - 1]
+            pointer = f" | {shown}\n | {'.' * column}^"
+            return f"compilation failed: ERROR: <input>:{line}:{column + 1}: {words}\n{pointer}"
+    return reader.result_type_error(result_type)
+
+
+LocatedError = tuple[int, str]
+
+
+class _ReferenceChecker:
+    """Checks the tokens of an expression from left to right; macros add variables to its scope."""
+
+    def __init__(self, tokens: list[Token], scope: Scope, functions: Collection[str]) -> None:
+        self._tokens = tokens
+        self._scope = scope
+        self._functions = frozenset(name.rpartition(".")[2] for name in functions) | _NATIVE
+        self._spaces = frozenset(name.partition(".")[0] for name in functions if "." in name)
+        self._result: SchemaNode | None = None
+        self._end = -1
+
+    def check_token(self, index: int) -> LocatedError | None:
+        """Return the error of one token; None if there is none."""
+        token, after = self._tokens[index], token_at(self._tokens, index + 1).text
+        if token.kind != "name" or token.text in _LITERALS:
+            return None
+        if after == "(":
+            return self._call(index)
+        if token_at(self._tokens, index - 1).text in (".", ".?"):
+            return None
+        if token.text in self._scope:
+            return self._follow(index)
+        if token.text in _TYPES or (token.text in self._spaces | {"optional"} and after == "."):
+            return None
+        if after == "{":  # a message literal; no message types are declared
+            return token.start, f"undeclared reference to '{token.text}' (in container '')"
+        return token.start, f"undeclared reference to '{token.text}' (in container '')"
+
+    def _call(self, index: int) -> LocatedError | None:
+        token = self._tokens[index]
+        member = token_at(self._tokens, index - 1).text == "."
+        if token.text in self._functions or (member and token.text in MACROS):
+            return None
+        words = f"undeclared reference to '{token.text}' (in container '')"
+        return self._tokens[index + 1].start, words
+
+    def _follow(self, index: int) -> LocatedError | None:
+        """Check the selections from a variable as far as their schema is known."""
+        node = self._scope[self._tokens[index].text]
+        index += 1
+        while node is not None:
+            mark, name = token_at(self._tokens, index).text, token_at(self._tokens, index + 1)
+            if mark == "[":
+                index = closing_index(self._tokens, index) + 1
+                node = node.items or node.additional
+                continue
+            if mark != "." or name.kind != "name":
+                break
+            if token_at(self._tokens, index + 2).text == "(":
+                self._bind(node, name.text, index + 3)
+                return None
+            if node.type not in ("", "object") or _unknown(node, name.text):
+                return self._tokens[index].start, f"undefined field '{name.text}'"
+            node = _field(node, name.text)
+            index += 2
+        self._result, self._end = node, index
+        return None
+
+    def _bind(self, node: SchemaNode, method: str, index: int) -> None:
+        """Declare a macro's variable with the schema of the elements that it iterates over."""
+        variable, comma = token_at(self._tokens, index), token_at(self._tokens, index + 1).text
+        if method in MACROS and variable.kind == "name" and comma == ",":
+            self._scope[variable.text] = node.items
+
+    def result_type_error(self, result_type: str) -> str | None:
+        """Return the error if the whole expression is one selection of another type."""
+        node = self._result
+        whole = self._end == len(self._tokens) and not _has_marks(self._tokens)
+        if not whole or node is None or node.type in ("", result_type):
+            return None
+        noun = {"boolean": "cel expression must evaluate to a bool"}
+        return noun.get(result_type, "messageExpression must evaluate to a string")
+
+
+def _has_marks(tokens: Sequence[Token]) -> bool:
+    return any(token.kind != "name" and token.text != "." for token in tokens)
+
+
+def _unknown(node: SchemaNode, name: str) -> bool:
+    closed = not (node.allows_additional or node.preserves)
+    return closed and not any(escape(field) == name for field in node.properties)
+
+
+def _field(node: SchemaNode, name: str) -> SchemaNode | None:
+    for field, below in node.properties.items():
+        if escape(field) == name:
+            return below
+    return node.additional
+
+
+_STEP: Final = re.compile(r"\.([^.\[\]']+)|\['((?:\\.|[^'\\])*)'\]")
+_ESCAPE: Final = re.compile(r"\\(.)")
+
+
+class FieldPathError(ValueError):
+    """A path is malformed, or the schema has no such field."""
+
+
+def find_field(
+    path: str, node: SchemaNode, *, brackets: bool = True
+) -> tuple[str, SchemaNode | None]:
+    """Return a path as messages print it, and the node at its end. Raise FieldPathError."""
+    found: SchemaNode | None = node
+    spelled, position = "", 0
+    while position < len(path):
+        match = _STEP.match(path, position)
+        if match is None:
+            raise FieldPathError(f"expected [ or . but got: {path[position:]}")
+        if match[1] is None and not brackets:
+            raise FieldPathError("array notation is not allowed")
+        name = match[1] if match[1] is not None else _ESCAPE.sub(r"\1", match[2])
+        named = found is not None and bool(found.properties)
+        if found is None or not (named or found.allows_additional):
+            raise FieldPathError("does not refer to a valid field")
+        if named and name not in found.properties:
+            raise FieldPathError("does not refer to a valid field")
+        found = found.properties[name] if named else found.additional
+        spelled += f".{name}" if named else f"[{name}]"
+        position = match.end()
+    return spelled.removeprefix("."), found

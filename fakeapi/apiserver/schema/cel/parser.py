@@ -1,0 +1,171 @@
+"""The tokens of a CEL expression: names, literals and operators, each with its position.
+
+Source: the lexis in https://github.com/google/cel-spec/blob/master/doc/langdef.md.
+
+The CEL library; an optional dependency that only schemas with rules need.
+
+Its compiler reports syntax errors; it checks types only at run time.
+
+Optional field selection, rewritten as function calls because the library cannot parse it.
+
+    self.?a.b.orValue(1)    optional_field(optional_field(self, 'a'), 'b').orValue(1)
+    self[?'a']              optional_field(self, 'a')
+
+A selection from an optional value is optional, too.
+
+Source: https://github.com/google/cel-spec/wiki/proposal-246.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final
+
+_TOKEN: Final = re.compile(
+    r"""(?P<space>\s+|//[^\n]*)
+    |(?P<text>[rRbB]{0,2}(?:'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"))
+    |(?P<name>[A-Za-z_]\w*)
+    |(?P<number>(?:0x[0-9a-fA-F]+|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+)[uU]?)
+    |(?P<mark>\.\?|\[\?|&&|\|\||[<>=!]=|.)""",
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+MACROS: Final = frozenset(("all", "exists", "exists_one", "filter", "map"))
+_OPENING: Final = {"(": ")", "[": "]", "{": "}", "[?": "]"}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token: ``kind`` is name, text, number or mark; ``start`` counts characters from 0."""
+
+    kind: str
+    text: str
+    start: int
+
+
+END: Final = Token("mark", "", -1)
+
+
+def tokenize(expression: str) -> list[Token]:
+    """Split an expression into tokens; characters that are not CEL become marks."""
+    return [
+        Token(match.lastgroup or "mark", match[0], match.start())
+        for match in _TOKEN.finditer(expression)
+        if match.lastgroup != "space"
+    ]
+
+
+def token_at(tokens: Sequence[Token], index: int) -> Token:
+    """Return the token at an index; an empty one if the index is out of range."""
+    return tokens[index] if 0 <= index < len(tokens) else END
+
+
+def closing_index(tokens: Sequence[Token], start: int) -> int:
+    """Return the index of the bracket that closes the one at ``start``; else the last index."""
+    depth = 0
+    for index in range(start, len(tokens)):
+        text = tokens[index].text
+        if tokens[index].kind == "mark":
+            depth += (text in _OPENING) - (text in _OPENING.values())
+        if depth == 0:
+            return index
+    return len(tokens) - 1
+
+
+def macro_depth(tokens: Sequence[Token]) -> int:
+    """Return the nesting depth of macros over lists and maps."""
+    deepest, open_until = 0, list[int]()
+    for index, token in enumerate(tokens):
+        open_until = [end for end in open_until if end >= index]
+        calls = token_at(tokens, index - 1).text == "." and token_at(tokens, index + 1).text == "("
+        if token.kind == "name" and token.text in MACROS and calls:
+            open_until.append(closing_index(tokens, index + 1))
+            deepest = max(deepest, len(open_until))
+    return deepest
+
+
+ENGINE: Final[Any] = import_module("cel") if find_spec("cel") else None
+
+MISSING: Final = (
+    "CEL rules need the library common-expression-language: pip install 'reprieve[cel]'"
+)
+
+
+def is_installed() -> bool:
+    """Return whether rules can be compiled."""
+    return ENGINE is not None
+
+
+OPTIONAL_FIELD: Final = "optional_field"
+
+
+def expand_optional_syntax(expression: str) -> str:
+    """Return an expression with its optional selections rewritten as function calls."""
+    while (rewritten := _expand_first(expression)) is not None:
+        expression = rewritten
+    return expression
+
+
+def _expand_first(expression: str) -> str | None:
+    """Rewrite the first optional selection and the plain ones after it; None if there is none."""
+    tokens = tokenize(expression)
+    first = next((i for i, t in enumerate(tokens) if t.text in (".?", "[?")), None)
+    if first is None or first == 0:
+        return None
+    start = _operand(tokens, first - 1)
+    head = expression[tokens[start].start : tokens[first].start]
+    index = first
+    while True:
+        token = token_at(tokens, index)
+        name = token_at(tokens, index + 1)
+        plain = token.text == "." and token_at(tokens, index + 2).text != "("
+        if (token.text == ".?" or plain) and name.kind == "name":
+            head, index = f"{OPTIONAL_FIELD}({head}, '{name.text}')", index + 2
+        elif token.text in ("[?", "["):
+            last = closing_index(tokens, index)
+            inside = expression[token.start + len(token.text) : tokens[last].start]
+            head, index = f"{OPTIONAL_FIELD}({head}, {inside})", last + 1
+        else:
+            break
+    if index == first:
+        return None
+    rest = expression[tokens[index].start :] if index < len(tokens) else ""
+    return f"{expression[: tokens[start].start]}{head}{rest}"
+
+
+def _operand(tokens: list[Token], last: int) -> int:
+    """Return the index of the first token of the operand that ends with the token ``last``."""
+    index = last
+    while index > 0:
+        if tokens[index].text in (")", "]", "}"):
+            index = _opening(tokens, index)
+            if token_at(tokens, index - 1).kind == "name":
+                index -= 1
+        if token_at(tokens, index - 1).text == ".":
+            index -= 2
+        elif tokens[index].text in ("[", "(") and token_at(tokens, index - 1).text in (")", "]"):
+            index -= 1
+        else:
+            break
+    return max(index, 0)
+
+
+def _opening(tokens: list[Token], last: int) -> int:
+    return next(i for i in range(last, -1, -1) if i == 0 or closing_index(tokens, i) == last)
+
+
+def optional_field(holder: Any, name: Any) -> Any:
+    """Return a field of an object or an element of a list as an optional value."""
+    nothing = ENGINE.OptionalValue.none()
+    if isinstance(holder, ENGINE.OptionalValue):
+        if not holder.has_value():
+            return nothing
+        holder = holder.value()
+    if isinstance(holder, dict):
+        return ENGINE.OptionalValue.of(holder[name]) if name in holder else nothing
+    if isinstance(holder, list) and isinstance(name, int) and 0 <= name < len(holder):
+        return ENGINE.OptionalValue.of(holder[name])
+    return nothing

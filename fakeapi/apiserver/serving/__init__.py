@@ -1,0 +1,1 @@
+"""HTTP server, in-process transport, client access, virtual clock, fault delivery."""

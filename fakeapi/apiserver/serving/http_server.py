@@ -1,0 +1,374 @@
+"""HTTP/1.1 server of the API on aiohttp.
+
+- Bodies are limited to 3 MiB as upstream (413 beyond), those of the management API to 1 GiB.
+- Watches are chunked JSON lines. A client that does not read for ``STALL_SECONDS`` is disconnected;
+  until then it costs the socket's buffers and a cursor, and does not affect other clients.
+- A connection without a complete request head for ``IDLE_SECONDS`` is closed, a body that takes
+  longer than ``BODY_SECONDS`` is rejected (504), and heads are limited to 1 MiB, as upstream.
+- The client's certificate or token identifies the user (see
+  :mod:`fakeapi.apiserver.auth.authentication`).
+- ``POST /_fakeapi/fork`` starts another server on a free port; it ends with this one.
+- Responses of more than 128 KiB are compressed at the fastest level for clients that accept gzip,
+  in a thread, so that other requests are served meanwhile.
+- An internal error is a 500 Status and a log line; the server continues.
+- Faults of a plan (:mod:`fakeapi.apiserver.serving.fault_delivery`) appear to clients as network
+  failures: a dropped connection is reset, a cut response ends in the middle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import socket
+import ssl
+import struct
+import zlib
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+import orjson
+import structlog
+from aiohttp import web
+
+from extender.kube.rest.clock import Clock
+from fakeapi.apiserver.auth.authentication import (
+    AllowAnonymous,
+    Authenticator,
+    ClientCertificate,
+    certificate_of,
+    read_impersonation,
+)
+from fakeapi.apiserver.endpoints import Api, Request, Response, Watch, parse_query
+from fakeapi.apiserver.serving.fault_delivery import (
+    AnyWatch,
+    DeliveredResponse,
+    FaultDelivery,
+    FaultyWatch,
+    first_half,
+)
+from fakeapi.apiserver.serving.local_transport import WatchPump, watch_timeout
+from fakeapi.apiserver.serving.virtual_clock import VirtualClock
+from fakeapi.apiserver.testing.management_api import (
+    PREFIX,
+    ClockRequest,
+    ManagementApi,
+    describe_clock,
+    parse_clock_request,
+    requested_fork,
+)
+from fakeapi.apiserver.testing.request_log import RequestRecord
+from fakeapi.apiserver.webhooks.client import CallDispatcher, WebhookConnections
+from fakeapi.apiserver.wire.errors import (
+    StatusError,
+    internal_error,
+    request_timeout,
+    too_large_body,
+)
+from fakeapi.apiserver.wire.http_messages import User
+
+MAX_BODY_BYTES: Final = 3 * 1024 * 1024
+MAX_MANAGEMENT_BODY_BYTES: Final = 1024**3
+MAX_HEAD_BYTES: Final = 1024**2
+MAX_LOGGED_CHARACTERS: Final = 4096
+STALL_SECONDS: Final = 60.0
+IDLE_SECONDS: Final = 90.0
+BODY_SECONDS: Final = 60.0
+SHUTDOWN_SECONDS: Final = 2.0
+GZIP_BYTES: Final = 128 * 1024
+_GZIP_WINDOW: Final = 16 + zlib.MAX_WBITS  # 16: gzip format
+
+_RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)  # SO_LINGER with timeout 0: RST
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTimeouts:
+    """Timeouts for clients, in seconds.
+
+    ``stall``: to read what a watch has written; ``idle``: to send a request's head; ``body``: to
+    send its body.
+    """
+
+    stall: float = STALL_SECONDS
+    idle: float = IDLE_SECONDS
+    body: float = BODY_SECONDS
+
+
+class Server:
+    """A server of one API on one port of the loopback interface (or of ``host``).
+
+    ``rng`` chooses the timeouts of watches that request none. ``authenticator`` identifies users;
+    without one every client is the administrator. With ``tls`` the server uses HTTPS. ``fork``
+    returns a server, not yet started, of the world forked from a snapshot; without it this server
+    cannot be forked.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        clock: Clock,
+        rng: Random,
+        *,
+        timeouts: ServerTimeouts = ServerTimeouts(),
+        authenticator: Authenticator | None = None,
+        tls: ssl.SSLContext | None = None,
+        management: ManagementApi | None = None,
+        fork: Callable[[str], Server] | None = None,
+        background_tasks: AbstractAsyncContextManager[object] | None = None,
+    ) -> None:
+        self.management = management or ManagementApi(api, clock.now_ns)
+        self._fault_delivery = FaultDelivery(self.management.faults, clock)
+        self._api = api
+        self._connections = WebhookConnections()
+        self._calls = CallDispatcher(api.pending_calls, self._connections.post, clock)
+        self._clock = clock
+        self._rng = rng
+        self._timeouts = timeouts
+        self._authenticator = authenticator or AllowAnonymous(api.tokens.user_of)
+        api.identify = self._authenticator.token_user
+        self._tls = tls
+        self._fork = fork
+        self._background_tasks = background_tasks
+        self._running_tasks = AsyncExitStack()
+        self._pumps: set[WatchPump] = set()
+        self._forks: list[Server] = []
+        self._runner: web.ServerRunner | None = None
+        self._address = ("", 0)
+
+    @property
+    def url(self) -> str:
+        """The base URL; "" before the start."""
+        host, port = self._address
+        scheme = "https" if self._tls else "http"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}" if port else ""
+
+    @property
+    def watchers(self) -> int:
+        """The number of watches that are being served."""
+        return len(self._pumps)
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
+        """Listen; port 0 picks a free port. Raises OSError if the address is not available."""
+        self._runner = web.ServerRunner(
+            web.Server(
+                self._serve,
+                handler_cancellation=True,
+                access_log=None,
+                keepalive_timeout=self._timeouts.idle,
+                max_line_size=MAX_HEAD_BYTES,
+                max_field_size=MAX_HEAD_BYTES,
+            ),
+            shutdown_timeout=SHUTDOWN_SECONDS,
+        )
+        await self._runner.setup()
+        await web.TCPSite(self._runner, host, port, ssl_context=self._tls).start()
+        self._address = (host, self._runner.addresses[0][1])
+        if self._background_tasks is not None:
+            await self._running_tasks.enter_async_context(self._background_tasks)
+
+    async def stop(self) -> None:
+        """End the watches, finish pending requests and stop listening; stop forks as well.
+
+        Raises the error that ended a background task of the world.
+        """
+        try:
+            await self._running_tasks.aclose()
+        finally:
+            await self._stop_serving()
+
+    async def _stop_serving(self) -> None:
+        for fork in self._forks:
+            await fork.stop()
+        for feed in tuple(self._pumps):
+            feed.stop()
+        if self._runner is not None:
+            await self._runner.cleanup()
+        await self._connections.close()
+
+    async def _serve(self, http: web.BaseRequest) -> web.StreamResponse:
+        body = b""
+        try:
+            user = self._authenticator.user(
+                http.headers.get("Authorization", ""), self._certificate(http)
+            )
+            request = await _read_request(http, user, self._timeouts.body)
+            body = request.body
+            outcome = await self._answer(request)
+        except StatusError as error:
+            outcome = DeliveredResponse(error.response(), error.code)
+        except Exception as error:  # noqa: BLE001 - the outermost loop: the server must continue
+            _log.exception("request failed", method=http.method, path=http.path)
+            outcome = DeliveredResponse(internal_error(repr(error)).response(), 500)
+        self._record(http, body, outcome)
+        if outcome.response is None:
+            return _reset(http)
+        if not isinstance(outcome.response, Response):
+            return await self._stream(http, outcome.response)
+        if outcome.breaks:
+            return await _cut_response(http, outcome.response)
+        return await _http_response(http, outcome.response)
+
+    async def _answer(self, request: Request) -> DeliveredResponse:
+        if not request.path.startswith(PREFIX):
+            return await self._fault_delivery.deliver(request, self._handle)
+        answer = await self._manage(request)
+        return DeliveredResponse(answer, answer.status)
+
+    async def _handle(self, request: Request) -> Response | Watch:
+        return await self._calls.run(lambda: self._api.handle(request))
+
+    async def _manage(self, request: Request) -> Response:
+        forking, order = requested_fork(request), parse_clock_request(request)
+        if forking is not None and self._fork is not None:
+            return await self._serve_fork(self._fork(forking))
+        if order is not None:
+            return await self._move_clock(order)
+        return await self._calls.run(lambda: self.management.handle(request))
+
+    async def _move_clock(self, order: ClockRequest) -> Response:
+        clock = self._clock
+        if not isinstance(clock, VirtualClock):
+            raise StatusError(409, "Conflict", "this world lives by a clock that cannot be moved")
+        if order.factor is not None:
+            clock.run(order.factor)
+        if order.jump:
+            await clock.jump()
+        await clock.advance(order.advance)
+        return describe_clock(clock.now_ns(), clock.monotonic(), clock.factor)
+
+    async def _serve_fork(self, fork: Server) -> Response:
+        await fork.start(self._address[0])
+        self._forks.append(fork)
+        return fork.management.describe(fork.url)
+
+    def _certificate(self, http: web.BaseRequest) -> ClientCertificate | None:
+        shown = None
+        if self._tls is not None and http.transport is not None:
+            shown = http.transport.get_extra_info("ssl_object")
+        if shown is None or not (encoded := shown.getpeercert(binary_form=True)):
+            return None
+        sha256 = hashlib.sha256(encoded).hexdigest()
+        return certificate_of(shown.getpeercert()["subject"], sha256)
+
+    def _record(self, http: web.BaseRequest, body: bytes, outcome: DeliveredResponse) -> None:
+        if http.path.startswith(PREFIX):
+            return
+        said = (http.headers.get(name, "") for name in ("User-Agent", "Content-Type"))
+        texts = (http.path, http.rel_url.raw_query_string, *said)
+        path, query, user_agent, content_type = (text[:MAX_LOGGED_CHARACTERS] for text in texts)
+        asked = http.method, path, query, user_agent
+        told = outcome.status, outcome.fault, content_type, body
+        self.management.requests.append(RequestRecord(*asked, *told))
+
+    async def _stream(self, http: web.BaseRequest, watch: AnyWatch) -> web.StreamResponse:
+        feed = WatchPump(watch, self._clock, watch_timeout(watch, self._rng), self._calls)
+        response = web.StreamResponse(headers=_headers("application/json"))
+        response.enable_chunked_encoding()
+        self._pumps.add(feed)
+        try:
+            await response.prepare(http)
+            async with aclosing(feed.batches()) as batches:
+                async for lines in batches:
+                    async with asyncio.timeout(self._timeouts.stall):
+                        await response.write(b"".join(lines))
+            if isinstance(watch, FaultyWatch) and watch.breaks:
+                _break(http, watch.ending)
+            else:
+                await response.write_eof()
+        except TimeoutError:
+            if http.transport is not None:
+                http.transport.abort()
+        except ConnectionResetError:
+            pass  # the client has disconnected; its watch ends
+        finally:
+            self._pumps.discard(feed)
+        return response
+
+
+async def _read_request(http: web.BaseRequest, user: User, seconds: float) -> Request:
+    """Read the whole request; raises StatusError (413, 504)."""
+    managing = http.path.startswith(PREFIX)
+    limit = MAX_MANAGEMENT_BODY_BYTES if managing else MAX_BODY_BYTES
+    body = await _read_body(http, limit, seconds) if http.can_read_body else b""
+    return Request(
+        method=http.method,
+        path=http.path,
+        query=parse_query(http.rel_url.raw_query_string),
+        body=body,
+        content_type=http.headers.get("Content-Type", ""),
+        accept=http.headers.get("Accept", ""),
+        user=user,
+        if_none_match=http.headers.get("If-None-Match", ""),
+        user_agent=http.headers.get("User-Agent", ""),
+        impersonated=read_impersonation(http.headers.items()),
+    )
+
+
+async def _read_body(http: web.BaseRequest, limit: int, seconds: float) -> bytes:
+    if (http.content_length or 0) > limit:
+        raise too_large_body(limit)
+    body = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            async for chunk in http.content.iter_any():
+                body += chunk
+                if len(body) > limit:
+                    raise too_large_body(limit)
+    except TimeoutError:
+        raise request_timeout() from None
+    return bytes(body)
+
+
+async def _http_response(http: web.BaseRequest, answer: Response) -> web.Response:
+    headers = _headers(answer.content_type)
+    headers.update(answer.headers)
+    body = answer.body
+    if len(body) > GZIP_BYTES and "gzip" in http.headers.get("Accept-Encoding", ""):
+        body = await asyncio.to_thread(_gzip, body)
+        headers["Content-Encoding"] = "gzip"
+        headers["Vary"] = ", ".join(filter(None, (headers.get("Vary"), "Accept-Encoding")))
+    response = web.Response(status=answer.status, body=body, headers=headers)
+    for warning in answer.warnings:
+        response.headers.add("Warning", f"299 - {orjson.dumps(warning).decode()}")
+    return response
+
+
+async def _cut_response(http: web.BaseRequest, answer: Response) -> web.StreamResponse:
+    """Send the head of the whole response and half of its body, and close the connection."""
+    whole = await _http_response(http, answer)
+    body = whole.body if isinstance(whole.body, bytes) else b""
+    response = web.StreamResponse(status=whole.status, headers=whole.headers)
+    response.content_length = len(body)
+    await response.prepare(http)
+    await response.write(first_half(body))
+    _break(http, "abrupt")
+    return response
+
+
+def _break(http: web.BaseRequest, ending: str) -> None:
+    """End a connection during a response: ``reset`` at once, ``abrupt`` after pending writes."""
+    if ending == "reset":
+        _reset(http)
+    elif http.transport is not None:
+        http.transport.close()
+
+
+def _reset(http: web.BaseRequest) -> web.StreamResponse:
+    """Reset the client's connection; return a response that is never sent."""
+    if http.transport is not None:
+        connection = http.transport.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        http.transport.abort()
+    return web.Response()
+
+
+def _gzip(body: bytes) -> bytes:
+    return zlib.compress(body, level=1, wbits=_GZIP_WINDOW)
+
+
+def _headers(content_type: str) -> dict[str, str]:
+    return {"Content-Type": content_type, "Cache-Control": "no-cache, private"}

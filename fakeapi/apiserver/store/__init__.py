@@ -1,0 +1,1 @@
+"""Objects with versions and history; dry run."""

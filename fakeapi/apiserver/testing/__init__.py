@@ -1,0 +1,1 @@
+"""/_fakeapi/, request log, object history."""

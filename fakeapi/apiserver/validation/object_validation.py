@@ -1,0 +1,237 @@
+"""Validation of objects: the rules that clients meet, with upstream's messages.
+
+This is a subset of upstream's rules: required fields, enums, ranges, duplicate names, labels that
+no selector can match. Simple rules are data (:mod:`fakeapi.apiserver.kinds.field_limits`); rules on
+several fields are functions here.
+
+For each kind a field walk is built once from its structural type, so only places with rules are
+visited; errors come in the order of the type's fields.
+
+Sources: pkg/apis/*/validation/validation.go, k8s.io/apimachinery/pkg/api/validation, v1.37.
+
+Warnings for objects that were written.
+
+Sources: WarningsOnCreate and WarningsOnUpdate in pkg/registry/customresource/strategy.go and
+pkg/registry/customresourcedefinition/strategy.go of k8s.io/apiextensions-apiserver.
+
+Validation of a pod that is not stored, such as a template with a patch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
+from functools import cache
+from typing import Any, Final
+
+from fakeapi.apiserver.defaulting.field_defaults import apply_defaults
+from fakeapi.apiserver.defaulting.field_walk import FieldWalk, build_field_walk
+from fakeapi.apiserver.kinds import ResourceInfo
+from fakeapi.apiserver.kinds.builtin import CUSTOM_RESOURCE_DEFINITIONS, PODS
+from fakeapi.apiserver.kinds.field_limits import (
+    DNS_LABELS,
+    RANGES,
+    REQUIRED,
+    SUPPORTED_VALUES,
+    UNIQUE,
+)
+from fakeapi.apiserver.objects.metadata import check_metadata
+from fakeapi.apiserver.schema.crds.custom_resource_strategy import finalizer_warnings
+from fakeapi.apiserver.schema.structural.formats import known_format
+from fakeapi.apiserver.schema.typed_document import read_document
+from fakeapi.apiserver.store.object_store import Document, Entry
+from fakeapi.apiserver.validation.field_rules import FIELD_RULES
+from fakeapi.apiserver.validation.resource_rules import NAME_RULES, RESOURCE_RULES
+from fakeapi.apiserver.wire.errors import (
+    Cause,
+    duplicate,
+    invalid,
+    invalid_value,
+    required,
+    unsupported_value,
+)
+from fakeapi.apiserver.wire.struct_decoder import StructDecodeError
+from policies.kubernetes.name_validation import invalid_dns_label
+
+_CONTENT: Final = frozenset(("spec", "template", "webhooks"))
+
+Check = Callable[[Mapping[str, Any], str], Iterator[Cause]]
+
+
+def validate_object(kind: ResourceInfo, document: Document, changes: Iterable[Cause] = ()) -> None:
+    """Validate an object before it is stored; raise StatusError (422) with all errors.
+
+    ``changes`` are further errors: those of the change from the object that it replaces.
+    """
+    causes = [*object_errors(kind, document), *changes]
+    if causes:
+        raise invalid(kind.qualified_kind, document["metadata"].get("name", ""), causes)
+
+
+def object_errors(kind: ResourceInfo, document: Document) -> Iterator[Cause]:
+    """Yield all errors of an object by itself."""
+    name = NAME_RULES.get(kind.resource)
+    if name is not None:
+        yield from name(document, "")
+    yield from check_metadata(document["metadata"], "metadata")
+    for check in RESOURCE_RULES.get(kind.resource, ()):
+        yield from check(document, "")
+    yield from _walk_errors(_field_walk(kind), document, "")
+
+
+def _walk_errors(plan: FieldWalk[Check], target: Mapping[str, Any], path: str) -> Iterator[Cause]:
+    for check in plan.rules:
+        yield from check(target, path)
+    for name, below in plan.objects:
+        found = target.get(name)
+        if isinstance(found, dict):
+            yield from _walk_errors(below, found, _join(path, name))
+    for name, below in plan.lists:
+        for index, element in enumerate(target.get(name) or ()):
+            yield from _walk_errors(below, element, f"{_join(path, name)}[{index}]")
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+@cache
+def _field_walk(kind: ResourceInfo) -> FieldWalk[Check]:
+    return build_field_walk(kind, lambda definition: list(_field_checks(definition)), _CONTENT)
+
+
+def _field_checks(definition: str) -> Iterator[Check]:
+    for name in REQUIRED.get(definition, ()):
+        yield _required(name)
+    for name in DNS_LABELS.get(definition, ()):
+        yield _dns_label(name)
+    for name, (least, most) in RANGES.get(definition, {}).items():
+        yield _range(name, least, most)
+    for name, key in UNIQUE.get(definition, {}).items():
+        yield _unique(name, key)
+    for name, choices in SUPPORTED_VALUES.get(definition, {}).items():
+        yield _choice(name, choices)
+    yield from FIELD_RULES.get(definition, ())
+
+
+def _required(name: str) -> Check:
+    def check(target: Mapping[str, Any], path: str) -> Iterator[Cause]:
+        if not target.get(name):
+            yield required(_join(path, name))
+
+    return check
+
+
+def _dns_label(name: str) -> Check:
+    def check(target: Mapping[str, Any], path: str) -> Iterator[Cause]:
+        wrong = invalid_dns_label(target[name]) if target.get(name) else ""
+        if wrong:
+            yield invalid_value(_join(path, name), target[name], wrong)
+
+    return check
+
+
+def _choice(name: str, choices: tuple[str, ...]) -> Check:
+    def check(target: Mapping[str, Any], path: str) -> Iterator[Cause]:
+        value = target.get(name)
+        if value and value not in choices:
+            yield unsupported_value(_join(path, name), value, choices)
+
+    return check
+
+
+def _range(name: str, least: int | None, most: int | None) -> Check:
+    if most is None:
+        rule = f"must be greater than or equal to {least}"
+    else:
+        rule = f"must be between {least} and {most}, inclusive"
+
+    def check(target: Mapping[str, Any], path: str) -> Iterator[Cause]:
+        value = target.get(name)
+        below = value is not None and least is not None and value < least
+        if below or (value is not None and most is not None and value > most):
+            yield invalid_value(_join(path, name), value, rule)
+
+    return check
+
+
+def _unique(name: str, key: str) -> Check:
+    def check(target: Mapping[str, Any], path: str) -> Iterator[Cause]:
+        seen: set[str] = set()
+        for index, element in enumerate(target.get(name) or ()):
+            value = element.get(key)
+            if value and value in seen:
+                yield duplicate(f"{_join(path, name)}[{index}].{key}", value)
+            elif value:
+                seen.add(value)
+
+    return check
+
+
+Json = Mapping[str, Any]
+
+
+def warnings_for(
+    kind: ResourceInfo, entry: Entry, previous: Entry | None = None
+) -> tuple[str, ...]:
+    """Return the warnings for an object that was written and replaced ``previous``."""
+    if kind.custom is not None:
+        if b'"finalizers"' not in entry.raw:
+            return ()
+        return finalizer_warnings(entry.document(), previous.document() if previous else None)
+    if kind is not CUSTOM_RESOURCE_DEFINITIONS:
+        return ()
+    known = set(_definition_warnings(previous.document())) if previous else set()
+    found = dict.fromkeys(_definition_warnings(entry.document()))
+    return tuple(words for words in found if words not in known)
+
+
+def _definition_warnings(definition: Document) -> Iterator[str]:
+    sets = []
+    for version in definition["spec"].get("versions") or ():
+        for schema in _nested_schemas((version.get("schema") or {}).get("openAPIV3Schema")):
+            if schema.get("format") and not known_format(schema):
+                yield f'unrecognized format "{schema["format"]}"'
+            items = schema.get("items")
+            kind = items.get("type") if isinstance(items, dict) else None
+            if schema.get("x-kubernetes-list-type") == "set" and kind in ("object", "array"):
+                sets.append(
+                    f'x-kubernetes-list-type: set for items of type "{kind}" is not supported by '
+                    "server-side apply or CEL validation rules"
+                )
+    yield from sorted(set(sets))
+
+
+def _nested_schemas(schema: Any) -> Iterator[Json]:
+    """Yield a schema and all schemas inside it."""
+    if not isinstance(schema, dict):
+        return
+    yield schema
+    for name in ("items", "additionalProperties", "not"):
+        yield from _nested_schemas(schema.get(name))
+    for name in ("allOf", "anyOf", "oneOf"):
+        for below in schema.get(name) or ():
+            yield from _nested_schemas(below)
+    for below in (schema.get("properties") or {}).values():
+        yield from _nested_schemas(below)
+
+
+_SPEC: Final = "spec."
+
+
+def pod_spec_errors(pod: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the errors of a pod's spec: the field without ``spec.``, the type, and the rule.
+
+    A pod whose fields have wrong types yields one error, without a field.
+    """
+    document = {"metadata": {}, "spec": {}, **deepcopy(dict(pod))}
+    try:
+        read_document(PODS, document)
+    except StructDecodeError as error:
+        yield "", "Invalid value", f"failed to unmarshal: {error}"
+        return
+    apply_defaults(PODS, document)
+    for cause in object_errors(PODS, document):
+        if cause.field.startswith(_SPEC):
+            sort = cause.message.partition(":")[0]
+            yield cause.field.removeprefix(_SPEC), sort, cause.detail

@@ -1,0 +1,1 @@
+"""List pages and watch cursors."""

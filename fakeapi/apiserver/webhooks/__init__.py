@@ -1,0 +1,1 @@
+"""Outgoing webhook calls: as values, and carried out over HTTP."""

@@ -1,0 +1,298 @@
+"""Webhook calls from within a pure function.
+
+The API is a function from a request to an answer, and waits for nothing. Where it needs the answers
+of webhooks, it *suspends*: it raises :class:`CallsPendingError` with the calls. The caller
+(:mod:`fakeapi.apiserver.webhooks.client`) makes them concurrently, and then repeats the whole
+request with the answers. Before that nothing has been written. Time and randomness are repeated
+from attempt to attempt, so the second attempt does the same as the first, and continues.
+
+    attempt 1    convert ... suspended: call A
+    attempt 2    convert (answer A), review ... suspended: calls B and C
+    attempt 3    convert (answer A), review (answers B and C), write, answer
+
+A generator that continues where it stopped would not do: other requests are served during a call,
+and objects that were read before it may have changed. Repeating the request reads everything again,
+so a stale base is rejected, and a changed object is sent again (another body is another call), as
+upstream does when its storage finds a conflict. Steps that must run only once, such as one of
+several deletions, use :meth:`PendingCalls.once`; so do expensive steps that read nothing that can
+change, such as decoding a body.
+
+A function of this process may replace a webhook: a plain one is called immediately, an ``async``
+one by the caller.
+
+Addresses of webhooks: the URL of a client configuration, or its Service.
+
+There is no network between pods here. A Service therefore resolves to its configured URL, or to the
+first ready address of its EndpointSlices or Endpoints, or to its external name. The serving
+certificate must in any case be for the Service (``name.namespace.svc``).
+
+Source: k8s.io/apiserver/pkg/util/webhook/client.go, pkg/util/proxy/proxy.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
+from typing import Any, Final, TypeVar
+
+import orjson
+
+from fakeapi.apiserver.kinds import BUILTIN, ResourceInfo
+from fakeapi.apiserver.objects.metadata import IdAndTimeSources
+from fakeapi.apiserver.store.dry_run import ObjectReader
+from fakeapi.apiserver.store.object_store import Document
+
+T = TypeVar("T")
+Review = dict[str, Any]
+WebhookFunction = Callable[[Review], "Review | Awaitable[Review]"]
+"""Takes a review and returns it with a response; raises WebhookCallError for a failed call."""
+
+_ANSWER: Final = ("kind", "apiVersion", "response")
+
+MAX_CALLS: Final = 1_000
+"""The maximum number of calls of one request; only a loop would make more."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookCall:
+    """A POST of JSON; ``host`` is the name in the certificate ("": the host of the URL).
+
+    ``hook`` is a function that is called in place of the URL.
+    """
+
+    url: str
+    body: bytes
+    ca_bundle: bytes = b""
+    host: str = ""
+    timeout_seconds: int = 30
+    hook: WebhookFunction | None = None
+
+
+class WebhookCallError(Exception):
+    """A call failed; the message is that of Go's client, without the URL."""
+
+
+class InvalidReviewError(WebhookCallError):
+    """The answer of a call is not a valid review; the message is that of client-go."""
+
+
+class CallsPendingError(Exception):
+    """The request cannot continue until the calls have been made."""
+
+    def __init__(self, calls: Sequence[WebhookCall]) -> None:
+        super().__init__(", ".join(call.url for call in calls))
+        self.calls = calls
+
+
+@dataclass(slots=True)
+class RequestAttempts:
+    """State that the attempts at one request share: answers, times and random values."""
+
+    answers: dict[WebhookCall, bytes | WebhookCallError] = field(default_factory=dict)
+    recorded: dict[Hashable, list[tuple[Any, Sequence[Hashable]]]] = field(default_factory=dict)
+    _used: dict[Hashable, int] = field(default_factory=dict)
+    _order: list[Hashable] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """Start another attempt."""
+        self._used.clear()
+        self._order.clear()
+
+    def recall(self, what: Hashable, source: Callable[[], T]) -> T:
+        """Return the value of the previous attempt at this position, or a new one.
+
+        Values that ``source`` itself requests count as used in either case.
+        """
+        values = self.recorded.setdefault(what, [])
+        position = self._used.get(what, 0)
+        self._count(what)
+        value: T
+        if position == len(values):
+            begun = len(self._order)
+            value = source()
+            values.append((value, self._order[begun:]))
+            return value
+        value, inside = values[position]
+        for each in inside:
+            self._count(each)
+        return value
+
+    def _count(self, what: Hashable) -> None:
+        """Record the use of a value in this attempt."""
+        self._used[what] = self._used.get(what, 0) + 1
+        self._order.append(what)
+
+
+class PendingCalls:
+    """Webhook calls of the API, and the answers that have arrived."""
+
+    def __init__(self) -> None:
+        self._attempts: RequestAttempts | None = None
+
+    def attempt(self, attempts: RequestAttempts) -> PendingCalls:
+        """Start an attempt, which ends with the ``with`` block; the block must not await."""
+        attempts.begin()
+        self._attempts = attempts
+        return self
+
+    def __enter__(self) -> None:
+        """Do nothing: :meth:`attempt` has started the attempt."""
+
+    def __exit__(self, *_failure: object) -> None:
+        self._attempts = None
+
+    def call(self, call: WebhookCall) -> bytes:
+        """Return the body of the answer; raise CallsPendingError, WebhookCallError."""
+        [answer] = self.call_all([call])
+        if isinstance(answer, WebhookCallError):
+            raise answer
+        return answer
+
+    def call_all(self, calls: Sequence[WebhookCall]) -> list[bytes | WebhookCallError]:
+        """Return the bodies of the answers, or the errors; raise CallsPendingError."""
+        answers = [self._answer(call) for call in calls]
+        missing = [c for c, answer in zip(calls, answers, strict=True) if answer is None]
+        if missing and self._attempts is not None:
+            raise CallsPendingError(missing)
+        undriven = WebhookCallError("webhooks are called only while a request is served")
+        return [undriven if answer is None else answer for answer in answers]
+
+    def once(self, what: Hashable, act: Callable[[], T]) -> T:
+        """Return the result of ``act``, which runs in the first attempt that reaches this point."""
+        return act() if self._attempts is None else self._attempts.recall(what, act)
+
+    def repeatable(self, sources: IdAndTimeSources) -> IdAndTimeSources:
+        """Return sources that return the same values in all attempts at one request."""
+        return IdAndTimeSources(
+            lambda offset: self.once(offset, lambda: sources.timestamp(offset)),
+            lambda: self.once("uid", sources.uid),
+            lambda: self.once("suffix", sources.suffix),
+            lambda: self.once("now", sources.now),
+        )
+
+    def _answer(self, call: WebhookCall) -> bytes | WebhookCallError | None:
+        """Return the known answer of a call, or that of a plain function."""
+        known = None if self._attempts is None else self._attempts.answers.get(call)
+        if known is not None or call.hook is None or iscoroutinefunction(call.hook):
+            return known
+        answer = _call_function(call.hook, call.body)
+        if self._attempts is not None:
+            self._attempts.answers[call] = answer
+        return answer
+
+
+def _call_function(hook: WebhookFunction, body: bytes) -> bytes | WebhookCallError:
+    try:
+        return encode_answer(hook(orjson.loads(body)))
+    except WebhookCallError as error:
+        return error
+
+
+def encode_answer(answer: Any) -> bytes:
+    """Encode the answer of a function, without the request, which many repeat and none reads."""
+    if isinstance(answer, dict):
+        answer = {name: answer[name] for name in _ANSWER if name in answer}
+    return orjson.dumps(answer)
+
+
+Json = Mapping[str, Any]
+ServiceUrls = Mapping[str, str]
+"""URLs of services, by ``namespace/name``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedAddress:
+    """The ``url`` of a webhook and the ``host`` of its certificate ("": the host of the URL)."""
+
+    url: str
+    host: str = ""
+
+
+def resolve_address(
+    objects: ObjectReader, services: ServiceUrls, client_config: Json
+) -> ResolvedAddress:
+    """Return the address of a webhook's client configuration; raise WebhookCallError."""
+    service = client_config.get("service")
+    if service is None:
+        return ResolvedAddress(_normalized_url(client_config["url"]))
+    told = services.get(f"{service['namespace']}/{service['name']}")
+    if told is not None:
+        return ResolvedAddress(f"{told.rstrip('/')}{_path(service)}", _certificate_name(service))
+    place = _service_endpoint(
+        objects, service["namespace"], service["name"], service.get("port", 443)
+    )
+    return ResolvedAddress(f"https://{place}{_path(service)}", _certificate_name(service))
+
+
+def display_url(client_config: Json) -> str:
+    """Return the URL of a client configuration as error messages write it."""
+    service = client_config.get("service")
+    if service is None:
+        return _normalized_url(client_config["url"])
+    return f"https://{_certificate_name(service)}:{service.get('port', 443)}{_path(service)}"
+
+
+def _certificate_name(service: Json) -> str:
+    return f"{service['name']}.{service['namespace']}.svc"
+
+
+def _path(service: Json) -> str:
+    return _absolute_path(service.get("path") or "")
+
+
+def _normalized_url(url: str) -> str:
+    """Return a URL as Go's client writes it: with a path, and without a trailing slash."""
+    scheme, _, rest = url.partition("://")
+    place, _, path = rest.partition("/")
+    return f"{scheme}://{place}{_absolute_path(path)}"
+
+
+def _absolute_path(path: str) -> str:
+    return f"/{path.strip('/')}"
+
+
+def _service_endpoint(objects: ObjectReader, namespace: str, name: str, port: int) -> str:
+    entry = objects.get(_kind("", "services"), f"{namespace}/{name}")
+    if entry is None:
+        raise WebhookCallError(f'service "{name}" not found')
+    spec = entry.document().get("spec") or {}
+    if spec.get("type") == "ExternalName":
+        return f"{spec.get('externalName')}:{port}"
+    wanted = next((p for p in spec.get("ports") or () if p.get("port") == port), None)
+    if wanted is None:
+        raise WebhookCallError(f'no service port {port} found for service "{name}"')
+    for ip, target in _endpoints(objects, namespace, name, wanted.get("name") or ""):
+        return f"[{ip}]:{target}" if ":" in ip else f"{ip}:{target}"
+    raise WebhookCallError(f'no endpoints available for service "{name}"')
+
+
+def _endpoints(
+    objects: ObjectReader, namespace: str, name: str, port: str
+) -> Iterator[tuple[str, int]]:
+    for entry in objects.entries(_kind("discovery.k8s.io", "endpointslices"), namespace):
+        if entry.labels.get("kubernetes.io/service-name") == name:
+            yield from _slice_addresses(entry.document(), port)
+    legacy = objects.get(_kind("", "endpoints"), f"{namespace}/{name}")
+    for subset in (legacy.document().get("subsets") or ()) if legacy is not None else ():
+        for target in _ports(subset, port):
+            for address in subset.get("addresses") or ():
+                yield address["ip"], target
+
+
+def _slice_addresses(document: Document, port: str) -> Iterator[tuple[str, int]]:
+    for target in _ports(document, port):
+        for endpoint in document.get("endpoints") or ():
+            if (endpoint.get("conditions") or {}).get("ready", True):
+                for address in endpoint.get("addresses") or ():
+                    yield address, target
+
+
+def _ports(holder: Json, name: str) -> list[int]:
+    return [p["port"] for p in holder.get("ports") or () if (p.get("name") or "") == name]
+
+
+def _kind(group: str, plural: str) -> ResourceInfo:
+    found = BUILTIN.at(group, "v1", plural)
+    assert found is not None, plural
+    return found

@@ -1,0 +1,1 @@
+"""Bytes and values: requests, bodies, options, errors, negotiation, protobuf."""

@@ -1,0 +1,316 @@
+"""ListOptions: the query of a list, watch or get, with upstream's validation.
+
+Source: k8s.io/apimachinery/pkg/apis/meta/internalversion (defaults.go, validation) and pkg/runtime
+conversion of query parameters.
+
+DeleteOptions of a request, from its body or, without one, from its query.
+
+Source: k8s.io/apiserver/pkg/endpoints/handlers/delete.go, k8s.io/apimachinery/pkg/apis/meta/v1
+(DeleteOptions) and its validation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import orjson
+
+from fakeapi.apiserver.wire.errors import Cause, bad_request, invalid
+
+_FORBIDDEN = "FieldValueForbidden"
+_LIST_OPTIONS = "ListOptions.meta.k8s.io"
+_WRITE_OPTIONS = {"POST": "CreateOptions", "PUT": "UpdateOptions", "PATCH": "PatchOptions"}
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """Options of a list or watch; ``version`` is the resourceVersion as sent, "" if unset."""
+
+    labels: str = ""
+    fields: str = ""
+    version: str = ""
+    match: str = ""
+    limit: int = 0
+    continue_token: str = ""
+    watch: bool = False
+    bookmarks: bool = False
+    timeout_seconds: int | None = None
+    initial_events: bool | None = None
+
+    @property
+    def version_number(self) -> int:
+        """Return the resourceVersion as a number; 0 if unset."""
+        return int(self.version or "0")
+
+
+def parse_list_options(query: Mapping[str, str]) -> ListOptions:
+    """Parse and validate the options; raise StatusError (400 or 422).
+
+    A watch without a version, or from 0, gets initial events unless it says otherwise.
+    """
+    options = ListOptions(
+        labels=query.get("labelSelector", ""),
+        fields=query.get("fieldSelector", ""),
+        version=parse_version(query.get("resourceVersion", "")),
+        match=query.get("resourceVersionMatch", ""),
+        limit=_integer(query, "limit") or 0,
+        continue_token=query.get("continue", ""),
+        watch=bool(read_flag(query, "watch")),
+        bookmarks=bool(read_flag(query, "allowWatchBookmarks")),
+        timeout_seconds=_integer(query, "timeoutSeconds"),
+        initial_events=read_flag(query, "sendInitialEvents"),
+    )
+    causes = _watch_errors(options) if options.watch else _list_errors(options)
+    if causes:
+        raise invalid(_LIST_OPTIONS, "", causes)
+    if options.watch and not options.version_number and options.initial_events is None:
+        return replace(options, initial_events=True)
+    return options
+
+
+def parse_version(text: str) -> str:
+    """Check that a resourceVersion is empty or a decimal number; raise StatusError (400)."""
+    if text and not re.fullmatch(r"[0-9]{1,19}", text, re.ASCII):
+        raise bad_request(
+            f'resourceVersion: Invalid value: "{text}": '
+            f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        )
+    return text
+
+
+def parse_integer(text: str) -> int:
+    """Parse a number of up to 64 bits; raise StatusError (400)."""
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text, re.ASCII):
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    return int(text)
+
+
+def read_flag(query: Mapping[str, str], name: str) -> bool | None:
+    """Parse a boolean as upstream does: only "false" and "0" are false; None if it is unset."""
+    value = query.get(name)
+    return None if value is None else value.lower() not in ("false", "0")
+
+
+def is_dry_run(method: str, query: Mapping[str, str]) -> bool:
+    """Return whether a write is a dry run; raise StatusError (422) for an unknown value.
+
+    A delete may request a dry run in its body, too: see :func:`parse_delete_options`.
+    """
+    value = query.get("dryRun")
+    if not value or method not in _WRITE_OPTIONS:
+        return False
+    causes = dry_run_errors([value])
+    if causes:
+        raise invalid(f"{_WRITE_OPTIONS[method]}.meta.k8s.io", "", causes)
+    return True
+
+
+def dry_run_errors(values: Sequence[Any]) -> list[Cause]:
+    """Return an error if ``dryRun`` has another value than ``All``."""
+    if all(value == "All" for value in values):
+        return []
+    listed = orjson.dumps(list(values)).decode()
+    message = f'Unsupported value: {listed}: supported values: "All"'
+    return [Cause("FieldValueNotSupported", message, "dryRun")]
+
+
+def _integer(query: Mapping[str, str], name: str) -> int | None:
+    text = query.get(name, "")
+    return parse_integer(text) if text else None
+
+
+def _forbidden_error(field: str, why: str) -> Cause:
+    return Cause(_FORBIDDEN, f"Forbidden: {why}", field)
+
+
+def _known_match(options: ListOptions) -> list[Cause]:
+    if options.match in ("", "Exact", "NotOlderThan"):
+        return []
+    message = f'Unsupported value: "{options.match}": supported values: "Exact", "NotOlderThan", ""'
+    return [Cause("FieldValueNotSupported", message, "resourceVersionMatch")]
+
+
+def _list_errors(options: ListOptions) -> list[Cause]:
+    causes = []
+    field = "resourceVersionMatch"
+    if options.initial_events is not None:
+        causes.append(
+            _forbidden_error("sendInitialEvents", "sendInitialEvents is forbidden for list")
+        )
+    if not options.match:
+        return causes
+    if not options.version:
+        causes.append(
+            _forbidden_error(
+                field, "resourceVersionMatch is forbidden unless resourceVersion is provided"
+            )
+        )
+    if options.continue_token:
+        causes.append(
+            _forbidden_error(field, "resourceVersionMatch is forbidden when continue is provided")
+        )
+    causes += _known_match(options)
+    if options.match == "Exact" and options.version == "0":
+        causes.append(
+            _forbidden_error(
+                field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+            )
+        )
+    return causes
+
+
+def _watch_errors(options: ListOptions) -> list[Cause]:
+    field = "resourceVersionMatch"
+    causes = []
+    if options.initial_events is not None and options.match != "NotOlderThan":
+        why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        causes.append(_forbidden_error(field, why))
+    if not options.match:
+        return causes
+    if options.initial_events is None:
+        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        causes.append(_forbidden_error(field, why))
+    if options.match != "NotOlderThan":
+        message = f'Unsupported value: "{options.match}": supported values: "NotOlderThan"'
+        causes.append(Cause("FieldValueNotSupported", message, field))
+    if options.continue_token:
+        causes.append(
+            _forbidden_error(field, "resourceVersionMatch is forbidden when continue is provided")
+        )
+    return causes
+
+
+_KIND: Final = "DeleteOptions"
+_QUALIFIED: Final = "DeleteOptions.meta.k8s.io"
+_POLICIES: Final = ("Foreground", "Background", "Orphan")
+_UNSAFE: Final = "ignoreStoreReadErrorWithClusterBreakingPotential"
+
+_TYPES: Final[Mapping[str, tuple[type, str]]] = {
+    "gracePeriodSeconds": (int, "int64"),
+    "orphanDependents": (bool, "bool"),
+    "propagationPolicy": (str, "v1.DeletionPropagation"),
+    "preconditions": (dict, "v1.Preconditions"),
+    "dryRun": (list, "[]string"),
+    _UNSAFE: (bool, "bool"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    """Options of a delete; None and "" mean unset. ``grace_seconds`` is in seconds.
+
+    ``unsafe``: delete the object even if it cannot be read.
+    """
+
+    grace_seconds: int | None = None
+    uid: str | None = None
+    version: str | None = None
+    propagation: str = ""
+    orphan_dependents: bool | None = None
+    dry_run: bool = False
+    unsafe: bool = False
+
+    def document(self) -> dict[str, Any]:
+        """Return the options as JSON, without unset ones."""
+        preconditions = {"uid": self.uid, "resourceVersion": self.version}
+        members = {
+            "gracePeriodSeconds": self.grace_seconds,
+            "preconditions": {k: v for k, v in preconditions.items() if v is not None} or None,
+            "orphanDependents": self.orphan_dependents,
+            "propagationPolicy": self.propagation or None,
+            "dryRun": ["All"] if self.dry_run else None,
+            _UNSAFE: self.unsafe or None,
+        }
+        return {name: value for name, value in members.items() if value is not None}
+
+
+def parse_delete_options(query: Mapping[str, str], body: Mapping[str, Any]) -> DeleteOptions:
+    """Read and validate the options; raise StatusError (400, 422)."""
+    given = dict(body) if body else _from_query(query)
+    _check_types(given)
+    causes = [*_policy_errors(given), *dry_run_errors(given.get("dryRun") or [])]
+    if causes:
+        raise invalid(_QUALIFIED, "", causes)
+    preconditions = given.get("preconditions") or {}
+    return DeleteOptions(
+        grace_seconds=given.get("gracePeriodSeconds"),
+        uid=preconditions.get("uid"),
+        version=preconditions.get("resourceVersion"),
+        propagation=given.get("propagationPolicy") or "",
+        orphan_dependents=given.get("orphanDependents"),
+        dry_run=bool(given.get("dryRun")),
+        unsafe=bool(given.get(_UNSAFE)),
+    )
+
+
+def check_collection_options(options: DeleteOptions) -> None:
+    """Raise StatusError (422) for options that are valid for single objects only."""
+    if options.unsafe:
+        why = "is not allowed with DELETECOLLECTION, try again after removing the option"
+        cause = Cause("FieldValueInvalid", f"Invalid value: true: {why}", _UNSAFE)
+        raise invalid(_QUALIFIED, "", [cause])
+
+
+def check_eviction_options(name: str, options: DeleteOptions) -> None:
+    """Raise StatusError (422) for options that an eviction may not have; ``name`` is the pod's."""
+    if options.unsafe:
+        why = "can not be set for pod eviction, try after removing the option"
+        field = f"deleteOptions.{_UNSAFE}"
+        cause = Cause("FieldValueInvalid", f"Invalid value: true: {why}", field)
+        raise invalid("Eviction.policy", name, [cause])
+
+
+def _from_query(query: Mapping[str, str]) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    if query.get("gracePeriodSeconds"):
+        given["gracePeriodSeconds"] = parse_integer(query["gracePeriodSeconds"])
+    if query.get("propagationPolicy"):
+        given["propagationPolicy"] = query["propagationPolicy"]
+    if query.get("dryRun"):
+        given["dryRun"] = [query["dryRun"]]
+    for name in ("orphanDependents", _UNSAFE):
+        flag = read_flag(query, name)
+        if flag is not None:
+            given[name] = flag
+    return given
+
+
+def _check_types(given: Mapping[str, Any]) -> None:
+    kind = given.get("kind") or _KIND
+    if kind != _KIND:
+        version = given.get("apiVersion") or "v1"
+        raise bad_request(f'no kind "{kind}" is registered for version "{version}"')
+    for name, (wanted, go_type) in _TYPES.items():
+        value = given.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+            raise _wrong_type(name, value, go_type)
+    for name, value in (given.get("preconditions") or {}).items():
+        if not isinstance(value, str | None):
+            raise _wrong_type(f"preconditions.{name}", value, "string")
+
+
+def _wrong_type(where: str, value: Any, go_type: str) -> Exception:
+    names = {bool: "bool", int: "number", float: "number", str: "string", list: "array"}
+    json_type = names.get(type(value), "object")
+    return bad_request(
+        f"json: cannot unmarshal {json_type} into Go struct field {_KIND}.{where} of type {go_type}"
+    )
+
+
+def _policy_errors(given: Mapping[str, Any]) -> list[Cause]:
+    policy = given.get("propagationPolicy")
+    field = "propagationPolicy"
+    causes = []
+    if policy is not None and given.get("orphanDependents") is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        causes.append(Cause("FieldValueInvalid", f'Invalid value: "{policy}": {why}', field))
+    if policy is not None and policy not in _POLICIES:
+        known = ", ".join(f'"{name}"' for name in (*_POLICIES, "nil"))
+        message = f'Unsupported value: "{policy}": supported values: {known}'
+        causes.append(Cause("FieldValueNotSupported", message, field))
+    return causes

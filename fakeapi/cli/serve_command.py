@@ -1,0 +1,268 @@
+"""``reprieve fakeapi``: the API server as a process.
+
+Tests start it often and wait for it, so this module imports nothing that only other commands need.
+
+Command-line options for control-plane components, and the files that options name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Final
+
+import orjson
+import typer
+
+from extender.config.component_config import ConfigError
+from extender.controllers.process.controller_manager import UnknownComponentError
+from extender.kube.decoders.manifests import ManifestError, read_manifests
+from extender.secure_serving.pem import MissingExtraError
+from extender.terminal.command_line import log_line, stop_signal
+from fakeapi.apiserver.testing.fault_injection import PlanError
+from fakeapi.apiserver.wire.errors import StatusError
+from fakeapi.controlplane.components import COMPONENTS, DEFAULT_RUN, parse_run
+from fakeapi.controlplane.kubelet.scripts import ScriptError
+from fakeapi.controlplane.scheduler.configuration import SchedulerConfigError
+from fakeapi.testing.fake_cluster import FakeCluster
+from policies.kubernetes.releases import UnknownReleaseError
+from policies.workloadspread.quirks import UnknownModeError
+
+KubeconfigOut = Annotated[
+    Path | None, typer.Option("--kubeconfig-out", metavar="F", help="Write a kubeconfig.")
+]
+KubeletScriptFile = Annotated[
+    str, typer.Option("--kubelet", metavar="FILE", help="What simulated kubelets play.")
+]
+SchedulerConfig = Annotated[
+    str,
+    typer.Option("--scheduler-config", metavar="FILE", help="A KubeSchedulerConfiguration."),
+]
+UpstreamVersion = Annotated[
+    str, typer.Option("--upstream", metavar="V", help="The kube-scheduler to follow: 1.34.")
+]
+
+_COMPONENT_NOUNS: Final = {"kubelet": "kubelets", "scheduler": "scheduler"}
+
+
+def read_component_file(option: str, path: str, component: str, run: str) -> bytes:
+    """Read the file of an option that needs a component.
+
+    Return b"" for an empty path. Raise ConfigError and UnknownComponentError.
+    """
+    if not path:
+        return b""
+    check_component_runs(option, component, run)
+    return read_option_file(option, path)
+
+
+def check_scheduler_options(run: str, options: Mapping[str, str]) -> None:
+    """Check the scheduler's options; raises ConfigError and UnknownComponentError."""
+    for option, value in options.items():
+        if value:
+            check_component_runs(option, "scheduler", run)
+    url = options["--extender"]
+    if url and not url.startswith(("http://", "https://")):
+        raise ConfigError(f"--extender: {url!r}; expected http://HOST:PORT, perhaps with a path")
+
+
+def check_component_runs(option: str, component: str, run: str) -> None:
+    """Check that an option's component runs; raises ConfigError, UnknownComponentError."""
+    if component not in parse_run(run):
+        nobody = f"no {_COMPONENT_NOUNS[component]} in --run {run}"
+        raise ConfigError(f"{option}: {nobody}; expected '{component}' in it, or 'all'")
+
+
+def read_option_file(option: str, file: str) -> bytes:
+    """Read the file of an option ("-": standard input); raises ConfigError."""
+    try:
+        return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{option}: {display_name(file)}: {error.strerror or error}") from None
+
+
+def display_name(file: str) -> str:
+    """Return the name of a file in messages."""
+    return "standard input" if file == "-" else file
+
+
+EXAMPLE: Final = "Example: reprieve fakeapi --port 0 --load cluster.yaml"
+_QUIRKS: Final = "Of WorkloadSpreads: OpenKruise's oddities (upstream), or none (fixed)."
+_RUN: Final = f"Control-plane parts: {', '.join(COMPONENTS)}; all, or none."
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFiles:
+    """The files that the server writes: a kubeconfig and a recording."""
+
+    kubeconfig: Path | None
+    record: str
+
+
+def serve_fakeapi(
+    host: Annotated[str, typer.Option("--host", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: a free one.")] = 8001,
+    load: Annotated[
+        list[str] | None,
+        typer.Option("--load", metavar="FILE", help="Objects to start with; may be repeated."),
+    ] = None,
+    kubeconfig_out: KubeconfigOut = None,
+    seed: Annotated[int, typer.Option("--seed", help="For UIDs, generated names, faults.")] = 0,
+    faults: Annotated[
+        str, typer.Option("--faults", metavar="FILE", help="A plan of what shall go wrong.")
+    ] = "",
+    kubelet: KubeletScriptFile = "",
+    quirks: Annotated[str, typer.Option("--quirks", metavar="MODE", help=_QUIRKS)] = "fixed",
+    extender: Annotated[
+        str,
+        typer.Option("--extender", metavar="URL", help="One that the scheduler asks."),
+    ] = "",
+    scheduler_config: SchedulerConfig = "",
+    upstream: UpstreamVersion = "",
+    run: Annotated[str, typer.Option("--run", metavar="NAME,…", help=_RUN)] = DEFAULT_RUN,
+    record: Annotated[
+        str, typer.Option("--record", metavar="F", help="Write all that happens, for replay.")
+    ] = "",
+    tls: Annotated[  # noqa: FBT002 - a flag of the command line
+        bool, typer.Option("--tls", help="HTTPS, and a client certificate in the kubeconfig.")
+    ] = False,
+    token: Annotated[
+        str, typer.Option("--token", metavar="T", help="Ask clients for credentials; one is T.")
+    ] = "",
+    rbac: Annotated[  # noqa: FBT002 - a flag of the command line
+        bool, typer.Option("--rbac", help="Enforce the roles and bindings that there are.")
+    ] = False,
+    service: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--service",
+            metavar="NAMESPACE/NAME=URL",
+            help="Where a service is that webhooks name; may be repeated.",
+        ),
+    ] = None,
+) -> None:
+    """Serve a Kubernetes API from this process."""
+    services = dict(_read_service(text) for text in service or ())
+    try:
+        script = read_component_file("--kubelet", kubelet, "kubelet", run)
+        configuration = read_component_file(
+            "--scheduler-config", scheduler_config, "scheduler", run
+        )
+        check_scheduler_options(run, {"--extender": extender, "--upstream": upstream})
+    except UnknownComponentError as error:
+        raise ConfigError(str(error)) from None
+
+    def create() -> FakeCluster:
+        return FakeCluster(
+            run=run,
+            seed=seed,
+            host=host,
+            port=port,
+            tls=tls,
+            token=token,
+            rbac=rbac,
+            services=services,
+            kubelet=script,
+            quirks=quirks,
+            scheduler=configuration,
+            extender=extender,
+            upstream=upstream,
+        )
+
+    unwritten = _recording_errors() if record else ()
+    try:
+        asyncio.run(_serve(create, load or [], faults, OutputFiles(kubeconfig_out, record)))
+    except unwritten as error:
+        log_line(f"--record: {error}")
+        raise typer.Exit(1) from None
+    except (MissingExtraError, UnknownComponentError) as error:
+        raise ConfigError(str(error)) from None
+    except UnknownModeError as error:
+        raise ConfigError(f"--{error}") from None
+    except ScriptError as error:
+        raise ConfigError(f"--kubelet: {display_name(kubelet)}: {error}") from None
+    except SchedulerConfigError as error:
+        raise ConfigError(
+            f"--scheduler-config: {display_name(scheduler_config)}: {error}"
+        ) from None
+    except UnknownReleaseError as error:
+        raise ConfigError(f"--upstream: {error}") from None
+
+
+def _read_service(text: str) -> tuple[str, str]:
+    """Read ``namespace/name=URL``; raises ConfigError."""
+    service, _, url = text.partition("=")
+    namespace, _, name = service.partition("/")
+    if not namespace or not name or not url.startswith("https://"):
+        raise ConfigError(f"--service: {text!r}; expected NAMESPACE/NAME=https://HOST[:PORT]")
+    return service, url
+
+
+async def _serve(
+    create: Callable[[], FakeCluster], files: list[str], faults: str, outputs: OutputFiles
+) -> None:
+    objects = [(file, read_manifests(file)) for file in files]
+    cluster = create()
+    for file, manifests in objects:
+        try:
+            cluster.load(orjson.loads(manifest.raw) for manifest in manifests)
+        except StatusError as error:
+            raise ManifestError(f"{file}: {error}") from None
+    if faults:
+        _plan_faults(cluster, faults)
+    async with AsyncExitStack() as stack:
+        recording = _record(cluster, outputs.record, stack) if outputs.record else None
+        await _start(cluster, stack)
+        _write_kubeconfig(cluster, outputs.kubeconfig)
+        stop = stop_signal()  # before the line after which callers may send the signal
+        print(f"listening on {cluster.url}", flush=True)  # noqa: T201 - part of the interface
+        if recording is not None:
+            recording.add_done_callback(lambda _: stop.set())
+        await stop.wait()
+        if recording is not None and recording.done():
+            recording.result()
+
+
+def _recording_errors() -> tuple[type[Exception], ...]:
+    from extender.recording.files import RecordingError  # imported on use: start-up time
+
+    return (RecordingError,)
+
+
+def _record(cluster: FakeCluster, path: str, stack: AsyncExitStack) -> asyncio.Task[None]:
+    """Start recording and return the task that flushes the file."""
+    from extender.kube.rest.clock import SystemClock  # imported on use: start-up time
+
+    try:
+        file = stack.enter_context(cluster.record(path))
+    except _recording_errors() as error:
+        raise ConfigError(f"--record: {error}") from None
+    task = asyncio.create_task(file.flush_periodically(SystemClock()))
+    stack.callback(task.cancel)
+    return task
+
+
+def _plan_faults(cluster: FakeCluster, file: str) -> None:
+    try:
+        cluster.world.management.faults.read(read_option_file("--faults", file))
+    except PlanError as error:
+        raise ConfigError(f"--faults: {display_name(file)}: {error}") from None
+
+
+async def _start(cluster: FakeCluster, stack: AsyncExitStack) -> None:
+    try:
+        await stack.enter_async_context(cluster)
+    except OSError as error:
+        raise ConfigError(f"{cluster.address}: {error.strerror or error}") from None
+
+
+def _write_kubeconfig(cluster: FakeCluster, path: Path | None) -> None:
+    try:
+        if path is not None:
+            cluster.write_kubeconfig(path)
+    except OSError as error:
+        raise ConfigError(f"--kubeconfig-out: {path}: {error.strerror or error}") from None

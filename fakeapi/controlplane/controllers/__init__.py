@@ -1,0 +1,1 @@
+"""Kube-controller-manager's controllers."""

@@ -1,0 +1,175 @@
+"""The eviction manager of a hollow node, whose rules are in :mod:`policies.eviction`.
+
+A round observes the node first. Only if it is under pressure, or if pods write to its disks, the
+round observes the pods one by one, so that other nodes cost little. Rounds do not run periodically:
+they run ten seconds apart, from a change of usage until usage is constant and no condition is left
+to be cleared.
+
+The sync of a node's eviction manager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from extender.kube.controller_runtime.event_recorder import EventRecorder
+from extender.kube.decoders.kubelet_pods import decode_evictable_pod
+from extender.kube.decoders.summary_stats import SummaryV1Alpha1, summary_of
+from extender.kube.decoders.typed_decoder import ObjectError
+from extender.kube.rest.api_errors import ApiError
+from extender.kube.rest.client import Client
+from extender.kube.rest.clock import Clock
+from extender.kube.rest.resources import PODS
+from fakeapi.controlplane.kubelet.hollow_node import HollowNode
+from fakeapi.controlplane.kubelet.hollow_nodes import HollowNodes, KubeletWorkItem
+from fakeapi.controlplane.kubelet.pod_admission import Rejection
+from fakeapi.controlplane.kubelet.pod_lifecycle import Termination
+from fakeapi.controlplane.kubelet.summary_stats import Document, node_and_pods_summary, node_summary
+from fakeapi.controlplane.kubelet.types import KubeletObjectMeta
+from fakeapi.controlplane.kubelet.usage_curves import SECOND
+from policies.eviction.config import CLEANUP_NS, INTERVAL_NS
+from policies.eviction.kubelet_releases import NEWEST_EVICTION
+from policies.eviction.manager import (
+    SyncInput,
+    SyncOutcome,
+    SyncResult,
+    finish_after_reclaim,
+    synchronize,
+)
+from policies.eviction.messages import REASON, THRESHOLD_MET, Eviction
+from policies.eviction.node_conditions import admit
+from policies.eviction.pods import EvictablePod
+from policies.eviction.signals import Pressure
+from policies.eviction.stats import Summary
+
+_WRITTEN = ("disk", "logs")
+_CALM = (SyncOutcome.CALM, SyncOutcome.UNWATCHED, SyncOutcome.REFUSED)
+
+
+def observe(host: HollowNode, now: int) -> SyncResult | None:
+    """Run a round without the pods; return None if the pods have to be observed."""
+    writes = any(
+        container.run.volumes or any(name in container.run.steps for name in _WRITTEN)
+        for guest in host.pods.values()
+        for container in guest.lifecycle.containers
+    )
+    sync = synchronize(host.script.plan, host.eviction, _sample(now, (), node_summary(host, now)))
+    return None if writes or sync.outcome not in _CALM else sync
+
+
+def run_round(host: HollowNode, pods: Sequence[EvictablePod], now: int) -> SyncResult:
+    """Run a round with the active pods of the node, and reclaim node-level resources if needed."""
+    sample = _sample(now, pods, node_and_pods_summary(host, now))
+    sync = synchronize(host.script.plan, host.eviction, sample)
+    if not sync.reclaim:
+        return sync
+    for reclaim in sync.reclaim:
+        host.reclaim(reclaim, now)
+    return finish_after_reclaim(sync, _measured(node_summary(host, now)))
+
+
+def is_at_rest(host: HollowNode, now: int) -> bool:
+    """Return whether no further round can have another result."""
+    state = host.eviction
+    return now >= host.usage_changes_until and not (state.pressures or state.first_observed_at)
+
+
+def pressure_rejection(raw: bytes, pressures: Sequence[str]) -> Rejection | None:
+    """Return the rejection of a pod by a node under pressure; None if it is admitted."""
+    if not pressures:
+        return None
+    try:
+        pod = decode_evictable_pod(raw, NEWEST_EVICTION)
+    except ObjectError as error:
+        return Rejection("UnexpectedAdmissionError", str(error))
+    admission = admit(pod, [Pressure(each) for each in pressures])
+    return None if admission.admitted else Rejection(admission.reason, admission.message)
+
+
+def _sample(now: int, pods: Sequence[EvictablePod], measured: Document) -> SyncInput:
+    return SyncInput(now, pods, _measured(measured))
+
+
+def _measured(document: Document) -> Summary:
+    return summary_of(msgspec.convert(document, SummaryV1Alpha1))
+
+
+_POLL_SECONDS: Final = 1.0
+
+
+class EvictionManager:
+    """Runs the eviction managers of nodes; ``recorder`` is None if no events are recorded."""
+
+    def __init__(
+        self,
+        hollow_nodes: HollowNodes,
+        client: Client,
+        clock: Clock,
+        recorder: EventRecorder | None,
+    ) -> None:
+        self._hollow_nodes = hollow_nodes
+        self._client = client
+        self._clock = clock
+        self._recorder = recorder
+
+    async def sync(self, name: str) -> float | None:
+        """Run a round for a node; return the seconds until the next one."""
+        host = self._hollow_nodes.nodes_by_name.get(name)
+        if host is None or not host.written_conditions:
+            return None
+        now = self._clock.now_ns()
+        if any(now - since < CLEANUP_NS for since in host.evicting.values()):
+            return _POLL_SECONDS
+        sync = observe(host, now) or run_round(host, await self._active(host), now)
+        host.eviction = sync.state
+        if sync.event and self._recorder is not None and not host.is_silent(now):
+            self._recorder.warning(host.node.reference, THRESHOLD_MET, sync.event)
+        for eviction in sync.evictions:
+            self._evict(host, eviction, now)
+        pressures = tuple(map(str, sync.state.pressures))
+        if pressures != host.pressures:
+            host.pressures = pressures
+            self._hollow_nodes.add(KubeletWorkItem("node", name))
+        if sync.evictions:
+            return _POLL_SECONDS
+        if is_at_rest(host, now):
+            return None
+        return (INTERVAL_NS - (now - host.began) % INTERVAL_NS) / SECOND
+
+    def _evict(self, host: HollowNode, eviction: Eviction, now: int) -> None:
+        """Evict a pod; the next round waits until it has ended."""
+        guest = host.pods.get(eviction.pod.uid)
+        if guest is None:
+            return  # it was deleted while other pods were read
+        deadline = now + eviction.grace_seconds * SECOND
+        disruption = eviction.message if eviction.condition is not None else ""
+        guest.lifecycle.advance(now)
+        guest.lifecycle.terminate(Termination(now, deadline, REASON, eviction.message, disruption))
+        host.evicting[eviction.pod.uid] = now
+        self._hollow_nodes.add(KubeletWorkItem("pod", eviction.pod.uid))
+
+    async def _active(self, host: HollowNode) -> Sequence[EvictablePod]:
+        """Return the pods that have not ended, as the API server returned them at first."""
+        active = []
+        for guest in [each for each in host.pods.values() if each.lifecycle.ended is None]:
+            if guest.evictable is None:
+                guest.evictable = await self._read_pod(guest.pod.metadata)
+            if guest.evictable is not None:
+                active.append(guest.evictable)
+        return active
+
+    async def _read_pod(self, meta: KubeletObjectMeta) -> EvictablePod | None:
+        """Return a pod as eviction reads it; None if it is gone or malformed."""
+        try:
+            raw = await self._client.get(PODS.object(meta.name, meta.namespace), bytes)
+            pod = decode_evictable_pod(raw, NEWEST_EVICTION)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
+        except ObjectError:
+            return None
+        return pod if pod.uid == meta.uid else None

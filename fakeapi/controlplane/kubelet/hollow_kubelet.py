@@ -1,0 +1,124 @@
+"""The component ``kubelet``: the hollow kubelets of all nodes, in one process.
+
+    nodes, pods  ──watches──>  hollow nodes  ──items──>  queue  ──one at a time──>  client
+
+Only what must happen at a time uses a timer: a pod's next transition, the slots of leases and
+heartbeats. So thousands of nodes cost what happens on them. All work runs through the queue: while
+it is paused, no kubelet writes anything, and the nodes become silent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import msgspec
+
+from extender.controllers.process.controller_manager import ControllerContext
+from extender.kube.controller_runtime.controller import Controller
+from extender.kube.controller_runtime.event_recorder import EventWriter
+from extender.kube.controller_runtime.workqueue import WorkQueue
+from extender.kube.informers.reflector import Reflector, ReflectorStore
+from extender.kube.informers.shared_informer import cancel_tasks
+from extender.kube.rest.client import EVERYTHING, Selection
+from extender.kube.rest.rate_limited_log import quiet_log
+from extender.kube.rest.resources import NODES, PODS, Resource
+from fakeapi.controlplane.kubelet.eviction_manager import EvictionManager
+from fakeapi.controlplane.kubelet.heartbeat import HeartbeatSchedule, NodeLeases
+from fakeapi.controlplane.kubelet.hollow_nodes import REGISTER, HollowNodes, KubeletWorkItem
+from fakeapi.controlplane.kubelet.http_api import KubeletApi
+from fakeapi.controlplane.kubelet.node_status import NodeStatusWorker
+from fakeapi.controlplane.kubelet.pod_worker import PodWorker
+from fakeapi.controlplane.kubelet.scripts import (
+    DEFAULT_KUBELET_OPTIONS,
+    EMPTY_SCRIPT,
+    KubeletOptions,
+)
+from fakeapi.controlplane.kubelet.types import (
+    DecodedObject,
+    KubeletNode,
+    KubeletPod,
+    decode_node,
+    decode_pod,
+)
+
+S = TypeVar("S", KubeletNode, KubeletPod)
+
+_BOUND: Final = Selection(field_selector="spec.nodeName!=")
+
+
+class HollowKubelet:
+    """The component ``kubelet``."""
+
+    def __init__(
+        self, context: ControllerContext, options: KubeletOptions = DEFAULT_KUBELET_OPTIONS
+    ) -> None:
+        self._context = context
+        self._options = options
+        client, clock = options.client or context.client, context.clock
+        self._events = EventWriter(client, clock, context.rng)
+        playbook = options.script or EMPTY_SCRIPT
+        recorder = self._events.recorder("kubelet") if playbook.events else None
+        self._client = client
+        self._queue: WorkQueue[KubeletWorkItem] = WorkQueue(clock)
+        self._hollow_nodes = HollowNodes(playbook, clock, self._queue)
+        self._pods = PodWorker(self._hollow_nodes, client, clock, recorder)
+        self._nodes = NodeStatusWorker(self._hollow_nodes, client, clock, recorder)
+        self._pressure = EvictionManager(self._hollow_nodes, client, clock, recorder)
+        leases = NodeLeases(client, clock, self._hollow_nodes.is_speaking)
+        self._heartbeats = HeartbeatSchedule(leases, self._nodes, self._queue, context.rng)
+        self.controller = Controller("kubelet", self._queue, self._sync)
+
+    async def run(self) -> None:
+        """Run the kubelets of all nodes until cancelled."""
+        answers = KubeletApi(self._hollow_nodes, self._context.clock)
+        leave = self._options.register_endpoint(answers.respond)
+        nodes = self._informer(NODES, decode_node, self._hollow_nodes.nodes)
+        tasks = [asyncio.create_task(nodes.run())]
+        try:
+            await nodes.wait_synced()
+            pods = self._informer(PODS, decode_pod, self._hollow_nodes.pods, _BOUND)
+            tasks.append(asyncio.create_task(pods.run()))
+            await pods.wait_synced()
+            self._queue.add(REGISTER)
+            await self.controller.run()
+        finally:
+            leave()
+            await cancel_tasks(tasks)
+            await self._events.flush()
+
+    def _informer(
+        self,
+        resource: Resource,
+        decode: Callable[[msgspec.Raw], DecodedObject[S]],
+        sink: ReflectorStore[DecodedObject[S]],
+        selection: Selection = EVERYTHING,
+    ) -> Reflector[DecodedObject[S]]:
+        clock, rng = self._context.clock, self._context.rng
+        of = (self._client, resource, decode, sink, clock, rng, selection)
+        return Reflector(*of, log=quiet_log())
+
+    async def _sync(self, work: KubeletWorkItem) -> float | None:
+        if work.kind == "pod":
+            return await self._pods.sync(work.name)
+        if work.kind == "node":
+            return await self._sync_node(work.name)
+        if work.kind == "pressure":
+            return await self._pressure.sync(work.name)
+        if work.kind == "lease":
+            return await self._heartbeats.renew_leases(int(work.name))
+        if work.kind == "beat":
+            return await self._heartbeats.write_heartbeats(int(work.name))
+        await self._nodes.register()
+        return None
+
+    async def _sync_node(self, name: str) -> float | None:
+        """Sync a node, and start or stop its heartbeats."""
+        again = await self._nodes.sync(name)
+        host = self._hollow_nodes.nodes_by_name.get(name)
+        if host is None:
+            self._heartbeats.remove_node(name)
+        elif host.written_conditions:
+            await self._heartbeats.add_node(host)
+        return again

@@ -1,0 +1,129 @@
+"""The HTTP API of a hollow kubelet, through the API server's node proxy.
+
+    /stats/summary      statistics (``?only_cpu_and_memory=true``: without disks)
+    /metrics/resource   the part of them that a metrics server reads
+    /configz            the configuration, as far as it is about eviction and heartbeats
+    /healthz            ok
+
+A silent node does not respond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import orjson
+
+from extender.kube.rest.clock import Clock
+from fakeapi.controlplane.kubelet.container_lifecycle import ContainerRunning
+from fakeapi.controlplane.kubelet.hollow_node import HollowNode, pod_usage
+from fakeapi.controlplane.kubelet.hollow_nodes import HollowNodes
+from fakeapi.controlplane.kubelet.scripts import KubeletResponse
+from fakeapi.controlplane.kubelet.summary_stats import node_and_pods_summary, summary_without_disks
+
+JSON: Final = "application/json"
+TEXT: Final = "text/plain; charset=utf-8"
+METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+DEFAULT_EVICTION: Final[Mapping[str, Any]] = {
+    "evictionHard": {
+        "imagefs.available": "15%",
+        "imagefs.inodesFree": "5%",
+        "memory.available": "100Mi",
+        "nodefs.available": "10%",
+        "nodefs.inodesFree": "5%",
+    },
+    "evictionPressureTransitionPeriod": "5m0s",
+    "enforceNodeAllocatable": ["pods"],
+}
+
+
+NO_RESPONSE: Final = KubeletResponse(0, TEXT, b"")
+
+
+class KubeletApi:
+    """Responds to requests for the hollow nodes."""
+
+    def __init__(self, hollow_nodes: HollowNodes, clock: Clock) -> None:
+        self._hollow_nodes = hollow_nodes
+        self._clock = clock
+
+    def respond(self, node: str, path: str, query: Mapping[str, str]) -> KubeletResponse | None:
+        """Return the response of a node to a GET; None if its kubelet is not simulated."""
+        host, now = self._hollow_nodes.nodes_by_name.get(node), self._clock.now_ns()
+        if host is None:
+            return None
+        if host.is_silent(now):
+            return NO_RESPONSE
+        answer = _HANDLERS.get(path.strip("/"))
+        if answer is None:
+            return KubeletResponse(404, TEXT, b"404 page not found\n")
+        return answer(host, now, query)
+
+
+def _summary(host: HollowNode, now: int, query: Mapping[str, str]) -> KubeletResponse:
+    short = query.get("only_cpu_and_memory", "").lower() in ("1", "true")
+    told = summary_without_disks(host, now) if short else node_and_pods_summary(host, now)
+    return KubeletResponse(200, JSON, orjson.dumps(told, option=orjson.OPT_INDENT_2))
+
+
+def _configz(host: HollowNode, _now: int, _query: Mapping[str, str]) -> KubeletResponse:
+    config = {
+        "enableServer": True,
+        "nodeStatusUpdateFrequency": "10s",
+        "nodeStatusReportFrequency": "5m0s",
+        "nodeLeaseDurationSeconds": 40,
+        "maxPods": host.capacity("pods"),
+        **DEFAULT_EVICTION,
+        **host.script.config,
+    }
+    return KubeletResponse(200, JSON, orjson.dumps({"kubeletconfig": config}))
+
+
+def _healthz(_host: HollowNode, _now: int, _query: Mapping[str, str]) -> KubeletResponse:
+    return KubeletResponse(200, TEXT, b"ok")
+
+
+def _metrics(host: HollowNode, now: int, _query: Mapping[str, str]) -> KubeletResponse:
+    lines: dict[str, list[str]] = {}
+    for name, labels, value in _samples(host, now):
+        listed = ",".join(f'{key}="{text}"' for key, text in labels.items())
+        line = f"{name}{{{listed}}} {value:g}" if labels else f"{name} {value:g}"
+        lines.setdefault(name, []).append(line)
+    blocks = (
+        "\n".join((f"# TYPE {name} {'counter' if name.endswith('total') else 'gauge'}", *found))
+        for name, found in sorted(lines.items())
+    )
+    return KubeletResponse(200, METRICS, ("\n".join(blocks) + "\n").encode())
+
+
+def _samples(host: HollowNode, now: int) -> Iterator[tuple[str, Mapping[str, str], float]]:
+    """Return the samples of ``/metrics/resource``: name, labels, value."""
+    guests = [guest for guest in host.pods.values() if guest.lifecycle.sandbox]
+    lasted = (now - host.began) / 10**9
+    cpu = host.usage("cpu", now) + pod_usage(guests, "cpu", now)
+    yield "node_cpu_usage_seconds_total", {}, cpu / 10**9 * lasted
+    memory = host.usage("memory", now) + pod_usage(guests, "memory", now)
+    yield "node_memory_working_set_bytes", {}, memory
+    for guest in guests:
+        meta = guest.pod.metadata
+        pod = {"namespace": meta.namespace, "pod": meta.name}
+        yield "pod_memory_working_set_bytes", pod, pod_usage([guest], "memory", now)
+        for container in guest.lifecycle.containers:
+            if isinstance(container.state, ContainerRunning):
+                whose, since = {"container": container.spec.name, **pod}, container.state.since
+                ran = (now - since) / 10**9
+                used = container.usage("cpu", now) / 10**9
+                yield "container_cpu_usage_seconds_total", whose, used * ran
+                yield "container_memory_working_set_bytes", whose, container.usage("memory", now)
+                yield "container_start_time_seconds", whose, since / 10**9
+    yield "resource_scrape_error", {}, 0
+
+
+_HANDLERS: Final[Mapping[str, Callable[[HollowNode, int, Mapping[str, str]], KubeletResponse]]] = {
+    "stats/summary": _summary,
+    "metrics/resource": _metrics,
+    "configz": _configz,
+    "healthz": _healthz,
+}

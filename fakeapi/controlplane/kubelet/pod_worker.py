@@ -1,0 +1,300 @@
+"""The pod worker: one sync of a pod admits it, advances its lifecycle, and writes its status.
+
+Restoring a pod that was admitted before: after a restart of the kubelet, in a fork, from a dump.
+
+The pod's status is taken as its state. A container that was started by a simulated kubelet (by its
+ID) continues in its script where it was; other containers begin their scripts now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import orjson
+
+from extender.kube.controller_runtime.event_recorder import EventRecorder
+from extender.kube.decoders.object_meta import parse_time
+from extender.kube.decoders.pods import decode_pod as decode_model
+from extender.kube.decoders.typed_decoder import ObjectError
+from extender.kube.rest.api_errors import ApiError
+from extender.kube.rest.client import Client, PatchType
+from extender.kube.rest.clock import Clock
+from extender.kube.rest.resources import PODS, ObjectPath
+from fakeapi.controlplane.kubelet.container_lifecycle import (
+    INITIAL_BACKOFF,
+    MAX_BACKOFF,
+    ContainerBackoff,
+    ContainerLifecycle,
+    ContainerRunning,
+    ContainerTerminated,
+    Role,
+)
+from fakeapi.controlplane.kubelet.eviction_manager import pressure_rejection
+from fakeapi.controlplane.kubelet.hollow_node import HollowNode, RunningPod
+from fakeapi.controlplane.kubelet.hollow_nodes import HollowNodes, KubeletWorkItem, UnadmittedPod
+from fakeapi.controlplane.kubelet.pod_admission import (
+    PREEMPTING,
+    PREEMPTION_DISRUPTION_MESSAGE,
+    PREEMPTION_MESSAGE,
+    AllocatedPod,
+    Rejection,
+    admit_pod,
+)
+from fakeapi.controlplane.kubelet.pod_lifecycle import PodLifecycle, Termination
+from fakeapi.controlplane.kubelet.pod_status import (
+    PodEvent,
+    WrittenConditions,
+    pod_events,
+    rejection_patch,
+    status_patch,
+)
+from fakeapi.controlplane.kubelet.scripts import PodScript
+from fakeapi.controlplane.kubelet.types import (
+    ContainerStatus,
+    DecodedObject,
+    KubeletObjectMeta,
+    KubeletPod,
+    TerminatedState,
+    decode_pod,
+)
+from fakeapi.controlplane.kubelet.usage_curves import SECOND
+from policies.kubernetes.releases import NEWEST
+
+
+def restore_pod(pod: KubeletPod, script: PodScript, now: int) -> PodLifecycle:
+    """Restore the lifecycle of a pod that has a start time, or is running."""
+    admitted = parse_time(pod.status.start_time) or now
+    life = PodLifecycle.admit(pod, script, min(admitted, now))
+    listed = (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
+    known = {status.name: status for status in listed}
+    for container in life.containers:
+        status = known.get(container.spec.name)
+        if status is not None:
+            _restore_container(container, status, now)
+        elif pod.status.phase == "Running":
+            _assume_state(container, life.admitted, now)
+    life.sandbox = any(container.ever_started for container in life.containers)
+    life.initialized = any(container.ever_started for container in life.apps)
+    life.advance(now)
+    life.sync_containers(now)
+    return life
+
+
+def _restore_container(container: ContainerLifecycle, status: ContainerStatus, now: int) -> None:
+    container.restarts = status.restart_count
+    before = _exited(status.last_state.terminated)
+    state = status.state
+    if state.running is not None:
+        since = parse_time(state.running.started_at) or now
+        container.state = ContainerRunning(since)
+        container.origin = since if status.container_id == container.id else now
+        container.last = before
+    elif state.terminated is not None:
+        container.state = _exited(state.terminated) or container.state
+        container.last = before
+    elif before is not None:
+        container.state = before
+    if container.restarts:
+        delay = min(INITIAL_BACKOFF << min(container.restarts - 1, 10), MAX_BACKOFF)
+        container.backoff = ContainerBackoff(delay, _began(container, now))
+
+
+def _assume_state(container: ContainerLifecycle, admitted: int, now: int) -> None:
+    """Assume that a running pod's container without a status is running, or has completed."""
+    if container.role is Role.INIT:
+        container.state = ContainerTerminated(0, "Completed", admitted, admitted, container.id)
+    else:
+        container.state, container.origin = ContainerRunning(admitted), now
+
+
+def _exited(state: TerminatedState | None) -> ContainerTerminated | None:
+    if state is None:
+        return None
+    began, ended = parse_time(state.started_at), parse_time(state.finished_at)
+    return ContainerTerminated(
+        state.exit_code, state.reason, began, ended, state.container_id, state.message
+    )
+
+
+def _began(container: ContainerLifecycle, now: int) -> int:
+    state = container.state
+    if isinstance(state, ContainerRunning):
+        return state.since
+    return state.began if isinstance(state, ContainerTerminated) else now
+
+
+class PodWorker:
+    """Syncs the pods of the hollow nodes; ``recorder`` is None if no events are recorded."""
+
+    def __init__(
+        self,
+        hollow_nodes: HollowNodes,
+        client: Client,
+        clock: Clock,
+        recorder: EventRecorder | None,
+    ) -> None:
+        self._hollow_nodes = hollow_nodes
+        self._client = client
+        self._clock = clock
+        self._recorder = recorder
+
+    async def sync(self, uid: str) -> float | None:
+        """Sync a pod; return the seconds until the next sync."""
+        newcomer = self._hollow_nodes.unadmitted_pods.get(uid)
+        if newcomer is not None and not await self._admit(newcomer):
+            return None
+        host, guest = self._hollow_nodes.running_pods.get(uid, (None, None))
+        if host is None or guest is None:
+            return None
+        now = self._clock.now_ns()
+        if host.record_if_silent(now):
+            return None  # when the node is no longer silent, all of its pods are enqueued
+        guest.lifecycle.advance(now)
+        self._apply_deletion(guest, now)
+        guest.lifecycle.advance(now)
+        await self._write_status(host, guest, now)
+        if guest.lifecycle.ended is not None:
+            self._release_resources(host, guest)
+            await self._delete(guest)
+            return None
+        moment = guest.lifecycle.next_change(now)
+        return None if moment is None else max(moment - now, 1) / SECOND
+
+    async def _admit(self, newcomer: UnadmittedPod) -> bool:
+        """Admit a pod, reject it, or let it wait for the end of its victims."""
+        pod, now = newcomer.seen.object, self._clock.now_ns()
+        host = self._hollow_nodes.nodes_by_name.get(pod.spec.node_name)
+        if (
+            host is None
+            or not host.written_conditions
+            or newcomer.waits
+            or host.record_if_silent(now)
+        ):
+            return False
+        try:
+            model = decode_model(newcomer.seen.raw, NEWEST)
+        except ObjectError as error:
+            await self._reject(pod, Rejection("UnexpectedAdmissionError", str(error)), now)
+            return False
+        tenant = AllocatedPod.of(model, pod)
+        if not (_was_admitted(pod) or newcomer.passed or pod.metadata.deleting):
+            decision = pressure_rejection(newcomer.seen.raw, host.pressures) or admit_pod(
+                model, tenant, host.model, host.allocation, NEWEST
+            )
+            if isinstance(decision, Rejection):
+                await self._reject(pod, decision, now)
+                return False
+            if decision.victims:
+                self._hollow_nodes.wait_for_victims(newcomer, decision.victims)
+                self._preempt(host, decision.victims, now)
+                return False
+        self._start_pod(host, pod, tenant, now)
+        return True
+
+    def _start_pod(self, host: HollowNode, pod: KubeletPod, tenant: AllocatedPod, now: int) -> None:
+        """Start the lifecycle of an admitted pod, or restore it."""
+        script, report = (
+            self._hollow_nodes.pod_script(pod),
+            WrittenConditions.read(pod.status.conditions),
+        )
+        begin = restore_pod if _was_admitted(pod) else PodLifecycle.admit
+        life = begin(pod, script, now)
+        pod.drop_details()
+        self._hollow_nodes.add_running_pod(
+            host, RunningPod(life, report, tenant, address=pod.status.pod_ip)
+        )
+
+    def _apply_deletion(self, guest: RunningPod, now: int) -> None:
+        """Terminate a pod that is being deleted, or that another client has finished."""
+        meta, life = guest.pod.metadata, guest.lifecycle
+        if guest.pod.finished and life.termination is None:
+            life.terminate(Termination(now, now + life.grace))
+        grace = (meta.deletion_grace_period_seconds or 0) * SECOND
+        if meta.deleting and guest.applied_grace != grace:
+            guest.applied_grace = grace
+            life.terminate(Termination(now, now + grace))
+
+    async def _write_status(self, host: HollowNode, guest: RunningPod, now: int) -> None:
+        """Write a pod's status if it has changed, and record its events."""
+        patch = status_patch(guest.lifecycle, guest.written_conditions, host.pod_ips(guest), now)
+        body = orjson.dumps(patch)
+        if hash(body) != guest.written_hash:
+            seen = await self._patch(guest.pod, body)
+            if seen is None:
+                return
+            guest.written_hash, guest.phase = hash(body), patch["status"]["phase"]
+            self._hollow_nodes.update_pod(host, guest, seen)  # with earlier writes of other clients
+            self._hollow_nodes.enqueue_eviction_round(host, guest)
+        told = {story.key: story for story in pod_events(guest.lifecycle, now)}
+        new = [story for key, story in told.items() if key not in guest.reported_events]
+        guest.reported_events = dict.fromkeys(told)
+        for story in new:
+            self._record_event(guest.pod, story)
+
+    async def _delete(self, guest: RunningPod) -> None:
+        """Delete a terminating pod, now that its containers have stopped."""
+        meta = guest.pod.metadata
+        if not meta.deleting or guest.delete_sent:
+            return
+        try:
+            await self._client.delete(_path(meta), uid=meta.uid, grace_period_seconds=0)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+        guest.delete_sent = True
+
+    def _release_resources(self, host: HollowNode, guest: RunningPod) -> None:
+        """Release the resources and the address of a pod that has ended."""
+        uid = guest.pod.metadata.uid
+        host.evicting.pop(uid, None)
+        host.allocation.remove(uid)
+        host.addresses.release(uid, guest.address)
+        self._hollow_nodes.notify_pod_ended(uid)
+
+    async def _reject(self, pod: KubeletPod, why: Rejection, now: int) -> None:
+        meta = pod.metadata
+        patch = rejection_patch(meta.uid, meta.generation, why.reason, why.message, now)
+        await self._patch(pod, orjson.dumps(patch))
+        self._hollow_nodes.remove_unadmitted(pod)
+        self._record_event(pod, PodEvent("rejected", why.reason, why.message, warning=True))
+
+    def _preempt(self, host: HollowNode, victims: Iterable[str], now: int) -> None:
+        """Terminate the victims of a critical pod."""
+        for uid in victims:
+            guest = host.pods[uid]
+            guest.lifecycle.advance(now)
+            deadline = now + guest.lifecycle.grace
+            guest.lifecycle.terminate(
+                Termination(
+                    now, deadline, PREEMPTING, PREEMPTION_MESSAGE, PREEMPTION_DISRUPTION_MESSAGE
+                )
+            )
+            self._hollow_nodes.add(KubeletWorkItem("pod", uid))
+
+    async def _patch(self, pod: KubeletPod, body: bytes) -> DecodedObject[KubeletPod] | None:
+        """Patch a pod's status; return the updated pod, None if it is gone.
+
+        Another pod of the same name is a conflict, and retried until the watch reports it.
+        """
+        path = _path(pod.metadata).subresource("status")
+        try:
+            return await self._client.patch(path, PatchType.STRATEGIC, body, decode_pod)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def _record_event(self, pod: KubeletPod, story: PodEvent) -> None:
+        if self._recorder is None:
+            return
+        tell = self._recorder.warning if story.warning else self._recorder.normal
+        tell(pod.reference, story.reason, story.message)
+
+
+def _was_admitted(pod: KubeletPod) -> bool:
+    """Return whether a kubelet has admitted the pod before."""
+    return bool(pod.status.start_time) or pod.status.phase == "Running" or pod.finished
+
+
+def _path(meta: KubeletObjectMeta) -> ObjectPath:
+    return PODS.object(meta.name, meta.namespace)

@@ -1,0 +1,284 @@
+"""DefaultPreemption: eligibility, candidates and selection for a pod that fits nowhere.
+
+    eligibility              if not eligible, the pod keeps its nomination
+    dry run on nodes that    no candidates: the nomination is cleared, unless a node had an error
+      eviction may help
+    extenders                one after another, each on the result of the previous one
+    selection                by kube-scheduler's criteria; at random between equal candidates
+
+A node that the in-tree filters accept without victims (an extender rejected it) is an error of the
+dry run. Since 1.38 it is sent to extenders with an empty list of victims, and is a candidate if it
+is returned with some.
+
+Source: pkg/scheduler/framework/preemption/preemption.go.
+
+The preemption executor: marks and deletes victims, and clears lower nominations.
+
+Up to 1.32 kube-scheduler deletes all victims concurrently, then clears nominations; the first error
+ends the preemption. Since 1.33 (SchedulerAsyncPreemption) this runs concurrently with scheduling:
+nominations first, then all victims but the last concurrently, then the last; the preemptor is not
+scheduled meanwhile. Victims that are already being deleted are skipped, and a missing victim is no
+error.
+
+Source: pkg/scheduler/framework/preemption/{preemption,executor}.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Final
+
+from extender.config.plugin_args import DefaultPreemptionArgs
+from extender.kube.controller_runtime.event_recorder import EventRecorder
+from extender.kube.rest.api_errors import ApiError, MalformedError
+from extender.kube.rest.client import Client
+from extender.kube.rest.transport import TransportError
+from fakeapi.controlplane.scheduler.cache import CachedPod, PodCache
+from fakeapi.controlplane.scheduler.extender import Extender, ExtenderError
+from fakeapi.controlplane.scheduler.feasible_nodes import (
+    FeasibleNodes,
+    PodAttempt,
+    candidates_to_find,
+    rotated,
+    shortlist,
+)
+from fakeapi.controlplane.scheduler.status_writer import SchedulerStatusWriter, path_of, reference
+from policies.kubernetes.criteria import Order
+from policies.kubernetes.releases import RELEASES, Release
+from policies.kubernetes.snapshot import Pod
+from policies.preemption import fit_error
+from policies.preemption.decision import Candidate, VictimSet
+from policies.preemption.filtering.status import Code, Rejection
+from policies.preemption.reference_engine import nominated_status
+from policies.preemption.victim_selection import ineligibility
+
+_PREFIX: Final = "preemption: "
+_NO_CANDIDATE: Final = "no candidate node for preemption"
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionOutcome:
+    """The decision, and the message for the pod's Event.
+
+    Without a ``chosen`` candidate there are no victims; ``clears`` is set if the nomination ends.
+    """
+
+    message: str
+    chosen: Candidate | None = None
+    clears_nomination: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _DryRun:
+    """The candidates before extenders are called, and why other nodes are none."""
+
+    candidates: Sequence[Candidate] = ()
+    refusals: Mapping[str, Rejection] = field(default_factory=dict)
+
+    @property
+    def errors(self) -> list[str]:
+        """The errors of nodes on which no victim is needed."""
+        refusals = self.refusals.values()
+        return [str(r) for r in refusals if r.reasons[0].code is Code.NO_VICTIM_NEEDED]
+
+
+class DefaultPreemption:
+    """Decides about preemptions."""
+
+    def __init__(self, extenders: Sequence[Extender], pods: PodCache, rng: Random) -> None:
+        self._extenders = [each for each in extenders if each.config.preempt_verb]
+        self._pods = pods
+        self._rng = rng
+
+    async def decide(
+        self, case: PodAttempt, search: FeasibleNodes, args: DefaultPreemptionArgs
+    ) -> PreemptionOutcome:
+        """Decide for a pod that fits nowhere; its latest version is used."""
+        latest = self._pods.pending(case.cached.key)
+        if latest is None:
+            return PreemptionOutcome(f'{_PREFIX}pod "{case.cached.name}" not found')
+        case = replace(case, cached=latest[0], pod=latest[1])
+        pod, snapshot, rules = case.pod, case.snapshot, case.inputs.profile.rules
+        first = fit_error.deallocation_prefix(search.filtering, snapshot, rules.release)
+        reason = ineligibility(pod, snapshot, nominated_status(pod, search.statuses, rules))
+        if reason is not None:
+            return PreemptionOutcome(fit_error.not_eligible(reason, first))
+        tried = self._dry_run(case, search, args)
+        if not tried.candidates:
+            counted = Counter(r for each in tried.refusals.values() for r in each.reasons)
+            told = len(snapshot.nodes), len(tried.refusals), counted, tried.errors, first
+            return PreemptionOutcome(
+                fit_error.no_candidates(*told), clears_nomination=not tried.errors
+            )
+        try:
+            candidates = await self._call_extenders(case, tried.candidates)
+        except ExtenderError as error:
+            return PreemptionOutcome(f"{first}{_PREFIX}{error}")
+        chosen = pick_candidate(candidates, rules.policy.candidates, self._rng)
+        if chosen is None:
+            return PreemptionOutcome(f"{first}{_PREFIX}{_NO_CANDIDATE}")
+        return PreemptionOutcome(fit_error.candidate_found(chosen, rules.release), chosen)
+
+    def _dry_run(
+        self, case: PodAttempt, search: FeasibleNodes, args: DefaultPreemptionArgs
+    ) -> _DryRun:
+        potential = [
+            name
+            for name in sorted(case.snapshot.nodes)
+            if name in search.statuses and search.statuses[name].resolvable
+        ]
+        if not potential:
+            return _DryRun()
+        # Eligibility has been decided, extenders' statuses included.
+        pod = replace(case.pod, nominated_node=None)
+        decision = case.inputs.engine.preempt(pod, case.snapshot, potential, potential)
+        candidates = dict(decision.candidates)
+        refusals = {name: decision.rejected[name] for name in potential if name not in candidates}
+        if self._offers_victimless_nodes(case):
+            for name, why in tuple(refusals.items()):
+                if why.reasons[0].code is Code.NO_VICTIM_NEEDED:
+                    candidates[name] = Candidate(name, VictimSet(()))
+                    del refusals[name]
+        order = rotated(potential, self._rng.randrange(len(potential)))
+        enough = candidates_to_find(len(potential), args)
+        return _DryRun(shortlist(order, candidates, enough), refusals)
+
+    def _offers_victimless_nodes(self, case: PodAttempt) -> bool:
+        """Return whether nodes without victims are sent to extenders."""
+        release = case.inputs.profile.rules.release
+        return release.victimless_candidates and any(
+            each.is_interested(case.pod) for each in self._extenders
+        )
+
+    async def _call_extenders(
+        self, case: PodAttempt, candidates: Sequence[Candidate]
+    ) -> list[Candidate]:
+        """Call the extenders with the candidates. Raises ExtenderError."""
+        offered: Mapping[str, VictimSet] = {each.node: each.victims for each in candidates}
+        for extender in self._extenders:
+            if not offered:
+                break
+            if not extender.is_interested(case.pod):
+                continue
+            whole = self._victim_documents(offered)
+            asked = case.cached, case.pod, offered, case.snapshot, whole
+            try:
+                offered = await extender.preempt(*asked)
+            except ExtenderError as error:
+                if error.ignorable:
+                    continue
+                raise
+        return [Candidate(node, victims) for node, victims in offered.items() if victims.pods]
+
+    def _victim_documents(self, candidates: Mapping[str, VictimSet]) -> dict[str, bytes]:
+        """Return the victims' JSON, by UID."""
+        pods = (pod for victims in candidates.values() for pod in victims.pods)
+        return {pod.uid: self._pods.document(pod) for pod in pods}
+
+
+def pick_candidate(
+    candidates: Sequence[Candidate], order: Order[Candidate], rng: Random
+) -> Candidate | None:
+    """Return the best candidate; of those that no criterion separates, a random one."""
+    ranked = order.sort(candidates)
+    if not ranked:
+        return None
+    best, _ = order.key(ranked[0])
+    return rng.choice([each for each in ranked if order.key(each)[0] == best])
+
+
+REQUEST_ERRORS: Final = (ApiError, MalformedError, TransportError)
+"""Errors of a write to the API server."""
+
+_ASYNCHRONOUS_SINCE: Final = "1.33"
+_NOT_FOUND: Final = 404
+
+
+def is_asynchronous(release: Release) -> bool:
+    """Return whether a release executes preemptions concurrently with scheduling."""
+    order = list(RELEASES)
+    return order.index(release.name) >= order.index(_ASYNCHRONOUS_SINCE)
+
+
+class PreemptionExecutor:
+    """Executes preemptions; ``displaced`` is called for each pod that lost its nomination."""
+
+    def __init__(
+        self,
+        client: Client,
+        pods: PodCache,
+        writer: SchedulerStatusWriter,
+        recorder: EventRecorder,
+        displaced: Callable[[str], None],
+    ) -> None:
+        self._client = client
+        self._pods = pods
+        self._writer = writer
+        self._recorder = recorder
+        self._displaced = displaced
+
+    async def evict(self, case: PodAttempt, chosen: Candidate) -> None:
+        """Evict the victims, then clear nominations. Raises the errors in REQUEST_ERRORS."""
+        await self._evict_all(case, chosen, self.victims(chosen))
+        await self._clear_nominations(case, chosen)
+
+    async def evict_asynchronously(
+        self, case: PodAttempt, chosen: Candidate, victims: Sequence[CachedPod]
+    ) -> None:
+        """Clear nominations, then evict the victims, the last one separately. Raises the same."""
+        await self._clear_nominations(case, chosen)
+        *first, last = victims
+        await self._evict_all(case, chosen, first)
+        await self._evict_victim(case, chosen, last)
+
+    def victims(self, chosen: Candidate) -> list[CachedPod]:
+        """Return the victims that are not being deleted."""
+        there = (pod for pod in chosen.victims.pods if not pod.terminating)
+        return list(self._cached_pods(there))
+
+    async def _evict_all(
+        self, case: PodAttempt, chosen: Candidate, victims: Sequence[CachedPod]
+    ) -> None:
+        going = (self._evict_victim(case, chosen, victim) for victim in victims)
+        for outcome in await asyncio.gather(*going, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    async def _evict_victim(self, case: PodAttempt, chosen: Candidate, victim: CachedPod) -> None:
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": f"{case.cached.scheduler}: preempting to accommodate a higher priority pod",
+        }
+        try:
+            await self._writer.set_condition(victim, condition)
+            await self._client.delete(path_of(victim))
+        except ApiError as error:
+            if error.status == _NOT_FOUND:
+                return
+            raise
+        told = f"Preempted by pod {case.cached.uid} on node {chosen.node}"
+        self._recorder.normal(reference(victim), "Preempted", told)
+
+    async def _clear_nominations(self, case: PodAttempt, chosen: Candidate) -> None:
+        """Clear nominations of less important pods to the node; errors are ignored."""
+        nominated = case.snapshot.nodes[chosen.node].nominated
+        lower = (pod for pod in nominated if pod.priority < case.pod.priority)
+        for pod in self._cached_pods(lower):
+            try:
+                await self._writer.clear_nomination(pod)
+            except REQUEST_ERRORS:
+                continue
+            self._pods.nominate(pod, None)
+            self._displaced(pod.key)
+
+    def _cached_pods(self, pods: Iterable[Pod]) -> Iterable[CachedPod]:
+        for pod in pods:
+            seen = self._pods.cached.get(pod.key)
+            if seen is not None and seen.uid == pod.uid:
+                yield seen

@@ -1,0 +1,244 @@
+"""The scheduling cycle: one attempt for one pod, decided without side effects.
+
+    no nodes at all                        unschedulable, retried after the backoff
+    an extender's filter fails             an error; the nomination ends, no preemption
+    a node is feasible                     the pod is placed there
+    no node is feasible                    unschedulable; preemption is tried
+
+Source: schedulingCycle in pkg/scheduler/schedule_one.go.
+
+Scores of feasible nodes: two simple rules, and extenders' scores.
+
+    least_allocated      the percentage of CPU and memory that would be left, on average  0 … 100
+    selector_spread      how few pods of the same controller (or with the same labels)    0 … 100
+                         there are, compared with the other feasible nodes
+    extenders' scores, times their weight, times 10
+
+The highest sum wins; a tie is broken at random. kube-scheduler's plugins would score otherwise, but
+these rules spread pods as they do.
+
+Source of the extenders' part: prioritizeNodes in pkg/scheduler/schedule_one.go.
+
+Bind a pod: through the extender that binds, if there is one, or through the API.
+
+Source: bind and extendersBinding in pkg/scheduler/schedule_one.go, plugins/defaultbinder.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+import orjson
+
+from extender.kube.rest.api_errors import ApiError, MalformedError
+from extender.kube.rest.client import Client
+from extender.kube.rest.transport import TransportError
+from fakeapi.controlplane.scheduler.cache import CachedPod
+from fakeapi.controlplane.scheduler.extender import Extender, ExtenderError, gather_scores
+from fakeapi.controlplane.scheduler.feasible_nodes import FeasibleNodes, NodeFinder, PodAttempt
+from fakeapi.controlplane.scheduler.preemption import DefaultPreemption, PreemptionOutcome
+from fakeapi.controlplane.scheduler.scheduling_queue import (
+    ALL_EVENTS,
+    AwaitedEvents,
+    events_that_may_help,
+)
+from fakeapi.controlplane.scheduler.status_writer import Nomination, path_of
+from policies.kubernetes.snapshot import NodeState, Pod
+from policies.preemption import fit_error
+from policies.preemption.decision import Candidate
+
+_MOST = 100
+
+
+def least_allocated(pod: Pod, state: NodeState) -> int:
+    """Return the score of a node by the CPU and memory that would be left."""
+    has, taken, asks = state.node.allocatable, state.requested, pod.requests
+    shares = [
+        _percentage_left(has.milli_cpu, taken.milli_cpu + asks.milli_cpu),
+        _percentage_left(has.memory, taken.memory + asks.memory),
+    ]
+    return sum(shares) // len(shares)
+
+
+def selector_spread(pod: Pod, states: Sequence[NodeState]) -> list[int]:
+    """Return the scores of nodes by how few similar pods each of them has."""
+    counts = [sum(_is_similar(pod, other) for other in state.pods) for state in states]
+    most = max(counts)
+    return [_MOST * (most - count) // most if most else _MOST for count in counts]
+
+
+def best_node(
+    pod: Pod,
+    states: Sequence[NodeState],
+    extender_scores: Iterable[Mapping[str, int]],
+    rng: Random,
+) -> str:
+    """Return the best node; ``extender_scores`` are those of each extender, by node."""
+    told = list(extender_scores)
+    totals = {
+        state.node.name: least_allocated(pod, state)
+        + alone
+        + sum(scores.get(state.node.name, 0) for scores in told)
+        for state, alone in zip(states, selector_spread(pod, states), strict=True)
+    }
+    top = max(totals.values())
+    return rng.choice(sorted(name for name, total in totals.items() if total == top))
+
+
+def _percentage_left(has: int, used: int) -> int:
+    return max(0, has - used) * _MOST // has if has else 0
+
+
+def _is_similar(pod: Pod, other: Pod) -> bool:
+    if pod.namespace != other.namespace or other.terminating:
+        return False
+    if pod.controller is not None:
+        return pod.controller == other.controller
+    return pod.labels == other.labels
+
+
+UNSCHEDULABLE: Final = "Unschedulable"
+SCHEDULER_ERROR: Final = "SchedulerError"
+RETRY_AFTER_BACKOFF: Final[AwaitedEvents] = frozenset()
+"""No events are awaited: the pod is retried after its backoff."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledPod:
+    """The pod is assigned to a node."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnschedulablePod:
+    """The pod cannot be scheduled now; ``failure`` is the first sentence of its ``message``.
+
+    Without a ``nomination`` the pod keeps its current one. The victims of a ``chosen`` candidate
+    are to be evicted.
+    """
+
+    reason: str
+    failure: str
+    awaited: AwaitedEvents
+    nomination: Nomination | None
+    message: str = ""
+    chosen: Candidate | None = None
+
+
+class SchedulingCycle:
+    """Decides about pods, one after another."""
+
+    def __init__(
+        self,
+        node_finder: NodeFinder,
+        preemption: DefaultPreemption,
+        extenders: Sequence[Extender],
+        rng: Random,
+    ) -> None:
+        self._searcher = node_finder
+        self._preempting = preemption
+        self._scoring = [each for each in extenders if each.config.prioritize_verb]
+        self._rng = rng
+
+    async def schedule_pod(self, case: PodAttempt) -> ScheduledPod | UnschedulablePod:
+        """Decide where a pod is placed, or why it is not."""
+        if not case.snapshot.nodes:
+            return _unschedulable(UNSCHEDULABLE, fit_error.NO_NODES, RETRY_AFTER_BACKOFF)
+        try:
+            search = await self._searcher.find(case)
+        except ExtenderError as error:
+            return _unschedulable(SCHEDULER_ERROR, str(error), RETRY_AFTER_BACKOFF)
+        if search.names:
+            return ScheduledPod(await self._select_node(case, search))
+        return await self._try_preemption(case, search)
+
+    async def _select_node(self, case: PodAttempt, search: FeasibleNodes) -> str:
+        """Return the best of the feasible nodes; a single node is not scored."""
+        if len(search.names) == 1:
+            return search.names[0]
+        asked = [each for each in self._scoring if each.is_interested(case.pod)]
+        nodes = self._searcher.node_documents(search.names)
+        said = await gather_scores(asked, case.cached, nodes)
+        known = case.snapshot.nodes
+        states = [known[name] for name in dict.fromkeys(search.names) if name in known]
+        return best_node(case.pod, states, said, self._rng) if states else search.names[0]
+
+    async def _try_preemption(self, case: PodAttempt, search: FeasibleNodes) -> UnschedulablePod:
+        rules = case.inputs.profile.rules
+        counted = Counter(r for each in search.statuses.values() for r in each.reasons)
+        nodes = len(case.snapshot.nodes)
+        failure = fit_error.fit_error(nodes, search.conflict, counted, rules.release)
+        awaited = (
+            ALL_EVENTS
+            if search.filtered_by_extenders
+            else events_that_may_help(search.statuses.values())
+        )
+        args = case.inputs.profile.preemption
+        if args is None:
+            return _unschedulable(UNSCHEDULABLE, failure, awaited)
+        found = await self._preempting.decide(case, search, args)
+        message = f"{failure} {found.message}" if found.message else failure
+        return UnschedulablePod(
+            UNSCHEDULABLE, failure, awaited, _nomination(found), message, found.chosen
+        )
+
+
+def _unschedulable(reason: str, failure: str, awaited: AwaitedEvents) -> UnschedulablePod:
+    """Return a refusal without victims; it clears the pod's nomination."""
+    return UnschedulablePod(reason, failure, awaited, Nomination(None), failure)
+
+
+def _nomination(found: PreemptionOutcome) -> Nomination | None:
+    if found.chosen is not None:
+        return Nomination(found.chosen.node)
+    return Nomination(None) if found.clears_nomination else None
+
+
+class BindingError(Exception):
+    """A pod could not be bound; the text is kube-scheduler's."""
+
+
+class Binder:
+    """Binds pods."""
+
+    def __init__(self, client: Client, extenders: Sequence[Extender]) -> None:
+        self._client = client
+        self._extenders = [each for each in extenders if each.config.bind_verb]
+
+    async def bind(self, seen: CachedPod, pod: Pod, node: str) -> None:
+        """Bind a pod to a node. Raises BindingError."""
+        for extender in self._extenders:
+            if not extender.is_interested(pod):
+                continue
+            try:
+                await extender.bind(seen, node)
+            except ExtenderError as error:
+                if error.ignorable:
+                    continue
+                raise BindingError(str(error)) from None
+            return
+        await self._bind(seen, node)
+
+    async def _bind(self, pod: CachedPod, node: str) -> None:
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
+            "target": {"kind": "Node", "name": node},
+        }
+        path = path_of(pod).subresource("binding")
+        try:
+            await self._client.create(path, orjson.dumps(binding), bytes)
+        except ApiError as error:
+            raise BindingError(_failed(error.message)) from None
+        except (MalformedError, TransportError) as error:
+            raise BindingError(_failed(str(error))) from None
+
+
+def _failed(why: str) -> str:
+    return f'running Bind plugin "DefaultBinder": {why}'

@@ -1,0 +1,310 @@
+"""The component ``scheduler``: assigns pods of its profiles to nodes, one after another.
+
+:mod:`fakeapi.controlplane.scheduler.schedule_one` decides; this module carries the decisions out.
+Binding, and since 1.33 preemption, run concurrently with the next attempts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Coroutine
+from typing import Any, Final
+
+from extender.cluster.event_handlers import build_reflectors
+from extender.cluster.readiness import InformerState
+from extender.cluster.scheduler_cache import SchedulerCache
+from extender.controllers.process.controller_manager import ControllerContext
+from extender.kube.controller_runtime.controller import Controller
+from extender.kube.controller_runtime.workqueue import WorkQueue
+from extender.kube.informers.watch_list import WatchListReflector
+from extender.kube.rest.rate_limited_log import quiet_log
+from extender.kube.rest.resources import NODES, PODS
+from fakeapi.controlplane.scheduler.cache import (
+    CachedNode,
+    CachedPod,
+    NodeCache,
+    PodCache,
+    pod_reader,
+    read_node,
+)
+from fakeapi.controlplane.scheduler.configuration import (
+    ExtenderWait,
+    Profile,
+    SchedulerConfiguration,
+    SchedulerOptions,
+)
+from fakeapi.controlplane.scheduler.extender import Extender, ExtenderCallContext
+from fakeapi.controlplane.scheduler.extender_http import ExtenderPost
+from fakeapi.controlplane.scheduler.feasible_nodes import NodeFinder, PodAttempt, SchedulingInputs
+from fakeapi.controlplane.scheduler.preemption import (
+    REQUEST_ERRORS,
+    DefaultPreemption,
+    PreemptionExecutor,
+    is_asynchronous,
+)
+from fakeapi.controlplane.scheduler.schedule_one import (
+    RETRY_AFTER_BACKOFF,
+    SCHEDULER_ERROR,
+    Binder,
+    BindingError,
+    ScheduledPod,
+    SchedulingCycle,
+    UnschedulablePod,
+)
+from fakeapi.controlplane.scheduler.scheduling_queue import ClusterEvent, SchedulingQueue
+from fakeapi.controlplane.scheduler.status_writer import (
+    Nomination,
+    SchedulerStatusWriter,
+    reference,
+    truncate_note,
+)
+from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.preemption.decision import Candidate
+from policies.preemption.filtering import reads_workloads
+from policies.preemption.policy import SchedulerRules
+from policies.preemption.vectorized import VectorizedEngine
+
+_PREEMPTION: Final = "preemption: "
+
+
+class Scheduler:
+    """The component ``scheduler``."""
+
+    def __init__(self, context: ControllerContext, options: SchedulerOptions) -> None:
+        configuration = options.configuration or SchedulerConfiguration()
+        self._setting = context
+        self._clock = context.clock
+        self._release = configuration.release
+        self._playing = {
+            name: SchedulingInputs(profile, VectorizedEngine(profile.rules))
+            for name, profile in configuration.profiles.items()
+        }
+        self._cluster = SchedulerCache(
+            context.clock.monotonic, self._follow, lambda: self._wake(ClusterEvent.STORAGE_CHANGED)
+        )
+        self._pods = PodCache(self._cluster, self._on_pod_change)
+        self._nodes = NodeCache(self._cluster, self._on_node_change)
+        self._post = ExtenderPost(options.extenders)
+        waiting = options.waiting or ExtenderWait(context.clock)
+        line = ExtenderCallContext(self._post, context.clock, options.trace, self._release, waiting)
+        extenders = [Extender(each, line) for each in configuration.extenders]
+        self._cycle = SchedulingCycle(
+            NodeFinder(extenders, self._nodes),
+            DefaultPreemption(extenders, self._pods, context.rng),
+            extenders,
+            context.rng,
+        )
+        self._writer = SchedulerStatusWriter(context.client, context.clock)
+        self._recorders = {name: context.events.recorder(name) for name in self._playing}
+        self._binder = Binder(context.client, extenders)
+        self._backlog = SchedulingQueue(
+            configuration.initial_backoff_seconds, configuration.max_backoff_seconds
+        )
+        self._queue: WorkQueue[str] = WorkQueue(context.clock, rank=self._rank)
+        self._beside: asyncio.TaskGroup
+        self.controller = Controller("scheduler", self._queue, self._sync)
+
+    async def run(self) -> None:
+        """Schedule pods until cancelled or drained. Raises the first error of its tasks."""
+        try:
+            async with asyncio.TaskGroup() as self._beside:
+                feeds = self._reflectors()
+                following = [self._beside.create_task(feed.run()) for feed in feeds]
+                for feed in feeds:
+                    await feed.wait_settled()
+                await self.controller.run()
+                for task in following:
+                    task.cancel()
+        except ExceptionGroup as faults:
+            raise faults.exceptions[0] from None
+        finally:
+            await self._post.close()
+
+    def _reflectors(self) -> list[InformerState]:
+        given, log = self._setting, quiet_log()
+        common = given.client, _rules_that_read_most(self._playing.values()), given.clock, given.rng
+        feeds = build_reflectors(self._cluster, *common, log=log)
+        read = pod_reader(self._release)
+        about = given.clock, given.rng
+        feeds["pods"] = WatchListReflector(given.client, PODS, read, self._pods, *about, log=log)
+        feeds["nodes"] = WatchListReflector(
+            given.client, NODES, read_node, self._nodes, *about, log=log
+        )
+        return list(feeds.values())
+
+    def _follow(self, snapshot: Snapshot, changed: Collection[str]) -> None:
+        for playing in self._playing.values():
+            playing.engine.follow(snapshot, changed)
+
+    def _rank(self, key: str) -> int:
+        seen = self._pods.cached.get(key)
+        return -seen.model.priority if seen and isinstance(seen.model, Pod) else 0
+
+    async def _sync(self, key: str) -> float | None:
+        """Try to schedule a pod; return the seconds until it is retried at the latest."""
+        self._queue.cancel(key)
+        self._pods.departed.clear()
+        found = self._pods.pending(key)
+        if found is None or not self._backlog.start_attempt(key):
+            return None
+        seen, pod = found
+        if pod.terminating:
+            told = f"skip schedule deleting pod: {pod.key}"
+            self._recorders[seen.scheduler].warning(reference(seen), "FailedScheduling", told)
+            return None
+        case = PodAttempt(seen, pod, self._playing[seen.scheduler], self._cluster.snapshot())
+        outcome = await self._cycle.schedule_pod(case)
+        if self._pods.pending(key) is None or self._pods.cached[key].uid != seen.uid:
+            return None  # deleted or bound elsewhere while extenders were called
+        if isinstance(outcome, ScheduledPod):
+            self._pods.assume(seen, outcome.node)
+            self._run_concurrently(self._bind(case, outcome.node))
+            return None
+        return await self._handle_failure(case, outcome)
+
+    async def _bind(self, case: PodAttempt, node: str) -> None:
+        seen = case.cached
+        try:
+            await self._binder.bind(seen, case.pod, node)
+        except BindingError as error:
+            self._pods.forget(seen)
+            self._wake(ClusterEvent.POD_GONE)
+            if self._pods.pending(seen.key) is not None:
+                failed = UnschedulablePod(
+                    SCHEDULER_ERROR, "", RETRY_AFTER_BACKOFF, Nomination(None), str(error)
+                )
+                self._enqueue_after(seen.key, await self._record_failure(case, failed))
+        else:
+            told = f"Successfully assigned {seen.key} to {node}"
+            self._recorders[seen.scheduler].normal(reference(seen), "Scheduled", told)
+
+    async def _handle_failure(self, case: PodAttempt, refused: UnschedulablePod) -> float | None:
+        """Evict victims, if there are any, and record why the pod is not scheduled."""
+        if refused.chosen is not None:
+            refused = await self._preempt(case, refused, refused.chosen)
+        return await self._record_failure(case, refused)
+
+    async def _preempt(
+        self, case: PodAttempt, refused: UnschedulablePod, chosen: Candidate
+    ) -> UnschedulablePod:
+        evictor = self._executor(case)
+        if is_asynchronous(self._release):
+            victims = evictor.victims(chosen)
+            if victims:
+                self._backlog.hold(case.cached.key)
+                self._run_concurrently(
+                    self._release_after(case, evictor.evict_asynchronously(case, chosen, victims))
+                )
+            return refused
+        try:
+            await evictor.evict(case, chosen)
+        except REQUEST_ERRORS as error:
+            message = f"{refused.failure} {_PREEMPTION}{error}"
+            return UnschedulablePod(refused.reason, refused.failure, refused.awaited, None, message)
+        return refused
+
+    async def _release_after(self, case: PodAttempt, eviction: Coroutine[Any, Any, None]) -> None:
+        """Hold the preemptor back until its victims have been deleted."""
+        failed = False
+        try:
+            await eviction
+        except REQUEST_ERRORS:
+            failed = True
+        now = self._clock.monotonic()
+        self._enqueue_after(
+            case.cached.key, self._backlog.release(case.cached.key, now, failed=failed)
+        )
+
+    async def _record_failure(self, case: PodAttempt, refused: UnschedulablePod) -> float | None:
+        """Record that a pod was not scheduled; return the seconds until it is retried."""
+        seen = self._pods.cached.get(case.cached.key)
+        if seen is None or seen.uid != case.cached.uid:
+            return None
+        recorder = self._recorders[case.cached.scheduler]
+        recorder.warning(reference(seen), "FailedScheduling", truncate_note(refused.message))
+        if refused.nomination is not None:
+            self._pods.nominate(seen, refused.nomination.node)
+        left = self._backlog.record_failure(seen.key, self._clock.monotonic(), refused.awaited)
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": refused.reason,
+            "message": refused.message,
+        }
+        try:
+            await self._writer.set_condition(seen, condition, refused.nomination)
+        except REQUEST_ERRORS as error:
+            self._log_error(seen, error)
+        return left
+
+    def _log_error(self, seen: CachedPod, error: Exception) -> None:
+        """Log a failed status update and continue, as upstream; the next attempt writes again."""
+        quiet_log().debug("pod_not_updated", pod=seen.key, error=str(error))
+
+    def _executor(self, case: PodAttempt) -> PreemptionExecutor:
+        recorder = self._recorders[case.cached.scheduler]
+        client = self._setting.client
+
+        def displaced(key: str) -> None:
+            self._wake(ClusterEvent.OWN_CHANGE, (key,))
+
+        return PreemptionExecutor(client, self._pods, self._writer, recorder, displaced)
+
+    def _run_concurrently(self, work: Coroutine[Any, Any, None]) -> None:
+        self._beside.create_task(work)
+
+    def _enqueue_after(self, key: str, seconds: float | None) -> None:
+        if seconds is not None:
+            self._queue.add_after(key, seconds)
+
+    def _wake(self, event: ClusterEvent, keys: Collection[str] = ()) -> None:
+        now = self._clock.monotonic()
+        for key, seconds in tuple(self._backlog.wake(event, now, keys)):
+            self._queue.add_after(key, seconds)
+
+    def _on_node_change(self, old: CachedNode | None, new: CachedNode | None) -> None:
+        if new is None:
+            self._wake(ClusterEvent.NODE_GONE)
+        else:
+            self._wake(ClusterEvent.NODE_CHANGED if old else ClusterEvent.NODE_ADDED)
+
+    def _on_pod_change(self, old: CachedPod | None, new: CachedPod | None) -> None:
+        if new is not None and new.pending is not None:
+            self._on_pending_pod_change(old, new)
+        elif (seen := new or old) is not None:
+            self._drop(seen.key)
+        was, now_is = old.node if old else "", new.node if new else ""
+        if was and not now_is:
+            self._wake(ClusterEvent.POD_GONE)
+        elif now_is and not was:
+            self._wake(ClusterEvent.POD_PLACED)
+        elif old and new and now_is and _may_help_others(old, new):
+            self._wake(ClusterEvent.POD_CHANGED)
+
+    def _on_pending_pod_change(self, old: CachedPod | None, new: CachedPod) -> None:
+        if new.scheduler not in self._playing or new.gates:
+            self._drop(new.key)
+        elif new.key not in self._backlog:
+            self._backlog.add(new.key)
+            self._queue.add(new.key)
+        elif old is not None and old.scheduling_fields != new.scheduling_fields:
+            self._wake(ClusterEvent.OWN_CHANGE, (new.key,))
+
+    def _drop(self, key: str) -> None:
+        self._backlog.forget(key)
+        self._queue.discard(key)
+
+
+def _may_help_others(old: CachedPod, new: CachedPod) -> bool:
+    """Return whether a scheduled pod has changed so that other pods may fit now."""
+    one, other = old.model, new.model
+    if not isinstance(one, Pod) or not isinstance(other, Pod):
+        return True
+    return one.requests != other.requests or one.labels != other.labels
+
+
+def _rules_that_read_most(playing: Collection[SchedulingInputs]) -> SchedulerRules:
+    """Return the rules of the profile that reads the most kinds of objects."""
+    profiles: list[Profile] = [each.profile for each in playing]
+    reading = [each.rules for each in profiles if reads_workloads(each.rules.filters)]
+    return (reading or [profiles[0].rules])[0]

@@ -1,0 +1,1 @@
+"""A world: API, store, clock, randomness, background tasks, store recorder."""

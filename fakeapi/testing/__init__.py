@@ -1,0 +1,1 @@
+"""FakeCluster in every form; faults; extenders in tests."""

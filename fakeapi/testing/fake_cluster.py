@@ -1,0 +1,404 @@
+"""Fake clusters: an API server with a control plane for a test or a program.
+
+    async with FakeCluster() as cluster:
+        cluster.load([node, pod])
+        kubectl = {"KUBECONFIG": str(cluster.kubeconfig_path)}
+
+    with FakeCluster.in_thread() as cluster:       # for code that blocks the loop
+    with FakeCluster.as_process() as cluster:      # for code that must not share an interpreter
+    async with VirtualCluster() as cluster:        # no sockets, on a virtual clock
+
+Every form starts in milliseconds, leaves nothing behind, supports load, snapshot, restore, fork and
+reset, and returns the history of objects. ``run`` names the control-plane components that run
+(:mod:`fakeapi.controlplane.components`); the default is garbage collection and namespace deletion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from extender.controllers.process.controller_manager import ControllerManager
+from extender.kube.rest.client import Client
+from extender.kube.rest.clock import Clock
+from extender.kube.rest.http_transport import AiohttpTransport
+from fakeapi.apiserver.auth.authentication import ANONYMOUS_USER
+from fakeapi.apiserver.discovery.version_and_health import DEFAULT_SERVER_VERSION, ServerVersion
+from fakeapi.apiserver.endpoints import Api
+from fakeapi.apiserver.serving.client_access import ClientAccess, create_tls
+from fakeapi.apiserver.serving.http_server import Server
+from fakeapi.apiserver.serving.local_transport import LocalTransport
+from fakeapi.apiserver.serving.virtual_clock import START_NS, VirtualClock
+from fakeapi.apiserver.store.object_store import DEFAULT_HISTORY
+from fakeapi.apiserver.testing.object_history import ObjectHistory
+from fakeapi.apiserver.testing.request_log import RequestRecord
+from fakeapi.apiserver.webhooks.calls import WebhookFunction
+from fakeapi.apiserver.wire.http_messages import User
+from fakeapi.controlplane.components import (
+    DEFAULT_RUN,
+    parse_run,
+    read_scheduler_options,
+    read_simulation_script,
+)
+from fakeapi.controlplane.kubelet.scripts import ScriptSource
+from fakeapi.controlplane.scheduler.configuration import (
+    ConfigurationSource,
+    ExtenderFunction,
+    ExtenderWait,
+    SchedulerOptions,
+)
+from fakeapi.simulation.background_tasks import BackgroundTasks
+from fakeapi.simulation.world import World, create_api, create_world
+from fakeapi.testing.faults import FaultControl
+from fakeapi.testing.process_cluster import ProcessCluster
+from fakeapi.testing.threaded_cluster import ThreadedCluster
+from policies.workloadspread.quirks import quirks_of_mode
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from extender.recording.files import Recording, RecordingFile
+    from fakeapi.replay.report import Report
+
+__all__ = ["FakeCluster", "VirtualCluster", "create_api"]
+
+
+class Cluster:
+    """A world with a control plane; subclasses define how clients connect to it."""
+
+    client: Client
+    """A client with the administrator's credentials; set once the cluster has been entered."""
+
+    def __init__(self, world: World, run: tuple[str, ...], certificate: str = "") -> None:
+        self.world = world
+        self._run = run
+        self._background_tasks = BackgroundTasks(world, run, certificate)
+        self._stack = AsyncExitStack()
+
+    async def __aexit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        await self._stack.aclose()
+
+    @property
+    def control_plane(self) -> ControllerManager:
+        """The components of the control plane by name; each can be started, paused and stepped."""
+        return self._background_tasks.control_plane
+
+    @property
+    def api(self) -> Api:
+        """The API as a pure function, without server or transport."""
+        return self.world.api
+
+    @property
+    def faults(self) -> FaultControl:
+        """Fault injection between clients and the API; inactive until a plan is started."""
+        return FaultControl(self.world.management.faults.ask)
+
+    @property
+    def scheduler(self) -> SchedulerOptions:
+        """The scheduler's options; ``trace`` holds its calls to extenders and their answers."""
+        return self.world.scheduler
+
+    @property
+    def requests(self) -> Sequence[RequestRecord]:
+        """The most recent requests, oldest first."""
+        return self.world.requests
+
+    def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
+        """Store objects (or lists of them) as they are, without admission; return their number.
+
+        The arguments are not modified. Raises StatusError (400, 422) for an invalid object.
+        """
+        return self.world.load(objects)
+
+    def export(self) -> list[dict[str, Any]]:
+        """Return all objects as manifests that :meth:`load` accepts."""
+        return self.world.export()
+
+    def snapshot(self, name: str = "") -> str:
+        """Save the current state under ``name`` (or a generated name) and return the name."""
+        return self.world.management.snapshots.save(name)
+
+    def restore(self, name: str) -> None:
+        """Restore a snapshot's objects; every watch expires. Raises StatusError (404)."""
+        self.world.management.snapshots.restore(name)
+
+    def reset(self) -> None:
+        """Delete all objects and the history; every watch expires."""
+        self.world.api.reset()
+
+    def history(self, kind: str, namespace: str = "", name: str = "") -> ObjectHistory:
+        """Return the changes to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
+        return self.world.history(kind, namespace, name)
+
+    def record(self, path: str | Path) -> AbstractContextManager[RecordingFile]:
+        """Record all writes into a file until the block ends; raises RecordingError."""
+        from fakeapi.simulation.store_recorder import record_world  # imported on use: start-up time
+
+        return record_world(self.world, str(path))
+
+    async def replay(
+        self,
+        recording: str | Path | Recording,
+        head_start: float = 0.0,
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> Report:
+        """Play a recording into this cluster with the running components attached, and compare.
+
+        The recorded resources start as they were listed. A paused clock is advanced by the length
+        of the recording and the time that the attached components need afterwards (at least one
+        second); a running clock plays the recording at the clock's speed. Watchers have
+        ``head_start`` seconds to read the initial state; then ``before`` is awaited. See
+        docs/record-replay.md. Raises RecordingError, ReplayError, UnsupportedComponentError, and
+        TypeError if the cluster was created with a ``clock`` of another type.
+        """
+        from extender.recording.files import Recording, read_recording  # on use: start-up time
+        from fakeapi.replay.player import Player, replay
+
+        clock = self.world.clock
+        if not isinstance(clock, VirtualClock):
+            raise TypeError(f"this cluster lives by a clock of its maker's: {clock!r}")
+        if not isinstance(recording, Recording):
+            recording = read_recording(str(recording))
+        player = Player(self.world, recording, self._run)
+        return await replay(player, clock, head_start, before)
+
+    def local_transport(self, agent: str = "") -> LocalTransport:
+        """Return a transport to the API without sockets; ``agent`` is its User-Agent."""
+        return self.world.transport(agent)
+
+
+class ServedCluster(Cluster):
+    """A cluster whose API is served on a socket, as an async context manager."""
+
+    def __init__(
+        self, world: World, run: tuple[str, ...], access: ClientAccess, host: str, port: int
+    ) -> None:
+        super().__init__(world, run, access.certificate)
+        self._access = access
+        self._address = (host, port)
+        self.server = self._serve(world, self._background_tasks)
+        self.kubeconfig_path = Path()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            directory = Path(stack.enter_context(TemporaryDirectory(prefix="fakeapi-")))
+            stack.push_async_callback(self.server.stop)
+            await self.server.start(*self._address)
+            self.kubeconfig_path = self.write_kubeconfig(directory / "kubeconfig")
+            self.client = Client(AiohttpTransport(self._access.endpoint(self.url)))
+            stack.push_async_callback(self.client.close)
+            self._stack = stack.pop_all()
+        return self
+
+    @property
+    def url(self) -> str:
+        """The server's base URL."""
+        return self.server.url
+
+    @property
+    def clock(self) -> VirtualClock:
+        """The cluster's clock; raises TypeError if it is not a VirtualClock."""
+        clock = self.world.clock
+        if not isinstance(clock, VirtualClock):
+            raise TypeError(f"this cluster lives by a clock of its maker's: {clock!r}")
+        return clock
+
+    @property
+    def address(self) -> str:
+        """The host and port that were passed to the cluster."""
+        host, port = self._address
+        return f"{host}:{port}"
+
+    def write_kubeconfig(self, path: Path) -> Path:
+        """Write a kubeconfig with the administrator's credentials."""
+        return self._access.write_kubeconfig(path, self.url)
+
+    def fork(self, snapshot: str = "") -> ServedCluster:
+        """Return a new cluster, not yet entered, with the state of a snapshot or the current one.
+
+        It listens on a free port and accepts the same credentials. Raises StatusError (404).
+        """
+        world = self.world.fork(snapshot)
+        return ServedCluster(world, self._run, self._access, self._address[0], 0)
+
+    def _serve_fork(self, snapshot: str) -> Server:
+        world = self.world.fork(snapshot)
+        return self._serve(world, BackgroundTasks(world, self._run, self._access.certificate))
+
+    def _serve(self, world: World, life: BackgroundTasks) -> Server:
+        return Server(
+            world.api,
+            world.clock,
+            world.rng,
+            authenticator=self._access.authenticator(world.api.tokens.user_of),
+            tls=self._access.tls.server if self._access.tls else None,
+            management=world.management,
+            fork=self._serve_fork,
+            background_tasks=life,
+        )
+
+
+class FakeCluster(ServedCluster):
+    """An API server on a free port of the loopback interface, as an async context manager.
+
+    ``run`` names the control-plane components that run: ``none``, ``all``, or a comma-separated
+    list (UnknownComponentError for others). Without ``clock`` the cluster uses the host's time
+    until :attr:`clock` is paused or moved. ``port`` 0 picks a free port. ``history`` is how many
+    events of a resource can be replayed. ``tls`` requires the extra of that name
+    (MissingExtraError). ``token`` is the administrator's, ``tokens`` are other users'; with TLS or
+    any token, clients without credentials are rejected. ``rbac``: the roles and bindings in the
+    store are enforced, and clients without credentials are ``system:anonymous``, as upstream.
+    ``release`` is the Kubernetes release that the server reports (ReleaseError).
+
+    ``webhooks`` are functions, plain or async, that replace admission webhooks, by name: each takes
+    an AdmissionReview and returns it with a response. ``services`` are the URLs of Services that
+    webhook configurations name, by ``namespace/name``. ``kubelet`` is the simulation script of
+    hollow kubelets, as a document or as YAML (ScriptError; see docs/kubelet.md). ``quirks`` selects
+    whether the component ``workloadspread`` has OpenKruise's quirks: ``fixed`` or ``upstream``
+    (UnknownModeError; see docs/workloadspread.md).
+
+    ``scheduler`` is a KubeSchedulerConfiguration for the component of that name, as a document or
+    as YAML (SchedulerError; see docs/testing-your-extender.md); ``upstream`` is the release of
+    kube-scheduler that it follows ("1.34"; UnknownReleaseError). ``extender`` is the URL of an
+    extender that is called for filter and preempt. ``extenders`` are functions, plain or async, by
+    URL; each replaces the extender at that URL.
+    """
+
+    def __init__(
+        self,
+        *,
+        run: str = DEFAULT_RUN,
+        seed: int = 0,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        history: int = DEFAULT_HISTORY,
+        clock: Clock | None = None,
+        tls: bool = False,
+        token: str = "",
+        tokens: Mapping[str, User] | None = None,
+        rbac: bool = False,
+        release: str = DEFAULT_SERVER_VERSION.name,
+        webhooks: Mapping[str, WebhookFunction] | None = None,
+        services: Mapping[str, str] | None = None,
+        kubelet: ScriptSource = "",
+        quirks: str = "fixed",
+        scheduler: ConfigurationSource = "",
+        extender: str = "",
+        extenders: Mapping[str, ExtenderFunction] | None = None,
+        upstream: str = "",
+        waiting: ExtenderWait | None = None,
+    ) -> None:
+        own, playbook = VirtualClock.from_host(), read_simulation_script(kubelet)
+        outfit = read_scheduler_options(scheduler, extender, extenders, upstream, waiting)
+        given = clock or own, seed, history, ServerVersion(release), playbook
+        world = create_world(*given, quirks_of_mode(quirks), outfit)
+        world.api.webhooks.handlers.update(webhooks or {})
+        world.api.services.update(services or {})
+        if rbac:
+            world.api.enforce_rbac()
+        nobody = ANONYMOUS_USER if rbac else None
+        access = ClientAccess(create_tls(host) if tls else None, token, tokens or {}, nobody)
+        super().__init__(world, parse_run(run), access, host, port)
+
+    @staticmethod
+    def in_thread(**options: Any) -> ThreadedCluster[ServedCluster]:
+        """Return a cluster with the same options in its own thread, as a context manager."""
+        return ThreadedCluster(lambda: FakeCluster(**options))
+
+    @staticmethod
+    def as_process(
+        *,
+        run: str = DEFAULT_RUN,
+        seed: int = 0,
+        tls: bool = False,
+        token: str = "",
+        rbac: bool = False,
+        services: Mapping[str, str] | None = None,
+        kubelet: Path | None = None,
+        quirks: str = "fixed",
+        scheduler: Path | None = None,
+        extender: str = "",
+        upstream: str = "",
+    ) -> ProcessCluster:
+        """Return a cluster in its own process, as a context manager.
+
+        ``kubelet`` and ``scheduler`` are files with the simulation script and the scheduler's
+        configuration.
+        """
+        arguments = ["--run", run, "--seed", str(seed), "--quirks", quirks]
+        given = {
+            "--kubelet": kubelet,
+            "--scheduler-config": scheduler,
+            "--extender": extender,
+            "--upstream": upstream,
+        }
+        for option, value in given.items():
+            arguments += [option, str(value)] if value else []
+        for service, url in (services or {}).items():
+            arguments += ["--service", f"{service}={url}"]
+        arguments += [flag for flag, is_set in (("--tls", tls), ("--rbac", rbac)) if is_set]
+        return ProcessCluster((*arguments, *(["--token", token] if token else [])))
+
+
+class SocketlessCluster(Cluster):
+    """A cluster without sockets, on a clock that is paused until it is advanced or run."""
+
+    def __init__(self, world: World, run: tuple[str, ...], clock: VirtualClock) -> None:
+        super().__init__(world, run)
+        self.clock = clock
+
+    async def __aenter__(self) -> Self:
+        await self._stack.enter_async_context(self._background_tasks)
+        transport = self.local_transport()
+        self.client = Client(transport)
+        self._stack.push_async_callback(transport.close)
+        return self
+
+    def fork(self, snapshot: str = "") -> SocketlessCluster:
+        """Return a new cluster, not yet entered, with the state of a snapshot or the current one.
+
+        Its clock starts at this cluster's current time. Raises StatusError (404).
+        """
+        clock = VirtualClock(self.clock.now_ns())
+        return SocketlessCluster(self.world.fork(snapshot, clock), self._run, clock)
+
+
+class VirtualCluster(SocketlessCluster):
+    """A new cluster without sockets, on its own virtual clock, as an async context manager.
+
+    The options are those of :class:`FakeCluster`; ``start_ns`` is the clock's start, in nanoseconds
+    since the Unix epoch.
+    """
+
+    def __init__(
+        self,
+        *,
+        run: str = DEFAULT_RUN,
+        seed: int = 0,
+        history: int = DEFAULT_HISTORY,
+        webhooks: Mapping[str, WebhookFunction] | None = None,
+        kubelet: ScriptSource = "",
+        quirks: str = "fixed",
+        scheduler: ConfigurationSource = "",
+        extender: str = "",
+        extenders: Mapping[str, ExtenderFunction] | None = None,
+        upstream: str = "",
+        start_ns: int = START_NS,
+    ) -> None:
+        clock, playbook = VirtualClock(start_ns), read_simulation_script(kubelet)
+        outfit = read_scheduler_options(scheduler, extender, extenders, upstream)
+        odd = quirks_of_mode(quirks)
+        world = create_world(
+            clock, seed, history, simulation_script=playbook, quirks=odd, scheduler=outfit
+        )
+        world.api.webhooks.handlers.update(webhooks or {})
+        super().__init__(world, parse_run(run), clock)

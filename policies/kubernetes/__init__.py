@@ -1,0 +1,1 @@
+"""What decisions read: snapshot, quantities, selectors, releases, storage, validation of names."""

@@ -1,0 +1,198 @@
+"""The resource requests of a pod, summed as kube-scheduler sums them.
+
+Containers run together, init containers one after another, and restartable init containers
+(sidecars) from their turn to the end. With sidecar S1 before init I1, and app container A:
+
+    while I1 runs:   S1 + I1
+    afterwards:      S1 + A
+    the pod requests, of each resource, the larger of the two, plus its overhead
+
+Pod-level requests (cpu, memory and huge pages of ``spec.resources``) replace the containers' sum.
+For a running pod, what the kubelet reports as allocated or in force may exceed the spec (in-place
+resize); which of these counts, and when, depends on the release.
+
+Source: PodRequests in k8s.io/component-helpers/resource/helpers.go and NodeInfo in
+pkg/scheduler/framework/types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from policies.kubernetes.quantity import milli, units
+from policies.kubernetes.releases import Release, StatusResources
+from policies.kubernetes.snapshot import Resources
+
+Amounts = Mapping[str, int]
+"""Resource name → nanos (see policies.kubernetes.quantity)."""
+
+NO_AMOUNTS: Amounts = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerRequests:
+    """One container: the requests of its spec and of its status (None: not reported).
+
+    ``allocated`` is status.allocatedResources, ``actuated`` status.resources.requests, and
+    ``reported`` whether status.resources is present at all.
+    """
+
+    spec: Amounts = field(default_factory=dict)
+    allocated: Amounts | None = None
+    actuated: Amounts | None = None
+    reported: bool = False
+    restartable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PodResources:
+    """A pod's containers, its init containers in order, and the resources of the pod as a whole.
+
+    ``pod_level`` is spec.resources.requests; ``pod_actuated`` and ``pod_allocated`` are the same in
+    the status; ``resize_infeasible``: the kubelet cannot grant the resize that the spec requests.
+    """
+
+    containers: tuple[ContainerRequests, ...] = ()
+    init_containers: tuple[ContainerRequests, ...] = ()
+    overhead: Amounts = field(default_factory=dict)
+    pod_level: Amounts = field(default_factory=dict)
+    pod_actuated: Amounts | None = None
+    pod_allocated: Amounts | None = None
+    resize_infeasible: bool = False
+
+
+Choice = Callable[[ContainerRequests], Amounts]
+
+
+def pod_requests(pod: PodResources, release: Release) -> Resources:
+    """Return the requests of ``pod`` by the rules of ``release``: milliCPU, else whole units."""
+    total = dict(_container_requests(pod, release))
+    if release.pod_level_requests:
+        effective = _pod_level(pod, release)
+        total.update({name: n for name, n in effective.items() if is_pod_level(name)})
+    return as_resources(_sum((total, pod.overhead)))
+
+
+def container_spec_total(pod: PodResources) -> Amounts:
+    """Return the requests of the containers' specs alone, over the pod's life, in nanos."""
+    return _aggregate(pod, _spec, _spec)
+
+
+def is_pod_level(name: str) -> bool:
+    """Return whether a pod as a whole may request a resource (IsSupportedPodLevelResource)."""
+    return name in ("cpu", "memory") or name.startswith("hugepages-")
+
+
+def as_resources(amounts: Amounts) -> Resources:
+    """Round a resource list to the units of NodeResourcesFit; unknown names are left out."""
+    return Resources(
+        milli_cpu=milli(amounts.get("cpu", 0)),
+        memory=units(amounts.get("memory", 0)),
+        ephemeral_storage=units(amounts.get("ephemeral-storage", 0)),
+        scalars={n: units(v) for n, v in amounts.items() if v and is_scalar(n)},
+    )
+
+
+def is_extended(name: str) -> bool:
+    """Return whether a resource is an extended one, such as ``example.com/gpu``.
+
+    Source: IsExtendedResourceName in pkg/apis/core/v1/helper/helpers.go; names are valid already.
+    """
+    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
+
+
+def is_scalar(name: str) -> bool:
+    """Return whether a resource is counted by name: extended, huge pages, attachable volumes.
+
+    Source: IsScalarResourceName in pkg/scheduler/util/utils.go. The API server validates names, so
+    only the families are distinguished here.
+    """
+    if "/" not in name:
+        return name.startswith(("hugepages-", "attachable-volumes-"))
+    return "kubernetes.io/" in name or not name.startswith("requests.")
+
+
+def _container_requests(pod: PodResources, release: Release) -> Amounts:
+    match release.status_resources:
+        case StatusResources.IGNORED:
+            return _aggregate(pod, _spec, _spec)
+        case StatusResources.PER_CONTAINER:
+            return _aggregate(pod, lambda c: _larger_of_container(c, pod), _spec)
+        case StatusResources.PER_POD:
+            return _larger_of_sums(pod, release)
+
+
+def _larger_of_container(container: ContainerRequests, pod: PodResources) -> Amounts:
+    if not container.reported:
+        return container.spec
+    reported = (container.actuated or NO_AMOUNTS, container.allocated or NO_AMOUNTS)
+    return _largest(reported if pod.resize_infeasible else (container.spec, *reported))
+
+
+def _larger_of_sums(pod: PodResources, release: Release) -> Amounts:
+    fallback = _none if pod.resize_infeasible else _spec
+    if release.pod_level_status and pod.pod_allocated is not None and pod.pod_actuated is not None:
+        reported: tuple[Amounts, ...] = (pod.pod_actuated, pod.pod_allocated)
+    else:
+        choices: tuple[Choice, Choice] = (
+            lambda c: _first(c.actuated, c.allocated, fallback(c)),
+            lambda c: _first(c.allocated, fallback(c)),
+        )
+        reported = tuple(_aggregate(pod, choice, choice) for choice in choices)
+    asked = () if pod.resize_infeasible else (_aggregate(pod, _spec, _spec),)
+    return _largest((*asked, *reported))
+
+
+def _pod_level(pod: PodResources, release: Release) -> Amounts:
+    if not any(is_pod_level(name) for name in pod.pod_level):
+        return NO_AMOUNTS
+    if not release.pod_level_status or pod.pod_actuated is None:
+        return pod.pod_level
+    spec = NO_AMOUNTS if pod.resize_infeasible else pod.pod_level
+    effective = _largest((spec, pod.pod_actuated, pod.pod_allocated or NO_AMOUNTS))
+    if release.status_resources is StatusResources.PER_POD:
+        return effective
+    return {name: effective.get(name, 0) for name in pod.pod_level}
+
+
+def _aggregate(pod: PodResources, chosen: Choice, chosen_once: Choice) -> Amounts:
+    """Sum over the pod's life; ``chosen_once`` is for init containers that run once and end."""
+    running = [chosen(c) for c in pod.containers]
+    sidecars: Amounts = NO_AMOUNTS
+    peaks: list[Amounts] = []
+    for container in pod.init_containers:
+        asked = chosen(container) if container.restartable else chosen_once(container)
+        with_this = _sum((sidecars, asked))
+        peaks.append(with_this)
+        if container.restartable:
+            sidecars = with_this
+    return _largest((_sum((*running, sidecars)), *peaks))
+
+
+def _spec(container: ContainerRequests) -> Amounts:
+    return container.spec
+
+
+def _none(_: ContainerRequests) -> Amounts:
+    return NO_AMOUNTS
+
+
+def _first(*choices: Amounts | None) -> Amounts:
+    return next((choice for choice in choices if choice is not None), NO_AMOUNTS)
+
+
+def _sum(lists: Iterable[Amounts]) -> Amounts:
+    total: dict[str, int] = {}
+    for amounts in lists:
+        for name, nanos in amounts.items():
+            total[name] = total.get(name, 0) + nanos
+    return total
+
+
+def _largest(lists: Iterable[Amounts]) -> Amounts:
+    largest: dict[str, int] = {}
+    for amounts in lists:
+        for name, nanos in amounts.items():
+            largest[name] = max(largest.get(name, nanos), nanos)
+    return largest

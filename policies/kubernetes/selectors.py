@@ -1,0 +1,310 @@
+"""Label selectors, node selectors and tolerations, compiled once and matched many times.
+
+Three families share one :class:`Requirement`:
+
+- *label selectors* (``matchLabels`` and ``matchExpressions``, all ANDed): a selector that is absent
+  matches nothing, an empty one matches everything;
+- *node selectors* (terms ORed, requirements within a term ANDed, an empty term matches no node);
+- *tolerations* against taints.
+
+Sources: k8s.io/apimachinery/pkg/labels (selector.go), apis/meta/v1 (LabelSelectorAsSelector),
+k8s.io/component-helpers/scheduling/corev1/nodeaffinity, k8s.io/api/core/v1 (toleration.go).
+
+Label selectors in text form (labels.Parse): in queries, and in the scale of a workload.
+
+The text is a list of requirements separated by commas, all of which must hold:
+
+    app=web  app==web  app!=web  env in (prod,qa)  env notin (dev)  gpu  !gpu  size>3  size<9
+
+Source: k8s.io/apimachinery/pkg/labels/selector.go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+Labels = Mapping[str, str]
+
+_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+_PREFIX = re.compile(
+    r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII
+)
+_INT64 = re.compile(r"[+-]?[0-9]{1,63}", re.ASCII)
+
+LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")
+
+
+class SelectorError(ValueError):
+    """A selector is invalid; the message contains the invalid part and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One requirement on one label: ``key operator values``.
+
+    ``Gt`` and ``Lt`` compare integers; a label that is absent or no integer does not match.
+    """
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Labels) -> bool:
+        """Return whether ``labels`` meet this requirement."""
+        value = labels.get(self.key)
+        match self.operator:
+            case "In":
+                return value in self.values
+            case "NotIn":
+                return value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+        number = None if value is None else _int64(value)
+        bound = _int64(self.values[0])
+        if number is None or bound is None:
+            return False
+        return number > bound if self.operator == "Gt" else number < bound
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """Requirements that must all hold; without any, the selector matches every object."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    def matches(self, labels: Labels) -> bool:
+        """Return whether ``labels`` meet every requirement."""
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelectorTerm:
+    """The requirements of a term on a node's labels and, with ``metadata.name``, on its name."""
+
+    labels: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+
+    def matches(self, name: str, labels: Labels) -> bool:
+        """Return whether a node with this name and ``labels`` matches; an empty term never does."""
+        if not self.labels and not self.fields:
+            return False
+        fields = {"metadata.name": name}
+        return all(r.matches(labels) for r in self.labels) and all(
+            _field_matches(r, fields) for r in self.fields
+        )
+
+    def named(self) -> frozenset[str] | None:
+        """Return the only node names that can match, or None if this term names none."""
+        named = [
+            set(r.values) for r in self.fields if r.key == "metadata.name" and r.operator == "In"
+        ]
+        return frozenset(set.intersection(*named)) if named else None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelector:
+    """Terms of which one must match; without terms, no node matches."""
+
+    terms: tuple[NodeSelectorTerm, ...] = ()
+
+    def matches(self, name: str, labels: Labels) -> bool:
+        """Return whether a node with this name and ``labels`` matches some term."""
+        return any(term.matches(name, labels) for term in self.terms)
+
+    def named(self) -> frozenset[str] | None:
+        """Return the only node names that can match, or None if some term names none.
+
+        An empty set means that every term contradicts itself.
+        """
+        names = [term.named() for term in self.terms]
+        if not names or any(named is None for named in names):
+            return None
+        return frozenset().union(*(named for named in names if named is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A taint of a node; pods that do not tolerate it are kept away."""
+
+    key: str
+    value: str
+    effect: str
+
+    @property
+    def forbids_scheduling(self) -> bool:
+        """Whether the taint keeps new pods away (PreferNoSchedule only discourages)."""
+        return self.effect in ("NoSchedule", "NoExecute")
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A toleration of taints; an empty key or effect matches any."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Return whether this toleration matches ``taint``.
+
+        The numeric operators Gt and Lt (alpha, off by default in every release so far) match
+        nothing.
+        """
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        if self.operator == "Exists":
+            return True
+        return self.operator in ("", "Equal") and self.value == taint.value
+
+
+def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
+    """Return the first taint that forbids scheduling and that no toleration matches."""
+    for taint in taints:
+        if taint.forbids_scheduling and not any(t.tolerates(taint) for t in tolerations):
+            return taint
+    return None
+
+
+def label_requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:
+    """Compile one expression of a label selector. Raise SelectorError if it is invalid."""
+    if operator not in LABEL_OPERATORS:
+        raise SelectorError(f"{operator!r} is not a valid label selector operator")
+    return _requirement(key, operator, values)
+
+
+def node_requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:
+    """Compile one ``matchExpressions`` entry of a node selector term, or raise SelectorError."""
+    if operator not in NODE_OPERATORS:
+        raise SelectorError(f"{operator!r} is not a valid node selector operator")
+    return _requirement(key, operator, values)
+
+
+def field_requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:
+    """Compile one ``matchFields`` entry of a node selector term, or raise SelectorError."""
+    if operator not in ("In", "NotIn"):
+        raise SelectorError(f"{operator!r} is not a valid field selector operator")
+    if len(values) != 1:
+        raise SelectorError(f"matchFields {key!r}: values must have one element")
+    return Requirement(key, operator, tuple(values))
+
+
+def equals_all(labels: Labels) -> tuple[Requirement, ...]:
+    """Compile a plain map such as ``nodeSelector``, which upstream does not validate."""
+    return tuple(Requirement(key, "In", (labels[key],)) for key in sorted(labels))
+
+
+def _requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:
+    _check_key(key)
+    if operator in ("In", "NotIn") and not values:
+        raise SelectorError(f"{key!r}: for 'in', 'notin' operators, values set can't be empty")
+    if operator in ("Exists", "DoesNotExist") and values:
+        raise SelectorError(f"{key!r}: values set must be empty for exists and does not exist")
+    if operator in ("Gt", "Lt") and (len(values) != 1 or _int64(values[0]) is None):
+        raise SelectorError(f"{key!r}: for 'Gt', 'Lt' operators, exactly one integer is required")
+    for value in values:
+        if not _VALUE.fullmatch(value):
+            raise SelectorError(f"{key!r}: {value!r} is not a valid label value")
+    return Requirement(key, operator, tuple(values))
+
+
+def _check_key(key: str) -> None:
+    prefix, slash, name = key.rpartition("/")
+    if not _NAME.fullmatch(name) or (
+        slash and (len(prefix) > 253 or not _PREFIX.fullmatch(prefix))
+    ):
+        raise SelectorError(f"{key!r} is not a valid label key")
+
+
+def _field_matches(requirement: Requirement, fields: Labels) -> bool:
+    # Unlike label sets, field sets return "" for a missing field.
+    same = fields.get(requirement.key, "") == requirement.values[0]
+    return same if requirement.operator == "In" else not same
+
+
+def _int64(text: str) -> int | None:
+    if not _INT64.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+_TOKEN = re.compile(r"\s*(==|!=|[!=<>(),]|[^\s!=<>(),]+)\s*")
+_SYMBOLS = frozenset(("==", "!=", "!", "=", "<", ">", "(", ")", ","))
+_COMPARISONS = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}
+_SETS = {"in": "In", "notin": "NotIn"}
+
+
+def parse_label_selector(text: str) -> LabelSelector:
+    """Compile a label selector; an empty one matches everything. Raise SelectorError if invalid."""
+    return LabelSelector(SelectorParser(text).requirements())
+
+
+class SelectorParser:
+    """Reads requirements from left to right, one token at a time."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = _TOKEN.findall(text)
+        self._next = 0
+
+    def requirements(self) -> tuple[Requirement, ...]:
+        found: list[Requirement] = []
+        while self._peek():
+            found.append(self._requirement())
+            if self._peek() == ",":
+                self._take()
+                if not self._peek():
+                    raise SelectorError("found '', expected: identifier after ','")
+            elif self._peek():
+                raise SelectorError(f"found '{self._peek()}', expected: ',' or 'end of string'")
+        return tuple(found)
+
+    def _requirement(self) -> Requirement:
+        if self._peek() == "!":
+            self._take()
+            return node_requirement(self._word(), "DoesNotExist", ())
+        key = self._word()
+        if self._peek() in ("", ","):
+            return node_requirement(key, "Exists", ())
+        operator = self._take()
+        if operator in _COMPARISONS:
+            return node_requirement(key, _COMPARISONS[operator], (self._value(),))
+        if operator in _SETS:
+            return node_requirement(key, _SETS[operator], self._values())
+        raise SelectorError(f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
+
+    def _values(self) -> tuple[str, ...]:
+        if self._take() != "(":
+            raise SelectorError("expected: '(' after in or notin")
+        values = [self._value()]
+        while self._peek() == ",":
+            self._take()
+            values.append(self._value())
+        if self._take() != ")":
+            raise SelectorError("expected: ',' or ')' in a set of values")
+        return tuple(values)
+
+    def _value(self) -> str:
+        return "" if self._peek() in ("", ",", ")") else self._word()
+
+    def _word(self) -> str:
+        token = self._take()
+        if not token or token in _SYMBOLS:
+            raise SelectorError(f"found '{token}', expected: identifier")
+        return token
+
+    def _peek(self) -> str:
+        return self._tokens[self._next] if self._next < len(self._tokens) else ""
+
+    def _take(self) -> str:
+        token = self._peek()
+        self._next += 1
+        return token

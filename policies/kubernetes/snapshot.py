@@ -1,0 +1,336 @@
+"""The snapshot that decisions read: pods, nodes, disruption budgets and workloads.
+
+Everything here is immutable and made of ints and texts, so any number of decisions can share a
+snapshot. Evicting a pod is arithmetic that returns a new :class:`NodeState`, never a mutation.
+Units: CPU in milliCPU, memory and ephemeral storage in bytes, times in nanoseconds since the epoch.
+It corresponds to kube-scheduler's framework types and cache.Snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from policies.kubernetes.default_selector import PodOwner, PodSelectingObject
+from policies.kubernetes.selectors import (
+    Labels,
+    LabelSelector,
+    NodeSelector,
+    Requirement,
+    Taint,
+    Toleration,
+)
+from policies.kubernetes.storage import NO_STORAGE, PodStorage, Storage
+
+NO_LABELS: Labels = {}
+ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - how a host port without an address is written, not a bind
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Amounts of resources; ``scalars`` holds extended resources, huge pages and the like."""
+
+    milli_cpu: int = 0
+    memory: int = 0
+    ephemeral_storage: int = 0
+    scalars: Mapping[str, int] = field(default_factory=dict)
+
+    def __add__(self, other: Resources) -> Resources:
+        return Resources(
+            self.milli_cpu + other.milli_cpu,
+            self.memory + other.memory,
+            self.ephemeral_storage + other.ephemeral_storage,
+            _summed(self.scalars, other.scalars, 1),
+        )
+
+    def __sub__(self, other: Resources) -> Resources:
+        return Resources(
+            self.milli_cpu - other.milli_cpu,
+            self.memory - other.memory,
+            self.ephemeral_storage - other.ephemeral_storage,
+            _summed(self.scalars, other.scalars, -1),
+        )
+
+
+NO_RESOURCES = Resources()
+
+
+def sum_resources(amounts: Sequence[Resources]) -> Resources:
+    """Return the sum of amounts."""
+    scalars: Mapping[str, int] = {}
+    for each in amounts:
+        scalars = _summed(scalars, each.scalars, 1)
+    return Resources(
+        sum([each.milli_cpu for each in amounts]),
+        sum([each.memory for each in amounts]),
+        sum([each.ephemeral_storage for each in amounts]),
+        scalars,
+    )
+
+
+class HostPort(NamedTuple):
+    """A host port of a pod; ``address`` 0.0.0.0 means all addresses."""
+
+    address: str
+    protocol: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class AffinityTerm:
+    """A required (anti-)affinity term: which pods it selects, in which topology.
+
+    ``selector`` None matches no pod. ``namespaces`` are named ones (the pod's own if the term names
+    neither namespaces nor a selector of them); ``namespace_selector`` adds those whose labels it
+    matches.
+    """
+
+    selector: LabelSelector | None
+    namespaces: frozenset[str]
+    namespace_selector: LabelSelector | None
+    topology_key: str
+
+    def matches(self, pod: Pod, namespaces: Mapping[str, Labels]) -> bool:
+        """Return whether the term selects ``pod``; ``namespaces`` maps names to labels."""
+        if self.selector is None or not self.selector.matches(pod.labels):
+            return False
+        if pod.namespace in self.namespaces:
+            return True
+        labels = namespaces.get(pod.namespace, NO_LABELS)
+        return self.namespace_selector is not None and self.namespace_selector.matches(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class SpreadConstraint:
+    """A hard spread constraint: no domain may exceed the smallest by more than ``max_skew``.
+
+    Domains are the values of the node label ``topology_key``. ``selector`` selects the pods that
+    count (None: none). With fewer than ``min_domains`` domains the smallest count is taken as 0.
+    ``honors_affinity`` leaves out nodes that the pod's node affinity does not match,
+    ``honors_taints`` nodes with taints that the pod does not tolerate.
+    """
+
+    max_skew: int
+    topology_key: str
+    selector: LabelSelector | None
+    min_domains: int = 1
+    honors_affinity: bool = True
+    honors_taints: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod, as far as scheduling reads it.
+
+    ``priority`` is 0 where the object has none. ``started_ns`` is None until the kubelet has set
+    it. ``preempted``: kube-scheduler has marked the pod as its victim (its first DisruptionTarget
+    condition is True with reason PreemptionByScheduler). ``assumed_victim``: the pod is a victim of
+    an assumed preemption, which the watch does not show yet. ``resource_names`` are those that any
+    container requests or limits, even at zero. ``affinity`` and ``anti_affinity`` are required
+    terms, ``spread`` hard constraints, ``soft_spread`` whether there are soft ones; ``controller``
+    is the controller that owns the pod. ``storage`` is None for a pod without volumes and device
+    claims, as most are. ``priority_class`` is for display only; no decision reads it.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    labels: Labels = field(default_factory=dict)
+    priority: int = 0
+    preempts: bool = True
+    node_name: str | None = None
+    nominated_node: str | None = None
+    started_ns: int | None = None
+    terminating: bool = False
+    preempted: bool = False
+    assumed_victim: bool = False
+    finished: bool = False
+    requests: Resources = NO_RESOURCES
+    resource_names: frozenset[str] = frozenset()
+    host_ports: frozenset[HostPort] = frozenset()
+    node_selector: tuple[Requirement, ...] = ()
+    node_affinity: NodeSelector | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    affinity: tuple[AffinityTerm, ...] = ()
+    anti_affinity: tuple[AffinityTerm, ...] = ()
+    spread: tuple[SpreadConstraint, ...] = ()
+    soft_spread: bool = False
+    controller: PodOwner | None = None
+    storage: PodStorage | None = None
+    priority_class: str = ""
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def departing(self) -> bool:
+        """Whether the pod is terminating, or a victim of an assumed preemption."""
+        return self.terminating or self.assumed_victim
+
+    def requests_any_of(self, managed_resources: frozenset[str]) -> bool:
+        """Return whether an extender with these managed resources is called for the pod.
+
+        An extender without managed resources is called for every pod. Source: IsInterested in
+        pkg/scheduler/extender.go.
+        """
+        return not managed_resources or not managed_resources.isdisjoint(self.resource_names)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node without its pods; ``allowed_pods`` is its allocatable number of pods."""
+
+    name: str
+    labels: Labels = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    allocatable: Resources = NO_RESOURCES
+    allowed_pods: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionBudget:
+    """A PodDisruptionBudget; ``allowed`` is the disruptionsAllowed of its status.
+
+    ``selector`` None matches nothing. ``disrupted`` holds the names of pods whose eviction the API
+    server has already counted (disruptedPods).
+    """
+
+    namespace: str
+    name: str
+    selector: LabelSelector | None
+    allowed: int
+    disrupted: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """A node with its pods.
+
+    ``pods`` are bound to it and not finished; ``requested`` is the sum of their requests;
+    ``nominated`` are pending pods nominated to it. ``unreadable`` names pods that are bound to it
+    but could not be decoded, so that its free resources are not known.
+    """
+
+    node: Node
+    pods: tuple[Pod, ...] = ()
+    requested: Resources = NO_RESOURCES
+    used_ports: frozenset[HostPort] = frozenset()
+    nominated: tuple[Pod, ...] = ()
+    unreadable: tuple[str, ...] = ()
+
+    def with_pod(self, pod: Pod) -> NodeState:
+        """Return the same node with ``pod`` added."""
+        return replace(
+            self,
+            pods=(*self.pods, pod),
+            requested=self.requested + pod.requests,
+            used_ports=self.used_ports | pod.host_ports,
+        )
+
+    def without_pods(self, gone: Iterable[Pod]) -> NodeState:
+        """Return the same node without the pods ``gone``, identified by UID.
+
+        As upstream, a host port becomes free with the first pod that releases it, even if another
+        pod, bound past the scheduler, uses it too.
+        """
+        leaving = {pod.uid: pod for pod in gone}
+        return replace(
+            self,
+            pods=tuple([pod for pod in self.pods if pod.uid not in leaving]),
+            requested=self.requested - sum_resources([pod.requests for pod in leaving.values()]),
+            used_ports=self.used_ports.difference(*(pod.host_ports for pod in leaving.values())),
+        )
+
+
+def build_node_state(
+    node: Node,
+    pods: Iterable[Pod],
+    nominated: Iterable[Pod] = (),
+    unreadable: Iterable[str] = (),
+) -> NodeState:
+    """Return the state of ``node`` with ``pods``; finished pods use nothing and are left out."""
+    present = tuple([pod for pod in pods if not pod.finished])
+    return NodeState(
+        node=node,
+        pods=present,
+        requested=sum_resources([pod.requests for pod in present]),
+        used_ports=frozenset().union(*(pod.host_ports for pod in present)),
+        nominated=tuple(nominated),
+        unreadable=tuple(unreadable),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The state of the cluster at one moment; decisions read nothing else.
+
+    ``generation`` grows with every change, so two snapshots of one cluster with the same generation
+    are equal. ``namespaces`` maps names to labels. ``repelling`` are the pods with required
+    anti-affinity. ``workloads`` are the objects that select pods, by namespace; they are present
+    only if a filter reads them. ``storage`` holds the objects behind volumes and device claims.
+    """
+
+    nodes: Mapping[str, NodeState] = field(default_factory=dict)
+    budgets: tuple[DisruptionBudget, ...] = ()
+    namespaces: Mapping[str, Labels] = field(default_factory=dict)
+    pods_with_anti_affinity: tuple[Pod, ...] = ()
+    workloads: Mapping[str, tuple[PodSelectingObject, ...]] = field(default_factory=dict)
+    storage: Storage = NO_STORAGE
+    generation: int = 0
+
+
+def assemble(
+    nodes: Iterable[Node],
+    pods: Iterable[Pod] = (),
+    budgets: Iterable[DisruptionBudget] = (),
+    namespaces: Mapping[str, Labels] | None = None,
+    workloads: Iterable[PodSelectingObject] = (),
+    storage: Storage = NO_STORAGE,
+) -> Snapshot:
+    """Build a snapshot from single objects.
+
+    Pods bound to an unknown node are left out, as in kube-scheduler's snapshot; pending pods count
+    only on the nodes that they are nominated to.
+    """
+    bound: dict[str, list[Pod]] = {}
+    promised: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if pod.node_name is not None:
+            bound.setdefault(pod.node_name, []).append(pod)
+        elif pod.nominated_node is not None and not pod.finished:
+            promised.setdefault(pod.nominated_node, []).append(pod)
+    selecting: dict[str, list[PodSelectingObject]] = {}
+    for workload in workloads:
+        selecting.setdefault(workload.namespace, []).append(workload)
+    states = {
+        node.name: build_node_state(node, bound.get(node.name, ()), promised.get(node.name, ()))
+        for node in nodes
+    }
+    return Snapshot(
+        nodes=states,
+        budgets=tuple(budgets),
+        namespaces=dict(namespaces or {}),
+        pods_with_anti_affinity=tuple(
+            p for state in states.values() for p in state.pods if p.anti_affinity
+        ),
+        workloads={namespace: tuple(them) for namespace, them in selecting.items()},
+        storage=storage,
+    )
+
+
+def _summed(left: Mapping[str, int], right: Mapping[str, int], sign: int) -> Mapping[str, int]:
+    if not right:
+        return left
+    total = dict(left)
+    for name, amount in right.items():
+        total[name] = total.get(name, 0) + sign * amount
+    return total

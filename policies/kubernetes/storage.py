@@ -1,0 +1,281 @@
+"""The objects that the volume and device filters read: a pod's volumes and what they refer to.
+
+A pod names a *claim*; a bound claim names a *volume*; the volume states on which nodes it is
+accessible, which CSI driver attaches it, and under which handle. A *CSI node* states which drivers
+run on a node and how many volumes each may attach there. A *resource claim* is the same for
+devices: once it is allocated, its allocation states on which nodes the devices can be used.
+
+``Storage`` holds all of these at one moment. Objects that a server does not serve, or that cannot
+be decoded, are unknown, which is not the same as absent: a filter that needs such an object does
+not evaluate the pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from policies.kubernetes.selectors import NodeSelector
+
+
+class ClaimVolume(NamedTuple):
+    """A volume of the PersistentVolumeClaim ``claim``; ``ephemeral``: created for the pod."""
+
+    claim: str
+    ephemeral: bool = False
+
+
+class Disk(NamedTuple):
+    """A volume of an in-tree plugin: ``plugin`` is its name, such as ``kubernetes.io/gce-pd``.
+
+    ``identity`` identifies the volume within the plugin. ``monitors`` are those of an RBD image:
+    two images that share a monitor are the same.
+    """
+
+    plugin: str
+    identity: str
+    read_only: bool = False
+    monitors: frozenset[str] = frozenset()
+
+
+class DeviceClaim(NamedTuple):
+    """A pod's reference to the ResourceClaim ``claim``; None until that is created.
+
+    ``reference`` is its name within the pod; ``templated``: the claim is created for the pod from a
+    template.
+    """
+
+    reference: str
+    claim: str | None
+    templated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PodStorage:
+    """The volumes of a pod that filters read, in the order of its spec, and its device claims."""
+
+    volumes: tuple[ClaimVolume | Disk, ...] = ()
+    devices: tuple[DeviceClaim, ...] = ()
+
+    @property
+    def claims(self) -> tuple[ClaimVolume, ...]:
+        """The volumes that refer to claims."""
+        return tuple(each for each in self.volumes if isinstance(each, ClaimVolume))
+
+    @property
+    def non_ephemeral_claims(self) -> tuple[str, ...]:
+        """The names of the claims, without those that were created for the pod alone."""
+        return tuple(each.claim for each in self.claims if not each.ephemeral)
+
+    @property
+    def disks(self) -> tuple[Disk, ...]:
+        """The volumes that the pod spec describes itself."""
+        return tuple(each for each in self.volumes if isinstance(each, Disk))
+
+
+NO_POD_STORAGE = PodStorage()
+
+
+class CsiVolume(NamedTuple):
+    """A volume as its driver identifies it; two with the same handle are the same volume."""
+
+    driver: str
+    handle: str
+
+
+@dataclass(frozen=True, slots=True)
+class PersistentVolumeClaim:
+    """A claim. ``volume`` is the volume that it names ("" for none).
+
+    ``bound``: the binding is complete; ``lost``: the volume no longer exists. ``owner`` is the UID
+    of the object that controls the claim.
+    """
+
+    namespace: str
+    name: str
+    volume: str = ""
+    storage_class: str = ""
+    bound: bool = False
+    lost: bool = False
+    deleting: bool = False
+    read_write_once_pod: bool = False
+    owner: str = ""
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """An in-tree volume translated to CSI; ``volume`` is None if it cannot be translated."""
+
+    plugin: str
+    volume: CsiVolume | None
+    affinity: NodeSelector | None
+
+
+@dataclass(frozen=True, slots=True)
+class PersistentVolume:
+    """A volume: the nodes it is accessible from (None: all), and its zones and regions by label.
+
+    ``csi`` is set for a volume of a CSI driver, ``migration`` for an in-tree one with a CSI driver.
+    """
+
+    name: str
+    affinity: NodeSelector | None = None
+    topology: tuple[tuple[str, frozenset[str]], ...] = ()
+    csi: CsiVolume | None = None
+    migration: Migration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StorageClass:
+    """A storage class; ``waits``: volumeBindingMode is WaitForFirstConsumer."""
+
+    name: str
+    provisioner: str = ""
+    waits_for_first_consumer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CsiNode:
+    """The drivers of a node, the volume limit of each, and the plugins migrated there."""
+
+    name: str
+    drivers: frozenset[str] = frozenset()
+    limits: Mapping[str, int] = field(default_factory=dict)
+    migrated: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class CsiDriver:
+    """A driver; ``required``: pods with its volumes must not run on nodes without it."""
+
+    name: str
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeAttachment:
+    """An attachment: ``driver`` has attached, or is to attach, a persistent volume to a node."""
+
+    name: str
+    node: str
+    driver: str
+    volume: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceClaim:
+    """A claim on devices. ``nodes`` are those where its allocation can be used (None: all).
+
+    ``conditional``: the allocated devices have conditions to meet before pods are bound;
+    ``reserved_for`` are the UIDs of the pods that may use them.
+    """
+
+    namespace: str
+    name: str
+    owner: str = ""
+    deleting: bool = False
+    allocated: bool = False
+    nodes: NodeSelector | None = None
+    conditional: bool = False
+    reserved_for: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+
+class StorageKind(Enum):
+    """A kind of object in the storage, by its plural name in the API."""
+
+    CLAIMS = "persistentvolumeclaims"
+    VOLUMES = "persistentvolumes"
+    CLASSES = "storageclasses"
+    CSI_NODES = "csinodes"
+    DRIVERS = "csidrivers"
+    ATTACHMENTS = "volumeattachments"
+    DEVICES = "resourceclaims"
+
+
+class UnreadableObject(NamedTuple):
+    """An object that exists and cannot be decoded."""
+
+    kind: StorageKind
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """The objects behind pods' volumes and devices, by name or by ``namespace/name``.
+
+    ``attachments`` are by node. ``unknown`` are the kinds that could not be read at all.
+    """
+
+    claims: Mapping[str, PersistentVolumeClaim] = field(default_factory=dict)
+    volumes: Mapping[str, PersistentVolume] = field(default_factory=dict)
+    classes: Mapping[str, StorageClass] = field(default_factory=dict)
+    csi_nodes: Mapping[str, CsiNode] = field(default_factory=dict)
+    drivers: Mapping[str, CsiDriver] = field(default_factory=dict)
+    attachments: Mapping[str, tuple[VolumeAttachment, ...]] = field(default_factory=dict)
+    devices: Mapping[str, ResourceClaim] = field(default_factory=dict)
+    unknown: frozenset[StorageKind] = frozenset()
+    unreadable: frozenset[UnreadableObject] = frozenset()
+
+    def knows(self, kind: StorageKind, key: str) -> bool:
+        """Return whether the absence of the object means that it does not exist."""
+        return kind not in self.unknown and UnreadableObject(kind, key) not in self.unreadable
+
+    def knows_volume_or_class(self, claim: PersistentVolumeClaim) -> bool:
+        """Return whether the object behind the claim is known: its volume, or else its class."""
+        if claim.volume:
+            return self.knows(StorageKind.VOLUMES, claim.volume)
+        return not claim.storage_class or self.knows(StorageKind.CLASSES, claim.storage_class)
+
+
+NO_STORAGE = Storage()
+
+StorageObject = (
+    PersistentVolumeClaim
+    | PersistentVolume
+    | StorageClass
+    | CsiNode
+    | CsiDriver
+    | VolumeAttachment
+    | ResourceClaim
+)
+
+
+def build_storage(
+    objects: Iterable[StorageObject], unknown: Collection[StorageKind] = ()
+) -> Storage:
+    """Build a storage from single objects, in any order."""
+    things = tuple(objects)
+    return Storage(
+        claims={each.key: each for each in things if isinstance(each, PersistentVolumeClaim)},
+        volumes={each.name: each for each in things if isinstance(each, PersistentVolume)},
+        classes={each.name: each for each in things if isinstance(each, StorageClass)},
+        csi_nodes={each.name: each for each in things if isinstance(each, CsiNode)},
+        drivers={each.name: each for each in things if isinstance(each, CsiDriver)},
+        attachments=attachments_by_node(
+            each for each in things if isinstance(each, VolumeAttachment)
+        ),
+        devices={each.key: each for each in things if isinstance(each, ResourceClaim)},
+        unknown=frozenset(unknown),
+    )
+
+
+def attachments_by_node(
+    attachments: Iterable[VolumeAttachment],
+) -> Mapping[str, tuple[VolumeAttachment, ...]]:
+    """Return the attachments by node."""
+    found: dict[str, list[VolumeAttachment]] = {}
+    for each in attachments:
+        found.setdefault(each.node, []).append(each)
+    return {node: tuple(there) for node, there in found.items()}

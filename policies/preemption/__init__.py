@@ -1,0 +1,1 @@
+"""Who fits, who is preempted: engine protocol, policy, victims, reference engine, fit error."""

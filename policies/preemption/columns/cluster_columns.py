@@ -1,0 +1,301 @@
+"""The columns of one cluster, and how they follow its changes.
+
+The pods added and removed between two states of one node, compared by identity.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
+from operator import is_
+from typing import TypeVar
+
+from policies.kubernetes.releases import Release
+from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
+from policies.preemption.columns.disruption_budgets import DisruptionBudgetColumns
+from policies.preemption.columns.label_classes import LabelClasses, PodTraits
+from policies.preemption.columns.node_columns import STANDARD, NodeColumns, NodeRowIndex, is_regular
+from policies.preemption.columns.pod_block import CLASS, FIRST_RESOURCE, TRAITS, PodBlock
+from policies.preemption.policy import Policy, start_time
+
+T = TypeVar("T")
+
+
+def diff_pods(before: Sequence[T], now: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
+    """Return the removed and the added items, each in order; no item is twice in a state.
+
+    Most often one item was removed and others, if any, were appended: that case needs no lookup of
+    each item.
+    """
+    same = list(map(is_, before, now))
+    start = same.index(False) if False in same else len(same)
+    if start == len(before):
+        return (), now[start:]
+    rest = before[start + 1 :]
+    if len(now) - start >= len(rest) and all(map(is_, rest, now[start:])):
+        return before[start : start + 1], now[start + len(rest) :]
+    known, present = set(map(id, before)), set(map(id, now))
+    return (
+        tuple([each for each in before if id(each) not in present]),
+        tuple([each for each in now if id(each) not in known]),
+    )
+
+
+PROTECTED, TERMINATING, DEPARTING = 1, 2, 4
+"""Bits of the FLAGS channel: protected by the policy; terminating; that, or an assumed victim."""
+
+_FEW_RESOURCES = 32
+_MIN_START_TIME = 1 - 2**63  # its negative has to fit int64, too
+
+
+class ClusterColumns:
+    """A snapshot as columns. Row ``i`` of everything is the node ``names[i]``; rows are dense.
+
+    ``pods[i]`` are the node's pods in the policy's order, as in the pod block. ``nominating`` names
+    the nodes with nominated pods, ``departing`` those with departing pods, ``irregular`` those that
+    the columns cannot represent: amounts beyond 64 bits, pods that share a UID, or pods that could
+    not be decoded.
+    """
+
+    def __init__(self, policy: Policy, release: Release) -> None:
+        self._policy = policy
+        self._unbounded: dict[int, Pod] = {}
+        self._departing: list[int] = []
+        self._uids: list[set[str]] = []
+        self._most_resources = _FEW_RESOURCES
+        self.snapshot = Snapshot()
+        self.row_names = NodeRowIndex()
+        self.names, self.index = self.row_names.names, self.row_names.index
+        self.states: list[NodeState] = []
+        self.pods: list[tuple[Pod, ...]] = []
+        self.with_nominated: dict[str, None] = {}
+        self.departing: dict[str, None] = {}
+        self.irregular: dict[str, None] = {}
+        self.pod_block = PodBlock(FIRST_RESOURCE + len(STANDARD))
+        self.nodes = NodeColumns()
+        self.classes = LabelClasses()
+        self.traits = PodTraits()
+        self.budgets = DisruptionBudgetColumns(self.classes, release)
+
+    def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
+        """Update the columns to ``snapshot``.
+
+        ``changed`` names the nodes that differ from the snapshot of the columns; without it all
+        nodes are compared, by identity.
+        """
+        if len(self.nodes.resources) > self._most_resources:
+            self._forget_resources()
+        if snapshot is self.snapshot:
+            return
+        for name in self._differing(snapshot) if changed is None else changed:
+            state = snapshot.nodes.get(name)
+            if state is not None:
+                self._put_node(name, state)
+            elif name in self.index:
+                self._drop_node(name)
+        self.budgets.follow(snapshot.budgets)
+        self.snapshot = snapshot
+
+    def ensure_resource(self, name: str) -> int:
+        """Return the index of a resource among the columns; add it if it is new."""
+        if name not in self.nodes.resources:
+            self.nodes.add_resource(name)
+            self.pod_block.add_channel()
+        return self.nodes.resources[name]
+
+    def _forget_resources(self) -> None:
+        """Drop the resources that no pod requests, such as those of earlier preemptors."""
+        amounts = self.pod_block.used()[FIRST_RESOURCE:]
+        kept = [i for i in range(len(amounts)) if i < len(STANDARD) or amounts[i].any()]
+        self.nodes.keep_resources(kept)
+        self.pod_block.keep_channels([*range(FIRST_RESOURCE), *(FIRST_RESOURCE + i for i in kept)])
+        self._most_resources = 2 * len(kept) + _FEW_RESOURCES
+
+    def _differing(self, snapshot: Snapshot) -> list[str]:
+        nodes = snapshot.nodes
+        gone = [name for name in self.names if name not in nodes]
+        known, states = self.index, self.states
+        return gone + [
+            name
+            for name, state in nodes.items()
+            if name not in known or states[known[name]] is not state
+        ]
+
+    def _put_node(self, name: str, state: NodeState) -> None:
+        row = self.index.get(name)
+        before: Sequence[Pod] = ()
+        if row is None:
+            row = self._append(name, state)
+        else:
+            known, self.states[row] = self.states[row], state
+            before = known.pods
+            if known.node is not state.node:
+                self.nodes.set(row, state.node)
+        self._replace_pods(row, before, state.pods)
+        self.nodes.set_requested(row, state.requested)
+        _mark(self.with_nominated, name, state.nominated)
+        _mark(self.departing, name, self._departing[row])
+        plain = self.nodes.regular[row] and not state.unreadable and is_regular(state.requested)
+        if not plain or name in self.irregular or not self._seem_regular(row):
+            _mark(self.irregular, name, not (plain and self._are_regular(row)))
+
+    def _seem_regular(self, row: int) -> bool:
+        return not self._unbounded and len(self._uids[row]) == len(self.pods[row])
+
+    def _are_regular(self, row: int) -> bool:
+        pods = self.pods[row]
+        uids = self._uids[row] = {pod.uid for pod in pods}
+        bounded = not self._unbounded or all(id(pod) not in self._unbounded for pod in pods)
+        return bounded and len(uids) == len(pods)
+
+    def _append(self, name: str, state: NodeState) -> int:
+        row = self.row_names.append(name)
+        self.states.append(state)
+        self.pods.append(())
+        self._departing.append(0)
+        self._uids.append(set())
+        self.nodes.append(state.node)
+        self.pod_block.append_node()
+        return row
+
+    def _drop_node(self, name: str) -> None:
+        row = self.index[name]
+        self._replace_pods(row, self.states[row].pods, ())
+        self.row_names.drop(name)
+        _replace_by_last(self.states, row)
+        _replace_by_last(self.pods, row)
+        _replace_by_last(self._departing, row)
+        _replace_by_last(self._uids, row)
+        self.nodes.drop(row)
+        self.pod_block.drop_node(row)
+        for marks in (self.with_nominated, self.departing, self.irregular):
+            marks.pop(name, None)
+
+    def _replace_pods(self, row: int, before: Sequence[Pod], now: Sequence[Pod]) -> None:
+        """Remove the pods that left the row and add the new ones."""
+        left, come = diff_pods(before, now)
+        for pod in come:
+            for name in pod.requests.scalars:
+                self.ensure_resource(name)
+        if left:
+            standing = list(map(id, self.pods[row]))
+            places = [standing.index(id(pod)) for pod in left]
+            if len(left) == len(come) == 1 and self._belongs_at(row, places[0], come[0]):
+                self._exchange_pods(row, places[0], come[0])
+                return
+            for place in sorted(places, reverse=True):
+                self._take_pod(row, place)
+        if self.pods[row]:
+            for pod in come:
+                self._place_pod(row, pod)
+        elif come:
+            ordered = self._policy.victims.sort(come)
+            self.pods[row] = tuple(ordered)
+            self.pod_block.fill(
+                row, [self._add_pod_row(row, pod, self._acquire(pod)) for pod in ordered]
+            )
+
+    def _belongs_at(self, row: int, place: int, pod: Pod) -> bool:
+        """Return whether a pod may replace another in place, as one that has changed little may."""
+        key, pods = self._policy.victims.key, self.pods[row]
+        mine = key(pod)
+        if mine == key(pods[place]):
+            return True
+        follows = place == 0 or key(pods[place - 1]) <= mine
+        return follows and (place + 1 == len(pods) or mine <= key(pods[place + 1]))
+
+    def _exchange_pods(self, row: int, place: int, pod: Pod) -> None:
+        pods, block = self.pods[row], self.pod_block.block
+        old = pods[place]
+        self._discount(row, old)
+        if _are_alike(old, pod):
+            classes = block.item(CLASS, place, row), block.item(TRAITS, place, row)
+        else:
+            self._release(row, place)
+            classes = self._acquire(pod)
+        self.pod_block.write(row, place, self._add_pod_row(row, pod, classes))
+        standing = list(pods)
+        standing[place] = pod
+        self.pods[row] = tuple(standing)
+
+    def _take_pod(self, row: int, place: int) -> None:
+        pods = self.pods[row]
+        self._discount(row, pods[place])
+        self._release(row, place)
+        self.pod_block.remove(row, place)
+        standing = list(pods)
+        del standing[place]
+        self.pods[row] = tuple(standing)
+
+    def _place_pod(self, row: int, pod: Pod) -> None:
+        key, pods = self._policy.victims.key, self.pods[row]
+        place = bisect_left(pods, key(pod), key=key)
+        self.pod_block.insert(row, place, self._add_pod_row(row, pod, self._acquire(pod)))
+        standing = list(pods)
+        standing.insert(place, pod)
+        self.pods[row] = tuple(standing)
+
+    def _acquire(self, pod: Pod) -> tuple[int, int]:
+        """Count one more pod of its classes; return their numbers, by labels and by traits."""
+        number, new = self.classes.acquire(pod)
+        if new:
+            self.budgets.add_class(number, pod)
+        return number, self.traits.acquire(pod)
+
+    def _release(self, row: int, place: int) -> None:
+        """Count one pod less of its classes."""
+        block = self.pod_block.block
+        number = block.item(CLASS, place, row)
+        if self.classes.release(number):
+            self.budgets.remove_class(number)
+        self.traits.release(block.item(TRAITS, place, row))
+
+    def _discount(self, row: int, pod: Pod) -> None:
+        if pod.departing:
+            self._departing[row] -= 1
+        if self._unbounded:
+            self._unbounded.pop(id(pod), None)
+        self._uids[row].discard(pod.uid)
+
+    def _add_pod_row(self, row: int, pod: Pod, classes: tuple[int, int]) -> list[int]:
+        """Count one more pod of the row, and return its values of all channels."""
+        flags = self._flags(pod)
+        if flags & DEPARTING:
+            self._departing[row] += 1
+        if not is_regular(pod.requests):
+            self._unbounded[id(pod)] = pod
+        self._uids[row].add(pod.uid)
+        began = max(start_time(pod), _MIN_START_TIME)
+        return [pod.priority, began, *classes, flags, *self.nodes.amounts(pod.requests)]
+
+    def _flags(self, pod: Pod) -> int:
+        flags = 0
+        if self._policy.protected_pods and self._policy.protection_of(pod) is not None:
+            flags |= PROTECTED
+        if pod.terminating:
+            flags |= TERMINATING
+        return flags | DEPARTING if pod.departing else flags
+
+
+def _are_alike(one: Pod, other: Pod) -> bool:
+    """Return whether two pods are of the same classes."""
+    return (
+        one.namespace == other.namespace
+        and one.labels == other.labels
+        and one.host_ports == other.host_ports
+        and one.anti_affinity == other.anti_affinity
+        and one.storage == other.storage
+    )
+
+
+def _mark(marks: dict[str, None], name: str, because: object) -> None:
+    if because:
+        marks[name] = None
+    else:
+        marks.pop(name, None)
+
+
+def _replace_by_last(rows: list[T], row: int) -> None:
+    last = rows.pop()
+    if row < len(rows):
+        rows[row] = last

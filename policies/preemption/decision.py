@@ -1,0 +1,103 @@
+"""Results of filtering and preemption: node status, victims and whole decisions.
+
+A decision holds everything that led to it, so :meth:`PreemptionDecision.describe` only renders it
+and computes nothing again. Reasons are kube-scheduler's own phrases, word for word, because people
+and tools search for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from policies.kubernetes.snapshot import Pod
+from policies.preemption.filtering.status import (
+    FEASIBLE,
+    FilterDecision,
+    Rejection,
+    _resolution,
+    describe_not_evaluated,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VictimSet:
+    """The pods to evict on one node, most important first, and the number of PDB violations."""
+
+    pods: tuple[Pod, ...]
+    violations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node that fits the pod without its victims; ``spared`` are the pods that were reprieved."""
+
+    node: str
+    victims: VictimSet
+    spared: tuple[Pod, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionDecision:
+    """Whether a pod may preempt, on which node, and with which victims.
+
+    ``reason`` states why the pod is not eligible, or that it needs no preemption (else it is
+    empty). ``rejected`` holds every node that is no candidate. ``decided_by`` names the criterion
+    that separated the chosen node from the second best (None: there was no second). ``message`` is
+    the text of the pod's FailedScheduling event. ``not_evaluated`` names the in-tree filters that
+    need more than the snapshot shows: with any, the victims may not suffice. ``untried`` counts the
+    nodes for which no time was left: with any, there may be better candidates.
+    """
+
+    pod: Pod
+    eligible: bool
+    reason: str
+    chosen: Candidate | None
+    candidates: Mapping[str, Candidate] = field(default_factory=dict)
+    rejected: Mapping[str, Rejection] = field(default_factory=dict)
+    decided_by: str | None = None
+    message: str = ""
+    not_evaluated: frozenset[str] = frozenset()
+    untried: int = 0
+
+    def describe(self) -> Iterator[str]:
+        """Yield, line by line, the victims and reprieved pods of each node, and what decided."""
+        yield self._outcome()
+        for node in sorted(self.candidates):
+            yield from _describe_candidate(self.candidates[node])
+        for node, rejection in sorted(self.rejected.items()):
+            yield f"  {node}: {rejection}{_resolution(rejection)}"
+        if self.untried:
+            yield f"not tried, as time was up: {self.untried} node(s)"
+        yield from describe_not_evaluated(self.not_evaluated)
+
+    def _outcome(self) -> str:
+        if not self.eligible:
+            return f"{self.pod.key} may not preempt: {self.reason}"
+        if self.reason:
+            return f"{self.pod.key}: {self.reason}"
+        if self.chosen is None:
+            return f"{self.pod.key} cannot be helped by preemption on any node"
+        why = f", decided by {self.decided_by}" if self.decided_by else ", the only candidate"
+        return f"{self.pod.key} goes to {self.chosen.node}{why}"
+
+
+def no_preemption_needed(filtering: FilterDecision) -> PreemptionDecision:
+    """Return the decision for a pod that fits some node without preemption: it has no victims."""
+    return PreemptionDecision(
+        filtering.pod,
+        eligible=True,
+        reason=str(FEASIBLE),
+        chosen=None,
+        rejected=dict.fromkeys(filtering.feasible, FEASIBLE) | dict(filtering.rejected),
+        not_evaluated=filtering.not_evaluated,
+    )
+
+
+def _describe_candidate(candidate: Candidate) -> Iterator[str]:
+    breaks = candidate.victims.violations
+    yield f"  {candidate.node}: candidate" + (f", breaks {breaks} budget(s)" if breaks else "")
+    for pod in candidate.victims.pods:
+        yield f"    goes   {pod.key} (priority {pod.priority})"
+    for pod in candidate.spared:
+        yield f"    spared {pod.key} (priority {pod.priority})"

@@ -1,0 +1,172 @@
+"""The scheduling framework: how filters are prepared once per pod and then run on each node.
+
+A :class:`Filter` first reads the pod and the snapshot (upstream's PreFilter) and returns a
+:class:`PreFilter`: nothing to check, a conflict that refuses every node, or a :class:`FilterPlugin`
+for single nodes (upstream's Filter), possibly with the only nodes that can pass.
+
+A filter plugin may depend on the whole cluster (topology spread, inter-pod affinity). It then
+carries its own counts, and :meth:`FilterPlugin.removing` and :meth:`FilterPlugin.adding` return the
+plugin after a pod has left or joined a node (upstream's PreFilterExtensions). A plugin that reads
+only the node's state returns itself. Filter plugins are values: a dry run on one node never affects
+another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from policies.kubernetes.releases import Release
+from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
+from policies.preemption.filtering.status import Code, Rejection, unresolvable
+
+
+class FilterPlugin(Protocol):
+    """One filter, prepared for one pod."""
+
+    def refuse(self, node: NodeState) -> Rejection | None:
+        """Return why the pod does not fit ``node``, or None if it does."""
+        ...
+
+    def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:
+        """Return the plugin after ``pod`` has left ``node``."""
+        ...
+
+    def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:
+        """Return the plugin after ``pod`` has joined ``node``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFilter:
+    """A filter plugin that reads only the node that it is run on."""
+
+    rule: Callable[[NodeState], Rejection | None]
+
+    def refuse(self, node: NodeState) -> Rejection | None:
+        """Apply the rule."""
+        return self.rule(node)
+
+    def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
+        """Return itself: the node's state no longer contains the pod."""
+        return self
+
+    def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
+        """Return itself: the node's state already contains the pod."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class PreFilter:
+    """The result of a filter's PreFilter; with nothing set there is nothing to check.
+
+    ``conflict`` refuses every node at once. ``only`` limits the nodes that are evaluated.
+    """
+
+    plugin: FilterPlugin | None = None
+    conflict: Rejection | None = None
+    only: frozenset[str] | None = None
+
+
+NOTHING_TO_CHECK = PreFilter()
+
+
+class Filter(Protocol):
+    """An in-tree filter."""
+
+    @property
+    def name(self) -> str:
+        """The plugin's name, as in kube-scheduler's configuration."""
+        ...
+
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:
+        """Read the pod and the snapshot before any single node (upstream: PreFilter)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """All filters prepared for one pod, in kube-scheduler's order.
+
+    ``only`` are the nodes left to evaluate (None: all) and ``limited_by`` the filters that limit
+    them.
+    """
+
+    pod: Pod
+    plugins: tuple[FilterPlugin, ...]
+    conflict: Rejection | None = None
+    only: frozenset[str] | None = None
+    limited_by: tuple[str, ...] = ()
+
+    def refuse(self, node: NodeState) -> Rejection | None:
+        """Return the first rejection of ``node``, with and without the pods nominated to it.
+
+        Pods of at least the pod's own priority that are nominated to the node must fit beside it,
+        and it must fit without them too, since they may be scheduled elsewhere. Source:
+        RunFilterPluginsWithNominatedPods in pkg/scheduler/framework/runtime/framework.go.
+        """
+        promised = [
+            pod
+            for pod in node.nominated
+            if pod.priority >= self.pod.priority and pod.uid != self.pod.uid
+        ]
+        if promised:
+            crowded, crowd = self, node
+            for pod in promised:
+                crowd = crowd.with_pod(pod)
+                crowded = crowded.adding(pod, crowd)
+            rejection = crowded.first_rejection(crowd)
+            if rejection is not None:
+                return rejection
+        return self.first_rejection(node)
+
+    def first_rejection(self, node: NodeState) -> Rejection | None:
+        """Return the first rejection of ``node`` as given, without its nominated pods."""
+        if node.unreadable:
+            return unresolvable(Code.UNREADABLE_POD, ", ".join(node.unreadable))
+        for check in self.plugins:
+            rejection = check.refuse(node)
+            if rejection is not None:
+                return rejection
+        return None
+
+    def evaluate(self, node: NodeState) -> Rejection | None:
+        """Do the same as :meth:`refuse`, after the conflicts and limits of the PreFilters.
+
+        The limits do not hold for the node that the pod is nominated to, which is always evaluated,
+        and first. Source: evaluateNominatedNode in pkg/scheduler/schedule_one.go.
+        """
+        if self.conflict is not None:
+            return self.conflict
+        name = node.node.name
+        if self.only is not None and name not in self.only and name != self.pod.nominated_node:
+            return unresolvable(Code.NOT_EXAMINED, " ".join(self.limited_by))
+        return self.refuse(node)
+
+    def removing(self, pod: Pod, node: NodeState) -> Pipeline:
+        """Return the pipeline after ``pod`` has left ``node``."""
+        return replace(self, plugins=tuple(check.removing(pod, node) for check in self.plugins))
+
+    def adding(self, pod: Pod, node: NodeState) -> Pipeline:
+        """Return the pipeline after ``pod`` has joined ``node``."""
+        return replace(self, plugins=tuple(check.adding(pod, node) for check in self.plugins))
+
+
+def run_pre_filters(
+    pod: Pod, snapshot: Snapshot, release: Release, filters: Sequence[Filter]
+) -> Pipeline:
+    """Run the PreFilters in their order; the first conflict ends the run, as upstream."""
+    checks: list[FilterPlugin] = []
+    only: frozenset[str] | None = None
+    limited_by: list[str] = []
+    for each in filters:
+        prepared = each.pre_filter(pod, snapshot, release)
+        if prepared.conflict is not None:
+            return Pipeline(pod, (), conflict=prepared.conflict)
+        if prepared.plugin is not None:
+            checks.append(prepared.plugin)
+        if prepared.only is not None:
+            only = prepared.only if only is None else only & prepared.only
+            limited_by.append(each.name)
+    return Pipeline(pod, tuple(checks), only=only, limited_by=tuple(sorted(limited_by)))

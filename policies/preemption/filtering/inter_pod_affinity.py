@@ -1,0 +1,176 @@
+"""InterPodAffinity: required affinity and anti-affinity between the pod and running pods.
+
+Three rules, checked in this order, each by counts per topology domain:
+
+1. every affinity term has a pod in the node's domain that matches *all* of the pod's terms; the
+   first pod of a group, which matches its own terms while no other pod does, fits any domain;
+2. no anti-affinity term of the pod matches a pod in the node's domain;
+3. no running pod in the node's domain has an anti-affinity term that matches the pod.
+
+A node without a term's topology label is in no domain: it fails affinity, and passes the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from policies.kubernetes.releases import Release
+from policies.kubernetes.selectors import Labels
+from policies.kubernetes.snapshot import AffinityTerm, NodeState, Pod, Snapshot
+from policies.preemption.filtering.framework import NOTHING_TO_CHECK, FilterPlugin, PreFilter
+from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
+from policies.preemption.filtering.topology_counts import DomainCounts, TopologyDomain
+
+POD_AFFINITY = unresolvable(Code.POD_AFFINITY)
+POD_ANTI_AFFINITY = refused(Code.POD_ANTI_AFFINITY)
+EXISTING_ANTI_AFFINITY = refused(Code.EXISTING_ANTI_AFFINITY)
+
+
+@dataclass(frozen=True, slots=True)
+class InterPodAffinity:
+    """Source: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go."""
+
+    name: str = "InterPodAffinity"
+
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
+        """Count by domain the pods that match the pod's terms, or whose terms match the pod."""
+        namespaces = snapshot.namespaces
+        repelled = Counter(_all_existing_anti_affinity_domains(pod, snapshot))
+        if not pod.affinity and not pod.anti_affinity and not repelled:
+            return NOTHING_TO_CHECK
+        attracted: Counter[TopologyDomain] = Counter()
+        averse: Counter[TopologyDomain] = Counter()
+        if pod.affinity or pod.anti_affinity:
+            for state in snapshot.nodes.values():
+                for other in state.pods:
+                    attracted.update(_affinity_domains(pod, other, state.node.labels, namespaces))
+                    averse.update(_anti_affinity_domains(pod, other, state.node.labels, namespaces))
+        return PreFilter(counted_plugin(pod, namespaces, attracted, averse, repelled))
+
+
+def counted_plugin(
+    pod: Pod,
+    namespaces: Mapping[str, Labels],
+    affinity_counts: Mapping[TopologyDomain, int],
+    anti_affinity_counts: Mapping[TopologyDomain, int],
+    existing_anti_affinity_counts: Mapping[TopologyDomain, int],
+) -> FilterPlugin:
+    """Return the filter plugin of a pod from the counts of the cluster's pods by domain.
+
+    ``affinity_counts`` counts a pod for each of the pod's affinity terms, ``anti_affinity_counts``
+    for each of its anti-affinity terms that selects the other pod,
+    ``existing_anti_affinity_counts`` for each of the other pod's anti-affinity terms that selects
+    the pod.
+    """
+    return InterPodAffinityFilter(
+        pod,
+        namespaces,
+        DomainCounts(affinity_counts),
+        DomainCounts(anti_affinity_counts),
+        DomainCounts(existing_anti_affinity_counts),
+        all(term.matches(pod, namespaces) for term in pod.affinity),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class InterPodAffinityFilter:
+    pod: Pod
+    namespaces: Mapping[str, Labels]
+    affinity_counts: DomainCounts
+    anti_affinity_counts: DomainCounts
+    existing_anti_affinity_counts: DomainCounts
+    matches_own_terms: bool
+
+    def refuse(self, node: NodeState) -> Rejection | None:
+        labels = node.node.labels
+        if not self._matches_affinity(labels):
+            return POD_AFFINITY
+        if any(
+            self.anti_affinity_counts.of(domain) > 0
+            for domain in _domains(self.pod.anti_affinity, labels)
+        ):
+            return POD_ANTI_AFFINITY
+        if any(
+            self.existing_anti_affinity_counts.of(TopologyDomain(key, value)) > 0
+            for key, value in labels.items()
+        ):
+            return EXISTING_ANTI_AFFINITY
+        return None
+
+    def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:
+        return self._changed(pod, node, -1)
+
+    def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:
+        return self._changed(pod, node, 1)
+
+    def _matches_affinity(self, labels: Labels) -> bool:
+        domains = list(_domains(self.pod.affinity, labels))
+        if len(domains) < len(self.pod.affinity):
+            return False
+        if all(self.affinity_counts.of(domain) > 0 for domain in domains):
+            return True
+        return self.matches_own_terms and not self.affinity_counts.any()
+
+    def _changed(self, pod: Pod, node: NodeState, by: int) -> FilterPlugin:
+        labels, mine = node.node.labels, self.pod
+        against = _existing_anti_affinity_domains(mine, pod, labels, self.namespaces)
+        return replace(
+            self,
+            affinity_counts=_shifted(
+                self.affinity_counts, _affinity_domains(mine, pod, labels, self.namespaces), by
+            ),
+            anti_affinity_counts=_shifted(
+                self.anti_affinity_counts,
+                _anti_affinity_domains(mine, pod, labels, self.namespaces),
+                by,
+            ),
+            existing_anti_affinity_counts=_shifted(self.existing_anti_affinity_counts, against, by),
+        )
+
+
+def _shifted(counts: DomainCounts, domains: Iterable[TopologyDomain], by: int) -> DomainCounts:
+    for domain in domains:
+        counts = counts.changed(domain, by)
+    return counts
+
+
+def _affinity_domains(
+    pod: Pod, other: Pod, labels: Labels, namespaces: Mapping[str, Labels]
+) -> Iterator[TopologyDomain]:
+    """Yield the domains in which ``other`` matches all affinity terms of ``pod``."""
+    if pod.affinity and all(term.matches(other, namespaces) for term in pod.affinity):
+        yield from _domains(pod.affinity, labels)
+
+
+def _anti_affinity_domains(
+    pod: Pod, other: Pod, labels: Labels, namespaces: Mapping[str, Labels]
+) -> Iterator[TopologyDomain]:
+    """Yield the domains in which ``other`` counts against ``pod`` by the pod's own terms."""
+    matching = [term for term in pod.anti_affinity if term.matches(other, namespaces)]
+    yield from _domains(matching, labels)
+
+
+def _existing_anti_affinity_domains(
+    pod: Pod, other: Pod, labels: Labels, namespaces: Mapping[str, Labels]
+) -> Iterator[TopologyDomain]:
+    """Yield the domains in which the anti-affinity of ``other`` keeps ``pod`` away."""
+    matching = [term for term in other.anti_affinity if term.matches(pod, namespaces)]
+    yield from _domains(matching, labels)
+
+
+def _all_existing_anti_affinity_domains(pod: Pod, snapshot: Snapshot) -> Iterator[TopologyDomain]:
+    for other in snapshot.pods_with_anti_affinity:
+        state = snapshot.nodes.get(other.node_name or "")
+        if state is not None:
+            yield from _existing_anti_affinity_domains(
+                pod, other, state.node.labels, snapshot.namespaces
+            )
+
+
+def _domains(terms: Iterable[AffinityTerm], labels: Labels) -> Iterator[TopologyDomain]:
+    for term in terms:
+        value = labels.get(term.topology_key)
+        if value is not None:
+            yield TopologyDomain(term.topology_key, value)

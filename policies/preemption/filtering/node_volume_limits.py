@@ -1,0 +1,236 @@
+"""NodeVolumeLimits: a node takes no more volumes of a CSI driver than the driver can attach.
+
+The limits are those of the node's CSINode. These volumes count, each once: those of the pods on the
+node, and since 1.32 those attached to it although no pod uses them any more. An unbound claim
+counts as one volume of its class's driver; an in-tree disk as one of the driver that replaces its
+plugin.
+
+Volumes of other pods that cannot be resolved are not counted, as upstream.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from policies.kubernetes.csi_migration import (
+    csi_driver_of,
+    is_csi_migration_on,
+    is_in_tree,
+    translate_to_csi,
+)
+from policies.kubernetes.releases import Release
+from policies.kubernetes.snapshot import Node, NodeState, Pod, Snapshot
+from policies.kubernetes.storage import (
+    NO_POD_STORAGE,
+    ClaimVolume,
+    CsiNode,
+    CsiVolume,
+    Disk,
+    PersistentVolumeClaim,
+    Storage,
+    StorageKind,
+)
+from policies.preemption.filtering.framework import NOTHING_TO_CHECK, FilterPlugin, PreFilter
+from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
+
+_TOO_MANY = refused(Code.TOO_MANY_VOLUMES)
+_LIMIT_PREFIX = "attachable-volumes-csi-"
+_LONGEST_NAME = 63
+
+
+@dataclass(frozen=True, slots=True)
+class NodeVolumeLimits:
+    """Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go.
+
+    Up to 1.30 upstream also has limits for cloud disks on nodes without a CSINode (EBSLimits,
+    GCEPDLimits, AzureDiskLimits); these are left out.
+    """
+
+    name: str = "NodeVolumeLimits"
+
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:
+        """Count the volumes that each node would have with the pod, if the pod has any."""
+        storage = snapshot.storage
+        if not _attaches(pod) or cannot_evaluate(pod, snapshot, release):
+            return NOTHING_TO_CHECK
+        missing = next((name for name, claim in _claims(pod, storage) if claim is None), None)
+        if missing is not None:
+            words = unresolvable(Code.NO_CLAIM_TO_COUNT, pod.namespace, missing)
+            return PreFilter(conflict=words)
+        return PreFilter(VolumeLimitsFilter(pod, VolumeCounting(storage, release)))
+
+
+def cannot_evaluate(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
+    """Return whether an object that the count depends on is unknown or cannot be translated."""
+    if pod.storage is None or not _attaches(pod):
+        return False
+    needed = {StorageKind.CLAIMS, StorageKind.VOLUMES, StorageKind.CSI_NODES}
+    needed |= {StorageKind.ATTACHMENTS} if release.attachments_count else set()
+    needed |= {StorageKind.DRIVERS} if release.driver_may_be_required else set()
+    storage = snapshot.storage
+    return (
+        not needed.isdisjoint(storage.unknown)
+        or any(
+            translate_to_csi(disk) is None for disk in pod.storage.disks if is_in_tree(disk.plugin)
+        )
+        or any(not _known(pod, name, claim, storage) for name, claim in _claims(pod, storage))
+    )
+
+
+def _attaches(pod: Pod) -> bool:
+    volumes = (pod.storage or NO_POD_STORAGE).volumes
+    return any(isinstance(each, ClaimVolume) or is_in_tree(each.plugin) for each in volumes)
+
+
+def _claims(pod: Pod, storage: Storage) -> Iterator[tuple[str, PersistentVolumeClaim | None]]:
+    for volume in (pod.storage or NO_POD_STORAGE).claims:
+        yield volume.claim, storage.claims.get(f"{pod.namespace}/{volume.claim}")
+
+
+def _known(pod: Pod, name: str, claim: PersistentVolumeClaim | None, storage: Storage) -> bool:
+    if claim is None:
+        return storage.knows(StorageKind.CLAIMS, f"{pod.namespace}/{name}")
+    return storage.knows_volume_or_class(claim)
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeLimitsFilter:
+    """The volume limits, evaluated for one pod."""
+
+    pod: Pod
+    counting: VolumeCounting
+
+    def refuse(self, node: NodeState) -> Rejection | None:
+        """Return a rejection if a driver is missing, or would exceed its limit."""
+        absent = self.absent_driver(node.node)
+        if absent is not None:
+            return absent
+        return _TOO_MANY if self._exceeds(node) else None
+
+    def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
+        """Return itself: the node's state no longer contains the pod."""
+        return self
+
+    def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
+        """Return itself: the node's state already contains the pod."""
+        return self
+
+    def absent_driver(self, node: Node) -> Rejection | None:
+        """Return a rejection if the node lacks a required driver, whatever pods it has."""
+        csi_node = self.counting.storage.csi_nodes.get(node.name)
+        absent = self.counting.absent_driver(self._wanted(csi_node), csi_node)
+        return None if absent is None else refused(Code.NO_DRIVER, absent)
+
+    def fits_beside(self, node: Node, volumes: int) -> bool:
+        """Return whether the pod fits the limits beside at most ``volumes`` other volumes."""
+        csi_node = self.counting.storage.csi_nodes.get(node.name)
+        wanted = self._wanted(csi_node)
+        limits = self.counting.limits({each.driver for each in wanted}, node, csi_node)
+        attached = len(self.counting.storage.attachments.get(node.name, ()))
+        return all(volumes + attached + len(wanted) <= limit for limit in limits.values())
+
+    def _wanted(self, csi_node: CsiNode | None) -> set[CsiVolume]:
+        return set(self.counting.volumes(self.pod, csi_node))
+
+    def _exceeds(self, state: NodeState) -> bool:
+        counting, node = self.counting, self.counting.storage.csi_nodes.get(state.node.name)
+        wanted = self._wanted(node)
+        limits = counting.limits({volume.driver for volume in wanted}, state.node, node)
+        if not limits:
+            return False
+        used = {volume for other in state.pods for volume in counting.volumes(other, node)}
+        taken = Counter(volume.driver for volume in used | counting.attached(state.node))
+        added = Counter(volume.driver for volume in wanted - used)
+        return any(
+            driver in limits and taken[driver] + more > limits[driver]
+            for driver, more in added.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeCounting:
+    storage: Storage
+    release: Release
+
+    def absent_driver(self, wanted: set[CsiVolume], node: CsiNode | None) -> str | None:
+        if not self.release.driver_may_be_required:
+            return None
+        present = frozenset[str]() if node is None else node.drivers
+        # Upstream names the first one of a map iteration.
+        for driver in sorted({volume.driver for volume in wanted} - present):
+            found = self.storage.drivers.get(driver)
+            if found is not None and found.required:
+                return driver
+        return None
+
+    def limits(self, drivers: set[str], node: Node, csi_node: CsiNode | None) -> Mapping[str, int]:
+        limits: Mapping[str, int] = {} if csi_node is None else csi_node.limits
+        if not self.release.node_lists_volume_limits:
+            return {driver: limits[driver] for driver in drivers if driver in limits}
+        listed = node.allocatable.scalars
+        found = {driver: limits.get(driver, listed.get(_key(driver))) for driver in drivers}
+        return {driver: limit for driver, limit in found.items() if limit is not None}
+
+    def attached(self, node: Node) -> set[CsiVolume]:
+        if not self.release.attachments_count:
+            return set()
+        found: set[CsiVolume] = set()
+        for each in self.storage.attachments.get(node.name, ()):
+            volume = self.storage.volumes.get(each.volume)
+            if volume is not None and volume.csi is not None:
+                found.add(CsiVolume(each.driver, volume.csi.handle))
+        return found
+
+    def volumes(self, pod: Pod, node: CsiNode | None) -> Iterator[CsiVolume]:
+        """Yield the pod's volumes as the drivers on the node count them."""
+        for each in (pod.storage or NO_POD_STORAGE).volumes:
+            found = (
+                self._of_claim(pod, each, node)
+                if isinstance(each, ClaimVolume)
+                else self._of_disk(each, node)
+            )
+            if found is not None:
+                yield found
+
+    def _of_disk(self, disk: Disk, node: CsiNode | None) -> CsiVolume | None:
+        return (
+            translate_to_csi(disk) if is_csi_migration_on(disk.plugin, node, self.release) else None
+        )
+
+    def _of_claim(self, pod: Pod, each: ClaimVolume, node: CsiNode | None) -> CsiVolume | None:
+        claim = self.storage.claims.get(f"{pod.namespace}/{each.claim}")
+        if claim is None or (each.ephemeral and claim.owner != pod.uid):
+            return None
+        volume = self.storage.volumes.get(claim.volume)
+        if volume is None:
+            return self._of_class(claim, node)
+        if volume.csi is not None or volume.migration is None:
+            found = volume.csi
+        elif is_csi_migration_on(volume.migration.plugin, node, self.release):
+            found = volume.migration.volume
+        else:
+            found = None
+        return found if found is not None and found.driver and found.handle else None
+
+    def _of_class(self, claim: PersistentVolumeClaim, node: CsiNode | None) -> CsiVolume | None:
+        """Return the volume that the class of a claim without one would provision for it."""
+        found = self.storage.classes.get(claim.storage_class)
+        if found is None or not found.provisioner:
+            return None
+        handle = f"?{claim.key}"  # not a driver's handle; upstream uses a random one
+        if not is_in_tree(found.provisioner):
+            return CsiVolume(found.provisioner, handle)
+        if not is_csi_migration_on(found.provisioner, node, self.release):
+            return None
+        return CsiVolume(csi_driver_of(found.provisioner), handle)
+
+
+def _key(driver: str) -> str:
+    """Return the key of a driver's limit in the allocatable resources (GetCSIAttachLimitKey)."""
+    if len(_LIMIT_PREFIX) + len(driver) < _LONGEST_NAME:
+        return _LIMIT_PREFIX + driver
+    digest = hashlib.sha1(driver.encode(), usedforsecurity=False).hexdigest()
+    return f"{_LIMIT_PREFIX}{driver[:23]}{digest[:16]}"

@@ -1,0 +1,165 @@
+"""Why a node was rejected: codes, reasons and their phrases, as the scheduling framework's Status.
+
+Reasons are worded as kube-scheduler words them, in one phrase table.
+
+Source: kubernetes/kubernetes pkg/scheduler/framework/interface.go (Status) and types.go (FitError).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from policies.kubernetes.snapshot import Pod
+
+
+class Code(Enum):
+    """Why a filter refused a node; the value is the phrase, with a placeholder for each detail."""
+
+    UNSCHEDULABLE = "node(s) were unschedulable"
+    OTHER_NODE = "node(s) didn't match the requested node name"
+    UNTOLERATED_TAINT = "node(s) had untolerated taint {{{0}}}"
+    UNTOLERATED_TAINTS = "node(s) had untolerated taint(s)"
+    NODE_AFFINITY = "node(s) didn't match Pod's node affinity/selector"
+    ENFORCED_AFFINITY = "node(s) didn't match scheduler-enforced node affinity"
+    AFFINITY_CONFLICT = "pod affinity terms conflict"
+    NOT_EXAMINED = "node(s) didn't satisfy plugin(s) [{0}]"
+    POD_AFFINITY = "node(s) didn't match pod affinity rules"
+    POD_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+    EXISTING_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
+    SPREAD = "node(s) didn't match pod topology spread constraints"
+    SPREAD_LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"
+    HOST_PORTS = "node(s) didn't have free ports for the requested pod ports"
+    TOO_MANY_PODS = "Too many pods"
+    INSUFFICIENT = "Insufficient {0}"
+    NO_DISK = "node(s) had no available disk"
+    CLAIM_IN_USE_HERE = (
+        "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod "
+        "access mode"
+    )
+    CLAIM_IN_USE = (
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+        "already in-use by another pod"
+    )
+    TOO_MANY_VOLUMES = "node(s) exceed max volume count"
+    NO_DRIVER = "{0} CSI driver is not installed on the node"
+    NO_CLAIM_TO_COUNT = 'looking up PVC {0}/{1}: persistentvolumeclaim "{1}" not found'
+    VOLUME_CONFLICT = "node(s) had volume node affinity conflict"
+    VOLUME_AFFINITY = "node(s) didn't match PersistentVolume's node affinity"
+    VOLUME_MISSING = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+    VOLUME_ZONE = "node(s) had no available volume zone"
+    NO_CLAIM = 'persistentvolumeclaim "{0}" not found'
+    NO_EPHEMERAL_CLAIM = (
+        'waiting for ephemeral volume controller to create the persistentvolumeclaim "{0}"'
+    )
+    CLAIM_LOST = 'persistentvolumeclaim "{0}" bound to non-existent persistentvolume "{1}"'
+    CLAIM_DELETED = 'persistentvolumeclaim "{0}" is being deleted'
+    CLAIM_OF_OTHER = "PVC {0} was not created for pod {1} (pod is not owner)"
+    CLAIM_UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
+    CLAIM_WITHOUT_CLASS = "PersistentVolumeClaim had no pv name and storageClass name"
+    NO_CLASS = 'storageclass.storage.k8s.io "{0}" not found'
+    NO_VOLUME_NAME = "PersistentVolume had no name"
+    NO_VOLUME = 'persistentvolume "{0}" not found'
+    NO_DEVICE_CLAIM_YET = 'pod "{0}": ResourceClaim not created yet'
+    NO_DEVICE_SOURCE = 'pod "{0}", spec.resourceClaim "{1}": none of the supported fields are set'
+    NO_DEVICE_CLAIM = 'could not find ResourceClaim "{0}"'
+    DEVICE_CLAIM_DELETED = 'resourceclaim "{0}" is being deleted'
+    DEVICE_CLAIM_OF_OTHER = "ResourceClaim {0} was not created for pod {1} (pod is not owner)"
+    DEVICE_CLAIM_OF_OTHER_POD = "ResourceClaim {0} was not created for Pod {1} (Pod is not owner)"
+    DEVICES_ELSEWHERE = "resourceclaim not available on the node"
+    NO_VICTIMS = "No preemption victims found for incoming pod"
+    NO_VICTIM_NEEDED = 'expected at least one victim pod on node "{0}"'
+    NOT_HELPFUL = "Preemption is not helpful for scheduling"
+    FEASIBLE = "the pod fits without preemption"
+    UNREADABLE_POD = "node holds a pod that could not be read: {0}"
+    UNKNOWN_NODE = "node is not known to the extender (yet)"
+    UNREADABLE_NODE = "node could not be read: {0}"
+    BY_EXTENDER = "{0}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A code with its details; ``str()`` returns kube-scheduler's phrase."""
+
+    code: Code
+    detail: str = ""
+    second: str = ""
+
+    def __str__(self) -> str:
+        return self.code.value.format(self.detail, self.second)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """The status of a node that the pod does not fit; ``resolvable``: evicting pods might help."""
+
+    reasons: tuple[Reason, ...]
+    resolvable: bool
+
+    def __str__(self) -> str:
+        return ", ".join(str(reason) for reason in self.reasons)
+
+
+def refused(code: Code, detail: str = "") -> Rejection:
+    """Return a rejection that eviction might resolve (upstream: Unschedulable)."""
+    return Rejection((Reason(code, detail),), resolvable=True)
+
+
+def unresolvable(code: Code, detail: str = "", second: str = "") -> Rejection:
+    """Return a rejection that eviction cannot resolve (upstream: UnschedulableAndUnresolvable)."""
+    return Rejection((Reason(code, detail, second),), resolvable=False)
+
+
+FEASIBLE = unresolvable(Code.FEASIBLE)
+"""The status, in a preemption decision, of a node that the pod fits without preemption."""
+
+
+def fit_message(nodes: int, reasons: Mapping[Reason, int]) -> str:
+    """Return ``0/N nodes are available: …`` with the count of each reason, as kube-scheduler does.
+
+    Source: FitError.Error in pkg/scheduler/framework/types.go. Entries are sorted as texts, counts
+    included; reasons with the same text are counted together.
+    """
+    counted: Counter[str] = Counter()
+    for reason, count in reasons.items():
+        counted[str(reason)] += count
+    entries = sorted(f"{count} {phrase}" for phrase, count in counted.items() if count)
+    head = f"0/{nodes} nodes are available:"
+    return f"{head} {', '.join(entries)}." if entries else head
+
+
+@dataclass(frozen=True, slots=True)
+class FilterDecision:
+    """The nodes that a pod fits now, and the status of the others.
+
+    ``conflict`` is set when the pod contradicts itself, so that no node was evaluated;
+    ``not_evaluated`` names the in-tree filters that need more than the snapshot shows, such as
+    unbound volumes.
+    """
+
+    pod: Pod
+    feasible: Sequence[str]
+    rejected: Mapping[str, Rejection]
+    conflict: Rejection | None = None
+    not_evaluated: frozenset[str] = frozenset()
+
+    def describe(self) -> Iterator[str]:
+        """Yield, line by line, the nodes that fit and the status of the others."""
+        nodes = len(self.feasible) + len(self.rejected)
+        yield f"{self.pod.key} fits {len(self.feasible)} of {nodes} nodes"
+        for node in self.feasible:
+            yield f"  {node}: fits"
+        for node, rejection in sorted(self.rejected.items()):
+            yield f"  {node}: {rejection}{_resolution(rejection)}"
+        yield from describe_not_evaluated(self.not_evaluated)
+
+
+def _resolution(rejection: Rejection) -> str:
+    return "" if rejection.resolvable or rejection == FEASIBLE else " (eviction cannot help)"
+
+
+def describe_not_evaluated(filters: frozenset[str]) -> Iterator[str]:
+    if filters:
+        yield f"not judged, so the answer may be too hopeful: {', '.join(sorted(filters))}"

@@ -1,0 +1,118 @@
+"""A policy: the order of victims, the order of candidates, the protected pods. Policies are data.
+
+:data:`KUBE_SCHEDULER` is the policy that kube-scheduler has in Go. Others use the same named
+criteria in another order, or fewer of them, and rules that protect pods.
+
+The rules of a decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from policies.kubernetes.criteria import Criterion, Order
+from policies.kubernetes.releases import NEWEST, Release
+from policies.kubernetes.snapshot import Pod
+from policies.preemption.decision import Candidate
+from policies.preemption.filtering import IN_TREE, Filter
+
+# A pod without a start time counts as started last: it has done the least work.
+_NOT_STARTED = 2**63 - 1
+PRIORITY_SHIFT = 2**31
+
+
+def start_time(pod: Pod) -> int:
+    """Return the start time of a pod in nanoseconds; a pod that has not started is the youngest."""
+    return _NOT_STARTED if pod.started_ns is None else pod.started_ns
+
+
+def _latest_start(candidate: Candidate) -> int:
+    pods = candidate.victims.pods
+    top = max(pod.priority for pod in pods)
+    return -min(start_time(pod) for pod in pods if pod.priority == top)
+
+
+_POD_CRITERIA: tuple[Criterion[Pod], ...] = (
+    Criterion("highest priority", lambda pod: -pod.priority),
+    Criterion("earliest start", start_time),
+)
+_CANDIDATE_CRITERIA: tuple[Criterion[Candidate], ...] = (
+    Criterion("fewest PDB violations", lambda c: c.victims.violations),
+    Criterion("lowest priority of the first victim", lambda c: c.victims.pods[0].priority),
+    Criterion(
+        "smallest sum of priorities",
+        lambda c: sum(pod.priority + PRIORITY_SHIFT for pod in c.victims.pods),
+    ),
+    Criterion("fewest victims", lambda c: len(c.victims.pods)),
+    Criterion("latest start of the most important victims", _latest_start),
+)
+
+POD_CRITERIA: Mapping[str, Criterion[Pod]] = {c.name: c for c in _POD_CRITERIA}
+"""The criteria of pod orders, by name, in upstream's order (MoreImportantPod)."""
+CANDIDATE_CRITERIA: Mapping[str, Criterion[Candidate]] = {c.name: c for c in _CANDIDATE_CRITERIA}
+"""The criteria of candidate orders, by name, in upstream's order (pickOneNodeForPreemption)."""
+
+
+def pod_order(criteria: tuple[Criterion[Pod], ...]) -> Order[Pod]:
+    """Return the order of pods by ``criteria``, the most important first, and equal ones by UID.
+
+    Up to 1.37 upstream leaves the order of equal pods open; from 1.38 on it uses the UID, too.
+    """
+    return Order(criteria, last=lambda pod: pod.uid, last_name="UID")
+
+
+def candidate_order(criteria: tuple[Criterion[Candidate], ...]) -> Order[Candidate]:
+    """Return the order of candidates by ``criteria``, the best first, and equal ones by node name.
+
+    Upstream chooses among equal candidates at random; here equal clusters get equal answers.
+    """
+    return Order(criteria, last=lambda candidate: candidate.node, last_name="node name")
+
+
+DEFAULT_VICTIM_ORDER = pod_order(_POD_CRITERIA)
+"""Upstream's order of pods by importance."""
+DEFAULT_CANDIDATE_ORDER = candidate_order(_CANDIDATE_CRITERIA)
+"""Upstream's order of candidates."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectedPods:
+    """A rule that protects pods from being victims; the policy file explains it in ``name``."""
+
+    name: str
+    protects: Callable[[Pod], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How victims and nodes are chosen.
+
+    ``victims`` orders the pods of a node: the first are the first to be reprieved. ``candidates``
+    orders the nodes: the first one is chosen.
+    """
+
+    name: str
+    victims: Order[Pod] = DEFAULT_VICTIM_ORDER
+    candidates: Order[Candidate] = DEFAULT_CANDIDATE_ORDER
+    protected_pods: tuple[ProtectedPods, ...] = ()
+
+    def protection_of(self, pod: Pod) -> ProtectedPods | None:
+        """Return the first rule that protects ``pod``."""
+        return next((guard for guard in self.protected_pods if guard.protects(pod)), None)
+
+
+KUBE_SCHEDULER = Policy("kube-scheduler")
+POLICIES: Mapping[str, Policy] = {KUBE_SCHEDULER.name: KUBE_SCHEDULER}
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerRules:
+    """The release of kube-scheduler, its in-tree filters, and the policy of a decision."""
+
+    release: Release = NEWEST
+    filters: tuple[Filter, ...] = IN_TREE
+    policy: Policy = KUBE_SCHEDULER
+
+
+DEFAULT_RULES = SchedulerRules()

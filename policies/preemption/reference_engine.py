@@ -1,0 +1,288 @@
+"""The reference engine: plain loops over nodes. Any faster engine must make equal decisions.
+
+``filter_nodes`` is one filtering pass of a scheduling cycle. ``post_filter`` follows it if no node
+fits: eligibility, potential nodes, a dry run on each of them (on all, where kube-scheduler
+samples), the choice, and the message of the pod's event.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.preemption import fit_error
+from policies.preemption.decision import Candidate, PreemptionDecision
+from policies.preemption.engine import DeadlineExceededError, HasTimeLeft, no_deadline
+from policies.preemption.filtering import not_evaluated, run_pre_filters
+from policies.preemption.filtering.status import FEASIBLE, Code, FilterDecision, Reason, Rejection
+from policies.preemption.policy import DEFAULT_RULES, SchedulerRules
+from policies.preemption.victim_selection import (
+    BudgetCoverage,
+    affects_other_nodes,
+    ineligibility,
+    select_victims,
+    without_departing,
+)
+
+_NO_STATUS = Rejection((Reason(Code.NOT_HELPFUL),), resolvable=False)
+
+
+def filter_nodes(
+    pod: Pod,
+    snapshot: Snapshot,
+    rules: SchedulerRules = DEFAULT_RULES,
+    among: Collection[str] | None = None,
+    has_time_left: HasTimeLeft = no_deadline,
+) -> FilterDecision:
+    """Find the nodes that ``pod`` fits now.
+
+    ``among`` limits the search to nodes with these names, each once; names that are not in the
+    snapshot are ignored. Raise DeadlineExceededError if ``has_time_left`` returns false.
+    """
+    pipeline = run_pre_filters(pod, snapshot, rules.release, rules.filters)
+    nodes = snapshot.nodes if among is None else _known(among, snapshot)
+    rejected: dict[str, Rejection] = {}
+    feasible: list[str] = []
+    for name in nodes:
+        if not has_time_left():
+            raise DeadlineExceededError
+        rejection = pipeline.evaluate(snapshot.nodes[name])
+        if rejection is None:
+            feasible.append(name)
+        else:
+            rejected[name] = rejection
+    return FilterDecision(
+        pod,
+        tuple(feasible),
+        rejected,
+        pipeline.conflict,
+        not_evaluated(pod, snapshot, rules.release, rules.filters),
+    )
+
+
+def _known(names: Iterable[str], snapshot: Snapshot) -> list[str]:
+    return [name for name in dict.fromkeys(names) if name in snapshot.nodes]
+
+
+def filter_with_terminating_pods(
+    pod: Pod,
+    snapshot: Snapshot,
+    rules: SchedulerRules,
+    among: Collection[str],
+    has_time_left: HasTimeLeft = no_deadline,
+) -> FilterDecision:
+    """Filter as if the departing pods had left; if that refuses a node, also as if they stayed.
+
+    A node is refused only if it is refused both ways, for the reason without the departing pods.
+    Raise DeadlineExceededError if ``has_time_left`` returns false.
+    """
+    among = _known(among, snapshot)
+    near = snapshot.nodes if affects_other_nodes(pod, snapshot) else among
+    left = without_departing(snapshot, near)
+    gone = filter_nodes(pod, left, rules, among, has_time_left)
+    if left is snapshot or not gone.rejected:
+        return gone
+    there = frozenset(filter_nodes(pod, snapshot, rules, gone.rejected, has_time_left).feasible)
+    return merge_feasible(gone, there, among)
+
+
+def merge_feasible(
+    without: FilterDecision, feasible_with: frozenset[str], among: Collection[str]
+) -> FilterDecision:
+    """Return ``without`` with the nodes added that are ``feasible_with`` the departing pods."""
+    fits = feasible_with.union(without.feasible)
+    return replace(
+        without,
+        feasible=tuple(name for name in dict.fromkeys(among) if name in fits),
+        rejected={name: why for name, why in without.rejected.items() if name not in feasible_with},
+    )
+
+
+def preempt(
+    pod: Pod,
+    snapshot: Snapshot,
+    rules: SchedulerRules = DEFAULT_RULES,
+    potential: Collection[str] | None = None,
+    among: Collection[str] | None = None,
+    has_time_left: HasTimeLeft = no_deadline,
+) -> PreemptionDecision:
+    """Filter, then find the best node for ``pod`` and its victims there (see post_filter).
+
+    ``among`` limits the nodes that are filtered. Raise DeadlineExceededError if ``has_time_left``
+    returns false while filtering.
+    """
+    filtering = filter_nodes(pod, snapshot, rules, among, has_time_left)
+    return post_filter(filtering, snapshot, rules, potential, has_time_left)
+
+
+def post_filter(
+    filtering: FilterDecision,
+    snapshot: Snapshot,
+    rules: SchedulerRules = DEFAULT_RULES,
+    potential: Collection[str] | None = None,
+    has_time_left: HasTimeLeft = no_deadline,
+) -> PreemptionDecision:
+    """Find the best node, and the victims there, for a pod that filtering refused.
+
+    ``filtering`` should cover the nodes to try and the pod's nominated node; the message is about
+    those that it covers. ``potential`` names the nodes to try, instead of those that filtering
+    found resolvable; names that are not in the snapshot are ignored. When ``has_time_left`` returns
+    false, no more of them are tried.
+    """
+    pod, statuses = filtering.pod, filtering.rejected
+    if not snapshot.nodes:
+        return PreemptionDecision(
+            pod, eligible=True, reason="", chosen=None, message=fit_error.NO_NODES
+        )
+    failure = fit_error.fit_error(
+        len(filtering.feasible) + len(statuses),
+        filtering.conflict,
+        Counter(_reasons(statuses.values())),
+        rules.release,
+    )
+    reason = ineligibility(pod, snapshot, nominated_status(pod, statuses, rules))
+    if reason is not None:
+        first = fit_error.deallocation_prefix(filtering, snapshot, rules.release)
+        return _ineligible(filtering, reason, f"{failure} {fit_error.not_eligible(reason, first)}")
+    tried = _potential(snapshot, statuses, potential)
+    candidates, refusals = _dry_run(pod, snapshot, tried, rules, has_time_left)
+    order = rules.policy.candidates
+    ranked = order.sort(candidates.values())
+    rejected = _rejections_of_others(filtering, candidates, refusals)
+    if ranked:
+        outcome = fit_error.candidate_found(ranked[0], rules.release)
+    else:
+        first = fit_error.deallocation_prefix(filtering, snapshot, rules.release)
+        outcome = _no_candidates(len(rejected), refusals, first)
+    return PreemptionDecision(
+        pod,
+        eligible=True,
+        reason="",
+        chosen=ranked[0] if ranked else None,
+        candidates=candidates,
+        rejected=rejected,
+        decided_by=order.deciding_criterion(*ranked[:2]) if len(ranked) > 1 else None,
+        message=" ".join(part for part in (failure, outcome) if part),
+        not_evaluated=filtering.not_evaluated,
+        untried=len(tried) - len(candidates) - len(refusals),
+    )
+
+
+def nominated_status(
+    pod: Pod, statuses: Mapping[str, Rejection], rules: SchedulerRules
+) -> Rejection | None:
+    """Return the filter status of the nominated node; from 1.32 on a missing one is unresolvable.
+
+    Filtering has no status of a node that passed kube-scheduler's filters and that an extender then
+    dropped.
+    """
+    if pod.nominated_node is None:
+        return None
+    absent = None if rules.release.waits_without_status else _NO_STATUS
+    return statuses.get(pod.nominated_node, absent)
+
+
+def _ineligible(filtering: FilterDecision, reason: str, message: str) -> PreemptionDecision:
+    return PreemptionDecision(
+        filtering.pod,
+        eligible=False,
+        reason=reason,
+        chosen=None,
+        rejected=filtering.rejected,
+        message=message,
+        not_evaluated=filtering.not_evaluated,
+    )
+
+
+def _potential(
+    snapshot: Snapshot, statuses: Mapping[str, Rejection], given: Collection[str] | None
+) -> list[str]:
+    if given is not None:
+        return [name for name in snapshot.nodes if name in given]
+    # A node without a status (it fits, or was not filtered) is not tried either.
+    return [name for name in snapshot.nodes if name in statuses and statuses[name].resolvable]
+
+
+def _dry_run(
+    pod: Pod,
+    snapshot: Snapshot,
+    tried: Collection[str],
+    rules: SchedulerRules,
+    has_time_left: HasTimeLeft,
+) -> tuple[dict[str, Candidate], dict[str, Rejection]]:
+    pipeline = run_pre_filters(pod, snapshot, rules.release, rules.filters)
+    coverage = BudgetCoverage(snapshot.budgets, rules.release)
+    candidates: dict[str, Candidate] = {}
+    refusals: dict[str, Rejection] = {}
+    for name in tried:
+        if not has_time_left():
+            break
+        found = select_victims(pipeline, snapshot.nodes[name], coverage, rules.policy)
+        if isinstance(found, Candidate):
+            candidates[name] = found
+        else:
+            refusals[name] = found
+    return candidates, refusals
+
+
+def _rejections_of_others(
+    filtering: FilterDecision,
+    candidates: Mapping[str, Candidate],
+    refusals: Mapping[str, Rejection],
+) -> dict[str, Rejection]:
+    fitting = dict.fromkeys(filtering.feasible, FEASIBLE)
+    reasons = fitting | dict(filtering.rejected) | dict(refusals)
+    return {name: reason for name, reason in reasons.items() if name not in candidates}
+
+
+def _no_candidates(nodes: int, refusals: Mapping[str, Rejection], first: str) -> str:
+    errors = [str(r) for r in refusals.values() if r.reasons[0].code is Code.NO_VICTIM_NEEDED]
+    reasons = Counter(_reasons(refusals.values()))
+    return fit_error.no_candidates(nodes, len(refusals), reasons, errors, first)
+
+
+def _reasons(rejections: Iterable[Rejection]) -> Iterator[Reason]:
+    return (reason for rejection in rejections for reason in rejection.reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceEngine:
+    """These functions as an engine; it keeps no state between decisions."""
+
+    rules: SchedulerRules = DEFAULT_RULES
+
+    def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
+        """Do nothing: each decision reads its snapshot."""
+
+    def filter_nodes(
+        self,
+        pod: Pod,
+        snapshot: Snapshot,
+        among: Collection[str] | None = None,
+        has_time_left: HasTimeLeft = no_deadline,
+    ) -> FilterDecision:
+        """See :func:`filter_nodes`."""
+        return filter_nodes(pod, snapshot, self.rules, among, has_time_left)
+
+    def filter_with_terminating_pods(
+        self,
+        pod: Pod,
+        snapshot: Snapshot,
+        among: Collection[str],
+        has_time_left: HasTimeLeft = no_deadline,
+    ) -> FilterDecision:
+        """See :func:`filter_leniently`."""
+        return filter_with_terminating_pods(pod, snapshot, self.rules, among, has_time_left)
+
+    def preempt(
+        self,
+        pod: Pod,
+        snapshot: Snapshot,
+        potential: Collection[str] | None = None,
+        among: Collection[str] | None = None,
+        has_time_left: HasTimeLeft = no_deadline,
+    ) -> PreemptionDecision:
+        """See :func:`preempt`."""
+        return preempt(pod, snapshot, self.rules, potential, among, has_time_left)

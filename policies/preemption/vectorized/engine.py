@@ -1,0 +1,316 @@
+"""The vectorized engine: decisions equal to the reference engine's, on columns of all nodes.
+
+Most rows are evaluated together. A row that the columns cannot represent (see
+:class:`policies.preemption.columns.ClusterColumns`), or that needs two passes because of nominated
+pods, is evaluated by the reference engine's own functions, and its result is merged with the
+others. A pod or a filter without a vectorized implementation is left to the reference engine
+altogether.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.preemption import fit_error, reference_engine
+from policies.preemption.columns import ClusterColumns
+from policies.preemption.columns.cluster_columns import DEPARTING
+from policies.preemption.columns.encoded_column import Bools
+from policies.preemption.columns.pod_block import FLAGS
+from policies.preemption.decision import PreemptionDecision
+from policies.preemption.engine import HasTimeLeft, no_deadline
+from policies.preemption.filtering import not_evaluated
+from policies.preemption.filtering.status import FEASIBLE, FilterDecision
+from policies.preemption.policy import DEFAULT_RULES, SchedulerRules
+from policies.preemption.reference_engine import nominated_status
+from policies.preemption.vectorized.evaluation import DryRunResult, PodEvaluation, build_evaluation
+from policies.preemption.vectorized.framework import FilterInput
+from policies.preemption.vectorized.row_view import Rows
+from policies.preemption.vectorized.status import (
+    FITS,
+    Codes,
+    RejectionsByNode,
+    count_reasons,
+    fits_without_preemption,
+)
+from policies.preemption.victim_selection import (
+    affects_other_nodes,
+    ineligibility,
+    without_departing,
+)
+
+_EVERY_ROW: Rows = slice(None)
+_MANY = 4
+
+
+@dataclass(frozen=True)
+class RequestedRows:
+    """The requested names and their rows; ``order`` has the same names in the order of results."""
+
+    names: Sequence[str]
+    rows: Rows
+    order: Sequence[str]
+
+
+@dataclass(frozen=True)
+class FilteredRows:
+    """The result of filtering ``rows``."""
+
+    rows: Rows
+    codes: Codes
+    decision: FilterDecision
+
+
+class VectorizedEngine:
+    """An engine that keeps the columns of one cluster."""
+
+    def __init__(self, rules: SchedulerRules = DEFAULT_RULES) -> None:
+        self.rules: Final = rules
+        self._columns = ClusterColumns(rules.policy, rules.release)
+        self._followed = self._columns.snapshot
+
+    def follow(self, snapshot: Snapshot, changed: Collection[str] | None = None) -> None:
+        """Update the columns to ``snapshot``.
+
+        See :meth:`policies.preemption.engine.Engine.follow`.
+        """
+        told, self._followed = self._followed, snapshot
+        # A decision about another snapshot has updated the columns to that one.
+        is_there_still = self._columns.snapshot is told
+        self._columns.follow(snapshot, changed if is_there_still else None)
+
+    def filter_nodes(
+        self,
+        pod: Pod,
+        snapshot: Snapshot,
+        among: Collection[str] | None = None,
+        has_time_left: HasTimeLeft = no_deadline,
+    ) -> FilterDecision:
+        """Do the same as :func:`policies.preemption.reference_engine.filter_nodes`."""
+        return self._filter(pod, snapshot, self._requested_rows(snapshot, among), has_time_left)
+
+    def filter_with_terminating_pods(
+        self,
+        pod: Pod,
+        snapshot: Snapshot,
+        among: Collection[str],
+        has_time_left: HasTimeLeft = no_deadline,
+    ) -> FilterDecision:
+        """Filter nodes that have departing pods.
+
+        It does the same as
+        :func:`policies.preemption.reference_engine.filter_with_terminating_pods`.
+        """
+        known = self._requested_rows(snapshot, among)
+        leaving = self._departing_names(
+            _EVERY_ROW if affects_other_nodes(pod, snapshot) else known.rows
+        )
+        if not leaving:
+            return self._filter(pod, snapshot, known, has_time_left)
+        left = without_departing(snapshot, leaving)
+        absent = _departing_on(self._columns, leaving)
+        asked = build_evaluation(
+            FilterInput(pod, self._columns, left, self.rules.release, absent), self.rules
+        )
+        if asked is None:
+            return reference_engine.filter_with_terminating_pods(
+                pod, snapshot, self.rules, among, has_time_left
+            )
+        gone = self._filtered(asked, known, has_time_left).decision
+        if not gone.rejected:
+            return gone
+        again = self.filter_nodes(pod, snapshot, list(gone.rejected), has_time_left)
+        there = frozenset(again.feasible)
+        return reference_engine.merge_feasible(gone, there, known.order)
+
+    def preempt(
+        self,
+        pod: Pod,
+        snapshot: Snapshot,
+        potential: Collection[str] | None = None,
+        among: Collection[str] | None = None,
+        has_time_left: HasTimeLeft = no_deadline,
+    ) -> PreemptionDecision:
+        """Do the same as :func:`policies.preemption.reference_engine.preempt`."""
+        known = self._requested_rows(snapshot, among)
+        asked = self._evaluation(pod, snapshot) if snapshot.nodes else None
+        if asked is None:
+            return reference_engine.preempt(
+                pod, snapshot, self.rules, potential, among, has_time_left
+            )
+        filtered = self._filtered(asked, known, has_time_left)
+        status = nominated_status(pod, filtered.decision.rejected, self.rules)
+        reason = ineligibility(pod, snapshot, status)
+        if reason is not None:
+            return self._ineligible(asked, filtered, reason)
+        rows = _potential(asked, filtered, potential)
+        return self._decision(asked, filtered, rows, asked.dry_run_rows(rows, has_time_left))
+
+    def _requested_rows(self, snapshot: Snapshot, among: Collection[str] | None) -> RequestedRows:
+        """Return the rows of the names that are known; all rows for None."""
+        self._columns.follow(snapshot)
+        if among is None:
+            return RequestedRows(tuple(self._columns.names), _EVERY_ROW, tuple(snapshot.nodes))
+        names, rows = self._columns.row_names.known(among)
+        return RequestedRows(names, rows, names)
+
+    def _departing_names(self, rows: Rows) -> list[str]:
+        """Return the names of those of ``rows`` that have departing pods."""
+        columns = self._columns
+        if not columns.departing:
+            return []
+        near = np.zeros(len(columns.names), np.bool_)
+        near[rows] = True
+        return [name for name in columns.departing if near[columns.index[name]]]
+
+    def _evaluation(self, pod: Pod, snapshot: Snapshot) -> PodEvaluation | None:
+        self._columns.follow(snapshot)
+        return build_evaluation(
+            FilterInput(pod, self._columns, snapshot, self.rules.release), self.rules
+        )
+
+    def _filter(
+        self, pod: Pod, snapshot: Snapshot, known: RequestedRows, has_time_left: HasTimeLeft
+    ) -> FilterDecision:
+        asked = self._evaluation(pod, snapshot)
+        if asked is None:
+            return reference_engine.filter_nodes(
+                pod, snapshot, self.rules, known.order, has_time_left
+            )
+        return self._filtered(asked, known, has_time_left).decision
+
+    def _filtered(
+        self, evaluation: PodEvaluation, known: RequestedRows, has_time_left: HasTimeLeft
+    ) -> FilteredRows:
+        pod, rules = evaluation.filter_input.pod, self.rules
+        codes = _filter_rows(evaluation, known.rows, has_time_left)
+        decision = FilterDecision(
+            pod,
+            _feasible(known, codes),
+            RejectionsByNode(known.names, codes, evaluation.rejections),
+            not_evaluated=not_evaluated(
+                pod, evaluation.filter_input.snapshot, rules.release, rules.filters
+            ),
+        )
+        return FilteredRows(known.rows, codes, decision)
+
+    def _failure(self, evaluation: PodEvaluation, filtered: FilteredRows) -> str:
+        """Return the event's first sentence, which counts the reasons of filtering."""
+        counts = count_reasons(filtered.codes, evaluation.rejections)
+        return fit_error.fit_error(len(filtered.codes), None, counts, self.rules.release)
+
+    def _ineligible(
+        self, evaluation: PodEvaluation, filtered: FilteredRows, reason: str
+    ) -> PreemptionDecision:
+        sentence = fit_error.not_eligible(reason, self._prefix(filtered))
+        return PreemptionDecision(
+            filtered.decision.pod,
+            eligible=False,
+            reason=reason,
+            chosen=None,
+            rejected=filtered.decision.rejected,
+            message=f"{self._failure(evaluation, filtered)} {sentence}",
+            not_evaluated=filtered.decision.not_evaluated,
+        )
+
+    def _decision(
+        self, evaluation: PodEvaluation, filtered: FilteredRows, rows: Bools, tried: DryRunResult
+    ) -> PreemptionDecision:
+        order = self.rules.policy.candidates
+        best = tried.best
+        names = tuple(self._columns.names)
+        rejected = RejectionsByNode(
+            names, _rejection_codes(evaluation, filtered, tried), evaluation.rejections
+        )
+        if best:
+            outcome = fit_error.candidate_found(best[0], self.rules.release)
+        else:
+            first = self._prefix(filtered)
+            outcome = _no_candidates(evaluation, len(rejected), rows, tried, first)
+        return PreemptionDecision(
+            filtered.decision.pod,
+            eligible=True,
+            reason="",
+            chosen=best[0] if best else None,
+            candidates=tried.candidates,
+            rejected=rejected,
+            decided_by=order.deciding_criterion(*best) if len(best) > 1 else None,
+            message=" ".join(
+                part for part in (self._failure(evaluation, filtered), outcome) if part
+            ),
+            not_evaluated=filtered.decision.not_evaluated,
+            untried=tried.untried,
+        )
+
+    def _prefix(self, filtered: FilteredRows) -> str:
+        snapshot, release = self._columns.snapshot, self.rules.release
+        return fit_error.deallocation_prefix(filtered.decision, snapshot, release)
+
+
+def _no_candidates(
+    evaluation: PodEvaluation, nodes: int, rows: Bools, tried: DryRunResult, first: str
+) -> str:
+    needless = np.flatnonzero(fits_without_preemption(tried.codes)).tolist()
+    rejections, names = evaluation.rejections, evaluation.filter_input.columns.names
+    errors = [str(rejections.of(int(tried.codes[row]), names[row])) for row in needless]
+    reasons = count_reasons(tried.codes, rejections)
+    count = int(np.count_nonzero(rows)) - tried.untried
+    return fit_error.no_candidates(nodes, count, reasons, errors, first)
+
+
+def _departing_on(columns: ClusterColumns, names: Collection[str]) -> Bools:
+    """Mark the departing pods on some nodes, (depth, width)."""
+    flags = columns.pod_block.used()[FLAGS]
+    marks = np.zeros(flags.shape, np.bool_)
+    rows = [columns.index[name] for name in names]
+    marks[:, rows] = flags[:, rows] & DEPARTING != 0
+    return marks
+
+
+def _filter_rows(evaluation: PodEvaluation, rows: Rows, has_time_left: HasTimeLeft) -> Codes:
+    """Evaluate some rows; if these are many, evaluate all, which avoids a copy."""
+    width = len(evaluation.reference_rows)
+    if isinstance(rows, slice) or len(rows) * _MANY < width:
+        return evaluation.filter_rows(evaluation.filter_input.view(rows), has_time_left)
+    return evaluation.filter_rows(evaluation.filter_input.all_rows, has_time_left)[rows]
+
+
+def _feasible(known: RequestedRows, codes: Codes) -> Sequence[str]:
+    """Return the names that fit, in the order of results."""
+    refused = int(np.count_nonzero(codes))
+    if refused == 0:
+        return known.order
+    if refused == len(codes):
+        return ()
+    judged = zip(known.names, codes.tolist(), strict=True)
+    fitting = {name for name, code in judged if code == FITS}
+    return tuple(name for name in known.order if name in fitting)
+
+
+def _potential(
+    evaluation: PodEvaluation, filtered: FilteredRows, given: Collection[str] | None
+) -> Bools:
+    """Mark the rows to try: those ``given``, or those that evicting pods might help."""
+    columns = evaluation.filter_input.columns
+    rows = np.zeros(len(columns.names), np.bool_)
+    if given is None:
+        rows[filtered.rows] = evaluation.rejections.resolvable()[filtered.codes]
+    else:
+        rows[[columns.index[name] for name in given if name in columns.index]] = True
+    return rows
+
+
+def _rejection_codes(
+    evaluation: PodEvaluation, filtered: FilteredRows, tried: DryRunResult
+) -> Codes:
+    """Return the status of each row that is no candidate: of the dry run, or else of filtering."""
+    feasible = evaluation.rejections.code(FEASIBLE)
+    codes = np.zeros(len(tried.codes), np.int32)
+    codes[filtered.rows] = np.where(filtered.codes == FITS, feasible, filtered.codes)
+    codes = np.where(tried.codes == FITS, codes, tried.codes)
+    codes[tried.found] = FITS
+    return codes

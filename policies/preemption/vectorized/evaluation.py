@@ -1,0 +1,261 @@
+"""The evaluation of one pod on the columns: filtering and a dry run (preemption.Evaluator).
+
+A row that the columns cannot represent, or that has to be evaluated with and without its nominated
+pods, is a *reference row*: the reference engine's own functions evaluate it, one row at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from policies.kubernetes.releases import Release
+from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
+from policies.preemption.columns.encoded_column import Bools
+from policies.preemption.columns.node_columns import is_regular
+from policies.preemption.decision import Candidate
+from policies.preemption.engine import DeadlineExceededError, HasTimeLeft
+from policies.preemption.filtering import (
+    DynamicResources,
+    Filter,
+    FilterPlugin,
+    InterPodAffinity,
+    NodeAffinity,
+    NodeName,
+    NodePorts,
+    NodeResourcesFit,
+    NodeUnschedulable,
+    NodeVolumeLimits,
+    Pipeline,
+    PodTopologySpread,
+    PreFilter,
+    TaintToleration,
+    VolumeBinding,
+    VolumeRestrictions,
+    VolumeZone,
+    run_pre_filters,
+)
+from policies.preemption.filtering.status import Code, Rejection, unresolvable
+from policies.preemption.policy import SchedulerRules
+from policies.preemption.vectorized import (
+    inter_pod_affinity,
+    node_ports,
+    node_resources_fit,
+    pod_topology_spread,
+    static_node_filters,
+    volume_filters,
+)
+from policies.preemption.vectorized.candidate_selection import RankedCandidates
+from policies.preemption.vectorized.dry_run import dry_run
+from policies.preemption.vectorized.framework import (
+    Constraint,
+    CountedConstraint,
+    FilterInput,
+    VectorizedFilter,
+)
+from policies.preemption.vectorized.row_view import RowView, rows_where
+from policies.preemption.vectorized.status import Codes, Rejections, RowStatuses
+from policies.preemption.victim_selection import BudgetCoverage, select_victims
+
+_COUNTING = (PodTopologySpread, InterPodAffinity)
+
+
+@dataclass(frozen=True)
+class PreparedFilter:
+    """A filter that was prepared already."""
+
+    name: str
+    filter_plugin: FilterPlugin | None
+
+    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
+        return PreFilter(self.filter_plugin)
+
+
+@dataclass(frozen=True)
+class DryRunResult:
+    """The result of a dry run, by row of the columns: status codes (0: none), and candidates.
+
+    ``best`` are the best two of these, or as many as there are; ``untried`` rows were left out.
+    """
+
+    codes: Codes
+    candidates: RankedCandidates
+    best: Sequence[Candidate]
+    found: Bools
+    untried: int
+
+
+@dataclass(frozen=True)
+class SearchLimits:
+    """The only rows to evaluate (None: all), and the filters that limit them."""
+
+    rows: Bools | None = None
+    by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PodEvaluation:
+    """A pod and its constraints; ``reference_rows`` marks rows of the columns."""
+
+    filter_input: FilterInput
+    rules: SchedulerRules
+    constraints: tuple[Constraint, ...]
+    limits: SearchLimits
+    reference_rows: Bools
+    rejections: Rejections = field(default_factory=Rejections)
+
+    def filter_rows(self, view: RowView, has_time_left: HasTimeLeft) -> Codes:
+        """Return for each row of ``view`` the status code of the pod, or FITS.
+
+        Raise DeadlineExceededError if ``has_time_left`` returns false.
+        """
+        verdicts = RowStatuses(self.rejections, len(view))
+        if self.limits.rows is not None:
+            unexamined = unresolvable(Code.NOT_EXAMINED, " ".join(self.limits.by))
+            nominated = (self.filter_input.pod.nominated_node or "",)
+            looked_at = self.limits.rows | static_node_filters.rows_named(
+                self.filter_input.columns, nominated
+            )
+            verdicts.refuse(~view.flags_of_nodes(looked_at), unexamined)
+        for constraint in self.constraints:
+            constraint.evaluate(view, verdicts)
+        for place in np.flatnonzero(view.flags_of_nodes(self.reference_rows)).tolist():
+            if not has_time_left():
+                raise DeadlineExceededError
+            verdicts.set_status(
+                place, self._pipeline.evaluate(self._state(int(view.numbers[place])))
+            )
+        return verdicts.codes
+
+    def dry_run_rows(self, rows: Bools, has_time_left: HasTimeLeft) -> DryRunResult:
+        """Find the victims on the marked rows of the columns, or why preemption cannot help there.
+
+        When ``has_time_left`` returns false, no more reference rows are evaluated.
+        """
+        view = self.filter_input.view(rows_where(rows & ~self.reference_rows))
+        run = dry_run(self.filter_input, self.constraints, view, self.rejections)
+        verdicts = RowStatuses(self.rejections, len(rows))
+        verdicts.codes[view.rows] = run.statuses.codes
+        found = np.zeros(len(rows), np.bool_)
+        found[run.candidates.numbers] = True
+        others: dict[str, Candidate] = {}
+        by_hand = np.flatnonzero(rows & self.reference_rows).tolist()
+        judged = 0
+        for row in by_hand:
+            if not has_time_left():
+                break
+            judged += 1
+            outcome = self._select_victims(row)
+            if isinstance(outcome, Candidate):
+                others[outcome.node] = outcome
+                found[row] = True
+            else:
+                verdicts.set_status(row, outcome)
+        candidates = RankedCandidates(run, others)
+        best = candidates.best(run, self.rules.policy.candidates)
+        return DryRunResult(verdicts.codes, candidates, best, found, len(by_hand) - judged)
+
+    def _select_victims(self, row: int) -> Candidate | Rejection:
+        return select_victims(self._pipeline, self._state(row), self._coverage, self.rules.policy)
+
+    def _state(self, row: int) -> NodeState:
+        return self.filter_input.snapshot.nodes[self.filter_input.columns.names[row]]
+
+    @cached_property
+    def _pipeline(self) -> Pipeline:
+        """The reference engine's filters, with the counts that the columns already have."""
+        pod, snapshot, release = (
+            self.filter_input.pod,
+            self.filter_input.snapshot,
+            self.rules.release,
+        )
+        counted = {
+            each.name: each.filter_plugin()
+            for each in self.constraints
+            if isinstance(each, CountedConstraint)
+        }
+        filters = [
+            PreparedFilter(each.name, counted.get(each.name))
+            if isinstance(each, _COUNTING)
+            else each
+            for each in self.rules.filters
+        ]
+        return run_pre_filters(pod, snapshot, release, filters)
+
+    @cached_property
+    def _coverage(self) -> BudgetCoverage:
+        return BudgetCoverage(self.filter_input.snapshot.budgets, self.rules.release)
+
+
+def build_evaluation(filter_input: FilterInput, rules: SchedulerRules) -> PodEvaluation | None:
+    """Return the evaluation of a pod on the columns; None if that is left to the reference engine.
+
+    That is a pod whose amounts do not fit 64 bits, that contradicts itself, or that a filter
+    without a vectorized implementation applies to.
+    """
+    limits = _search_limits(filter_input, rules) if is_regular(filter_input.pod.requests) else None
+    if limits is None:
+        return None
+    constraints: list[Constraint] = []
+    by_hand = {filter_input.columns.index[name] for name in filter_input.columns.irregular}
+    for each in rules.filters:
+        found = vectorized_filter(each, filter_input)
+        if found is None:
+            return None
+        constraints += found.constraints
+        by_hand |= found.reference_rows
+        if found.reads_other_pods:
+            by_hand |= filter_input.nominated_beside.keys()
+    marks = np.zeros(len(filter_input.columns.names), np.bool_)
+    marks[list(by_hand)] = True
+    return PodEvaluation(filter_input, rules, tuple(constraints), limits, marks)
+
+
+def vectorized_filter(each: Filter, filter_input: FilterInput) -> VectorizedFilter | None:
+    """Return the vectorized filter; None if there is none, or if the filter refuses the pod."""
+    match each:
+        case NodeAffinity():
+            return static_node_filters.vectorize_node_affinity(each, filter_input)
+        case NodeResourcesFit():
+            return node_resources_fit.vectorize_node_resources_fit(each, filter_input)
+        case PodTopologySpread():
+            return pod_topology_spread.vectorize_pod_topology_spread(each, filter_input)
+        case InterPodAffinity():
+            return inter_pod_affinity.vectorize_inter_pod_affinity(each, filter_input)
+    found = _VECTORIZED_FILTERS.get(type(each))
+    return None if found is None else found(each, filter_input)
+
+
+_VECTORIZED_FILTERS: Mapping[
+    type[Filter], Callable[[Filter, FilterInput], VectorizedFilter | None]
+] = {
+    NodeUnschedulable: lambda _, asked: static_node_filters.vectorize_node_unschedulable(asked),
+    NodeName: lambda _, asked: static_node_filters.vectorize_node_name(asked),
+    TaintToleration: lambda _, asked: static_node_filters.vectorize_taint_toleration(asked),
+    NodePorts: lambda _, asked: node_ports.vectorize_node_ports(asked),
+    VolumeRestrictions: volume_filters.vectorize_volume_restrictions,
+    NodeVolumeLimits: volume_filters.vectorize_node_volume_limits,
+    VolumeBinding: volume_filters.vectorize_node_local,
+    VolumeZone: volume_filters.vectorize_node_local,
+    DynamicResources: volume_filters.vectorize_node_local,
+}
+"""The vectorized filters of filters without settings."""
+
+
+def _search_limits(filter_input: FilterInput, rules: SchedulerRules) -> SearchLimits | None:
+    """Return the limits of the filters on node names; None if they contradict the pod."""
+    limits = SearchLimits()
+    for each in rules.filters:
+        if not isinstance(each, NodeName | NodeAffinity):
+            continue
+        prepared = each.pre_filter(filter_input.pod, filter_input.snapshot, filter_input.release)
+        if prepared.conflict is not None:
+            return None
+        if prepared.only is not None:
+            named = static_node_filters.rows_named(filter_input.columns, prepared.only)
+            rows = named if limits.rows is None else limits.rows & named
+            limits = SearchLimits(rows, tuple(sorted((*limits.by, each.name))))
+    return limits

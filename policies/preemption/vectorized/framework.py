@@ -1,0 +1,146 @@
+"""The framework of filters on columns, as filtering/framework.py is that of filters on nodes.
+
+A :class:`FilterInput` is one pod and the columns of a cluster. Each filter of kube-scheduler has a
+:class:`VectorizedFilter` here, which has :class:`Constraint`s. A constraint evaluates all rows of a
+view at once, and returns a :class:`ConstraintState` for the dry run, which tracks whether the pod
+fits while other pods are added back, depth by depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+from policies.kubernetes.releases import Release
+from policies.kubernetes.snapshot import Pod, Snapshot
+from policies.preemption.columns import ClusterColumns
+from policies.preemption.columns.encoded_column import Bools
+from policies.preemption.filtering import FilterPlugin
+from policies.preemption.filtering.status import Rejection
+from policies.preemption.vectorized.row_view import Rows, RowView
+from policies.preemption.vectorized.status import RowStatuses
+
+
+@dataclass(frozen=True)
+class FilterInput:
+    """A pod, and the cluster that it is evaluated on.
+
+    ``snapshot`` is that of the columns, or the same without the pods that ``absent`` marks (depth,
+    width of the columns).
+    """
+
+    pod: Pod
+    columns: ClusterColumns
+    snapshot: Snapshot
+    release: Release
+    absent: Bools | None = None
+
+    @cached_property
+    def all_rows(self) -> RowView:
+        """The view of all rows with all their pods."""
+        return self.view(slice(None))
+
+    def view(self, rows: Rows) -> RowView:
+        """Return a view of some rows with all their pods."""
+        return RowView(self.columns, rows, absent=self.absent)
+
+    @cached_property
+    def nominated_beside(self) -> Mapping[int, tuple[Pod, ...]]:
+        """The nominated pods of a row that the pod has to fit beside, by row."""
+        columns, found = self.columns, {}
+        for name in columns.with_nominated:
+            row = columns.index[name]
+            pods = tuple(
+                each for each in columns.states[row].nominated if self._has_to_fit_beside(each)
+            )
+            if pods:
+                found[row] = pods
+        return found
+
+    def _has_to_fit_beside(self, other: Pod) -> bool:
+        return other.priority >= self.pod.priority and other.uid != self.pod.uid
+
+
+class ConstraintState(Protocol):
+    """The state of a constraint on the rows of a view while removed pods are added back."""
+
+    def allows(self, depth: int) -> Bools:
+        """Return for each row whether the pod still fits with the pod at ``depth`` added back."""
+        ...
+
+    def add_back(self, depth: int, where: Bools) -> None:
+        """Add the pods at ``depth`` back on the rows ``where``."""
+        ...
+
+
+class Constraint(Protocol):
+    """One filter of kube-scheduler, for one pod, on the rows of a view."""
+
+    def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
+        """Refuse the rows that the pod does not fit."""
+        ...
+
+    def state(self, view: RowView) -> ConstraintState | None:
+        """Return the state on rows that fit; None if pods that are added back cannot matter."""
+        ...
+
+
+@dataclass(frozen=True)
+class VectorizedFilter:
+    """A filter on columns.
+
+    ``reference_rows`` have to be evaluated one by one, by the reference engine's functions. With
+    ``reads_other_pods`` so have the rows with nominated pods: the filter has to pass with these
+    pods and without them, and neither implies the other.
+    """
+
+    constraints: tuple[Constraint, ...] = ()
+    reference_rows: frozenset[int] = frozenset()
+    reads_other_pods: bool = False
+
+
+@runtime_checkable
+class CountedConstraint(Protocol):
+    """A constraint with counts over the whole cluster."""
+
+    @property
+    def name(self) -> str:
+        """The name of its filter."""
+        ...
+
+    def filter_plugin(self) -> FilterPlugin:
+        """Return the same constraint as the reference engine's filter plugin, with its counts."""
+        ...
+
+
+@dataclass(frozen=True)
+class NodeConstraint:
+    """A constraint that reads only node properties; ``refused`` is by row of the columns."""
+
+    refused: Bools
+    rejection: Rejection
+
+    def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
+        """Refuse the rows in ``refused``."""
+        statuses.refuse(view.flags_of_nodes(self.refused), self.rejection)
+
+    def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
+        """Return None: pods do not matter."""
+        return
+
+
+class ConflictingVictims:
+    """Pods that always conflict when they are added back; ``conflicting`` is (depth, rows)."""
+
+    def __init__(self, conflicting: Bools) -> None:
+        self._open: Bools = ~conflicting
+
+    def allows(self, depth: int) -> Bools:
+        """Return for which rows the pod at ``depth`` does not conflict."""
+        allowed: Bools = self._open[depth]
+        return allowed
+
+    def add_back(self, depth: int, where: Bools) -> None:
+        """Do nothing: a pod that is added back does not make another conflict."""

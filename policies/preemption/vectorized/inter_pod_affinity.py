@@ -1,0 +1,171 @@
+"""InterPodAffinity on columns.
+
+Adding a pod back can only violate anti-affinity. It cannot violate affinity: a pod that counts for
+affinity counts in every domain of its node. So the dry run marks the pods that repel the preemptor
+or that it repels as conflicting, and evaluates affinity once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from policies.kubernetes.snapshot import AffinityTerm, Pod
+from policies.preemption.columns.encoded_column import Bools, Ints
+from policies.preemption.columns.pod_block import CLASS, TRAITS
+from policies.preemption.filtering import FilterPlugin, InterPodAffinity, inter_pod_affinity
+from policies.preemption.filtering.status import Rejection
+from policies.preemption.filtering.topology_counts import TopologyDomain
+from policies.preemption.vectorized.framework import (
+    ConflictingVictims,
+    ConstraintState,
+    FilterInput,
+    VectorizedFilter,
+)
+from policies.preemption.vectorized.row_view import RowView
+from policies.preemption.vectorized.status import RowStatuses
+from policies.preemption.vectorized.topology_counts import (
+    DomainCountColumns,
+    count_by_domain,
+    topology_column,
+)
+
+
+def vectorize_inter_pod_affinity(
+    each: InterPodAffinity, filter_input: FilterInput
+) -> VectorizedFilter:
+    """Return the vectorized InterPodAffinity."""
+    pod, namespaces = filter_input.pod, filter_input.snapshot.namespaces
+    repelled = _existing_anti_affinity_counts(filter_input)
+    if not pod.affinity and not pod.anti_affinity and not any(t.counts.any() for t in repelled):
+        return VectorizedFilter()
+    found = InterPodAffinityConstraint(
+        each.name,
+        filter_input,
+        affinity_counts=_affinity_counts(filter_input),
+        matches_own_terms=all(term.matches(pod, namespaces) for term in pod.affinity),
+        anti_affinity_counts=_anti_affinity_counts(filter_input),
+        existing_anti_affinity_counts=repelled,
+    )
+    return VectorizedFilter((found,), reads_other_pods=True)
+
+
+@dataclass(frozen=True)
+class InterPodAffinityConstraint:
+    name: str
+    filter_input: FilterInput
+    affinity_counts: tuple[DomainCountColumns, ...]
+    matches_own_terms: bool
+    anti_affinity_counts: tuple[DomainCountColumns, ...]
+    existing_anti_affinity_counts: tuple[DomainCountColumns, ...]
+
+    def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
+        if self.affinity_counts:
+            statuses.refuse(~self._matches_affinity(view), inter_pod_affinity.POD_AFFINITY)
+        _refuse_positive(
+            self.anti_affinity_counts, view, statuses, inter_pod_affinity.POD_ANTI_AFFINITY
+        )
+        _refuse_positive(
+            self.existing_anti_affinity_counts,
+            view,
+            statuses,
+            inter_pod_affinity.EXISTING_ANTI_AFFINITY,
+        )
+
+    def state(self, view: RowView) -> ConstraintState | None:
+        tallies = (*self.anti_affinity_counts, *self.existing_anti_affinity_counts)
+        if not tallies:
+            return None
+        barred = np.zeros_like(view.removed_marks)
+        for each in tallies:
+            barred |= (each.cell_weights(view) > 0) & each.labelled(view)
+        return ConflictingVictims(barred) if barred.any() else None
+
+    def filter_plugin(self) -> FilterPlugin:
+        """Return the same constraint as the reference engine's filter plugin."""
+        return inter_pod_affinity.counted_plugin(
+            self.filter_input.pod,
+            self.filter_input.snapshot.namespaces,
+            _by_domain(self.affinity_counts),
+            _by_domain(self.anti_affinity_counts),
+            _by_domain(self.existing_anti_affinity_counts),
+        )
+
+    def _matches_affinity(self, view: RowView) -> Bools:
+        everywhere = np.ones(len(view), np.bool_)
+        found = everywhere.copy()
+        anywhere = np.zeros(len(view), np.bool_)
+        for each in self.affinity_counts:
+            everywhere &= each.labelled(view)
+            here = each.count_of_row(view)
+            found &= here > 0
+            # The count left in all domains: the total, less the removed pods of the own domain.
+            gone = each.counts.take(view.of_nodes(each.topology.domains)) - here
+            anywhere |= each.counts.sum() - np.where(each.labelled(view), gone, 0) > 0
+        return everywhere & (found | (~anywhere if self.matches_own_terms else False))
+
+
+def _by_domain(tallies: Iterable[DomainCountColumns]) -> dict[TopologyDomain, int]:
+    return {domain: count for each in tallies for domain, count in each.by_domain().items()}
+
+
+def _refuse_positive(
+    tallies: Iterable[DomainCountColumns],
+    view: RowView,
+    statuses: RowStatuses,
+    rejection: Rejection,
+) -> None:
+    for each in tallies:
+        statuses.refuse((each.count_of_row(view) > 0) & each.labelled(view), rejection)
+
+
+def _affinity_counts(filter_input: FilterInput) -> tuple[DomainCountColumns, ...]:
+    terms = filter_input.pod.affinity
+    if not terms:
+        return ()
+    matching = np.ones(len(filter_input.columns.classes), np.bool_)
+    for term in terms:
+        matching &= _selected_classes(term, filter_input)
+    keys = Counter(term.topology_key for term in terms)
+    return _count_columns(
+        {key: matching * count for key, count in keys.items()}, filter_input, CLASS
+    )
+
+
+def _anti_affinity_counts(filter_input: FilterInput) -> tuple[DomainCountColumns, ...]:
+    weights: dict[str, Ints] = {}
+    for term in filter_input.pod.anti_affinity:
+        found = _selected_classes(term, filter_input).astype(np.int64)
+        weights[term.topology_key] = weights.get(term.topology_key, 0) + found
+    return _count_columns(weights, filter_input, CLASS)
+
+
+def _existing_anti_affinity_counts(filter_input: FilterInput) -> tuple[DomainCountColumns, ...]:
+    pod, namespaces = filter_input.pod, filter_input.snapshot.namespaces
+    weights = filter_input.columns.traits.anti_affinity_counts(
+        pod.labels, lambda term: term.matches(pod, namespaces)
+    )
+    return _count_columns(weights, filter_input, TRAITS)
+
+
+def _count_columns(
+    weights: dict[str, Ints], filter_input: FilterInput, channel: int
+) -> tuple[DomainCountColumns, ...]:
+    return tuple(
+        count_by_domain(
+            filter_input.all_rows, topology_column(filter_input.columns, key), each, channel
+        )
+        for key, each in weights.items()
+    )
+
+
+def _selected_classes(term: AffinityTerm, filter_input: FilterInput) -> Bools:
+    namespaces = filter_input.snapshot.namespaces
+
+    def speaks_of(pod: Pod) -> bool:
+        return term.matches(pod, namespaces)
+
+    return filter_input.columns.classes.lookup(term.selector, speaks_of)

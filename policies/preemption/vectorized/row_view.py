@@ -1,0 +1,122 @@
+"""A view of some rows of the columns, without some of their pods.
+
+All rows are read in place. Fewer rows are copied on first access, so that later steps only process
+these rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from policies.preemption.columns import ClusterColumns
+from policies.preemption.columns.encoded_column import Bools, Ints
+from policies.preemption.columns.pod_block import EMPTY_PRIORITY, FIRST_RESOURCE, PRIORITY
+
+Rows = slice | Ints
+"""All rows as a slice, or some as an array of their numbers."""
+
+
+@dataclass(frozen=True)
+class RowView:
+    """The rows ``rows`` of ``columns``, without the pods that are marked.
+
+    ``removed`` marks pods that a dry run removed from their row (depth, rows), while the counts of
+    the rest of the cluster stay; ``absent`` marks pods that are treated as if they did not exist
+    (depth, width of the columns), so that no count includes them.
+    """
+
+    columns: ClusterColumns
+    rows: Rows
+    removed: Bools | None = None
+    absent: Bools | None = None
+    _channels: dict[int, Ints] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _departed: dict[int, Ints] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @cached_property
+    def numbers(self) -> Ints:
+        """The numbers of the rows in the columns."""
+        every = np.arange(len(self.columns.names))
+        return every[self.rows]
+
+    @cached_property
+    def removed_marks(self) -> Bools:
+        """The removed pods, (depth, rows)."""
+        shape = (self.columns.pod_block.depth(), len(self))
+        return np.zeros(shape, np.bool_) if self.removed is None else self.removed
+
+    def __len__(self) -> int:
+        return len(self.columns.names) if isinstance(self.rows, slice) else len(self.rows)
+
+    def select(self, places: Ints) -> RowView:
+        """Return the view of some of its rows; the view itself if they are all of them."""
+        if len(places) == len(self):
+            return self
+        gone = None if self.removed is None else self.removed[:, places]
+        return RowView(self.columns, self.numbers[places], gone, self.absent)
+
+    def channel(self, channel: int) -> Ints:
+        """Return the values of one channel, (depth, rows); absent pods are as empty cells."""
+        known = self._channels.get(channel)
+        if known is None:
+            known = self.columns.pod_block.used()[channel][:, self.rows]
+            if self.absent is not None:
+                nobody = EMPTY_PRIORITY if channel == PRIORITY else 0
+                known = np.where(self.absent[:, self.rows], nobody, known)
+            self._channels[channel] = known
+        return known
+
+    def requested(self, place: int) -> Ints:
+        """Return the sum of the requests of each row for the resource at ``place``."""
+        requested = self.of_nodes(self.columns.nodes.requested[place])
+        if self.removed is None and self.absent is None:
+            return requested
+        if self.absent is None:
+            return requested - self.channel_of_removed(FIRST_RESOURCE + place)
+        present: Ints = self.channel(FIRST_RESOURCE + place).sum(axis=0)
+        return present - self.channel_of_removed(FIRST_RESOURCE + place)
+
+    def count(self) -> Ints:
+        """Return the number of pods on each row."""
+        count = self.of_nodes(self.columns.pod_block.used_counts())
+        if self.absent is not None:
+            count = count - np.count_nonzero(self.absent[:, self.rows], axis=0)
+        return count if self.removed is None else count - np.count_nonzero(self.removed, axis=0)
+
+    def of_nodes(self, values: Ints) -> Ints:
+        """Return the values of the rows from an array of values of all nodes."""
+        picked: Ints = values[: len(self.columns.names)][self.rows]
+        return picked
+
+    def flags_of_nodes(self, values: Bools) -> Bools:
+        """Do the same as ``of_nodes`` for booleans."""
+        picked: Bools = values[: len(self.columns.names)][self.rows]
+        return picked
+
+    def sum_of_removed(self, amounts: Ints) -> Ints:
+        """Return the sum of ``amounts`` (depth, rows) over the removed pods."""
+        total = np.zeros(len(self), np.int64)
+        if self.removed is not None:
+            for depth, away in enumerate(self.removed):
+                np.add(total, amounts[depth], out=total, where=away)
+        return total
+
+    def channel_of_removed(self, channel: int) -> Ints:
+        """Return the sum of a channel over the removed pods."""
+        known = self._departed.get(channel)
+        if known is None:
+            known = self._departed[channel] = self.sum_of_removed(self.channel(channel))
+        return known
+
+
+def any_by_row(marks: Bools) -> Bools:
+    """Return for each row whether any of its pods is marked; ``marks`` is (depth, rows)."""
+    found: Bools = np.logical_or.reduce(marks, axis=0)
+    return found
+
+
+def rows_where(marked: Bools) -> Rows:
+    """Return the marked rows; all of them as a slice."""
+    return slice(None) if marked.all() else np.flatnonzero(marked)

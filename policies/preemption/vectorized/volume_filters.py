@@ -1,0 +1,130 @@
+"""The volume and device filters, as far as columns can evaluate them.
+
+Most of them read only the node, once the pod's claims are known: these are evaluated row by row, on
+rows that no other filter refuses. Filters that count the volumes of other pods are evaluated for
+all rows where such pods cannot matter; the other rows are reference rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from policies.kubernetes.snapshot import NodeState
+from policies.preemption.columns.encoded_column import Bools
+from policies.preemption.columns.pod_block import TRAITS
+from policies.preemption.filtering import Filter, FilterPlugin
+from policies.preemption.filtering.node_volume_limits import VolumeLimitsFilter
+from policies.preemption.filtering.status import Rejection
+from policies.preemption.filtering.volume_restrictions import VolumeRestrictionsFilter
+from policies.preemption.vectorized.framework import FilterInput, VectorizedFilter
+from policies.preemption.vectorized.row_view import RowView, any_by_row
+from policies.preemption.vectorized.status import RowStatuses
+
+
+def vectorize_node_local(each: Filter, filter_input: FilterInput) -> VectorizedFilter | None:
+    """Return a vectorized filter that reads only the node; None if it refuses every node."""
+    prepared = each.pre_filter(filter_input.pod, filter_input.snapshot, filter_input.release)
+    if prepared.conflict is not None:
+        return None
+    return (
+        VectorizedFilter()
+        if prepared.plugin is None
+        else VectorizedFilter((NodeLocalConstraint(prepared.plugin, filter_input),))
+    )
+
+
+def vectorize_volume_restrictions(
+    each: Filter, filter_input: FilterInput
+) -> VectorizedFilter | None:
+    """Return the vectorized VolumeRestrictions.
+
+    Rows with pods that have the same disks or claims are reference rows.
+    """
+    prepared = each.pre_filter(filter_input.pod, filter_input.snapshot, filter_input.release)
+    if prepared.conflict is not None:
+        return None
+    check = prepared.plugin
+    if not isinstance(check, VolumeRestrictionsFilter):
+        return VectorizedFilter()
+    heeded = filter_input.columns.traits.storage_counts(check.is_affected_by) > 0
+    rows = np.flatnonzero(any_by_row(heeded.take(filter_input.all_rows.channel(TRAITS)))).tolist()
+    return VectorizedFilter((ClaimInUseConstraint(check),), frozenset(rows), reads_other_pods=True)
+
+
+def vectorize_node_volume_limits(
+    each: Filter, filter_input: FilterInput
+) -> VectorizedFilter | None:
+    """Return the vectorized NodeVolumeLimits; rows close to a limit are reference rows."""
+    prepared = each.pre_filter(filter_input.pod, filter_input.snapshot, filter_input.release)
+    if prepared.conflict is not None:
+        return None
+    check, columns = prepared.plugin, filter_input.columns
+    if not isinstance(check, VolumeLimitsFilter):
+        return VectorizedFilter()
+    per_class = columns.traits.storage_counts(lambda storage: len(storage.volumes))
+    volumes = per_class.take(filter_input.all_rows.channel(TRAITS)).sum(axis=0).tolist()
+    close = frozenset(
+        row
+        for row, state in enumerate(columns.states)
+        if not check.fits_beside(state.node, volumes[row])
+    )
+    return VectorizedFilter(
+        (NodeLocalConstraint(RequiredDriverFilter(check), filter_input),),
+        close,
+        reads_other_pods=True,
+    )
+
+
+@dataclass(frozen=True)
+class RequiredDriverFilter:
+    """The part of the volume limits that applies where no limit can be exceeded."""
+
+    limits: VolumeLimitsFilter
+
+    def refuse(self, node: NodeState) -> Rejection | None:
+        return self.limits.absent_driver(node.node)
+
+    def removing(self, pod: object, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
+        return self
+
+    def adding(self, pod: object, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
+        return self
+
+
+@dataclass(frozen=True)
+class NodeLocalConstraint:
+    """A filter plugin that reads only the node, with a cache of its results by row."""
+
+    check: FilterPlugin
+    filter_input: FilterInput
+    _cache: dict[int, Rejection | None] = field(default_factory=dict)
+
+    def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
+        fits = np.flatnonzero(statuses.fits)
+        for place, row in zip(fits.tolist(), view.numbers[fits].tolist(), strict=True):
+            statuses.set_status(place, self._refusal(row))
+
+    def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
+        return
+
+    def _refusal(self, row: int) -> Rejection | None:
+        if row not in self._cache:
+            self._cache[row] = self.check.refuse(self.filter_input.columns.states[row])
+        return self._cache[row]
+
+
+@dataclass(frozen=True)
+class ClaimInUseConstraint:
+    """The volume restrictions on rows without pods that share disks or claims."""
+
+    check: VolumeRestrictionsFilter
+
+    def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
+        if self.check.conflicts > 0:
+            everywhere: Bools = np.ones(len(view), np.bool_)
+            statuses.refuse(everywhere, self.check.claim_in_use)
+
+    def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
+        return

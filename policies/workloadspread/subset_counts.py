@@ -1,0 +1,204 @@
+"""The counts of a subset: its active pods, and how many are missing.
+
+Webhooks record a pod that they allow to be created or deleted before the controller can observe it.
+The counts include these pods in flight: pods to be created are no longer missing, pods to be
+deleted already are. An entry is removed when its pod is observed; otherwise it expires after a
+timeout with an event.
+
+    maxReplicas 5, active pods a and b, of which b was evicted 3 s ago, and c to be created
+
+    replicas 2, missing 5 - 2 + 1 - 1 = 3, creating c, deleting b
+
+Source: calculateWorkloadSpreadSubsetStatus in openkruise/kruise pkg/controller/workloadspread/
+workloadspread_controller.go.
+
+The limit of a subset: maxReplicas, absolute or a percentage of the workload's replicas.
+
+    maxReplicas   of 10 replicas
+    4             4
+    "33%"         4      (rounded up)
+    absent        no limit
+
+Source: k8s.io/apimachinery/pkg/util/intstr/intstr.go. Upstream interprets a string in two ways.
+GetScaledValueFromIntOrPercent, for counting, requires a number followed by one "%";
+GetValueFromIntOrPercent, for costs and validation, removes every "%" and takes the rest as a
+percentage.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from policies.workloadspread.model import (
+    NO_PODS,
+    SECOND,
+    UNLIMITED,
+    MaxReplicas,
+    SpreadPod,
+    Subset,
+    SubsetStatus,
+    WorkloadSpread,
+)
+from policies.workloadspread.quirks import NUMERIC_STRINGS, ORDER_OF_DELETIONS, Quirks
+from policies.workloadspread.reschedule import WARNING, Event, SyncSideEffects
+
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+
+
+class MaxReplicasError(ValueError):
+    """A maxReplicas is neither a number nor a percentage, or it is negative."""
+
+
+def limit_for_counting(limit: MaxReplicas, replicas: int, quirks: Quirks) -> int | None:
+    """Return the maximum number of pods of a subset; None without limit. Raise MaxReplicasError."""
+    return None if limit is None else _not_negative(scaled_value(limit, replicas, quirks), limit)
+
+
+def limit_for_costs(limit: MaxReplicas, replicas: int, quirks: Quirks) -> int | None:
+    """Return the wanted number of pods of a subset; None without limit. Raise MaxReplicasError."""
+    if isinstance(limit, str) and NUMERIC_STRINGS in quirks:
+        return _not_negative(percentage_value(limit, replicas), limit)
+    return limit_for_counting(limit, replicas, quirks)
+
+
+def scaled_value(limit: int | str, replicas: int, quirks: Quirks) -> int:
+    """Return a maxReplicas as a number, which can be negative. Raise MaxReplicasError."""
+    if isinstance(limit, int):
+        return limit
+    if limit.endswith("%"):
+        return _percentage_of(_integer(limit.removesuffix("%"), limit), replicas)
+    if NUMERIC_STRINGS in quirks:
+        raise MaxReplicasError(f"{limit!r} is not a percentage such as 30%")
+    return _integer(limit, limit)
+
+
+def percentage_value(limit: int | str, replicas: int) -> int:
+    """Return a maxReplicas as a number, any string as a percentage. Raise MaxReplicasError."""
+    if isinstance(limit, int):
+        return limit
+    return _percentage_of(_integer(limit.replace("%", ""), limit), replicas)
+
+
+def _percentage_of(percentage: int, replicas: int) -> int:
+    return -(-percentage * replicas // 100)
+
+
+def _integer(text: str, limit: str) -> int:
+    if not _NUMBER.fullmatch(text):
+        raise MaxReplicasError(f"{limit!r} is not a number or a percentage such as 30%")
+    return int(text)
+
+
+def _not_negative(number: int, limit: MaxReplicas) -> int:
+    if number < 0:
+        raise MaxReplicasError(f"{limit!r} is negative")
+    return number
+
+
+CREATION_TIMEOUT_NS: Final = 30 * SECOND
+DELETION_TIMEOUT_NS: Final = 15 * SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class _InFlight:
+    """The remaining pods in flight, and the active pods, in list order."""
+
+    active: tuple[str, ...]
+    creating: Mapping[str, int]
+    deleting: Mapping[str, int]
+
+
+def count_subset(
+    spread: WorkloadSpread,
+    subset: Subset,
+    pods: Iterable[SpreadPod],
+    old: SubsetStatus | None,
+    replicas: int,
+    side_effects: SyncSideEffects,
+    quirks: Quirks,
+) -> SubsetStatus:
+    """Count the ``pods`` of one subset, without conditions. Raise MaxReplicasError.
+
+    ``old`` is the previous status of the subset; percentages in maxReplicas refer to ``replicas``.
+    """
+    limit = limit_for_counting(subset.max_replicas, replicas, quirks)
+    flight = _in_flight(spread, tuple(pods), old, side_effects)
+    return SubsetStatus(
+        subset.name,
+        missing=UNLIMITED if limit is None else _missing(limit, flight, quirks),
+        replicas=len(flight.active),
+        creating=flight.creating,
+        deleting=flight.deleting,
+    )
+
+
+def _in_flight(
+    spread: WorkloadSpread,
+    pods: tuple[SpreadPod, ...],
+    old: SubsetStatus | None,
+    side_effects: SyncSideEffects,
+) -> _InFlight:
+    seen = {_creation_id(pod) for pod in pods}
+    active = tuple(pod.name for pod in pods if pod.active)
+    deleting = NO_PODS if old is None else old.deleting
+    creating = NO_PODS if old is None else old.creating
+    return _InFlight(
+        active,
+        creating=_unexpired(
+            {name: at for name, at in creating.items() if name not in seen},
+            CREATION_TIMEOUT_NS,
+            ("CreatePodFailed", f"Pod {spread.namespace}/{{}} was expected to be created"),
+            side_effects,
+        ),
+        deleting=_unexpired(
+            {name: deleting[name] for name in active if name in deleting},
+            DELETION_TIMEOUT_NS,
+            ("DeletePodFailed", f"Pod {spread.namespace}/{{}} was expected to be deleted"),
+            side_effects,
+        ),
+    )
+
+
+def _creation_id(pod: SpreadPod) -> str:
+    """Return the id under which a pod's creation was recorded."""
+    given = pod.injection
+    return given.uid if given is not None and given.uid else pod.name
+
+
+def _unexpired(
+    entries: Mapping[str, int],
+    timeout_ns: int,
+    failure: tuple[str, str],
+    side_effects: SyncSideEffects,
+) -> Mapping[str, int]:
+    """Return the entries that have not expired; record an event for the others."""
+    reason, expected = failure
+    left: dict[str, int] = {}
+    for name, since in entries.items():
+        if since + timeout_ns < side_effects.now_ns:
+            side_effects.record_event(
+                Event(WARNING, reason, f"{expected.format(name)} but it wasn't")
+            )
+        else:
+            left[name] = since
+            side_effects.requeue_at(since + timeout_ns)
+    return left
+
+
+def _missing(limit: int, flight: _InFlight, quirks: Quirks) -> int:
+    if ORDER_OF_DELETIONS in quirks:
+        return _missing_in_list_order(limit, flight)
+    staying = len(flight.active) - len(flight.deleting)
+    return max(0, min(limit, limit - staying - len(flight.creating)))
+
+
+def _missing_in_list_order(limit: int, flight: _InFlight) -> int:
+    """Count down and up again in list order, and never below 0."""
+    missing = limit
+    for name in flight.active:
+        missing -= missing > 0
+        missing += name in flight.deleting and missing < limit
+    return max(0, missing - len(flight.creating))

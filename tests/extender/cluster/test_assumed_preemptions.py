@@ -1,0 +1,148 @@
+"""Promises: what an answer adds to the snapshot, and what ends it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from extender.cluster.assumed_preemptions import AssumedPreemption, AssumedPreemptions
+from policies.kubernetes.snapshot import NodeState, Pod
+from tests.builders import holding, node, pod
+
+VIP = pod("vip", priority=10)
+WEB = pod("web", on="node-1")
+API = pod("api", on="node-1")
+NODE = holding(node("node-1"), WEB, API)
+PROMISE = AssumedPreemption(VIP, "node-1", frozenset({"web"}), deadline=30.0)
+
+
+def overlay(*promises: AssumedPreemption) -> AssumedPreemptions:
+    made = AssumedPreemptions()
+    for promise in promises:
+        made.assume(promise)
+    return made
+
+
+def leaving(state: NodeState) -> list[str]:
+    """Name the pods that count as evicted by kube-scheduler."""
+    return [each.name for each in state.pods if each.assumed_victim]
+
+
+def expected(state: NodeState) -> list[str]:
+    """Name the pods that are nominated."""
+    return [each.name for each in state.nominated]
+
+
+def evicted(victim: Pod) -> Pod:
+    return replace(victim, terminating=True, preempted=True)
+
+
+def test_a_promise_marks_its_victims_and_nominates_its_preemptor() -> None:
+    state = overlay(PROMISE).apply(NODE)
+    assert leaving(state) == ["web"]
+    assert expected(state) == ["vip"]
+    assert [each.nominated_node for each in state.nominated] == ["node-1"]
+    assert state.requested == NODE.requested
+
+
+def test_other_nodes_are_untouched() -> None:
+    elsewhere = holding(node("node-2"), replace(WEB, node_name="node-2"))
+    assert overlay(PROMISE).apply(elsewhere) is elsewhere
+
+
+def test_a_preemptor_that_the_watch_shows_as_nominated_is_not_counted_twice() -> None:
+    shown = holding(node("node-1"), WEB, nominated=[replace(VIP, nominated_node="node-1")])
+    assert expected(overlay(PROMISE).apply(shown)) == ["vip"]
+
+
+def test_several_promises_on_one_node_add_up() -> None:
+    rival = pod("rival", priority=9)
+    both = overlay(PROMISE, AssumedPreemption(rival, "node-1", frozenset({"api"}), 30.0))
+    state = both.apply(NODE)
+    assert leaving(state) == ["web", "api"]
+    assert expected(state) == ["vip", "rival"]
+
+
+def test_a_newer_answer_for_the_same_pod_replaces_the_older() -> None:
+    made = overlay(PROMISE)
+    touched = made.assume(AssumedPreemption(VIP, "node-2", frozenset({"x"}), 30.0))
+    assert touched == {"node-1", "node-2"}
+    assert len(made) == 1
+    assert made.apply(NODE) is NODE
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        replace(VIP, nominated_node="node-1"),
+        replace(VIP, node_name="node-1"),
+        replace(VIP, finished=True),
+    ],
+    ids=["nominated", "bound", "finished"],
+)
+def test_the_nomination_ends_when_the_watch_shows_where_the_preemptor_went(shown: Pod) -> None:
+    made = overlay(PROMISE)
+    assert made.observe_pod(shown) == {"node-1"}
+    state = made.apply(NODE)
+    assert (leaving(state), expected(state)) == (["web"], [])
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [evicted(WEB), replace(WEB, finished=True)],
+    ids=["marked and terminating", "finished"],
+)
+def test_a_victim_ends_when_the_watch_shows_it_on_its_way_out(shown: Pod) -> None:
+    made = overlay(PROMISE)
+    assert made.observe_pod(shown) == {"node-1"}
+    state = made.apply(NODE)
+    assert (leaving(state), expected(state)) == ([], ["vip"])
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [VIP, WEB, API, replace(WEB, terminating=True), replace(WEB, preempted=True), pod("other")],
+)
+def test_what_shows_nothing_new_ends_nothing(shown: Pod) -> None:
+    made = overlay(PROMISE)
+    assert made.observe_pod(shown) == frozenset()
+    assert leaving(made.apply(NODE)) == ["web"]
+
+
+def test_a_pod_that_is_gone_ends_its_half() -> None:
+    made = overlay(PROMISE)
+    assert made.observe_deletion(WEB) == {"node-1"}
+    assert expected(made.apply(NODE)) == ["vip"]
+    assert made.observe_deletion(VIP) == {"node-1"}
+    assert len(made) == 0
+
+
+def test_what_has_ended_does_not_end_again() -> None:
+    made = overlay(PROMISE)
+    bound = replace(VIP, node_name="node-1")
+    assert made.observe_pod(bound) == {"node-1"}
+    assert made.observe_pod(bound) == frozenset()
+
+
+def test_a_promise_that_is_kept_in_full_is_forgotten() -> None:
+    made = overlay(PROMISE)
+    made.observe_pod(evicted(WEB))
+    made.observe_pod(replace(VIP, nominated_node="node-1"))
+    assert len(made) == 0
+    assert made.apply(NODE) is NODE
+
+
+def test_a_deadline_ends_all_of_a_promise_that_nobody_kept() -> None:
+    made = overlay(PROMISE)
+    assert made.expire(29.9) == frozenset()
+    assert made.expire(30.0) == {"node-1"}
+    assert made.apply(NODE) is NODE
+
+
+def test_a_nomination_that_was_known_already_does_not_end_a_newer_one() -> None:
+    earlier = replace(VIP, nominated_node="node-9")
+    kept = overlay(replace(PROMISE, preemptor=earlier))
+    assert kept.observe_pod(earlier) == set()
+    assert expected(kept.apply(NODE)) == ["vip"]
+    assert kept.observe_pod(replace(VIP, nominated_node="node-1")) == {"node-1"}

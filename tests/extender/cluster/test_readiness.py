@@ -1,0 +1,219 @@
+"""Ready is who has heard everything, and of late; silence is told, and so is what is the matter."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+
+import aiohttp
+import pytest
+
+from extender.cluster.readiness import Readiness
+from extender.config.component_config import Config
+from extender.kube.informers.reflector import Reflector
+from extender.kube.rest.client import Client
+from extender.kube.rest.clock import SystemClock
+from extender.kube.rest.kubeconfig import connect
+from extender.kube.rest.resources import PODS
+from extender.kube.rest.transport import Transport
+from extender.server.process import run_server
+from fakeapi.testing.fake_cluster import FakeCluster
+from tests.builders import node, node_json
+from tests.extender.conftest import HandClock, filter_body, live_cluster, served
+from tests.extender.kube.conftest import (
+    Lost,
+    ScriptedApi,
+    Silence,
+    Stay,
+    SteppedClock,
+    a_list,
+    a_watch,
+    added,
+    bookmark,
+    thing,
+)
+from tests.extender.kube.stories import A1, Copy, play
+
+
+@dataclass
+class Feed:
+    """A cache as it stands."""
+
+    synced: bool = True
+    settled: bool = True
+    resource_version: str = "1"
+    last_heard: float = 0.0
+
+    async def run(self) -> None: ...
+
+    async def wait_settled(self) -> None: ...
+
+
+def readiness(seconds: float, **feeds: Feed) -> Readiness:
+    clock = HandClock()
+    clock.seconds = seconds
+    return Readiness(clock, feeds, stale_seconds=60)
+
+
+CASES: dict[str, tuple[Readiness, str, list[str]]] = {
+    "all heard of": (readiness(60, pods=Feed()), "", ["[+] pods synced"]),
+    "one silent": (
+        readiness(61, pods=Feed(), nodes=Feed(last_heard=30)),
+        "nothing heard of pods",
+        ["[-] pods nothing heard for 61 s", "[+] nodes synced"],
+    ),
+    "one not listed yet": (
+        readiness(61, pods=Feed(synced=False, settled=False), nodes=Feed()),
+        "waiting for pods",
+        ["[-] pods not synced", "[-] nodes nothing heard for 61 s"],
+    ),
+    "one that need not be": (
+        readiness(61, claims=Feed(synced=False)),
+        "",
+        ["[+] claims refused by the server: pods that need it are not judged"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("state", "problem", "lines"), CASES.values(), ids=CASES)
+def test_what_is_told(state: Readiness, problem: str, lines: list[str]) -> None:
+    assert state.problem() == problem
+    assert list(state.verbose_lines()) == lines
+
+
+def test_alarms_are_told_and_keep_nobody_from_answering() -> None:
+    state = readiness(0, pods=Feed())
+    state.warnings += [lambda: "certificate expired", lambda: ""]
+    assert list(state.verbose_lines()) == ["[+] pods synced", "[!] certificate expired"]
+    assert not state.problem()
+
+
+async def test_a_stale_service_is_not_ready_and_gives_no_decision() -> None:
+    clock = HandClock()
+    async with served(live_cluster(node("node-1")), clock) as extender:
+        extender.service.readiness.informers = extender.service.informers = {"pods": Feed()}
+        clock.seconds = 181.0
+        ready = await extender.get("/readyz")
+        assert (ready.status, ready.text) == (503, "not ready: nothing heard of pods\n")
+        reply = await extender.post("/filter", filter_body(None, "node-1"))
+        assert (reply.status, reply.text) == (503, "reprieve: stale: nothing heard of pods\n")
+        assert reply.headers["Retry-After"] == "1"
+        assert (await extender.get("/livez")).status == 200
+        figures = (await extender.get("/metrics")).text.splitlines()
+        assert "reprieve_ready 0.0" in figures
+        assert 'reprieve_cache_age_seconds{kind="pods"} 181.0' in figures
+
+
+class TestSilentWatches:
+    async def test_a_watch_that_falls_silent_is_opened_anew_where_it_was(self) -> None:
+        clock, copy = SteppedClock(), Copy()
+        api = ScriptedApi(
+            clock,
+            a_list(2, A1),
+            a_watch(bookmark(7), Silence()),
+            a_watch(added("b", 8)),
+        )
+        informer = Reflector(
+            Client(api), PODS, thing, copy, clock, random.Random(0), silence_seconds=90
+        )
+        following = asyncio.create_task(informer.run())
+        await api.played.wait()
+        following.cancel()
+        assert copy.told == ["=a1", "+b8"]
+        assert [asked.request.idle_timeout for asked in api.asked[1:3]] == [90, 90]
+        assert api.asked[2].query["resourceVersion"] == "7"
+        assert 90 <= api.asked[2].at - api.asked[1].at < 92
+
+    async def test_opening_a_watch_is_hearing_from_the_server(self) -> None:
+        story = await play(a_list(2, A1), Lost(), a_watch(Stay(60)))
+        opened = story.api.asked[2].at
+        assert opened > 0
+        assert story.informer.last_heard - story.clock.monotonic() == opened - story.clock.elapsed
+
+    async def test_a_server_that_opens_watches_and_says_nothing_is_not_heard_of(self) -> None:
+        silent = a_watch(Silence())
+        story = await play(a_list(2, A1), a_watch(bookmark(3), Silence()), silent, silent)
+        assert len(story.api.asked) == 5
+        assert story.informer.last_heard == story.api.asked[1].at
+
+    async def test_one_word_on_a_watch_after_a_silent_one_is_enough(self) -> None:
+        story = await play(a_list(2, A1), a_watch(Silence()), a_watch(Stay(9), bookmark(3)))
+        assert story.informer.last_heard == story.api.asked[2].at + 9
+
+
+async def test_a_server_that_stops_answering_half_way_is_noticed_on_a_real_socket() -> None:
+    """The peer's kernel lives, and its process says nothing any more."""
+    watches = asyncio.Queue[str]()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            target = head.split()[1].decode()
+            if "watch=true" in target:
+                writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+                watches.put_nowait(target)
+            else:
+                body = a_list(5).body
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+    server = await asyncio.start_server(serve, "127.0.0.1")
+    transport = await connect(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    clock = SteppedClock()
+    informer = Reflector(
+        Client(transport), PODS, thing, Copy(), clock, random.Random(0), silence_seconds=0.05
+    )
+    following = asyncio.create_task(informer.run())
+    first, second = await watches.get(), await watches.get()
+    assert "resourceVersion=5" in first
+    assert "resourceVersion=5" in second
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+    await transport.close()
+    server.close()
+
+
+async def test_shutting_down_ends_readiness_first_and_then_everything_else() -> None:
+    async with FakeCluster() as cluster, aiohttp.ClientSession() as session:
+        cluster.load([node_json("node-1")])
+        waiting = Waiting()
+        config = Config(port=0, shutdown_delay_seconds=5)
+        transport: Transport = cluster.local_transport()
+        stop = asyncio.Event()
+
+        async def serve() -> None:
+            async with run_server(config, transport, waiting, random.Random(0)) as extender:
+                await extender.wait_synced()
+                url.set_result(extender.url)
+                await stop.wait()
+
+        url = asyncio.get_running_loop().create_future()
+        serving = asyncio.create_task(serve())
+        base = await url
+        async with session.get(f"{base}/readyz") as response:
+            assert response.status == 200
+        stop.set()
+        await waiting.asked.wait()
+        async with session.get(f"{base}/readyz") as response:
+            assert (response.status, await response.text()) == (503, "not ready: shutting down\n")
+        body = filter_body(None, "node-1")
+        async with session.post(f"{base}/filter", data=body) as response:
+            assert response.status == 200
+        waiting.over.set()
+        await serving
+        with pytest.raises(aiohttp.ClientConnectionError):
+            await session.get(f"{base}/readyz")
+
+
+class Waiting(SystemClock):
+    """The host's clock, but the five seconds of the shutdown take as long as a test wants."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.over = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds == 5:
+            self.asked.set()
+            await self.over.wait()
+        else:
+            await super().sleep(seconds)

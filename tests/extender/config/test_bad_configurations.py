@@ -1,0 +1,332 @@
+"""Configurations that cannot be served: a line for each fault, from ``check-config`` and ``serve``.
+
+In the lines F is the configuration file, D its folder, and P a policy file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec import inspect
+
+from extender.config.component_config import Config
+
+POLICY = "name: own\nvictims: [oldest]\nprotect: [{name: all, namespace: [a]}]\n"
+
+NOT_READ: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "(the document): Expected object, got null"),
+    "nothing but comments": (b"# port: 1\n", "(the document): Expected object, got null"),
+    "a list": (b"- port: 1\n", "(the document): Expected object, got array"),
+    "a text": (b"port", "(the document): Expected object, got str"),
+    "no YAML": (b"port: [1", "not YAML: while parsing a flow sequence"),
+    "a tab": (b"limits:\n\tconnections: 1\n", "not YAML: while scanning for the next token"),
+    "a tag": (b"port: !!python/name:os.system\n", "not YAML: could not determine a constructor"),
+    "two documents": (b"port: 1\n---\nport: 2\n", "not YAML: expected a single document"),
+    "not UTF-8": (b"host: caf\xe9\n", "not UTF-8: byte 9: invalid continuation byte"),
+    "a NUL": (b"host: a\x00b\n", "not YAML: unacceptable character"),
+    "an alias of nothing": (b"port: *there\n", "not YAML: found undefined alias"),
+    "nested without end": (b"[" * 5000 + b"]" * 5000, "nested too deeply"),
+    "something else": (
+        b"apiVersion: v1\nkind: Service\n",
+        "(the document): Object contains unknown field apiVersion, kind; expected one of host, ",
+    ),
+}
+"""Content → how its only fault begins, behind the file's name."""
+
+FAULTS: dict[str, tuple[str, list[str]]] = {
+    "a key that is written twice": (
+        "port: 1\nlimits: {connections: 5, connections: 6}\nport: 2\n",
+        [
+            "F: limits.connections: written in lines 2 and 2; expected it once",
+            "F: port: written in lines 1 and 3; expected it once",
+        ],
+    ),
+    "twice, in a list": (
+        "managedResources:\n- name: a/b\n  name: c/d\n",
+        ["F: managedResources[0].name: written in lines 2 and 3; expected it once"],
+    ),
+    "numbers that are none, or have no end": (
+        "staleSeconds: .inf\npromiseSeconds: .nan\nlimits: {idleSeconds: -.inf}\n",
+        [
+            "F: staleSeconds: Expected float <= 1000000000.0",
+            "F: promiseSeconds: Expected float >= 0.0",
+            "F: limits.idleSeconds: Expected float > 0.0",
+        ],
+    ),
+    "out of range": (
+        (
+            "port: -1\nbodyLimitMiB: 0\npromiseSeconds: -1\nqueueLimit: -1\nstaleSeconds: 0\n"
+            "watchSilenceSeconds: 0\nshutdownDelaySeconds: -1\ndecisionsKept: -1\n"
+            "limits: {connections: 0, headerKiB: 0, headerSeconds: 0, bodySeconds: 0}\n"
+            "deadlineMilliseconds: {filter: 0, preempt: 1.5}\n"
+            "tracing: {endpoint: http://a, sampleRatio: 2, timeoutSeconds: 0, serviceName: ''}\n"
+        ),
+        [
+            "F: port: Expected int >= 0",
+            "F: bodyLimitMiB: Expected int >= 1",
+            "F: promiseSeconds: Expected float >= 0.0",
+            "F: queueLimit: Expected int >= 0",
+            "F: staleSeconds: Expected float > 0.0",
+            "F: watchSilenceSeconds: Expected float > 0.0",
+            "F: shutdownDelaySeconds: Expected float >= 0.0",
+            "F: decisionsKept: Expected int >= 0",
+            "F: limits.connections: Expected int >= 1",
+            "F: limits.headerKiB: Expected int >= 1",
+            "F: limits.headerSeconds: Expected float > 0.0",
+            "F: limits.bodySeconds: Expected float > 0.0",
+            "F: deadlineMilliseconds.filter: Expected int >= 1",
+            "F: deadlineMilliseconds.preempt: Expected int, got float",
+            "F: tracing.sampleRatio: Expected float <= 1.0",
+            "F: tracing.timeoutSeconds: Expected float > 0.0",
+            "F: tracing.serviceName: Expected str of length >= 1",
+        ],
+    ),
+    "of another type": (
+        (
+            "host: 5\nport: '1'\npathPrefixes: a\npolicy: []\nsearch: 1\nupstream: 1.3\nevents: 1\n"
+            "tls: yes\nlimits: []\ndegraded: error\ntracing: http://127.0.0.1\n"
+            "managedResources: {}\npluginConfig: [NodeAffinity]\n"
+        ),
+        [
+            "F: host: Expected str, got int",
+            "F: port: Expected int, got str",
+            "F: pathPrefixes: Expected array, got str",
+            "F: policy: Expected str, got array",
+            "F: search: Expected str, got int; expected one of offered, cluster",
+            "F: upstream: Expected str, got float",
+            "F: events: Expected bool, got int; expected one of true, false",
+            "F: tls: Expected object | null, got bool",
+            "F: limits: Expected object, got array",
+            "F: degraded: Expected object, got str",
+            "F: tracing: Expected object | null, got str",
+            "F: managedResources: Expected array, got object",
+            "F: pluginConfig[0]: Expected object, got str",
+        ],
+    ),
+    "none of the names there are": (
+        (
+            "search: all\nupstream: '1.12'\npolicy: mine\n"
+            "degraded: {late: {filter: panic}}\npluginConfig: [{name: Mine}]\n"
+        ),
+        [
+            "F: search: Invalid enum value 'all'; expected one of offered, cluster",
+            (
+                "F: degraded.late.filter: Invalid enum value 'panic'; expected one of error, veto, "
+                "echo"
+            ),
+            (
+                "F: pluginConfig[0].name: Invalid value 'Mine'; expected one of NodeResourcesFit, "
+                "NodeAffinity, PodTopologySpread, DefaultPreemption, InterPodAffinity, "
+                "NodeResourcesBalancedAllocation, VolumeBinding, DynamicResources"
+            ),
+            (
+                "F: upstream: unknown Kubernetes release '1.12'; expected one of 1.30, 1.31, 1.32, "
+                "1.33, 1.34, 1.35, 1.36, 1.37, 1.38"
+            ),
+            "F: policy: policy 'mine': no such file, nor a policy called so (kube-scheduler)",
+        ],
+    ),
+    "paths": (
+        "pathPrefixes: [/scheduler, scheduler/, /, '', '/{a}', /b c]\n",
+        [
+            "F: pathPrefixes[1]: 'scheduler/' is served already; expected each only once",
+            *(
+                f"F: pathPrefixes[{index}]: {prefix!r}; expected a path such as /scheduler, of "
+                "plain characters"
+                for index, prefix in enumerate(["/", "", "/{a}", "/b c"], 2)
+            ),
+        ],
+    ),
+    "files that are not there": (
+        "policy: D/none.yaml\ntls: {certificate: D/none.crt, key: D/none.key}\n",
+        [
+            (
+                "F: policy: policy 'D/none.yaml': no such file, nor a policy called so "
+                "(kube-scheduler)"
+            ),
+            (
+                "F: tls.certificate: D/none.crt with tls.key D/none.key: No such file or "
+                "directory; expected a certificate chain in PEM, the server's first, and its key"
+            ),
+        ],
+    ),
+    "a policy that is a folder": ("policy: D\n", ["F: policy: D: cannot be read: Is a directory"]),
+    "a policy that is a configuration": (
+        "policy: F\n",
+        [
+            (
+                "F: policy: F: (the document): Object contains unknown field policy; expected one "
+                "of name, victims, candidates, protect"
+            ),
+        ],
+    ),
+    "a policy with faults of its own": (
+        "policy: P\n",
+        [
+            (
+                "F: policy: P: protect[0]: Object contains unknown field namespace; expected one "
+                "of name, namespaces, selector"
+            ),
+        ],
+    ),
+    "what plugins say": (
+        (
+            "pluginConfig:\n"
+            "- {name: NodeResourcesFit, args: {ignoredResourceGroups: [a/b]}}\n"
+            "- {name: PodTopologySpread, args: {defaultConstraints: "
+            "[{maxSkew: 0, topologyKey: zone, whenUnsatisfiable: Never}]}}\n"
+        ),
+        [
+            "F: pluginConfig[1].args.defaultConstraints[0].maxSkew: Expected int >= 1",
+            (
+                "F: pluginConfig[1].args.defaultConstraints[0].whenUnsatisfiable: Invalid enum "
+                "value 'Never'; expected one of DoNotSchedule, ScheduleAnyway"
+            ),
+            (
+                "F: pluginConfig[0].args.ignoredResourceGroups[0]: 'a/b': a group is what stands "
+                "before the slash"
+            ),
+        ],
+    ),
+    "who may listen": (
+        "host: 0.0.0.0\n",
+        [
+            (
+                "F: host: 0.0.0.0 is no loopback address, and there is no tls; expected tls, a "
+                "loopback address, or allowPlainHTTP: true"
+            )
+        ],
+    ),
+    "names that nobody can have": (
+        "tls: {certificate: D/a, key: D/b, allowedClientNames: [a]}\n",
+        [
+            "F: tls.allowedClientNames: nobody can be told by name without tls.clientCA",
+            (
+                "F: tls.certificate: D/a with tls.key D/b: No such file or directory; expected a "
+                "certificate chain in PEM, the server's first, and its key"
+            ),
+        ],
+    ),
+    "where traces go": (
+        "tracing: {endpoint: 127.0.0.1:4318}\n",
+        [
+            (
+                "F: tracing.endpoint: expected a URL such as http://127.0.0.1:4318/v1/traces, "
+                "without a user or password"
+            )
+        ],
+    ),
+    "a secret in the open": (
+        "tracing: {endpoint: 'https://me:hunter2@collector/v1/traces'}\n",
+        [
+            (
+                "F: tracing.endpoint: expected a URL such as http://127.0.0.1:4318/v1/traces, "
+                "without a user or password"
+            )
+        ],
+    ),
+    "traces to nowhere": (
+        "tracing: {serviceName: a}\n",
+        ["F: tracing: Object missing required field endpoint"],
+    ),
+}
+"""Content → its faults."""
+
+
+class Refused:
+    """Both commands, put to one configuration; each must end with 2 and say the same."""
+
+    def __init__(
+        self,
+        folder: Path,
+        command_line: Callable[..., int],
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        self.folder = folder
+        self._run = command_line
+        self._capsys = capsys
+
+    def told(self, path: Path) -> list[str]:
+        """Return the lines, with F, P and D for the files."""
+        told = []
+        for command in (("check-config",), ("serve", "--embedded", "demo", "--config")):
+            assert self._run(*command, str(path)) == 2
+            out, err = self._capsys.readouterr()
+            assert out == ""
+            told.append(self._short(err, path))
+        assert told[0] == told[1]
+        assert all(line.startswith("reprieve: ") for line in told[0])
+        return [line.removeprefix("reprieve: ") for line in told[0]]
+
+    def _short(self, text: str, path: Path) -> list[str]:
+        named = text.replace(str(path), "F").replace(str(self.folder / "policy.yaml"), "P")
+        return named.replace(str(self.folder), "D").splitlines()
+
+
+@pytest.fixture
+def refused(
+    tmp_path: Path, command_line: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> Refused:
+    return Refused(tmp_path, command_line, capsys)
+
+
+@pytest.mark.parametrize(("content", "problem"), NOT_READ.values(), ids=NOT_READ)
+def test_what_is_no_configuration_has_one_line(
+    refused: Refused, content: bytes, problem: str
+) -> None:
+    path = refused.folder / "reprieve.yaml"
+    path.write_bytes(content)
+    [line] = refused.told(path)
+    assert line.startswith(f"F: {problem}")
+
+
+def test_what_is_no_file_has_one_line(refused: Refused) -> None:
+    for path, problem in (
+        (refused.folder / "none.yaml", "No such file or directory"),
+        (refused.folder, "Is a directory"),
+    ):
+        assert refused.told(path) == [f"F: cannot be read: {problem}"]
+
+
+@pytest.mark.parametrize(("content", "faults"), FAULTS.values(), ids=FAULTS)
+def test_each_fault_has_its_line(refused: Refused, content: str, faults: list[str]) -> None:
+    path, policy = refused.folder / "reprieve.yaml", refused.folder / "policy.yaml"
+    policy.write_text(POLICY)
+    named = {"D": refused.folder, "F": path, "P": policy}
+    given = re.sub(r" ([DFP])(?=[/\n])", lambda found: f" {named[found[1]]}", content)
+    path.write_text(given)
+    assert sorted(refused.told(path)) == sorted(faults)
+
+
+def parts(kind: inspect.Type, place: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Return the path of every object of the configuration that has fields of its own."""
+    match kind:
+        case inspect.StructType(fields=fields):
+            yield place
+            for field in fields:
+                yield from parts(field.type, (*place, field.encode_name))
+        case inspect.Metadata(type=inner):
+            yield from parts(inner, place)
+        case inspect.UnionType(types=types):
+            for member in types:
+                yield from parts(member, place)
+
+
+@pytest.mark.parametrize(
+    "place", sorted(set(parts(inspect.type_info(Config)))), ids=lambda place: ".".join(place)
+)
+def test_an_unknown_key_is_refused_wherever_it_stands(
+    refused: Refused, place: tuple[str, ...]
+) -> None:
+    path = refused.folder / "reprieve.yaml"
+    document: object = {"prot": 1}
+    for step in reversed(place):
+        document = {step: document}
+    path.write_bytes(msgspec.json.encode({"queueLimit": 1, **document}))  # type: ignore[dict-item]
+    line = refused.told(path)[0]
+    where = ".".join(place) or "(the document)"
+    assert line.startswith(f"F: {where}: Object contains unknown field prot; expected one of ")

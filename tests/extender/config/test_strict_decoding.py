@@ -1,0 +1,194 @@
+"""All that is wrong with a document is told, each in its place, and the rest of it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from extender.cli.config_validation import load_serving_config
+from extender.config.component_config import (
+    Config,
+    ConfigError,
+    ConnectionLimits,
+    DegradedConfig,
+    FallbackConfig,
+)
+from extender.config.strict_decoding import decode_strictly
+from extender.protocol.verb_context import FallbackKind
+from tests.extender.conftest import HandClock
+
+CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "nothing": ({}, []),
+    "two fields": (
+        {"port": "x", "promiseSeconds": -1, "host": "a"},
+        ["port: Expected int, got str", "promiseSeconds: Expected float >= 0.0"],
+    ),
+    "elements are counted as they were written": (
+        {"pathPrefixes": [1, "/a", 2, "/b", 3]},
+        [f"pathPrefixes[{index}]: Expected str, got int" for index in (0, 2, 4)],
+    ),
+    "an unknown field beside a wrong one": (
+        {"limits": {"conections": 1, "idleSeconds": 0, "connections": 5}},
+        [
+            (
+                "limits: Object contains unknown field conections; expected one of connections, "
+                "headerKiB, headerSeconds, bodySeconds, idleSeconds"
+            ),
+            "limits.idleSeconds: Expected float > 0.0",
+        ],
+    ),
+    "a missing field is told once": (
+        {"tls": {"certificate": "a", "clientCA": 5}},
+        ["tls.clientCA: Expected str, got int", "tls: Object missing required field key"],
+    ),
+    "a required field that is wrong is not missing, too": (
+        {"tls": {"certificate": "", "key": "b"}},
+        ["tls.certificate: Expected str of length >= 1"],
+    ),
+    "one of a few": (
+        {"degraded": {"late": {"filter": "never"}, "stale": {"preempt": 1}}},
+        [
+            "degraded.late.filter: Invalid enum value 'never'; expected one of error, veto, echo",
+            "degraded.stale.preempt: Expected str, got int; expected one of error, veto, echo",
+        ],
+    ),
+    "yes or no": (
+        {"events": "yes"},
+        ["events: Expected bool, got str; expected one of true, false"],
+    ),
+    "an unknown plugin": (
+        {"pluginConfig": [{"name": "NodeAffinity"}, {"name": "Foo"}]},
+        [
+            (
+                "pluginConfig[1].name: Invalid value 'Foo'; expected one of NodeResourcesFit, "
+                "NodeAffinity, PodTopologySpread, DefaultPreemption, InterPodAffinity, "
+                "NodeResourcesBalancedAllocation, VolumeBinding, DynamicResources"
+            )
+        ],
+    ),
+    "inside a plugin that is known": (
+        {"pluginConfig": [{"name": "PodTopologySpread", "args": {"defaultingType": "list"}}]},
+        [
+            (
+                "pluginConfig[0].args.defaultingType: Invalid enum value 'list'; expected one of "
+                "List, System"
+            )
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("document", "faults"), CASES.values(), ids=CASES)
+def test_each_fault_has_its_line(document: dict[str, Any], faults: list[str]) -> None:
+    sifted = decode_strictly(document, Config)
+    assert sorted(sifted.errors) == sorted(faults)
+    assert sifted.value is not None
+
+
+def test_what_is_right_is_read() -> None:
+    document = {"host": "a", "port": "x", "limits": {"connections": 5, "idleSeconds": 0}}
+    assert decode_strictly(document, Config).value == Config(
+        host="a", limits=ConnectionLimits(connections=5)
+    )
+
+
+@pytest.mark.parametrize("document", [None, [], "text", {1: 2}])
+def test_what_is_no_object_is_not_read(document: object) -> None:
+    sifted = decode_strictly(document, Config)
+    assert sifted.value is None
+    assert len(sifted.errors) == 1
+
+
+def test_a_document_of_another_kind_has_but_one_fault() -> None:
+    sifted = decode_strictly({"apiVersion": "v1", "kind": "Pod", "metadata": {}}, Config)
+    assert sifted.value is None
+    [fault] = sifted.errors
+    assert fault.startswith(
+        "(the document): Object contains unknown field apiVersion, kind, metadata; "
+    )
+
+
+class TestServing:
+    """What is told by ``check-config``, and before anything is served."""
+
+    def faults(self, tmp_path: Path, text: str, **given: Any) -> list[str]:
+        path = tmp_path / "reprieve.yaml"
+        path.write_text(text)
+        with pytest.raises(ConfigError) as raised:
+            load_serving_config(path, given, HandClock())
+        assert str(raised.value) == "\n".join(raised.value.errors)
+        return [fault.replace(f"{path}: ", "F: ") for fault in raised.value.errors]
+
+    def test_faults_of_shape_and_of_sense_are_told_together(self, tmp_path: Path) -> None:
+        text = """
+port: many
+upstream: "1.2"
+policy: /none
+host: 10.0.0.1
+pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]
+"""
+        told = self.faults(tmp_path, text)
+        assert [line.split(";")[0] for line in told] == [
+            "F: port: Expected int, got str",
+            "F: pluginConfig[1]: repeats a plugin",
+            "F: upstream: unknown Kubernetes release '1.2'",
+            "F: policy: policy '/none': no such file, nor a policy called so (kube-scheduler)",
+            "F: host: 10.0.0.1 is no loopback address, and there is no tls",
+        ]
+
+    def test_a_flag_is_blamed_for_what_it_says(self, tmp_path: Path) -> None:
+        assert self.faults(tmp_path, "policy: /none", policy="/other", host="::") == [
+            "--policy: policy '/other': no such file, nor a policy called so (kube-scheduler)",
+            (
+                "--host: :: is no loopback address, and there is no tls; expected tls, a loopback "
+                "address, or allowPlainHTTP: true"
+            ),
+        ]
+
+    def test_faults_of_a_policy_file_are_told_all(self, tmp_path: Path) -> None:
+        policy = tmp_path / "own.yaml"
+        policy.write_text("nam: own\nvictims: 5\n")
+        assert self.faults(tmp_path, f"policy: {policy}") == [
+            (
+                f"F: policy: {policy}: (the document): Object contains unknown field nam; expected "
+                "one of name, victims, candidates, protect"
+            ),
+            f"F: policy: {policy}: victims: Expected array, got int",
+            f"F: policy: {policy}: (the document): Object missing required field name",
+        ]
+
+    def test_certificates_are_looked_at(self, tmp_path: Path) -> None:
+        text = "tls: {certificate: /none.crt, key: /none.key, allowedClientNames: [a]}"
+        assert [line.partition("; ")[0] for line in self.faults(tmp_path, text)] == [
+            "F: tls.allowedClientNames: nobody can be told by name without tls.clientCA",
+            "F: tls.certificate: /none.crt with tls.key /none.key: No such file or directory",
+        ]
+
+    def test_a_fault_in_tls_is_not_taken_for_plain_http(self, tmp_path: Path) -> None:
+        told = self.faults(tmp_path, "host: 0.0.0.0\ntls: {certificate: a}")
+        assert told == ["F: tls: Object missing required field key"]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "{}",
+            "host: localhost",
+            "host: 127.0.0.9",
+            'host: "::1"',
+            "{host: 0.0.0.0, allowPlainHTTP: true}",
+        ],
+    )
+    def test_plain_http_is_for_loopback_or_for_those_who_ask(
+        self, tmp_path: Path, text: str
+    ) -> None:
+        path = tmp_path / "reprieve.yaml"
+        path.write_text(text)
+        load_serving_config(path, {}, HandClock())
+
+    def test_a_part_may_say_some_of_its_fields(self, tmp_path: Path) -> None:
+        path = tmp_path / "reprieve.yaml"
+        path.write_text("degraded: {stale: {preempt: veto}}")
+        expected = DegradedConfig(stale=FallbackConfig(preempt=FallbackKind.VETO))
+        assert load_serving_config(path, {}, HandClock()).degraded == expected

@@ -1,0 +1,130 @@
+"""Webhooks behind a socket: certificates, and what is answered to whom."""
+
+from __future__ import annotations
+
+import ssl
+from base64 import b64decode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from io import BytesIO
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from extender.controllers.process.webhook_server import (
+    MAX_REVIEW_BYTES,
+    CertificateError,
+    WebhookCertificate,
+    WebhookServer,
+    generate_certificate,
+    read_certificate,
+)
+from extender.controllers.webhooks.admission_review import ReviewError
+from extender.controllers.webhooks.webhook_endpoint import Handlers
+from fakeapi.apiserver.validation.object_validation import pod_spec_errors
+
+
+async def echo(body: bytes) -> bytes:
+    return body
+
+
+async def refuse(_: bytes) -> bytes:
+    raise ReviewError("AdmissionReview: request: expected object")
+
+
+async def fail(_: bytes) -> bytes:
+    raise RuntimeError("broken")
+
+
+HANDLERS: Handlers = {"/echo": echo, "/refuse": refuse, "/fail": fail}
+
+
+@asynccontextmanager
+async def serving(
+    identity: WebhookCertificate, handlers: Handlers = HANDLERS
+) -> AsyncIterator[tuple[WebhookServer, aiohttp.ClientSession]]:
+    server = WebhookServer(identity)
+    await server.start("127.0.0.1", 0)
+    reception = server.endpoint(pod_spec_errors)
+    detach = reception.serve(handlers)
+    told = reception.client_config("/echo")
+    context = ssl.create_default_context(cadata=b64decode(told["caBundle"]).decode())
+    connector = aiohttp.TCPConnector(ssl=context)
+    try:
+        async with aiohttp.ClientSession(server.url, connector=connector) as session:
+            yield server, session
+    finally:
+        detach()
+        await server.stop()
+
+
+async def post(session: aiohttp.ClientSession, path: str, body: bytes = b"{}") -> tuple[int, str]:
+    async with session.post(path, data=BytesIO(body)) as answer:
+        return answer.status, (await answer.text()).rstrip()
+
+
+ANSWERS = [
+    ("/echo", b"{}", 200, "{}"),
+    ("/refuse", b"{}", 400, "AdmissionReview: request: expected object"),
+    ("/fail", b"{}", 500, "RuntimeError: broken"),
+    ("/elsewhere", b"{}", 404, "/elsewhere: expected one of /echo, /refuse, /fail"),
+    ("/echo", b"x" * (MAX_REVIEW_BYTES + 1), 413, f"expected at most {MAX_REVIEW_BYTES} bytes"),
+]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "text"), ANSWERS, ids=[str(each[2]) for each in ANSWERS]
+)
+async def test_what_is_answered(path: str, body: bytes, status: int, text: str) -> None:
+    async with serving(generate_certificate("127.0.0.1")) as (_, session):
+        assert await post(session, path, body) == (status, text)
+
+
+async def test_only_reviews_are_taken() -> None:
+    async with (
+        serving(generate_certificate("127.0.0.1")) as (_, session),
+        session.get("/echo") as answer,
+    ):
+        assert answer.status == 405
+
+
+async def test_while_nobody_answers_it_says_so() -> None:
+    async with serving(generate_certificate("127.0.0.1"), {}) as (_, session):
+        assert await post(session, "/echo") == (503, "nobody answers webhooks yet, or any more")
+
+
+async def test_a_certificate_is_read_from_a_directory(tmp_path: Path) -> None:
+    made = generate_certificate("127.0.0.1")
+    for name, content in (
+        ("tls.crt", made.certificate),
+        ("tls.key", made.key),
+        ("ca.crt", made.ca_certificate),
+    ):
+        (tmp_path / name).write_bytes(content)
+    assert read_certificate(tmp_path) == made
+    async with serving(read_certificate(tmp_path)) as (_, session):
+        assert await post(session, "/echo") == (200, "{}")
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "tls.crt").write_bytes(b"x")
+    with pytest.raises(CertificateError, match=r"tls\.key: No such file"):
+        read_certificate(tmp_path)
+
+
+async def test_a_certificate_that_is_none_is_told() -> None:
+    with pytest.raises(CertificateError, match=r"tls\.crt, tls\.key: "):
+        await WebhookServer(WebhookCertificate(b"x", b"y", b"z")).start("127.0.0.1", 0)
+
+
+async def test_how_it_is_reached_may_differ_from_where_it_listens() -> None:
+    url = "https://hooks.example.org:8443/"
+    server = WebhookServer(generate_certificate("127.0.0.1", url), url)
+    address = await server.start("127.0.0.1", 0)
+    try:
+        told = server.endpoint(pod_spec_errors).client_config("/convert")
+        assert told["url"] == "https://hooks.example.org:8443/convert"
+        assert address.startswith("https://127.0.0.1:")
+    finally:
+        await server.stop()

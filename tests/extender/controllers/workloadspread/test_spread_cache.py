@@ -1,0 +1,120 @@
+"""Which WorkloadSpreads may be a pod's own: looking at those of its owners is enough."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from extender.controllers.workloadspread.controller_finder import OwnerChain
+from extender.controllers.workloadspread.spread_cache import WorkloadSpreadIndex
+from extender.controllers.workloadspread.types import CachedObject, decode_spread
+from extender.kube.informers.indexer import Indexer
+from extender.kube.workloadspread.spreads import StoredWorkloadSpread
+from policies.workloadspread.object_references import ObjectKey, WorkloadReference
+from policies.workloadspread.quirks import FIXED
+from policies.workloadspread.spread_lookup import (
+    OwnerLookup,
+    OwnerNotFoundError,
+    workloadspread_of_new_pod,
+)
+from policies.workloadspread.workloads import TargetWorkload
+from tests.builders import encoded
+from tests.spreads import Document, member, spread_json
+
+KINDS = {"ReplicaSet": "apps/v1", "Deployment": "apps/v1", "Sorcery": "example.com/v1"}
+REFERENCES = st.builds(
+    lambda kind, name: WorkloadReference(KINDS[kind], kind, name),
+    st.sampled_from(sorted(KINDS)),
+    st.sampled_from("ab"),
+)
+
+
+def written(
+    number: int, target: WorkloadReference, *, terminating: bool, filtered: bool
+) -> Document:
+    document = spread_json({"name": "s"}, name=f"w{number}")
+    reference = {"apiVersion": target.api_version, "kind": target.kind, "name": target.name}
+    document["spec"]["targetRef"] = reference
+    if filtered:
+        document["spec"]["targetFilter"] = {"selector": {"matchLabels": {"app": "other"}}}
+    if terminating:
+        document["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
+    return document
+
+
+@st.composite
+def indexes(draw: st.DrawFn) -> WorkloadSpreadIndex:
+    objects: Indexer[CachedObject[StoredWorkloadSpread]] = Indexer()
+    index = WorkloadSpreadIndex(objects)
+    for number, target in enumerate(draw(st.lists(REFERENCES, max_size=5))):
+        flags = {"terminating": draw(st.booleans()), "filtered": draw(st.booleans())}
+        objects.upsert(decode_spread(encoded(written(number, target, **flags))))
+    return index
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> tuple[WorkloadReference, OwnerChain]:
+    """Return a controller, and its chain as it would be gathered."""
+    found: dict[ObjectKey, TargetWorkload] = {}
+    unread: frozenset[ObjectKey] = frozenset()
+    links: list[ObjectKey] = []
+    references = draw(st.lists(REFERENCES, min_size=1, max_size=4, unique=True))
+    end = draw(st.sampled_from(["whole", "missing", "unread"]))
+    whole = True
+    for place, reference in enumerate(references):
+        identity = reference.identity
+        links.append(identity)
+        if identity.kind == "Sorcery":
+            break
+        last = place == len(references) - 1
+        if last and end == "missing":
+            whole = False
+            break
+        if last and end == "unread":
+            unread = frozenset([identity])
+            break
+        above = None if last else references[place + 1]
+        found[identity] = TargetWorkload(identity, "default", controller=above)
+    return references[0], OwnerChain(OwnerLookup(found, unread), tuple(links), complete=whole)
+
+
+@given(indexes(), chains())
+def test_those_that_target_an_owner_are_enough(
+    index: WorkloadSpreadIndex, gathered: tuple[WorkloadReference, OwnerChain]
+) -> None:
+    controller, chain = gathered
+    pod = member("web-1", controller=controller, labels={"app": "web"})
+
+    def found(candidates: list[str] | None) -> str | None:
+        several = index.of_namespace("default")
+        chosen = [
+            each.spread for each in several if candidates is None or each.spread.name in candidates
+        ]
+        try:
+            spread = workloadspread_of_new_pod(pod, chosen, chain.owners, FIXED)
+        except OwnerNotFoundError as error:
+            return f"refused: {error}"
+        return None if spread is None else spread.name
+
+    names = [each.spread.name for each in index.targeting("default", chain)]
+    assert names == sorted(names)
+    assert found(names) == found(None)
+
+
+def test_one_that_cannot_be_read_is_found_by_nobody() -> None:
+    document = spread_json({"name": "s", "maxReplicas": 1.5})
+    objects: Indexer[CachedObject[StoredWorkloadSpread]] = Indexer()
+    index = WorkloadSpreadIndex(objects)
+    copy = decode_spread(encoded(document))
+    objects.upsert(copy)
+    assert copy.value is None
+    assert "WorkloadSpread default/web: spec.subsets[0].maxReplicas: expected" in copy.problem
+    assert index.get("default", "web") is None
+    assert index.of_namespace("default") == []
+    assert index.has_any("default")
+
+
+def test_a_spec_that_is_none_is_a_problem_of_that_one() -> None:
+    copy = decode_spread(b'{"metadata": {"name": "x", "namespace": "n"}, "spec": 1}')
+    assert (copy.metadata.key, copy.value) == ("n/x", None)
+    assert copy.problem == "WorkloadSpread n/x: spec: expected object | null, got int"

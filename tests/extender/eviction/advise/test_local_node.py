@@ -1,0 +1,170 @@
+"""One machine advised: its memory from written files, its pods from a cluster, and at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from extender.eviction.advise.run import (
+    LocalNodeOptions,
+    ObservationOptions,
+    RunContext,
+    advise_local,
+)
+from extender.eviction.advise.tables import round_lines
+from extender.eviction.kubelet_flags import KubeletFlags
+from extender.eviction.memory.cgroups import ROOT_CGROUP, MemoryReadError
+from extender.kube.rest.resources import NODES
+from extender.kube.rest.transport import Transport
+from fakeapi.apiserver.serving.virtual_clock import VirtualClock
+from tests.evictions import SECOND
+from tests.extender.eviction.advise.worlds import Recorder, leaking, using, watching
+from tests.extender.eviction.memory.machines import MIB, TOTAL, USAGE, bare, hybrid, put, unified
+from tests.fakeapi.controlplane.kubelet.stages import KubeletStage
+
+HARD = KubeletFlags(eviction_hard=["memory.available<2Gi"])
+IDLE = 100 * MIB
+
+
+class Here:
+    """A machine that is looked at in the background."""
+
+    def __init__(
+        self,
+        proc: Path,
+        looking: ObservationOptions,
+        clock: VirtualClock,
+        transport: Transport | None = None,
+        group: str = ROOT_CGROUP,
+    ) -> None:
+        self.recorder = Recorder()
+        local = LocalNodeOptions(group, HARD, proc)
+        around = RunContext(clock, Random(1), self.recorder)
+        self.task = asyncio.create_task(advise_local(transport, local, looking, around))
+
+    async def end(self) -> None:
+        self.task.cancel()
+        await asyncio.wait((self.task,))
+
+
+@pytest.fixture
+async def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+async def here(tmp_path: Path, clock: VirtualClock) -> AsyncIterator[Here]:
+    """Watch a machine whose memory is in a group of version 1."""
+    made = Here(hybrid(tmp_path), watching("me"), clock)
+    yield made
+    await made.end()
+
+
+def use(tmp_path: Path, usage: int, group: str = "cgroup/memory") -> None:
+    put(tmp_path, {f"{group}/memory.usage_in_bytes": f"{usage}\n"})
+
+
+async def test_the_trend_is_that_of_the_machine(
+    here: Here, clock: VirtualClock, tmp_path: Path
+) -> None:
+    await clock.advance(1)
+    for more in (1, 2):
+        use(tmp_path, USAGE + more * 2**30)
+        await clock.advance(15)
+    [forecast] = here.recorder.rounds[2].forecasts[0].forecasts
+    left = TOTAL - (USAGE + 2 * 2**30 - IDLE)
+    assert (forecast.observation.capacity, forecast.observation.available) == (TOTAL, left)
+    assert forecast.met_in_ns == pytest.approx((left - 2 * 2**30) * 15 * SECOND / 2**30)
+
+
+async def test_what_the_kernel_says_is_looked_at_at_once(
+    here: Here, clock: VirtualClock, tmp_path: Path
+) -> None:
+    await clock.advance(1)
+    group = tmp_path / "cgroup/memory"
+    counter, _, level = (group / "cgroup.event_control").read_text().split()
+    assert int(level) == TOTAL - 2 * 2**30 + IDLE
+    use(tmp_path, int(level) + 1)
+    here.recorder.over.clear()
+    os.eventfd_write(int(counter), 1)
+    await here.recorder.over.wait()
+    seen = here.recorder.rounds[-1]
+    told = f"{group}/memory.usage_in_bytes: has crossed {level} bytes"
+    assert (list(seen.notifications), len(here.recorder.rounds)) == ([told], 2)
+    [forecast] = seen.forecasts[0].forecasts
+    assert forecast.met_ns == 0
+    assert told in next(iter(round_lines(seen, 1)))
+
+
+async def test_all_pods_together_are_measured_where_they_have_a_group(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
+    made = Here(unified(tmp_path), watching("me", samples=1), clock)
+    assert await made.task == 0
+    [outlook] = made.recorder.rounds[0].forecasts
+    left = {str(each.threshold): each.observation.available for each in outlook.forecasts}
+    assert left == {
+        "memory.available<2Gi": TOTAL - (4096 - 500) * MIB,
+        "allocatableMemory.available<2Gi": TOTAL - (2 * 2**30 - 147483648),
+    }
+
+
+async def test_what_the_kernel_does_not_offer_is_noted(tmp_path: Path, clock: VirtualClock) -> None:
+    proc = bare(tmp_path)
+    made = Here(proc, watching("me", samples=1), clock)
+    assert await made.task == 0
+    notes = made.recorder.rounds[0].notes["me"]
+    assert notes == [f"{proc}/pressure/memory: cannot be polled: Operation not permitted"]
+
+
+async def test_one_group_may_stand_for_the_machine(tmp_path: Path, clock: VirtualClock) -> None:
+    made = Here(hybrid(tmp_path), watching("me", samples=1), clock, group="self")
+    assert await made.task == 0
+    [forecast] = made.recorder.rounds[0].forecasts[0].forecasts
+    assert forecast.observation.capacity == 512 * MIB
+
+
+async def test_a_machine_that_cannot_be_measured_is_refused(
+    tmp_path: Path, clock: VirtualClock
+) -> None:
+    proc = hybrid(tmp_path)
+    (proc / "meminfo").unlink()
+    made = Here(proc, watching("me", samples=1), clock)
+    with pytest.raises(MemoryReadError, match="meminfo: cannot be read"):
+        await made.task
+
+
+async def test_a_cluster_adds_the_pods_and_the_thresholds(
+    stage: KubeletStage, tmp_path: Path
+) -> None:
+    await stage.run(leaking("greedy"), using("calm"))
+    await stage.passes(10)
+    cluster = stage.cluster
+    looking = watching("n", samples=1)
+    made = Here(hybrid(tmp_path), looking, cluster.clock, cluster.local_transport())
+    await stage.passes(1)
+    assert await made.task == 0
+    [outlook] = made.recorder.rounds[0].forecasts
+    assert {each.pod.name for each in outlook.ranking} == {"greedy", "calm"}
+    left = {str(each.threshold): each.observation.capacity for each in outlook.forecasts}
+    assert left["memory.available<100Mi"] == TOTAL
+    assert left["nodefs.available<10%"] == 20 * 2**30
+
+
+async def test_without_its_kubelet_memory_is_still_known(
+    stage: KubeletStage, tmp_path: Path
+) -> None:
+    await stage.say(NODES, "n", "{stages: [{silent: true}]}")
+    await stage.passes(1)
+    cluster = stage.cluster
+    looking = watching("n", samples=1)
+    made = Here(hybrid(tmp_path), looking, cluster.clock, cluster.local_transport())
+    assert await made.task == 0
+    [seen] = made.recorder.rounds
+    assert seen.notes["n"][0].endswith("connection refused; only memory is known")
+    assert [str(each.threshold) for each in seen.forecasts[0].forecasts] == ["memory.available<2Gi"]

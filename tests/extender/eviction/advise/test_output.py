@@ -1,0 +1,114 @@
+"""Rounds on screens: tables, lines, one document or many; what is done comes below."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+from rich.live import Live
+
+from extender.eviction.advise.executor import Action, planned_actions
+from extender.eviction.advise.output import LivePrinter, Printer, single_printer, watch_printer
+from extender.eviction.advise.rounds import ObservationRound
+from policies.eviction.forecast import NO_HISTORY, NodeForecast, forecast_node
+from policies.eviction.manager import SyncInput
+from policies.eviction.proactive_eviction import MIN_TREND_MEASUREMENTS, ReliefLimits, plan_relief
+from tests.evictions import SECOND, bound, evictable, node, plan, summary, uses
+
+HOG = evictable("hog")
+
+
+def outlook(name: str, falls: int) -> NodeForecast:
+    """Return a node with 9Gi of memory, that loses so many Gi every ten seconds."""
+    told, past = plan(bound("memory.available<1Gi")), NO_HISTORY
+    for index in range(MIN_TREND_MEASUREMENTS):
+        left = 9 + falls * (MIN_TREND_MEASUREMENTS - 1 - index)
+        measured = summary(node(f"{left}Gi", of="40Gi", at=10 * index), {HOG: uses("5Gi")})
+        found = forecast_node(name, told, past, SyncInput(10 * index * SECOND, [HOG], measured))
+        past = found.history
+    return found
+
+
+def seen(calm: int = 1, unread: int = 0) -> ObservationRound:
+    """Return a round with a node that falls, so many calm ones, and some that cannot be read."""
+    nodes = [outlook("falling", 4), *(outlook(f"calm-{index}", 0) for index in range(calm))]
+    return ObservationRound(0, nodes, {f"broken-{index}": "no answer" for index in range(unread)})
+
+
+def deeds(round_: ObservationRound) -> list[Action]:
+    return planned_actions(plan_relief(round_.forecasts, {}, ReliefLimits(60 * SECOND, 3)))
+
+
+def show(screen: Printer, round_: ObservationRound, done: list[Action] | None) -> None:
+    screen.print_round(round_)
+    for deed in done or ():
+        screen.print_action(deed)
+    screen.finish_round(round_, done)
+
+
+def test_once_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    found = seen(calm=2, unread=25)
+    with single_printer(2, json=False) as screen:
+        show(screen, found, deeds(found))
+    lines = capsys.readouterr().out.splitlines()
+    head = "falling acts on memory.available<1Gi in 20s; default/hog would go first"
+    assert lines[0] == head
+    assert lines[-2] == "would cordon falling (memory.available<1Gi in 20s)"
+    assert lines[-1] == "would evict default/hog from falling (memory.available<1Gi in 20s)"
+    assert "and 1 more nodes, less pressing" in lines
+    assert "broken-0: no answer" in lines
+    assert "and 5 more nodes that cannot be read" in lines
+    assert any(line.startswith("calm-0: nothing is running short; ") for line in lines)
+
+
+def test_watched_elsewhere_there_are_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    found = seen(unread=1)
+    with watch_printer(9, json=False) as screen:
+        show(screen, found, deeds(found))
+    assert capsys.readouterr().out.splitlines() == [
+        (
+            "1970-01-01T00:00:00Z falling acts on memory.available<1Gi in 20s; default/hog would "
+            "go first; memory.available<1Gi: 9Gi left, 8Gi above, -24Gi/min"
+        ),
+        (
+            "1970-01-01T00:00:00Z calm-0: nothing is running short; memory.available<1Gi: 9Gi "
+            "left, 8Gi above, steady"
+        ),
+        "1970-01-01T00:00:00Z broken-0: no answer",
+        "would cordon falling (memory.available<1Gi in 20s)",
+        "would evict default/hog from falling (memory.available<1Gi in 20s)",
+    ]
+
+
+def test_watched_by_machines_each_round_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    found = seen(unread=1)
+    with watch_printer(9, json=True) as screen:
+        show(screen, found, None)
+        show(screen, found, deeds(found))
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [each["node"] for each in first["nodes"]] == ["falling", "calm-0"]
+    assert first["unread"] == [{"node": "broken-0", "problem": "no answer"}]
+    assert "deeds" not in first
+    assert [(each["do"], each["outcome"]) for each in second["deeds"]] == [
+        ("cordon", "planned"),
+        ("evict", "planned"),
+    ]
+
+
+def test_on_a_terminal_one_table_is_kept_current() -> None:
+    terminal = io.StringIO()
+    console = Console(file=terminal, force_terminal=True, width=100)
+    found = seen()
+    with Live(console=console, auto_refresh=False) as live:
+        show(LivePrinter(9, live), found, deeds(found))
+    shown = terminal.getvalue()
+    assert shown.count("falling acts on") > 1
+    assert "would evict default/hog" in shown
+
+
+def test_without_nodes_that_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with watch_printer(9, json=False) as screen:
+        show(screen, ObservationRound(0, []), None)
+    assert capsys.readouterr().out == "1970-01-01T00:00:00Z there are no nodes\n"

@@ -1,0 +1,144 @@
+"""Amounts, times and distances in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from extender.eviction.advise.tables import (
+    forecast_notes,
+    format_amount,
+    format_headline,
+    format_time_left,
+    format_trend,
+    margin_bar,
+)
+from policies.eviction.forecast import NO_HISTORY, NodeForecast, forecast_node
+from policies.eviction.manager import SyncInput
+from policies.eviction.signals import Signal
+from policies.eviction.thresholds import Threshold
+from policies.eviction.trends import Trend
+from policies.kubernetes.quantity import NANOS
+from tests.evictions import SECOND, bound, evictable, filesystem, node, plan, summary, uses
+
+MI, GI = 2**20, 2**30
+HOG = evictable("hog", memory="1Gi")
+VITAL = evictable("vital", mirror=True)
+
+
+@pytest.mark.parametrize(
+    ("signal", "number", "text"),
+    [
+        (Signal.MEMORY, 0, "0"),
+        (Signal.MEMORY, 999, "999"),
+        (Signal.MEMORY, 1000, "0.97Ki"),
+        (Signal.MEMORY, 1024, "1Ki"),
+        (Signal.MEMORY, 1536 * MI, "1.5Gi"),
+        (Signal.MEMORY, 999 * MI, "999Mi"),
+        (Signal.MEMORY, 1000 * MI, "0.97Gi"),
+        (Signal.MEMORY, 12345678901, "11.4Gi"),
+        (Signal.MEMORY, 123456789012, "114Gi"),
+        (Signal.MEMORY, -740 * MI - 1, "-740Mi"),
+        (Signal.NODE_FS, 100 * 2**60, "100Ei"),
+        (Signal.NODE_FS, 5000 * 2**60, "5000Ei"),
+        (Signal.NODE_FS_INODES, 6_503_568, "6.5M"),
+        (Signal.PIDS, 32_768, "32.7k"),
+        (Signal.PIDS, 999, "999"),
+    ],
+)
+def test_amounts_have_three_digits(signal: Signal, number: int, text: str) -> None:
+    assert format_amount(signal, number) == text
+
+
+@pytest.mark.parametrize(
+    ("per_minute", "text"),
+    [(-120 * MI, "-120Mi/min"), (90 * MI, "+90Mi/min"), (0, "steady")],
+)
+def test_trends_are_told_by_the_minute(per_minute: int, text: str) -> None:
+    assert format_trend(Signal.MEMORY, Trend(per_minute // 60 * NANOS, 2)) == text
+
+
+def test_one_reading_has_no_trend() -> None:
+    assert format_trend(Signal.MEMORY, None) == ""
+
+
+def outlook(*memory: str, threshold: Threshold | None = None) -> NodeForecast:
+    told, past = plan(threshold or bound("memory.available<1Gi")), NO_HISTORY
+    pods = {VITAL: uses("9Gi"), HOG: uses("3Gi")}
+    for index, each in enumerate(memory):
+        stats = node(each, of="21Gi", at=10 * index)
+        found = forecast_node(
+            "n", told, past, SyncInput(10 * index * SECOND, list(pods), summary(stats, pods))
+        )
+        past = found.history
+    return found
+
+
+HARD = "memory.available<1Gi"
+SOFT = bound("memory.available<1Gi", grace="90s")
+
+
+@pytest.mark.parametrize(
+    ("seen", "told"),
+    [
+        (outlook("11Gi"), ("████░░░░", "", "n: one sample has no trend")),
+        (outlook("21Gi", "21Gi"), ("████████", "", "n: nothing is running short")),
+        (
+            outlook("3Gi", "2Gi"),
+            (
+                "█░░░░░░░",
+                "10s",
+                "n acts on memory.available<1Gi in 10s; default/hog would go first",
+            ),
+        ),
+        (outlook("2Gi", "1Gi"), ("░" * 8, "met", None)),
+        (outlook("2Gi", "900Mi"), ("░" * 8, "met", "n is about to evict default/hog")),
+        (
+            outlook("3Gi", "2Gi", threshold=SOFT),
+            ("█░░░░░░░", "10s and 1m30s of grace", None),
+        ),
+        (
+            outlook("900Mi", "900Mi", threshold=SOFT),
+            ("░" * 8, "met, 1m20s of grace left", None),
+        ),
+    ],
+)
+def test_a_forecast_is_told_and_drawn(
+    seen: NodeForecast, told: tuple[str, str, str | None]
+) -> None:
+    [forecast] = seen.forecasts
+    assert (margin_bar(forecast), format_time_left(forecast)) == told[:2]
+    assert told[2] in (None, format_headline(seen, ()))
+
+
+def test_pressure_that_is_reported_is_told() -> None:
+    said = format_headline(outlook("21Gi", "21Gi"), ["DiskPressure", "PIDPressure"])
+    assert said == "n under DiskPressure, PIDPressure: nothing is running short"
+
+
+def test_a_node_without_stats_says_so() -> None:
+    blind = forecast_node(
+        "n", plan(bound("memory.available<1Gi")), NO_HISTORY, SyncInput(0, (), None)
+    )
+    assert format_headline(blind, ()) == "n: there are no stats, so nothing is decided"
+    assert list(forecast_notes(blind)) == []
+
+
+def test_what_would_be_given_back_is_told() -> None:
+    assert list(forecast_notes(outlook("3Gi", "2Gi"))) == [
+        "evicting default/hog would give back 3Gi"
+    ]
+    assert list(forecast_notes(outlook("3Gi", "3Gi"))) == []
+
+
+def test_what_the_node_does_before_is_told() -> None:
+    told, past = plan(bound("nodefs.available<10%")), NO_HISTORY
+    for index, left in enumerate(("30Gi", "20Gi")):
+        stats = node(at=10 * index, node_fs=filesystem(left, at=10 * index))
+        found = forecast_node(
+            "n", told, past, SyncInput(10 * index * SECOND, (), summary(stats, {}))
+        )
+        past = found.history
+    assert format_headline(found, ()) == "n acts on nodefs.available<10% in 9s"
+    assert list(forecast_notes(found)) == [
+        "before that, the node would delete unused containers and delete unused images"
+    ]

@@ -1,0 +1,257 @@
+"""Notifiers of memory, as far as a kernel can be stood in for: real descriptors, written files.
+
+What a trigger for stalls is to a kernel, urgent data on a connection is here: both make a
+descriptor ready by priority (POLLPRI). The kernel's own files are listened to in
+``tests/e2e/test_memory.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import socket
+import struct
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from extender.eviction.memory.cgroups import find_cgroup
+from extender.eviction.memory.notification_loop import CgroupNotifiers, NotifierListener
+from extender.eviction.memory.notifiers import (
+    EventsNotifier,
+    NotifierError,
+    PsiNotifier,
+    ThresholdNotifier,
+)
+from fakeapi.apiserver.serving.virtual_clock import VirtualClock
+from tests.extender.eviction.memory.machines import MIB, bare, hybrid, unified
+
+LONG = 3600.0
+
+
+class Alarm:
+    """A notifier that is ready by priority when somebody at the other end shouts."""
+
+    mask = select.EPOLLPRI
+
+    def __init__(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            self._far = socket.create_connection(server.getsockname())
+            self._near, _ = server.accept()
+        self.closed = False
+
+    def shout(self) -> None:
+        self._far.send(b"!", socket.MSG_OOB)
+
+    def break_off(self) -> None:
+        abruptly = struct.pack("ii", 1, 0)
+        self._far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, abruptly)
+        self._far.close()
+
+    def fileno(self) -> int:
+        return self._near.fileno()
+
+    def read_notification(self) -> str:
+        self._near.recv(1, socket.MSG_OOB)
+        return "a shout"
+
+    def close(self) -> None:
+        self._near.close()
+        self._far.close()
+        self.closed = True
+
+    def __str__(self) -> str:
+        return "alarm"
+
+
+@pytest.fixture
+async def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+async def ears(clock: VirtualClock) -> AsyncIterator[NotifierListener]:
+    made = NotifierListener(clock)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def alarm() -> Iterator[Alarm]:
+    made = Alarm()
+    yield made
+    made.close()
+
+
+def eventfd_of(group: Path) -> int:
+    """Return the eventfd that was registered last."""
+    return int((group / "cgroup.event_control").read_text().split()[0])
+
+
+async def test_what_is_ready_by_priority_is_heard_at_once(
+    ears: NotifierListener, alarm: Alarm
+) -> None:
+    ears.add(alarm)
+    waiting = asyncio.create_task(ears.wait(LONG))
+    alarm.shout()
+    assert await waiting == ["a shout"]
+
+
+async def test_what_was_said_before_anybody_waited_is_not_lost(
+    ears: NotifierListener, alarm: Alarm
+) -> None:
+    ears.add(alarm)
+    for _ in range(3):
+        alarm.shout()
+        assert await ears.wait(LONG) == ["a shout"]
+
+
+async def test_without_a_word_the_time_passes(
+    ears: NotifierListener, alarm: Alarm, clock: VirtualClock
+) -> None:
+    ears.add(alarm)
+    waiting = asyncio.create_task(ears.wait(10))
+    await clock.advance(9.9)
+    assert not waiting.done()
+    await clock.advance(0.1)
+    assert await waiting == []
+
+
+async def test_who_is_forgotten_is_closed(ears: NotifierListener, alarm: Alarm) -> None:
+    ears.add(alarm)
+    ears.remove(alarm)
+    ears.remove(alarm)
+    assert alarm.closed
+
+
+async def test_what_breaks_is_told_once_and_forgotten(
+    ears: NotifierListener, alarm: Alarm, clock: VirtualClock
+) -> None:
+    ears.add(alarm)
+    alarm.break_off()
+    assert await ears.wait(LONG) == ["alarm: there is nothing to listen to any more"]
+    assert alarm.closed
+    waiting = asyncio.create_task(ears.wait(10))
+    await clock.advance(10)
+    assert await waiting == []
+
+
+async def test_closing_closes_all(clock: VirtualClock, alarm: Alarm) -> None:
+    made = NotifierListener(clock)
+    made.add(alarm)
+    made.close()
+    assert alarm.closed
+
+
+async def test_a_file_that_cannot_be_polled_is_refused(
+    ears: NotifierListener, tmp_path: Path
+) -> None:
+    path = tmp_path / "memory.events"
+    path.write_text("high 0\n")
+    with pytest.raises(NotifierError) as caught:
+        ears.add(EventsNotifier(path))
+    assert str(caught.value) == f"{path}: cannot be polled: Operation not permitted"
+
+
+def test_a_trigger_for_stalls_is_written_as_the_kernel_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "memory"
+    path.write_text("")
+    notifier = PsiNotifier(path)
+    assert path.read_bytes() == b"some 100000 2000000\0"
+    assert notifier.read_notification() == f"{path}: tasks had to wait 100 ms of 2000"
+    notifier.close()
+
+
+def test_counts_that_grow_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "memory.events"
+    path.write_text("low 0\nhigh 2\nmax 0\noom 0\noom_kill 0\n")
+    notifier = EventsNotifier(path)
+    assert notifier.read_notification() == ""
+    path.write_text("low 0\nhigh 5\nmax 0\noom 0\noom_kill 1\n")
+    assert notifier.read_notification() == f"{path}: high +3, oom_kill +1"
+    assert notifier.read_notification() == ""
+    notifier.close()
+
+
+@pytest.mark.parametrize("notifier", [PsiNotifier, EventsNotifier])
+def test_what_the_kernel_does_not_have_is_said(notifier: type, tmp_path: Path) -> None:
+    with pytest.raises(NotifierError) as caught:
+        notifier(tmp_path / "none")
+    assert str(caught.value) == f"{tmp_path}/none: cannot be opened: No such file or directory"
+
+
+def test_a_threshold_is_registered_with_its_usage(tmp_path: Path) -> None:
+    group = find_cgroup(hybrid(tmp_path))
+    assert group is not None
+    notifier = ThresholdNotifier(group.directory, 12345)
+    counter, usage, level = (group.directory / "cgroup.event_control").read_text().split()
+    assert (int(counter), level) == (notifier.fileno(), "12345")
+    assert Path(f"/proc/self/fd/{usage}").readlink() == group.directory / "memory.usage_in_bytes"
+    notifier.close()
+
+
+def test_a_threshold_that_cannot_be_registered_leaves_nothing_open(tmp_path: Path) -> None:
+    group = find_cgroup(hybrid(tmp_path))
+    assert group is not None
+    (group.directory / "cgroup.event_control").unlink()
+    before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names, not paths
+    with pytest.raises(NotifierError, match=r"cgroup\.event_control: cannot be opened: No such"):
+        ThresholdNotifier(group.directory, 1)
+    assert set(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+async def test_a_crossed_threshold_is_heard(ears: NotifierListener, tmp_path: Path) -> None:
+    group = find_cgroup(hybrid(tmp_path))
+    assert group is not None
+    attention = CgroupNotifiers(ears, tmp_path / "proc", group)
+    attention.set_thresholds([100 * MIB])
+    os.eventfd_write(eventfd_of(group.directory), 1)
+    told = f"{group.directory}/memory.usage_in_bytes: has crossed {100 * MIB} bytes"
+    assert await ears.wait(LONG) == [told]
+
+
+async def test_thresholds_follow_what_is_expected(ears: NotifierListener, tmp_path: Path) -> None:
+    group = find_cgroup(hybrid(tmp_path))
+    assert group is not None
+    control = group.directory / "cgroup.event_control"
+    attention = CgroupNotifiers(ears, tmp_path / "proc", group)
+    seen = []
+    for levels in ([1], [1], [2], []):
+        control.write_text("")
+        attention.set_thresholds(levels)
+        seen.append(control.read_text().split()[-1:])
+    assert seen == [["1"], [], ["2"], []]
+
+
+UNPOLLED = "cannot be polled: Operation not permitted"
+
+
+@pytest.mark.parametrize(
+    ("machine", "lacking"),
+    [
+        (hybrid, ["proc/pressure/memory"]),
+        (
+            unified,
+            ["cgroup/kubepods.slice/memory.pressure", "cgroup/kubepods.slice/memory.events"],
+        ),
+    ],
+)
+async def test_what_is_lacking_is_told_and_the_rest_goes_on(
+    machine: Callable[[Path], Path], lacking: list[str], ears: NotifierListener, tmp_path: Path
+) -> None:
+    """On written files nothing can be polled; which ones were tried shows in what is lacking."""
+    proc = machine(tmp_path)
+    attention = CgroupNotifiers(ears, proc, find_cgroup(proc, "self"))
+    attention.set_thresholds([5])
+    assert attention.unavailable == [f"{tmp_path}/{path}: {UNPOLLED}" for path in lacking]
+
+
+async def test_a_machine_without_groups_still_has_stalls(
+    ears: NotifierListener, tmp_path: Path
+) -> None:
+    proc = bare(tmp_path)
+    attention = CgroupNotifiers(ears, proc, None)
+    attention.set_thresholds([5])
+    assert attention.unavailable == [f"{proc}/pressure/memory: {UNPOLLED}"]

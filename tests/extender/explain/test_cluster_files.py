@@ -1,0 +1,240 @@
+"""Clusters and pods from files: admission, objects that are broken, UIDs that are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from extender.explain.cluster_files import LoadedCluster, load_cluster, load_pod
+from extender.kube.decoders.manifests import ManifestError
+from policies import decide_filter, decide_preemption
+from policies.kubernetes.default_selector import SERVICE
+from policies.kubernetes.releases import NEWEST
+from policies.kubernetes.snapshot import Pod
+from policies.kubernetes.storage import StorageKind
+from tests.builders import encoded, node_json, pdb_json, pod_json, workload
+
+
+def priority_class(name: str, value: int, **fields: Any) -> Mapping[str, Any]:
+    return {"kind": "PriorityClass", "metadata": {"name": name}, "value": value, **fields}
+
+
+def written(tmp_path: Path, name: str, *documents: Any) -> str:
+    path = tmp_path / name
+    path.write_bytes(b"\n".join(map(encoded, documents)))
+    return str(path)
+
+
+def cluster_of(tmp_path: Path, *documents: Any) -> LoadedCluster:
+    return load_cluster([written(tmp_path, "cluster.json", *documents)], NEWEST)
+
+
+def pod_of(tmp_path: Path, cluster: LoadedCluster, document: Any) -> Pod:
+    return load_pod(written(tmp_path, "pod.json", document), cluster, NEWEST)
+
+
+def without_uid(document: dict[str, Any]) -> dict[str, Any]:
+    del document["metadata"]["uid"]
+    return document
+
+
+def test_files_are_read_together(tmp_path: Path) -> None:
+    nodes = written(tmp_path, "nodes", node_json("node-1"), node_json("node-2"))
+    rest = written(
+        tmp_path,
+        "rest",
+        {"kind": "PodList", "items": [pod_json("web", on="node-1")]},
+        pdb_json("web", match={"app": "web"}),
+        {"kind": "Namespace", "metadata": {"name": "default", "labels": {"a": "b"}}},
+        {"kind": "ConfigMap", "metadata": {"name": "of no interest"}, "data": 5},
+    )
+    snapshot = load_cluster([nodes, rest], NEWEST).snapshot
+    assert {name: len(state.pods) for name, state in snapshot.nodes.items()} == {
+        "node-1": 1,
+        "node-2": 0,
+    }
+    assert [budget.name for budget in snapshot.budgets] == ["web"]
+    assert snapshot.namespaces == {"default": {"a": "b"}}
+
+
+def test_one_broken_object_is_set_aside_with_one_warning(tmp_path: Path) -> None:
+    broken = pod_json("broken", on="node-1", cpu="lots")
+    with capture_logs() as logs:
+        cluster = cluster_of(tmp_path, node_json("node-1"), broken, pod_json("web", on="node-1"))
+    state = cluster.snapshot.nodes["node-1"]
+    assert ([pod.name for pod in state.pods], state.unreadable) == (["web"], ("default/broken",))
+    assert [log["key"] for log in logs] == ["default/broken"]
+
+
+def test_pods_written_by_hand_without_uids_are_told_apart(tmp_path: Path) -> None:
+    pods = [without_uid(pod_json(name, on="node-1", cpu="1")) for name in ("a", "b")]
+    cluster = cluster_of(tmp_path, node_json("node-1", cpu="2"), *pods)
+    vip = pod_of(tmp_path, cluster, without_uid(pod_json("vip", cpu="1", priority=10)))
+    decision = decide_preemption(vip, cluster.snapshot)
+    assert decision.chosen is not None
+    assert [pod.key for pod in decision.chosen.victims.pods] == ["default/b"]
+    assert [pod.key for pod in decision.chosen.spared] == ["default/a"]
+
+
+@pytest.mark.parametrize(
+    ("resources", "milli_cpu"),
+    [
+        ({"limits": {"cpu": "2"}}, 2000),
+        ({"limits": {"cpu": "2"}, "requests": None}, 2000),
+        ({"limits": {"cpu": "2"}, "requests": {"memory": "1Gi"}}, 2000),
+        ({"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}, 1000),
+        ({"limits": {"cpu": "2"}, "requests": {"cpu": "0"}}, 0),
+        ({"limits": {"memory": "1Gi"}}, 0),
+        ({"limits": None}, 0),
+        (None, 0),
+    ],
+)
+@pytest.mark.parametrize("containers", ["containers", "initContainers"])
+def test_a_container_written_by_hand_requests_its_limits(
+    tmp_path: Path, containers: str, resources: Mapping[str, Any] | None, milli_cpu: int
+) -> None:
+    spec = {containers: [{"name": "main", "resources": resources}]}
+    cluster = cluster_of(tmp_path, node_json("node-1"), pod_json("old", on="node-1", spec=spec))
+    (old,) = cluster.snapshot.nodes["node-1"].pods
+    new = pod_of(tmp_path, cluster, pod_json("new", spec=spec))
+    assert (old.requests.milli_cpu, new.requests.milli_cpu) == (milli_cpu, milli_cpu)
+
+
+class TestAdmission:
+    """The pod gets the priority that the Priority admission plugin would give it."""
+
+    CLASSES = (
+        priority_class("high", 1000),
+        priority_class("meek", 500, preemptionPolicy="Never"),
+        priority_class("usual", 7, globalDefault=True),
+    )
+
+    @pytest.mark.parametrize(
+        ("spec", "priority", "preempts"),
+        [
+            ({}, 7, True),
+            ({"priority": 3}, 3, True),
+            ({"priority": 3, "priorityClassName": "high"}, 3, True),
+            ({"priorityClassName": "high"}, 1000, True),
+            ({"priorityClassName": "meek"}, 500, False),
+            ({"priorityClassName": "high", "preemptionPolicy": "Never"}, 1000, False),
+            ({"priorityClassName": "meek", "preemptionPolicy": "PreemptLowerPriority"}, 500, True),
+            ({"priorityClassName": "system-cluster-critical"}, 2_000_000_000, True),
+            ({"priorityClassName": "system-node-critical"}, 2_000_001_000, True),
+            ({"priority": None, "priorityClassName": ""}, 7, True),
+        ],
+    )
+    def test_from_its_class(
+        self,
+        tmp_path: Path,
+        spec: dict[str, Any],
+        priority: int,
+        preempts: bool,  # noqa: FBT001 - a column of the table
+    ) -> None:
+        cluster = cluster_of(tmp_path, *self.CLASSES)
+        pod = pod_of(tmp_path, cluster, pod_json(spec=spec))
+        assert (pod.priority, pod.preempts) == (priority, preempts)
+
+    def test_without_any_class_it_is_zero(self, tmp_path: Path) -> None:
+        assert pod_of(tmp_path, cluster_of(tmp_path), pod_json()).priority == 0
+
+    def test_of_several_defaults_the_lowest_counts(self, tmp_path: Path) -> None:
+        classes = [priority_class(f"c{value}", value, globalDefault=True) for value in (9, 4, 6)]
+        assert pod_of(tmp_path, cluster_of(tmp_path, *classes), pod_json()).priority == 4
+
+    @pytest.mark.parametrize(
+        ("spec", "priority"),
+        [
+            ({"priorityClassName": "high"}, 1000),
+            ({"priorityClassName": "high", "priority": 3}, 3),
+            ({"priorityClassName": "gone"}, 0),
+            ({}, 0),
+        ],
+    )
+    def test_a_pod_that_runs_has_what_it_says_or_what_its_class_says(
+        self, tmp_path: Path, spec: dict[str, Any], priority: int
+    ) -> None:
+        running = pod_json("old", on="node-1", spec=spec)
+        cluster = cluster_of(tmp_path, *self.CLASSES, node_json("node-1"), running)
+        (pod,) = cluster.snapshot.nodes["node-1"].pods
+        assert pod.priority == priority
+
+    def test_an_unknown_class_is_refused(self, tmp_path: Path) -> None:
+        cluster = cluster_of(tmp_path, *self.CLASSES)
+        with pytest.raises(ManifestError) as raised:
+            pod_of(tmp_path, cluster, pod_json(spec={"priorityClassName": "highest"}))
+        assert str(raised.value) == (
+            f"{tmp_path}/pod.json[0]: spec.priorityClassName: "
+            "no PriorityClass 'highest' in the cluster's files"
+        )
+
+
+class TestThePod:
+    @pytest.mark.parametrize(
+        ("documents", "problem"),
+        [
+            ([], ": holds 0 pods; expected exactly one"),
+            ([node_json()], ": holds 0 pods; expected exactly one"),
+            ([pod_json("a"), pod_json("b")], ": holds 2 pods; expected exactly one"),
+            (
+                [pod_json(cpu="lots")],
+                (
+                    "[0]: Pod default/pod: spec.containers[0].resources.requests.cpu: "
+                    "'lots' is not a quantity; expected a number such as 100m, 2 or 1.5Gi"
+                ),
+            ),
+            ([{"kind": "Pod", "metadata": {"name": "a"}}], "[0]: Pod a: "),
+        ],
+    )
+    def test_is_exactly_one_that_can_be_read(
+        self, tmp_path: Path, documents: list[Any], problem: str
+    ) -> None:
+        path = written(tmp_path, "pod.json", *documents)
+        with pytest.raises(ManifestError) as raised:
+            load_pod(path, cluster_of(tmp_path), NEWEST)
+        assert str(raised.value).startswith(path + problem)
+
+
+def test_what_selects_pods_is_read_as_well(tmp_path: Path) -> None:
+    service = {"kind": "Service", "metadata": {"name": "web"}, "spec": {"selector": {"a": "b"}}}
+    snapshot = cluster_of(tmp_path, node_json("node-1"), service).snapshot
+    assert snapshot.workloads == {"default": (workload(SERVICE, "web", {"a": "b"}),)}
+
+
+CLAIM = {"kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "default"}}
+CLAIMING = pod_json(
+    "vip", spec={"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]}
+)
+
+
+def test_claims_volumes_and_devices_are_read(tmp_path: Path) -> None:
+    kinds = ("PersistentVolume", "StorageClass", "CSINode", "CSIDriver", "VolumeAttachment")
+    cluster_wide = [{"kind": kind, "metadata": {"name": "x"}} for kind in kinds]
+    device = {"kind": "ResourceClaim", "metadata": {"name": "gpu", "namespace": "default"}}
+    found = cluster_of(tmp_path, CLAIM, device, *cluster_wide).snapshot.storage
+    assert (set(found.claims), set(found.devices)) == ({"default/data"}, {"default/gpu"})
+    assert set(found.volumes) == set(found.classes) == set(found.csi_nodes) == {"x"}
+    assert set(found.drivers) == {"x"}
+    assert found.unknown == set()
+
+
+def test_of_kinds_that_the_files_do_not_hold_nothing_is_known(tmp_path: Path) -> None:
+    cluster = cluster_of(tmp_path, node_json("node-1"))
+    decision = decide_filter(pod_of(tmp_path, cluster, CLAIMING), cluster.snapshot)
+    assert decision.feasible == ("node-1",)
+    assert "VolumeBinding" in decision.not_evaluated
+    # There may well be no attachments, and no drivers that ask for anything.
+    known = set(StorageKind) - cluster.snapshot.storage.unknown
+    assert known == {StorageKind.ATTACHMENTS, StorageKind.DRIVERS}
+
+
+def test_a_claim_that_is_not_bound_is_told_from_one_that_was_not_written_down(
+    tmp_path: Path,
+) -> None:
+    cluster = cluster_of(tmp_path, node_json("node-1"), CLAIM)
+    decision = decide_filter(pod_of(tmp_path, cluster, CLAIMING), cluster.snapshot)
+    assert str(decision.conflict) == "pod has unbound immediate PersistentVolumeClaims"

@@ -1,0 +1,191 @@
+"""Explanations: the JSON documents that interface promises, and the tables for people."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from rich.console import Console, RenderableType
+
+from extender.explain.decisions import (
+    UnknownNodeError,
+    explain_preempt,
+    filter_document,
+    preempt_document,
+    require_known_nodes,
+    scale_down_document,
+)
+from extender.terminal.tables import filter_table, preempt_table, scale_down_table
+from policies import decide_filter
+from policies.kubernetes.snapshot import Snapshot
+from policies.kubernetes.storage import build_storage
+from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER, DEFAULT_RULES
+from policies.replicaset import decide_scale_down
+from tests.builders import LATE, budget, late_claim, node, pod, snapshot
+from tests.replicas import NOW_NS, replica
+
+VIP = pod("vip", cpu="2", priority=10)
+CLUSTER = snapshot(
+    node("node-1", cpu="2"),
+    pod("web", on="node-1", cpu="1", priority=5, labels={"app": "web"}),
+    pod("tiny", on="node-1", cpu="0", priority=1),
+    node("node-2", cpu="2"),
+    pod("a", on="node-2", cpu="1", priority=2),
+    pod("b", on="node-2", cpu="1", priority=3),
+    node("node-3", cpu="1"),
+    budget("web", match={"app": "web"}),
+)
+ROOMY = snapshot(node("node-1", cpu="4"), node("node-2", cpu="1"))
+
+
+def shown(table: RenderableType) -> str:
+    console = Console(file=StringIO(), width=120)
+    console.print(table)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def test_a_filter_document() -> None:
+    assert filter_document(decide_filter(VIP, CLUSTER)) == {
+        "feasible": [],
+        "rejected": {
+            "node-1": {"reason": "Insufficient cpu", "resolvable": True},
+            "node-2": {"reason": "Insufficient cpu", "resolvable": True},
+            "node-3": {"reason": "Insufficient cpu", "resolvable": False},
+        },
+        "unjudged": [],
+    }
+
+
+def test_a_preempt_document() -> None:
+    web = {"namespace": "default", "name": "web", "uid": "web", "priority": 5}
+    a = {"namespace": "default", "name": "a", "uid": "a", "priority": 2}
+    b = {"namespace": "default", "name": "b", "uid": "b", "priority": 3}
+    assert preempt_document(explain_preempt(VIP, CLUSTER, DEFAULT_RULES, None)) == {
+        "eligible": True,
+        "reason": "",
+        "node": "node-2",
+        "victims": [b, a],
+        "numPDBViolations": 0,
+        "decidedBy": "fewest PDB violations",
+        "candidates": {
+            "node-1": {"victims": [web], "numPDBViolations": 1},
+            "node-2": {"victims": [b, a], "numPDBViolations": 0},
+        },
+        "rejected": {"node-3": {"reason": "Insufficient cpu", "resolvable": False}},
+        "message": (
+            "0/3 nodes are available: 3 Insufficient cpu. preemption: found a potential "
+            "placement for pod on node node-2, preempting 2 victims"
+        ),
+        "unjudged": [],
+    }
+
+
+def test_given_nodes_are_tried_instead_of_those_that_may_help() -> None:
+    document = preempt_document(explain_preempt(VIP, CLUSTER, DEFAULT_RULES, ["node-1"]))
+    assert (document["node"], document["decidedBy"]) == ("node-1", None)
+    assert set(document["candidates"]) == {"node-1"}
+
+
+@pytest.mark.parametrize("names", [[], ["node-2"], ["node-2", "node-1"]])
+def test_nodes_of_the_cluster_are_known(names: list[str]) -> None:
+    assert require_known_nodes(names, CLUSTER, "cluster.yaml") == names
+
+
+def test_a_node_that_is_not_in_the_cluster_is_named() -> None:
+    with pytest.raises(UnknownNodeError) as raised:
+        require_known_nodes(["node-1", "nope"], CLUSTER, "cluster.yaml")
+    assert str(raised.value) == "--nodes: no node 'nope' in cluster.yaml"
+
+
+def test_a_pod_that_fits_needs_nobody_to_go() -> None:
+    document = preempt_document(explain_preempt(VIP, ROOMY, DEFAULT_RULES, None))
+    assert document["eligible"]
+    assert document["reason"] == "the pod fits without preemption"
+    assert (document["node"], document["victims"], document["candidates"]) == (None, [], {})
+    assert set(document["rejected"]) == {"node-1", "node-2"}
+
+
+def test_a_pod_that_may_not_preempt() -> None:
+    meek = pod("vip", cpu="2", priority=10, preempts=False)
+    document = preempt_document(explain_preempt(meek, CLUSTER, DEFAULT_RULES, None))
+    assert not document["eligible"]
+    assert document["reason"] == "not eligible due to preemptionPolicy=Never."
+    assert document["message"].endswith("preemption: not eligible due to preemptionPolicy=Never.")
+
+
+def test_what_is_not_judged_is_named() -> None:
+    claiming = pod("vip", cpu="2", priority=10, volumes=["data"])
+    moment = replace(CLUSTER, storage=build_storage([late_claim("data"), LATE]))
+    decision = explain_preempt(claiming, moment, DEFAULT_RULES, None)
+    assert preempt_document(decision)["unjudged"] == ["VolumeBinding"]
+    assert "not judged, so the answer may be too hopeful" in shown(
+        preempt_table(decision, DEFAULT_CANDIDATE_ORDER)
+    )
+
+
+def test_a_preempt_table_ranks_candidates_and_gathers_refusals() -> None:
+    decision = explain_preempt(VIP, CLUSTER, DEFAULT_RULES, None)
+    text = shown(preempt_table(decision, DEFAULT_CANDIDATE_ORDER))
+    lines = text.splitlines()
+    assert lines[0] == "default/vip goes to node-2, decided by fewest PDB violations"
+    chosen = next(line for line in lines if line.startswith("→"))
+    assert chosen.split() == ["→", "node-2", "default/b", "(3)", "0"]
+    assert "default/tiny (1)" in text
+    assert "cannot help" in text
+
+
+def test_a_filter_table_gathers_nodes_by_reason() -> None:
+    text = shown(filter_table(decide_filter(VIP, CLUSTER)))
+    assert text.startswith("default/vip fits 0 of 3 nodes")
+    assert "may help" in text
+    assert "cannot help" in text
+    assert "fits 1 of 2 nodes" in shown(filter_table(decide_filter(VIP, ROOMY)))
+
+
+def test_long_lists_are_cut() -> None:
+    many = snapshot(
+        *(node(f"node-{index}", cpu="2") for index in range(9)),
+        *(pod(f"pod-{index}", on=f"node-{index}", cpu="2") for index in range(9)),
+    )
+    decision = explain_preempt(VIP, many, DEFAULT_RULES, None)
+    assert "and 4 more" in shown(preempt_table(decision, DEFAULT_CANDIDATE_ORDER))
+    assert "and 3 more" in shown(filter_table(decide_filter(VIP, many)))
+
+
+def test_an_empty_cluster_has_nowhere_to_go() -> None:
+    document = preempt_document(explain_preempt(VIP, Snapshot(), DEFAULT_RULES, None))
+    assert (document["node"], document["rejected"]) == (None, {})
+
+
+THREE = [replica("calm"), replica("restless", restarts=3), replica("lost", node="")]
+
+
+def test_a_scale_down_document() -> None:
+    assert scale_down_document(decide_scale_down(THREE, {}, 1, NOW_NS)) == {
+        "delete": ["lost"],
+        "order": ["lost", "restless", "calm"],
+        "because": [
+            {"pod": "lost", "ahead_of": "restless", "criterion": "unscheduled"},
+            {"pod": "restless", "ahead_of": "calm", "criterion": "restarts"},
+        ],
+    }
+
+
+def test_a_scale_down_table_marks_who_goes() -> None:
+    text = shown(scale_down_table(decide_scale_down(THREE, {}, 2, NOW_NS), "default/web"))
+    lines = [line.split() for line in text.splitlines()]
+    assert lines[0] == ["default/web:", "2", "of", "3", "pods", "go"]
+    assert lines[2:] == [
+        ["→", "lost", "unscheduled"],
+        ["→", "restless", "node-1", "restarts"],
+        ["calm", "node-1"],
+    ]
+
+
+def test_a_long_scale_down_is_cut() -> None:
+    many = [replica(f"pod-{index:02}") for index in range(40)]
+    text = shown(scale_down_table(decide_scale_down(many, {}, 22, NOW_NS), "default/web"))
+    assert "→  and 2 more" in text
+    assert "   and 13 more" in text

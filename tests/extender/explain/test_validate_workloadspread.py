@@ -1,0 +1,120 @@
+"""``validate workloadspread``: the rules, with the cluster of some files around."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+
+from extender.explain.validate_workloadspread import spread_errors, validation_document
+from extender.explain.workloadspread_tables import errors_table
+from extender.kube.workloadspread.spreads import decode_workloadspread
+from policies.workloadspread.placement_validation import FieldValidationError
+from policies.workloadspread.quirks import FIXED, UPSTREAM, Quirks
+from tests.builders import encoded
+from tests.spreads import Document, clone_set_json, files, spread_json
+
+POD: Document = {"spec": {"containers": [{"name": "main", "image": "web:1"}]}}
+
+
+def without_image(pod: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Know one rule of pods: containers have images."""
+    for index, container in enumerate(pod["spec"].get("containers") or ()):
+        if not container.get("image"):
+            yield f"containers[{index}].image", "Required value", ""
+
+
+def faults(
+    document: Document, *around: Document, quirks: Quirks = FIXED
+) -> tuple[FieldValidationError, ...]:
+    return spread_errors(
+        decode_workloadspread(encoded(document)), files(*around), quirks, without_image
+    )
+
+
+def patched(container: Document, **spec: Any) -> Document:
+    return spread_json({"name": "a", "patch": {"spec": {"containers": [container]}}}, **spec)
+
+
+def test_a_document() -> None:
+    assert validation_document(faults(spread_json({"name": "a"}))) == {"valid": True, "errors": []}
+    assert validation_document(faults(spread_json())) == {
+        "valid": False,
+        "errors": [
+            {"field": "spec.subsets", "message": "subsets number must >= 1 in WorkloadSpread"}
+        ],
+    }
+
+
+def test_patches_are_merged_into_the_targets_template() -> None:
+    target = clone_set_json(template=POD)
+    assert faults(patched({"name": "main", "env": []}), target) == ()
+    (fault,) = faults(patched({"name": "side"}), target)
+    assert fault.field == "spec.subsets[0].patch.containers[0].image"
+    assert faults(patched({"name": "side"})) == ()
+
+
+def test_the_patch_is_that_of_its_own_subset() -> None:
+    twins = spread_json(
+        {"name": "a"}, {"name": "a", "patch": {"spec": {"containers": [{"name": "x"}]}}}
+    )
+    fields = [each.field for each in faults(twins, clone_set_json(template=POD))]
+    assert fields == ["spec.subsets[1].name", "spec.subsets[1].patch.containers[0].image"]
+
+
+def test_a_patch_that_cannot_be_merged() -> None:
+    (fault,) = faults(patched({"image": "x", "tty": True}), clone_set_json(template=POD))
+    assert str(fault) == (
+        "spec.subsets[0].patch: Invalid value: failed to merge patch: map: map[image:x tty:true] "
+        "does not contain declared merge key: name"
+    )
+
+
+def test_claims_become_volumes() -> None:
+    seen: list[Any] = []
+
+    def look(pod: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+        seen.append(pod["spec"]["volumes"])
+        yield from ()
+
+    target = clone_set_json(template=POD, volumeClaimTemplates=[{"metadata": {"name": "data"}}])
+    document = encoded(patched({"name": "main"}))
+    spread_errors(decode_workloadspread(document), files(target), FIXED, look)
+    assert seen == [[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]]
+
+
+def test_advanced_stateful_sets_are_checked_except_upstream() -> None:
+    reference = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "StatefulSet", "name": "web"}
+    target = {
+        **clone_set_json(template=POD),
+        "apiVersion": "apps.kruise.io/v1beta1",
+        "kind": "StatefulSet",
+    }
+    document = patched({"name": "side"}, targetRef=reference)
+    assert len(faults(document, target)) == 1
+    assert faults(document, target, quirks=UPSTREAM) == ()
+
+
+def test_the_cluster_holds_others_and_perhaps_an_older_self() -> None:
+    mine = spread_json({"name": "a"})
+    other = spread_json({"name": "a"}, name="other")
+    (fault,) = faults(mine, other)
+    assert fault.detail == "ws.spec.targetRef is in conflict with other WorkloadSpread other"
+    assert faults(mine, mine) == ()
+    moved = spread_json({"name": "a"}, targetRef={**mine["spec"]["targetRef"], "name": "else"})
+    (fault,) = faults(moved, mine)
+    assert fault.detail == "change TargetReference is not permitted for WorkloadSpread"
+
+
+def test_people_read_one_line_for_each_fault() -> None:
+    console = Console(file=StringIO(), width=200)
+    console.print(errors_table("default/web", faults(spread_json())))
+    console.print(errors_table("default/web", ()))
+    assert isinstance(console.file, StringIO)
+    assert console.file.getvalue().splitlines() == [
+        "default/web is not valid",
+        "spec.subsets: Required value: subsets number must >= 1 in WorkloadSpread",
+        "default/web is valid",
+    ]

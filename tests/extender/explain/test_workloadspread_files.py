@@ -1,0 +1,114 @@
+"""What WorkloadSpreads speak of, gathered from files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from extender.explain.validate_workloadspread import load_spread
+from extender.explain.workloadspread_files import load_spread_files
+from extender.kube.decoders.manifests import ManifestError
+from policies.workloadspread.model import SpreadPod
+from policies.workloadspread.object_references import ObjectKey
+from tests.builders import encoded, node_json
+from tests.spreads import Document, clone_set_json, files, pod_of, spread_json
+
+OWNER = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d"}
+REPLICA_SET: Document = {
+    "apiVersion": "apps/v1",
+    "kind": "ReplicaSet",
+    "metadata": {"name": "web-h1", "uid": "h1", "ownerReferences": [{**OWNER, "controller": True}]},
+}
+DEPLOYMENT: Document = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}
+WHITELIST: Document = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "kruise-configuration", "namespace": "kruise-system"},
+    "data": {
+        "WorkloadSpread_Watch_Custom_Workload_WhiteList": (
+            '{"workloads": [{"Group": "game.io", "Kind": "Game"}]}'
+        )
+    },
+}
+
+
+def test_what_stands_behind_a_target() -> None:
+    found = files(
+        spread_json({"name": "a"}),
+        clone_set_json(7),
+        REPLICA_SET,
+        {**REPLICA_SET, "metadata": {"name": "x", "namespace": "other"}},
+        pod_of("web-1"),
+        pod_of("web-2", metadata={"namespace": "other"}),
+        WHITELIST,
+    )
+    target = found.target(found.spread("default/web").spread)
+    assert target.workload is not None
+    assert target.workload.replicas == 7
+    assert [each.identity.name for each in target.replica_sets] == ["web-h1"]
+    assert [each.name for each in target.pods] == ["web-1"]
+    assert target.allowed_kinds.targets("game.io", "Game")
+
+
+def test_a_target_is_told_by_its_group() -> None:
+    other = {**clone_set_json(), "apiVersion": "apps/v1"}
+    found = files(spread_json({"name": "a"}), other)
+    assert found.workload_of(found.spread("default/web").spread) is None
+
+
+def test_owners_are_followed_upwards() -> None:
+    pod = SpreadPod("default", "x", controller=None)
+    assert not files(REPLICA_SET, DEPLOYMENT).owners(pod).found
+    from_hash = files(
+        REPLICA_SET,
+        DEPLOYMENT,
+        pod_of(
+            "web-1",
+            metadata={
+                "ownerReferences": [
+                    {
+                        "apiVersion": "apps/v1",
+                        "kind": "ReplicaSet",
+                        "name": "web-h1",
+                        "uid": "h1",
+                        "controller": True,
+                    }
+                ]
+            },
+        ),
+        spread_json({"name": "a"}),
+    )
+    (owned,) = from_hash.target(from_hash.spread("default/web").spread).pods
+    assert set(from_hash.owners(owned).found) == {
+        ObjectKey("apps", "ReplicaSet", "web-h1"),
+        ObjectKey("apps", "Deployment", "web"),
+    }
+
+
+def test_files_are_read_together(tmp_path: Path) -> None:
+    paths = []
+    for number, document in enumerate((spread_json({"name": "a"}), node_json("node-1"))):
+        path = tmp_path / f"{number}.json"
+        path.write_bytes(encoded(document))
+        paths.append(str(path))
+    found = load_spread_files(paths)
+    assert set(found.spreads) == {"default/web"}
+    assert set(found.grouping_context(found.spread("default/web")).nodes) == {"node-1"}
+
+
+def test_a_broken_neighbour_is_set_aside_with_one_warning() -> None:
+    broken = spread_json(name="broken", subsets=5)
+    with capture_logs() as logs:
+        found = files(spread_json({"name": "a"}), broken)
+        assert [each.spread.name for each in found.spreads_of("default")] == ["web"]
+    assert [log["key"] for log in logs] == ["default/broken"]
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_file_to_validate_holds_one(tmp_path: Path, count: int) -> None:
+    path = tmp_path / "ws.json"
+    path.write_bytes(b"\n".join([encoded(clone_set_json()), *[encoded(spread_json())] * count]))
+    with pytest.raises(ManifestError, match=f"holds {count} WorkloadSpreads; expected exactly one"):
+        load_spread(str(path))

@@ -1,0 +1,246 @@
+"""What stands behind volumes and device claims: absent, null and set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from extender.kube.decoders import storage
+from extender.kube.decoders.typed_decoder import ObjectError
+from policies.kubernetes.csi_migration import AWS_EBS, BETA_ZONE, REGION, ZONE
+from policies.kubernetes.selectors import NodeSelector, NodeSelectorTerm, Requirement
+from policies.kubernetes.storage import (
+    CsiDriver,
+    CsiNode,
+    CsiVolume,
+    Migration,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    ResourceClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from tests.builders import Document, encoded
+
+BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
+CLASS = "volume.beta.kubernetes.io/storage-class"
+NOW = "2026-01-01T00:00:00Z"
+HERE = {"nodeSelectorTerms": [{"matchFields": [
+    {"key": "metadata.name", "operator": "In", "values": ["n"]}
+]}]}  # fmt: skip
+ZONED = {"nodeSelectorTerms": [{"matchExpressions": [
+    {"key": ZONE, "operator": "In", "values": ["a"]}
+]}]}  # fmt: skip
+
+
+def meta(name: str = "x", **fields: Any) -> Document:
+    return {"metadata": {"name": name, **fields}}
+
+
+def term(key: str, value: str) -> NodeSelector:
+    return NodeSelector((NodeSelectorTerm((Requirement(key, "In", (value,)),)),))
+
+
+CLAIMS: list[tuple[Document, PersistentVolumeClaim]] = [
+    (meta(), PersistentVolumeClaim("default", "x")),
+    (
+        {
+            **meta(annotations=None, ownerReferences=None, deletionTimestamp=None),
+            "spec": {"accessModes": None, "storageClassName": None, "volumeName": None},
+            "status": {"phase": None},
+        },
+        PersistentVolumeClaim("default", "x"),
+    ),
+    (
+        {
+            **meta(namespace="ns", annotations=BOUND),
+            "spec": {
+                "accessModes": ["ReadWriteOnce", "ReadWriteOncePod"],
+                "storageClassName": "fast",
+                "volumeName": "pv",
+            },
+            "status": {"phase": "Bound"},
+        },
+        PersistentVolumeClaim("ns", "x", "pv", "fast", bound=True, read_write_once_pod=True),
+    ),
+    (
+        {**meta(annotations={CLASS: "old"}), "spec": {"storageClassName": "new"}},
+        PersistentVolumeClaim("default", "x", storage_class="old"),
+    ),
+    (
+        {**meta(deletionTimestamp=NOW), "status": {"phase": "Lost"}},
+        PersistentVolumeClaim("default", "x", lost=True, deleting=True),
+    ),
+    (
+        meta(ownerReferences=[{"uid": "a"}, {"uid": "b", "controller": True}]),
+        PersistentVolumeClaim("default", "x", owner="b"),
+    ),
+]
+
+EBS = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
+VOLUMES: list[tuple[Document, PersistentVolume]] = [
+    (meta(), PersistentVolume("x")),
+    ({**meta(labels=None), "spec": {"csi": None, "nodeAffinity": None}}, PersistentVolume("x")),
+    ({**meta(), "spec": {"nodeAffinity": {"required": None}}}, PersistentVolume("x")),
+    (
+        {
+            **meta(),
+            "spec": {
+                "csi": {"driver": "d", "volumeHandle": "h"},
+                "nodeAffinity": {"required": ZONED},
+            },
+        },
+        PersistentVolume("x", term(ZONE, "a"), csi=CsiVolume("d", "h")),
+    ),
+    (
+        meta(labels={REGION: "r", BETA_ZONE: "a__ b", ZONE: "a__", "other": "x"}),
+        PersistentVolume(
+            "x", topology=((BETA_ZONE, frozenset({"a", "b"})), (REGION, frozenset({"r"})))
+        ),
+    ),
+    (
+        {**meta(), "spec": {**EBS, "nodeAffinity": {"required": ZONED}}},
+        PersistentVolume(
+            "x",
+            term(ZONE, "a"),
+            migration=Migration(
+                AWS_EBS,
+                CsiVolume("ebs.csi.aws.com", "vol-1"),
+                term("topology.ebs.csi.aws.com/zone", "a"),
+            ),
+        ),
+    ),
+    ({**meta(), "spec": {"iscsi": {"iqn": "i"}}}, PersistentVolume("x")),
+]
+
+CLASSES: list[tuple[Document, StorageClass]] = [
+    (meta(), StorageClass("x")),
+    ({**meta(), "provisioner": "p", "volumeBindingMode": None}, StorageClass("x", "p")),
+    ({**meta(), "provisioner": "p", "volumeBindingMode": "Immediate"}, StorageClass("x", "p")),
+    (
+        {**meta(), "provisioner": "p", "volumeBindingMode": "WaitForFirstConsumer"},
+        StorageClass("x", "p", waits_for_first_consumer=True),
+    ),
+]
+
+CSI_NODES: list[tuple[Document, CsiNode]] = [
+    (meta(), CsiNode("x")),
+    ({**meta(annotations=None), "spec": {"drivers": None}}, CsiNode("x")),
+    (
+        {
+            **meta(annotations={"storage.alpha.kubernetes.io/migrated-plugins": "p,q"}),
+            "spec": {
+                "drivers": [
+                    {"name": "a", "allocatable": {"count": 5}},
+                    {"name": "b", "allocatable": {"count": None}},
+                    {"name": "c", "allocatable": None},
+                ]
+            },
+        },
+        CsiNode("x", frozenset("abc"), {"a": 5}, frozenset("pq")),
+    ),
+]
+
+DRIVERS: list[tuple[Document, CsiDriver]] = [
+    (meta(), CsiDriver("x")),
+    ({**meta(), "spec": {"preventPodSchedulingIfMissing": None}}, CsiDriver("x")),
+    ({**meta(), "spec": {"preventPodSchedulingIfMissing": True}}, CsiDriver("x", required=True)),
+]
+
+ATTACHMENTS: list[tuple[Document, VolumeAttachment]] = [
+    (meta(), VolumeAttachment("x", "", "", "")),
+    (
+        {
+            **meta(),
+            "spec": {"attacher": "d", "nodeName": "n", "source": {"persistentVolumeName": "pv"}},
+        },
+        VolumeAttachment("x", "n", "d", "pv"),
+    ),
+    (
+        {**meta(), "spec": {"attacher": "d", "nodeName": "n", "source": {"inlineVolumeSpec": {}}}},
+        VolumeAttachment("x", "n", "d", ""),
+    ),
+]
+
+DEVICES: list[tuple[Document, ResourceClaim]] = [
+    (meta(), ResourceClaim("default", "x")),
+    ({**meta(), "status": {"allocation": None}}, ResourceClaim("default", "x")),
+    (
+        {**meta(deletionTimestamp=NOW), "status": {"allocation": {}}},
+        ResourceClaim("default", "x", deleting=True, allocated=True),
+    ),
+    (
+        {
+            **meta(namespace="ns", ownerReferences=[{"uid": "pod", "controller": True}]),
+            "status": {
+                "allocation": {
+                    "nodeSelector": HERE,
+                    "devices": {"results": [{"device": "d"}, {"bindingConditions": ["Ready"]}]},
+                },
+                "reservedFor": [{"resource": "pods", "name": "p", "uid": "pod"}],
+            },
+        },
+        ResourceClaim(
+            "ns",
+            "x",
+            owner="pod",
+            allocated=True,
+            nodes=NodeSelector(
+                (NodeSelectorTerm(fields=(Requirement("metadata.name", "In", ("n",)),)),)
+            ),
+            conditional=True,
+            reserved_for=frozenset({"pod"}),
+        ),
+    ),
+]
+
+TABLES: list[tuple[Callable[[bytes], object], list[Any]]] = [
+    (storage.decode_claim, CLAIMS),
+    (storage.decode_volume, VOLUMES),
+    (storage.decode_storage_class, CLASSES),
+    (storage.decode_csi_node, CSI_NODES),
+    (storage.decode_csi_driver, DRIVERS),
+    (storage.decode_volume_attachment, ATTACHMENTS),
+    (storage.decode_resource_claim, DEVICES),
+]
+
+
+@pytest.mark.parametrize(
+    ("decode", "document", "expected"),
+    [(decode, *row) for decode, rows in TABLES for row in rows],
+)
+def test_an_object_is_read_as_far_as_filters_need_it(
+    decode: Callable[[bytes], object], document: Document, expected: object
+) -> None:
+    assert decode(encoded(document)) == expected
+
+
+@pytest.mark.parametrize(
+    ("decode", "document", "problem"),
+    [
+        (
+            storage.decode_claim,
+            {**meta(namespace="ns"), "spec": {"accessModes": "all"}},
+            "PersistentVolumeClaim ns/x: spec.accessModes: expected array | null, got str",
+        ),
+        (
+            storage.decode_volume,
+            {
+                **meta(),
+                "spec": {"nodeAffinity": {"required": {"nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": "zone", "operator": "Near"}]}
+                ]}}},
+            },
+            "PersistentVolume x: spec.nodeAffinity.required: 'Near' is not a valid node selector",
+        ),
+        (storage.decode_csi_node, {"metadata": {}}, "CSINode: metadata.name: required"),
+    ],
+)  # fmt: skip
+def test_a_broken_one_is_named_with_the_field_and_what_was_expected(
+    decode: Callable[[bytes], object], document: Document, problem: str
+) -> None:
+    with pytest.raises(ObjectError) as caught:
+        decode(encoded(document))
+    assert str(caught.value).startswith(problem)

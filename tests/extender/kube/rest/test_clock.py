@@ -1,0 +1,83 @@
+"""Time as an argument: what the clocks say, and work that has only so much of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from extender.kube.rest.clock import Clock, SystemClock, within
+from fakeapi.apiserver.serving.virtual_clock import VirtualClock
+from tests.extender.kube.conftest import SteppedClock
+
+
+def test_the_system_clock_reads_the_hosts_time() -> None:
+    clock: Clock = SystemClock()
+    before = (time.monotonic(), time.time_ns())
+    now = (clock.monotonic(), clock.now_ns())
+    after = (time.monotonic(), time.time_ns())
+    assert before[0] <= now[0] <= after[0]
+    assert before[1] <= now[1] <= after[1]
+
+
+async def test_the_system_clock_does_not_sleep_for_a_past_moment() -> None:
+    await SystemClock().sleep(-5)
+    await SystemClock().sleep(0)
+
+
+async def test_the_stepped_clock_is_there_at_once() -> None:
+    clock: Clock = SteppedClock()
+    started = clock.now_ns()
+    await clock.sleep(3600)
+    assert clock.monotonic() == 3600
+    assert clock.now_ns() - started == 3600 * 10**9
+
+
+async def lasting(clock: Clock, seconds: float, ended: list[float]) -> str:
+    try:
+        await clock.sleep(seconds)
+    finally:
+        ended.append(clock.monotonic())
+    return "done"
+
+
+async def test_work_that_is_done_in_time_gives_what_it_gives() -> None:
+    clock, ended = VirtualClock(), list[float]()
+    working = asyncio.create_task(within(clock, 5, lasting(clock, 3, ended)))
+    await clock.advance(10)
+    assert (await working, ended) == ("done", [3])
+
+
+async def test_work_that_is_done_in_the_last_moment_counts() -> None:
+    clock = VirtualClock()
+    working = asyncio.create_task(within(clock, 5, lasting(clock, 5, [])))
+    await clock.advance(10)
+    assert await working == "done"
+
+
+async def test_work_that_is_not_done_in_time_is_cancelled() -> None:
+    clock, ended = VirtualClock(), list[float]()
+    working = asyncio.create_task(within(clock, 5, lasting(clock, 60, ended)))
+    await clock.advance(10)
+    with pytest.raises(TimeoutError, match="not within 5 s"):
+        await working
+    assert ended == [5]
+
+
+async def test_what_work_raises_is_raised() -> None:
+    async def fails() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await within(VirtualClock(), 5, fails())
+
+
+async def test_who_is_cancelled_cancels_the_work() -> None:
+    clock, ended = VirtualClock(), list[float]()
+    working = asyncio.create_task(within(clock, 5, lasting(clock, 3, ended)))
+    await clock.advance(1)
+    working.cancel()
+    await asyncio.wait((working,))
+    assert (working.cancelled(), ended) == (True, [1])
+    assert not await clock.jump()

@@ -1,0 +1,309 @@
+"""The socket: real connections to a small server on a free port."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from extender.kube.rest.http_transport import AiohttpTransport, Endpoint, user_agent
+from extender.kube.rest.transport import LineTooLongError, Request, TransportError
+
+WATCH = Request("GET", "/api/v1/pods", (("watch", "true"),))
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def a_server(handler: Handler) -> AsyncIterator[str]:
+    """Serves `handler` for every path; gives the base URL."""
+    runner = web.ServerRunner(web.Server(handler), shutdown_timeout=0)  # type: ignore[arg-type]
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        host, port = runner.addresses[0][:2]
+        yield f"http://{host}:{port}"
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def a_socket(answer: bytes, *, hold: asyncio.Event | None = None) -> AsyncIterator[str]:
+    """Serves `answer` byte for byte, then closes, or once `hold` is set."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        await writer.drain()
+        if hold is not None:
+            await hold.wait()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        host, port = server.sockets[0].getsockname()
+        yield f"http://{host}:{port}"
+        if hold is not None:
+            hold.set()
+
+
+@asynccontextmanager
+async def a_transport(url: str, **options: int) -> AsyncIterator[AiohttpTransport]:
+    transport = AiohttpTransport(Endpoint(url), **options)
+    try:
+        yield transport
+    finally:
+        await transport.close()
+
+
+def chunked(*chunks: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
+    body = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body + end
+
+
+async def lines_of(transport: AiohttpTransport, into: list[bytes]) -> None:
+    async with transport.stream(WATCH) as stream:
+        async for line in stream:
+            into.append(line)  # noqa: PERF401 what came before an error counts
+
+
+async def test_a_request_arrives_as_it_was_meant() -> None:
+    got: list[str] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        got.extend([request.method, request.raw_path, (await request.read()).decode()])
+        got.extend(request.headers[name] for name in ("Content-Type", "User-Agent", "Accept"))
+        return web.Response(status=201, body=b"made", headers={"X-Kind": "odd"})
+
+    request = Request(
+        "PATCH", "/api/v1/nodes/a%2Fb", (("labelSelector", "a in (b,c)"),), b"{}", "application/x"
+    )
+    async with a_server(handler) as url, a_transport(f"{url}/base") as transport:
+        response = await transport.request(request)
+    assert got == [
+        "PATCH",
+        "/base/api/v1/nodes/a%2Fb?labelSelector=a+in+%28b%2Cc%29",
+        "{}",
+        "application/x",
+        user_agent(),
+        "application/json",
+    ]
+    assert (response.status, response.body) == (201, b"made")
+    assert response.headers["x-kind"] == "odd"
+
+
+async def test_we_say_who_we_are() -> None:
+    assert user_agent().startswith("reprieve/")
+
+
+async def test_answers_are_asked_for_uncompressed_and_without_credentials() -> None:
+    seen: list[str | None] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.extend(request.headers.get(name) for name in ("Accept-Encoding", "Authorization"))
+        return web.Response()
+
+    async with a_server(handler) as url, a_transport(url) as transport:
+        await transport.request(Request("GET", "/"))
+    assert seen == ["identity", None]
+
+
+async def test_a_refusal_is_an_answer_and_a_redirect_is_not_followed() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        return web.Response(status=int(request.path[1:]), headers={"Location": "/200"})
+
+    async with a_server(handler) as url, a_transport(url) as transport:
+        for status in (302, 404, 500):
+            assert (await transport.request(Request("GET", f"/{status}"))).status == status
+
+
+async def test_connections_are_used_again() -> None:
+    ports: set[int] = set()
+
+    async def handler(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        ports.add(request.transport.get_extra_info("peername")[1])
+        return web.Response(body=b"x" * 100_000)
+
+    async with a_server(handler) as url, a_transport(url) as transport:
+        for _ in range(5):
+            await transport.request(Request("GET", "/"))
+    assert len(ports) == 1
+
+
+async def test_an_unreachable_server_is_named() -> None:
+    async with a_socket(b"") as url:
+        pass
+    async with a_transport(url) as transport:
+        with pytest.raises(TransportError, match=rf"GET {url}/livez: ") as failed:
+            await transport.request(Request("GET", "/livez"))
+    assert "\n" not in str(failed.value)
+
+
+async def test_a_server_that_closes_without_an_answer_is_trouble() -> None:
+    async with a_socket(b"") as url, a_transport(url) as transport:
+        with pytest.raises(TransportError, match="disconnected"):
+            await transport.request(Request("GET", "/"))
+
+
+async def test_an_answer_cut_short_is_trouble() -> None:
+    cut = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"
+    async with a_socket(cut) as url, a_transport(url) as transport:
+        with pytest.raises(TransportError):
+            await transport.request(Request("GET", "/"))
+
+
+async def test_a_silent_server_is_given_up() -> None:
+    hold = asyncio.Event()
+    async with a_socket(chunked(b"one\n", end=b""), hold=hold) as url, a_transport(url) as way:
+        quick = Request("GET", "/", idle_timeout=0.05)
+        with pytest.raises(TransportError, match=f"GET {url}/: "):
+            await way.request(quick)
+        async with way.stream(quick) as stream:
+            lines = aiter(stream)
+            assert await anext(lines) == b"one"
+            with pytest.raises(TransportError):
+                await anext(lines)
+
+
+async def test_lines_come_whole_however_they_were_cut() -> None:
+    got: list[bytes] = []
+    answer = chunked(b'{"a"', b":1}\n{", b'"b":2}\n', b"\n", b"last\n")
+    async with a_socket(answer) as url, a_transport(url) as transport:
+        await lines_of(transport, got)
+    assert got == [b'{"a":1}', b'{"b":2}', b"", b"last"]
+
+
+async def test_a_line_that_the_end_cut_off_is_dropped() -> None:
+    got: list[bytes] = []
+    async with a_socket(chunked(b"whole\n", b'{"ha')) as url, a_transport(url) as transport:
+        await lines_of(transport, got)
+    assert got == [b"whole"]
+
+
+async def test_a_lost_connection_is_trouble_after_the_lines_that_came() -> None:
+    hold = asyncio.Event()
+    answer = chunked(b"whole\n", b'{"ha', end=b"")
+    async with (
+        a_socket(answer, hold=hold) as url,
+        a_transport(url) as transport,
+        transport.stream(WATCH) as stream,
+    ):
+        lines = aiter(stream)
+        assert await anext(lines) == b"whole"
+        hold.set()
+        with pytest.raises(TransportError, match="watch=true"):
+            await anext(lines)
+
+
+async def test_a_line_over_the_bound_is_an_error() -> None:
+    answer = chunked(b"x" * 64, b"x" * 64)
+    async with a_socket(answer) as url, a_transport(url, max_line_bytes=100) as transport:
+        with pytest.raises(LineTooLongError):
+            await lines_of(transport, [])
+
+
+async def test_a_large_line_comes_whole() -> None:
+    got: list[bytes] = []
+    large = b"x" * 3_000_000
+    async with a_socket(chunked(large, b"\n")) as url, a_transport(url) as transport:
+        await lines_of(transport, got)
+    assert got == [large]
+
+
+async def test_a_reader_that_stops_makes_the_server_stop() -> None:
+    unsent: list[int] = []
+
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + b"x\n" * 2**25)
+        for _ in range(2_000):
+            await asyncio.sleep(0)
+            unsent.append(writer.transport.get_write_buffer_size())
+        writer.transport.abort()
+
+    async with await asyncio.start_server(flood, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with a_transport(f"http://127.0.0.1:{port}") as transport, transport.stream(WATCH):
+            while len(unsent) < 2_000:  # noqa: ASYNC110 turns of the loop are what is counted
+                await asyncio.sleep(0)
+    assert unsent[-1] == unsent[-1_000] > 2**25
+
+
+async def test_the_body_of_a_refused_stream_can_be_read() -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return web.Response(status=403, body=b"x" * 2_000_000)
+
+    async with (
+        a_server(handler) as url,
+        a_transport(url) as transport,
+        transport.stream(WATCH) as stream,
+    ):
+        assert stream.status == 403
+        assert len(await stream.read()) == 2**20
+
+
+async def test_leaving_a_stream_ends_it_on_the_server_too() -> None:
+    left = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(chunked(b"one\n", end=b""))
+        assert await reader.read() == b""
+        left.set()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with a_transport(f"http://127.0.0.1:{port}") as transport:
+            async with transport.stream(WATCH) as stream:
+                assert await anext(aiter(stream)) == b"one"
+            await left.wait()
+
+
+class Badge:
+    """Credentials whose token is renewed after each refusal."""
+
+    def __init__(self) -> None:
+        self.number = 1
+
+    async def authorization(self) -> str | None:
+        return f"Bearer t{self.number}"
+
+    def refused(self) -> None:
+        self.number += 1
+
+
+async def test_every_request_carries_the_token_of_the_moment() -> None:
+    seen: list[str] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append(request.headers["Authorization"])
+        return web.Response(status=401 if len(seen) < 3 else 200)
+
+    async with a_server(handler) as url:
+        transport = AiohttpTransport(Endpoint(url, Badge()))
+        await transport.request(Request("GET", "/"))
+        async with transport.stream(WATCH) as stream:
+            assert stream.status == 401
+        await transport.request(Request("GET", "/"))
+        await transport.request(Request("GET", "/"))
+        await transport.close()
+    assert seen == ["Bearer t1", "Bearer t2", "Bearer t3", "Bearer t3"]
+
+
+async def test_a_proxy_is_used_if_the_endpoint_names_one() -> None:
+    seen: list[str] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        seen.append(request.host.partition(":")[0])
+        return web.Response(body=b"by proxy")
+
+    async with a_server(handler) as proxy:
+        transport = AiohttpTransport(Endpoint("http://api.invalid:6443", proxy=proxy))
+        response = await transport.request(Request("GET", "/livez"))
+        await transport.close()
+    assert (response.body, seen) == (b"by proxy", ["api.invalid"])

@@ -1,0 +1,309 @@
+"""What is left of decisions for people: records, figures, log lines and Events."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import aiohttp
+import pytest
+import structlog
+from hypothesis import given, settings
+from structlog.testing import capture_logs
+
+from extender.cluster.scheduler_cache import SchedulerCache
+from extender.config.component_config import Config
+from extender.kube.controller_runtime.event_correlator import ObjectReference
+from extender.kube.rest.clock import SystemClock
+from extender.observability.decision_history import DecisionHistory, DecisionRecord, PodReference
+from extender.observability.decision_log import count_reasons
+from extender.observability.preemption_events import PreemptionEventRecorder
+from extender.server.process import run_server
+from extender.server.service import Service, VerbCall
+from fakeapi.testing.fake_cluster import FakeCluster
+from policies.kubernetes.releases import NEWEST
+from policies.preemption.policy import SchedulerRules
+from policies.preemption.reference_engine import ReferenceEngine
+from policies.preemption.vectorized import VectorizedEngine
+from tests.builders import budget, node, node_json, pod, pod_json
+from tests.extender.conftest import (
+    Extender,
+    HandClock,
+    filter_body,
+    following,
+    live_cluster,
+    preempt_body,
+    served,
+)
+from tests.strategies import Cluster, clusters
+
+VIP = pod_json("vip", cpu="1", priority=10)
+
+
+def cluster() -> SchedulerCache:
+    """Two full nodes; on the second, somebody is spared."""
+    return live_cluster(
+        node("node-1", cpu="1"),
+        node("node-2", cpu="2"),
+        replace(pod("dear", on="node-1", cpu="1", priority=5), priority_class="gold"),
+        replace(pod("cheap", on="node-2", cpu="1", priority=1), priority_class="bronze"),
+        pod("spared", on="node-2", cpu="1", priority=2),
+    )
+
+
+BODY = preempt_body(VIP, node_1=["dear"], node_2=["cheap"])
+
+
+async def ask(extender: Extender, path: str, body: bytes, **headers: str) -> None:
+    reply = await extender.post(path, body, {k.replace("_", "-"): v for k, v in headers.items()})
+    assert reply.status == 200
+
+
+async def decisions(extender: Extender, query: str = "") -> list[dict[str, Any]]:
+    reply = await extender.get(f"/decisions{query}")
+    assert reply.status == 200
+    found: list[dict[str, Any]] = json.loads(reply.text)["decisions"]
+    return found
+
+
+class TestDecisions:
+    async def test_one_says_who_goes_who_is_spared_and_why(self) -> None:
+        async with served(cluster()) as extender:
+            await ask(extender, "/preempt", BODY, X_Request_Id="abc-1")
+            [record] = await decisions(extender)
+        assert record == {
+            "at": "1970-01-01T00:00:00Z",
+            "requestID": "abc-1",
+            "verb": "preempt",
+            "pod": {"namespace": "default", "name": "vip", "uid": "vip", "priority": 10},
+            "tookMilliseconds": 0.0,
+            "generation": 1,
+            "node": "node-2",
+            "victims": [{"namespace": "default", "name": "cheap", "uid": "cheap", "priority": 1}],
+            "spared": [{"namespace": "default", "name": "spared", "uid": "spared", "priority": 2}],
+            "decidedBy": "lowest priority of the first victim",
+            "candidates": 2,
+            "message": record["message"],
+        }
+        assert "Insufficient cpu" in record["message"]
+
+    async def test_a_filter_says_how_many_fit_and_why_others_do_not(self) -> None:
+        async with served(cluster()) as extender:
+            await ask(extender, "/filter", filter_body(VIP, "node-1", "node-2", "node-3"))
+            [record] = await decisions(extender)
+        assert record["fits"] == 0
+        assert record["rejected"] == {
+            "Insufficient cpu": 2,
+            "node is not known to the extender (yet)": 1,
+        }
+
+    async def test_they_can_be_asked_for_by_verb(self) -> None:
+        async with served(cluster()) as extender:
+            await ask(extender, "/filter", filter_body(VIP, "node-1"))
+            await ask(extender, "/preempt", BODY)
+            for verb in ("filter", "preempt"):
+                [only] = await decisions(extender, f"?verb={verb}&pod=default/vip")
+                assert only["verb"] == verb
+            assert await decisions(extender, "?verb=filter&pod=default/other") == []
+            reply = await extender.get("/decisions?verb=bind")
+        assert (reply.status, reply.text) == (
+            400,
+            "reprieve: verb: 'bind'; expected one of filter, preempt\n",
+        )
+
+    async def test_the_newest_come_first_and_can_be_limited_and_asked_for_by_pod(self) -> None:
+        async with served(cluster()) as extender:
+            for name in "abc":
+                await ask(extender, "/filter", filter_body(pod_json(name), "node-1"))
+            names = [each["pod"]["name"] for each in await decisions(extender)]
+            assert names == ["c", "b", "a"]
+            assert len(await decisions(extender, "?limit=2")) == 2
+            assert await decisions(extender, "?limit=0") == []
+            [only] = await decisions(extender, "?pod=default/b")
+            assert only["pod"]["name"] == "b"
+            reply = await extender.get("/decisions?limit=-1")
+            assert (reply.status, reply.text) == (
+                400,
+                "reprieve: limit: '-1' is not a number of decisions\n",
+            )
+
+    def test_only_the_last_are_kept(self) -> None:
+        recent = DecisionHistory(2)
+        for at in "abc":
+            recent.add(DecisionRecord(at, "", "filter", PodReference("default", "x", "x", 0)))
+        kept = json.loads(recent.document())["decisions"]
+        assert [each["at"] for each in kept] == ["c", "b"]
+
+
+class TestRequestIds:
+    async def test_the_callers_own_is_taken_where_it_is_one(self) -> None:
+        async with (
+            served(cluster()) as extender,
+            extender.session.post(
+                f"{extender.url}/filter",
+                data=filter_body(VIP, "node-1"),
+                headers={"X-Request-Id": "their-1.2:3_4"},
+            ) as response,
+        ):
+            assert response.headers["X-Request-Id"] == "their-1.2:3_4"
+
+    @pytest.mark.parametrize("given", ["", "x" * 65, "a b", 'a"b', "é"])
+    async def test_others_are_numbered(self, given: str) -> None:
+        async with (
+            served(cluster()) as extender,
+            extender.session.post(
+                f"{extender.url}/filter", data=b"{", headers={"X-Request-Id": given}
+            ) as response,
+        ):
+            assert response.status == 400
+            assert response.headers["X-Request-Id"] == "call-1"
+
+    async def test_log_lines_bear_them(self) -> None:
+        merged = structlog.contextvars.merge_contextvars
+        with capture_logs(processors=[merged]) as lines:
+            async with served(cluster()) as extender:
+                await ask(extender, "/preempt", BODY, X_Request_Id="abc-1")
+                await extender.post("/filter", b"{", {"X-Request-Id": "abc-2"})
+        assert [(line["event"], line["request_id"]) for line in lines] == [
+            ("preempt", "abc-1"),
+            ("refused", "abc-2"),
+        ]
+
+    async def test_nothing_of_a_pods_specification_is_logged(self) -> None:
+        secret = {"name": "main", "env": [{"name": "TOKEN", "value": "hunter2"}]}
+        asking = pod_json("vip", containers=[secret], priority=10)
+        with capture_logs() as lines:
+            async with served(cluster()) as extender:
+                await ask(extender, "/preempt", preempt_body(asking, node_1=["dear"]))
+                await extender.post("/filter", filter_body(asking, "node-1")[:-1])
+                text = (await extender.get("/decisions")).text
+        assert lines
+        assert "hunter2" not in repr(lines) + text
+
+
+async def test_victims_are_counted_by_class_and_nodes_by_why_they_were_refused() -> None:
+    async with served(cluster()) as extender:
+        await ask(extender, "/filter", filter_body(VIP, "node-1", "node-2", "node-3"))
+        await ask(extender, "/preempt", BODY)
+        figures = set((await extender.get("/metrics")).text.splitlines())
+    assert figures >= {
+        'reprieve_victims_by_class_total{namespace="default",priority_class="bronze"} 1.0',
+        'reprieve_rejected_nodes_total{reason="insufficient",verb="filter"} 2.0',
+        'reprieve_rejected_nodes_total{reason="unknown_node",verb="filter"} 1.0',
+        'reprieve_candidates_bucket{le="2.0"} 1.0',
+        'reprieve_candidates_bucket{le="1.0"} 0.0',
+        'reprieve_queue_seconds_count{verb="preempt"} 1.0',
+        "reprieve_queue_length 0.0",
+        "reprieve_ready 1.0",
+    }
+
+
+@given(clusters())
+@settings(max_examples=30)
+def test_both_engines_reasons_are_counted_alike(cluster: Cluster) -> None:
+    rules = SchedulerRules(NEWEST)
+    slow, fast = (
+        engine.preempt(cluster.preemptor, cluster.snapshot)
+        for engine in (ReferenceEngine(rules), VectorizedEngine(rules))
+    )
+    assert count_reasons(slow.rejected) == count_reasons(fast.rejected)
+    assert sum(count_reasons(slow.rejected).values()) >= len(slow.rejected)
+
+
+class Told:
+    """Keeps the Events that it is told of."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, str]] = []
+
+    def normal(self, involved_object: ObjectReference, reason: str, message: str) -> None:
+        assert (involved_object.api_version, involved_object.kind, involved_object.uid) == (
+            "v1",
+            "Pod",
+            involved_object.name,
+        )
+        self.events.append((involved_object.name, reason, message))
+
+
+def announced(live: SchedulerCache, body: bytes) -> list[tuple[str, str, str]]:
+    told = Told()
+    service = Service(
+        live, ReferenceEngine(), HandClock(), preemption_events=PreemptionEventRecorder(told)
+    )
+    service.answer(VerbCall("preempt", body, 0.0)).record()
+    return told.events
+
+
+class TestEvents:
+    def test_the_preemptor_is_told_who_goes_and_each_victim_for_whom(self) -> None:
+        why = "2 candidates, decided by lowest priority of the first victim"
+        assert announced(cluster(), BODY) == [
+            (
+                "vip",
+                "VictimsNamed",
+                f"On node node-2 default/cheap (priority 1) named to go, 1 spared; {why}",
+            ),
+            (
+                "cheap",
+                "NamedAsVictim",
+                f"Named as a victim for pod default/vip (priority 10) on node node-2; {why}",
+            ),
+        ]
+
+    def test_many_victims_are_told_all_and_named_in_part(self) -> None:
+        names = [f"web-{number}" for number in range(7)]
+        crowd = live_cluster(
+            node("node-1", cpu="7"), *(pod(name, on="node-1", cpu="1") for name in names)
+        )
+        body = preempt_body(pod_json("vip", cpu="7", priority=10), node_1=names)
+        events = announced(crowd, body)
+        assert Counter(reason for _, reason, _ in events) == {"VictimsNamed": 1, "NamedAsVictim": 7}
+        assert ", 2 more named to go; the only candidate" in events[0][2]
+
+    def test_nobody_is_told_of_an_answer_that_names_nobody(self) -> None:
+        keep = live_cluster(node("node-1", cpu="1"), pod("dear", on="node-1", cpu="1", priority=50))
+        assert announced(keep, preempt_body(VIP, node_1=["dear"])) == []
+
+    @pytest.mark.parametrize("events", [True, False])
+    async def test_they_are_written_if_the_configuration_says_so(self, events: bool) -> None:  # noqa: FBT001
+        objects = [
+            node_json("node-1", cpu="1"),
+            pod_json("web", on="node-1", cpu="1", priority=1),
+            VIP,
+        ]
+        config = Config(port=0, events=events)
+        async with FakeCluster() as kubernetes, aiohttp.ClientSession() as session:
+            kubernetes.load(objects)
+            transport = kubernetes.local_transport()
+            async with run_server(config, transport, SystemClock(), random.Random(0)) as extender:
+                await extender.wait_synced()
+                body = preempt_body(VIP, node_1=["web"])
+                async with session.post(f"{extender.url}/preempt", data=body) as response:
+                    assert response.status == 200
+            written = [each for each in kubernetes.export() if each["kind"] == "Event"]
+        expected = [("NamedAsVictim", "reprieve", "web"), ("VictimsNamed", "reprieve", "vip")]
+        assert sorted(
+            (each["reason"], each["source"]["component"], each["involvedObject"]["name"])
+            for each in written
+        ) == (expected if events else [])
+
+
+def test_a_broken_budget_is_told() -> None:
+    live = cluster()
+    live.budgets.upsert(budget("pdb", match={}))
+    service = Service(live, ReferenceEngine(), HandClock())
+    service.answer(VerbCall("preempt", BODY, 0.0)).record()
+    [record] = json.loads(service.decision_history.document())["decisions"]
+    assert record["node"] in {"node-1", "node-2"}
+    assert record["numPDBViolations"] == 1
+
+
+async def test_an_answer_names_the_version_up_to_which_pods_were_known() -> None:
+    async with following([node_json()]) as it:
+        await it.let_it_sync()
+        await ask(it.extender, "/filter", filter_body(None, "node-1"))
+        [record] = await decisions(it.extender)
+        assert record["podsVersion"] == it.extender.service.informers["pods"].resource_version != ""

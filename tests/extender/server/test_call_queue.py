@@ -1,0 +1,307 @@
+"""What is answered too late, on a stale cluster, and under too much load; and that it is safe."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from extender.config.component_config import Config, Deadlines, DegradedConfig, FallbackConfig
+from extender.protocol.extender_v1 import CandidateVictims
+from extender.protocol.preempt_verb import PreemptArgs, pass_through
+from extender.protocol.verb_context import FallbackKind
+from extender.server.call_queue import (
+    CallQueue,
+    DegradedError,
+    FallbackPolicy,
+    FallbackReason,
+    OverloadedError,
+    configured_fallbacks,
+)
+from extender.server.service import Service, VerbCall
+from policies.kubernetes.releases import RELEASES
+from policies.preemption.policy import SchedulerRules
+from policies.preemption.reference_engine import ReferenceEngine
+from tests.builders import encoded, node, node_json, pod, pod_json
+from tests.extender.conftest import HandClock, filter_body, live_cluster, preempt_body
+from tests.extender.go_decoder import filtered, preempted
+
+LATE, STALE, OVERLOADED = FallbackReason.LATE, FallbackReason.STALE, FallbackReason.OVERLOADED
+VIP = pod_json("vip", cpu="1", priority=10)
+
+
+class Feed:
+    """A cache that has synced, last heard of at second 0."""
+
+    settled = synced = True
+    resource_version = "1"
+    last_heard = 0.0
+
+    async def run(self) -> None: ...
+
+    async def wait_settled(self) -> None: ...
+
+
+def service(
+    clock: HandClock, substitute: FallbackKind, turns: CallQueue | None = None, seconds: float = 0.2
+) -> Service:
+    """Serve three full nodes; whatever is the matter, the same stands in."""
+    cluster = live_cluster(
+        *(node(f"node-{number}", cpu="1") for number in (1, 2, 3)),
+        *(
+            pod(f"web-{number}", on=f"node-{number}", cpu="1", priority=4 - number)
+            for number in (1, 2, 3)
+        ),
+    )
+    verbs = ("filter", "preempt")
+    degradation = FallbackPolicy(
+        dict.fromkeys(verbs, seconds),
+        60.0,
+        {(case, verb): substitute for case in FallbackReason for verb in verbs},
+    )
+    return Service(
+        cluster,
+        ReferenceEngine(),
+        clock,
+        informers={"pods": Feed()},
+        fallback_policy=degradation,
+        call_queue=turns or CallQueue(),
+    )
+
+
+NAMES = ("node-1", "node-2")
+BY_NAME = filter_body(VIP, *NAMES)
+AS_OBJECTS = encoded(
+    {"Pod": VIP, "NodeNames": None, "Nodes": {"items": [node_json(name) for name in NAMES]}}
+)
+OFFERS = preempt_body(VIP, node_1=["web-1"], node_2=["web-2", "other"])
+
+
+def late(clock: HandClock) -> None:
+    clock.seconds = 0.3
+
+
+def stale(clock: HandClock) -> None:
+    clock.seconds = 61.0
+
+
+WHEN: Mapping[FallbackReason, tuple[Callable[[HandClock], None], float]] = {
+    LATE: (late, 0.0),
+    STALE: (stale, 61.0),
+}
+"""How a case comes about, and when the call arrived then."""
+
+
+def answer(
+    case: FallbackReason, substitute: FallbackKind, verb: str, body: bytes
+) -> tuple[bytes, Service]:
+    clock = HandClock()
+    serving = service(clock, substitute)
+    happen, arrived = WHEN[case]
+    happen(clock)
+    answered = serving.answer(VerbCall(verb, body, arrived, "r-1"))
+    answered.record()
+    return answered.body, serving
+
+
+@pytest.mark.parametrize("case", [LATE, STALE])
+class TestWhatStandsIn:
+    @pytest.mark.parametrize("body", [BY_NAME, AS_OBJECTS], ids=["names", "objects"])
+    def test_an_echo_of_filter_lets_every_node_pass_unchanged(
+        self, case: FallbackReason, body: bytes
+    ) -> None:
+        sent, _ = answer(case, FallbackKind.ECHO, "filter", body)
+        result = filtered(sent, list(NAMES), cached=body is BY_NAME)
+        assert not result.failed
+        assert not result.unresolvable
+        if body is BY_NAME:
+            assert result.names == list(NAMES)
+        else:
+            assert json.loads(sent)["Nodes"]["items"] == json.loads(body)["Nodes"]["items"]
+
+    @pytest.mark.parametrize("body", [BY_NAME, AS_OBJECTS], ids=["names", "objects"])
+    def test_a_veto_of_filter_refuses_every_node_resolvably_and_says_why(
+        self, case: FallbackReason, body: bytes
+    ) -> None:
+        sent, _ = answer(case, FallbackKind.VETO, "filter", body)
+        result = filtered(sent, list(NAMES), cached=body is BY_NAME)
+        assert set(result.failed) == set(NAMES)
+        assert all(f"cannot answer now ({case.value}: " in why for why in result.failed.values())
+        assert not result.unresolvable
+
+    def test_an_echo_of_preempt_gives_the_offers_back(self, case: FallbackReason) -> None:
+        sent, serving = answer(case, FallbackKind.ECHO, "preempt", OFFERS)
+        given = json.loads(sent)["NodeNameToMetaVictims"]
+        assert given == json.loads(OFFERS)["NodeNameToMetaVictims"]
+        assert serving.cluster.assumed_count == 0  # kube-scheduler chooses, and the watch will tell
+
+    def test_a_veto_of_preempt_names_nobody(self, case: FallbackReason) -> None:
+        sent, serving = answer(case, FallbackKind.VETO, "preempt", OFFERS)
+        assert preempted(sent, serving.cluster.snapshot()) == {}
+
+    @pytest.mark.parametrize("verb", ["filter", "preempt"])
+    def test_an_error_leaves_it_to_kube_scheduler(self, case: FallbackReason, verb: str) -> None:
+        with pytest.raises(DegradedError, match=f"^{case.value}: "):
+            answer(case, FallbackKind.ERROR, verb, BY_NAME if verb == "filter" else OFFERS)
+
+    def test_it_is_counted_and_kept_and_is_no_decision(self, case: FallbackReason) -> None:
+        _, serving = answer(case, FallbackKind.VETO, "preempt", OFFERS)
+        figures = serving.scrape().decode().splitlines()
+        labels = f'answer="veto",case="{case.value}",verb="preempt"'
+        assert f"reprieve_degraded_total{{{labels}}} 1.0" in figures
+        assert "reprieve_preempt_without_answer_total 0.0" in figures
+        [kept] = json.loads(serving.decision_history.document())["decisions"]
+        assert kept["degraded"].startswith(f"{case.value}: ")
+        assert (kept["requestID"], kept["pod"]["name"]) == ("r-1", "vip")
+
+
+@pytest.mark.parametrize("release", ["1.37", "1.38"])
+def test_an_echo_leaves_out_what_would_void_the_rest(release: str) -> None:
+    offers = {
+        "whole": CandidateVictims(("a", "b"), 1),
+        "nameless": CandidateVictims(("a", ""), 0),
+        "victimless": CandidateVictims((), 0),
+    }
+    body = pass_through(PreemptArgs(pod("vip"), offers), SchedulerRules(RELEASES[release]))
+    given = set(json.loads(body)["NodeNameToMetaVictims"])
+    assert given == ({"whole", "victimless"} if release == "1.38" else {"whole"})
+
+
+class Ticking(HandClock):
+    """A clock that goes on by a tenth of a second whenever somebody looks."""
+
+    def monotonic(self) -> float:
+        self.seconds += 0.1
+        return self.seconds
+
+
+class TestDeadlinesWithinTheSearch:
+    def test_the_best_candidate_so_far_is_an_answer_and_a_note_says_so(self) -> None:
+        # Looks at the clock: the start, staleness, three nodes filtered, two tried of three.
+        serving = service(Ticking(), FallbackKind.ERROR, seconds=0.75)
+        body = preempt_body(VIP, node_1=["web-1"], node_2=["web-2"], node_3=["web-3"])
+        answered = serving.answer(VerbCall("preempt", body, 0.0))
+        [(chosen, victims)] = preempted(answered.body, serving.cluster.snapshot()).items()
+        # Whichever two of the three were tried, the dearest of all is not the better of them.
+        assert (chosen, victims.uids) in {("node-2", ("web-2",)), ("node-3", ("web-3",))}
+        answered.record()
+        [kept] = json.loads(serving.decision_history.document())["decisions"]
+        assert (kept["candidates"], kept["untried"]) == (2, 1)
+        assert kept["notes"] == ["1 nodes were not tried, as time was up"]
+        figures = serving.scrape().decode().splitlines()
+        assert 'reprieve_searches_cut_short_total{verb="preempt"} 1.0' in figures
+
+    @pytest.mark.parametrize(("verb", "seconds"), [("filter", 0.25), ("preempt", 0.45)])
+    def test_where_nothing_was_found_in_time_the_call_is_late(
+        self, verb: str, seconds: float
+    ) -> None:
+        serving = service(Ticking(), FallbackKind.ERROR, seconds=seconds)
+        body = BY_NAME if verb == "filter" else OFFERS
+        with pytest.raises(DegradedError, match=r"^late: the search was not finished in time"):
+            serving.answer(VerbCall(verb, body, 0.0))
+
+    def test_a_decision_that_is_there_is_sent_however_late(self) -> None:
+        serving = service(Ticking(), FallbackKind.VETO, seconds=0.45)
+        answered = serving.answer(VerbCall("filter", BY_NAME, 0.0))
+        answered.record()
+        figures = serving.scrape().decode().splitlines()
+        assert 'reprieve_overdue_answers_total{verb="filter"} 1.0' in figures
+
+
+class TestTurns:
+    async def test_who_meets_nobody_goes_on_at_once(self) -> None:
+        taking = CallQueue(0).acquire()
+        with pytest.raises(StopIteration):
+            taking.send(None)
+
+    async def test_one_has_his_turn_in_each_round_the_first_to_come_first(self) -> None:
+        turns, order, rounds = CallQueue(), list[str](), 0
+
+        async def call(name: str) -> None:
+            await turns.acquire()
+            order.append(f"{name} in {rounds}")
+
+        calls = [asyncio.create_task(call(name)) for name in "abc"]
+        while not all(each.done() for each in calls):
+            await asyncio.sleep(0)
+            rounds += 1
+        assert [entry[0] for entry in order] == ["a", "b", "c"]
+        assert len({entry[1:] for entry in order}) == 3
+        assert turns.waiting == 0
+
+    @pytest.mark.parametrize(
+        ("rest", "least", "most"), [(0.0, 1, 1), (0.4, 1, 1), (4.0, 2, 8), (16.0, 8, 32)]
+    )
+    async def test_decisions_take_as_long_as_the_rest_of_a_long_round(
+        self, rest: float, least: int, most: int
+    ) -> None:
+        clock, in_round = HandClock(), list[int]()
+        turns = CallQueue(200, clock.monotonic)
+
+        async def call() -> None:
+            await turns.acquire()
+            clock.seconds += 1
+            in_round[-1] += 1
+            turns.record_duration(1)
+
+        in_round.append(0)
+        calls = [asyncio.create_task(call()) for _ in range(200)]
+        while not all(each.done() for each in calls):
+            await asyncio.sleep(0)
+            clock.seconds += rest
+            in_round.append(0)
+        settled = [count for count in in_round if count][6:-1]
+        assert {least <= count <= most for count in settled} == {True}
+
+    async def test_whoever_comes_to_a_full_queue_is_told(self) -> None:
+        turns = CallQueue(1)
+        calls = [asyncio.create_task(turns.acquire()) for _ in range(3)]
+        await asyncio.sleep(0)
+        assert turns.waiting == 1
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(each) for each in outcomes] == [type(None), type(None), OverloadedError]
+
+    async def test_whoever_goes_away_gives_up_his_turn(self) -> None:
+        turns = CallQueue(1)
+        first, second = (asyncio.create_task(turns.acquire()) for _ in range(2))
+        await asyncio.sleep(0)
+        assert turns.waiting == 1
+        second.cancel()
+        third = asyncio.create_task(turns.acquire())
+        await third
+        assert (first.done(), second.cancelled()) == (True, True)
+        assert turns.waiting == 0
+
+
+@pytest.mark.parametrize("substitute", FallbackKind)
+async def test_an_overloaded_service_has_its_stand_in(substitute: FallbackKind) -> None:
+    serving = service(HandClock(), substitute, CallQueue(0))
+    asked = VerbCall("preempt", OFFERS, 0.0)
+    outcomes = await asyncio.gather(
+        *(serving.call(asked) for _ in range(3)), return_exceptions=True
+    )
+    shown = ["error" if isinstance(each, DegradedError) else bodies(each) for each in outcomes]
+    stands_in = {"error": "error", "veto": [], "echo": ["node-1", "node-2"]}[substitute.value]
+    assert shown == [["node-2"], stands_in, stands_in]
+
+
+def bodies(answered: Any) -> list[str]:
+    """Name the nodes of an answer."""
+    return list(json.loads(answered.body)["NodeNameToMetaVictims"])
+
+
+def test_the_configuration_says_what_stands_in() -> None:
+    config = Config(
+        stale_seconds=5,
+        deadline_milliseconds=Deadlines(filter=50),
+        degraded=DegradedConfig(late=FallbackConfig(preempt=FallbackKind.ECHO)),
+    )
+    read = configured_fallbacks(config)
+    assert (read.deadline("filter"), read.deadline("preempt")) == (0.05, 0.2)
+    assert read.stale_seconds == 5
+    others = [key for key, each in read.fallbacks.items() if each is not FallbackKind.ERROR]
+    assert others == [(LATE, "preempt")]
+    assert read.fallback(STALE, "a verb to come") is FallbackKind.ERROR

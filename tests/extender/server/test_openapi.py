@@ -1,0 +1,66 @@
+"""The OpenAPI document names every endpoint, and what the wire's own types say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from extender.protocol import extender_v1
+from extender.server.openapi import ExtenderFilterResult, openapi_document
+from tests.builders import node
+from tests.extender.conftest import live_cluster, served
+from tests.extender.secure_serving.doors import open_door
+
+
+async def test_it_is_served_and_names_every_path() -> None:
+    async with served(live_cluster(node()), path_prefixes=["/scheduler"]) as extender:
+        reply = await extender.get("/openapi.json")
+    assert reply.status == 200
+    assert set(json.loads(reply.text)["paths"]) == {
+        *("/filter", "/preempt", "/scheduler/filter", "/scheduler/preempt"),
+        *("/livez", "/healthz", "/readyz", "/metrics", "/decisions", "/openapi.json"),
+    }
+
+
+async def test_every_reference_leads_somewhere() -> None:
+    written = json.loads(openapi_document())
+    references = set[str]()
+
+    def collect(value: Any) -> None:
+        if isinstance(value, dict):
+            references.update([value["$ref"]] if "$ref" in value else [])
+            for each in value.values():
+                collect(each)
+        elif isinstance(value, list):
+            for each in value:
+                collect(each)
+
+    collect(written)
+    known = {f"#/components/schemas/{name}" for name in written["components"]["schemas"]}
+    assert references
+    assert references <= known
+
+
+def test_a_call_that_cannot_be_answered_now_is_told_when_to_come_again() -> None:
+    for verb in ("filter", "preempt"):
+        told = json.loads(openapi_document())["paths"][f"/{verb}"]["post"]["responses"]["503"]
+        assert set(told["headers"]) == {"X-Request-Id", "Retry-After"}
+
+
+def test_what_is_said_of_an_answer_is_what_is_written() -> None:
+    said, sent = (
+        [field.encode_name for field in msgspec.structs.fields(kind)]
+        for kind in (ExtenderFilterResult, extender_v1.FilterResult)
+    )
+    assert said == sent
+
+
+async def test_a_body_that_says_it_is_too_large_is_not_waited_for() -> None:
+    async with open_door() as door:
+        client = await door.knock()
+        await client.send(
+            b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n"
+        )
+        assert (await client.answer()).startswith("HTTP/1.1 413 ")

@@ -1,0 +1,74 @@
+"""The extender as a process serves it, following only what its configuration calls for."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import msgspec
+
+from extender.config.component_config import Config, load_config
+from extender.kube.rest.clock import SystemClock
+from extender.server.process import run_server
+from fakeapi.testing.fake_cluster import FakeCluster
+from tests.builders import node_json, pod_json
+from tests.extender.conftest import filter_body, following
+from tests.extender.go_decoder import filtered
+from tests.extender.secure_serving.doors import ASKING, reached
+
+SPREAD_BY_DEFAULT = """
+pluginConfig:
+- name: PodTopologySpread
+  args:
+    defaultingType: List
+    defaultConstraints:
+    - {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}
+"""
+WORKLOADS = {"services", "replicationcontrollers", "replicasets", "statefulsets"}
+
+
+async def test_services_are_followed_only_if_pods_are_spread_by_default(tmp_path: Path) -> None:
+    path = tmp_path / "reprieve.yaml"
+    path.write_text(SPREAD_BY_DEFAULT)
+    web = {"app": "web"}
+    objects = [
+        node_json("node-1", labels={"zone": "a"}),
+        node_json("node-2", labels={"zone": "b"}),
+        pod_json("web", on="node-1", labels=web),
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"selector": web, "ports": [{"port": 80}]},
+        },
+    ]
+    asking = filter_body(pod_json("next", labels=web), "node-1", "node-2")
+    for config, followed, feasible in (
+        (load_config(path), WORKLOADS, ["node-2"]),
+        (Config(), set(), ["node-1", "node-2"]),
+    ):
+        async with following(objects, msgspec.structs.replace(config, port=0)) as it:
+            await it.let_it_sync()
+            assert WORKLOADS.intersection(it.extender.service.informers) == followed
+            reply = await it.extender.post("/filter", asking)
+            assert filtered(reply.body, ["node-1", "node-2"], cached=True).names == feasible
+
+
+async def test_it_is_idle_unless_a_call_is_under_way() -> None:
+    async with (
+        FakeCluster() as cluster,
+        run_server(
+            Config(port=0), cluster.local_transport(), SystemClock(), random.Random(0)
+        ) as extender,
+    ):
+        await extender.wait_synced()
+        assert extender.is_idle()
+        port = int(extender.url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(ASKING[:-1])
+        await reached(lambda: not extender.is_idle())
+        writer.write(ASKING[-1:])
+        assert b"200 OK" in await reader.readline()
+        await reached(extender.is_idle)
+        writer.close()

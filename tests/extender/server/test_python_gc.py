@@ -1,0 +1,147 @@
+"""The collector does not look at what stays, and finds what was lost while it did not."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from extender.secure_serving.connection_limits import ConnectionProtocol, Phase
+from extender.server.python_gc import FrozenObjects, limit_collections
+from tests.extender.conftest import HandClock
+from tests.extender.secure_serving.doors import ASKING, open_door
+
+MANY = 5_000
+
+
+class Circle:
+    """What only the collector can end."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+@pytest.fixture(autouse=True)
+def in_sight_afterwards() -> Iterator[None]:
+    """Show the collector everything again."""
+    yield
+    gc.unfreeze()
+
+
+def in_sight() -> int:
+    return len(gc.get_objects())
+
+
+def newcomers(count: int) -> list[list[None]]:
+    return [[] for _ in range(count)]
+
+
+def test_everything_there_is_goes_out_of_sight_but_garbage() -> None:
+    world, garbage = newcomers(MANY), Circle()
+    ended = weakref.ref(garbage)
+    del garbage
+    FrozenObjects()
+    assert in_sight() < MANY == len(world)
+    assert ended() is None
+
+
+def test_few_newcomers_stay_in_sight_and_are_found_when_they_are_garbage() -> None:
+    hidden = FrozenObjects(MANY)
+    circle = Circle()
+    ended = weakref.ref(circle)
+    before = gc.get_freeze_count()
+    hidden.collect()
+    assert gc.get_freeze_count() <= before
+    del circle
+    hidden.collect()
+    assert ended() is None
+
+
+def test_many_newcomers_go_out_of_sight() -> None:
+    hidden = FrozenObjects(MANY)
+    world = newcomers(MANY)
+    hidden.collect()
+    assert in_sight() < MANY == len(world)
+
+
+def test_what_is_lost_out_of_sight_is_found_however_often_the_world_is_replaced() -> None:
+    FrozenObjects()
+    many = gc.get_freeze_count() // 10
+    hidden = FrozenObjects(many)
+    lost: weakref.WeakSet[Circle] = weakref.WeakSet()
+    most = 0
+    for _ in range(24):
+        world = newcomers(many)
+        under_way = Circle()
+        lost.add(under_way)
+        hidden.collect()
+        assert in_sight() < many
+        del world, under_way
+        most = max(most, len(lost))
+    assert 1 < most <= 6
+
+
+async def test_connections_that_end_between_two_looks_leave_nothing_behind() -> None:
+    hidden = FrozenObjects()
+    async with open_door() as door:
+        for _ in range(10):
+            client = await door.knock()
+            await client.send(ASKING[:-1])
+            await door.until_all(Phase.BODY)
+            hidden.collect()
+            client.writer.transport.abort()
+            await door.until(0)
+    gc.unfreeze()
+    assert sum(type(each) is ConnectionProtocol for each in gc.get_objects()) <= 2
+
+
+class Glances:
+    """Tells as often as given whether all is idle; notes when, and whether anything was hidden."""
+
+    def __init__(self, clock: HandClock, *states: str) -> None:
+        self._clock = clock
+        self._states = states
+        self.times: list[float] = []
+        self.hidden: list[bool] = []
+        self.over = asyncio.Event()
+
+    def __call__(self) -> bool:
+        self.times.append(round(self._clock.seconds, 2))
+        self.hidden.append(gc.get_freeze_count() > 0)
+        if len(self.times) >= len(self._states):
+            self.over.set()
+            return True
+        return self._states[len(self.times) - 1] == "idle"
+
+
+async def glanced(clock: HandClock, glances: Glances, synced: asyncio.Event) -> None:
+    """Go on until so many glances have been had."""
+    sparing = asyncio.create_task(limit_collections(synced.wait, clock, glances))
+    await asyncio.sleep(0)
+    assert glances.times == []
+    synced.set()
+    await glances.over.wait()
+    sparing.cancel()
+    await asyncio.wait((sparing,))
+
+
+async def test_an_idle_moment_after_the_first_lists_is_waited_for_and_then_each_minute() -> None:
+    gc.unfreeze()
+    clock = HandClock()
+    glances = Glances(clock, "busy", "busy", "idle", "busy", "idle")
+    await glanced(clock, glances, asyncio.Event())
+    assert glances.times == [0.0, 0.05, 0.1, 60.1, 60.15]
+    assert glances.hidden == [False, False, False, True, True]
+
+
+async def test_who_is_never_idle_gets_it_done_all_the_same() -> None:
+    gc.unfreeze()
+    clock = HandClock()
+    glances = Glances(clock, *["busy"] * 300)
+    await glanced(clock, glances, asyncio.Event())
+    first = glances.hidden.index(True)
+    assert 10 <= glances.times[first - 1] < 10.1
+    assert 70 <= glances.times[first] < 70.1

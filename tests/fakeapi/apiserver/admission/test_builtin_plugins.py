@@ -1,0 +1,95 @@
+"""Admission that comes with controllers: accounts for pods, taints for nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fakeapi.apiserver.admission.builtin_plugins import COMPONENT_PLUGINS
+from fakeapi.apiserver.endpoints import Api
+
+Ask = Callable[..., tuple[int, Any]]
+PODS = "/api/v1/namespaces/default/pods"
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+@pytest.fixture(autouse=True)
+def plugins(api: Api) -> None:
+    api.registry.plugins = tuple(COMPONENT_PLUGINS.values())
+
+
+def a_pod(**spec: Any) -> dict[str, Any]:
+    containers = [{"name": "c", "image": "i"}]
+    return {"metadata": {"name": "p"}, "spec": {"containers": containers, **spec}}
+
+
+def test_an_account_that_is_not_there_is_refused(ask: Ask) -> None:
+    status, refusal = ask("POST", PODS, a_pod(serviceAccountName="robot"))
+    missing = 'service account default/robot: serviceaccount "robot" not found'
+    assert (status, refusal["message"]) == (
+        403,
+        f'pods "p" is forbidden: error looking up {missing}',
+    )
+
+
+def test_a_pod_that_is_faster_than_the_controller_is_not_kept_waiting(ask: Ask) -> None:
+    assert ask("POST", PODS, a_pod(), dryRun="All")[0] == 201
+    assert ask("GET", ACCOUNTS)[1]["items"] == []
+    assert ask("POST", PODS, a_pod())[0] == 201
+    assert [each["metadata"]["name"] for each in ask("GET", ACCOUNTS)[1]["items"]] == ["default"]
+
+
+def test_a_pod_gets_the_default_account_and_its_token(ask: Ask) -> None:
+    ask("POST", ACCOUNTS, {"metadata": {"name": "default"}})
+    status, pod = ask("POST", PODS, a_pod(initContainers=[{"name": "d", "image": "i"}]))
+    spec = pod["spec"]
+    assert (status, spec["serviceAccountName"], spec["serviceAccount"]) == (201,) + ("default",) * 2
+    (volume,) = spec["volumes"]
+    assert volume["name"].startswith("kube-api-access-")
+    kinds = [set(source) for source in volume["projected"]["sources"]]
+    assert kinds == [{"serviceAccountToken"}, {"configMap"}, {"downwardAPI"}]
+    for container in (*spec["containers"], *spec["initContainers"]):
+        mounts = [(m["name"], m["mountPath"]) for m in container["volumeMounts"]]
+        assert mounts == [(volume["name"], MOUNT)]
+
+
+@pytest.mark.parametrize(
+    ("pod", "account"),
+    [({"automountServiceAccountToken": False}, {}), ({}, {"automountServiceAccountToken": False})],
+)
+def test_who_wants_no_token_gets_none(
+    pod: dict[str, Any], account: dict[str, Any], ask: Ask
+) -> None:
+    ask("POST", ACCOUNTS, {"metadata": {"name": "default"}, **account})
+    assert "volumes" not in ask("POST", PODS, a_pod(**pod))[1]["spec"]
+
+
+def test_the_pod_has_the_last_word_on_its_token(ask: Ask) -> None:
+    ask("POST", ACCOUNTS, {"metadata": {"name": "a"}, "automountServiceAccountToken": False})
+    pod = a_pod(automountServiceAccountToken=True, serviceAccountName="a")
+    assert len(ask("POST", PODS, pod)[1]["spec"]["volumes"]) == 1
+
+
+def test_a_mount_of_ones_own_is_left_alone(ask: Ask) -> None:
+    ask("POST", ACCOUNTS, {"metadata": {"name": "default"}})
+    mounts = [{"name": "mine", "mountPath": MOUNT}]
+    containers = [{"name": "c", "image": "i", "volumeMounts": mounts}]
+    volumes = [{"name": "mine", "emptyDir": {}}]
+    _, pod = ask("POST", PODS, a_pod(containers=containers, volumes=volumes))
+    assert [volume["name"] for volume in pod["spec"]["volumes"]] == ["mine"]
+
+
+def test_pull_secrets_come_with_the_account(ask: Ask) -> None:
+    secrets = [{"name": "registry"}]
+    ask("POST", ACCOUNTS, {"metadata": {"name": "default"}, "imagePullSecrets": secrets})
+    assert ask("POST", PODS, a_pod())[1]["spec"]["imagePullSecrets"] == secrets
+
+
+def test_a_new_node_is_not_ready_yet(ask: Ask) -> None:
+    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    for spec in ({}, {"taints": [taint]}):
+        node = {"metadata": {"generateName": "n-"}, "spec": spec}
+        assert ask("POST", "/api/v1/nodes", node)[1]["spec"]["taints"] == [taint]

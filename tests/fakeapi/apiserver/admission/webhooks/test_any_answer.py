@@ -1,0 +1,48 @@
+"""Whatever a webhook says, the client gets an answer or a refusal."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakeapi.apiserver.endpoints import Request, Response
+from fakeapi.apiserver.serving.virtual_clock import VirtualClock
+from fakeapi.testing.fake_cluster import create_api
+from tests.fakeapi.asking import MAPS, NAME, named
+from tests.fakeapi.reviewing import Review, answered, configuration, webhook
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 500) | st.sampled_from(("", "e30=", "W10=", "uid")),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(("message", "code", "op", "path")), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+RESPONSES = st.dictionaries(
+    st.sampled_from(("allowed", "status", "patch", "patchType", "warnings")), JSON
+)
+
+
+@given(response=RESPONSES | JSON, role=st.sampled_from(("mutating", "validating")))
+def test_whatever_a_webhook_says_is_an_answer_or_a_refusal(response: Any, role: str) -> None:
+    api = create_api(VirtualClock(), Random(7), history=10)
+    api.load([configuration(role, webhook(NAME))])
+
+    def hook(review: Review) -> Review:
+        given = (
+            {"uid": review["request"]["uid"], **response}
+            if isinstance(response, dict)
+            else response
+        )
+        return {**answered(review), "response": given}
+
+    api.webhooks.handlers[NAME] = hook
+    answer = api.handle(Request("POST", MAPS, body=orjson.dumps(named("m"))))
+    assert isinstance(answer, Response)
+    told = orjson.loads(answer.body)
+    assert told.get("code", answer.status) == answer.status

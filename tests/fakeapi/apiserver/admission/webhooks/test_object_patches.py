@@ -1,0 +1,179 @@
+"""A patched object is as if all of it had been copied, read and completed again."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import jsonpatch
+import jsonpointer
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fakeapi.apiserver.admission.webhooks.attributes import VersionedObjects
+from fakeapi.apiserver.admission.webhooks.object_patches import (
+    apply_webhook_patch as patched_object,
+)
+from fakeapi.apiserver.admission.webhooks.object_patches import decode_changes
+from fakeapi.apiserver.defaulting.field_defaults import apply_defaults
+from fakeapi.apiserver.kinds import BUILTIN, ResourceInfo
+from fakeapi.apiserver.kinds.builtin import PODS
+from fakeapi.apiserver.objects.patch import json_patch
+from fakeapi.apiserver.schema.typed_document import read_document
+from fakeapi.apiserver.wire.errors import StatusError
+from fakeapi.apiserver.wire.raw_json import json_equal
+from fakeapi.apiserver.wire.struct_decoder import StructDecodeError
+
+Document = dict[str, Any]
+
+MAPS = next(kind for kind in BUILTIN.all if kind.resource == "configmaps")
+POD: Document = {
+    "kind": "Pod",
+    "apiVersion": "v1",
+    "metadata": {"name": "p", "labels": {"a": "b"}},
+    "spec": {
+        "containers": [{"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}}],
+        "tolerations": [{"key": "k"}],
+    },
+}
+MAP: Document = {"kind": "ConfigMap", "metadata": {"name": "m"}, "data": {"a": "1"}}
+HEADERS = {
+    PODS: {"kind": "Pod", "apiVersion": "v1"},
+    MAPS: {"kind": "ConfigMap", "apiVersion": "v1"},
+}
+SHAPES = VersionedObjects(BUILTIN, lambda _wanted, _given, document: document)
+PATHS = (
+    "/data",
+    "/data/a",
+    "/data/b~1c",
+    "/metadata/annotations",
+    "/metadata/labels",
+    "/metadata/labels/a",
+    "/metadata/more",
+    "/more",
+    "/spec",
+    "/spec/affinity",
+    "/spec/containers/0/image",
+    "/spec/containers/0/resources/limits/cpu",
+    "/spec/containers/-",
+    "/spec/hostNetwork",
+    "/spec/tolerations",
+    "/status",
+)
+VALUES: st.SearchStrategy[Any] = st.sampled_from(
+    [
+        None,
+        True,
+        7,
+        "1000m",
+        "text",
+        [],
+        {},
+        {"x": "y"},
+        {"x": None},
+        {"hostname": "h", "more": 1},
+        {"nodeAffinity": {"more": {}}},
+        [{"name": "d", "more": 1}],
+        [{"key": "k", "operator": "Exists"}],
+        {"containers": [{"name": "e", "resources": {"requests": {"cpu": "1000m"}}}]},
+    ]
+)
+OPERATIONS = st.lists(
+    st.builds(
+        lambda op, path, value: {"op": op, "path": path, "value": value},
+        st.sampled_from(["add", "replace"]),
+        st.sampled_from(PATHS),
+        VALUES,
+    ),
+    max_size=3,
+)
+REMOVING = [{"op": "remove", "path": "/spec/tolerations/0"}]
+MOVING = [{"op": "move", "from": "/metadata/labels", "path": "/metadata/annotations"}]
+
+
+def patched(document: Document, operations: list[Document]) -> Document | None:
+    """Return what can be patched at all; None if it cannot."""
+    try:
+        after = json_patch(deepcopy(document), deepcopy(operations))
+    except StatusError:
+        return None
+    assert isinstance(after, dict)
+    return after
+
+
+def outcome(read: Any, document: Document) -> Document | str:
+    """Return a document as it is read, or why it cannot be."""
+    try:
+        read(document)
+    except StructDecodeError as error:
+        return str(error)
+    return document
+
+
+@given(st.sampled_from([(PODS, POD), (MAPS, MAP)]), OPERATIONS)
+@example((PODS, POD), REMOVING)
+@example((PODS, POD), MOVING)
+def test_reading_what_has_been_set_is_reading_all(of: Any, operations: list[Document]) -> None:
+    kind, document = of
+    read_document(kind, document := deepcopy(document))
+    one, two = patched(document, operations), patched(document, operations)
+    if one is None or two is None:
+        return
+    changes = outcome(lambda each: decode_changes(kind, each, operations), one)
+    whole = outcome(lambda each: read_document(kind, each), two)
+    assert changes == whole
+
+
+def whole(
+    kind: ResourceInfo, document: Document, operations: list[Document]
+) -> Document | str | None:
+    """Patch a copy, and read and complete all of it: the readable twin."""
+    after = one_after_the_other(kind, document, operations)
+    if after is None:
+        return "refused"
+    told = outcome(lambda each: read_document(kind, each), after)
+    if isinstance(told, str) or json_equal(told, {**HEADERS[kind], **document}):
+        return told if isinstance(told, str) else None
+    told.setdefault("metadata", {})
+    apply_defaults(kind, told)
+    return told
+
+
+def one_after_the_other(
+    kind: ResourceInfo, document: Document, operations: list[Document]
+) -> Document | None:
+    """Return what jsonpatch makes of a copy; None if a patch does not fit."""
+    after: Any = {**HEADERS[kind], **deepcopy(document)}
+    try:
+        after = jsonpatch.JsonPatch(deepcopy(operations)).apply(after)
+    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError):
+        return None
+    header = {name: after.get(name) for name in ("kind", "apiVersion")}
+    return after if isinstance(after, dict) and header == HEADERS[kind] else None
+
+
+def shared(
+    kind: ResourceInfo, document: Document, operations: list[Document]
+) -> Document | str | None:
+    try:
+        return patched_object(SHAPES, kind, kind, document, deepcopy(operations))
+    except StatusError as error:
+        return error.message
+
+
+@given(st.sampled_from([(PODS, POD), (MAPS, MAP)]), OPERATIONS.filter(bool))
+@example((PODS, POD), REMOVING)
+@example((PODS, POD), MOVING)
+@example((PODS, POD), [{"op": "add", "path": "/spec/volumes", "value": [{"name": "v"}]}])
+def test_patching_what_is_shared_is_patching_a_copy(of: Any, operations: list[Document]) -> None:
+    kind, document = of[0], deepcopy(of[1])
+    read_document(kind, document)
+    apply_defaults(kind, document)
+    before = deepcopy(document)
+    wanted, found = whole(kind, document, operations), shared(kind, document, operations)
+    if isinstance(wanted, str):
+        assert isinstance(found, str)
+        assert wanted == "refused" or found.endswith(f": {wanted}")
+    else:
+        assert found == wanted
+    assert document == before

@@ -1,0 +1,281 @@
+"""What webhooks are told: one review for each operation, subresource and object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+
+from fakeapi.apiserver.endpoints import Api, Request, Response
+from fakeapi.apiserver.wire.http_messages import User
+from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure, Told
+from tests.fakeapi.reviewing import add, answered, answering, patching
+
+Tell = Callable[..., Told]
+
+DEFAULT = "/api/v1/namespaces/default"
+MAPS, PODS, NODES = f"{DEFAULT}/configmaps", f"{DEFAULT}/pods", "/api/v1/nodes"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+MERGE = "application/merge-patch+json"
+MAP = {"metadata": {"name": "m"}, "data": {"a": "1"}}
+SPEC = {"containers": [{"name": "c", "image": "i"}]}
+POD = {"metadata": {"name": "p"}, "spec": SPEC}
+LABELS = {"app": "d"}
+DEPLOYMENT = {
+    "metadata": {"name": "d"},
+    "spec": {
+        "replicas": 1,
+        "selector": {"matchLabels": LABELS},
+        "template": {"metadata": {"labels": LABELS}, "spec": SPEC},
+    },
+}
+
+
+def test_a_create_is_told_whole(tell: Tell, configure: Configure) -> None:
+    recorder = configure("validating")
+    _, made, _ = tell("POST", MAPS, MAP, fieldManager="me", fieldValidation="Strict")
+    [request] = recorder.requests
+    assert request == {
+        "uid": request["uid"],
+        "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+        "resource": {"group": "", "version": "v1", "resource": "configmaps"},
+        "requestKind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+        "requestResource": {"group": "", "version": "v1", "resource": "configmaps"},
+        "name": "m",
+        "namespace": "default",
+        "operation": "CREATE",
+        "userInfo": {
+            "username": "kubernetes-admin",
+            "groups": ["system:masters", "system:authenticated"],
+        },
+        "object": request["object"],
+        "oldObject": None,
+        "dryRun": False,
+        "options": {
+            "kind": "CreateOptions",
+            "apiVersion": "meta.k8s.io/v1",
+            "fieldManager": "me",
+            "fieldValidation": "Strict",
+        },
+    }
+    del made["metadata"]["resourceVersion"]
+    assert request["object"] == made
+
+
+def test_every_review_has_a_uid_of_its_own(tell: Tell, configure: Configure) -> None:
+    recorders = [configure("mutating"), configure("validating", name="a.b.c")]
+    tell("POST", MAPS, MAP)
+    tell("POST", MAPS, {"metadata": {"name": "n"}})
+    uids = [uid for recorder in recorders for uid in recorder.seen("uid")]
+    assert len(set(uids)) == 4
+
+
+def test_who_acts_is_told(api: Api, configure: Configure) -> None:
+    recorder = configure("mutating")
+    user = User("ada", "u-1", ("team",), {"scopes": ("all",)})
+    answer = api.handle(Request("POST", MAPS, body=orjson.dumps(MAP), user=user))
+    assert isinstance(answer, Response)
+    told = {"username": "ada", "uid": "u-1", "groups": ["team"], "extra": {"scopes": ["all"]}}
+    assert recorder.seen("userInfo") == [told]
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_an_update_is_told_with_what_was_there(
+    tell: Tell, configure: Configure, method: str
+) -> None:
+    tell("POST", MAPS, MAP)
+    recorder = configure("validating")
+    changed = {"metadata": {"name": "m"}, "data": {"a": "2"}}
+    tell(method, f"{MAPS}/m", changed, MERGE if method == "PATCH" else "")
+    [request] = recorder.requests
+    assert request["operation"] == "UPDATE"
+    assert request["options"]["kind"] == "UpdateOptions"
+    assert (request["oldObject"]["data"], request["object"]["data"]) == ({"a": "1"}, {"a": "2"})
+    assert request["oldObject"]["kind"] == request["object"]["kind"] == "ConfigMap"
+
+
+def test_a_delete_is_told_with_what_goes(tell: Tell, configure: Configure) -> None:
+    tell("POST", MAPS, MAP)
+    recorder = configure("validating")
+    tell("DELETE", f"{MAPS}/m", {"propagationPolicy": "Background", "gracePeriodSeconds": 3})
+    [request] = recorder.requests
+    assert (request["operation"], request["name"], request["object"]) == ("DELETE", "m", None)
+    assert request["oldObject"]["data"] == {"a": "1"}
+    assert request["options"] == {
+        "kind": "DeleteOptions",
+        "apiVersion": "meta.k8s.io/v1",
+        "gracePeriodSeconds": 3,
+        "propagationPolicy": "Background",
+    }
+
+
+def test_a_delete_that_changes_nothing_any_more_asks_nobody(
+    tell: Tell, configure: Configure
+) -> None:
+    tell("POST", PODS, {**POD, "spec": {**SPEC, "nodeName": "n"}})
+    recorder = configure("validating", "pods")
+    for _ in range(2):
+        tell("DELETE", f"{PODS}/p")
+    assert recorder.seen("operation") == ["DELETE"]
+    tell("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
+    assert recorder.seen("operation") == ["DELETE"] * 2
+
+
+def test_a_collection_is_deleted_one_by_one_until_one_is_held(
+    tell: Tell, configure: Configure
+) -> None:
+    for name in "abc":
+        tell("POST", MAPS, {"metadata": {"name": name}})
+
+    def hold_b(review: Any) -> Any:
+        kept = review["request"]["oldObject"]["metadata"]["name"] == "b"
+        return answered(review, allowed=not kept)
+
+    recorder = configure("validating", answer=hold_b)
+    status, refusal, _ = tell("DELETE", MAPS)
+    assert (status, "denied the request" in refusal["message"]) == (400, True)
+    assert recorder.seen("name", "namespace") == [(None, "default")] * 2
+    _, left, _ = tell("GET", MAPS)
+    assert [each["metadata"]["name"] for each in left["items"]] == ["b", "c"]
+
+
+SUBRESOURCES: list[tuple[str, str, Any, str, str, str]] = [
+    ("PATCH", f"{PODS}/p/status", {"status": {"phase": "Running"}}, "status", "UPDATE", "Pod"),
+    (
+        "POST",
+        f"{PODS}/p/binding",
+        {"metadata": {"name": "p"}, "target": {"name": "n"}},
+        "binding",
+        "CREATE",
+        "Binding",
+    ),
+    ("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}}, "eviction", "CREATE", "Eviction"),
+    ("PATCH", f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": 3}}, "scale", "UPDATE", "Scale"),
+    (
+        "PUT",
+        f"{DEPLOYMENTS}/d/scale",
+        {"metadata": {"name": "d"}, "spec": {"replicas": 3}},
+        "scale",
+        "UPDATE",
+        "Scale",
+    ),
+    ("POST", f"{DEFAULT}/serviceaccounts/s/token", {}, "token", "CREATE", "TokenRequest"),
+    (
+        "PATCH",
+        f"{PODS}/p/ephemeralcontainers",
+        {"spec": {"ephemeralContainers": [{"name": "e", "image": "i"}]}},
+        "ephemeralcontainers",
+        "UPDATE",
+        "Pod",
+    ),
+]
+
+
+class TestSubresources:
+    @pytest.fixture(autouse=True)
+    def world(self, tell: Tell) -> None:
+        tell("POST", PODS, POD)
+        tell("POST", DEPLOYMENTS, DEPLOYMENT)
+        tell("POST", f"{DEFAULT}/serviceaccounts", {"metadata": {"name": "s"}})
+
+    @pytest.mark.parametrize("role", ["mutating", "validating"])
+    @pytest.mark.parametrize(
+        ("method", "path", "body", "subresource", "operation", "kind"), SUBRESOURCES
+    )
+    def test_they_are_seen_by_who_asks_for_them(
+        self,
+        tell: Tell,
+        configure: Configure,
+        role: str,
+        method: str,
+        path: str,
+        body: Any,
+        subresource: str,
+        operation: str,
+        kind: str,
+    ) -> None:
+        recorder = configure(role, f"*/{subresource}")
+        others = configure(role, "*", name="whole.example.com")
+        status, answer, _ = tell(method, path, body, MERGE if method == "PATCH" else "")
+        assert status < 300, answer
+        [request] = recorder.requests
+        assert (request["operation"], request["kind"]["kind"]) == (operation, kind)
+        assert request["subResource"] == request["requestSubResource"] == subresource
+        assert request["object"]["kind"] == kind
+        assert request["name"] == path.split("/")[-2]
+        assert (request["oldObject"] is None) is (operation == "CREATE")
+        assert not others.requests
+
+    @pytest.mark.parametrize(
+        ("method", "path", "body", "subresource", "operation", "kind"), SUBRESOURCES
+    )
+    def test_they_can_be_refused(
+        self,
+        tell: Tell,
+        configure: Configure,
+        api: Api,
+        method: str,
+        path: str,
+        body: Any,
+        subresource: str,
+        operation: str,
+        kind: str,
+    ) -> None:
+        configure("validating", f"*/{subresource}", answer=answering(allowed=False))
+        before = api.store.version
+        status, refusal, _ = tell(method, path, body, MERGE if method == "PATCH" else "")
+        assert (status, "denied the request" in refusal["message"]) == (400, True), operation
+        assert api.store.version == before, kind
+
+    def test_a_scale_may_be_changed(self, tell: Tell, configure: Configure) -> None:
+        patch = patching({"op": "replace", "path": "/spec/replicas", "value": 5})
+        recorder = configure("mutating", "deployments/scale", answer=answering(**patch))
+        path = f"{DEPLOYMENTS}/d"
+        _, scale, _ = tell("PATCH", f"{path}/scale", {"spec": {"replicas": 3}}, MERGE)
+        assert scale["spec"] == {"replicas": 5}
+        assert tell("GET", path)[1]["spec"]["replicas"] == 5
+        [(before, after)] = recorder.seen("oldObject", "object")
+        assert (before["spec"], after["spec"]) == ({"replicas": 1}, {"replicas": 3})
+
+    def test_a_binding_may_be_changed(self, tell: Tell, configure: Configure) -> None:
+        patch = patching(add("/target/name", "other"))
+        configure("mutating", "pods/binding", answer=answering(**patch))
+        binding = {"metadata": {"name": "p"}, "target": {"name": "n"}}
+        tell("POST", f"{PODS}/p/binding", binding)
+        assert tell("GET", f"{PODS}/p")[1]["spec"]["nodeName"] == "other"
+
+    def test_a_status_may_be_changed(self, tell: Tell, configure: Configure) -> None:
+        patch = patching(add("/status/message", "seen"))
+        configure("mutating", "pods/status", answer=answering(**patch))
+        tell("PATCH", f"{PODS}/p/status", {"status": {"phase": "Running"}}, MERGE)
+        status = tell("GET", f"{PODS}/p")[1]["status"]
+        assert (status["phase"], status["message"]) == ("Running", "seen")
+
+
+def test_reviews_are_created_too(tell: Tell, configure: Configure) -> None:
+    recorder = configure("validating", "selfsubjectreviews", answer=answering(allowed=False))
+    assert tell("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {})[0] == 400
+    assert recorder.seen("operation") == ["CREATE"]
+
+
+def test_reading_asks_nobody(tell: Tell, configure: Configure) -> None:
+    recorder = configure("validating", "*/*")
+    tell("GET", MAPS)
+    assert not recorder.requests
+
+
+def test_a_request_that_is_refused_before_asks_nobody(tell: Tell, configure: Configure) -> None:
+    recorder = configure("validating", "*")
+    assert tell("POST", "/api/v1/namespaces/nowhere/configmaps", MAP)[0] == 404
+    assert tell("DELETE", f"{MAPS}/nobody")[0] == 404
+    assert tell("DELETE", "/api/v1/namespaces/default")[0] == 403
+    assert not recorder.requests
+
+
+def test_a_put_that_creates_is_a_create(tell: Tell, configure: Configure) -> None:
+    recorder = configure("validating", "leases")
+    path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l"
+    assert tell("PUT", path, {"metadata": {"name": "l"}})[0] == 201
+    assert recorder.seen("operation", "name") == [("CREATE", "l")]

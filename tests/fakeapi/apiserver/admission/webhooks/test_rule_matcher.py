@@ -1,0 +1,259 @@
+"""Which webhooks are asked about a request: rules, selectors, equivalent forms, exemptions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fakeapi.apiserver.endpoints import Api
+from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
+from tests.fakeapi.reviewing import CONFIGURATIONS, Recorder, configuration, rule, webhook
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+NODES = "/api/v1/nodes"
+NAMESPACES = "/api/v1/namespaces"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+MERGE = "application/merge-patch+json"
+
+RED = {"matchExpressions": [{"key": "team", "operator": "In", "values": ["red"]}]}
+WATCHED = {"matchLabels": {"watched": "yes"}}
+NOTE = {
+    "metadata": {"name": "e"},
+    "eventTime": "2026-01-01T00:00:00.000000Z",
+    "reportingController": "c",
+    "reportingInstance": "i",
+    "action": "Ran",
+    "reason": "Ran",
+    "type": "Normal",
+    "note": "it ran",
+    "regarding": {"kind": "Pod", "namespace": "default", "name": "p"},
+}
+
+
+def named(name: str = "a", **metadata: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, **metadata}}
+
+
+@pytest.mark.parametrize(
+    ("found", "asked"),
+    [
+        (rule("configmaps"), 1),
+        (rule("*"), 1),
+        (rule("*/*"), 1),
+        (rule("secrets", "configmaps"), 1),
+        (rule("configmaps/status"), 0),
+        (rule("*/status"), 0),
+        (rule("secrets"), 0),
+        (rule("configmaps", operations=["UPDATE", "CREATE"]), 1),
+        (rule("configmaps", operations=["UPDATE"]), 0),
+        (rule("configmaps", apiGroups=[""]), 1),
+        (rule("configmaps", apiGroups=["apps"]), 0),
+        (rule("configmaps", apiVersions=["v1"]), 1),
+        (rule("configmaps", apiVersions=["v2"]), 0),
+        (rule("configmaps", scope="Namespaced"), 1),
+        (rule("configmaps", scope="Cluster"), 0),
+    ],
+)
+def test_rules_tell_who_is_asked(
+    ask: Any, configure: Configure, found: dict[str, Any], asked: int
+) -> None:
+    recorder = configure("validating", rules=[found])
+    ask("POST", MAPS, named())
+    assert len(recorder.requests) == asked
+
+
+@pytest.mark.parametrize(("scope", "asked"), [("*", 2), ("Cluster", 2), ("Namespaced", 0)])
+def test_namespaces_and_nodes_belong_to_no_namespace(
+    ask: Any, configure: Configure, scope: str, asked: int
+) -> None:
+    recorder = configure("validating", rules=[rule("*", scope=scope)])
+    ask("POST", NODES, named())
+    ask("POST", NAMESPACES, named())
+    assert len(recorder.requests) == asked
+
+
+class TestNamespaceSelectors:
+    @pytest.fixture
+    def recorder(self, ask: Any, configure: Configure) -> Recorder:
+        ask("POST", NAMESPACES, named("red", labels={"team": "red"}))
+        ask("POST", NAMESPACES, named("blue", labels={"team": "blue"}))
+        return configure("validating", "*", namespaceSelector=RED)
+
+    @pytest.mark.parametrize(("namespace", "asked"), [("red", 1), ("blue", 0)])
+    def test_objects_go_by_the_labels_of_their_namespace(
+        self, ask: Any, recorder: Recorder, namespace: str, asked: int
+    ) -> None:
+        ask("POST", f"/api/v1/namespaces/{namespace}/configmaps", named())
+        assert len(recorder.requests) == asked
+
+    def test_what_belongs_to_no_namespace_is_always_seen(
+        self, ask: Any, recorder: Recorder
+    ) -> None:
+        ask("POST", NODES, named())
+        assert recorder.seen("name") == ["a"]
+
+    def test_a_new_namespace_goes_by_its_own_labels(self, ask: Any, recorder: Recorder) -> None:
+        ask("POST", NAMESPACES, named("one", labels={"team": "red"}))
+        ask("POST", NAMESPACES, named("two"))
+        assert recorder.seen("name", "namespace") == [("one", "one")]
+
+    def test_a_changed_namespace_goes_by_its_new_labels(self, ask: Any, recorder: Recorder) -> None:
+        patch = {"metadata": {"labels": {"team": "red"}}}
+        assert ask("PATCH", f"{NAMESPACES}/blue", patch, MERGE)[0] == 200
+        assert recorder.seen("name") == ["blue"]
+
+    def test_a_namespace_that_goes_goes_by_the_labels_it_had(
+        self, ask: Any, recorder: Recorder
+    ) -> None:
+        ask("DELETE", f"{NAMESPACES}/blue")
+        ask("DELETE", f"{NAMESPACES}/red")
+        assert recorder.seen("operation", "name") == [("DELETE", "red")]
+
+
+class TestObjectSelectors:
+    @pytest.fixture
+    def recorder(self, configure: Configure) -> Recorder:
+        return configure("validating", objectSelector=WATCHED)
+
+    @pytest.mark.parametrize(
+        ("before", "after", "asked"),
+        [("no", "no", 0), ("no", "yes", 1), ("yes", "no", 2), ("yes", "yes", 2)],
+    )
+    def test_the_new_object_or_the_old_one_is_to_match(
+        self, ask: Any, recorder: Recorder, before: str, after: str, asked: int
+    ) -> None:
+        ask("POST", MAPS, named(labels={"watched": before}))
+        ask("PUT", f"{MAPS}/a", named(labels={"watched": after}))
+        assert len(recorder.requests) == asked
+
+    def test_what_is_deleted_goes_by_the_labels_it_had(self, ask: Any, recorder: Recorder) -> None:
+        ask("POST", MAPS, named("b", labels={"watched": "yes"}))
+        ask("POST", MAPS, named("a"))
+        ask("DELETE", f"{MAPS}/a")
+        ask("DELETE", f"{MAPS}/b")
+        assert recorder.seen("operation", "name") == [("CREATE", "b"), ("DELETE", "b")]
+
+
+class TestEquivalentForms:
+    def test_an_equivalent_form_is_seen_converted(self, ask: Any, configure: Configure) -> None:
+        recorder = configure("mutating", rules=[rule("events", apiGroups=[""])])
+        assert ask("POST", EVENTS, NOTE)[0] == 201
+        [request] = recorder.requests
+        assert request["kind"] == {"group": "", "version": "v1", "kind": "Event"}
+        assert request["resource"] == {"group": "", "version": "v1", "resource": "events"}
+        assert request["requestKind"]["group"] == request["requestResource"]["group"]
+        assert request["requestResource"]["group"] == "events.k8s.io"
+        assert (request["object"]["apiVersion"], request["object"]["message"]) == ("v1", "it ran")
+
+    def test_the_form_of_the_request_comes_first(self, ask: Any, configure: Configure) -> None:
+        recorder = configure("mutating", "events")
+        ask("POST", EVENTS, NOTE)
+        [request] = recorder.requests
+        assert request["kind"]["group"] == "events.k8s.io"
+        assert request["object"]["note"] == "it ran"
+
+    def test_an_exact_policy_sees_its_own_form_only(self, ask: Any, configure: Configure) -> None:
+        rules = [rule("events", apiGroups=[""])]
+        recorder = configure("mutating", rules=rules, matchPolicy="Exact")
+        ask("POST", EVENTS, NOTE)
+        assert not recorder.requests
+
+
+class TestMatchConditions:
+    @pytest.mark.parametrize(
+        ("expressions", "asked"),
+        [
+            (["true"], 1),
+            (["object.metadata.name == 'a'", "oldObject == null"], 1),
+            (["request.operation == 'CREATE'", "request.userInfo.username != 'ada'"], 1),
+            (["object.metadata.name.startsWith('b')"], 0),
+            (["object.missing.x", "false"], 0),
+            (["false", "object.missing.x"], 0),
+        ],
+    )
+    def test_all_must_hold(
+        self, ask: Any, configure: Configure, expressions: list[str], asked: int
+    ) -> None:
+        conditions = [{"name": f"c{n}", "expression": e} for n, e in enumerate(expressions)]
+        recorder = configure("validating", matchConditions=conditions)
+        assert ask("POST", MAPS, named())[0] == 201
+        assert len(recorder.requests) == asked
+
+    def test_what_cannot_be_told_is_by_the_failure_policy_no(
+        self, ask: Any, configure: Configure
+    ) -> None:
+        conditions = [{"name": "a", "expression": "object.missing.x"}]
+        recorder = configure("mutating", matchConditions=conditions, failurePolicy="Ignore")
+        assert ask("POST", MAPS, named())[0] == 201
+        assert not recorder.requests
+
+    def test_what_cannot_be_told_is_refused_in_upstreams_words(
+        self, ask: Any, configure: Configure
+    ) -> None:
+        conditions = [{"name": "a", "expression": "object.missing.x"}]
+        configure("mutating", matchConditions=conditions)
+        status, refusal = ask("POST", MAPS, named())
+        assert (status, refusal["message"]) == (
+            403,
+            (
+                "configmaps \"a\" is forbidden: expression 'object.missing.x' resulted in error: "
+                "no such key: missing"
+            ),
+        )
+
+
+def test_nobody_is_asked_about_configurations(ask: Any, configure: Configure) -> None:
+    recorder = configure("validating", "*/*")
+    for role in ("mutating", "validating"):
+        body = configuration(role, webhook("b.example.com"), name="new")
+        assert ask("POST", CONFIGURATIONS[role], body)[0] == 201
+        assert ask("DELETE", f"{CONFIGURATIONS[role]}/new")[0] == 200
+    assert not recorder.requests
+
+
+def test_loading_asks_nobody(api: Api, configure: Configure) -> None:
+    recorder = configure("validating", "*")
+    api.load([{"kind": "Node", "apiVersion": "v1", **named()}])
+    assert not recorder.requests
+
+
+def test_a_configuration_counts_from_its_creation_to_its_end(ask: Any, api: Api) -> None:
+    path, recorder = CONFIGURATIONS["validating"], Recorder()
+    api.webhooks.handlers["a.example.com"] = recorder
+    ask("POST", MAPS, named("a"))
+    ask("POST", path, configuration("validating", webhook("a.example.com")))
+    ask("POST", MAPS, named("b"))
+    changed = {"webhooks": [webhook("a.example.com", "secrets")]}
+    ask("PATCH", f"{path}/validating", changed, MERGE)
+    ask("POST", MAPS, named("c"))
+    ask("DELETE", f"{path}/validating")
+    ask("POST", MAPS, named("d"))
+    assert recorder.seen("name") == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "words"),
+    [
+        ({"objectSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}, 500, "Near"),
+        (
+            {"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}},
+            500,
+            "Near",
+        ),
+        ({"matchConditions": [{"name": "a", "expression": "object.x.y"}]}, 403, "no such key: x"),
+    ],
+)
+def test_what_nobody_has_checked_refuses_what_it_is_about(
+    ask: Any, configure: Configure, fields: dict[str, Any], status: int, words: str
+) -> None:
+    recorder = configure("validating", **fields)
+    code, refusal = ask("POST", MAPS, named())
+    assert (code, words in refusal["message"]) == (status, True)
+    assert not recorder.requests
+    assert ask("POST", NODES, named())[0] == 201
+
+
+def test_what_was_loaded_and_is_no_configuration_is_none(ask: Any, api: Api) -> None:
+    api.load([configuration("validating") | {"webhooks": "none"}])
+    assert ask("POST", MAPS, named())[0] == 201

@@ -1,0 +1,220 @@
+"""RBAC, once it is enforced: who may do what, and in which words they are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+
+from fakeapi.apiserver.endpoints import Api, Request, Response
+from fakeapi.apiserver.wire.http_messages import User
+
+AUTHENTICATED = "system:authenticated"
+JANE = User("jane", groups=("devs", AUTHENTICATED))
+BOB = User(
+    "system:serviceaccount:default:bob",
+    groups=("system:serviceaccounts", "system:serviceaccounts:default", AUTHENTICATED),
+)
+ROOT = User("root", groups=("system:masters", AUTHENTICATED))
+NOBODY = User("system:anonymous", groups=("system:unauthenticated",))
+
+PODS = "/api/v1/namespaces/default/pods"
+READ_PODS = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]}
+
+Send = Callable[..., tuple[int, Any]]
+
+
+@pytest.fixture
+def send(api: Api) -> Send:
+    api.enforce_rbac()
+
+    def send(user: User, method: str, path: str, body: Any = None, **options: Any) -> Any:
+        raw = b"" if body is None else orjson.dumps(body)
+        answer = api.handle(Request(method, path, body=raw, user=user, **options))
+        assert isinstance(answer, Response)
+        text = answer.body
+        return answer.status, orjson.loads(text) if text[:1] == b"{" else text.decode()
+
+    return send
+
+
+def role(rules: list[dict[str, Any]], namespace: str = "") -> dict[str, Any]:
+    where = {"namespace": namespace} if namespace else {}
+    return {
+        "kind": "Role" if namespace else "ClusterRole",
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "metadata": {"name": "r", **where},
+        "rules": rules,
+    }
+
+
+def binding(
+    kind: str, name: str, namespace: str = "", to: str = "", home: str = ""
+) -> dict[str, Any]:
+    where = {"namespace": namespace} if namespace else {}
+    subject = {"kind": kind, "name": name} | ({"namespace": home} if home else {})
+    reference = to or ("Role" if namespace else "ClusterRole")
+    return {
+        "kind": "RoleBinding" if namespace else "ClusterRoleBinding",
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "metadata": {"name": "b", **where},
+        "subjects": [subject],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": reference, "name": "r"},
+    }
+
+
+def bind(api: Api, rule: dict[str, Any]) -> None:
+    """Return the rule to jane, in the whole cluster."""
+    api.load([role([rule]), binding("User", "jane")])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "message"),
+    [
+        (
+            "GET",
+            f"{PODS}/p",
+            (
+                'pods "p" is forbidden: User "jane" cannot get resource "pods" in API group "" in '
+                'the namespace "default"'
+            ),
+        ),
+        (
+            "GET",
+            "/apis/apps/v1/deployments",
+            (
+                'deployments.apps is forbidden: User "jane" cannot list resource "deployments" in '
+                'API group "apps" at the cluster scope'
+            ),
+        ),
+        (
+            "POST",
+            f"{PODS}/p/eviction",
+            (
+                'pods "p" is forbidden: User "jane" cannot create resource "pods/eviction" in API '
+                'group "" in the namespace "default"'
+            ),
+        ),
+        (
+            "DELETE",
+            PODS,
+            (
+                'pods is forbidden: User "jane" cannot deletecollection resource "pods" in API '
+                'group "" in the namespace "default"'
+            ),
+        ),
+        (
+            "GET",
+            "/api/v1/namespaces/team",
+            (
+                'namespaces "team" is forbidden: User "jane" cannot get resource "namespaces" in '
+                'API group "" in the namespace "team"'
+            ),
+        ),
+        ("GET", "/metrics", 'forbidden: User "jane" cannot get path "/metrics"'),
+    ],
+)
+def test_who_is_bound_to_nothing_is_refused_in_upstreams_words(
+    send: Send, method: str, path: str, message: str
+) -> None:
+    status, answer = send(JANE, method, path, {} if method == "POST" else None)
+    assert (status, answer["reason"], answer["message"]) == (403, "Forbidden", message)
+
+
+def test_the_masters_may_do_everything_and_everybody_may_look_around(send: Send) -> None:
+    assert send(ROOT, "GET", PODS)[0] == 200
+    assert send(JANE, "GET", "/apis/apps/v1")[0] == 200
+    assert send(NOBODY, "GET", "/version")[0] == 200
+    assert send(NOBODY, "GET", "/apis")[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("bound", "user", "status"),
+    [
+        (binding("User", "jane"), JANE, 200),
+        (binding("User", "joe"), JANE, 403),
+        (binding("Group", "devs"), JANE, 200),
+        (binding("ServiceAccount", "bob", home="default"), BOB, 200),
+        (binding("ServiceAccount", "bob", home="team"), BOB, 403),
+        (binding("ServiceAccount", "bob", "default", "ClusterRole"), BOB, 200),
+        (binding("User", "jane", "default"), JANE, 200),
+        (binding("User", "jane", "kube-system"), JANE, 403),
+    ],
+)
+def test_a_binding_is_about_its_subjects_in_its_place(
+    api: Api, send: Send, bound: dict[str, Any], user: User, status: int
+) -> None:
+    namespace = bound["metadata"].get("namespace", "")
+    api.load([role([READ_PODS]), role([READ_PODS], namespace or "default"), bound])
+    assert send(user, "GET", PODS)[0] == status
+
+
+@pytest.mark.parametrize(
+    ("rule", "method", "path", "verdict"),
+    [
+        ({**READ_PODS, "verbs": ["*"]}, "DELETE", f"{PODS}/p", "allowed"),
+        ({**READ_PODS, "apiGroups": ["apps"]}, "GET", PODS, "forbidden"),
+        ({**READ_PODS, "resources": ["*"]}, "GET", "/api/v1/nodes", "allowed"),
+        ({**READ_PODS, "resources": ["pods/status"]}, "GET", f"{PODS}/p/status", "allowed"),
+        (READ_PODS, "GET", f"{PODS}/p/status", "forbidden"),
+        ({**READ_PODS, "resources": ["*/status"]}, "GET", f"{PODS}/p/status", "allowed"),
+        ({**READ_PODS, "resourceNames": ["p"]}, "GET", f"{PODS}/p", "allowed"),
+        ({**READ_PODS, "resourceNames": ["p"]}, "GET", f"{PODS}/q", "forbidden"),
+        ({"verbs": ["get"], "nonResourceURLs": ["/metrics/*"]}, "GET", "/metrics/x", "allowed"),
+        ({"verbs": ["get"], "nonResourceURLs": ["/metrics"]}, "GET", "/metrics/x", "forbidden"),
+    ],
+)
+def test_a_rule_allows_what_it_says(
+    api: Api, send: Send, rule: dict[str, Any], method: str, path: str, verdict: str
+) -> None:
+    bind(api, rule)
+    assert (send(JANE, method, path)[0] == 403) is (verdict == "forbidden")
+
+
+def test_a_name_selected_by_field_counts_as_a_name(api: Api, send: Send) -> None:
+    bind(api, {**READ_PODS, "resourceNames": ["p"]})
+    assert send(JANE, "GET", PODS, query={"fieldSelector": "metadata.name=p"})[0] == 200
+    assert send(JANE, "GET", PODS, query={"fieldSelector": "metadata.name=q"})[0] == 403
+
+
+def test_rights_end_with_their_binding(api: Api, send: Send) -> None:
+    bind(api, READ_PODS)
+    assert send(JANE, "GET", PODS)[0] == 200
+    send(ROOT, "DELETE", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/b")
+    assert send(JANE, "GET", PODS)[0] == 403
+
+
+def test_reviews_tell_what_would_be_allowed_and_why(api: Api, send: Send) -> None:
+    api.load([role([READ_PODS]), binding("Group", "devs")])
+    reviews = "/apis/authorization.k8s.io/v1"
+    asked = {"verb": "list", "resource": "pods", "namespace": "default"}
+    body = {"spec": {"resourceAttributes": asked}}
+    status = send(JANE, "POST", f"{reviews}/selfsubjectaccessreviews", body)[1]["status"]
+    why = 'RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "r" to Group "devs"'
+    assert status == {"allowed": True, "reason": why}
+    others = {"spec": {"resourceAttributes": asked, "user": "joe"}}
+    answer = send(ROOT, "POST", f"{reviews}/subjectaccessreviews", others)[1]
+    assert answer["status"] == {"allowed": False}
+    rules = {"spec": {"namespace": "default"}}
+    status = send(JANE, "POST", f"{reviews}/selfsubjectrulesreviews", rules)[1]["status"]
+    assert READ_PODS in status["resourceRules"]
+
+
+def test_impersonation_changes_who_asks_for_those_who_may(api: Api, send: Send) -> None:
+    bind(api, READ_PODS)
+    assert send(ROOT, "GET", PODS, impersonated=JANE)[0] == 200
+    assert send(ROOT, "GET", "/api/v1/nodes", impersonated=JANE)[0] == 403
+    status, answer = send(JANE, "GET", PODS, impersonated=ROOT)
+    assert status == 403
+    assert answer["message"] == (
+        'users "root" is forbidden: User "jane" cannot impersonate resource "users" in API group '
+        '"" at the cluster scope'
+    )
+
+
+def test_a_reset_keeps_the_law(api: Api, send: Send) -> None:
+    api.reset()
+    assert send(JANE, "GET", PODS)[0] == 403
+    assert send(JANE, "GET", "/api")[0] == 200

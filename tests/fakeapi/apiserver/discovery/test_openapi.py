@@ -1,0 +1,93 @@
+"""The OpenAPI documents: their index, what clients look for in them, and how they are kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from fakeapi.apiserver.endpoints import Api, Request, Response
+from fakeapi.apiserver.kinds import BUILTIN
+
+ROOT = "/openapi/v3"
+
+
+def fetch(api: Api, path: str, etag: str = "", **query: str) -> Response:
+    answer = api.handle(Request("GET", path, query, if_none_match=etag))
+    assert isinstance(answer, Response)
+    return answer
+
+
+def document(api: Api, path: str) -> dict[str, Any]:
+    parsed: dict[str, Any] = orjson.loads(fetch(api, f"{ROOT}/{path}").body)
+    return parsed
+
+
+def test_the_index_names_every_group_and_version_and_where_it_is(api: Api) -> None:
+    answer = fetch(api, ROOT)
+    paths = orjson.loads(answer.body)["paths"]
+    assert answer.content_type == "text/plain; charset=utf-8"
+    assert {kind.root.removeprefix("/") for kind in BUILTIN.all} == set(paths)
+    address, _, asked = paths["apis/apps/v1"]["serverRelativeURL"].partition("?hash=")
+    kept = fetch(api, address, hash=asked)
+    assert (kept.status, kept.headers["Cache-Control"]) == (200, "public, immutable")
+    assert kept.headers["ETag"] == f'"{asked}"'
+    assert fetch(api, address, f'"{asked}"').status == 304
+
+
+def test_an_outdated_hash_is_sent_to_the_present_one(api: Api) -> None:
+    answer = fetch(api, f"{ROOT}/api/v1", hash="OLD")
+    assert answer.status == 301
+    assert answer.headers["Location"].startswith(f"{ROOT}/api/v1?hash=")
+
+
+@pytest.mark.parametrize("path", [f"{ROOT}/apis/none/v1", f"{ROOT}/api/v2"])
+def test_what_is_not_described_is_not_found(api: Api, path: str) -> None:
+    assert fetch(api, path).status == 404
+
+
+@pytest.mark.parametrize(
+    "group_version", [kind.root.removeprefix("/") for kind in BUILTIN.all], ids=str
+)
+def test_a_document_holds_all_that_it_refers_to(api: Api, group_version: str) -> None:
+    described = document(api, group_version)
+    schemas = described["components"]["schemas"]
+    referred = {name.rpartition("/")[2] for name in references(described)}
+    assert referred <= set(schemas)
+
+
+def references(value: Any) -> set[str]:
+    if isinstance(value, list):
+        return {name for each in value for name in references(each)}
+    if not isinstance(value, dict):
+        return set()
+    own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+    return own | {name for each in value.values() for name in references(each)}
+
+
+def test_a_patch_names_its_kind_and_that_fields_are_validated(api: Api) -> None:
+    paths = document(api, "apis/apps/v1")["paths"]
+    patch = paths["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
+    assert patch["x-kubernetes-group-version-kind"] == {
+        "group": "apps",
+        "version": "v1",
+        "kind": "Deployment",
+    }
+    assert "fieldValidation" in [parameter["name"] for parameter in patch["parameters"]]
+
+
+def test_a_schema_tells_how_lists_merge_and_what_fields_mean(api: Api) -> None:
+    schemas = document(api, "api/v1")["components"]["schemas"]
+    containers = schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"]
+    assert containers["x-kubernetes-patch-merge-key"] == "name"
+    assert containers["x-kubernetes-list-map-keys"] == ["name"]
+    assert containers["description"].startswith("List of containers belonging to the pod.")
+
+
+def test_only_the_verbs_that_a_kind_has_are_described(api: Api) -> None:
+    paths = document(api, "api/v1")["paths"]
+    assert set(paths["/api/v1/namespaces/{namespace}/bindings"]) == {"post", "parameters"}
+    assert set(paths["/api/v1/componentstatuses"]) == {"get", "parameters"}
+    eviction = paths["/api/v1/namespaces/{namespace}/pods/{name}/eviction"]["post"]
+    assert eviction["x-kubernetes-group-version-kind"]["kind"] == "Eviction"

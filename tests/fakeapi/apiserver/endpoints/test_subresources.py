@@ -1,0 +1,246 @@
+"""What stands below objects, where no real server's answer was recorded."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fakeapi.apiserver.endpoints import Api, Request, Response
+from fakeapi.apiserver.registry.subresources.scale import selector_text
+from fakeapi.apiserver.serving.virtual_clock import VirtualClock
+from fakeapi.simulation.world import create_api
+from tests.fakeapi.apiserver.endpoints.subresource_requests import requests
+
+Ask = Callable[..., tuple[int, Any]]
+
+MERGE = "application/merge-patch+json"
+PODS = "/api/v1/namespaces/default/pods"
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    containers = [{"name": "c", "image": "i"}]
+    labels = {"app": "e"}
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": "p", "namespace": "default", "labels": labels},
+        "spec": {"containers": containers, **spec},
+    }
+
+
+def budget(selector: Any, status: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return {
+        "kind": "PodDisruptionBudget",
+        "apiVersion": "policy/v1",
+        "metadata": {"name": "b", "namespace": "default", "generation": 1},
+        "spec": {"selector": selector, **spec},
+        "status": {"observedGeneration": 1, "disruptionsAllowed": 0, **status},
+    }
+
+
+EVERY: dict[str, Any] = {}
+APP = {"matchLabels": {"app": "e"}}
+OTHER = {"matchLabels": {"app": "f"}}
+NOT_OTHER = {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["f"]}]}
+BROKEN = {"matchExpressions": [{"key": "app", "operator": "Like", "values": ["f"]}]}
+
+
+@pytest.mark.parametrize(
+    ("selector", "status", "ready", "spec", "code"),
+    [
+        (EVERY, {}, "True", {}, 429),
+        (APP, {}, "True", {}, 429),
+        (NOT_OTHER, {}, "True", {}, 429),
+        (OTHER, {}, "True", {}, 201),
+        (BROKEN, {}, "True", {}, 201),
+        (None, {}, "True", {}, 201),
+        (APP, {"disruptionsAllowed": 1}, "True", {}, 201),
+        (APP, {"disruptionsAllowed": -1}, "True", {}, 403),
+        (APP, {"observedGeneration": 0, "disruptionsAllowed": 1}, "True", {}, 429),
+        (APP, {}, "False", {"unhealthyPodEvictionPolicy": "AlwaysAllow"}, 201),
+        (APP, {"currentHealthy": 1, "desiredHealthy": 2}, "False", {}, 429),
+        (APP, {"currentHealthy": 2, "desiredHealthy": 2}, "False", {}, 201),
+        (APP, {"currentHealthy": 0, "desiredHealthy": 0}, "False", {}, 429),
+    ],
+)
+def test_a_budget_guards_the_pods_it_selects(
+    api: Api,
+    ask: Ask,
+    selector: Any,
+    status: dict[str, Any],
+    ready: str,
+    spec: dict[str, Any],
+    code: int,
+) -> None:
+    conditions = [{"type": "Ready", "status": ready}]
+    running = pod(nodeName="n") | {"status": {"phase": "Running", "conditions": conditions}}
+    api.load([running, budget(selector, status, **spec)])
+    answer = ask("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}})
+    assert answer[0] == code, answer
+    assert ("deletionTimestamp" in ask("GET", f"{PODS}/p")[1]["metadata"]) is (code == 201)
+
+
+def test_a_budget_is_used_up(api: Api, ask: Ask) -> None:
+    pods = []
+    for name in ("p", "q", "r"):
+        one = pod(nodeName="n") | {"status": {"phase": "Running"}}
+        pods.append(one | {"metadata": {**one["metadata"], "name": name}})
+    api.load([*pods, budget(APP, {"disruptionsAllowed": 2})])
+    codes = [
+        ask("POST", f"{PODS}/{name}/eviction", {"metadata": {"name": name}})[0] for name in "pqr"
+    ]
+    assert codes == [201, 201, 429]
+    _, left = ask("GET", "/apis/policy/v1/namespaces/default/poddisruptionbudgets/b")
+    assert sorted(left["status"]["disruptedPods"]) == ["p", "q"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"metadata": []},
+        {"metadata": {"name": "p"}, "deleteOptions": 1},
+        {"kind": "Binding", "metadata": {"name": "p"}},
+        {"apiVersion": "policy/v2", "metadata": {"name": "p"}},
+        {"metadata": {"name": "p"}, "deleteOptions": {"gracePeriodSeconds": "x"}},
+    ],
+)
+def test_an_eviction_that_makes_no_sense_is_refused(
+    api: Api, ask: Ask, body: dict[str, Any]
+) -> None:
+    api.load([pod()])
+    assert ask("POST", f"{PODS}/p/eviction", body)[0] == 400
+    assert ask("GET", f"{PODS}/p")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("selector", "text"),
+    [
+        ({}, ""),
+        ({"a": "b", "0": "c"}, "0=c,a=b"),
+        ({"matchLabels": {"b": "c", "a": "b"}}, "a=b,b=c"),
+        (
+            {"matchExpressions": [{"key": "a", "operator": "In", "values": ["y", "x"]}]},
+            "a in (x,y)",
+        ),
+        ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, "!a"),
+    ],
+)
+def test_a_scale_shows_its_selector_as_text(selector: dict[str, Any], text: str) -> None:
+    assert selector_text(selector) == text
+
+
+@pytest.mark.parametrize("replicas", ["x", True, 1.5])
+def test_replicas_are_a_whole_number(ask: Ask, replicas: Any) -> None:
+    sets = "/apis/apps/v1/namespaces/default/replicasets"
+    labels = {"app": "w"}
+    template = {"metadata": {"labels": labels}, "spec": pod()["spec"]}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    ask("POST", sets, {"metadata": {"name": "s"}, "spec": spec})
+    body = {"metadata": {"name": "s"}, "spec": {"replicas": replicas}}
+    assert ask("PUT", f"{sets}/s/scale", body)[0] == 400
+    assert ask("GET", f"{sets}/s")[1]["metadata"]["generation"] == 1
+
+
+async def test_a_token_stands_for_its_account_until_it_expires(
+    ask: Ask, clock: VirtualClock
+) -> None:
+    _, account = ask("POST", ACCOUNTS, {"metadata": {"name": "robot"}})
+    _, request = ask("POST", f"{ACCOUNTS}/robot/token", {"spec": {"expirationSeconds": 600}})
+    token = request["status"]["token"]
+    assert request["status"]["expirationTimestamp"] == "2026-01-01T00:10:00Z"
+    claims = orjson.loads(urlsafe_b64decode(token.split(".")[1] + "=="))
+    assert claims["sub"] == "system:serviceaccount:default:robot"
+    assert claims["exp"] - claims["iat"] == 600
+    review = ("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})
+    status = ask(*review)[1]["status"]
+    assert status["authenticated"] is True
+    assert status["user"]["uid"] == account["metadata"]["uid"]
+    assert "system:serviceaccounts:default" in status["user"]["groups"]
+    await clock.advance(601)
+    assert ask(*review)[1]["status"]["error"] == "invalid bearer token"
+
+
+def test_a_token_names_the_pod_and_node_it_is_bound_to(api: Api, ask: Ask) -> None:
+    ask("POST", ACCOUNTS, {"metadata": {"name": "robot"}})
+    api.load([pod(nodeName="n", serviceAccountName="robot")])
+    bound = {"kind": "Pod", "apiVersion": "v1", "name": "p"}
+    _, request = ask("POST", f"{ACCOUNTS}/robot/token", {"spec": {"boundObjectRef": bound}})
+    user = api.identify(request["status"]["token"])
+    assert user is not None
+    assert user.extra["authentication.kubernetes.io/pod-name"] == ("p",)
+    assert user.extra["authentication.kubernetes.io/node-name"] == ("n",)
+    stranger = {"spec": {"boundObjectRef": {**bound, "uid": "z"}}}
+    assert ask("POST", f"{ACCOUNTS}/robot/token", stranger)[0] == 409
+
+
+def test_an_approval_changes_conditions_and_nothing_else(api: Api, ask: Ask) -> None:
+    api.load(
+        [
+            {
+                "kind": "CertificateSigningRequest",
+                "apiVersion": "certificates.k8s.io/v1",
+                "metadata": {"name": "c"},
+                "spec": {"signerName": "a.com/b", "request": "eA==", "usages": ["client auth"]},
+                "status": {"certificate": "eA=="},
+            }
+        ]
+    )
+    approved = {"type": "Approved", "status": "True", "reason": "r", "message": "m"}
+    status = {"conditions": [approved], "certificate": "eQ=="}
+    patch = {"spec": {"username": "z"}, "status": status, "metadata": {"labels": {"a": "b"}}}
+    _, answer = ask("PATCH", f"{REQUESTS}/c/approval", patch, MERGE)
+    assert answer["metadata"]["labels"] == {"a": "b"}
+    assert "username" not in answer["spec"]
+    now = "2026-01-01T00:00:00Z"
+    stamped = {**approved, "lastUpdateTime": now, "lastTransitionTime": now}
+    assert answer["status"] == {"certificate": "eA==", "conditions": [stamped]}
+    both = {"status": {"conditions": [approved, {"type": "Denied", "status": "True"}]}}
+    code, refusal = ask("PATCH", f"{REQUESTS}/c/approval", both, MERGE)
+    assert code == 422
+    assert "must specify at most one of" in refusal["message"]
+
+
+@pytest.mark.parametrize("below", ["log", "exec", "attach", "portforward", "proxy"])
+def test_what_leads_into_a_pod_is_not_served(api: Api, below: str) -> None:
+    api.load([pod()])
+    answer = api.handle(Request("GET", f"{PODS}/p/{below}"))
+    assert isinstance(answer, Response)
+    assert answer.status == 501
+
+
+def test_a_generated_name_that_is_taken_is_not_generated(api: Api, ask: Ask) -> None:
+    maps = "/api/v1/namespaces/default/configmaps"
+    suffixes = iter(["aaaaa", "aaaaa", "bbbbb"])
+    sources = api.registry._sources
+    object.__setattr__(sources, "suffix", lambda: next(suffixes))
+    names = [
+        ask("POST", maps, {"metadata": {"generateName": "x-"}})[1]["metadata"]["name"]
+        for _ in range(2)
+    ]
+    assert names == ["x-aaaaa", "x-bbbbb"]
+    object.__setattr__(sources, "suffix", lambda: "bbbbb")
+    status, answer = ask("POST", maps, {"metadata": {"generateName": "x-"}})
+    assert (status, answer["details"]["retryAfterSeconds"]) == (409, 1)
+    assert answer["message"].endswith(
+        "the server was not able to generate a unique name for the object"
+    )
+
+
+@given(st.lists(requests(), max_size=25))
+@settings(max_examples=60, deadline=None)
+def test_no_request_to_a_subresource_breaks_the_server(asked: list[Request]) -> None:
+    api = create_api(VirtualClock(), Random(7))
+    for request in asked:
+        answer = api.handle(request)
+        assert isinstance(answer, Response)
+        upstream_too = b"target." in answer.body or b"resourceVersion should" in answer.body
+        assert answer.status < 500 or upstream_too, answer.body

@@ -1,0 +1,270 @@
+"""The three kinds of patch, from a document and a patch to a document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from fakeapi.apiserver.endpoints import StatusError
+from fakeapi.apiserver.kinds.builtin import NODES, PODS
+from fakeapi.apiserver.objects.patch import (
+    JSON_PATCH,
+    MERGE_PATCH,
+    STRATEGIC_PATCH,
+    apply_patch,
+    json_patch,
+    merge_patch,
+)
+
+
+def strategic(document: Any, patch: Any, kind: Any = PODS) -> Any:
+    return apply_patch(kind, document, STRATEGIC_PATCH, orjson.dumps(patch))
+
+
+@pytest.mark.parametrize(
+    ("target", "patch", "result"),
+    [  # the table of RFC 7386, appendix A
+        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+        ({"a": "b"}, {"a": None}, {}),
+        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+        ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
+        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+        (["a", "b"], ["c", "d"], ["c", "d"]),
+        ({"a": "b"}, ["c"], ["c"]),
+        ({"a": "foo"}, None, None),
+        ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+        ([1, 2], {"a": "b", "c": None}, {"a": "b"}),
+        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+    ],
+)
+def test_merge_patch(target: Any, patch: Any, result: Any) -> None:
+    assert merge_patch(target, patch) == result
+
+
+@pytest.mark.parametrize(
+    ("operations", "result"),
+    [
+        ([], {"a": {"b": [1]}}),
+        ([{"op": "add", "path": "/a/b/-", "value": 2}], {"a": {"b": [1, 2]}}),
+        ([{"op": "replace", "path": "/a", "value": 0}], {"a": 0}),
+        ([{"op": "remove", "path": "/a/b/0"}], {"a": {"b": []}}),
+        ([{"op": "copy", "from": "/a", "path": "/c"}], {"a": {"b": [1]}, "c": {"b": [1]}}),
+        ([{"op": "move", "from": "/a/b", "path": "/d"}], {"a": {}, "d": [1]}),
+        ([{"op": "test", "path": "/a/b/0", "value": 1}], {"a": {"b": [1]}}),
+    ],
+)
+def test_json_patch(operations: Any, result: Any) -> None:
+    assert json_patch({"a": {"b": [1]}}, operations) == result
+
+
+@pytest.mark.parametrize(
+    ("operations", "code"),
+    [
+        ({}, 400),
+        ([1], 400),
+        ([{"op": "leap", "path": "/a"}], 422),
+        ([{"path": "/a"}], 422),
+        ([{"op": "test", "path": "/a", "value": 1}], 422),
+        ([{"op": "remove", "path": "/nope"}], 422),
+        ([{"op": "add", "path": "/a/b/9", "value": 1}], 422),
+        ([{"op": "add", "path": "/a/b/x", "value": 1}], 422),
+        ([{"op": "add", "path": "a", "value": 1}], 422),
+        ([{"op": "add", "path": 3, "value": 1}], 422),
+        ([{"op": "add", "path": "/a"}], 422),
+        ([{"op": "copy", "path": "/a"}], 422),
+        ([{"op": "move", "from": "/a", "path": "/a/b"}], 422),
+        ([{"op": "test", "path": "/a/b/0", "value": 1}] * 10_001, 413),
+    ],
+)
+def test_a_json_patch_that_does_not_apply_is_refused(operations: Any, code: int) -> None:
+    with pytest.raises(StatusError) as refused:
+        json_patch({"a": {"b": [1]}}, operations)
+    assert refused.value.code == code
+
+
+def test_copies_that_double_with_each_operation_are_stopped() -> None:
+    bomb = [{"op": "copy", "from": "/a", "path": f"/a/b{n}"} for n in range(60)]
+    with pytest.raises(StatusError) as refused:
+        json_patch({"a": {"text": "x" * 100}}, bomb)
+    assert refused.value.code in (413, 422)
+
+
+def test_operations_that_nest_without_end_are_stopped() -> None:
+    deeper = [{"op": "add", "path": "/a" * n, "value": {}} for n in range(1, 400)]
+    with pytest.raises(StatusError) as refused:
+        json_patch({}, deeper)
+    assert refused.value.code == 422
+
+
+@pytest.mark.parametrize(
+    ("document", "patch", "result"),
+    [
+        pytest.param({"a": {"b": 1}}, {"a": {"c": 2}}, {"a": {"b": 1, "c": 2}}, id="maps merge"),
+        pytest.param({"a": 1, "b": 2}, {"a": None}, {"b": 2}, id="null deletes"),
+        pytest.param(
+            {"spec": {"containers": [{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]}},
+            {"spec": {"containers": [{"name": "b", "image": "2"}, {"name": "c"}]}},
+            {
+                "spec": {
+                    "containers": [
+                        {"name": "a", "image": "1"},
+                        {"name": "b", "image": "2"},
+                        {"name": "c"},
+                    ]
+                }
+            },
+            id="keyed lists merge by key",
+        ),
+        pytest.param(
+            {"spec": {"containers": [{"name": "a", "env": [{"name": "X", "value": "1"}]}]}},
+            {"spec": {"containers": [{"name": "a", "env": [{"name": "Y", "value": "2"}]}]}},
+            {
+                "spec": {
+                    "containers": [
+                        {
+                            "name": "a",
+                            "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "1"}],
+                        }
+                    ]
+                }
+            },
+            id="keyed lists merge inside keyed lists",
+        ),
+        pytest.param(
+            {"spec": {"containers": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}},
+            {"spec": {"containers": [{"name": "new"}, {"name": "b", "image": "2"}]}},
+            {
+                "spec": {
+                    "containers": [
+                        {"name": "new"},
+                        {"name": "a"},
+                        {"name": "b", "image": "2"},
+                        {"name": "c"},
+                    ]
+                }
+            },
+            id="the patch's elements keep its order, the others stand before whom they stood",
+        ),
+        pytest.param(
+            {"spec": {"containers": [{"name": "a"}, {"name": "b"}]}},
+            {"spec": {"containers": [{"name": "a", "$patch": "delete"}]}},
+            {"spec": {"containers": [{"name": "b"}]}},
+            id="an element is deleted by its key",
+        ),
+        pytest.param(
+            {"spec": {"containers": [{"name": "a"}, {"name": "b"}]}},
+            {"spec": {"containers": [{"name": "c"}, {"$patch": "replace"}]}},
+            {"spec": {"containers": [{"name": "c"}]}},
+            id="a keyed list is replaced",
+        ),
+        pytest.param(
+            {"spec": {"tolerations": [{"key": "a"}]}},
+            {"spec": {"tolerations": [{"key": "b"}]}},
+            {"spec": {"tolerations": [{"key": "b"}]}},
+            id="a list without a key is replaced",
+        ),
+        pytest.param(
+            {"metadata": {"finalizers": ["a", "b"]}},
+            {"metadata": {"finalizers": ["b", "c"]}},
+            {"metadata": {"finalizers": ["a", "b", "c"]}},
+            id="a set is united",
+        ),
+        pytest.param(
+            {"metadata": {"finalizers": ["a", "b"]}},
+            {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}},
+            {"metadata": {"finalizers": ["b"]}},
+            id="values leave a set",
+        ),
+        pytest.param(
+            {"a": {"b": 1, "c": 2}},
+            {"a": {"$patch": "replace", "d": 3}},
+            {"a": {"d": 3}},
+            id="a map is replaced",
+        ),
+        pytest.param(
+            {"a": {"b": 1}}, {"a": {"$patch": "delete"}}, {"a": {}}, id="a map is emptied"
+        ),
+        pytest.param(
+            {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}},
+            {"spec": {"volumes": [{"$retainKeys": ["name", "secret"], "name": "v", "secret": {}}]}},
+            {"spec": {"volumes": [{"name": "v", "secret": {}}]}},
+            id="only the retained keys stay",
+        ),
+        pytest.param(
+            {"status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Other"}]}},
+            {
+                "status": {
+                    "$setElementOrder/conditions": [{"type": "New"}, {"type": "Ready"}],
+                    "conditions": [{"type": "New", "status": "False"}],
+                }
+            },
+            {
+                "status": {
+                    "conditions": [
+                        {"type": "New", "status": "False"},
+                        {"type": "Ready", "status": "True"},
+                        {"type": "Other"},
+                    ]
+                }
+            },
+            id="the order of elements is set",
+        ),
+    ],
+)
+def test_strategic_merge_patch(document: Any, patch: Any, result: Any) -> None:
+    assert strategic(document, patch) == result
+
+
+def test_taints_are_replaced_since_they_have_no_merge_key() -> None:
+    document = {"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}
+    patched = strategic(document, {"spec": {"taints": [{"key": "b"}]}}, NODES)
+    assert patched == {"spec": {"taints": [{"key": "b"}]}}
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"spec": {"containers": [{"image": "no name"}]}},
+        {"spec": {"containers": ["a"]}},
+        {"spec": {"$patch": "explode"}},
+        {"spec": {"$retainKeys": "name"}},
+        {"spec": {"$setElementOrder/containers": "a"}},
+        [],
+    ],
+)
+def test_a_strategic_patch_that_makes_no_sense_is_refused(patch: Any) -> None:
+    with pytest.raises(StatusError) as refused:
+        strategic({"spec": {"containers": [{"name": "a"}]}}, patch)
+    assert refused.value.code == 400
+
+
+def test_long_lists_merge_in_linear_time() -> None:
+    conditions = [{"type": f"c{n}", "status": "True"} for n in range(20_000)]
+    patch = {
+        "status": {
+            "conditions": conditions,
+            "$setElementOrder/conditions": [{"type": c["type"]} for c in reversed(conditions)],
+        }
+    }
+    patched = strategic({"status": {"conditions": conditions}}, patch)
+    assert patched["status"]["conditions"] == conditions[::-1]
+
+
+@pytest.mark.parametrize("content_type", ["application/apply-patch+yaml", "application/json", ""])
+def test_other_patch_types_are_refused_naming_those_that_are_taken(content_type: str) -> None:
+    with pytest.raises(StatusError) as refused:
+        apply_patch(PODS, {}, content_type, b"{}")
+    assert refused.value.code == 415
+    assert all(t in refused.value.message for t in (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH))
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b'{"a":' * 300 + b"1" + b"}" * 300, b"\xff"])
+def test_a_patch_that_is_no_json_or_too_deep_is_refused(body: bytes) -> None:
+    with pytest.raises(StatusError) as refused:
+        apply_patch(PODS, {}, MERGE_PATCH, body)
+    assert refused.value.code == 400

@@ -1,0 +1,140 @@
+"""One answer in many faces: Tables, metadata alone, YAML, line breaks; in watches, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+
+from fakeapi.apiserver.endpoints import Api, Request, Response, Watch
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+Show = Callable[..., Response]
+
+
+@pytest.fixture
+def show(api: Api) -> Show:
+    """Ask with an Accept header among two ConfigMaps, a with one entry and b with none."""
+    for name, data in (("a", {"key": "value"}), ("b", {})):
+        document = {"metadata": {"name": name}, "data": data}
+        api.handle(Request("POST", MAPS, body=orjson.dumps(document)))
+
+    def show(path: str, accept: str = "", method: str = "GET", **query: str) -> Response:
+        answer = api.handle(Request(method, path, query, accept=accept))
+        assert isinstance(answer, Response)
+        return answer
+
+    return show
+
+
+def test_a_list_as_a_table(show: Show) -> None:
+    shown = orjson.loads(show(MAPS, TABLE).body)
+    assert [row["cells"] for row in shown["rows"]] == [["a", 1, "0s"], ["b", 0, "0s"]]
+    assert [row["object"]["kind"] for row in shown["rows"]] == ["PartialObjectMetadata"] * 2
+
+
+def test_an_object_as_a_table(show: Show) -> None:
+    shown = orjson.loads(show(f"{MAPS}/a", TABLE, includeObject="Object").body)
+    assert shown["rows"][0]["object"]["data"] == {"key": "value"}
+
+
+def test_an_empty_list_as_a_table_has_columns(show: Show) -> None:
+    shown = orjson.loads(show("/api/v1/namespaces/default/pods", TABLE).body)
+    assert shown["rows"] == []
+    assert shown["columnDefinitions"][0]["format"] == "name"
+
+
+def test_metadata_alone(show: Show) -> None:
+    shown = orjson.loads(show(f"{MAPS}/a", PARTIAL).body)
+    assert list(shown) == ["kind", "apiVersion", "metadata"]
+    assert (shown["apiVersion"], shown["metadata"]["name"]) == ("meta.k8s.io/v1", "a")
+
+
+def test_a_list_of_metadata_alone(show: Show) -> None:
+    shown = orjson.loads(show(MAPS, PARTIAL_LIST).body)
+    assert shown["kind"] == "PartialObjectMetadataList"
+    assert [item["metadata"]["name"] for item in shown["items"]] == ["a", "b"]
+    assert all("data" not in item for item in shown["items"])
+
+
+@pytest.mark.parametrize(
+    ("path", "accept", "message"),
+    [
+        (MAPS, PARTIAL, "you requested PartialObjectMetadata, but the requested object is a list"),
+        (f"{MAPS}/a", PARTIAL_LIST, "but the requested object is not a list"),
+    ],
+)
+def test_a_shape_that_does_not_fit_is_refused(
+    show: Show, path: str, accept: str, message: str
+) -> None:
+    refused = show(path, accept)
+    assert refused.status == 406
+    assert message in orjson.loads(refused.body)["message"]
+
+
+def test_a_refusal_is_a_status_in_every_face(show: Show) -> None:
+    for accept in (TABLE, PARTIAL, PARTIAL_LIST):
+        refused = show(f"{MAPS}/nope", accept)
+        assert (refused.status, orjson.loads(refused.body)["reason"]) == (404, "NotFound")
+
+
+def test_a_deletion_answers_with_a_status_not_a_table(show: Show) -> None:
+    assert orjson.loads(show(f"{MAPS}/b", TABLE, "DELETE").body)["kind"] == "Status"
+
+
+def test_an_object_as_yaml(show: Show) -> None:
+    answer = show(f"{MAPS}/a", "application/yaml")
+    assert answer.content_type == "application/yaml"
+    assert yaml.safe_load(answer.body)["data"] == {"key": "value"}
+
+
+def test_line_breaks_on_demand(show: Show) -> None:
+    plain, pretty = show(f"{MAPS}/a"), show(f"{MAPS}/a", pretty="true")
+    assert plain.body.count(b"\n") == 1
+    assert pretty.body.startswith(b'{\n  "kind": "ConfigMap",\n')
+    assert orjson.loads(pretty.body) == orjson.loads(plain.body)
+
+
+def events(api: Api, accept: str, **query: str) -> list[tuple[str, Any]]:
+    watch = api.handle(Request("GET", MAPS, {"watch": "1", **query}, accept=accept))
+    assert isinstance(watch, Watch)
+    lines: list[bytes] = []
+    while more := watch.read(10):
+        lines += more
+    frames = [orjson.loads(line) for line in [*lines, watch.bookmark()]]
+    return [(frame["type"], frame["object"]) for frame in frames]
+
+
+def test_a_watch_of_tables_defines_columns_once(show: Show, api: Api) -> None:
+    assert show(MAPS).status == 200
+    seen = events(api, TABLE)
+    assert [kind for kind, _ in seen] == ["ADDED", "ADDED", "BOOKMARK"]
+    assert [bool(shown["columnDefinitions"]) for _, shown in seen] == [True, False, False]
+    assert [shown["rows"][0]["cells"][0] for _, shown in seen] == ["a", "b", ""]
+
+
+def test_a_watch_of_metadata_shows_no_data(show: Show, api: Api) -> None:
+    assert show(MAPS).status == 200
+    shapes = {(shown["kind"], tuple(shown)) for _, shown in events(api, PARTIAL)}
+    assert shapes == {("PartialObjectMetadata", ("kind", "apiVersion", "metadata"))}
+
+
+def test_a_watch_of_tables_tells_of_its_end_by_a_status(show: Show, api: Api) -> None:
+    assert show(MAPS).status == 200
+    watch = api.handle(Request("GET", MAPS, {"watch": "1"}, accept=TABLE))
+    assert isinstance(watch, Watch)
+    watch.read(10)
+    api.reset()
+    assert orjson.loads(watch.read(10)[0])["object"]["kind"] == "Status"
+    assert watch.ended
+
+
+def test_a_watch_cannot_be_had_in_yaml(show: Show) -> None:
+    assert show(MAPS, "application/yaml", watch="1").status == 406

@@ -1,0 +1,250 @@
+"""Creating and updating: what the server sets, keeps and refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fakeapi.apiserver.endpoints import Api
+
+Ask = Callable[..., tuple[int, Any]]
+
+NODES = "/api/v1/nodes"
+NAMESPACES = "/api/v1/namespaces"
+PODS = "/api/v1/namespaces/default/pods"
+PDBS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+SETS = "/apis/apps/v1/namespaces/default/replicasets"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+MERGE = "application/merge-patch+json"
+
+
+LABELS = {"app": "web"}
+CONTAINERS = {"containers": [{"name": "c", "image": "i"}]}
+TEMPLATE = {
+    "selector": {"matchLabels": LABELS},
+    "template": {"metadata": {"labels": LABELS}, "spec": CONTAINERS},
+}
+
+
+def pod(name: str = "p", **spec: Any) -> dict[str, Any]:
+    metadata = {"name": name}
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": CONTAINERS | spec}
+
+
+def test_create_sets_identity_and_the_first_status(ask: Ask) -> None:
+    body = pod() | {"status": {"phase": "Running"}}
+    body["metadata"] |= {"uid": "mine", "creationTimestamp": None, "generation": 9}
+    status, made = ask("POST", PODS, body)
+    assert status == 201
+    assert list(made)[:3] == ["kind", "apiVersion", "metadata"]
+    metadata = made["metadata"]
+    assert metadata["uid"] != "mine"
+    assert metadata["namespace"] == "default"
+    assert metadata["creationTimestamp"] == "2026-01-01T00:00:00Z"
+    assert metadata["generation"] == 1
+    assert made["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
+
+
+def test_a_node_keeps_the_status_it_is_created_with(ask: Ask) -> None:
+    body = {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "1"}}}
+    assert ask("POST", NODES, body)[1]["status"]["capacity"] == {"cpu": "1"}
+
+
+def test_a_namespace_is_active_labelled_with_its_name_and_held_by_its_finalizer(ask: Ask) -> None:
+    _, made = ask("POST", NAMESPACES, {"metadata": {"name": "team"}})
+    assert made["metadata"]["labels"] == {"kubernetes.io/metadata.name": "team"}
+    assert made["spec"] == {"finalizers": ["kubernetes"]}
+    assert made["status"] == {"phase": "Active"}
+
+
+def test_names_are_generated_and_differ(ask: Ask) -> None:
+    body = {"metadata": {"generateName": "web-"}, "spec": CONTAINERS}
+    names = {ask("POST", PODS, body)[1]["metadata"]["name"] for _ in range(20)}
+    assert len(names) == 20
+    assert all(name.startswith("web-") and len(name) == 9 for name in names)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "reason", "words"),
+    [
+        ({}, 422, "Invalid", "name or generateName is required"),
+        (pod("Upper"), 422, "Invalid", "a lowercase RFC 1123 subdomain"),
+        (pod("a/b"), 422, "Invalid", 'metadata.name: Invalid value: "a/b"'),
+        (pod("x" * 254), 422, "Invalid", "must be no more than 253 characters"),
+        (pod() | {"kind": "Node"}, 400, "BadRequest", "cannot be handled as a Pod"),
+        (pod() | {"apiVersion": "v2"}, 400, "BadRequest", "the API version in the data (v2)"),
+        (pod() | {"metadata": 3}, 400, "BadRequest", "Pod.metadata of type v1.ObjectMeta"),
+        (pod() | {"spec": []}, 400, "BadRequest", "Pod.spec of type v1.PodSpec"),
+        (
+            {"metadata": {"name": "p", "labels": {"a": 1}}},
+            400,
+            "BadRequest",
+            "ObjectMeta.metadata.labels of type string",
+        ),
+        (
+            {"metadata": {"name": "p", "namespace": "other"}},
+            400,
+            "BadRequest",
+            "the namespace of the provided object does not match",
+        ),
+        (
+            {"metadata": {"name": "p", "resourceVersion": "12"}},
+            500,
+            None,
+            "resourceVersion should not be set on objects to be created",
+        ),
+        ([], 400, "BadRequest", "one JSON object"),
+    ],
+)
+def test_a_create_that_breaks_a_rule_is_refused_and_stores_nothing(
+    api: Api, ask: Ask, body: Any, status: int, reason: str | None, words: str
+) -> None:
+    before = api.store.version
+    code, answer = ask("POST", PODS, body)
+    assert (code, answer.get("reason")) == (status, reason)
+    assert words in answer["message"]
+    assert api.store.version == before
+
+
+def test_a_resource_version_that_is_no_number_is_ignored_on_create(ask: Ask) -> None:
+    body = {"metadata": {"name": "p", "resourceVersion": "v1"}, "spec": CONTAINERS}
+    assert ask("POST", PODS, body)[0] == 201
+
+
+def test_a_taken_name_is_answered_with_upstreams_status(ask: Ask) -> None:
+    ask("POST", PODS, pod())
+    status, answer = ask("POST", PODS, pod())
+    assert status == 409
+    assert list(answer.items()) == [
+        ("kind", "Status"),
+        ("apiVersion", "v1"),
+        ("metadata", {}),
+        ("status", "Failure"),
+        ("message", 'pods "p" already exists'),
+        ("reason", "AlreadyExists"),
+        ("details", {"name": "p", "kind": "pods"}),
+        ("code", 409),
+    ]
+
+
+def test_nothing_is_created_in_a_namespace_that_is_missing_or_ending(ask: Ask) -> None:
+    path = "/api/v1/namespaces/team/pods"
+    status, answer = ask("POST", path, pod())
+    assert (status, answer["message"]) == (404, 'namespaces "team" not found')
+    ask("POST", NAMESPACES, {"metadata": {"name": "team"}})
+    ask("DELETE", f"{NAMESPACES}/team")
+    status, answer = ask("POST", path, pod())
+    assert (status, answer["reason"]) == (403, "Forbidden")
+    assert answer["details"]["causes"][0]["reason"] == "NamespaceTerminating"
+
+
+def test_an_update_based_on_an_old_version_conflicts(ask: Ask) -> None:
+    _, made = ask("POST", PODS, pod(activeDeadlineSeconds=5))
+    newer = {**made, "spec": {**made["spec"], "activeDeadlineSeconds": 4}}
+    assert ask("PUT", f"{PODS}/p", newer)[0] == 200
+    newest = {**made, "spec": {**made["spec"], "activeDeadlineSeconds": 3}}
+    status, answer = ask("PUT", f"{PODS}/p", newest)
+    assert (status, answer["reason"]) == (409, "Conflict")
+    assert answer["message"] == (
+        'Operation cannot be fulfilled on pods "p": the object has been modified; please apply '
+        "your changes to the latest version and try again"
+    )
+    assert ask("GET", f"{PODS}/p")[1]["spec"]["activeDeadlineSeconds"] == 4
+
+
+def test_an_update_meant_for_another_object_of_that_name_conflicts(ask: Ask) -> None:
+    ask("POST", PODS, pod())
+    body = {"metadata": {"name": "p", "uid": "other"}}
+    status, answer = ask("PUT", f"{PODS}/p", body)
+    assert status == 409
+    assert "Precondition failed: UID in precondition: other" in answer["message"]
+
+
+def test_without_a_version_an_update_replaces_where_the_kind_allows_it(ask: Ask) -> None:
+    ask("POST", PODS, pod())
+    assert ask("PUT", f"{PODS}/p", pod(activeDeadlineSeconds=5))[0] == 200
+    ask("POST", PDBS, {"metadata": {"name": "b"}, "spec": {}})
+    status, answer = ask("PUT", f"{PDBS}/b", {"metadata": {"name": "b"}, "spec": {}})
+    assert (status, answer["reason"]) == (422, "Invalid")
+    assert "must be specified for an update" in answer["message"]
+    assert answer["details"]["kind"] == "PodDisruptionBudget"
+
+
+def test_an_update_keeps_identity_and_status_and_counts_changes_of_the_spec(ask: Ask) -> None:
+    _, made = ask("POST", SETS, {"metadata": {"name": "s"}, "spec": TEMPLATE | {"replicas": 1}})
+    body = {
+        "metadata": {"name": "s", "labels": {"a": "b"}, "generation": 7},
+        "spec": TEMPLATE | {"replicas": 2},
+        "status": {"replicas": 9},
+    }
+    _, updated = ask("PUT", f"{SETS}/s", body)
+    assert updated["metadata"]["uid"] == made["metadata"]["uid"]
+    assert updated["metadata"]["generation"] == 2
+    assert updated["metadata"]["labels"] == {"a": "b"}
+    assert updated["status"] == {"replicas": 0}
+    _, relabelled = ask("PATCH", f"{SETS}/s", {"metadata": {"labels": {"a": "c"}}}, MERGE)
+    assert relabelled["metadata"]["generation"] == 2
+
+
+def test_a_status_update_changes_the_status_and_nothing_of_the_spec(ask: Ask) -> None:
+    ask("POST", PODS, pod(nodeName="a"))
+    body = {
+        "metadata": {"name": "p", "labels": {"x": "y"}, "ownerReferences": [{"uid": "u"}]},
+        "spec": {"nodeName": "b"},
+        "status": {"phase": "Running"},
+    }
+    status, answer = ask("PUT", f"{PODS}/p/status", body)
+    assert status == 200
+    assert answer["spec"]["nodeName"] == "a"
+    assert answer["status"] == {"phase": "Running"}
+    assert answer["metadata"]["labels"] == {"x": "y"}
+    assert "ownerReferences" not in answer["metadata"]
+    assert answer["metadata"]["generation"] == 1
+
+
+def test_an_update_that_changes_nothing_writes_nothing(api: Api, ask: Ask) -> None:
+    ask("POST", PODS, pod(nodeName="a"))
+    before = api.store.version
+    _, answer = ask("PATCH", f"{PODS}/p", {"spec": {"nodeName": "a"}}, MERGE)
+    assert api.store.version == before
+    assert answer["metadata"]["resourceVersion"] == str(before)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"metadata": {}}, "name must be provided"),
+        ({"metadata": {"name": "q"}}, "does not match the name on the URL (p)"),
+    ],
+)
+def test_an_update_names_the_object_of_its_url(ask: Ask, body: Any, words: str) -> None:
+    ask("POST", PODS, pod())
+    status, answer = ask("PUT", f"{PODS}/p", body)
+    assert status == 400
+    assert words in answer["message"]
+
+
+def test_an_update_creates_only_where_the_kind_allows_it(ask: Ask) -> None:
+    assert ask("PUT", f"{PODS}/p", pod())[0] == 404
+    lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}}
+    assert ask("PUT", f"{LEASES}/l", lease)[0] == 201
+    lease["metadata"]["resourceVersion"] = ask("GET", f"{LEASES}/l")[1]["metadata"][
+        "resourceVersion"
+    ]
+    assert ask("PUT", f"{LEASES}/l", lease)[0] == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
+def test_a_missing_object_is_not_found(ask: Ask, method: str) -> None:
+    body = None if method in ("GET", "DELETE") else {"metadata": {"name": "s"}}
+    status, answer = ask(method, f"{SETS}/s", body, MERGE if method == "PATCH" else "")
+    assert status == 404
+    assert answer["message"] == 'replicasets.apps "s" not found'
+    assert answer["details"] == {"name": "s", "group": "apps", "kind": "replicasets"}
+
+
+def test_an_unknown_dry_run_is_refused(ask: Ask) -> None:
+    status, answer = ask("POST", PODS, pod(), dryRun="Most")
+    assert (status, answer["details"]["kind"]) == (422, "CreateOptions")

@@ -1,0 +1,101 @@
+"""In whose name a request writes, and what may be applied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from fakeapi.apiserver.endpoints import Api, Request, Response, StatusError
+from fakeapi.apiserver.objects.patch import read_configuration
+from fakeapi.apiserver.registry.request_scope import APPLY_PATCH, apply_manager_of, field_manager_of
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def write(method: str = "POST", agent: str = "", **query: str) -> Request:
+    return Request(method, MAPS, query, user_agent=agent)
+
+
+@pytest.mark.parametrize(
+    ("agent", "query", "manager"),
+    [
+        ("kubectl/v1.37.1 (linux/amd64) kubernetes/abc", {}, "kubectl"),
+        ("kubectl/v1", {"fieldManager": "kubectl-create"}, "kubectl-create"),
+        ("no slash", {}, "no slash"),
+        ("tab\there/1", {}, "tabhere"),
+        ("x" * 200, {}, "x" * 128),
+        ("é" * 100, {}, "é" * 64),
+        ("", {}, ""),
+    ],
+)
+def test_the_query_names_the_manager_or_else_the_user_agent(
+    agent: str, query: dict[str, str], manager: str
+) -> None:
+    assert field_manager_of(write(agent=agent, **query)) == manager
+
+
+@pytest.mark.parametrize(
+    ("method", "query", "words"),
+    [
+        ("POST", {"fieldManager": "x" * 129}, "fieldManager: Too long: may not be more than 128"),
+        ("PUT", {"fieldManager": "a\tb"}, r"invalid character U+0009 (at position 1)"),
+        ("PATCH", {"force": "true"}, "force: Forbidden: may not be specified for non-apply patch"),
+    ],
+)
+def test_a_bad_name_is_refused(method: str, query: dict[str, str], words: str) -> None:
+    with pytest.raises(StatusError) as refused:
+        field_manager_of(write(method, **query))
+    assert refused.value.code == 422
+    assert words in refused.value.message
+
+
+def test_an_apply_must_name_its_manager() -> None:
+    with pytest.raises(StatusError) as refused:
+        apply_manager_of(write("PATCH", agent="kubectl/v1"))
+    assert refused.value.message == (
+        'PatchOptions.meta.k8s.io "" is invalid: '
+        "fieldManager: Required value: is required for apply patch"
+    )
+    assert apply_manager_of(write("PATCH", fieldManager="a", force="true")) == ("a", True)
+
+
+@pytest.mark.parametrize(
+    ("body", "document"),
+    [
+        (b'{"a": 1}', {"a": 1}),
+        (b"a: {b: [1, x]}\n", {"a": {"b": [1, "x"]}}),
+        (b"{a: b}", {"a": "b"}),
+        (b"a: &x {b: c}\nd: *x\n", {"a": {"b": "c"}, "d": {"b": "c"}}),
+    ],
+)
+def test_a_configuration_is_read_from_yaml_or_json(body: bytes, document: Any) -> None:
+    assert read_configuration(body) == document
+
+
+@pytest.mark.parametrize("body", [b"", b"- 1", b"text", b"1", b"a: [", b"[" * 300, b"\xff"])
+def test_what_is_no_object_is_refused(body: bytes) -> None:
+    with pytest.raises(StatusError) as refused:
+        read_configuration(body)
+    assert refused.value.code == 400
+
+
+def test_an_apply_creates_changes_and_rehearses(api: Api) -> None:
+    def apply(data: dict[str, str], **query: str) -> tuple[int, Any]:
+        document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}
+        body = orjson.dumps({**document, "data": data})
+        asked = {"fieldManager": "me", **query}
+        answer = api.handle(Request("PATCH", f"{MAPS}/m", asked, body, APPLY_PATCH))
+        assert isinstance(answer, Response)
+        return answer.status, orjson.loads(answer.body)
+
+    version = api.store.version
+    assert apply({"a": "1"}, dryRun="All")[0] == 201
+    assert api.store.version == version
+    assert apply({"a": "1"})[0] == 201
+    assert apply({"a": "1"})[0] == 200
+    assert api.store.version == version + 1
+    assert apply({"b": "2"}, dryRun="All")[1]["data"] == {"b": "2"}
+    assert api.store.version == version + 1
+    assert apply({"b": "2"})[1]["data"] == {"b": "2"}

@@ -1,0 +1,138 @@
+"""Paths, methods, media types and discovery."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fakeapi.apiserver.endpoints import Api, Request, Response
+from fakeapi.apiserver.kinds import BUILTIN
+
+Ask = Callable[..., tuple[int, Any]]
+PODS = "/api/v1/namespaces/default/pods"
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def plain(api: Api, request: Request) -> tuple[int, bytes, str]:
+    answer = api.handle(request)
+    assert isinstance(answer, Response)
+    return answer.status, answer.body, answer.content_type
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v2",
+        "/api/v2/pods",
+        "/apis/apps/v2",
+        "/apis/apps/v2/deployments",
+        "/api/v1/widgets",
+        "/api/v1/pods/p",
+        "/api/v1/namespaces/default/nodes",
+        "/api/v1/nodes/n/status/more",
+        "/api/v1/nodes/n/exec",
+        f"{PODS}/p/diary",
+        f"{PODS}//status",
+        "/apis/apps/v1/namespaces/default/gizmos",
+        "/apis/policy/v1/namespaces/default/poddisruptionbudgets/a/b/c",
+    ],
+)
+def test_a_path_to_nothing_below_a_known_version_is_a_status(ask: Ask, path: str) -> None:
+    status, answer = ask("GET", path)
+    assert (status, answer["reason"], answer["details"]) == (404, "NotFound", {})
+    assert answer["message"] == "the server could not find the requested resource"
+
+
+@pytest.mark.parametrize("path", ["/nope", "/apis/nope", "/apis/nope/v1/things"])
+def test_a_path_to_nothing_at_all_is_plain_text(api: Api, path: str) -> None:
+    answer = plain(api, Request("GET", path))
+    assert answer == (404, b"404 page not found\n", "text/plain; charset=utf-8")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/api/v1/pods"),
+        ("DELETE", "/api/v1/pods"),
+        ("PUT", PODS),
+        ("POST", f"{PODS}/p"),
+        ("DELETE", f"{PODS}/p/status"),
+        ("TRACE", PODS),
+        ("POST", "/api/v1"),
+    ],
+)
+def test_a_method_that_is_not_served_is_refused(ask: Ask, method: str, path: str) -> None:
+    status, answer = ask(method, path, {})
+    assert (status, answer["reason"]) == (405, "MethodNotAllowed")
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [
+        ("", 200),
+        ("*/*", 200),
+        ("application/json", 200),
+        ("application/vnd.kubernetes.protobuf,application/json", 200),
+        ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", 200),
+        ("application/vnd.kubernetes.protobuf", 200),
+        ("text/html", 406),
+    ],
+)
+def test_only_json_is_answered(api: Api, accept: str, status: int) -> None:
+    assert plain(api, Request("GET", PODS, accept=accept))[0] == status
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "status"),
+    [
+        ("", b'{"metadata":{"name":"p"}}', 201),
+        ("application/json; charset=utf-8", b'{"metadata":{"name":"p"}}', 201),
+        ("application/vnd.kubernetes.protobuf", b"k8s\0", 400),
+        ("application/yaml", b"metadata: {name: p}", 201),
+        ("application/json", b"{", 400),
+        ("application/json", b"", 400),
+        ("application/json", b"[" * 100_000, 400),
+        ("application/json", b'{"a":' * 500 + b"1" + b"}" * 500, 400),
+        ("application/json", b'{"metadata":{"name":"p"},"n":123456789012345678901234567890}', 201),
+    ],
+)
+def test_bodies_are_read_by_their_media_type(
+    api: Api, content_type: str, body: bytes, status: int
+) -> None:
+    request = Request("POST", CONFIG_MAPS, body=body, content_type=content_type)
+    assert plain(api, request)[0] == status
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
+def test_the_server_is_healthy(api: Api, path: str) -> None:
+    assert plain(api, Request("GET", path))[:2] == (200, b"ok")
+
+
+def test_discovery_names_every_kind_where_it_is_served(ask: Ask) -> None:
+    assert ask("GET", "/api")[1]["versions"] == ["v1"]
+    groups = ask("GET", "/apis")[1]["groups"]
+    roots = ["/api/v1"]
+    for group in groups:
+        assert ask("GET", f"/apis/{group['name']}")[1]["name"] == group["name"]
+        roots += [f"/apis/{version['groupVersion']}" for version in group["versions"]]
+    found = {
+        (root, resource["name"], resource["kind"], resource["namespaced"])
+        for root in roots
+        for resource in ask("GET", root)[1]["resources"]
+        if "/" not in resource["name"]
+    }
+    assert found == {(kind.root, kind.plural, kind.kind, kind.namespaced) for kind in BUILTIN.all}
+
+
+def test_discovery_names_subresources_and_short_names(ask: Ask) -> None:
+    resources = {thing["name"]: thing for thing in ask("GET", "/api/v1")[1]["resources"]}
+    assert resources["pods"]["shortNames"] == ["po"]
+    assert "watch" in resources["pods"]["verbs"]
+    assert resources["pods/status"]["verbs"] == ["get", "patch", "update"]
+
+
+def test_the_version_is_one_that_clients_can_parse(ask: Ask) -> None:
+    version = ask("GET", "/version")[1]
+    assert version["gitVersion"].startswith(f"v{version['major']}.{version['minor']}.")

@@ -1,0 +1,65 @@
+"""What an expression uses although there is no such thing is found before it is evaluated."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakeapi.apiserver.schema.cel.compilation import known_functions
+from fakeapi.apiserver.schema.cel.field_references import reference_error
+from fakeapi.apiserver.schema.structural.schema_tree import node_of
+
+INTEGER = {"type": "integer"}
+SCHEMA = node_of(
+    {
+        "type": "object",
+        "properties": {
+            "size": INTEGER,
+            "ports": {
+                "type": "array",
+                "items": {"type": "object", "properties": {"name": {"type": "string"}}},
+            },
+            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        },
+    }
+)
+
+
+def fault(expression: str) -> str | None:
+    found = reference_error(expression, {"self": SCHEMA}, known_functions(), "boolean")
+    return None if found is None else found.partition("ERROR: <input>:")[2].partition("\n")[0]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "self.size > 1",
+        "self.ports.all(p, p.name != '')",
+        "self.ports[0].name == 'x'",
+        "self.labels.a == 'x' && 'b' in self.labels",
+        "self.free.anything.at.all == 1",
+        "self.ports.filter(p, p.name == 'a').size() > 0",
+        "type(self.size) == int",
+        "self.size in [1, 2]",
+        "quantity('1').isInteger()",
+    ],
+)
+def test_what_is_there_may_be_used(expression: str) -> None:
+    assert fault(expression) is None
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("self.sise > 1", "1:5: undefined field 'sise'"),
+        ("self.ports.all(p, p.nme != '')", "1:20: undefined field 'nme'"),
+        ("self.ports[0].nme == 'x'", "1:14: undefined field 'nme'"),
+        ("other > 1", "1:1: undeclared reference to 'other' (in container '')"),
+        ("self.size.huge()", "1:15: undeclared reference to 'huge' (in container '')"),
+        ("frob(self)", "1:5: undeclared reference to 'frob' (in container '')"),
+        ("self.size > 1 &&\n other", "2:2: undeclared reference to 'other' (in container '')"),
+        ("self.size.more > 1", "1:10: undefined field 'more'"),
+    ],
+)
+def test_what_is_not_there_is_told(expression: str, words: str) -> None:
+    assert fault(expression) == words

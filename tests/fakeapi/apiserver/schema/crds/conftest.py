@@ -1,0 +1,25 @@
+"""An API in which a definition has been created."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.fakeapi.apiserver.schema.crds.widgets import DEFINITIONS, definition
+
+Ask = Callable[..., tuple[int, Any]]
+
+
+@pytest.fixture
+def define(ask: Ask) -> Callable[..., Any]:
+    """Create a definition as the builder makes it; gives it as it is then."""
+
+    def define(**fields: Any) -> Any:
+        made = definition(**fields)
+        status, answer = ask("POST", DEFINITIONS, made)
+        assert status == 201, answer
+        return ask("GET", f"{DEFINITIONS}/{made['metadata']['name']}")[1]
+
+    return define

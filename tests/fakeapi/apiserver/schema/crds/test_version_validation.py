@@ -1,0 +1,167 @@
+"""One object in several versions: stored in one, seen in all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fakeapi.apiserver.endpoints import Api
+from tests.fakeapi.apiserver.schema.crds.webhooks import NEW, OLD, converted, renamed
+from tests.fakeapi.apiserver.schema.crds.widgets import (
+    DEFINITIONS,
+    GROUP,
+    INTEGER,
+    MERGE,
+    NAME,
+    TEXT,
+    WIDGETS,
+    Document,
+    record,
+    version,
+    widget,
+)
+
+Ask = Callable[..., tuple[int, Any]]
+Define = Callable[..., Any]
+
+WIDGETS_V2 = WIDGETS.replace("/v1/", "/v2/")
+
+
+@pytest.fixture
+def hooked(api: Api, ask: Ask) -> Api:
+    ask("POST", DEFINITIONS, converted(url="https://localhost:1/convert"))
+    api.converters[NAME] = renamed
+    return api
+
+
+def test_without_conversion_only_the_version_changes(ask: Ask, define: Define) -> None:
+    define(versions=[version(), version("v2")])
+    ask("POST", WIDGETS, widget(size=1))
+    _, seen = ask("GET", f"{WIDGETS_V2}/one")
+    assert (seen["apiVersion"], seen["spec"]) == (f"{GROUP}/v2", {"size": 1})
+    _, written = ask("PATCH", f"{WIDGETS_V2}/one", {"spec": {"size": 2}}, MERGE)
+    assert written["apiVersion"] == f"{GROUP}/v2"
+    assert ask("GET", f"{WIDGETS}/one")[1]["spec"] == {"size": 2}
+
+
+def test_each_version_knows_its_own_fields(ask: Ask, define: Define) -> None:
+    define(versions=[version(schema=OLD), version("v2", NEW)])
+    ask("POST", WIDGETS, widget(size=1))
+    assert ask("GET", f"{WIDGETS_V2}/one")[1]["spec"] == {"color": "red"}
+    status, answer = ask("PATCH", f"{WIDGETS_V2}/one", {"spec": {"length": "x"}}, MERGE)
+    assert (status, answer["details"]["causes"][0]["field"]) == (422, "spec.length")
+
+
+def test_a_schema_that_changes_is_that_of_what_was_there_before(ask: Ask, define: Define) -> None:
+    define(spec={"size": INTEGER, "label": TEXT})
+    ask("POST", WIDGETS, widget(size=1, label="a"))
+    newer = record(spec=record(size=INTEGER, color={**TEXT, "default": "red"}))
+    change = {"spec": {"versions": [version(schema=newer)]}}
+    ask("PATCH", f"{DEFINITIONS}/{NAME}", change, MERGE)
+    assert ask("GET", f"{WIDGETS}/one")[1]["spec"] == {"size": 1, "color": "red"}
+    assert ask("GET", WIDGETS)[1]["items"][0]["spec"] == {"size": 1, "color": "red"}
+
+
+@pytest.mark.usefixtures("hooked")
+def test_a_hook_converts_what_is_read_and_what_is_written(ask: Ask) -> None:
+    ask("POST", WIDGETS, widget(size=1))
+    assert ask("GET", f"{WIDGETS_V2}/one")[1]["spec"] == {"length": 1, "color": "red"}
+    _, made = ask("POST", WIDGETS_V2, widget("two", api_version="v2", length=2))
+    assert made["spec"] == {"length": 2, "color": "red"}
+    assert ask("GET", f"{WIDGETS}/two")[1]["spec"] == {"size": 2}
+    _, found = ask("GET", WIDGETS_V2)
+    assert [each["spec"]["length"] for each in found["items"]] == [1, 2]
+    assert ask("DELETE", f"{WIDGETS_V2}/two")[0] == 200
+
+
+@pytest.mark.usefixtures("hooked")
+def test_watchers_see_the_version_that_they_asked_for(ask: Ask, watch: Callable[..., Any]) -> None:
+    read = watch(WIDGETS_V2)
+    ask("POST", WIDGETS, widget(size=1))
+    ask("PATCH", f"{WIDGETS}/one", {"spec": {"size": 2}}, MERGE)
+    assert [(event, thing["spec"]["length"]) for event, thing in read()] == [
+        ("ADDED", 1),
+        ("MODIFIED", 2),
+    ]
+
+
+FAILURES: list[tuple[Callable[[Document], Document], str]] = [
+    (lambda review: review, "failed: no response provided"),
+    (
+        lambda review: {**review, "kind": "Pod"},
+        (
+            "failed: expected webhook response of apiextensions.k8s.io/v1, Kind=ConversionReview, "
+            "got apiextensions.k8s.io/v1, Kind=Pod"
+        ),
+    ),
+    (
+        lambda review: {**review, "response": {"uid": "x"}},
+        "failed: expected response.uid=",
+    ),
+    (
+        lambda review: {
+            **review,
+            "response": {
+                "uid": review["request"]["uid"],
+                "result": {"status": "Failure", "message": "I will not"},
+            },
+        },
+        "failed: I will not",
+    ),
+    (
+        lambda review: {
+            **review,
+            "response": {"uid": review["request"]["uid"], "result": {"status": "Success"}},
+        },
+        "returned 0 objects, expected 1",
+    ),
+    (
+        lambda review: {
+            **review,
+            "response": {
+                "uid": review["request"]["uid"],
+                "result": {"status": "Success"},
+                "convertedObjects": review["request"]["objects"],
+            },
+        },
+        (
+            "returned invalid converted object at index 0: invalid groupVersion (expected "
+            "example.com/v2, received example.com/v1)"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("hook", "words"), FAILURES)
+def test_a_conversion_that_fails_is_an_error_of_the_server(
+    hooked: Api, ask: Ask, hook: Callable[[Document], Document], words: str
+) -> None:
+    ask("POST", WIDGETS, widget(size=1))
+    hooked.converters[NAME] = hook
+    status, answer = ask("GET", f"{WIDGETS_V2}/one")
+    assert status == 500
+    assert answer["message"].startswith(f"conversion webhook for {GROUP}/v1, Kind=Widget {words}")
+
+
+def test_a_webhook_may_not_rename_what_it_converts(hooked: Api, ask: Ask) -> None:
+    ask("POST", WIDGETS, widget(size=1))
+
+    def renaming(review: Document) -> Document:
+        answered = renamed(review)
+        answered["response"]["convertedObjects"][0]["metadata"]["name"] = "other"
+        return answered
+
+    hooked.converters[NAME] = renaming
+    _, answer = ask("GET", f"{WIDGETS_V2}/one")
+    assert "must have the same name: one != other" in answer["message"]
+
+
+def test_deprecated_versions_are_warned_of(api: Api, define: Define) -> None:
+    define(versions=[version(), version("v1beta1", deprecated=True)])
+    kind = api.kinds.at(GROUP, "v1beta1", "widgets")
+    assert kind is not None
+    assert kind.deprecation == (
+        "example.com/v1beta1 Widget is deprecated; use example.com/v1 Widget"
+    )

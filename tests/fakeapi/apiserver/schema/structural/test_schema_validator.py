@@ -1,0 +1,197 @@
+"""What a schema says of values, in upstream's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fakeapi.apiserver.schema.structural.schema_errors import SchemaErrors, causes_of
+from fakeapi.apiserver.schema.structural.schema_tree import ABSENT
+from fakeapi.apiserver.schema.structural.schema_validator import compile_validator
+
+INTEGER = {"type": "integer"}
+TEXT = {"type": "string"}
+EITHER = {"x-kubernetes-int-or-string": True}
+
+
+def told(schema: dict[str, Any], value: Any, old: Any = ABSENT) -> list[str]:
+    """Check a value that stands in a field ``a``; gives what is told, with fields."""
+    faults: SchemaErrors = []
+    before = old if old is ABSENT else {"a": old}
+    compile_validator({"type": "object", "properties": {"a": schema}})(
+        {"a": value}, before, None, faults
+    )
+    return [f"{cause.field}: {cause.message}" for cause in causes_of(faults)]
+
+
+def mistyped(wanted: str, found: str, field: str = "a") -> str:
+    return f'{field}: Invalid value: "{found}": {field} in body must be of type {wanted}: "{found}"'
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "faults"),
+    [
+        (INTEGER, 1, []),
+        (INTEGER, 1.0, []),
+        (INTEGER, 1.5, [mistyped("integer", "number")]),
+        (INTEGER, True, [mistyped("integer", "boolean")]),
+        (INTEGER, "1", [mistyped("integer", "string")]),
+        (INTEGER, None, [mistyped("integer", "null")]),
+        ({**INTEGER, "nullable": True}, None, []),
+        ({"type": "number"}, 1, []),
+        (TEXT, {}, [mistyped("string", "object")]),
+        ({"type": "array", "items": TEXT}, ["x", 1], [mistyped("string", "integer", "a[1]")]),
+        (
+            {"type": "object", "additionalProperties": TEXT},
+            {"b": 1},
+            [mistyped("string", "integer", "a.b")],
+        ),
+        (EITHER, 1, []),
+        (EITHER, "1", []),
+        (EITHER, True, [mistyped("integer,string", "boolean")]),
+        ({**INTEGER, "format": "int32"}, "x", [mistyped("integer", "string")]),
+        (
+            {**INTEGER, "format": "int32"},
+            2**31,
+            [
+                (
+                    '<nil>: Invalid value: "": Checked value must be of type integer with format '
+                    "int32 in a"
+                )
+            ],
+        ),
+        (
+            {**INTEGER, "minimum": 2},
+            1,
+            ["a: Invalid value: 1: a in body should be greater than or equal to 2"],
+        ),
+        (
+            {**INTEGER, "maximum": 2, "exclusiveMaximum": True},
+            2,
+            ["a: Invalid value: 2: a in body should be less than 2"],
+        ),
+        (
+            {"type": "number", "multipleOf": 0.5},
+            0.75,
+            ["a: Invalid value: 0.75: a in body should be a multiple of 0.5"],
+        ),
+        ({**TEXT, "maxLength": 2}, "xxx", ["a: Too long: may not be more than 2 bytes"]),
+        (
+            {**TEXT, "minLength": 2},
+            "x",
+            ['a: Invalid value: "x": a in body should be at least 2 chars long'],
+        ),
+        (
+            {**TEXT, "pattern": "^x$"},
+            "x\n",
+            ["a: Invalid value: \"x\\n\": a in body should match '^x$'"],
+        ),
+        (
+            {**TEXT, "format": "date-time"},
+            "today",
+            ['a: Invalid value: "today": a in body must be of type date-time: "today"'],
+        ),
+        ({**TEXT, "format": "nobody-knows"}, "x", []),
+        (
+            {**TEXT, "enum": ["x", "y"]},
+            "z",
+            ['a: Unsupported value: "z": supported values: "x", "y"'],
+        ),
+        ({**INTEGER, "enum": [1, 2]}, 3, ['a: Unsupported value: 3: supported values: "1", "2"']),
+        (
+            {"type": "array", "items": INTEGER, "maxItems": 1},
+            [1, 2],
+            ["a: Too many: 2: must have at most 1 item"],
+        ),
+        (
+            {"type": "array", "items": INTEGER, "minItems": 1},
+            [],
+            ["a: Invalid value: 0: a in body should have at least 1 items"],
+        ),
+        (
+            {"type": "object", "minProperties": 1},
+            {},
+            ["a: Invalid value: 0: a in body should have at least 1 properties"],
+        ),
+        (
+            {"type": "object", "additionalProperties": False},
+            {"b": 1},
+            ['a: Invalid value: "b": a.b in body is a forbidden property'],
+        ),
+        ({"type": "object", "required": ["b"]}, {}, ["a.b: Required value"]),
+        (
+            {**INTEGER, "not": {"enum": [1]}},
+            1,
+            ['<nil>: Invalid value: "": "a" must not validate the schema (not)'],
+        ),
+        (
+            {**INTEGER, "anyOf": [{"minimum": 5}, {"enum": [1]}]},
+            2,
+            [
+                '<nil>: Invalid value: "": "a" must validate at least one schema (anyOf)',
+                "a: Invalid value: 2: a in body should be greater than or equal to 5",
+            ],
+        ),
+        (
+            {**INTEGER, "oneOf": [{"minimum": 1}, {"maximum": 9}]},
+            5,
+            [
+                (
+                    '<nil>: Invalid value: "": "a" must validate one and only one schema (oneOf). '
+                    "Found 2 valid alternatives"
+                )
+            ],
+        ),
+        (
+            {**INTEGER, "allOf": [{"minimum": 5}]},
+            1,
+            [
+                "a: Invalid value: 1: a in body should be greater than or equal to 5",
+                (
+                    '<nil>: Invalid value: "": "a" must validate all the schemas (allOf). None '
+                    "validated"
+                ),
+            ],
+        ),
+    ],
+)
+def test_values_are_held_against_their_schema(
+    schema: dict[str, Any], value: Any, faults: list[str]
+) -> None:
+    assert told(schema, value) == faults
+
+
+KEYED = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["name"],
+    "items": {
+        "type": "object",
+        "properties": {"name": TEXT, "size": {**INTEGER, "maximum": 1}},
+    },
+}
+LISTED = {"type": "array", "items": KEYED["items"]}
+BIG = {"name": "big", "size": 5}
+SMALL = {"name": "small", "size": 1}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "old", "is_refused"),
+    [
+        ({**INTEGER, "maximum": 1}, 5, 5, False),
+        ({**INTEGER, "maximum": 1}, 5, 6, True),
+        (KEYED, [SMALL, BIG], [BIG], False),
+        (KEYED, [{**BIG, "size": 6}], [BIG], True),
+        (LISTED, [SMALL, BIG], [BIG], True),
+        (LISTED, [BIG], [BIG], False),
+        ({**INTEGER, "enum": [2]}, 1, True, True),
+    ],
+)
+def test_what_has_not_changed_is_not_checked_again(
+    schema: dict[str, Any],
+    value: Any,
+    old: Any,
+    is_refused: bool,  # noqa: FBT001
+) -> None:
+    assert bool(told(schema, value, old)) is is_refused

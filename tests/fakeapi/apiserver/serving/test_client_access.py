@@ -1,0 +1,143 @@
+"""TLS, client certificates and tokens, as clients meet them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from extender.kube.rest.kubeconfig import kubeconfig_endpoint
+from extender.kube.rest.resources import NODES
+from fakeapi import FakeCluster
+from fakeapi.apiserver.serving.client_access import read_admin_credentials
+from fakeapi.apiserver.wire.http_messages import User
+
+NODE = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}
+WHOAMI = ("auth", "whoami")
+
+
+@pytest.fixture
+async def secure() -> AsyncIterator[FakeCluster]:
+    async with FakeCluster(tls=True) as cluster:
+        yield cluster
+
+
+async def get(url: str, tls: ssl.SSLContext | None = None, token: str = "") -> tuple[int, Any]:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with (
+        aiohttp.ClientSession() as http,
+        http.get(f"{url}/api/v1/nodes", ssl=tls or True, headers=headers) as answer,
+    ):
+        return answer.status, await answer.json()
+
+
+async def kubectl(cluster: Any, tmp_path: Path, *arguments: str) -> tuple[int, str]:
+    program = str(Path(sys.executable).with_name("kubectl"))
+    process = await asyncio.create_subprocess_exec(
+        program,
+        *arguments,
+        env={
+            **os.environ,
+            "KUBECONFIG": str(cluster.kubeconfig_path),
+            "KUBECACHEDIR": str(tmp_path),
+        },
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    return process.returncode or 0, output.decode()
+
+
+async def test_the_client_of_a_secure_cluster_is_let_in(secure: FakeCluster) -> None:
+    secure.load([NODE])
+    assert secure.url.startswith("https://127.0.0.1:")
+    assert len((await secure.client.list(NODES, bytes)).items) == 1
+
+
+async def test_the_kubeconfig_carries_all_that_a_client_needs(secure: FakeCluster) -> None:
+    endpoint = await kubeconfig_endpoint(secure.kubeconfig_path, None, {})
+    assert endpoint.tls is not None
+    assert (await get(secure.url, endpoint.tls))[0] == 200
+    assert secure.kubeconfig_path.stat().st_mode & 0o077 == 0
+
+
+async def test_without_credentials_one_is_refused(secure: FakeCluster) -> None:
+    trusting = read_admin_credentials(secure.kubeconfig_path).tls
+    assert trusting is not None
+    stranger = ssl.create_default_context(
+        cadata=ssl.DER_cert_to_PEM_cert(trusting.get_ca_certs(binary_form=True)[0])
+    )
+    status, refusal = await get(secure.url, stranger)
+    assert (status, refusal["reason"]) == (401, "Unauthorized")
+
+
+async def test_a_client_of_another_authority_is_no_client(secure: FakeCluster) -> None:
+    async with FakeCluster(tls=True) as other:
+        with pytest.raises(aiohttp.ClientConnectorCertificateError):
+            await get(secure.url, read_admin_credentials(other.kubeconfig_path).tls)
+
+
+async def test_tokens_are_known_and_others_refused() -> None:
+    async with FakeCluster(token="secret", tokens={"janes": User("jane")}) as cluster:
+        statuses = [(await get(cluster.url, token=t))[0] for t in ("secret", "janes", "nope", "")]
+        assert statuses == [200, 200, 401, 401]
+        assert (await cluster.client.list(NODES, bytes)).items == []
+
+
+async def test_a_fork_lets_the_same_clients_in(secure: FakeCluster) -> None:
+    secure.load([NODE])
+    async with secure.fork() as fork:
+        assert (await get(fork.url, read_admin_credentials(secure.kubeconfig_path).tls))[0] == 200
+
+
+@pytest.mark.parametrize("options", [{"tls": True}, {"tls": True, "token": "secret"}])
+async def test_kubectl_is_told_who_it_is(options: dict[str, Any], tmp_path: Path) -> None:
+    async with FakeCluster(**options) as cluster:
+        status, said = await kubectl(
+            cluster, tmp_path, *WHOAMI, "-o", "jsonpath={.status.userInfo.username}"
+        )
+        assert (status, said) == (0, "kubernetes-admin")
+
+
+async def test_a_certificate_names_its_fingerprint(secure: FakeCluster, tmp_path: Path) -> None:
+    _, said = await kubectl(secure, tmp_path, *WHOAMI)
+    assert "X509SHA256=" in said
+    assert "[system:masters system:authenticated]" in said
+
+
+def test_a_process_speaks_tls_too() -> None:
+    with FakeCluster.as_process(tls=True, token="secret") as cluster:
+        assert cluster.url.startswith("https:")
+        assert cluster.load([NODE]) == 1
+        assert [change.type for change in cluster.history("nodes")] == ["ADDED"]
+
+
+async def test_roles_are_enforced_if_that_is_asked_for() -> None:
+    jane = User("jane", groups=("dev",))
+    async with FakeCluster(token="admin", tokens={"janes": jane}, rbac=True) as cluster:
+        statuses = [(await get(cluster.url, token=t))[0] for t in ("admin", "janes", "")]
+        assert statuses == [200, 403, 403]
+        _, refusal = await get(cluster.url)
+        assert refusal["message"].startswith('nodes is forbidden: User "system:anonymous" cannot')
+        async with cluster.fork() as fork:
+            assert (await get(fork.url, token="janes"))[0] == 403
+
+
+async def test_a_token_that_was_issued_lets_its_account_in(tmp_path: Path) -> None:
+    async with FakeCluster(tls=True) as cluster:
+        account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "robot"}}
+        cluster.load([account])
+        token = (await kubectl(cluster, tmp_path, "create", "token", "robot"))[1].strip()
+        tls = ssl.create_default_context()
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+        assert (await get(cluster.url, tls, token))[0] == 200
+        async with cluster.fork() as fork:
+            assert (await get(fork.url, tls, token))[0] == 200
+        assert (await get(cluster.url, tls, token + "x"))[0] == 401

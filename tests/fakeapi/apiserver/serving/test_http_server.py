@@ -1,0 +1,315 @@
+"""The API behind a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import socket
+from collections.abc import AsyncIterator
+from io import BytesIO
+from random import Random
+from typing import Any
+from urllib.parse import quote
+
+import aiohttp
+import orjson
+import pytest
+
+from extender.kube.rest.clock import SystemClock
+from fakeapi import FakeCluster
+from fakeapi.apiserver.endpoints import Api, IdAndTimeSources, Request, Response, Watch
+from fakeapi.apiserver.serving.http_server import MAX_BODY_BYTES, Server, ServerTimeouts
+from fakeapi.apiserver.store.object_store import Store
+from fakeapi.testing.fake_cluster import create_api
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+JSON_TYPE = "application/json"
+YAML_TYPE = "application/yaml"
+JSON = {"Content-Type": JSON_TYPE}
+HASTY = ServerTimeouts(idle=0.1, body=0.1)
+
+
+@pytest.fixture
+async def http(cluster: FakeCluster) -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession(cluster.url) as session:
+        yield session
+
+
+async def create(http: aiohttp.ClientSession, name: str, **labels: str) -> dict[str, Any]:
+    body = orjson.dumps({"metadata": {"name": name, "labels": labels}})
+    async with http.post(MAPS, data=body, headers=JSON) as answer:
+        assert answer.status == 201
+        return orjson.loads(await answer.read())  # type: ignore[no-any-return]
+
+
+async def frames(answer: aiohttp.ClientResponse, count: int) -> list[tuple[str, str]]:
+    found = []
+    for _ in range(count):
+        frame = orjson.loads(await answer.content.readline())
+        found.append((frame["type"], frame["object"]["metadata"]["name"]))
+    return found
+
+
+async def test_a_watch_is_json_lines_as_they_happen(http: aiohttp.ClientSession) -> None:
+    await create(http, "a")
+    async with http.get(MAPS, params={"watch": "1"}) as answer:
+        assert answer.content_type == "application/json"
+        assert await frames(answer, 1) == [("ADDED", "a")]
+        await create(http, "b")
+        async with http.delete(f"{MAPS}/a"):
+            pass
+        assert await frames(answer, 2) == [("ADDED", "b"), ("DELETED", "a")]
+
+
+async def test_a_body_of_more_than_3_mib_is_refused(http: aiohttp.ClientSession) -> None:
+    async with http.post(MAPS, data=BytesIO(b" " * (MAX_BODY_BYTES + 1)), headers=JSON) as answer:
+        status = orjson.loads(await answer.read())
+    assert (answer.status, status["reason"]) == (413, "RequestEntityTooLarge")
+    assert status["message"] == "Request entity too large: limit is 3145728"
+
+
+async def test_a_chunked_body_of_more_than_3_mib_is_refused(http: aiohttp.ClientSession) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        for _ in range(4):
+            yield b" " * 1024**2
+
+    async with http.post(MAPS, data=chunks(), headers=JSON) as answer:
+        assert answer.status == 413
+
+
+async def test_management_takes_larger_bodies(http: aiohttp.ClientSession) -> None:
+    filler = "x" * (MAX_BODY_BYTES + 1)
+    node = {
+        "kind": "Node",
+        "apiVersion": "v1",
+        "metadata": {"name": "n", "annotations": {"a": filler}},
+    }
+    async with http.post("/_fakeapi/load", data=BytesIO(orjson.dumps(node))) as answer:
+        assert orjson.loads(await answer.read()) == {"loaded": 1}
+
+
+async def test_requests_are_logged_with_their_user_agent(http: aiohttp.ClientSession) -> None:
+    async with http.get(f"{MAPS}/nope?pretty=true", headers={"User-Agent": "tester/1"}):
+        pass
+    async with http.get("/_fakeapi/requests") as answer:
+        log = orjson.loads(await answer.read())["requests"]
+    assert log == [
+        {
+            "method": "GET",
+            "path": f"{MAPS}/nope",
+            "query": "pretty=true",
+            "userAgent": "tester/1",
+            "status": 404,
+        }
+    ]
+
+
+async def test_a_client_that_goes_away_leaves_nothing_behind(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    async with http.get(MAPS, params={"watch": "1"}) as answer:
+        assert answer.status == 200
+        answer.close()
+    async with asyncio.timeout(5):
+        while cluster.server.watchers:
+            async with http.get("/livez"):
+                pass
+
+
+async def test_a_client_that_stalls_loses_only_its_own_watch() -> None:
+    server = Server(create_api(SystemClock(), Random(1), history=50), SystemClock(), Random(1))
+    await server.start()
+    async with aiohttp.ClientSession(server.url) as http:
+        await create(http, "a")
+        stalled = _open_raw_watch(server.url)
+        async with http.get(MAPS, params={"watch": "1"}) as reading:
+            assert await frames(reading, 1) == [("ADDED", "a")]
+            for number in range(400):
+                patch = {"metadata": {"annotations": {"big": str(number) + "x" * 100_000}}}
+                headers = {"Content-Type": "application/merge-patch+json"}
+                async with http.patch(f"{MAPS}/a", data=orjson.dumps(patch), headers=headers):
+                    pass
+                assert await frames(reading, 1) == [("MODIFIED", "a")]
+        received = await asyncio.to_thread(_drain_until, stalled, b'"Expired"')
+    await server.stop()
+    assert b'"ERROR"' in received[-2000:]
+    assert len(received) < 400 * 100_000  # what it missed was not kept for it
+
+
+async def test_a_client_that_stalls_for_too_long_is_cut_off() -> None:
+    api = create_api(SystemClock(), Random(1))
+    server = Server(api, SystemClock(), Random(1), timeouts=ServerTimeouts(stall=0.01))
+    await server.start()
+    async with aiohttp.ClientSession(server.url) as http:
+        with _open_raw_watch(server.url):
+            await create(http, "a")
+            number = 0
+            while server.watchers or not number:
+                number += 1
+                patch = {"metadata": {"annotations": {"big": str(number) + "x" * 1_000_000}}}
+                headers = {"Content-Type": "application/merge-patch+json"}
+                async with http.patch(f"{MAPS}/a", data=orjson.dumps(patch), headers=headers):
+                    pass
+    await server.stop()
+
+
+class FaultyApi(Api):
+    """An API with a fault in it."""
+
+    def handle(self, request: Request) -> Response | Watch:
+        if request.path == "/fault":
+            raise ZeroDivisionError("a fault")
+        return super().handle(request)
+
+
+async def test_a_fault_is_a_500_and_the_server_goes_on() -> None:
+    sources = IdAndTimeSources(
+        lambda _: "2026-01-01T00:00:00Z", lambda: "uid", lambda: "abcde", lambda: 0
+    )
+    server = Server(FaultyApi(Store(), sources), SystemClock(), Random(1))
+    await server.start()
+    async with aiohttp.ClientSession(server.url) as http:
+        async with http.get("/fault") as answer:
+            status = orjson.loads(await answer.read())
+        assert (answer.status, status["reason"]) == (500, "InternalError")
+        assert "a fault" in status["message"]
+        async with http.get("/readyz") as answer:
+            assert answer.status == 200
+    await server.stop()
+
+
+def _open_raw_watch(url: str) -> socket.socket:
+    host, port = url.removeprefix("http://").split(":")
+    raw = socket.create_connection((host, int(port)), timeout=10)
+    raw.sendall(f"GET {MAPS}?watch=1 HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    return raw
+
+
+def _drain_until(raw: socket.socket, end: bytes) -> bytes:
+    received = bytearray()
+    with raw:
+        while end not in received[-70_000:]:
+            chunk = raw.recv(65_536)
+            assert chunk, "the stream ended without the event"
+            received += chunk
+    return bytes(received)
+
+
+async def test_stopping_ends_watches_cleanly() -> None:
+    server = Server(create_api(SystemClock(), Random(1)), SystemClock(), Random(1))
+    await server.start()
+    async with (
+        aiohttp.ClientSession(server.url) as http,
+        http.get(MAPS, params={"watch": "1"}) as answer,
+    ):
+        stopping = asyncio.create_task(server.stop())
+        assert await answer.read() == b""
+        await stopping
+
+
+async def test_a_taken_port_is_an_error(cluster: FakeCluster) -> None:
+    port = int(cluster.url.rpartition(":")[2])
+    with pytest.raises(OSError, match="address already in use"):
+        async with FakeCluster(port=port):
+            pass
+
+
+async def test_a_head_that_does_not_arrive_costs_its_connection() -> None:
+    server = Server(create_api(SystemClock(), Random(1)), SystemClock(), Random(1), timeouts=HASTY)
+    await server.start()
+    reader, writer = await _connect(server.url)
+    writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+    async with asyncio.timeout(20):
+        assert await reader.read() == b""
+    writer.close()
+    await server.stop()
+
+
+async def test_a_body_that_does_not_arrive_is_refused() -> None:
+    server = Server(create_api(SystemClock(), Random(1)), SystemClock(), Random(1), timeouts=HASTY)
+    await server.start()
+    reader, writer = await _connect(server.url)
+    head = f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{"
+    writer.write(head.encode())
+    async with asyncio.timeout(20):
+        assert await reader.readline() == b"HTTP/1.1 504 Gateway Timeout\r\n"
+    writer.close()
+    await server.stop()
+
+
+HUGE = {
+    "a long selector": ("labelSelector", ",".join(f"k{n}=v{n}" for n in range(10_000)), 200),
+    "a long set": ("labelSelector", f"k in ({','.join(f'v{n}' for n in range(20_000))})", 200),
+    "deep brackets": ("labelSelector", "(" * 50_000, 400),
+    "many negations": ("labelSelector", "!" * 50_000, 400),
+    "a long field selector": ("fieldSelector", "metadata.name=a," * 5_000 + "metadata.name=b", 200),
+    "a long token": ("continue", "A" * 100_000, 400),
+    "a long number": ("resourceVersion", "9" * 100_000, 400),
+    "many parameters": ("a=b&" * 50_000 + "x", "y", 200),
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+async def test_a_huge_query_is_answered_in_no_time(cluster: FakeCluster, name: str) -> None:
+    key, value, status = HUGE[name]
+    target = f"{MAPS}?{key}={quote(value)}"
+    reader, writer = await _connect(cluster.url)
+    async with asyncio.timeout(10):
+        writer.write(f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        answer = await reader.read()
+    writer.close()
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode()), answer[:300]
+
+
+async def test_a_head_of_more_than_a_mib_is_refused(cluster: FakeCluster) -> None:
+    reader, writer = await _connect(cluster.url)
+    async with asyncio.timeout(10):
+        writer.write(b"GET /livez?x=" + b"y" * 2 * 1024**2)
+        answer = await reader.readline()
+    writer.close()
+    assert answer.endswith(b" 400 Bad Request\r\n")
+
+
+BOMBS = {
+    "nested lists": (JSON_TYPE, b"[" * 1_000_000),
+    "nested objects": (JSON_TYPE, b'{"a":' * 300_000),
+    "nested in a field": (JSON_TYPE, b'{"metadata":{"name":"a"},"data":' + b"[" * 100_000),
+    "a long number": (JSON_TYPE, b'{"metadata":{"name":"a","generation":' + b"9" * 10**6 + b"}}"),
+    "nested yaml": (YAML_TYPE, b"{a: " * 500_000),
+    "laughing yaml": (
+        YAML_TYPE,
+        b"\n".join(
+            [b"l0: &l0 [lol]"]
+            + [
+                b"l%d: &l%d [%s]" % (n, n, b",".join([b"*l%d" % (n - 1)] * 10))
+                for n in range(1, 12)
+            ]
+        ),
+    ),
+    "wide yaml": (YAML_TYPE, b"- 1\n" * 700_000),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+async def test_a_bomb_is_refused_while_others_are_served(
+    http: aiohttp.ClientSession, name: str
+) -> None:
+    content_type, body = BOMBS[name]
+    headers = {"Content-Type": content_type}
+    async with asyncio.timeout(20):
+        async with http.post(MAPS, data=BytesIO(body), headers=headers) as answer:
+            assert answer.status == 400, await answer.text()
+        async with http.get("/livez") as answer:
+            assert answer.status == 200
+
+
+async def test_a_packed_bomb_is_cut_off_at_3_mib(http: aiohttp.ClientSession) -> None:
+    packed = gzip.compress(b" " * 20 * 1024**2, 9)
+    headers = {**JSON, "Content-Encoding": "gzip"}
+    async with http.post(MAPS, data=packed, headers=headers) as answer:
+        assert answer.status == 413
+
+
+async def _connect(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, port = url.removeprefix("http://").split(":")
+    return await asyncio.open_connection(host, int(port))

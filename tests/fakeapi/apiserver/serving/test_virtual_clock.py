@@ -1,0 +1,176 @@
+"""The virtual clock: it stands still until it is moved, and wakes sleepers in order."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from fakeapi.apiserver.serving.virtual_clock import START_NS, VirtualClock
+
+
+async def test_time_passes_only_by_advancing() -> None:
+    clock = VirtualClock()
+    assert (clock.monotonic(), clock.now_ns()) == (0.0, START_NS)
+    await clock.advance(1.5)
+    assert (clock.monotonic(), clock.now_ns()) == (1.5, START_NS + 1_500_000_000)
+
+
+async def test_sleepers_wake_in_the_order_of_their_time_and_then_of_their_going_to_sleep() -> None:
+    clock, woken = VirtualClock(), []
+
+    async def sleeper(name: str, seconds: float) -> None:
+        await clock.sleep(seconds)
+        woken.append((name, clock.monotonic()))
+
+    async with asyncio.TaskGroup() as group:
+        for name, seconds in (("a", 3), ("b", 1), ("c", 3), ("d", 0), ("e", -1)):
+            group.create_task(sleeper(name, seconds))
+        await clock.advance(2)
+        assert woken == [("d", 0), ("e", 0), ("b", 1)]
+        await clock.advance(2)
+    assert woken[3:] == [("a", 3), ("c", 3)]
+
+
+async def test_who_sleeps_again_wakes_within_the_same_advance() -> None:
+    clock, ticks = VirtualClock(), []
+
+    async def ticker() -> None:
+        for _ in range(3):
+            await clock.sleep(10)
+            ticks.append(clock.monotonic())
+
+    task = asyncio.create_task(ticker())
+    await clock.advance(30)
+    await task
+    assert ticks == [10, 20, 30]
+
+
+async def test_a_cancelled_sleeper_is_passed_over() -> None:
+    clock = VirtualClock()
+    task = asyncio.create_task(clock.sleep(1))
+    await clock.advance(0)
+    task.cancel()
+    await clock.advance(2)
+    assert task.cancelled()
+
+
+async def test_time_does_not_go_back() -> None:
+    with pytest.raises(ValueError, match="does not go back"):
+        await VirtualClock().advance(-1)
+
+
+async def test_a_long_chain_of_tasks_comes_to_its_end_before_time_goes_on() -> None:
+    clock, passed = VirtualClock(), []
+
+    async def link(left: int) -> None:
+        if left:
+            await asyncio.create_task(link(left - 1))
+        else:
+            passed.append(clock.monotonic())
+
+    async def starter() -> None:
+        await clock.sleep(1)
+        await link(500)
+
+    task = asyncio.create_task(starter())
+    await clock.advance(10)
+    await task
+    assert passed == [1]
+
+
+async def test_it_jumps_to_the_next_moment_for_which_anybody_waits() -> None:
+    clock, woken = VirtualClock(), []
+
+    async def sleeper(seconds: float) -> None:
+        await clock.sleep(seconds)
+        woken.append(seconds)
+
+    async with asyncio.TaskGroup() as group:
+        for seconds in (7200, 3, 3):
+            group.create_task(sleeper(seconds))
+        assert await clock.jump()
+        assert (clock.monotonic(), woken) == (3, [3, 3])
+        assert await clock.jump()
+        assert clock.monotonic() == 7200
+        assert not await clock.jump()
+
+
+async def test_jumping_whenever_nobody_has_anything_to_do() -> None:
+    clock = VirtualClock()
+    async with clock.jumping():
+        for hours in range(1, 4):
+            await clock.sleep(3600)
+            assert clock.monotonic() == 3600 * hours
+    assert not await clock.jump()
+
+
+class HandClock:
+    """A host whose time is set by hand."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def now_ns(self) -> int:
+        return int(self.seconds * 10**9)
+
+    async def sleep(self, seconds: float) -> None:
+        raise NotImplementedError
+
+
+async def test_it_runs_at_any_pace_and_stands_still_again() -> None:
+    host = HandClock()
+    clock = VirtualClock(0, 60, host)
+    host.seconds += 2
+    assert (clock.monotonic(), clock.now_ns(), clock.factor) == (120, 120 * 10**9, 60)
+    clock.run(0.5)
+    host.seconds += 2
+    assert clock.monotonic() == 121
+    clock.run(0)
+    host.seconds += 100
+    assert clock.monotonic() == 121
+    with pytest.raises(ValueError, match="does not go back"):
+        clock.run(-1)
+
+
+async def test_a_running_clock_wakes_sleepers_by_the_hosts_timers() -> None:
+    clock = VirtualClock(0, 1e6)
+    await asyncio.gather(clock.sleep(3600), clock.sleep(60))
+    assert clock.monotonic() >= 3600
+
+
+async def test_advancing_a_running_clock_is_exact_and_it_runs_on() -> None:
+    host = HandClock()
+    clock, woken = VirtualClock(0, 1, host), []
+
+    async def sleeper() -> None:
+        await clock.sleep(30)
+        woken.append(clock.monotonic())
+
+    task = asyncio.create_task(sleeper())
+    await clock.advance(60)
+    await task
+    assert (woken, clock.factor) == ([30], 1)
+    host.seconds += 5
+    assert clock.monotonic() == 65
+
+
+async def test_two_movers_take_turns() -> None:
+    clock = VirtualClock()
+    await asyncio.gather(clock.advance(10), clock.advance(20))
+    assert clock.monotonic() == 30
+
+
+def test_a_running_clock_stands_still_until_the_last_such_block_has_ended() -> None:
+    host = HandClock()
+    clock, read = VirtualClock(0, 2, host), []
+    with clock.paused():
+        with clock.paused():
+            host.seconds += 5
+        host.seconds += 5
+        read.append(clock.monotonic())
+    host.seconds += 5
+    assert [*read, clock.monotonic(), clock.factor] == [0, 10, 2]

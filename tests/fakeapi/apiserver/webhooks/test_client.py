@@ -1,0 +1,85 @@
+"""Time limits by a clock: each rings at its own time, and nobody waits once all have ended."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from fakeapi.apiserver.serving.virtual_clock import VirtualClock
+from fakeapi.apiserver.webhooks.client import TimeoutScheduler
+
+
+class Race:
+    """Who sleeps for so long, has so much time, and what became of it when."""
+
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.ended: dict[str, tuple[str, float]] = {}
+        self._deadlines = TimeoutScheduler(self.clock)
+
+    async def run(self, name: str, *, sleeps: float, has: float, begins: float = 0) -> None:
+        await self.clock.sleep(begins)
+        outcome = "done"
+        limit = self._deadlines.timeout(has)
+        try:
+            async with limit:
+                await self.clock.sleep(sleeps)
+        except TimeoutError:
+            outcome = "late"
+        assert limit.has_expired is (outcome == "late")
+        self.ended[name] = outcome, self.clock.monotonic()
+
+
+async def test_each_ends_at_its_own_time() -> None:
+    race = Race()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(race.run("long", sleeps=60, has=30))
+        group.create_task(race.run("short", sleeps=60, has=10))
+        group.create_task(race.run("quick", sleeps=5, has=10))
+        group.create_task(race.run("as short", sleeps=60, has=10))
+        group.create_task(race.run("later, but shorter", sleeps=60, has=2, begins=12))
+        group.create_task(race.run("after all others", sleeps=60, has=10, begins=100))
+        await race.clock.advance(200)
+    assert race.ended == {
+        "long": ("late", 30),
+        "short": ("late", 10),
+        "quick": ("done", 5),
+        "as short": ("late", 10),
+        "later, but shorter": ("late", 14),
+        "after all others": ("late", 110),
+    }
+
+
+async def test_nobody_waits_once_all_have_ended() -> None:
+    race = Race()
+    async with asyncio.TaskGroup() as group:
+        for number in range(3):
+            group.create_task(race.run(f"{number}", sleeps=number, has=100))
+        await race.clock.advance(3)
+    assert await race.clock.jump() is False
+    assert race.clock.monotonic() == 3
+
+
+async def test_who_is_cancelled_is_not_late() -> None:
+    clock = VirtualClock()
+    limit = TimeoutScheduler(clock).timeout(10)
+
+    async def wait() -> None:
+        async with limit:
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(wait())
+    await clock.advance(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not limit.has_expired
+    assert await clock.jump() is False
+
+
+async def test_what_the_block_raises_passes() -> None:
+    with pytest.raises(TimeoutError, match="its own"):
+        async with TimeoutScheduler(VirtualClock()).timeout(10) as limit:
+            raise TimeoutError("its own")
+    assert not limit.has_expired

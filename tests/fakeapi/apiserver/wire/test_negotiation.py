@@ -1,0 +1,80 @@
+"""Which form a client gets, by its Accept header."""
+
+from __future__ import annotations
+
+import pytest
+
+from fakeapi.apiserver.wire.errors import StatusError
+from fakeapi.apiserver.wire.http_messages import Request
+from fakeapi.apiserver.wire.negotiation import OFFERED, MediaTypeOptions, negotiate
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+OLD_TABLE = "application/json;as=Table;v=v1beta1;g=meta.k8s.io"
+PARTIAL = "as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+YAML = "application/yaml"
+
+
+@pytest.mark.parametrize(
+    ("accept", "chosen"),
+    [
+        ("", MediaTypeOptions()),
+        ("*/*", MediaTypeOptions()),
+        ("application/json", MediaTypeOptions()),
+        (f"{PROTOBUF}, */*", MediaTypeOptions()),
+        (f"{PROTOBUF},application/json", MediaTypeOptions()),
+        (YAML, MediaTypeOptions(YAML)),
+        ("application/json;q=0.1, application/yaml", MediaTypeOptions(YAML)),
+        ("text/html, application/json", MediaTypeOptions()),
+        ("application/cbor, */*", MediaTypeOptions()),
+        ("*/*, application/yaml", MediaTypeOptions(YAML)),
+        (f"{TABLE},{OLD_TABLE},application/json", MediaTypeOptions(convert_to="Table")),
+        (OLD_TABLE, MediaTypeOptions(convert_to="Table", version="v1beta1")),
+        (f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io,application/json", MediaTypeOptions()),
+        (f"{PROTOBUF};{PARTIAL}", MediaTypeOptions(convert_to="PartialObjectMetadata")),
+        ("application/json;as=Foo;v=v1;g=meta.k8s.io,application/json", MediaTypeOptions()),
+        ("application/json;as=;v=;g=", MediaTypeOptions()),
+        ("application/json;stream=watch", MediaTypeOptions()),
+        ("application/json;pretty=1", MediaTypeOptions(pretty=True)),
+        ("application/json;q=x", MediaTypeOptions()),
+    ],
+)
+def test_the_best_clause_that_can_be_served_wins(accept: str, chosen: MediaTypeOptions) -> None:
+    assert negotiate(Request("GET", "/api/v1/pods", accept=accept), *OFFERED) == chosen
+
+
+@pytest.mark.parametrize(
+    ("accept", "message"),
+    [
+        ("text/html", "406: Not Acceptable\n\nAvailable representations: application/json, "),
+        ("application/*", "406: Not Acceptable\n\n"),
+        ("garbage", "406: Not Acceptable\n\n"),
+        ("application/json;as=Foo;v=v1;g=meta.k8s.io", "only the following media types are "),
+        ("application/json;as=Table;v=v9;g=meta.k8s.io", "only the following media types are "),
+        (f"{PROTOBUF};as=Table;v=v1;g=meta.k8s.io", "only the following media types are "),
+        ("application/json;stream=other", "only the following media types are "),
+    ],
+)
+def test_what_cannot_be_served_is_refused(accept: str, message: str) -> None:
+    with pytest.raises(StatusError) as refused:
+        negotiate(Request("GET", "/api/v1/pods", accept=accept), *OFFERED)
+    assert (refused.value.code, refused.value.reason) == (406, "NotAcceptable")
+    assert refused.value.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("query", "user_agent", "chosen"),
+    [
+        ({}, "kubectl/v1.37.1", MediaTypeOptions()),
+        ({}, "curl/8.0", MediaTypeOptions(pretty=True)),
+        ({}, "Mozilla/5.0 (X11)", MediaTypeOptions(pretty=True)),
+        ({"pretty": "true"}, "kubectl", MediaTypeOptions(pretty=True)),
+        ({"pretty": "false"}, "curl/8.0", MediaTypeOptions()),
+        ({"pretty": ""}, "kubectl", MediaTypeOptions()),
+    ],
+)
+def test_people_get_line_breaks(
+    query: dict[str, str], user_agent: str, chosen: MediaTypeOptions
+) -> None:
+    request = Request("GET", "/api/v1/pods", query, user_agent=user_agent)
+    assert negotiate(request, *OFFERED) == chosen

@@ -1,0 +1,97 @@
+"""Protobuf bodies: upstream's own samples of every kind, and bytes that are none."""
+
+from __future__ import annotations
+
+import lzma
+from base64 import b64decode
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fakeapi.apiserver.endpoints import Api, Request, Response
+from fakeapi.apiserver.wire.errors import StatusError
+from fakeapi.apiserver.wire.protobuf import read_protobuf
+
+RECORDED: dict[str, Any] = orjson.loads(
+    lzma.decompress((Path(__file__).parents[2] / "recorded" / "protobuf.json.xz").read_bytes())
+)
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+
+def without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_message_is_the_same_document_as_its_json(name: str) -> None:
+    body = b64decode(RECORDED[name]["protobuf"])
+    assert without_nulls(read_protobuf(body)) == without_nulls(RECORDED[name]["json"])
+
+
+def envelope(api_version: str, kind: str, message: bytes) -> bytes:
+    named = b"".join(
+        bytes((number << 3 | 2, len(text))) + text.encode()
+        for number, text in ((1, api_version), (2, kind))
+    )
+    parts = (bytes((10, len(named))), named, bytes((18, len(message))), message)
+    return b"k8s\0" + b"".join(parts)
+
+
+CONFIG_MAP = envelope("v1", "ConfigMap", bytes.fromhex("0a030a0161") + b"\x12\x06\n\x01k\x12\x01v")
+
+
+def test_an_object_is_created_from_protobuf_and_answered_in_json(api: Api) -> None:
+    path = "/api/v1/namespaces/default/configmaps"
+    answer = api.handle(Request("POST", path, body=CONFIG_MAP, content_type=PROTOBUF))
+    assert isinstance(answer, Response)
+    made = orjson.loads(answer.body)
+    assert (answer.status, made["metadata"]["name"], made["data"]) == (201, "a", {"k": "v"})
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"xx", "does not appear to be a protobuf message, expected prefix [107 56 115 0] (7878)"),
+        (b"k8s\0", "the object provided is unrecognized: empty body (6b387300)"),
+        (b"k8s\0\x0a\xff", "the object provided is unrecognized: unexpected EOF (6b3873000aff)"),
+        (
+            envelope("v1", "ConfigMap", b"\x0a\x7f"),
+            'ConfigMap in version "v1" cannot be handled as a ConfigMap: unexpected EOF',
+        ),
+        (envelope("v1", "ConfigMap", b"\x0f"), "illegal wireType 7"),
+        (envelope("v1", "ConfigMap", b"\x0a\x03\x0a\x01\xff"), "invalid UTF-8"),
+        (envelope("v1", "ConfigMap", b"\x0a" + b"\xff" * 10), "integer overflow"),
+        (envelope("v1", "ConfigMap", b"\x08\x01"), "wrong wireType"),
+        (envelope("v1", "Nothing", b""), 'no kind "Nothing" is registered for version "v1"'),
+    ],
+)
+def test_bytes_that_are_no_message_are_refused(body: bytes, message: str) -> None:
+    with pytest.raises(StatusError) as refused:
+        read_protobuf(body)
+    assert (refused.value.code, refused.value.reason) == (400, "BadRequest")
+    assert message in refused.value.message
+
+
+def test_unknown_fields_are_passed_over() -> None:
+    later = b"\xfa\x3e\x01x" + b"\xf8\x3e\x01" + b"\xf9\x3e" + bytes(8) + b"\xfd\x3e" + bytes(4)
+    assert read_protobuf(envelope("v1", "ConfigMap", later)) == {
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+    }
+
+
+@given(st.sampled_from(sorted(RECORDED)), st.data())
+def test_damaged_messages_are_read_or_refused(name: str, data: st.DataObject) -> None:
+    body = bytearray(b64decode(RECORDED[name]["protobuf"]))
+    for _ in range(data.draw(st.integers(1, 4))):
+        body[data.draw(st.integers(4, len(body) - 1))] = data.draw(st.integers(0, 255))
+    end = data.draw(st.integers(4, len(body)))
+    with suppress(StatusError):
+        orjson.dumps(read_protobuf(bytes(body[:end])))

@@ -1,0 +1,355 @@
+"""Extenders as kube-scheduler calls them: when, in which order, and what an error does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from extender.kube.rest.clock import Clock
+from fakeapi import VirtualCluster
+from fakeapi.controlplane.scheduler.configuration import (
+    Call,
+    ExtenderFunction,
+    Reply,
+    UnansweredError,
+)
+from fakeapi.controlplane.scheduler.extender_trace import ExtenderOutcome
+from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
+from tests.fakeapi.controlplane.scheduler.stages import (
+    Answer,
+    Document,
+    SchedulerStage,
+    X,
+    Y,
+    configured,
+    container_json,
+    node,
+    passing,
+    player,
+    pod,
+)
+
+GPU = "example.com/gpu"
+
+
+async def one_pod(
+    schedule: SetScheduler, extend: ExtenderFunction, pending: Document | None = None, **entry: Any
+) -> SchedulerStage:
+    """Set a stage on which one extender has been asked about the pod p, for nodes a and b."""
+    stage = await schedule(extenders={X: extend}, scheduler=configured(entry))
+    stage.load(node("a"), node("b"))
+    await stage.run(pending or pod("p"))
+    await stage.passes(0.5)
+    return stage
+
+
+async def test_the_first_extender_is_sent_what_fits_and_its_word_counts(
+    schedule: SetScheduler,
+) -> None:
+    stage = await one_pod(schedule, player(filter={"NodeNames": ["b"]}))
+    [asked] = stage.trace
+    assert (asked.url, asked.pod, asked.verdict) == (
+        f"{X}/filter",
+        "default/p",
+        ExtenderOutcome.ACCEPTED,
+    )
+    assert asked.asked["NodeNames"] == ["a", "b"]
+    assert asked.asked["Nodes"] is None
+    assert "kind" not in asked.asked["Pod"]
+    assert await stage.places() == {"p": "b"}
+
+
+async def test_one_without_a_node_cache_is_sent_whole_nodes(schedule: SetScheduler) -> None:
+    stage = await one_pod(schedule, passing, nodeCacheCapable=False)
+    [asked] = [each.asked for each in stage.trace]
+    assert asked["NodeNames"] is None
+    assert [each["metadata"]["name"] for each in asked["Nodes"]["items"]] == ["a", "b"]
+    assert {"kind", "apiVersion"}.isdisjoint(asked["Nodes"]["items"][0])
+    assert set((await stage.places()).values()) <= {"a", "b"}
+
+
+async def test_only_nodes_that_pass_the_in_tree_filters_are_sent(schedule: SetScheduler) -> None:
+    stage = await schedule(extenders={X: passing}, scheduler=configured({}))
+    stage.load(node("small", "500m"), node("a"), node("tainted", taints=["k=v:NoSchedule"]))
+    await stage.run(pod("p"))
+    await stage.passes(0.5)
+    assert [each.asked["NodeNames"] for each in stage.trace] == [["a"]]
+
+
+async def test_nobody_is_asked_about_a_pod_that_fits_nowhere(schedule: SetScheduler) -> None:
+    stage = await one_pod(schedule, passing, pod("p", "9"))
+    assert stage.asked() == []
+    assert await stage.refusal("p") == (
+        "Unschedulable",
+        (
+            "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 "
+            "Preemption is not helpful for scheduling."
+        ),
+    )
+
+
+def using(**limits: str) -> Document:
+    """Build a pod whose init container names resources in its limits."""
+    wanted = {"resources": {"limits": limits, "requests": dict.fromkeys(limits, "0")}}
+    spec = {"initContainers": [{**container_json("i"), **wanted}]}
+    return pod("p", spec=spec)
+
+
+INTEREST: dict[str, tuple[list[Document], Document, bool]] = {
+    "nothing managed": ([], pod("p"), True),
+    "another resource": ([{"name": GPU}], pod("p"), False),
+    "zero of it, in an init container": ([{"name": GPU}], using(**{GPU: "0"}), True),
+}
+
+
+@pytest.mark.parametrize("name", INTEREST)
+async def test_an_extender_is_asked_about_pods_that_name_one_of_its_resources(
+    schedule: SetScheduler, name: str
+) -> None:
+    managed, pending, interested = INTEREST[name]
+    stage = await one_pod(schedule, passing, pending, managedResources=managed)
+    assert bool(stage.asked()) == interested
+
+
+async def test_a_resource_that_is_left_to_an_extender_is_no_matter_of_ours(
+    schedule: SetScheduler,
+) -> None:
+    managed = [{"name": GPU, "ignoredByScheduler": True}]
+    wanted = {"resources": {"limits": {GPU: "8"}, "requests": {GPU: "8"}}}
+    pending = pod("p", containers=[{**container_json("c"), **wanted}])
+    picky = player(filter={"NodeNames": ["a"]})
+    stage = await one_pod(schedule, picky, pending, managedResources=managed)
+    assert await stage.places() == {"p": "a"}
+
+
+async def test_extenders_are_asked_in_order_ignorable_ones_last_with_what_is_left(
+    schedule: SetScheduler,
+) -> None:
+    extenders = {
+        X: player(filter={"NodeNames": ["a", "b"]}),
+        Y: player(filter={"NodeNames": ["c", "b"]}),
+    }
+    first = {"urlPrefix": X, "ignorable": True}
+    stage = await schedule(
+        extenders=extenders, scheduler=configured(first, {"urlPrefix": Y, "ignorable": False})
+    )
+    stage.load(node("a"), node("b"), node("c"))
+    await stage.run(pod("p"))
+    await stage.passes(0.5)
+    seen = [(each.extender, each.asked["NodeNames"], each.verdict) for each in stage.trace]
+    assert seen == [
+        (Y, ["a", "b", "c"], ExtenderOutcome.ACCEPTED),
+        (X, ["c", "b"], ExtenderOutcome.IGNORED),  # it names a, which it was not sent
+    ]
+    assert (await stage.places())["p"] in {"b", "c"}
+
+
+async def test_the_next_is_not_asked_where_nothing_is_left(schedule: SetScheduler) -> None:
+    extenders = {X: player(filter={"NodeNames": []}), Y: passing}
+    stage = await schedule(extenders=extenders, scheduler=configured({}, {"urlPrefix": Y}))
+    stage.load(node("a"))
+    await stage.run(pod("p"))
+    await stage.passes(0.5)
+    assert [each.extender for each in stage.trace] == [X]
+
+
+ERRORS: dict[str, tuple[Answer, str]] = {
+    "an error in the answer": ({"NodeNames": ["a"], "Error": "no quota"}, "no quota"),
+    "a status": (Reply(503, b"later"), f"failed filter with extender at URL {X}/filter, code 503"),
+    "a status that means well": (
+        Reply.of({"NodeNames": ["a"]}, 201),
+        f"failed filter with extender at URL {X}/filter, code 201",
+    ),
+    "no JSON": (Reply(200, b"<p>"), "invalid character '<' looking for beginning of value"),
+    "nothing": (Reply(200, b""), "EOF"),
+    "another node": (
+        {"NodeNames": ["z"]},
+        f'extender "{X}" claims a filtered node "z" which is not found in the input node list',
+    ),
+    "nobody there": (
+        UnansweredError("dial tcp x.example:80: connect: connection refused"),
+        f'Post "{X}/filter": dial tcp x.example:80: connect: connection refused',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+async def test_an_error_fails_the_attempt_and_nobody_is_preempted(
+    schedule: SetScheduler, name: str
+) -> None:
+    answer, problem = ERRORS[name]
+    stage = await one_pod(schedule, player(filter=answer))
+    assert await stage.refusal("p") == ("SchedulerError", problem)
+    assert stage.problems() == [problem]
+    assert await stage.events("FailedScheduling") == [("p", problem)]
+    assert stage.asked("preempt") == []
+
+
+@pytest.mark.parametrize("name", ERRORS)
+async def test_an_error_of_an_ignorable_extender_is_as_good_as_no_extender(
+    schedule: SetScheduler, name: str
+) -> None:
+    answer, problem = ERRORS[name]
+    stage = await one_pod(schedule, player(filter=answer), ignorable=True)
+    assert (await stage.places())["p"] in {"a", "b"}
+    assert [(each.verdict, each.problem) for each in stage.trace] == [
+        (ExtenderOutcome.IGNORED, problem)
+    ]
+
+
+async def test_after_an_error_the_pod_is_tried_again_after_its_backoff(
+    schedule: SetScheduler,
+) -> None:
+    answers = iter([Reply(500, b""), Reply(500, b""), Reply.of({"NodeNames": ["a"]})])
+    stage = await one_pod(schedule, player(filter=lambda _: next(answers)))
+    begun = stage.trace[0].at_ns
+    await stage.passes(10)
+    assert [(each.at_ns - begun) / 1e9 for each in stage.trace] == [0, 1, 3]
+    assert await stage.places() == {"p": "a"}
+
+
+def slow(clock: list[Clock], seconds: float) -> ExtenderFunction:
+    """Build an extender that takes its time."""
+
+    async def answer(call: Call) -> Reply:
+        await clock[0].sleep(seconds)
+        return passing(call)
+
+    return answer
+
+
+TIMES = [("", 4.9, 4.9), ("", 5.1, 5.0), ("1500ms", 1.4, 1.4), ("1.5s", 1.6, 1.5)]
+"""httpTimeout, seconds that the extender takes, seconds that the call takes."""
+
+
+@pytest.mark.parametrize(("limit", "needed", "spent"), TIMES)
+async def test_a_call_has_five_seconds_or_what_is_configured(
+    schedule: SetScheduler, limit: str, needed: float, spent: float
+) -> None:
+    clock: list[Clock] = []
+    entry = {"httpTimeout": limit} if limit else {}
+    stage = await schedule(extenders={X: slow(clock, needed)}, scheduler=configured(entry))
+    clock.append(stage.cluster.clock)
+    stage.load(node("a"))
+    await stage.run(pod("p"))
+    await stage.passes(5.2)
+    overdue = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+    problem = f'Post "{X}/filter": {overdue}' if spent < needed else ""
+    assert stage.trace[0].problem == problem
+    assert stage.trace[0].seconds == pytest.approx(spent)
+
+
+async def test_others_may_be_deleted_while_an_extender_thinks(schedule: SetScheduler) -> None:
+    clock: list[Clock] = []
+    stage = await schedule(extenders={X: slow(clock, 2)}, scheduler=configured({}))
+    clock.append(stage.cluster.clock)
+    stage.load(node("a"))
+    await stage.run(pod("p"))
+    await stage.passes(1)
+    await stage.delete_now("p")
+    await stage.passes(5)
+    assert (await stage.places(), await stage.events("Scheduled")) == ({}, [])
+
+
+REASONS: dict[str, tuple[Document, str]] = {
+    "why nodes failed": (
+        {"FailedNodes": {"a": "gpu busy"}, "FailedAndUnresolvableNodes": {"b": "no gpu"}},
+        "0/2 nodes are available: 1 gpu busy, 1 no gpu.",
+    ),
+    "the same words are counted": (
+        {"FailedNodes": {"a": "gpu busy", "b": "gpu busy"}},
+        "0/2 nodes are available: 2 gpu busy.",
+    ),
+    "no words": ({"NodeNames": []}, "0/2 nodes are available:"),
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+async def test_reasons_are_told_as_they_were_given(schedule: SetScheduler, name: str) -> None:
+    answer, message = REASONS[name]
+    stage = await one_pod(schedule, player(filter={"NodeNames": [], **answer}))
+    reason, told = await stage.refusal("p")
+    assert (reason, told.partition(" preemption: ")[0]) == ("Unschedulable", message)
+
+
+async def test_scores_are_weighed_and_added(schedule: SetScheduler) -> None:
+    scores = [{"Host": "b", "Score": 10}, {"Host": "a", "Score": 0}, {"Host": "z", "Score": 99}]
+    entry: Document = {"prioritizeVerb": "prioritize", "weight": 3}
+    stage = await one_pod(schedule, player(prioritize=scores), **entry)
+    assert await stage.places() == {"p": "b"}
+    [asked] = stage.trace.calls("prioritize")
+    assert sorted(asked.asked["NodeNames"]) == ["a", "b"]
+    assert asked.notes == ("z was not among the nodes sent", "z was scored 99, beyond 0 to 10")
+
+
+async def test_who_cannot_score_scores_nothing_ignorable_or_not(schedule: SetScheduler) -> None:
+    entry: Document = {"prioritizeVerb": "prioritize", "weight": 1}
+    stage = await one_pod(schedule, player(prioritize=Reply(500, b"")), **entry)
+    assert (await stage.places())["p"] in {"a", "b"}
+    assert [each.verdict for each in stage.trace.calls("prioritize")] == [ExtenderOutcome.IGNORED]
+
+
+async def test_a_single_node_is_not_scored(schedule: SetScheduler) -> None:
+    entry: Document = {"prioritizeVerb": "prioritize", "weight": 1}
+    stage = await one_pod(schedule, player(filter={"NodeNames": ["a"]}), **entry)
+    assert (await stage.places(), stage.asked("prioritize")) == ({"p": "a"}, [])
+
+
+async def test_an_extender_that_binds_is_asked_to_and_nobody_else_does(
+    schedule: SetScheduler,
+) -> None:
+    stage = await one_pod(schedule, player(filter={"NodeNames": ["a"]}), bindVerb="bind")
+    [asked] = stage.trace.calls("bind")
+    assert asked.asked == {
+        "PodName": "p",
+        "PodNamespace": "default",
+        "PodUID": (await stage.pod("p"))["metadata"]["uid"],
+        "Node": "a",
+    }
+    assert await stage.places() == {"p": ""}  # this one only says that it did
+    assert await stage.events("Scheduled") == [("p", "Successfully assigned default/p to a")]
+
+
+async def test_an_extender_that_cannot_bind_has_the_pod_tried_again(schedule: SetScheduler) -> None:
+    answers = iter([{"Error": "not now"}, {"Error": ""}])
+    stage = await one_pod(schedule, player(bind=lambda _: next(answers)), bindVerb="bind")
+    assert await stage.refusal("p") == ("SchedulerError", "not now")
+    await stage.passes(2)
+    assert [each.problem for each in stage.trace.calls("bind")] == ["not now", ""]
+
+
+async def test_if_it_is_ignorable_the_pod_is_bound_without_it(schedule: SetScheduler) -> None:
+    broken = player(filter={"NodeNames": ["a"]}, bind={"Error": "not now"})
+    stage = await one_pod(schedule, broken, bindVerb="bind", ignorable=True)
+    assert await stage.places() == {"p": "a"}
+
+
+async def test_a_fault_in_a_stand_in_does_not_go_unnoticed() -> None:
+    def broken(_call: Call) -> Reply:
+        raise ZeroDivisionError
+
+    async def live() -> None:
+        async with VirtualCluster(run="scheduler", extenders={X: broken}) as cluster:
+            cluster.load([node("a"), pod("p")])
+            await cluster.clock.advance(1)
+
+    with pytest.raises(ZeroDivisionError):
+        await live()
+
+
+async def test_in_a_large_cluster_not_all_nodes_are_looked_at(schedule: SetScheduler) -> None:
+    full = player(filter=lambda asked: {
+        "NodeNames": [], "FailedNodes": dict.fromkeys(asked["NodeNames"], "full"),
+    })  # fmt: skip
+    config = configured({}, profiles=[{"percentageOfNodesToScore": 1}])
+    stage = await schedule(extenders={X: full}, scheduler=config)
+    stage.load(*(node(f"n{number:03}") for number in range(130)))
+    await stage.passes(0.5)
+    for name in ("p", "q"):
+        await stage.run(pod(name))
+        await stage.passes(0.5)
+    first, second = (each.asked["NodeNames"] for each in stage.trace)
+    assert (len(first), first[0], second[0], second[30]) == (100, "n000", "n100", "n000")
+    _, message = await stage.refusal("p")
+    assert message.startswith("0/130 nodes are available: 100 full.")

@@ -1,0 +1,183 @@
+"""Preemption: who goes, what is written of it, and what nominations are worth."""
+
+from __future__ import annotations
+
+import pytest
+
+from extender.kube.rest.resources import PODS
+from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
+from tests.fakeapi.controlplane.scheduler.full import FULL, NEW, NO_FIT, OLD, preempted, vip
+from tests.fakeapi.controlplane.scheduler.stages import (
+    Document,
+    X,
+    configured,
+    node,
+    pdb_json,
+    player,
+    pod,
+)
+from tests.fakeapi.reviewing import answered, configuration, rule, webhook
+
+
+@pytest.mark.parametrize("release", [OLD, "1.33", NEW])
+async def test_the_least_important_pods_go_and_the_pod_is_nominated_then_placed(
+    schedule: SetScheduler, release: str
+) -> None:
+    stage = await preempted(schedule, upstream=release)
+    assert await stage.places() == {"b1": "b", "vip": "→ a"}
+    placed = " preemption: found a potential placement for pod on node a, preempting 2 victims"
+    told = NO_FIT + (placed if release == NEW else "")
+    assert await stage.refusal("vip") == ("Unschedulable", told)
+    assert await stage.events("FailedScheduling") == [("vip", told)]
+    assert sorted(await stage.events("Preempted")) == [
+        (name, "Preempted by pod vip on node a") for name in ("a1", "a2")
+    ]
+    await stage.passes(2)
+    assert await stage.places() == {"b1": "b", "vip": "a"}
+    assert await stage.events("Scheduled") == [("vip", "Successfully assigned default/vip to a")]
+
+
+async def test_victims_are_marked_then_deleted(schedule: SetScheduler) -> None:
+    stage = await schedule()
+    there = {"terminationGracePeriodSeconds": 30}
+    stage.load(node("a"), pod("low", "2", on="a", spec=there), vip())
+    await stage.passes(0.5)
+    low = await stage.pod("low")
+    [condition] = low["status"]["conditions"]
+    assert {**condition, "lastTransitionTime": ""} == {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "PreemptionByScheduler",
+        "message": "default-scheduler: preempting to accommodate a higher priority pod",
+        "lastTransitionTime": "",
+    }
+    assert "deletionTimestamp" in low["metadata"]
+    assert await stage.places() == {"low": "a", "vip": "→ a"}
+    await stage.passes(20)
+    assert len(await stage.events("Preempted")) == 1  # it waits for the victim it has
+
+
+async def test_a_pod_that_may_not_preempt_says_so_and_nobody_goes(schedule: SetScheduler) -> None:
+    stage = await schedule()
+    stage.load(*FULL, vip(spec={"preemptionPolicy": "Never"}))
+    await stage.passes(0.5)
+    told = "preemption: not eligible due to preemptionPolicy=Never."
+    assert await stage.refusal("vip") == ("Unschedulable", f"{NO_FIT} {told}")
+    assert len(await stage.places()) == 4
+
+
+async def test_where_nobody_may_go_the_nomination_ends(schedule: SetScheduler) -> None:
+    stage = await schedule()
+    stage.load(*FULL, vip(priority=1, status={"nominatedNodeName": "a"}))
+    await stage.passes(0.5)
+    none = "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+    assert await stage.refusal("vip") == ("Unschedulable", f"{NO_FIT} {none}")
+    assert (await stage.places())["vip"] == ""
+
+
+async def test_budgets_are_spared_where_they_can_be(schedule: SetScheduler) -> None:
+    stage = await schedule()
+    stage.load(
+        node("a"), node("b"),
+        pod("a1", "2", on="a", labels={"app": "db"}),
+        pod("b1", "2", on="b", priority=9),
+        pdb_json("db", match={"app": "db"}, allowed=0),
+        vip(),
+    )  # fmt: skip
+    await stage.passes(0.5)
+    assert await stage.places() == {"a1": "a", "vip": "→ b"}
+
+
+# Nominations
+
+
+async def test_pods_nominated_to_a_node_count_for_those_of_no_more_priority(
+    schedule: SetScheduler,
+) -> None:
+    stage = await schedule()
+    stage.load(node("a"), pod("going", "2", on="a", spec={"terminationGracePeriodSeconds": 30}))
+    stage.load(vip())
+    await stage.passes(0.5)
+    stage.load(vip("second", "1", 100), vip("least", "1", 1))
+    await stage.passes(1)
+    await stage.delete_now("going")
+    await stage.passes(15)
+    assert await stage.places() == {"vip": "a", "second": "", "least": ""}
+
+
+@pytest.mark.parametrize("release", [OLD, NEW])
+async def test_a_more_important_preemptor_takes_the_nomination_from_another(
+    schedule: SetScheduler, release: str
+) -> None:
+    stage = await schedule(upstream=release)
+    slowly = {"terminationGracePeriodSeconds": 30}
+    stage.load(node("a", "3"), pod("low", "2", on="a", spec=slowly), vip(priority=50))
+    stage.load(pod("low2", "1", on="a", priority=1, spec=slowly))
+    await stage.passes(0.5)
+    assert (await stage.places())["vip"] == "→ a"
+    stage.load(vip("king", "3", 100))
+    await stage.passes(0.5)
+    assert await stage.places() == {"low": "a", "low2": "a", "vip": "", "king": "→ a"}
+
+
+async def test_two_preemptors_at_once_take_different_nodes(schedule: SetScheduler) -> None:
+    stage = await schedule()
+    stage.load(*FULL, vip("one"), vip("two"))
+    await stage.passes(10)
+    places = await stage.places()
+    assert sorted((places["one"], places["two"])) == ["a", "b"]
+    assert len(places) == 2
+
+
+async def test_an_extender_is_asked_about_the_nominated_node_first(schedule: SetScheduler) -> None:
+    stage = await preempted(schedule, player(), seconds=5)
+    filters = [each.asked["NodeNames"] for each in stage.trace.calls("filter")]
+    assert filters == [["a"]]
+    assert (await stage.places())["vip"] == "a"
+
+
+# Trouble on the way
+
+
+@pytest.mark.parametrize(("release", "seconds"), [(OLD, 303), (NEW, 3)])
+async def test_victims_that_cannot_be_deleted_have_the_preemptor_tried_again(
+    schedule: SetScheduler, release: str, seconds: float
+) -> None:
+    """Since 1.33 at once; before, kube-scheduler waits as for any pod that fits nowhere."""
+    asked = []
+
+    def guard(review: Document) -> Document:
+        asked.append(review["request"]["name"])
+        return answered(review, allowed=len(asked) > 1)
+
+    guarded = webhook("guard.example.com", rules=[rule("pods", operations=["DELETE"])])
+    stage = await schedule(upstream=release, webhooks={"guard.example.com": guard})
+    stage.load(configuration("validating", guarded))
+    stage.load(node("a"), pod("low", "2", on="a"), vip())
+    await stage.passes(seconds)
+    assert (await stage.places(), asked) == ({"vip": "a"}, ["low", "low"])
+    assert len(await stage.events("Preempted")) == 1
+
+
+async def test_a_profile_may_do_without_preemption(schedule: SetScheduler) -> None:
+    off = {"plugins": {"postFilter": {"disabled": [{"name": "DefaultPreemption"}]}}}
+    stage = await schedule(scheduler={"profiles": [{"schedulerName": "default-scheduler", **off}]})
+    stage.load(*FULL, vip(status={"nominatedNodeName": "a"}))
+    await stage.passes(0.5)
+    assert await stage.refusal("vip") == ("Unschedulable", NO_FIT)
+    assert (await stage.places())["vip"] == ""
+
+
+async def test_only_a_sample_is_offered_in_a_large_cluster(schedule: SetScheduler) -> None:
+    args = {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 3}
+    plugins = {"pluginConfig": [{"name": "DefaultPreemption", "args": args}]}
+    stage = await schedule(
+        extenders={X: player()}, scheduler=configured({}, profiles=[plugins]), seed=3
+    )
+    for number in range(20):
+        stage.load(node(f"n{number}"), pod(f"p{number}", "2", on=f"n{number}"))
+    stage.load(vip())
+    await stage.passes(0.5)
+    [asked] = [each.asked for each in stage.trace.calls("preempt")]
+    assert len(asked["NodeNameToMetaVictims"]) == 3
+    assert len((await stage.client.list(PODS, bytes)).items) == 20

@@ -1,0 +1,89 @@
+"""What is told of two sights is what is new in the second."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fakeapi.demo.decisions import ReprievedPod
+from fakeapi.demo.event_feed import describe_changes
+from fakeapi.demo.observed_state import ObservedState
+from tests.fakeapi.demo.sighted import (
+    BEFORE,
+    FULL,
+    SMALL,
+    STRAINED,
+    TAKEN,
+    deliberation,
+    pod,
+    refused,
+    sight,
+)
+
+STARTED = replace(FULL, pods_before_burst=BEFORE)
+
+CASES: dict[str, tuple[ObservedState, ObservedState, list[str]]] = {
+    "nothing": (TAKEN, TAKEN, []),
+    "a workload runs": (ObservedState(), FULL, ["d/web: 2 pods run"]),
+    "a workload runs in its subsets": (
+        sight(pod("web-1", on="n-1")),
+        sight(pod("web-1", on="n-1", subset="a"), pod("web-2", on="n-2", subset="b")),
+        ["d/web: 2 pods run (1 a, 1 b)"],
+    ),
+    "the extender answers": (
+        STARTED,
+        replace(
+            STARTED,
+            decisions=(
+                deliberation(
+                    "web-1",
+                    spared=(ReprievedPod("d/web-2", 1, "small enough to stay"),),
+                    decided_by="fewest victims",
+                    candidates=2,
+                ),
+            ),
+        ),
+        [
+            "the extender gives d/vip node n-1: best of 2 by fewest victims",
+            "  goes: web-1; spared: web-2",
+        ],
+    ),
+    "a place is taken": (
+        STARTED,
+        TAKEN,
+        [
+            "the extender gives d/vip node n-1: the only candidate",
+            "  goes: web-1; spared: nobody",
+            "the scheduler tells to go: web-1",
+            "d/vip runs on n-1",
+            "made instead: web-3, FailedScheduling: 0/2 nodes are available",
+        ],
+    ),
+    "it is not told again that somebody waits": (
+        TAKEN,
+        replace(TAKEN, events=(*TAKEN.events, refused("web-3", "again", 9))),
+        [],
+    ),
+    "who has waited finds a place": (
+        TAKEN,
+        replace(TAKEN, pods=(*TAKEN.pods[:2], pod("web-3", on="n-2", subset="spot"))),
+        ["made instead: web-3 (spot), placed on n-2"],
+    ),
+    "a node runs short": (
+        TAKEN,
+        STRAINED,
+        [
+            "n-2 reports MemoryPressure",
+            "n-2 is tainted node.kubernetes.io/memory-pressure:NoSchedule",
+            "d/web-2 is evicted from n-2: low on memory.",
+            "made instead: web-4, FailedScheduling: tainted",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_new(name: str) -> None:
+    before, after, lines = CASES[name]
+    assert describe_changes(before, after, SMALL) == lines

@@ -1,0 +1,112 @@
+"""A recorded kube-scheduler that asked Reprieve, decided again by stand-ins."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from extender.protocol.verb_context import Search
+from extender.recording.files import read_recording
+from fakeapi import VirtualCluster
+from fakeapi.controlplane.scheduler.configuration import Call, Reply
+from fakeapi.replay.report import Report
+from fakeapi.testing.extenders import InProcessReprieve
+from policies.kubernetes.releases import release
+from tests.fakeapi.controlplane.scheduler.stages import X, configured
+
+FILE = Path(__file__).parents[2] / "recorded" / "preemption.jsonl.gz"
+PREEMPTION = read_recording(str(FILE))
+UPSTREAM = "1.37"
+ONE_CANDIDATE = [
+    {
+        "pluginConfig": [
+            {
+                "name": "DefaultPreemption",
+                "args": {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 1},
+            }
+        ]
+    }
+]
+"""What the recorded scheduler was told: to offer its extender one node."""
+
+
+async def decided(run: str, seed: int = 0, **options: Any) -> Report:
+    """Play it with a scheduler that decides everything anew."""
+    given = {"run": run, "seed": seed, "upstream": UPSTREAM, **options}
+    async with VirtualCluster(start_ns=PREEMPTION.header.start_ns, **given) as cluster:
+        return await cluster.replay(PREEMPTION)
+
+
+async def decided_with_reprieve(run: str, seed: int = 0, takes: float = 0.0) -> Report:
+    reprieve = InProcessReprieve(Search.CLUSTER, release(UPSTREAM))
+
+    async def ask(call: Call) -> Reply:
+        await cluster.clock.sleep(takes)
+        return await reprieve(call)
+
+    given: dict[str, Any] = {"run": run, "seed": seed, "upstream": UPSTREAM}
+    given["scheduler"] = configured({}, profiles=ONE_CANDIDATE)
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(
+            VirtualCluster(start_ns=PREEMPTION.header.start_ns, extenders={X: ask}, **given)
+        )
+        await stack.enter_async_context(reprieve.following(cluster))
+        return await cluster.replay(PREEMPTION)
+
+
+def counts(report: Report) -> tuple[tuple[int, int], ...]:
+    """Return how many pods landed, were nominated and preempted, recorded and here."""
+    assert report.scheduling is not None
+    of = report.scheduling.placed, report.scheduling.nominated, report.scheduling.preempted
+    return tuple((each.recorded, each.replayed) for each in of)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("run", ["scheduler", "scheduler,replicaset,gc,namespaces"])
+async def test_with_reprieve_all_is_decided_as_it_was(run: str, seed: int) -> None:
+    report = await decided_with_reprieve(run, seed)
+    assert counts(report) == ((11, 11), (5, 5), (6, 6))
+    assert report.deletions.recorded == report.deletions.replayed == {"scheduler": 6}
+    assert report.same
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_scheduler_that_looks_at_every_node_decides_so_by_itself(seed: int) -> None:
+    assert (await decided("scheduler,replicaset", seed)).same
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_without_the_extender_one_candidate_is_seldom_the_best(seed: int) -> None:
+    """Whoever looks at one node preempts there: the report names each pod that fared otherwise."""
+    report = await decided("scheduler", seed, scheduler={"profiles": ONE_CANDIDATE})
+    assert report.scheduling is not None
+    otherwise = {each.name for each in report.scheduling.preempted.differences}
+    hands = {each.name for each in report.deletions.differences}
+    assert otherwise
+    assert otherwise == hands
+    assert not report.same
+
+
+async def test_what_was_recorded_is_what_upstream_would_decide() -> None:
+    """Played alone, it shows who went where: the latest to start first, the budget kept."""
+    report = await decided("none")
+    assert (report.same, report.scheduling) == (True, None)
+    there = {event.key: event.document() for event in PREEMPTION.events if event.is_object_event}
+    gone = {event.key for event in PREEMPTION.events if event.type == "DELETED"}
+    assert gone == {f"shop/batch-{n}" for n in (2, 3, 4, 5, 6)} | {"shop/web-3"}
+    places = {key: there[key]["spec"]["nodeName"] for key in there if key.startswith("shop/urgent")}
+    assert places == {f"shop/urgent-{n}": f"node-{6 - n}" for n in range(3)}
+    assert there["shop/huge"]["spec"]["nodeName"] == "node-3"
+
+
+@pytest.mark.parametrize("seconds", [0.2, 0.9])
+async def test_an_extender_that_takes_longer_than_victims_took_decides_the_same(
+    seconds: float,
+) -> None:
+    """Recorded victims end before their stand-ins are chosen: those end as soon as they are."""
+    report = await decided_with_reprieve("scheduler,replicaset", takes=seconds)
+    assert counts(report) == ((11, 11), (5, 5), (6, 6))
+    assert report.same

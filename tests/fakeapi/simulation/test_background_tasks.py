@@ -1,0 +1,54 @@
+"""Events go an hour after they were last written."""
+
+from __future__ import annotations
+
+from extender.kube.controller_runtime.event_recorder import EVENTS
+from extender.kube.rest.client import PatchType
+from fakeapi import VirtualCluster
+
+
+def an_event(name: str) -> dict[str, object]:
+    metadata = {"name": name, "namespace": "default"}
+    about = {"namespace": "default", "name": "x"}
+    return {"apiVersion": "v1", "kind": "Event", "metadata": metadata, "involvedObject": about}
+
+
+async def names(cluster: VirtualCluster) -> list[str]:
+    return [c["metadata"]["name"] for c in list(cluster.history("events").states())[-1]]
+
+
+async def test_an_event_lives_an_hour(virtual_cluster: VirtualCluster) -> None:
+    await virtual_cluster.clock.advance(1)
+    virtual_cluster.load([an_event("a")])
+    await virtual_cluster.clock.advance(1800)
+    virtual_cluster.load([an_event("b")])
+    await virtual_cluster.clock.advance(1799)
+    assert await names(virtual_cluster) == ["a", "b"]
+    await virtual_cluster.clock.advance(1)
+    assert await names(virtual_cluster) == ["b"]
+    await virtual_cluster.clock.advance(1800)
+    assert await names(virtual_cluster) == []
+
+
+async def test_a_write_gives_it_another_hour(virtual_cluster: VirtualCluster) -> None:
+    virtual_cluster.load([an_event("a")])
+    await virtual_cluster.clock.advance(3000)
+    path = EVENTS.object("a", "default")
+    await virtual_cluster.client.patch(path, PatchType.MERGE, b'{"count":2}', bytes)
+    await virtual_cluster.clock.advance(3599)
+    assert await names(virtual_cluster) == ["a"]
+    await virtual_cluster.clock.advance(1)
+    assert await names(virtual_cluster) == []
+
+
+async def test_what_comes_back_with_a_snapshot_expires_too(virtual_cluster: VirtualCluster) -> None:
+    virtual_cluster.load([an_event("a")])
+    await virtual_cluster.clock.advance(1)
+    saved = virtual_cluster.snapshot()
+    await virtual_cluster.clock.advance(3600)
+    assert await names(virtual_cluster) == []
+    virtual_cluster.restore(saved)
+    await virtual_cluster.clock.advance(3599)
+    assert await names(virtual_cluster) == ["a"]
+    await virtual_cluster.clock.advance(1)
+    assert await names(virtual_cluster) == []

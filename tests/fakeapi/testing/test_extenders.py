@@ -1,0 +1,100 @@
+"""Extenders elsewhere: a replay waits until they are ready, and while they answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from fakeapi import FakeCluster
+from fakeapi.apiserver.serving.virtual_clock import VirtualClock
+from fakeapi.controlplane.components import read_scheduler_options, remote_extender_urls
+from fakeapi.controlplane.scheduler.configuration import Call, Reply
+from fakeapi.replay.report import Report
+from fakeapi.testing.extenders import (
+    ExtenderNotReadyError,
+    pause_during_calls,
+    wait_extenders_ready,
+)
+from tests.extender.recording.lines import a_recording, line
+from tests.fakeapi.controlplane.scheduler.stages import X
+from tests.fakeapi.replay.test_schedulers_attached import NODES_TOO, full_but_one, urgent
+
+
+@asynccontextmanager
+async def answering(*statuses: int) -> AsyncIterator[tuple[str, list[str]]]:
+    """Serve something that answers with these, the last again and again; gives what was asked."""
+    left: Iterator[int] = iter(statuses[:-1])
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(status=next(left, statuses[-1]))
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0][:2]
+    try:
+        yield f"http://{host}:{port}/extender", asked
+    finally:
+        await runner.cleanup()
+
+
+async def test_who_is_not_ready_yet_is_asked_again() -> None:
+    async with answering(503, 200) as (url, asked):
+        await wait_extenders_ready((url,))
+    assert asked == ["/readyz", "/readyz"]
+
+
+@pytest.mark.parametrize("status", [200, 404, 405, 500])
+async def test_who_says_nothing_of_it_is_ready(status: int) -> None:
+    async with answering(status) as (url, asked):
+        await wait_extenders_ready((url,))
+    assert asked == ["/readyz"]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "said"), [((503,), "is not ready, for 0 s"), ((), "does not answer")]
+)
+async def test_who_never_gets_ready_is_told_of(statuses: tuple[int, ...], said: str) -> None:
+    async with answering(*(statuses or (200,))) as (url, _):
+        there = url
+        if statuses:
+            with pytest.raises(ExtenderNotReadyError, match=said):
+                await wait_extenders_ready((there,), timeout_seconds=0)
+    if not statuses:
+        with pytest.raises(ExtenderNotReadyError, match=said):
+            await wait_extenders_ready((there,), timeout_seconds=0)
+
+
+async def test_the_time_that_an_answer_takes_does_not_pass() -> None:
+    """At this pace a second of the host's would be a quarter of an hour."""
+    recording = a_recording(*full_but_one(), line(1, "ADDED", urgent()), first=NODES_TOO)
+    paces: list[float] = []
+
+    async def ask(call: Call) -> Reply:
+        paces.append(cluster.clock.factor)
+        return Reply.of({"NodeNames": call.document()["NodeNames"]})
+
+    clock = VirtualClock(recording.header.start_ns)
+    given: dict[str, Any] = {"extenders": {X: ask}, "waiting": pause_during_calls(clock)}
+    async with FakeCluster(run="scheduler", clock=clock, **given) as cluster:
+        clock.run(1000)
+        report: Report = await cluster.replay(recording)
+    assert set(paces) == {0}
+    assert clock.factor == 1000
+    assert report.scheduling is not None
+    assert report.scheduling.placed.replayed == 1
+
+
+def test_extenders_elsewhere_are_those_that_nobody_stands_in_for() -> None:
+    document = {"extenders": [{"urlPrefix": "http://there/", "filterVerb": "filter"}]}
+    outfit = read_scheduler_options(document, "http://here", {X: lambda _: Reply(200, b"")}, "")
+    assert set(remote_extender_urls(outfit)) == {"http://there", "http://here"}
+    assert remote_extender_urls(read_scheduler_options("", "", None, "")) == ()

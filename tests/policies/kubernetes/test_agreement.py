@@ -1,0 +1,218 @@
+"""Both engines give the same decisions: candidates, victims, reasons, messages and all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from policies import SchedulerRules, Snapshot
+from policies.kubernetes.criteria import Criterion
+from policies.kubernetes.releases import NEWEST, RELEASES, Release
+from policies.kubernetes.selectors import (
+    NodeSelector,
+    NodeSelectorTerm,
+    field_requirement,
+    node_requirement,
+)
+from policies.kubernetes.snapshot import Pod
+from policies.kubernetes.storage import (
+    NO_STORAGE,
+    ClaimVolume,
+    CsiNode,
+    DeviceClaim,
+    PodStorage,
+    ResourceClaim,
+    Storage,
+    StorageKind,
+    build_storage,
+)
+from policies.preemption.decision import Candidate
+from policies.preemption.filtering import IN_TREE, Filter, FilterSettings, configured_filters
+from policies.preemption.policy import (
+    CANDIDATE_CRITERIA,
+    KUBE_SCHEDULER,
+    POD_CRITERIA,
+    Policy,
+    ProtectedPods,
+    candidate_order,
+    pod_order,
+)
+from policies.preemption.reference_engine import filter_nodes, filter_with_terminating_pods, preempt
+from policies.preemption.vectorized import VectorizedEngine
+from tests.builders import LATE, claim, late_claim, volume
+from tests.strategies import NODES, Cluster, clusters, rich_clusters
+
+releases = st.sampled_from(list(RELEASES.values()))
+
+
+def agree(engine: VectorizedEngine, rules: SchedulerRules, pod: Pod, snapshot: Snapshot) -> None:
+    decided = preempt(pod, snapshot, rules)
+    event(f"{len(decided.candidates)} candidate(s)")
+    assert engine.preempt(pod, snapshot) == decided
+    assert engine.filter_nodes(pod, snapshot) == filter_nodes(pod, snapshot, rules)
+
+
+@given(clusters(), releases)
+def test_resources_and_ports(cluster: Cluster, release: Release) -> None:
+    rules = SchedulerRules(release)
+    agree(VectorizedEngine(rules), rules, cluster.preemptor, cluster.snapshot)
+
+
+@given(rich_clusters(), releases)
+def test_everything_there_is(cluster: Cluster, release: Release) -> None:
+    rules = SchedulerRules(release)
+    agree(VectorizedEngine(rules), rules, cluster.preemptor, cluster.snapshot)
+
+
+@given(st.lists(rich_clusters(), min_size=2, max_size=4), releases)
+def test_columns_that_have_followed_one_cluster_after_another(
+    history: list[Cluster], release: Release
+) -> None:
+    """Each cluster is decided on as the columns stand after those before it."""
+    rules = SchedulerRules(release)
+    engine = VectorizedEngine(rules)
+    for cluster in history:
+        agree(engine, rules, cluster.preemptor, cluster.snapshot)
+
+
+@given(rich_clusters(), releases, st.data())
+def test_any_nodes_tried_and_any_filtered(
+    cluster: Cluster, release: Release, data: st.DataObject
+) -> None:
+    rules, pod, snapshot = SchedulerRules(release), cluster.preemptor, cluster.snapshot
+    names = list(snapshot.nodes)
+    among = data.draw(st.lists(st.sampled_from([*names, "unknown"]), unique=True), label="among")
+    potential = data.draw(st.lists(st.sampled_from([*NODES, "unknown"])), label="potential")
+    engine = VectorizedEngine(rules)
+    assert engine.filter_nodes(pod, snapshot, among) == filter_nodes(pod, snapshot, rules, among)
+    lenient = filter_with_terminating_pods(pod, snapshot, rules, among)
+    assert engine.filter_with_terminating_pods(pod, snapshot, among) == lenient
+    assert engine.preempt(pod, snapshot, potential, among) == preempt(
+        pod, snapshot, rules, potential, among
+    )
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Policy:
+    """Draw criteria in any order, some left out, some home-made; and pods that are protected."""
+    youngest: Criterion[Pod] = Criterion("youngest", lambda pod: -(pod.started_ns or 0))
+    longest: Criterion[Candidate] = Criterion(
+        "longest name", lambda candidate: -len(candidate.node)
+    )
+    pods = st.sampled_from([*POD_CRITERIA.values(), youngest])
+    candidates = st.sampled_from([*CANDIDATE_CRITERIA.values(), longest])
+    guard = ProtectedPods("web pods", lambda pod: pod.labels.get("app") == "web")
+    return Policy(
+        "drawn",
+        pod_order(tuple(draw(st.lists(pods, unique_by=id)))),
+        candidate_order(tuple(draw(st.lists(candidates, unique_by=id)))),
+        draw(st.sampled_from([(), (guard,)])),
+    )
+
+
+@given(rich_clusters(), policies())
+def test_any_policy(cluster: Cluster, policy: Policy) -> None:
+    rules = SchedulerRules(NEWEST, policy=policy)
+    agree(VectorizedEngine(rules), rules, cluster.preemptor, cluster.snapshot)
+
+
+@given(rich_clusters(), releases, st.lists(st.sampled_from(IN_TREE), unique=True))
+def test_any_filters(cluster: Cluster, release: Release, chosen: list[Filter]) -> None:
+    rules = SchedulerRules(
+        release, tuple(each for each in IN_TREE if each in chosen), KUBE_SCHEDULER
+    )
+    agree(VectorizedEngine(rules), rules, cluster.preemptor, cluster.snapshot)
+
+
+BEHIND = build_storage(
+    [
+        claim("data", "pv"),
+        claim("single", "pv", read_write_once_pod=True),
+        late_claim("late"),
+        LATE,
+        volume("pv", "handle"),
+        CsiNode("node-1", frozenset(["csi.example.com"]), {"csi.example.com": 0}),
+        ResourceClaim("default", "gpu", allocated=True),
+        ResourceClaim("default", "unallocated"),
+    ]
+)
+storages = st.sampled_from(
+    [BEHIND, BEHIND, NO_STORAGE, build_storage([], unknown=list(StorageKind))]
+)
+claimed = st.sampled_from(["data", "single", "late", "missing"]).map(ClaimVolume)
+devices = st.sampled_from(["gpu", "unallocated", "missing"]).map(
+    lambda name: DeviceClaim(name, name)
+)
+behind_pods = st.none() | st.builds(
+    PodStorage, st.lists(claimed, max_size=2).map(tuple), st.lists(devices, max_size=1).map(tuple)
+)
+
+
+@given(rich_clusters(), releases, storages, st.data())
+def test_volumes_and_devices(
+    cluster: Cluster, release: Release, storage: Storage, data: st.DataObject
+) -> None:
+    def claiming(pod: Pod) -> Pod:
+        return replace(pod, namespace="default", storage=data.draw(behind_pods))
+
+    pods = tuple(claiming(pod) for pod in cluster.pods)
+    snapshot = replace(replace(cluster, pods=pods).snapshot, storage=storage)
+    rules = SchedulerRules(release)
+    agree(VectorizedEngine(rules), rules, claiming(cluster.preemptor), snapshot)
+
+
+@st.composite
+def wishes(draw: st.DrawFn) -> NodeSelector:
+    """Draw terms that ask for nodes by their names, their labels, or both."""
+    names = st.sampled_from([*NODES, "unknown"])
+    fields = st.builds(field_requirement, st.just("metadata.name"), in_or_not, names.map(_alone))
+    labels = st.builds(
+        node_requirement, st.sampled_from(["zone", "host"]), in_or_not, st.just(("a", "node-1"))
+    ) | st.just(node_requirement("zone", "DoesNotExist", ()))
+    terms = st.builds(
+        NodeSelectorTerm,
+        st.lists(labels, max_size=1).map(tuple),
+        st.lists(fields, max_size=2).map(tuple),
+    )
+    return NodeSelector(tuple(draw(st.lists(terms, max_size=2))))
+
+
+in_or_not = st.sampled_from(["In", "In", "NotIn"])
+
+
+def _alone(name: str) -> tuple[str]:
+    return (name,)
+
+
+@given(rich_clusters(), releases, st.none() | wishes(), st.none() | wishes(), st.data())
+def test_nodes_that_are_asked_for(
+    cluster: Cluster,
+    release: Release,
+    wished: NodeSelector | None,
+    added: NodeSelector | None,
+    data: st.DataObject,
+) -> None:
+    rules = SchedulerRules(release, configured_filters(FilterSettings(added_affinity=added)))
+    named = data.draw(st.sampled_from([None, None, None, "node-1", "unknown"]), label="named")
+    asking = replace(cluster.preemptor, node_affinity=wished, node_name=named)
+    agree(VectorizedEngine(rules), rules, asking, cluster.snapshot)
+
+
+@given(rich_clusters(), releases, st.data())
+def test_nodes_that_columns_cannot_speak_for(
+    cluster: Cluster, release: Release, data: st.DataObject
+) -> None:
+    """Amounts beyond 64 bits, UIDs and host ports that pods of a node share."""
+
+    def distorted(pod: Pod) -> Pod:
+        amount = data.draw(st.sampled_from([0, 0, 2**52 + 1, 2**70, -(2**70), -1]))
+        uid = data.draw(st.sampled_from([pod.uid, "the same"]))
+        requests = replace(pod.requests, memory=amount)
+        return replace(pod, uid=uid, requests=requests, host_ports=cluster.preemptor.host_ports)
+
+    rules = SchedulerRules(release)
+    pods = tuple(distorted(pod) for pod in cluster.pods)
+    odd = replace(cluster, pods=pods)
+    agree(VectorizedEngine(rules), rules, distorted(cluster.preemptor), odd.snapshot)

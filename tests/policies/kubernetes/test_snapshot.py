@@ -1,0 +1,127 @@
+"""The values decisions read: arithmetic without mutation, and how a snapshot is put together."""
+
+from __future__ import annotations
+
+import pytest
+
+from policies.kubernetes.selectors import LabelSelector, Requirement
+from policies.kubernetes.snapshot import AffinityTerm, NodeState, Resources
+from tests.builders import budget, holding, host_port, node, pod, snapshot
+
+GPU = "example.com/gpu"
+
+
+def test_resources_add_and_subtract_by_name() -> None:
+    some = Resources(1, 2, 3, {GPU: 1})
+    more = Resources(10, 20, 30, {GPU: 2, "hugepages-2Mi": 5})
+    assert some + more == Resources(11, 22, 33, {GPU: 3, "hugepages-2Mi": 5})
+    assert more - some == Resources(9, 18, 27, {GPU: 1, "hugepages-2Mi": 5})
+
+
+def test_a_node_knows_what_its_pods_ask_and_which_ports_they_take() -> None:
+    state = holding(node(), pod("a", cpu="1", ports=[80]), pod("b", cpu="500m", ports=["UDP:53"]))
+    assert state.requested.milli_cpu == 1500
+    assert state.used_ports == {host_port(80), host_port("UDP:53")}
+
+
+def test_pods_that_have_finished_take_no_room() -> None:
+    state = holding(node(), pod("done", cpu="1", finished=True, ports=[80]))
+    assert (state.pods, state.requested, state.used_ports) == ((), Resources(), frozenset())
+
+
+def test_a_pod_that_leaves_and_returns_changes_nothing_but_the_order() -> None:
+    first, second = pod("a", cpu="1", ports=[80]), pod("b", cpu="2", others={GPU: "1"})
+    before = holding(node(), first, second)
+    after = before.without_pods([first]).with_pod(first)
+    assert after.pods == (second, first)
+    assert (after.requested, after.used_ports) == (before.requested, before.used_ports)
+
+
+def test_evicting_leaves_the_state_before_it_as_it_was() -> None:
+    victim = pod("a", cpu="1")
+    before = holding(node(), victim)
+    assert before.without_pods([victim]) == NodeState(before.node, used_ports=frozenset())
+    assert before.pods == (victim,)
+
+
+def test_pods_are_told_apart_by_uid() -> None:
+    old, new = pod("web-0", uid="1", cpu="1"), pod("web-0", uid="2", cpu="2")
+    assert holding(node(), old, new).without_pods([old]).pods == (new,)
+
+
+def test_a_port_that_two_pods_share_is_free_once_one_of_them_goes() -> None:
+    """Pods bound past the scheduler can share one; upstream forgets it with the first."""
+    first, second = pod("a", ports=[80]), pod("b", ports=[80])
+    assert holding(node(), first, second).without_pods([first]).used_ports == frozenset()
+
+
+def test_a_snapshot_puts_pods_on_their_nodes_and_promises_where_they_are_nominated() -> None:
+    bound, promised = pod("bound", on="node-1"), pod("promised", nominated_node="node-1")
+    state = snapshot(node("node-1"), bound, promised, pod("pending")).nodes["node-1"]
+    assert (state.pods, state.nominated) == ((bound,), (promised,))
+
+
+def test_a_bound_pod_is_no_promise_even_if_it_was_nominated() -> None:
+    cluster = snapshot(
+        node("node-1"), node("node-2"), pod("late", on="node-1", nominated_node="node-2")
+    )
+    assert cluster.nodes["node-2"].nominated == ()
+
+
+def test_pods_of_unknown_nodes_and_finished_nominees_are_left_out() -> None:
+    cluster = snapshot(
+        node("node-1"),
+        pod("lost", on="node-9"),
+        pod("over", nominated_node="node-1", finished=True),
+    )
+    assert cluster.nodes == {"node-1": holding(node("node-1"))}
+
+
+def test_a_snapshot_keeps_budgets_and_namespaces() -> None:
+    web = budget("web", match={"app": "web"})
+    cluster = snapshot(web, namespaces={"default": {"team": "a"}})
+    assert (cluster.budgets, cluster.namespaces) == ((web,), {"default": {"team": "a"}})
+
+
+@pytest.mark.parametrize(
+    ("managed", "named", "concerned"),
+    [
+        ([], [], True),
+        ([], ["cpu"], True),
+        ([GPU], [], False),
+        ([GPU], ["cpu"], False),
+        ([GPU], ["cpu", GPU], True),
+    ],
+)
+def test_an_extender_is_asked_about_pods_that_name_what_it_manages(
+    managed: list[str], named: list[str], *, concerned: bool
+) -> None:
+    assert pod(resource_names=frozenset(named)).requests_any_of(frozenset(managed)) is concerned
+
+
+WEB = LabelSelector((Requirement("app", "In", ("web",)),))
+TEAM_A = LabelSelector((Requirement("team", "In", ("a",)),))
+
+
+@pytest.mark.parametrize(
+    ("selector", "own", "others", "speaks"),
+    [
+        (WEB, {"default"}, None, True),
+        (None, {"default"}, None, False),
+        (LabelSelector(), {"default"}, None, True),
+        (WEB, {"blue"}, None, False),
+        (WEB, {"blue"}, TEAM_A, True),
+        (WEB, set(), LabelSelector(), True),
+        (WEB, set(), LabelSelector((Requirement("team", "In", ("b",)),)), False),
+    ],
+)
+def test_an_affinity_term_speaks_of_pods_by_labels_and_namespace(
+    selector: LabelSelector | None,
+    own: set[str],
+    others: LabelSelector | None,
+    *,
+    speaks: bool,
+) -> None:
+    term = AffinityTerm(selector, frozenset(own), others, "zone")
+    web = pod("web-0", labels={"app": "web"})
+    assert term.matches(web, {"default": {"team": "a"}}) is speaks

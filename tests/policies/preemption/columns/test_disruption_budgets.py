@@ -1,0 +1,212 @@
+"""Coverage by class stays what a walk over all budgets and classes would find."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from policies.kubernetes.releases import NEWEST, RELEASES, EmptySelector, Release
+from policies.kubernetes.selectors import LabelSelector, label_requirement
+from policies.kubernetes.snapshot import DisruptionBudget, Pod
+from policies.preemption.columns.disruption_budgets import DisruptionBudgetColumns
+from policies.preemption.columns.label_classes import LabelClasses
+from tests.builders import budget, pod
+
+EMPTY_MATCHES = {each.empty_selector: each for each in RELEASES.values()}
+
+
+class World:
+    """Classes and budgets as the columns of a cluster keep them."""
+
+    def __init__(self, release: Release = NEWEST) -> None:
+        self.classes = LabelClasses()
+        self.budgets = DisruptionBudgetColumns(self.classes, release)
+        self._numbers: dict[str, int] = {}
+
+    def come(self, *pods: Pod) -> None:
+        for each in pods:
+            number, new = self.classes.acquire(each)
+            if new:
+                self.budgets.add_class(number, each)
+            self._numbers[each.name] = number
+
+    def go(self, *names: str) -> None:
+        for name in names:
+            number = self._numbers.pop(name)
+            if self.classes.release(number):
+                self.budgets.remove_class(number)
+
+    def of(self, name: str) -> list[str]:
+        """Name the budgets that cover a pod, in the order in which they are charged."""
+        places = self.budgets.covering[:, self._numbers[name]].tolist()
+        found = [place for place in places if place >= 0]
+        assert places == found + [-1] * (len(places) - len(found))
+        return [self.budgets.budgets[place].name for place in found]
+
+
+def web(name: str = "web", **labels: str) -> Pod:
+    return pod(name, labels={"app": "web", **labels})
+
+
+def covering(name: str, **match: str) -> DisruptionBudget:
+    return budget(name, match=match)
+
+
+def test_budgets_cover_the_classes_that_are_there() -> None:
+    world = World()
+    world.come(web(), pod("db", labels={"app": "db"}), pod("bare"))
+    world.budgets.follow([covering("b", app="web"), covering("a", app="web"), budget("none")])
+    assert world.of("web") == ["b", "a"]
+    assert world.of("db") == []
+    assert world.of("bare") == []
+
+
+def test_budgets_cover_the_classes_that_come_later() -> None:
+    world = World()
+    world.budgets.follow([covering("b", app="web"), covering("a", tier="front")])
+    world.come(web(), web("front", tier="front"))
+    assert world.of("web") == ["b"]
+    assert world.of("front") == ["b", "a"]
+
+
+def test_a_budget_covers_its_own_namespace_only() -> None:
+    world = World()
+    world.come(web())
+    elsewhere = budget("elsewhere", match={"app": "web"}, namespace="other")
+    world.budgets.follow([elsewhere, covering("here", app="web")])
+    world.come(pod("other", labels={"app": "web"}, namespace="other"))
+    assert world.of("web") == ["here"]
+    assert world.of("other") == ["elsewhere"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [(EmptySelector.NOTHING, []), (EmptySelector.EVERYTHING, ["empty"])],
+)
+@pytest.mark.parametrize("order", ["pods first", "budgets first"])
+def test_an_empty_selector_covers_what_the_release_says(
+    rule: EmptySelector, expected: list[str], order: str
+) -> None:
+    world = World(EMPTY_MATCHES[rule])
+    if order == "pods first":
+        world.come(web())
+    world.budgets.follow([budget("empty", match={})])
+    if order == "budgets first":
+        world.come(web())
+    assert world.of("web") == expected
+
+
+def test_a_change_of_what_is_allowed_leaves_the_coverage_as_it_is() -> None:
+    world = World()
+    before = [covering("b", app="web"), covering("a", app="web")]
+    world.budgets.follow(before)
+    world.come(web())
+    table = world.budgets.covering
+    world.budgets.follow([replace(before[0], allowed=3, disrupted=frozenset(["gone"])), before[1]])
+    assert world.budgets.covering is table
+    assert world.of("web") == ["b", "a"]
+    assert world.budgets.allowed.tolist() == [3, 0]
+    assert world.budgets.disrupted == {0: frozenset(["gone"])}
+    world.budgets.follow(before)
+    assert world.budgets.allowed.tolist() == [0, 0]
+    assert world.budgets.disrupted == {}
+
+
+def test_allowances_out_of_all_range_are_cut_to_what_can_be_counted() -> None:
+    world = World()
+    world.budgets.follow([budget(allowed=2**70), budget(allowed=-(2**70)), budget(allowed=-1)])
+    high, low, exact = world.budgets.allowed.tolist()
+    assert (high > 2**40, low < -(2**40), exact) == (True, True, -1)
+
+
+def test_a_changed_selector_covers_anew_what_is_there_and_what_comes() -> None:
+    world = World()
+    world.come(web(), pod("db", labels={"app": "db"}))
+    world.budgets.follow([covering("a", app="web")])
+    world.budgets.follow([covering("a", app="db")])
+    world.come(web("front", tier="front"))
+    assert (world.of("web"), world.of("db"), world.of("front")) == ([], ["a"], [])
+
+
+def test_a_budget_that_goes_lets_the_others_move_up() -> None:
+    world = World()
+    world.come(web())
+    a, b, c = (covering(name, app="web") for name in "abc")
+    world.budgets.follow([a, b, c])
+    world.budgets.follow([a, c])
+    assert world.of("web") == ["a", "c"]
+    world.budgets.follow([c, a])
+    assert world.of("web") == ["c", "a"]
+    world.budgets.follow([])
+    assert world.of("web") == []
+    assert world.budgets.allowed.tolist() == []
+
+
+def test_a_class_that_comes_between_two_changes_of_status_is_covered() -> None:
+    world = World()
+    world.budgets.follow([budget("a", match={"app": "web"}, allowed=1)])
+    world.budgets.follow([budget("a", match={"app": "web"}, allowed=2)])
+    world.come(web())
+    assert world.of("web") == ["a"]
+
+
+def test_a_pod_may_have_more_budgets_than_any_before() -> None:
+    world = World()
+    world.come(web())
+    world.budgets.follow([covering(str(count), app="web") for count in range(9)])
+    world.come(web("front", tier="front"))
+    world.budgets.follow(
+        [
+            *(covering(str(count), app="web") for count in range(9)),
+            *(covering(f"front-{count}", tier="front") for count in range(9)),
+        ]
+    )
+    assert world.of("web") == [str(count) for count in range(9)]
+    assert len(world.of("front")) == 18
+
+
+def test_a_newcomer_may_have_more_budgets_than_any_before() -> None:
+    world = World()
+    world.come(web())
+    world.budgets.follow([covering("a", app="web"), covering("b", tier="x"), covering("c", x="y")])
+    world.come(web("all", tier="x", x="y"))
+    assert world.of("all") == ["a", "b", "c"]
+    assert world.of("web") == ["a"]
+
+
+def test_a_newcomers_budgets_stand_in_the_order_of_the_budgets_however_they_are_found() -> None:
+    selector = LabelSelector((label_requirement("app", "NotIn", ["db"]),))
+    world = World()
+    not_db = replace(budget("not db"), selector=selector)
+    world.budgets.follow([covering("x", x="y"), covering("web", app="web"), not_db])
+    world.come(web(x="y"))
+    assert world.of("web") == ["x", "web", "not db"]
+
+
+def test_classes_without_number_are_covered() -> None:
+    world = World()
+    world.budgets.follow([covering("a", app="web")])
+    world.come(*(web(str(count), unique=str(count)) for count in range(100)))
+    assert {tuple(world.of(str(count))) for count in range(100)} == {("a",)}
+    world.budgets.follow([covering("b", app="web")])
+    assert {tuple(world.of(str(count))) for count in range(100)} == {("b",)}
+
+
+def test_a_number_that_is_used_again_has_the_new_classs_budgets() -> None:
+    world = World()
+    world.budgets.follow([covering("a", app="web"), covering("b", app="web")])
+    world.come(web())
+    world.go("web")
+    world.come(pod("db", labels={"app": "db"}))
+    assert world.of("db") == []
+    assert (world.budgets.covering == -1).all()
+
+
+def test_requirements_without_values_are_matched_in_full() -> None:
+    selector = LabelSelector((label_requirement("app", "NotIn", ["db"]),))
+    world = World()
+    world.come(web())
+    world.budgets.follow([replace(budget("not db"), selector=selector)])
+    world.come(pod("db", labels={"app": "db"}), web("front", tier="front"))
+    assert (world.of("web"), world.of("db"), world.of("front")) == (["not db"], [], ["not db"])

@@ -1,0 +1,206 @@
+"""Classes of pods: numbers are shared while pods have them, and used again afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from policies.kubernetes.selectors import LabelSelector, equals_all, label_requirement
+from policies.kubernetes.snapshot import AffinityTerm, HostPort, Pod
+from policies.kubernetes.storage import ClaimVolume, PodStorage
+from policies.preemption.columns.label_classes import InternTable, LabelClasses, PodTraits
+from tests.builders import host_port, pod
+
+WEB, DB = LabelSelector(equals_all({"app": "web"})), LabelSelector(equals_all({"app": "db"}))
+
+
+def web(name: str = "web", namespace: str = "default") -> Pod:
+    return pod(name, labels={"app": "web"}, namespace=namespace)
+
+
+def db(name: str = "db") -> Pod:
+    return pod(name, labels={"app": "db"})
+
+
+def term(selector: LabelSelector | None, key: str = "zone") -> AffinityTerm:
+    return AffinityTerm(selector, frozenset(["default"]), None, key)
+
+
+def claiming(by: Pod, *claims: str) -> Pod:
+    return replace(by, storage=PodStorage(tuple(ClaimVolume(each) for each in claims)))
+
+
+def anything(_: object) -> bool:
+    return True
+
+
+def names(pods: list[Pod | None]) -> list[str | None]:
+    return [None if each is None else each.name for each in pods]
+
+
+# Interned
+
+
+def test_equal_keys_share_a_number_and_number_nought_is_nobodys() -> None:
+    interned = InternTable(lambda each: each.priority)
+    assert interned.acquire(pod("a", priority=7)) == (1, True)
+    assert interned.acquire(pod("b", priority=7)) == (1, False)
+    assert interned.acquire(pod("c", priority=8)) == (2, True)
+    assert names(interned.samples) == [None, "a", "c"]
+
+
+def test_a_number_is_free_only_when_the_last_one_lets_go() -> None:
+    interned = InternTable(lambda each: each.priority)
+    interned.acquire(pod("a", priority=7))
+    interned.acquire(pod("b", priority=7))
+    assert interned.release(1) is None
+    assert interned.acquire(pod("c", priority=8)) == (2, True)
+    gone = interned.release(1)
+    assert gone is not None
+    assert gone.priority == 7
+    assert interned.acquire(pod("d", priority=9)) == (1, True)
+    assert names(interned.samples) == [None, "d", "c"]
+
+
+def test_a_key_that_has_gone_is_new_when_it_comes_back() -> None:
+    interned = InternTable(lambda each: each.priority)
+    interned.acquire(pod("a", priority=7))
+    interned.release(1)
+    assert interned.acquire(pod("b", priority=7)) == (1, True)
+    assert names(interned.samples) == [None, "b"]
+
+
+def test_numbers_stay_few_however_many_keys_come_and_go() -> None:
+    interned = InternTable(lambda each: each.name)
+    for count in range(1000):
+        number, new = interned.acquire(pod(f"pod-{count}"))
+        assert (number, new) == (1, True)
+        interned.release(number)
+    assert len(interned) == 2
+    assert names(interned.samples) == [None, None]
+
+
+# Labels
+
+
+def test_a_namespace_and_labels_make_a_class() -> None:
+    classes = LabelClasses()
+    assert classes.acquire(web("a")) == (1, True)
+    assert classes.acquire(web("b")) == (1, False)
+    assert classes.acquire(web("c", namespace="other")) == (2, True)
+    assert classes.acquire(db()) == (3, True)
+
+
+def test_a_lookup_says_yes_where_the_selector_and_the_question_do() -> None:
+    classes = LabelClasses()
+    for each in (web(), web("elsewhere", namespace="other"), db()):
+        classes.acquire(each)
+    in_default = classes.lookup(WEB, lambda each: each.namespace == "default")
+    assert in_default.tolist() == [False, True, False, False]
+    assert classes.lookup(LabelSelector(), anything).tolist() == [False, True, True, True]
+    assert classes.lookup(None, anything).tolist() == [False] * 4
+
+
+def test_a_lookup_of_a_selector_without_values_asks_every_class() -> None:
+    classes = LabelClasses()
+    for each in (web(), db(), pod("bare")):
+        classes.acquire(each)
+    selector = LabelSelector((label_requirement("app", "NotIn", ["web"]),))
+    found = classes.lookup(selector, lambda each: selector.matches(each.labels))
+    assert found.tolist() == [False, False, True, True]
+
+
+def test_lookups_speak_of_the_new_class_once_a_number_is_used_again() -> None:
+    classes = LabelClasses()
+    classes.acquire(web())
+    assert classes.release(1)
+    assert classes.lookup(WEB, anything).tolist() == [False, False]
+    assert classes.acquire(db()) == (1, True)
+    assert classes.lookup(WEB, anything).tolist() == [False, False]
+    assert classes.lookup(DB, anything).tolist() == [False, True]
+
+
+def test_classes_leave_no_labels_behind() -> None:
+    classes = LabelClasses()
+    for count in range(100):
+        number, _ = classes.acquire(pod(labels={"unique": str(count)}))
+        assert classes.release(number)
+    assert len(classes) == 2
+    assert list(classes.may_match(LabelSelector())) == []
+    assert not any(vars(classes._index).values())
+
+
+# Traits
+
+
+def conflicting(traits: PodTraits, port: HostPort) -> list[bool]:
+    return [bool(each) for each in traits.conflicting(lambda other: port in other.host_ports)]
+
+
+def test_a_pod_without_ports_and_aversions_has_number_nought_and_leaves_no_trace() -> None:
+    traits = PodTraits()
+    assert traits.acquire(web()) == 0
+    traits.release(0)
+    assert traits.acquire(pod(ports=[80])) == 1
+
+
+def test_pods_with_the_same_ports_and_terms_share_a_number() -> None:
+    traits = PodTraits()
+    averse = (term(WEB),)
+    assert traits.acquire(pod("a", ports=[80])) == 1
+    assert traits.acquire(pod("b", ports=[80])) == 1
+    assert traits.acquire(pod("c", ports=[80], anti_affinity=averse)) == 2
+    assert traits.acquire(pod("d", anti_affinity=averse)) == 3
+    assert conflicting(traits, host_port(80)) == [False, True, True, False]
+
+
+def test_terms_are_counted_by_topology_key_and_number() -> None:
+    traits = PodTraits()
+    traits.acquire(pod("a", anti_affinity=(term(WEB), term(LabelSelector()), term(WEB, "host"))))
+    traits.acquire(pod("b", anti_affinity=(term(DB), term(None))))
+    found = traits.anti_affinity_counts({"app": "web"}, lambda each: each.selector is not None)
+    assert {key: counts.tolist() for key, counts in found.items()} == {
+        "zone": [0, 2, 0],
+        "host": [0, 1, 0],
+    }
+    assert traits.anti_affinity_counts({"app": "web"}, lambda _: False) == {}
+
+
+def test_volumes_are_counted_by_number() -> None:
+    traits = PodTraits()
+    assert traits.acquire(claiming(pod("a"), "data")) == 1
+    assert traits.acquire(pod("b", ports=[80])) == 2
+    assert traits.acquire(claiming(pod("c"), "data", "logs")) == 3
+    assert traits.acquire(claiming(pod("d"), "data")) == 1
+    assert traits.storage_counts(lambda storage: len(storage.volumes)).tolist() == [0, 1, 0, 2]
+    traits.release(3)
+    assert traits.acquire(pod("e", ports=[443])) == 3
+    assert traits.storage_counts(lambda storage: len(storage.volumes)).tolist() == [0, 1, 0, 0]
+
+
+def test_a_number_that_is_used_again_has_only_the_new_pods_traits() -> None:
+    traits = PodTraits()
+    assert traits.acquire(pod("a", ports=[80], anti_affinity=(term(WEB), term(WEB)))) == 1
+    traits.release(1)
+    assert traits.acquire(pod("b", ports=[443], anti_affinity=(term(DB),))) == 1
+    assert conflicting(traits, host_port(80)) == [False, False]
+    assert conflicting(traits, host_port(443)) == [False, True]
+    assert traits.anti_affinity_counts({"app": "web"}, anything) == {}
+    assert list(traits.anti_affinity_counts({"app": "db"}, anything)) == ["zone"]
+
+
+def test_traits_leave_nothing_behind_after_all_pods_have_gone() -> None:
+    traits = PodTraits()
+    pods = [
+        claiming(
+            pod(str(count), ports=[count], anti_affinity=(term(WEB), term(None, str(count)))),
+            "data",
+        )
+        for count in range(1, 50)
+    ]
+    for number in [traits.acquire(each) for each in pods]:
+        traits.release(number)
+    assert not traits._with_ports
+    assert not traits._with_storage
+    assert not any(vars(traits._repelling).values())
+    assert not traits._interned._number_of
+    assert conflicting(traits, host_port(1)) == [False] * 50

@@ -1,0 +1,76 @@
+"""A search that is broken off: what it found is right, and it says that it did not look further."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from policies.kubernetes.releases import NEWEST
+from policies.preemption.engine import DeadlineExceededError, Engine, HasTimeLeft
+from policies.preemption.policy import SchedulerRules
+from policies.preemption.reference_engine import ReferenceEngine
+from policies.preemption.vectorized import VectorizedEngine
+from tests.builders import node, pod, snapshot
+from tests.strategies import Cluster, clusters
+
+
+def looks(count: int) -> HasTimeLeft:
+    """Have time for so many nodes."""
+    left = iter(range(count))
+    return lambda: next(left, None) is not None
+
+
+@given(clusters(), st.integers(0, 12), st.sampled_from([ReferenceEngine, VectorizedEngine]))
+def test_what_was_found_in_time_is_what_is_found_without_haste(
+    cluster: Cluster, count: int, kind: type[ReferenceEngine | VectorizedEngine]
+) -> None:
+    rules = SchedulerRules(NEWEST)
+    engine: Engine = kind(rules)
+    whole = engine.preempt(cluster.preemptor, cluster.snapshot)
+    try:
+        found = engine.preempt(cluster.preemptor, cluster.snapshot, has_time_left=looks(count))
+    except DeadlineExceededError:
+        event("broken off while filtering")
+        return
+    event(f"broken off while trying nodes: {found.untried > 0}")
+    if not found.untried:
+        assert found == whole
+    assert dict(found.candidates) == {name: whole.candidates[name] for name in found.candidates}
+    assert found.chosen == next(iter(rules.policy.candidates.sort(found.candidates.values())), None)
+    assert set(found.rejected) >= set(whole.rejected)
+
+
+@given(clusters(), st.integers(0, 12), st.sampled_from([ReferenceEngine, VectorizedEngine]))
+def test_filtering_is_whole_or_none(
+    cluster: Cluster, count: int, kind: type[ReferenceEngine | VectorizedEngine]
+) -> None:
+    engine: Engine = kind(SchedulerRules(NEWEST))
+    names = tuple(cluster.snapshot.nodes)
+    whole = engine.filter_with_terminating_pods(cluster.preemptor, cluster.snapshot, names)
+    try:
+        found = engine.filter_with_terminating_pods(
+            cluster.preemptor, cluster.snapshot, names, has_time_left=looks(count)
+        )
+    except DeadlineExceededError:
+        event("broken off")
+    else:
+        assert found == whole
+
+
+def test_the_best_of_the_nodes_tried_is_chosen_and_the_rest_counted() -> None:
+    moment = snapshot(
+        *(node(f"node-{number}", cpu="1") for number in (1, 2, 3)),
+        pod("dear", on="node-1", cpu="1", priority=5),
+        pod("cheap", on="node-2", cpu="1", priority=2),
+        pod("cheapest", on="node-3", cpu="1", priority=1),
+    )
+    asking = pod("vip", cpu="1", priority=10)
+    # Three looks for filtering, two for the dry run.
+    decision = ReferenceEngine().preempt(asking, moment, has_time_left=looks(5))
+    assert decision.chosen is not None
+    assert decision.chosen.node == "node-2"
+    assert decision.untried == 1
+    assert "not tried, as time was up: 1 node(s)" in list(decision.describe())
+    with pytest.raises(DeadlineExceededError):
+        ReferenceEngine().preempt(asking, moment, has_time_left=looks(2))

@@ -1,0 +1,108 @@
+"""Taints, labels and names are asked about once for each distinct value, on all nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from policies import SchedulerRules, Snapshot
+from policies.kubernetes.releases import RELEASES, Release
+from policies.kubernetes.selectors import (
+    NodeSelector,
+    NodeSelectorTerm,
+    Requirement,
+    field_requirement,
+    node_requirement,
+)
+from policies.kubernetes.snapshot import Pod
+from policies.preemption.reference_engine import filter_nodes
+from policies.preemption.vectorized import VectorizedEngine
+from tests.builders import node, pod, snapshot, toleration
+
+every_release = pytest.mark.parametrize("release", RELEASES.values(), ids=list(RELEASES))
+
+NODES = snapshot(
+    node("n1", labels={"zone": "a", "cores": "4"}),
+    node("n2", labels={"zone": "b", "cores": "many"}),
+    node("n3", labels={"zone": "", "cores": "-16"}),
+    node("n4"),
+)
+
+
+def agree(asking: Pod, now: Snapshot, rules: SchedulerRules, engine: VectorizedEngine) -> None:
+    assert engine.filter_nodes(asking, now) == filter_nodes(asking, now, rules)
+
+
+@every_release
+def test_every_node_may_have_a_taint_of_its_own(release: Release) -> None:
+    rules = SchedulerRules(release)
+    engine = VectorizedEngine(rules)
+    for life in range(3):
+        nodes = [
+            node(
+                f"n{number}", taints=[f"own-{life}=x{number}:NoSchedule"], unschedulable=number < 9
+            )
+            for number in range(200)
+        ]
+        now = snapshot(node("bare"), node("soft", taints=["soft:PreferNoSchedule"]), *nodes)
+        agree(pod(), now, rules, engine)
+        agree(pod(tolerations=(toleration(f"own-{life}", "", "x3"),)), now, rules, engine)
+        agree(pod(tolerations=(toleration("", "Exists"),)), now, rules, engine)
+
+
+@every_release
+def test_the_first_untolerated_taint_is_told(release: Release) -> None:
+    rules = SchedulerRules(release)
+    taints = ["soft:PreferNoSchedule", "gpu=yes:NoSchedule", "old:NoExecute"]
+    now = snapshot(node("n1", taints=taints), node("n2", taints=taints[::-1]))
+    for tolerations in ((), (toleration("gpu", "Exists"),), (toleration("old", "Exists"),)):
+        agree(pod(tolerations=tolerations), now, rules, VectorizedEngine(rules))
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        node_requirement("zone", "In", ["a", "unknown"]),
+        node_requirement("zone", "In", ["a", "b"]),
+        node_requirement("zone", "In", [""]),
+        node_requirement("zone", "NotIn", ["a"]),
+        node_requirement("zone", "Exists", []),
+        node_requirement("zone", "DoesNotExist", []),
+        node_requirement("cores", "Gt", ["3"]),
+        node_requirement("cores", "Lt", ["3"]),
+        node_requirement("never", "In", ["seen"]),
+        node_requirement("never", "NotIn", ["seen"]),
+        node_requirement("never", "DoesNotExist", []),
+    ],
+    ids=lambda each: f"{each.key} {each.operator} {','.join(each.values)}",
+)
+def test_labels_are_matched_as_on_one_node_after_another(requirement: Requirement) -> None:
+    affinity = NodeSelector((NodeSelectorTerm(labels=(requirement,)),))
+    engine, rules = VectorizedEngine(), SchedulerRules()
+    for asking in (pod(node_affinity=affinity), pod(node_selector=(requirement,))):
+        agree(asking, NODES, rules, engine)
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        (),
+        (NodeSelectorTerm(),),
+        (NodeSelectorTerm(fields=(field_requirement("metadata.name", "In", ["n2"]),)),),
+        (NodeSelectorTerm(fields=(field_requirement("metadata.name", "NotIn", ["n2"]),)),),
+        (NodeSelectorTerm(fields=(field_requirement("metadata.name", "NotIn", ["unknown"]),)),),
+        (NodeSelectorTerm(fields=(field_requirement("other", "In", [""]),)),),
+        (NodeSelectorTerm(fields=(field_requirement("other", "In", ["n2"]),)),),
+        (NodeSelectorTerm(fields=(field_requirement("other", "NotIn", ["n2"]),)),),
+        (
+            NodeSelectorTerm(fields=(field_requirement("metadata.name", "In", ["n2"]),)),
+            NodeSelectorTerm(labels=(node_requirement("zone", "In", ["a"]),)),
+            NodeSelectorTerm(),
+        ),
+    ],
+)
+@every_release
+def test_terms_are_matched_as_on_one_node_after_another(
+    terms: tuple[NodeSelectorTerm, ...], release: Release
+) -> None:
+    rules = SchedulerRules(release)
+    agree(pod(node_affinity=NodeSelector(terms)), NODES, rules, VectorizedEngine(rules))

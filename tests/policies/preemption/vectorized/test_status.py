@@ -1,0 +1,140 @@
+"""Rejections as codes: the first one stands, and a mapping reads them by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from policies.preemption.columns.encoded_column import Bools
+from policies.preemption.filtering.status import Code, Reason, Rejection, refused, unresolvable
+from policies.preemption.vectorized.status import (
+    FITS,
+    Codes,
+    Rejections,
+    RejectionsByNode,
+    RowStatuses,
+    count_reasons,
+    fits_without_preemption,
+)
+
+PORTS = refused(Code.HOST_PORTS)
+CORDONED = unresolvable(Code.UNSCHEDULABLE)
+SHORT = Rejection((Reason(Code.TOO_MANY_PODS), Reason(Code.INSUFFICIENT, "cpu")), resolvable=True)
+NAMES = ("n1", "n2", "n3", "n4")
+
+
+def marks(*places: int) -> Bools:
+    found = np.zeros(len(NAMES), np.bool_)
+    found[list(places)] = True
+    return found
+
+
+def judged() -> RowStatuses:
+    """Cordon n2, find the ports of n2 and n3 taken, and need nobody on n4."""
+    verdicts = RowStatuses(Rejections(), len(NAMES))
+    verdicts.refuse(marks(1), CORDONED)
+    verdicts.refuse(marks(1, 2), PORTS)
+    verdicts.set_no_victim_needed(np.array([3]))
+    return verdicts
+
+
+def by_name(verdicts: RowStatuses) -> RejectionsByNode:
+    return RejectionsByNode(NAMES, verdicts.codes, verdicts.rejections)
+
+
+NEEDLESS = unresolvable(Code.NO_VICTIM_NEEDED, "n4")
+EXPECTED = {"n2": CORDONED, "n3": PORTS, "n4": NEEDLESS}
+
+
+def test_the_first_rejection_of_a_row_stands() -> None:
+    verdicts = judged()
+    assert verdicts.fits.tolist() == [True, False, False, False]
+    assert by_name(verdicts) == EXPECTED
+
+
+def test_rows_can_be_refused_each_by_its_own_code() -> None:
+    verdicts = judged()
+    short = verdicts.rejections.code(SHORT)
+    verdicts.refuse_each(np.array([short, short, FITS, FITS], np.int32))
+    assert by_name(verdicts) == {"n1": SHORT, **EXPECTED}
+    assert verdicts.codes.dtype == np.int32
+
+
+def test_what_is_found_on_a_row_by_itself_replaces_what_was_said_of_it() -> None:
+    verdicts = judged()
+    verdicts.set_status(1, None)
+    verdicts.set_status(2, SHORT)
+    verdicts.set_status(0, unresolvable(Code.NO_VICTIM_NEEDED, "n1"))
+    assert by_name(verdicts) == {
+        "n1": unresolvable(Code.NO_VICTIM_NEEDED, "n1"),
+        "n3": SHORT,
+        "n4": NEEDLESS,
+    }
+
+
+def test_equal_rejections_share_a_code() -> None:
+    rejections = Rejections()
+    assert rejections.code(PORTS) == rejections.code(refused(Code.HOST_PORTS)) != FITS
+    assert rejections.code(CORDONED) != rejections.code(PORTS)
+    assert rejections.of(rejections.code(CORDONED), "n1") == CORDONED
+
+
+def test_a_code_tells_whether_eviction_might_help() -> None:
+    verdicts = judged()
+    might_help = verdicts.rejections.resolvable()[verdicts.codes]
+    assert might_help.tolist() == [False, False, True, False]
+
+
+def test_reasons_are_counted_over_rows_and_those_that_need_nobody_left_out() -> None:
+    verdicts = judged()
+    verdicts.set_status(0, SHORT)
+    verdicts.set_status(1, SHORT)
+    assert count_reasons(verdicts.codes, verdicts.rejections) == {
+        Reason(Code.TOO_MANY_PODS): 2,
+        Reason(Code.INSUFFICIENT, "cpu"): 2,
+        Reason(Code.HOST_PORTS): 1,
+    }
+    assert fits_without_preemption(verdicts.codes).tolist() == [False, False, False, True]
+
+
+def test_no_rows_have_no_reasons() -> None:
+    assert count_reasons(np.zeros(0, np.int32), Rejections()) == {}
+
+
+# By name
+
+
+def test_rejections_by_name_are_a_mapping_of_the_refused_rows() -> None:
+    found = by_name(judged())
+    assert len(found) == 3
+    assert list(found) == ["n2", "n3", "n4"]
+    assert [*found.items()] == [*EXPECTED.items()]
+    assert "n2" in found
+    assert "n1" not in found
+    assert "unknown" not in found
+    assert found.get("n1") is None
+    assert repr(found) == repr(EXPECTED)
+
+
+@pytest.mark.parametrize("name", ["n1", "unknown"])
+def test_a_name_that_was_not_refused_is_a_key_error(name: str) -> None:
+    with pytest.raises(KeyError, match=name):
+        by_name(judged())[name]
+
+
+def test_rejections_by_name_equal_a_dict_both_ways() -> None:
+    found: Mapping[str, Rejection] = by_name(judged())
+    assert found == EXPECTED
+    assert dict(EXPECTED) == found
+    assert found == by_name(judged())
+    assert found != {**EXPECTED, "n1": PORTS}
+    assert dict.fromkeys(["n2"], CORDONED) != found
+
+
+def test_nothing_refused_is_an_empty_mapping() -> None:
+    codes: Codes = np.zeros(2, np.int32)
+    found = RejectionsByNode(("n1", "n2"), codes, Rejections())
+    assert (len(found), list(found), dict(found)) == (0, [], {})
+    assert not found

@@ -1,0 +1,163 @@
+"""One look at a WorkloadSpread: all that comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from policies.workloadspread.model import (
+    SpreadPod,
+    SubsetInjection,
+    SubsetStatus,
+    WorkloadSpread,
+    WorkloadSpreadStatus,
+)
+from policies.workloadspread.quirks import FIXED, UPSTREAM, Quirks
+from policies.workloadspread.reconcile import ReconcileResult, delete_failed_event, reconcile
+from policies.workloadspread.targets import Target
+from policies.workloadspread.workloads import TargetWorkload
+from tests.builders import node
+from tests.spreads import (
+    CLONE_SET,
+    DEPLOYMENT,
+    NOW_NS,
+    around,
+    at,
+    condition,
+    member,
+    replica_set,
+    rules,
+    spread,
+    status,
+    stuck,
+    subset,
+    workload,
+)
+
+SUBSETS = (subset("a", 1), subset("b"))
+NODES = around(node("node-1"))
+TARGET = workload(replicas=3, generation=1, observed_generation=1, update_revision="web-v1")
+
+
+def looked(
+    mine: WorkloadSpread,
+    *pods: SpreadPod,
+    target: TargetWorkload | None = TARGET,
+    quirks: Quirks = FIXED,
+) -> ReconcileResult:
+    stands = Target(target, pods=pods)
+    return reconcile(mine, stands, NODES, NOW_NS, rules(quirks))
+
+
+def test_pods_are_counted_by_subset_and_costed() -> None:
+    outcome = looked(spread(*SUBSETS, generation=4), member("x", "a"), member("y", "b"))
+    assert outcome.replicas == 3
+    assert {name: cost.value for name, cost in outcome.costs.items()} == {"x": 200, "y": 100}
+    assert outcome.status == WorkloadSpreadStatus(
+        4,
+        (SubsetStatus("a", 0, 1), SubsetStatus("b", -1, 1)),
+        {"versionIgnored": (SubsetStatus("a", 0, 1), SubsetStatus("b", -1, 1))},
+    )
+    assert outcome.writes_status
+    assert (outcome.pods_to_delete, outcome.events, outcome.failure) == ((), (), "")
+    assert outcome.requeue_after_ns is None
+
+
+def test_only_costs_that_change_are_written() -> None:
+    pods = [member("x", "a", deletion_cost="200"), member("y", "b", deletion_cost="7")]
+    assert looked(spread(*SUBSETS), *pods).cost_changes == {"y": "100"}
+
+
+def test_what_is_as_it_was_is_not_written() -> None:
+    pods = [member("x", "a"), member("y", "b")]
+    before = looked(spread(*SUBSETS), *pods).status
+    assert not looked(spread(*SUBSETS, status=before), *pods).writes_status
+    assert looked(spread(*SUBSETS, status=before), *pods, quirks=UPSTREAM).writes_status
+
+
+def test_a_rollout_whose_replica_set_is_not_there_yet_is_tried_again() -> None:
+    mine = spread(*SUBSETS, target=DEPLOYMENT)
+    hashed = replica_set("h1", template={"spec": {"x": 1}})
+    stands = Target(workload(DEPLOYMENT, template={"spec": {"x": 2}}), (hashed,))
+    outcome = reconcile(mine, stands, NODES, NOW_NS, rules())
+    assert outcome.failure
+    assert (outcome.status, outcome.writes_status) == (mine.status, False)
+
+
+def test_there_is_nothing_to_do_for_one_that_goes_or_targets_nothing() -> None:
+    mine = spread(*SUBSETS, status=status(SubsetStatus("a", 1)))
+    for idle in (replace(mine, terminating=True), replace(mine, target=None)):
+        assert looked(idle, member("x", "a")) == ReconcileResult(status=mine.status)
+
+
+def test_without_its_target_all_is_missing() -> None:
+    outcome = looked(spread(*SUBSETS), member("x", "a"), target=None)
+    assert outcome.status.subsets == (SubsetStatus("a", 1), SubsetStatus("b", -1))
+    assert outcome.status.versions == {}
+
+
+def test_a_limit_that_makes_no_sense_empties_the_status() -> None:
+    mine = spread(subset("a", "x"), subset("b"), status=status(SubsetStatus("a", 1)))
+    assert looked(mine, member("x", "a")).status.subsets == ()
+
+
+class TestRescheduling:
+    MINE = spread(*SUBSETS, adaptive=20)
+
+    def test_pods_that_wait_too_long_are_doomed_once(self) -> None:
+        outcome = looked(self.MINE, stuck("x", "a", 30))
+        assert [(each.pod.name, each.subset) for each in outcome.pods_to_delete] == [("x", "a")]
+        closed = (condition("False", 0),)
+        assert outcome.status.subsets[0].conditions == closed
+        assert outcome.status.versions["versionIgnored"][0].conditions == closed
+        assert outcome.status.subsets[1].conditions == (condition("True", 0),)
+
+    def test_those_of_the_last_subset_may_wait(self) -> None:
+        assert looked(self.MINE, stuck("x", "b", 30)).pods_to_delete == ()
+
+    def test_the_next_deadline_is_told(self) -> None:
+        assert looked(self.MINE, stuck("x", "a", 5)).requeue_after_ns == at(15) - NOW_NS
+
+    def test_a_pod_that_cannot_be_deleted_is_told(self) -> None:
+        (doomed,) = looked(self.MINE, stuck("x", "a", 30)).pods_to_delete
+        event = delete_failed_event(self.MINE, doomed)
+        assert (event.type, event.reason) == ("Warning", "DeletePodFailed")
+        assert "Pod default/x in Subset a of WorkloadSpread default/web" in event.message
+
+    def test_without_seconds_nothing_is_rescheduled(self) -> None:
+        outcome = looked(spread(*SUBSETS, adaptive=0), stuck("x", "a", 30))
+        assert (outcome.pods_to_delete, outcome.status.subsets[0].conditions) == ((), ())
+
+
+class TestVersionsWithoutPods:
+    CLOSED = SubsetStatus("a", 1, conditions=(condition("False", -10),))
+    OPEN = SubsetStatus("b", -1, conditions=(condition("True", -10),))
+
+    def kept(self, *known: SubsetStatus, quirks: Quirks = FIXED) -> bool:
+        mine = spread(*SUBSETS, adaptive=20, status=status(old=known))
+        return "old" in looked(mine, quirks=quirks).status.versions
+
+    def test_one_is_forgotten_if_nothing_is_to_be_remembered(self) -> None:
+        assert not self.kept(SubsetStatus("a", 1), self.OPEN)
+
+    def test_pods_in_flight_are_to_be_remembered(self) -> None:
+        assert self.kept(SubsetStatus("a", 1, creating={"x": at(-5)}), self.OPEN)
+        assert not self.kept(SubsetStatus("a", 1, creating={"x": at(-31)}), self.OPEN)
+
+    def test_a_closed_subset_is_to_be_remembered(self) -> None:
+        assert self.kept(self.CLOSED, self.OPEN)
+        assert not self.kept(self.CLOSED, self.OPEN, quirks=UPSTREAM)
+
+    def test_for_five_minutes(self) -> None:
+        long_ago = SubsetStatus("a", 1, conditions=(condition("False", -301),))
+        assert not self.kept(long_ago, self.OPEN)
+
+
+def test_pods_of_strangers_are_adopted_where_they_fit() -> None:
+    outcome = looked(spread(*SUBSETS), member("x", controller=CLONE_SET))
+    assert {name: found.name for name, found in outcome.groups.adopted.items()} == {"x": "a"}
+
+
+def test_the_pod_of_another_spread_is_a_stranger_too() -> None:
+    outcome = looked(spread(*SUBSETS), member("x", injection=SubsetInjection("other", "b")))
+    assert set(outcome.groups.adopted) == {"x"}
+    assert [each.replicas for each in outcome.status.subsets] == [1, 0]

@@ -1,0 +1,191 @@
+"""Which subset a new pod goes to, and what is written down of pods that come and go."""
+
+from __future__ import annotations
+
+import pytest
+
+from policies.workloadspread.model import MaxReplicas, Subset, SubsetStatus, WorkloadSpread
+from policies.workloadspread.quirks import FIXED, UPSTREAM
+from policies.workloadspread.subset_selection import (
+    SelectedSubset,
+    initial_counts,
+    ordinal,
+    record_creation,
+    record_deletion,
+    select_by_ordinal,
+)
+from tests.spreads import NOW_NS, at, condition, spread, status, subset
+
+A = SubsetStatus("a", 0)
+B = SubsetStatus("b", 2)
+C = SubsetStatus("c", -1)
+SUBSETS = (subset("a", 1), subset("b", 2), subset("c"))
+
+
+def created(
+    *counts: SubsetStatus, name: str = "web-1", of: WorkloadSpread | None = None, **fits: str
+) -> SelectedSubset:
+    """Choose for a pod; ``fits`` gives what a simulation says of subsets."""
+    around = of or spread(*SUBSETS, status=status(*counts))
+
+    def simulate(_: WorkloadSpread, each: Subset) -> str:
+        return fits.get(each.name, "")
+
+    return record_creation(around, "v1", counts, name, "id", NOW_NS, simulate if fits else None)
+
+
+def written(choice: SelectedSubset) -> dict[str, SubsetStatus]:
+    assert choice.status is not None
+    return {each.name: each for each in choice.status.versions["v1"]}
+
+
+class TestCreation:
+    def test_the_first_subset_that_lacks_a_pod_takes_it(self) -> None:
+        choice = created(A, B, C)
+        assert choice.subset == "b"
+        assert written(choice) == {
+            "a": A,
+            "b": SubsetStatus("b", 1, creating={"web-1": NOW_NS}),
+            "c": C,
+        }
+
+    def test_the_overall_list_and_other_versions_stay(self) -> None:
+        before = status(B, v0=(A,))
+        choice = created(A, B, C, of=spread(*SUBSETS, status=before))
+        assert choice.status is not None
+        assert choice.status.subsets == before.subsets
+        assert choice.status.versions["v0"] == (A,)
+
+    def test_without_a_limit_nothing_is_written(self) -> None:
+        assert created(A, C) == SelectedSubset("c")
+
+    def test_a_closed_subset_takes_none(self) -> None:
+        closed = SubsetStatus("b", 2, conditions=(condition("False", -5),))
+        assert created(A, closed, C).subset == "c"
+
+    def test_if_all_are_full_the_pod_is_of_none(self) -> None:
+        assert created(A) == SelectedSubset()
+
+    def test_a_pod_that_is_written_down_goes_where_it_was_sent(self) -> None:
+        for known in (
+            SubsetStatus("c", -1, creating={"web-1": at(-5)}),
+            SubsetStatus("c", -1, deleting={"web-1": at(-5)}),
+        ):
+            assert created(B, known) == SelectedSubset("c")
+
+    def test_a_pod_without_a_name_is_written_down_under_an_id(self) -> None:
+        choice = created(A, B, name="")
+        assert choice.uid == "id"
+        assert written(choice)["b"].creating == {"id": NOW_NS}
+
+    def test_but_not_if_nothing_is_written(self) -> None:
+        assert created(A, C, name="") == SelectedSubset("c")
+
+
+class TestDeletion:
+    def deleted(self, *counts: SubsetStatus, of: str = "b") -> SelectedSubset:
+        around = spread(*SUBSETS, status=status())
+        return record_deletion(around, "v1", counts, "web-1", of, NOW_NS)
+
+    def test_its_subset_lacks_one_more(self) -> None:
+        choice = self.deleted(A, B)
+        assert choice.subset == "b"
+        assert written(choice)["b"] == SubsetStatus("b", 3, deleting={"web-1": NOW_NS})
+
+    def test_it_is_written_down_once(self) -> None:
+        assert self.deleted(SubsetStatus("b", 2, deleting={"web-1": at(-9)})) == SelectedSubset()
+        assert self.deleted(SubsetStatus("b", 2, creating={"web-1": at(-9)})) == SelectedSubset()
+
+    def test_a_subset_that_is_gone_lacks_nothing(self) -> None:
+        assert self.deleted(A, B, of="x") == SelectedSubset()
+
+    def test_without_a_limit_nothing_is_written(self) -> None:
+        assert self.deleted(A, C, of="c") == SelectedSubset("c")
+
+
+class TestSimulation:
+    def test_a_subset_that_the_pod_does_not_fit_is_passed_over(self) -> None:
+        choice = created(SubsetStatus("a", 1), B, C, a="no room")
+        assert (choice.subset, choice.skipped) == ("b", {"a": "no room"})
+        told = (condition("Unknown", 0, "SimulationFailed", "no room"),)
+        assert written(choice)["a"] == SubsetStatus("a", 1, conditions=told)
+        assert written(choice)["b"].creating == {"web-1": NOW_NS}
+        assert choice.status is not None
+        assert choice.status.subsets[0].conditions == told
+
+    def test_the_last_subset_is_not_tried(self) -> None:
+        assert created(A, SubsetStatus("b", 0), C, c="no room") == SelectedSubset("c")
+
+    def test_if_it_fits_nowhere_the_first_with_room_has_to_do(self) -> None:
+        around = spread(*SUBSETS[:2], subset("c", 1))
+        counts = (SubsetStatus("a", 1), B, SubsetStatus("c", 0))
+        choice = created(*counts, of=around, a="no room", b="nor here")
+        assert (choice.subset, set(choice.skipped)) == ("a", {"a", "b"})
+        assert written(choice)["a"].creating == {"web-1": NOW_NS}
+
+    def test_the_time_is_that_of_the_first_failure(self) -> None:
+        before = condition("Unknown", -50, "SimulationFailed", "other words")
+        choice = created(SubsetStatus("a", 1, conditions=(before,)), B, a="no room")
+        (told,) = written(choice)["a"].conditions
+        assert (told.message, told.changed_ns) == ("no room", at(-50))
+
+    def test_what_was_said_already_is_not_written_again(self) -> None:
+        before = condition("Unknown", -50, "SimulationFailed", "no room")
+        choice = created(SubsetStatus("a", 1, conditions=(before,)), C, a="no room")
+        assert choice == SelectedSubset("c", skipped={"a": "no room"})
+
+    def test_a_subset_that_takes_a_pod_again_is_sufficient(self) -> None:
+        before = condition("Unknown", -50, "SimulationFailed", "no room")
+        choice = created(SubsetStatus("a", 1, conditions=(before,)), B, b="not asked")
+        assert choice.subset == "a"
+        assert written(choice)["a"].conditions == (condition("True", 0),)
+
+    def test_a_subset_closed_by_rescheduling_is_not_tried(self) -> None:
+        closed = SubsetStatus("a", 1, conditions=(condition("False", -5),))
+        choice = created(closed, B, a="no room")
+        assert (choice.subset, choice.skipped) == ("b", {})
+        assert written(choice)["a"] == closed
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("web-0", 0),
+        ("web-12", 12),
+        ("a-b-3", 3),
+        ("web", -1),
+        ("web-x", -1),
+        ("web-99999999999", -1),
+    ],
+)
+def test_ordinals_stand_at_the_end_of_names(name: str, number: int) -> None:
+    assert ordinal(name) == number
+
+
+@pytest.mark.parametrize(
+    ("limits", "places"),
+    [
+        ((2, 3, None), "aabbbcc"),
+        ((2, 3), "aabbb--"),
+        ((0, 1, None), "bcccccc"),
+        (("50%", 2, None), "bbccccc"),
+        (("2", None), "aabbbbb"),
+    ],
+)
+def test_stateful_sets_are_cut_by_ordinal(limits: tuple[MaxReplicas, ...], places: str) -> None:
+    around = spread(*(subset(name, limit) for name, limit in zip("abc", limits, strict=False)))
+    found = [select_by_ordinal(around, f"web-{number}") or "-" for number in range(7)]
+    assert "".join(found) == places
+
+
+def test_ordinals_skip_closed_subsets() -> None:
+    closed = SubsetStatus("a", 0, conditions=(condition("False", -5),))
+    around = spread(subset("a", 2), subset("b", 1), subset("c"), status=status(closed))
+    assert [select_by_ordinal(around, f"web-{number}") for number in (0, 1)] == ["b", "c"]
+
+
+def test_a_version_starts_with_all_that_its_subsets_may_have() -> None:
+    subsets = (subset("a", 2), subset("b", "25%"), subset("c"), subset("d", "x"))
+    assert [each.missing for each in initial_counts(subsets, 10, FIXED)] == [2, 3, -1, 0]
+    assert [each.missing for each in initial_counts([subset("a", "5")], 10, UPSTREAM)] == [0]
+    assert [each.missing for each in initial_counts([subset("a", "5")], 10, FIXED)] == [5]
