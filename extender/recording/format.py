@@ -25,6 +25,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -142,7 +143,8 @@ class RecordedEvent:
         return document
 
 
-_MAX_NESTING: Final = 253  # nesting of an object within its line
+_MAX_NESTING: Final = 254  # of a line
+_NOT_BRACKETS: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[^]{}[]')
 
 _line_decoder = msgspec.json.Decoder(_Line)
 _object_decoder = msgspec.json.Decoder(_ObjectHeader)
@@ -186,12 +188,12 @@ def decode_header(line: bytes) -> Header:
     version = raw.get("version")
     if not isinstance(version, int) or version < 1 or version > VERSION:
         raise FormatError(f"version {version!r} of the format; expected at most {VERSION}")
+    if _nests_too_deeply(line):
+        raise FormatError(TOO_DEEP)
     try:
         header = _header_decoder.decode(line)
     except msgspec.ValidationError as error:
         raise FormatError(with_field_path(str(error))) from None
-    except RecursionError:
-        raise FormatError(TOO_DEEP) from None
     if not _is_start_time(header.start):
         expected = "expected a time such as 2026-01-02T15:04:05.000000000Z"
         raise FormatError(f"start: {header.start!r}; {expected}")
@@ -208,6 +210,13 @@ def _is_start_time(text: str) -> bool:
     return True
 
 
+def _nests_too_deeply(line: bytes) -> bool:
+    """Return whether a line exceeds the maximum nesting, independent of a decoder's own limit."""
+    brackets = _NOT_BRACKETS.sub(b"", line)
+    levels = accumulate(1 if each in b"{[" else -1 for each in brackets)
+    return max(levels, default=0) > _MAX_NESTING
+
+
 def decode_event(line: bytes, number: int = 0) -> RecordedEvent:
     """Decode any other line. Raise FormatError."""
     try:
@@ -215,12 +224,13 @@ def decode_event(line: bytes, number: int = 0) -> RecordedEvent:
         raw = bytes(read.object)
         value = orjson.loads(raw)  # validates the JSON of fields that the decoder above skips
         thing = _object_decoder.decode(raw)
-        if raw.count(b"{") + raw.count(b"[") > _MAX_NESTING:
+        if raw.count(b"{") + raw.count(b"[") >= _MAX_NESTING:
             orjson.dumps([value])
     except msgspec.ValidationError as error:
         raise FormatError(with_field_path(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError, orjson.JSONDecodeError) as error:
-        raise FormatError(f"not JSON: {error}") from None
+        problem = TOO_DEEP if _nests_too_deeply(line) else f"not JSON: {error}"
+        raise FormatError(problem) from None
     except (RecursionError, orjson.JSONEncodeError):
         raise FormatError(TOO_DEEP) from None
     of = thing.api_version, thing.kind, thing.metadata
