@@ -26,13 +26,12 @@ from lightkube.resources.core_v1 import ConfigMap, Node, Pod
 from lightkube.types import PatchType
 
 from fakeapi import FakeCluster
-from tests.e2e.kubelet import NODE, kubelet
 
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[FakeCluster]:
     async with FakeCluster() as running:
-        running.load([NODE])
+        running.load([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}}])
         yield running
 
 
@@ -70,7 +69,9 @@ async def test_it_creates_reads_lists_and_deletes(client: Any) -> None:
 
 
 async def test_it_waits_until_a_pod_runs(cluster: FakeCluster, client: Any) -> None:
-    async with kubelet(cluster.client), asyncio.timeout(20):
+    for part in ("scheduler", "kubelet"):
+        cluster.control_plane[part].start()
+    async with asyncio.timeout(20):
         await client.create(pod("one"))
         ready = await client.wait(Pod, "one", for_conditions=["Ready"])
     assert ready.spec.nodeName == "node"

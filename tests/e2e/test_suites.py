@@ -12,7 +12,6 @@ from typing import Final
 import pytest
 
 from fakeapi import FakeCluster
-from tests.e2e.kubelet import NODE, kubelet
 from tests.e2e.suites.running import run_suite
 
 
@@ -24,6 +23,14 @@ def package(name: str) -> Path:
     return Path(spec.origin).parent
 
 
+RUN: Final = "gc,namespaces,scheduler,kubelet"
+NODE: Final = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "node", "labels": {"kubernetes.io/os": "linux"}},
+}
+BOOK: Final = {"pods": [{"match": {}, "start": 0, "stop": 0}]}
+"""Every pod runs at once and stops at once."""
 SYSTEM_POD: Final = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -35,7 +42,7 @@ SYSTEM_POD: Final = {
 
 @pytest.mark.parametrize("part", ["api", "auth", "config", "data_utils", "gen", "io", "objects"])
 async def test_kr8s(part: str, tmp_path: Path) -> None:
-    async with FakeCluster(tls=True) as cluster, kubelet(cluster.client):
+    async with FakeCluster(run=RUN, kubelet=BOOK, tls=True) as cluster:
         cluster.load([NODE, SYSTEM_POD])
         await run_suite(
             [str(package("kr8s") / f"tests/test_{part}.py"), "-p", "tests.e2e.suites.kr8s_cluster"],
@@ -47,7 +54,7 @@ async def test_kr8s(part: str, tmp_path: Path) -> None:
 
 async def test_the_dynamic_client_of_kubernetes_asyncio(tmp_path: Path) -> None:
     dynamic = package("kubernetes_asyncio") / "dynamic"
-    async with FakeCluster() as cluster, kubelet(cluster.client):
+    async with FakeCluster(run=RUN, kubelet=BOOK) as cluster:
         cluster.load([NODE])
         await run_suite(
             [
