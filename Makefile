@@ -1,26 +1,35 @@
 PYTHON ?= python3
-BIN := .venv/bin
-INSTALLED := .venv/.installed
-CLIENTS := .venv/.clients
-DOCUMENTING := .venv/.documenting
-LOCUST := .venv/.locust
-GO := .venv/.go
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+CLIENTS := $(VENV)/.clients
+DOCUMENTING := $(VENV)/.documenting
+LOCUST := $(VENV)/.locust
+GO := $(VENV)/.go
 COMPILED := policies/kubernetes/_packed_names.c
 INCLUDE := $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))'
 
-.PHONY: quick-start demo test fuzz faults e2e manifests conformance differential check docs audit bench bench-check load load-check clean
+# Without bytecode files, each process that the tests start would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: quick-start demo test test-slow test-all fuzz faults e2e manifests conformance differential check docs audit bench bench-check load load-check clean
 
 quick-start: $(INSTALLED)  ## install, and print the next steps
-	@echo "now: . .venv/bin/activate, and go on as docs/quick-start.md says"
+	@echo "Next: . .venv/bin/activate, then follow docs/quick-start.md"
 
 demo: $(INSTALLED)  ## show what Reprieve does, on the embedded fakeapi
 	$(BIN)/reprieve demo
 
-test: $(INSTALLED)  ## run all tests
-	$(BIN)/pytest -n auto
+test: $(INSTALLED)  ## run the default tests, on a sample of random cases, in two minutes
+	HYPOTHESIS_PROFILE=quick $(BIN)/pytest -n auto -m 'not slow'
+
+test-slow: $(INSTALLED)  ## run the slow tests, and those that draw random cases on all of them
+	$(BIN)/pytest -n auto -m 'slow or sampled or hypothesis'
+
+test-all: test test-slow  ## run all tests
 
 fuzz: $(INSTALLED)  ## compare both engines on 22,500 random clusters
-	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n auto tests/policies/test_agreement.py
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -n auto tests/policies/preemption/test_agreement.py
 
 SEEDS := 100
 
@@ -42,11 +51,12 @@ SEED := 1
 differential: conformance  ## compare a real kube-scheduler and explain preempt on COUNT random clusters of SEED
 	$(BIN)/python -m tests.differential --count $(COUNT) --seed $(SEED)
 
-check: $(CLIENTS)  ## check style, types, layers, and that the C code compiles without a warning
+check: $(CLIENTS)  ## check style, types, layers, prose, and that the C code compiles without a warning
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.architecture.prose
 	$(CC) -O2 -Wall -Wextra -Wconversion -Werror -c -o /dev/null -isystem $$($(INCLUDE)) $(COMPILED)
 
 # Suppresses the theme's notice about its successor, which each build would print.
@@ -54,9 +64,9 @@ docs: $(DOCUMENTING)  ## build the pages of docs/ as a site, into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 audit:  ## look up all pinned versions among known vulnerabilities; needs the internet
-	$(PYTHON) -m venv .venv/.audit
-	.venv/.audit/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.9'
-	.venv/.audit/bin/pip-audit --strict --disable-pip --no-deps --requirement constraints.txt
+	$(PYTHON) -m venv $(VENV)/.audit
+	$(VENV)/.audit/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.9'
+	$(VENV)/.audit/bin/pip-audit --strict --disable-pip --no-deps --requirement constraints.txt
 
 bench: $(INSTALLED) conformance  ## measure, and write the table to bench-results/
 	$(BIN)/python -m tests.bench
@@ -71,7 +81,7 @@ load-check: $(LOCUST)  ## two minutes of load, and fail if a budget is exceeded
 	$(BIN)/python -m tests.load --quick
 
 $(INSTALLED): pyproject.toml constraints.txt setup.py $(COMPILED)
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,dev]'
 	touch $@
 
@@ -95,4 +105,4 @@ $(GO): $(INSTALLED)
 	touch $@
 
 clean:
-	rm -rf .venv build policies/kubernetes/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results load-results site
+	rm -rf .venv .venv-* build policies/kubernetes/*.so *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results load-results site

@@ -55,7 +55,7 @@ def links(page: str) -> Iterator[Link]:
 
 
 def place(path: str) -> str:
-    """Say where a file of the repository is in the site."""
+    """Return the address of a repository file within the site."""
     if path in PAGES:
         return PAGES[path]
     return path.removeprefix("docs/") if path.startswith("docs/") else f"repository/{path}"

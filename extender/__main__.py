@@ -14,7 +14,7 @@ from extender.config.component_config import ConfigError
 def no_cluster(name: str) -> NoReturn:
     """Raise ConfigError: no scenario's cluster can be embedded without fakeapi."""
     raise ConfigError(
-        f"--embedded: {name!r} needs fakeapi, which is not part of this command; "
+        f"--embedded: {name!r} requires fakeapi, which this command does not include; "
         "expected --server or --kubeconfig"
     )
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fakeapi.testing.fake_cluster import FakeCluster, VirtualCluster
+    from fakeapi.testing.fake_cluster import FakeCluster
+    from fakeapi.testing.virtual_cluster import VirtualCluster
 
 __all__ = ["FakeCluster", "VirtualCluster"]
 
@@ -18,6 +19,6 @@ def __getattr__(name: str) -> Any:
     """Import an exported name on first use, since pytest always loads the plugin."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from fakeapi.testing import fake_cluster
+    from fakeapi.testing import fake_cluster, virtual_cluster
 
-    return getattr(fake_cluster, name)
+    return getattr(virtual_cluster if name == "VirtualCluster" else fake_cluster, name)

@@ -28,8 +28,9 @@ import pytest
 import fakeapi  # the first fixture imports the rest: pytest always loads this file
 
 if TYPE_CHECKING:
-    from fakeapi.testing.fake_cluster import FakeCluster, VirtualCluster
+    from fakeapi.testing.fake_cluster import FakeCluster
     from fakeapi.testing.threaded_cluster import ThreadedCluster
+    from fakeapi.testing.virtual_cluster import VirtualCluster
 
 AnyCluster: TypeAlias = "FakeCluster | ThreadedCluster[Any]"
 AsyncFactory: TypeAlias = "Callable[..., Awaitable[FakeCluster]]"

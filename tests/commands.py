@@ -1,4 +1,4 @@
-"""The command line run as people and scripts run it: in processes of its own."""
+"""Runs the command line as users and scripts do: in processes of its own."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def reprieve(*arguments: str, stdin: bytes = b"") -> Done:
 
 @asynccontextmanager
 async def serving(*arguments: str) -> AsyncIterator[str]:
-    """Run a server and give its URL; it must end well when it is told to."""
+    """Run a server and yield its URL; it must exit with 0 after SIGTERM."""
     process = await start(*arguments, "--port", "0")
     assert process.stdout is not None
     try:

@@ -48,7 +48,7 @@ def test_a_limit_that_nothing_was_measured_for_is_broken() -> None:
     assert found == {"name": "there is a limit, but nothing was measured"}
 
 
-def test_a_broken_limit_is_told_in_the_units_of_the_limit() -> None:
+def test_an_exceeded_limit_is_reported_in_its_own_unit() -> None:
     found = faults({"name": Budget(limit=2)}, {"name": timed(0.05)}, CALIBRATION)
     assert found == {"name": "5 is over its limit of 2"}
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.bench import budgets
 from tests.bench.budgets import faults
-from tests.load.checking import Checked
+from tests.load.answer_check import Checked
 from tests.load.figures import MIB, Moment, Outcome, Share, figures, rate, slope
 from tests.load.mixes import (
     ABOVE,
@@ -49,7 +49,7 @@ BUDGETS = Path("tests/load/budgets.toml")
     ("status", "retry_after", "body", "expected"),
     [
         (200, "", b"{}", ANSWERED),
-        (503, "1", b"reprieve: overloaded: 64 calls wait already\n", REFUSED),
+        (503, "1", b"reprieve: overloaded: 64 calls are queued\n", REFUSED),
         (429, "2", b"reprieve: late: waited 1.2 s\n", REFUSED),
         (503, "1", b"reprieve: overloaded: there are too many connections\n", FULL_HOUSE),
         (503, "", b"reprieve: overloaded: there are too many connections\n", NO_RETRY_AFTER),

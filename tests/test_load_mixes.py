@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from extender.config.component_config import ConnectionLimits
-from tests.load.lives import Write, writes
 from tests.load.mixes import (
     ABOVE,
     CAPACITY,
@@ -29,6 +28,7 @@ from tests.load.mixes import (
     due,
     gaps,
 )
+from tests.load.pod_changes import Write, writes
 
 LOCUSTFILE = Path("tests/load/locustfile.py")
 

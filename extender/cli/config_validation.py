@@ -71,7 +71,7 @@ def validate_config(config: Config, now: float, locate: Callable[[str], str]) ->
 
 def _validate_host(host: str) -> Iterator[str]:
     if not _is_host(host):
-        yield f"host: {host!r} names no host; expected an address or a name"
+        yield f"host: {host!r} is not a valid host; expected an address or a name"
 
 
 def _is_host(host: str) -> bool:
@@ -85,8 +85,8 @@ def validate_insecure_serving(config: Config, locate: Callable[[str], str]) -> I
     """Yield an error if plain HTTP is served beyond loopback without ``allowPlainHTTP``."""
     if config.tls is None and not config.allow_plain_http and not is_loopback(config.host):
         yield (
-            f"{locate('host')}: {config.host} is no loopback address, and there is no tls; expected "
-            "tls, a loopback address, or allowPlainHTTP: true"
+            f"{locate('host')}: {config.host} is no loopback address, and there is no tls; "
+            "expected tls, a loopback address, or allowPlainHTTP: true"
         )
 
 
@@ -142,7 +142,7 @@ def _validate_certificates(
     if tls is None:
         return
     if tls.allowed_client_names and not tls.client_ca:
-        yield f"{locate('tls.allowedClientNames')}: nobody can be told by name without tls.clientCA"
+        yield f"{locate('tls.allowedClientNames')}: requires tls.clientCA"
     try:
         load_serving_certificate(tls, now)
     except CertificateError as error:

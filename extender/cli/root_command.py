@@ -130,7 +130,7 @@ def build_command_line(embed: StartEmbedded) -> typer.Typer:
         workloadspread_commands.explain_spread_command
     )
     advise = typer.Typer(rich_markup_mode=None)
-    app.add_typer(advise, name="advise", help="Tell of a live cluster what is to be expected.")
+    app.add_typer(advise, name="advise", help="Forecast evictions in a live cluster.")
     advise.command("eviction", epilog=usage_example(ADVISE_EXAMPLE))(advise_eviction)
     app.command("check-config", epilog=usage_example("check-config reprieve.yaml"))(_check_config)
     app.command("serve", epilog=usage_example("serve --embedded demo --port 0"))(
@@ -159,7 +159,7 @@ def _check_config(
 ) -> None:
     """Validate a configuration file, and print all of its errors."""
     load_serving_config(file, {}, SystemClock())
-    print(f"{file}: can be served")  # noqa: T201 - the answer
+    print(f"{file}: valid")  # noqa: T201 - the answer
 
 
 def _explain_filter(
@@ -184,12 +184,12 @@ def _explain_preempt(
     config: ConfigFileOption = None,
     policy: Annotated[
         str | None,
-        typer.Option("--policy", metavar="NAME|FILE", help="Who goes first, which node wins."),
+        typer.Option("--policy", metavar="NAME|FILE", help="Order of victims and candidates."),
     ] = None,
     upstream: UpstreamOption = None,
     nodes: Annotated[
         str | None,
-        typer.Option("--nodes", metavar="a,b", help="Try these nodes instead of finding them."),
+        typer.Option("--nodes", metavar="a,b", help="Try only these nodes."),
     ] = None,
     filters: FiltersOption = None,
     now: NowOption = None,  # noqa: ARG001 - preemption is independent of time; every explain has it
@@ -216,11 +216,11 @@ def _explain_scaledown(
             "--replicaset",
             metavar="NS/NAME",
             parser=parse_namespaced_name,
-            help="Whose pods to delete.",
+            help="The ReplicaSet to scale down.",
         ),
     ],
     delete: Annotated[
-        int, typer.Option("--delete", metavar="N", min=0, help="How many; at most all active ones.")
+        int, typer.Option("--delete", metavar="N", min=0, help="Number of pods to delete.")
     ],
     now: NowOption = None,
     output: OutputOption = None,
@@ -245,21 +245,22 @@ def _serve_command(embed: StartEmbedded) -> Callable[..., None]:
         server: ServerOption = None,
         embedded: Annotated[
             str | None,
-            typer.Option("--embedded", metavar="SCENARIO", help="Start a shipped fake cluster."),
+            typer.Option("--embedded", metavar="SCENARIO", help="Start a bundled fake cluster."),
         ] = None,
         host: Annotated[str | None, typer.Option("--host", help="Default 127.0.0.1.")] = None,
         port: Annotated[
             int | None,
-            typer.Option("--port", min=0, max=65535, help="Default 8888; 0: a free one."),
+            typer.Option("--port", min=0, max=65535, help="Default 8888; 0: any free port."),
         ] = None,
         policy: Annotated[
-            str | None, typer.Option("--policy", metavar="NAME|FILE", help="Who goes first.")
+            str | None, typer.Option("--policy", metavar="NAME|FILE", help="Order of victims.")
         ] = None,
         search: Annotated[
-            Search | None, typer.Option("--search", help="Which nodes preempt considers.")
+            Search | None, typer.Option("--search", help="Nodes that preempt considers.")
         ] = None,
         upstream: Annotated[
-            str | None, typer.Option("--upstream", metavar="V", help="kube-scheduler's release.")
+            str | None,
+            typer.Option("--upstream", metavar="V", help="kube-scheduler release to follow."),
         ] = None,
     ) -> None:
         """Answer kube-scheduler's filter and preempt calls."""
@@ -275,7 +276,7 @@ def _serve_command(embed: StartEmbedded) -> Callable[..., None]:
         if sum(source is not None for source in (kubeconfig, server, embedded)) > 1:
             raise ConfigError("--kubeconfig, --server and --embedded exclude each other")
         if embedded is not None and settings.tls is not None:
-            raise ConfigError("--embedded asks itself over plain HTTP; expected no tls")
+            raise ConfigError("--embedded serves plain HTTP; expected no tls")
         asyncio.run(_serve(settings, kubeconfig, server, embedded, embed))
 
     return serve

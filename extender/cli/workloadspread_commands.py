@@ -56,7 +56,8 @@ class QuirksChoice(Enum):
 
 
 QuirksOption = Annotated[
-    QuirksChoice, typer.Option("--quirks", help="OpenKruise's oddities, or what is done instead.")
+    QuirksChoice,
+    typer.Option("--quirks", help="With OpenKruise's quirks (upstream) or without (fixed)."),
 ]
 
 
@@ -68,23 +69,25 @@ def explain_spread_command(
             "--workloadspread",
             metavar="NS/NAME",
             parser=parse_namespaced_name,
-            help="Which to explain.",
+            help="The WorkloadSpread to explain.",
         ),
     ],
     now: NowOption = None,
     pod: Annotated[
         str | None,
-        typer.Option("--pod", metavar="FILE", help="A pod that comes or goes; see --operation."),
+        typer.Option(
+            "--pod", metavar="FILE", help="The pod of an admission request; see --operation."
+        ),
     ] = None,
     operation: Annotated[
-        Operation | None, typer.Option("--operation", help="What happens to the pod.")
+        Operation | None, typer.Option("--operation", help="Operation of the admission request.")
     ] = None,
     versioned_kinds: Annotated[
         str | None,
         typer.Option(
             "--versioned-kinds",
             metavar="KIND,…",
-            help="Kinds whose versions are spread apart; default deployment,replicaset.",
+            help="Kinds whose versions are counted separately; default deployment,replicaset.",
         ),
     ] = None,
     quirks: QuirksOption = QuirksChoice.FIXED,
@@ -119,7 +122,7 @@ def validate_commands(validate_pod: PodSpecValidation) -> typer.Typer:
         epilog=usage_example("validate workloadspread spread.yaml --cluster c.yaml"),
     )
     def workloadspread(
-        file: Annotated[str, typer.Argument(metavar="FILE", help="Holds the WorkloadSpread.")],
+        file: Annotated[str, typer.Argument(metavar="FILE", help="File with the WorkloadSpread.")],
         cluster: Annotated[
             list[str] | None,
             typer.Option(

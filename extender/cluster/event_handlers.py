@@ -8,10 +8,9 @@ the pods that they concern are not evaluated.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from extender.cluster.readiness import InformerState
 from extender.cluster.scheduler_cache import SchedulerCache
@@ -24,10 +23,13 @@ from extender.kube.decoders.cluster_objects import (
 )
 from extender.kube.decoders.pods import decode_pod
 from extender.kube.decoders.typed_decoder import Decode, Unreadable, tolerant_decoder
-from extender.kube.informers.reflector import OptionalReflector, Reflector, ReflectorStore
+from extender.kube.informers.reflector import (
+    OptionalReflector,
+    Reflector,
+    ReflectorContext,
+    ReflectorStore,
+)
 from extender.kube.rest import resources
-from extender.kube.rest.client import Client
-from extender.kube.rest.clock import Clock
 from extender.kube.rest.resources import Resource
 from policies.kubernetes.default_selector import (
     REPLICA_SET,
@@ -52,13 +54,9 @@ _WORKLOAD_RESOURCES = {
 
 @dataclass(frozen=True, slots=True)
 class _ReflectorBuilder:
-    """Builds reflectors of one client and one clock."""
+    """Builds reflectors that share one context."""
 
-    client: Client
-    clock: Clock
-    rng: random.Random
-    silence_seconds: float | None
-    log: Any = None
+    context: ReflectorContext
 
     def reflector(
         self,
@@ -68,9 +66,7 @@ class _ReflectorBuilder:
         store: ReflectorStore[T | Unreadable],
     ) -> tuple[str, InformerState]:
         read = tolerant_decoder(kind, decode)
-        of = (self.client, resource, read, store, self.clock, self.rng)
-        feed = Reflector(*of, log=self.log, silence_seconds=self.silence_seconds)
-        return resource.plural, feed
+        return resource.plural, Reflector(self.context, resource, read, store)
 
     def optional_reflector(
         self,
@@ -80,46 +76,33 @@ class _ReflectorBuilder:
         store: ReflectorStore[T | Unreadable],
     ) -> tuple[str, InformerState]:
         read = tolerant_decoder(kind, decode)
-        of = (self.client, resource, read, store, self.clock, self.rng)
-        feed = OptionalReflector(*of, log=self.log, silence_seconds=self.silence_seconds)
-        return resource.plural, feed
+        return resource.plural, OptionalReflector(self.context, resource, read, store)
 
 
 def build_reflectors(
-    cluster: SchedulerCache,
-    client: Client,
-    rules: SchedulerRules,
-    clock: Clock,
-    rng: random.Random,
-    *,
-    silence_seconds: float | None = None,
-    log: Any = None,
+    context: ReflectorContext, cluster: SchedulerCache, rules: SchedulerRules
 ) -> dict[str, InformerState]:
-    """Return the reflectors that keep ``cluster`` current, by the plural of their resource.
-
-    A watch that is silent for ``silence_seconds`` is restarted (None: never). The reflectors log to
-    ``log``, by default to structlog's logger.
-    """
-    source = _ReflectorBuilder(client, clock, rng, silence_seconds, log)
+    """Return the reflectors that keep ``cluster`` current, by the plural of their resource."""
+    builder = _ReflectorBuilder(context)
 
     def read_pod(raw: bytes) -> Pod:
         return decode_pod(raw, rules.release)
 
     return dict(
         [
-            source.reflector(resources.NODES, "Node", decode_node, cluster.nodes),
-            source.reflector(resources.PODS, "Pod", read_pod, cluster.pods),
-            source.reflector(
+            builder.reflector(resources.NODES, "Node", decode_node, cluster.nodes),
+            builder.reflector(resources.PODS, "Pod", read_pod, cluster.pods),
+            builder.reflector(
                 resources.POD_DISRUPTION_BUDGETS,
                 "PodDisruptionBudget",
                 decode_budget,
                 cluster.budgets,
             ),
-            source.reflector(
+            builder.reflector(
                 resources.NAMESPACES, "Namespace", decode_namespace, cluster.namespaces
             ),
-            *(_workload_reflectors(source, cluster) if reads_workloads(rules.filters) else ()),
-            *_storage_reflectors(source, cluster, rules.release),
+            *(_workload_reflectors(builder, cluster) if reads_workloads(rules.filters) else ()),
+            *_storage_reflectors(builder, cluster, rules.release),
         ]
     )
 

@@ -82,14 +82,14 @@ class Readiness:
         missing, silent = self.unsynced_kinds(), self.silent_kinds()
         if missing:
             return f"waiting for {', '.join(missing)}"
-        return f"nothing heard of {', '.join(silent)}" if silent else ""
+        return f"no recent data for {', '.join(silent)}" if silent else ""
 
     def verbose_lines(self) -> Iterator[str]:
         """Yield the lines of ``/readyz?verbose``: the state of each kind, then the warnings."""
         silent, ages = frozenset(self.silent_kinds()), self.ages()
         for kind, feed in self.informers.items():
             if kind in silent:
-                yield f"[-] {kind} nothing heard for {ages[kind]:.0f} s"
+                yield f"[-] {kind} no data received for {ages[kind]:.0f} s"
             else:
                 yield f"[{'+' if feed.settled else '-'}] {kind} {_describe_state(feed)}"
         yield from (f"[!] {alarm}" for alarm in (each() for each in self.warnings) if alarm)
@@ -99,7 +99,7 @@ def _describe_state(informer: InformerState) -> str:
     if informer.synced:
         return "synced"
     return (
-        "refused by the server: pods that need it are not judged"
+        "rejected by the server: pods that need it are not evaluated"
         if informer.settled
         else "not synced"
     )

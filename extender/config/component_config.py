@@ -282,9 +282,7 @@ def find_policy(name_or_path: str) -> Policy:
     path = Path(name_or_path)
     if not _exists(path):
         known = ", ".join(POLICIES)
-        raise ConfigError(
-            f"policy {name_or_path!r}: no such file, nor a policy called so ({known})"
-        )
+        raise ConfigError(f"policy {name_or_path!r}: no such file or built-in policy ({known})")
     file = _load_strictly(path, PolicyFile)
     try:
         return Policy(

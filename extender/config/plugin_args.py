@@ -214,7 +214,7 @@ def _resource_groups(groups: Iterable[str], path: str) -> Iterator[str]:
         if "/" in group:
             raise FieldError(
                 f"{path}.ignoredResourceGroups[{index}]",
-                f"{group!r}: a group is what stands before the slash",
+                f"{group!r}: expected a group without a slash",
             )
         yield group
 

@@ -50,8 +50,8 @@ class _DuplicateKeyFinder:
             name = key.value if isinstance(key, yaml.ScalarNode) else "(a key that is no text)"
             here, line = (*path, f".{name}"), key.start_mark.line + 1
             if name in lines:
-                first = lines[name]
-                yield f"{_format_yaml_path(here)}: written in lines {first} and {line}; expected it once"
+                both = f"written in lines {lines[name]} and {line}"
+                yield f"{_format_yaml_path(here)}: {both}; expected it once"
             lines.setdefault(name, line)
             yield from self.find(value, here)
 

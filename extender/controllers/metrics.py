@@ -23,13 +23,13 @@ class ReplicaSetMetrics:
         self.registry = CollectorRegistry() if registry is None else registry
         self._age_ratio = Histogram(
             "replicaset_controller_sorting_deletion_age_ratio",
-            "Age of each ready pod chosen for deletion, by that of the youngest ready pod",
+            "Ratio of the ages of each ready pod chosen for deletion and the youngest ready pod",
             buckets=_AGE_RATIO_BUCKETS,
             registry=self.registry,
         )
         self._stale = Counter(
             "replicaset_controller_stale_sync_skips_total",
-            "Looks put off because a copy did not show yet what had been written",
+            "Number of syncs skipped because the cache did not contain an earlier write yet",
             ("group", "resource"),
             registry=self.registry,
         )
@@ -69,24 +69,24 @@ class WebhookMetrics:
         kept = registry or CollectorRegistry()
         self.seconds = Histogram(
             "workloadspread_webhook_seconds",
-            "Seconds until a review was answered.",
+            "Latency of admission reviews in seconds.",
             ["path"],
             buckets=_LATENCY_BUCKETS,
             registry=kept,
         )
         self.refused = Counter(
             "workloadspread_webhook_refusals",
-            "Reviews answered with no.",
+            "Number of rejected admission reviews.",
             ["path"],
             registry=kept,
         )
         self.conflicts = Counter(
             "workloadspread_webhook_conflicts",
-            "Statuses that had to be decided again, since somebody else wrote in between.",
+            "Number of status updates retried because of a conflict.",
             registry=kept,
         )
         self.injected = Counter(
             "workloadspread_webhook_pods_injected",
-            "New pods that were put into a subset.",
+            "Number of created pods with an injected subset.",
             registry=kept,
         )

@@ -108,7 +108,7 @@ def _check_scenario_alone(query: EvictQuery) -> None:
     }
     given = [name for name, there in beside.items() if there]
     if given:
-        raise ConfigError(f"--scenario holds all there is to say; leave out {', '.join(given)}")
+        raise ConfigError(f"--scenario excludes {', '.join(given)}")
 
 
 def _layout(name: str | None) -> Layout | None:
@@ -132,18 +132,18 @@ def explain_evict(
         typer.Option("--cluster", metavar="FILE", help="Objects of the cluster; may be repeated."),
     ] = None,
     node: Annotated[
-        str | None, typer.Option("--node", metavar="N", help="The node that runs short.")
+        str | None, typer.Option("--node", metavar="N", help="Node under resource pressure.")
     ] = None,
     summary: Annotated[
         _Texts,
         typer.Option(
-            "--summary", metavar="FILE", help="Its /stats/summary; repeated: samples in time order."
+            "--summary", metavar="FILE", help="Its /stats/summary; repeat for later samples."
         ),
     ] = None,
     scenario: Annotated[
         str | None,
         typer.Option(
-            "--scenario", metavar="FILE", help="Instead: a kubelet, its pods and steps in one file."
+            "--scenario", metavar="FILE", help="A kubelet, its pods and steps in one file."
         ),
     ] = None,
     eviction_hard: Annotated[
@@ -161,7 +161,9 @@ def explain_evict(
     kubelet_config: Annotated[
         str | None,
         typer.Option(
-            "--kubelet-config", metavar="FILE", help="The kubelet's configuration, or its configz."
+            "--kubelet-config",
+            metavar="FILE",
+            help="KubeletConfiguration, or the response of /configz.",
         ),
     ] = None,
     layout: Annotated[
@@ -169,11 +171,11 @@ def explain_evict(
         typer.Option(
             "--layout",
             metavar="NAME",
-            help="one, dedicated-imagefs or split filesystems; default: as the sizes suggest.",
+            help="Filesystems: one, dedicated-imagefs or split; default: by their sizes.",
         ),
     ] = None,
     upstream: Annotated[
-        str | None, typer.Option("--upstream", metavar="V", help="Follow this kubelet's release.")
+        str | None, typer.Option("--upstream", metavar="V", help="kubelet release to follow.")
     ] = None,
     now: NowOption = None,
     output: OutputOption = None,

@@ -29,10 +29,10 @@ from policies.eviction.thresholds import Threshold
 from policies.kubernetes.duration import format_duration
 
 _SENTENCES: Final[Mapping[SyncOutcome, str]] = {
-    SyncOutcome.UNWATCHED: "there are no thresholds, and limits of local storage are not kept to",
-    SyncOutcome.UNMEASURED: "there are no stats, so nothing is decided",
-    SyncOutcome.RELIEVED: "the node gets enough back without evicting a pod",
-    SyncOutcome.UNRANKED: "no pod is ranked, since the kubelet's first round had failed",
+    SyncOutcome.UNWATCHED: "there are no thresholds, and limits of local storage are not enforced",
+    SyncOutcome.UNMEASURED: "no stats are available, so no decision is made",
+    SyncOutcome.RELIEVED: "node-level reclaim is sufficient, so no pod is evicted",
+    SyncOutcome.UNRANKED: "no pod is ranked, because the kubelet's first round failed",
     SyncOutcome.EMPTY: "eviction thresholds have been met, but no pods are active to evict",
     SyncOutcome.ALL_CRITICAL: "unable to evict any pods from the node: all of them are critical",
 }
@@ -73,7 +73,7 @@ def _stale_notes(sync: SyncResult) -> Iterator[str]:
     fresh = {threshold.signal for threshold in sync.triggered}
     for signal in _signals(sync.state.thresholds_met):
         if signal not in fresh:
-            yield f"the stats of {signal} are stale, so nobody is evicted for it"
+            yield f"the stats of {signal} are stale, so it does not trigger an eviction"
 
 
 def _missing_observation_notes(sync: SyncResult) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _reclaim_notes(sync: SyncResult) -> Iterator[str]:
     actions = configuration.layout.reclaim_actions(sync.triggered[0].signal, configuration.release)
     if actions:
         done = " and ".join(action.value for action in actions)
-        yield f"the node would {done} first; here that is taken to free nothing"
+        yield f"the node would {done} first; this explanation assumes that it frees nothing"
 
 
 def _signals(thresholds: Sequence[Threshold]) -> list[Signal]:

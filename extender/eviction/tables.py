@@ -37,7 +37,7 @@ def evict_table(node: str, rounds: Sequence[SyncResult]) -> RenderableType:
 
 def scenario_table(results: Sequence[ScenarioStepResult]) -> RenderableType:
     """Return the result of each step as a table."""
-    table = _table("step", "at", "conditions", "cleaned up", "goes", "admitted")
+    table = _table("step", "at", "conditions", "reclaimed", "evicted", "admitted")
     for number, each in enumerate(results):
         sync = each.sync
         table.add_row(
@@ -55,7 +55,7 @@ def scenario_table(results: Sequence[ScenarioStepResult]) -> RenderableType:
 def _headline(node: str, sync: SyncResult) -> str:
     gone = ", ".join(f"{each.pod.key} ({each.grace_seconds} s)" for each in sync.evictions)
     pressures = f" under {', '.join(sync.state.pressures)}" if sync.state.pressures else ""
-    what = f"evicts {gone}" if gone else f"evicts nobody: {explanation.result_message(sync)}"
+    what = f"evicts {gone}" if gone else f"evicts no pod: {explanation.result_message(sync)}"
     return f"{node}{pressures} {what}"
 
 

@@ -109,11 +109,11 @@ def _count_text(status: SubsetStatus | None) -> str:
         return ""
     told = [str(status.replicas)]
     if status.missing != UNLIMITED:
-        told.append(f"lacks {status.missing}" if status.missing else "full")
+        told.append(f"{status.missing} missing" if status.missing else "full")
     if status.creating:
-        told.append(f"{len(status.creating)} coming")
+        told.append(f"{len(status.creating)} creating")
     if status.deleting:
-        told.append(f"{len(status.deleting)} going")
+        told.append(f"{len(status.deleting)} deleting")
     return ", ".join(told)
 
 
@@ -126,7 +126,7 @@ def _condition_text(status: SubsetStatus | None) -> str:
 
 def _pods_table(spread: WorkloadSpread, outcome: ReconcileResult) -> RenderableType:
     """Return the table of the pods that have a deletion cost, in deletion order."""
-    table = plain_table("", "goes first", "subset", "version", "cost", "because")
+    table = plain_table("", "deleted first", "subset", "version", "cost", "because")
     versions = {
         pod.name: version
         for version, by_subset in outcome.groups.versions.items()
@@ -166,7 +166,7 @@ def _because(cost: Cost, subset: str, spread: WorkloadSpread) -> str:
         case SubsetRank.OUTSIDE:
             return "it is in no subset"
         case SubsetRank.EXCESS:
-            by = "" if cost.criterion is None else f", and goes first by {cost.criterion}"
+            by = "" if cost.criterion is None else f", and is deleted first by {cost.criterion}"
             return f"{subset} has more than {_limits(spread)[subset]}{by}"
         case SubsetRank.WITHIN:
             places = [each.name for each in spread.subsets]
@@ -177,7 +177,7 @@ def _old_version_remark(cost: Cost, version: str, outcome: ReconcileResult) -> s
     """Return the remark on a pod of an old version, "" for others."""
     if version == outcome.newest or cost.subset_rank is SubsetRank.OUTSIDE:
         return ""
-    return "; an old version is emptied from the front"
+    return "; pods of an old version are deleted from the first subset on"
 
 
 def _limits(spread: WorkloadSpread) -> Mapping[str, object]:
@@ -186,26 +186,26 @@ def _limits(spread: WorkloadSpread) -> Mapping[str, object]:
 
 def _notes(outcome: ReconcileResult) -> Iterator[Text]:
     if outcome.failure:
-        yield Text(f"nothing is written, and it is tried again: {outcome.failure}", style="yellow")
+        yield Text(
+            f"nothing is written; the reconcile is retried: {outcome.failure}", style="yellow"
+        )
     if outcome.pods_to_delete:
         names = ", ".join(f"{each.pod.name} ({each.subset})" for each in outcome.pods_to_delete)
-        yield Text(f"deleted, since they cannot be scheduled: {names}")
+        yield Text(f"deleted, because they are unschedulable: {names}")
     for event in outcome.events:
         yield Text(f"{event.type} {event.reason}: {event.message}")
     if outcome.requeue_after_ns is not None:
-        yield Text(f"looked at again in {outcome.requeue_after_ns / SECOND:g} s", style="italic")
+        yield Text(f"requeued after {outcome.requeue_after_ns / SECOND:g} s", style="italic")
 
 
 def _injection_text(injection: InjectionResult) -> Text:
     admission = injection.admission
     if admission.error:
-        return Text(f"the pod is refused: {admission.error}", style="bold")
+        return Text(f"the pod is rejected: {admission.error}", style="bold")
     if admission.spread is None:
-        return Text("the pod is let through: it belongs to no WorkloadSpread", style="bold")
+        return Text("the pod is allowed: it belongs to no WorkloadSpread", style="bold")
     where = "no subset" if admission.subset is None else f"subset {admission.subset}"
-    passed = "".join(
-        f"\npassed over {name}: {problem}" for name, problem in admission.skipped.items()
-    )
-    cost = "" if admission.cost is None else f", at a cost of {admission.cost}"
-    told = f"the pod is let through, of {admission.spread} and {where}{cost}{passed}"
+    passed = "".join(f"\nskipped {name}: {problem}" for name, problem in admission.skipped.items())
+    cost = "" if admission.cost is None else f", deletion cost {admission.cost}"
+    told = f"the pod is allowed, in {where} of {admission.spread}{cost}{passed}"
     return Text(told, style="bold")

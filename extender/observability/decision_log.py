@@ -19,7 +19,7 @@ from policies.preemption.vectorized.status import RejectionsByNode
 
 
 class DecisionLog:
-    """Logs answers; ``silence`` is the age of the newest watch event in seconds."""
+    """Logs answers; ``watch_silence`` is the age of the newest watch event in seconds."""
 
     def __init__(self) -> None:
         self._log = structlog.get_logger()

@@ -37,26 +37,26 @@ class Metrics:
         )
         self.seconds = Histogram(
             "reprieve_request_seconds",
-            "From the last byte of the request to the answer",
+            "Time from the last byte of the request to the response",
             ("verb",),
             buckets=_BUCKETS,
             registry=self.registry,
         )
         self.queue_seconds = Histogram(
             "reprieve_queue_seconds",
-            "From the header of the request to its turn",
+            "Time from the header of the request until the call is dequeued",
             ("verb",),
             buckets=_BUCKETS,
             registry=self.registry,
         )
         self.overdue = self._counter(
-            "overdue_answers", "Decisions answered after their deadline", "verb"
+            "overdue_answers", "Decisions sent after their deadline", "verb"
         )
         self.degraded = self._counter(
-            "degraded", "Calls answered without a decision", "verb", "case", "answer"
+            "degraded", "Calls answered with a fallback", "verb", "case", "answer"
         )
         self.cut_short = self._counter(
-            "searches_cut_short", "Answers chosen among the nodes that time allowed to try", "verb"
+            "searches_cut_short", "Decisions among the nodes tried before the deadline", "verb"
         )
         self.candidates = Histogram(
             "reprieve_candidates",
@@ -68,32 +68,34 @@ class Metrics:
             "victims_by_class", "Pods named as victims", "namespace", "priority_class"
         )
         self.rejected = self._counter(
-            "rejected_nodes", "Nodes refused, by reason; some have several", "verb", "reason"
+            "rejected_nodes", "Rejected nodes by reason; a node can have several", "verb", "reason"
         )
         self.victims = self._counter("victims", "Pods named as victims")
         self.spared = self._counter("spared", "Pods reprieved on the chosen nodes")
-        self.violations = self._counter("budget_violations", "Budgets broken by named victims")
+        self.violations = self._counter(
+            "budget_violations", "Disruption budgets violated by victims"
+        )
         self.unanswered = self._counter(
             "preempt_without_answer", "Preempt calls that named no node"
         )
-        self.notes = self._counter("notes", "Entries left out and answers deferred")
+        self.notes = self._counter("notes", "Entries left out and decisions deferred")
         self.objects = Gauge(
-            "reprieve_objects", "Objects known, by kind", ("kind",), registry=self.registry
+            "reprieve_objects", "Cached objects by kind", ("kind",), registry=self.registry
         )
         self.cache_ages = Gauge(
             "reprieve_cache_age_seconds",
-            "Time since the server was last heard of, by kind",
+            "Time since data was last received, by kind",
             ("kind",),
             registry=self.registry,
         )
-        self.queue = self._gauge("queue_length", "Calls that wait for their turn")
-        self.ready = self._gauge("ready", "Whether answers are given: 1 or 0")
+        self.queue = self._gauge("queue_length", "Calls in the queue")
+        self.ready = self._gauge("ready", "Whether the extender is ready: 1 or 0")
         self.generation = self._gauge("snapshot_generation", "Generation of the snapshot")
         self.assumed_preemptions = self._gauge(
-            "promises", "Answers that the watch has not confirmed yet"
+            "promises", "Assumed preemptions that the watch has not confirmed yet"
         )
         self.watch_silence = self._gauge(
-            "watch_silence_seconds", "Time since the server was last heard of on any watch"
+            "watch_silence_seconds", "Time since data was last received on any watch"
         )
 
     def initialize(self, verbs: Iterable[str], fallbacks: Iterable[tuple[str, str, str]]) -> None:

@@ -54,8 +54,8 @@ def _describe_victims(chosen: Candidate) -> str:
     pods = chosen.victims.pods
     named = [f"{pod.key} (priority {pod.priority})" for pod in pods[:_MAX_NAMED_VICTIMS]]
     more = [f"{len(pods) - _MAX_NAMED_VICTIMS} more"] if len(pods) > _MAX_NAMED_VICTIMS else []
-    spared = f", {len(chosen.spared)} spared" if chosen.spared else ""
-    return f"On node {chosen.node} {', '.join((*named, *more))} named to go{spared}"
+    spared = f", {len(chosen.spared)} reprieved" if chosen.spared else ""
+    return f"On node {chosen.node} {', '.join((*named, *more))} named as victims{spared}"
 
 
 def _describe_criterion(decision: PreemptionDecision) -> str:

@@ -62,6 +62,51 @@ class FilterArgs:
     sent: tuple[SentNode, ...] | None
     raw_names: msgspec.Raw | None = None
 
+    def decide(self, context: CallContext) -> VerbResult:
+        """Return the feasible nodes, and the reason for each other one.
+
+        Raise DeadlineExceededError if the context has no time left: a partial result is of no use.
+        """
+        # The volume and device filters pass a pod without volumes and claims.
+        pod = self.pod if self.pod.storage is None else replace(self.pod, storage=None)
+        snapshot, engine = context.snapshot, context.engine
+        if self.sent is None:
+            decision = engine.filter_with_terminating_pods(
+                pod, snapshot, self.names, context.has_time_left
+            )
+            failed = _unknown_nodes(self.names, decision, snapshot)
+        else:
+            states, failed = _sent_node_states(self.sent, snapshot)
+            seen = replace(snapshot, nodes={**snapshot.nodes, **states})
+            decision = filter_with_terminating_pods(
+                pod, seen, context.rules, states, context.has_time_left
+            )
+        if failed:
+            decision = replace(decision, rejected={**decision.rejected, **failed})
+        return VerbResult(lambda: extender_v1.encode(_filter_result(self, decision)), decision)
+
+    def refuse_all(self, reason: str) -> bytes:
+        """Return an answer that rejects every node resolvably.
+
+        So preemption and retries go on.
+        """
+        by_name = self.sent is None
+        result = extender_v1.FilterResult(
+            Nodes=None if by_name else extender_v1.RawNodeList({}, []),
+            NodeNames=() if by_name else None,
+            FailedNodes=dict.fromkeys(self.names, reason),
+            FailedAndUnresolvableNodes={},
+        )
+        return extender_v1.encode(result)
+
+    def pass_through(self, _rules: SchedulerRules) -> bytes:
+        """Return an answer that passes every node of the request through, as it was sent."""
+        if self.sent is None:
+            nodes, names = None, self.raw_names or tuple(self.names)
+        else:
+            nodes, names = extender_v1.RawNodeList({}, [sent.raw for sent in self.sent]), None
+        return extender_v1.encode(extender_v1.FilterResult(nodes, names, {}, {}))
+
 
 def decode(body: bytes, rules: SchedulerRules) -> FilterArgs:
     """Decode a filter call. Raise ExtenderDecodeError, or ObjectError for an invalid pod."""
@@ -71,51 +116,6 @@ def decode(body: bytes, rules: SchedulerRules) -> FilterArgs:
         return FilterArgs(pod, request.names, None, request.raw_names)
     sent = tuple(SentNode(raw, _read_node(raw)) for raw in request.nodes or ())
     return FilterArgs(pod, tuple(node.name for node in sent), sent)
-
-
-def decide(args: FilterArgs, context: CallContext) -> VerbResult:
-    """Return the feasible nodes, and the reason for each other one.
-
-    Raise OutOfTimeError if the context has no time left: a partial result is of no use.
-    """
-    # The volume and device filters pass a pod without volumes and claims.
-    pod = args.pod if args.pod.storage is None else replace(args.pod, storage=None)
-    snapshot, engine = context.snapshot, context.engine
-    if args.sent is None:
-        decision = engine.filter_with_terminating_pods(
-            pod, snapshot, args.names, context.has_time_left
-        )
-        failed = _unknown_nodes(args.names, decision, snapshot)
-    else:
-        states, failed = _sent_node_states(args.sent, snapshot)
-        seen = replace(snapshot, nodes={**snapshot.nodes, **states})
-        decision = filter_with_terminating_pods(
-            pod, seen, context.rules, states, context.has_time_left
-        )
-    if failed:
-        decision = replace(decision, rejected={**decision.rejected, **failed})
-    return VerbResult(lambda: extender_v1.encode(_filter_result(args, decision)), decision)
-
-
-def refuse_all(args: FilterArgs, reason: str) -> bytes:
-    """Return an answer that rejects every node resolvably, so that preemption and retries go on."""
-    by_name = args.sent is None
-    result = extender_v1.FilterResult(
-        Nodes=None if by_name else extender_v1.RawNodeList({}, []),
-        NodeNames=() if by_name else None,
-        FailedNodes=dict.fromkeys(args.names, reason),
-        FailedAndUnresolvableNodes={},
-    )
-    return extender_v1.encode(result)
-
-
-def pass_through(args: FilterArgs) -> bytes:
-    """Return an answer that passes every node of the request through, as it was sent."""
-    names = None if args.sent is not None else args.raw_names or tuple(args.names)
-    nodes = (
-        None if args.sent is None else extender_v1.RawNodeList({}, [sent.raw for sent in args.sent])
-    )
-    return extender_v1.encode(extender_v1.FilterResult(nodes, names, {}, {}))
 
 
 def _unknown_nodes(

@@ -83,61 +83,58 @@ class PreemptArgs:
     pod: Pod
     candidates: Mapping[str, extender_v1.CandidateVictims]
 
+    def decide(self, context: CallContext) -> VerbResult:
+        """Return at most one node with victims, all of them verified to be on it.
+
+        If the context has no time left, choose the best candidate found so far and add a note.
+        Raise DeadlineExceededError if there is none.
+        """
+        decision = _decide_own(self, context)
+        if decision.untried and decision.chosen is None:
+            raise DeadlineExceededError
+        notes = [
+            f"node {node} was offered but is not known"
+            for node in self.candidates
+            if node not in context.snapshot.nodes
+        ]
+        if decision.untried:
+            notes.append(f"{decision.untried} nodes were not tried before the deadline")
+        if not decision.eligible and _is_certain(decision):
+            return _verb_result(decision, None, [*notes, decision.reason])
+        if decision.not_evaluated or (self.candidates and decision.chosen is None):
+            notes.append(_deferral_note(decision))
+            decision = _deferred(self, context, decision, notes)
+        chosen = decision.chosen
+        refusal = None if chosen is None else _candidate_violation(chosen, self.pod, context)
+        if refusal is not None:
+            return _verb_result(decision, None, [*notes, refusal])
+        return _verb_result(decision, chosen, notes)
+
+    def refuse_all(self, _reason: str) -> bytes:
+        """Return an answer without a node, so that no pod is preempted for now."""
+        return extender_v1.encode(extender_v1.PreemptionResult({}))
+
+    def pass_through(self, rules: SchedulerRules) -> bytes:
+        """Return an answer with the candidates of the request, without guardrails.
+
+        Leave out a candidate with a victim without UID, and one without victims if the release
+        refuses these: either makes kube-scheduler discard the whole answer.
+        """
+        return extender_v1.encode(
+            extender_v1.PreemptionResult(
+                {
+                    node: extender_v1.meta_victims(offer.uids, offer.violations)
+                    for node, offer in self.candidates.items()
+                    if all(offer.uids) and (offer.uids or rules.release.victimless_candidates)
+                }
+            )
+        )
+
 
 def decode(body: bytes, rules: SchedulerRules) -> PreemptArgs:
     """Decode a preempt call. Raise ExtenderDecodeError, or ObjectError for an invalid pod."""
     request = extender_v1.decode_preempt(body)
     return PreemptArgs(decode_pod(request.pod, rules.release), request.candidates)
-
-
-def decide(args: PreemptArgs, context: CallContext) -> VerbResult:
-    """Return at most one node with victims, all of them verified to be on it.
-
-    If the context has no time left, choose the best candidate found so far and add a note. Raise
-    OutOfTimeError if there is none.
-    """
-    decision = _decide_own(args, context)
-    if decision.untried and decision.chosen is None:
-        raise DeadlineExceededError
-    notes = [
-        f"node {node} was offered but is not known"
-        for node in args.candidates
-        if node not in context.snapshot.nodes
-    ]
-    if decision.untried:
-        notes.append(f"{decision.untried} nodes were not tried, as time was up")
-    if not decision.eligible and _is_certain(decision):
-        return _verb_result(decision, None, [*notes, decision.reason])
-    if decision.not_evaluated or (args.candidates and decision.chosen is None):
-        notes.append(_deferral_note(decision))
-        decision = _deferred(args, context, decision, notes)
-    chosen = decision.chosen
-    refusal = None if chosen is None else _candidate_violation(chosen, args.pod, context)
-    if refusal is not None:
-        return _verb_result(decision, None, [*notes, refusal])
-    return _verb_result(decision, chosen, notes)
-
-
-def refuse_all() -> bytes:
-    """Return an answer without a node, so that no pod is preempted for now."""
-    return extender_v1.encode(extender_v1.PreemptionResult({}))
-
-
-def pass_through(args: PreemptArgs, rules: SchedulerRules) -> bytes:
-    """Return an answer with the candidates of the request, without guardrails.
-
-    Leave out a candidate with a victim without UID, and one without victims if the release refuses
-    these: either makes kube-scheduler discard the whole answer.
-    """
-    return extender_v1.encode(
-        extender_v1.PreemptionResult(
-            {
-                node: extender_v1.meta_victims(offer.uids, offer.violations)
-                for node, offer in args.candidates.items()
-                if all(offer.uids) and (offer.uids or rules.release.victimless_candidates)
-            }
-        )
-    )
 
 
 def _is_certain(decision: PreemptionDecision) -> bool:
@@ -156,8 +153,8 @@ def _decide_own(args: PreemptArgs, context: CallContext) -> PreemptionDecision:
 
 def _deferral_note(decision: PreemptionDecision) -> str:
     if decision.not_evaluated:
-        return f"deferred: not judged here: {', '.join(sorted(decision.not_evaluated))}"
-    return "deferred: no candidate of our own"
+        return f"deferred: not evaluated: {', '.join(sorted(decision.not_evaluated))}"
+    return "deferred: no own candidate"
 
 
 def _deferred(

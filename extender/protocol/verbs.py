@@ -1,13 +1,13 @@
-"""The table of verbs that kube-scheduler calls: how each is decoded and decided.
+"""The table of verbs that kube-scheduler calls, each with the function that decodes its body.
 
-Both are functions without IO. A decision takes a CallContext with an immutable snapshot, so its
-state cannot change meanwhile.
+Decoding and deciding are without IO. A decision takes a CallContext with an immutable snapshot, so
+its state cannot change meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import Protocol
 
 from extender.protocol import filter_verb, preempt_verb
 from extender.protocol.verb_context import CallContext, VerbResult
@@ -15,42 +15,24 @@ from policies.kubernetes.snapshot import Pod
 from policies.preemption.policy import SchedulerRules
 
 
-@dataclass(frozen=True, slots=True)
-class DecodedCall:
-    """A decoded call: its pod, and the function that decides it.
+class DecodedCall(Protocol):
+    """A decoded call: FilterArgs or PreemptArgs."""
 
-    ``refuse_all`` and ``pass_through`` return the fallback answers; the argument of ``refuse_all``
-    is the reason.
-    """
+    @property
+    def pod(self) -> Pod:
+        """The pod to schedule, or the preemptor."""
 
-    pod: Pod
-    decide: Callable[[CallContext], VerbResult]
-    refuse_all: Callable[[str], bytes]
-    pass_through: Callable[[], bytes]
+    def decide(self, context: CallContext, /) -> VerbResult:
+        """Decide the call. Raise DeadlineExceededError if the context has no time left."""
+
+    def refuse_all(self, reason: str, /) -> bytes:
+        """Return the fallback answer that refuses every node."""
+
+    def pass_through(self, rules: SchedulerRules, /) -> bytes:
+        """Return the fallback answer that accepts what kube-scheduler has found itself."""
 
 
 DecodeVerb = Callable[[bytes, SchedulerRules], DecodedCall]
 """Decodes a body; raises ExtenderDecodeError or ObjectError with what was expected."""
 
-
-def _filter(body: bytes, rules: SchedulerRules) -> DecodedCall:
-    args = filter_verb.decode(body, rules)
-    return DecodedCall(
-        args.pod,
-        lambda situation: filter_verb.decide(args, situation),
-        lambda why: filter_verb.refuse_all(args, why),
-        lambda: filter_verb.pass_through(args),
-    )
-
-
-def _preempt(body: bytes, rules: SchedulerRules) -> DecodedCall:
-    args = preempt_verb.decode(body, rules)
-    return DecodedCall(
-        args.pod,
-        lambda situation: preempt_verb.decide(args, situation),
-        lambda _: preempt_verb.refuse_all(),
-        lambda: preempt_verb.pass_through(args, rules),
-    )
-
-
-VERBS: Mapping[str, DecodeVerb] = {"filter": _filter, "preempt": _preempt}
+VERBS: Mapping[str, DecodeVerb] = {"filter": filter_verb.decode, "preempt": preempt_verb.decode}

@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from extender.config.component_config import ConfigError
+from extender.kube.informers.reflector import ReflectorContext
 from extender.kube.informers.shared_informer import cancel_tasks
 from extender.kube.rest.api_errors import ApiError, MalformedError
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import SystemClock
+from extender.kube.rest.rate_limited_log import quiet_log
 from extender.kube.rest.transport import TransportError
 from extender.recording.event_writer import REDACTED, UNREDACTED, RecordingWriter, RedactionRules
 from extender.recording.files import RecordingError, RecordingFile
 from extender.recording.format import FormatError
-from extender.recording.recorder import Recorder, Source
+from extender.recording.recorder import Recorder
 from extender.recording.resource_selection import ALL, DEFAULT, ResourceNameError, make_plan
 from extender.terminal.command_line import (
     KubeconfigOption,
@@ -36,7 +38,9 @@ if TYPE_CHECKING:
 
 EXAMPLE: Final = "Example: reprieve record --kubeconfig ~/.kube/config --out events.jsonl.gz"
 
-_RESOURCES: Final = f"Plurals, or {ALL}; default: {', '.join(n.split('.')[0] for n in DEFAULT)}."
+_RESOURCES: Final = (
+    f"Plural names, or {ALL}; default: {', '.join(n.split('.')[0] for n in DEFAULT)}."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +58,23 @@ class RecordOptions:
 
 def record_events(
     out: Annotated[
-        str, typer.Option("--out", metavar="F", help="Where to; F.gz: compressed; -: stdout.")
+        str, typer.Option("--out", metavar="F", help="Output file; F.gz: compressed; -: stdout.")
     ],
     kubeconfig: KubeconfigOption = None,
     server: ServerOption = None,
     resources: Annotated[str, typer.Option("--resources", metavar="NAME,…", help=_RESOURCES)] = "",
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", metavar="NS", help="One; default: all.")
+        str,
+        typer.Option("--namespace", "-n", metavar="NS", help="Only this namespace; default: all."),
     ] = "",
     duration: Annotated[
-        str, typer.Option("--for", metavar="DURATION", help="Such as 90s; default: till Ctrl-C.")
+        str, typer.Option("--for", metavar="DURATION", help="Such as 90s; default: until Ctrl-C.")
     ] = "",
     include_sensitive: Annotated[  # noqa: FBT002 - a flag of the command line
         bool,
-        typer.Option("--include-sensitive", help="Keep environment values, arguments, Secrets."),
+        typer.Option(
+            "--include-sensitive", help="Do not redact environment values, arguments, Secrets."
+        ),
     ] = False,
 ) -> None:
     """Record the objects and events of an API server, for reprieve replay."""
@@ -110,8 +117,8 @@ async def _run_recorder(options: RecordOptions) -> None:
         file = stack.enter_context(_open_file(options.out))
         tape = RecordingWriter(file.write, clock, options.redaction)
         # Used for jitter only: no recorded event depends on it.
-        source = Source(client, clock, random.Random())  # noqa: S311
-        recorder = Recorder(source, plan, tape)
+        context = ReflectorContext(client, clock, random.Random(), quiet_log())  # noqa: S311
+        recorder = Recorder(context, plan, tape)
         log_line(f"recording {len(plan.sources)} resources of {transport.url} to {file.name}")
         helpers = [asyncio.create_task(file.flush_periodically(clock))]
         if options.seconds is not None:

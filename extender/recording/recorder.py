@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
-from random import Random
 from typing import Final
 
 import orjson
 
-from extender.kube.informers.reflector import OptionalReflector
+from extender.kube.informers.reflector import OptionalReflector, ReflectorContext
 from extender.kube.informers.shared_informer import cancel_tasks
 from extender.kube.rest.api_errors import NestedTooDeeplyError, RequestError
-from extender.kube.rest.client import Client, ObjectList
-from extender.kube.rest.clock import Clock, within
-from extender.kube.rest.rate_limited_log import quiet_log
+from extender.kube.rest.client import ObjectList
+from extender.kube.rest.clock import within
 from extender.kube.rest.watch_events import WatchEvent
 from extender.recording.event_writer import (
     ObservedObject,
@@ -34,21 +31,13 @@ from extender.recording.resource_selection import RecordedSource, RecordingPlan
 BEGIN_SECONDS: Final = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """The client, the clock and the randomness of a recorder."""
-
-    client: Client
-    clock: Clock
-    rng: Random
-
-
 class TrackedReflector(OptionalReflector[ObservedObject]):
     """A reflector that also passes bookmarks and relists to its track."""
 
-    def __init__(self, source: Source, recorded: RecordedSource, track: ResourceTrack) -> None:
-        of = source.client, recorded.resource, observe_object, track, source.clock, source.rng
-        super().__init__(*of, recorded.selection, quiet_log())
+    def __init__(
+        self, context: ReflectorContext, recorded: RecordedSource, track: ResourceTrack
+    ) -> None:
+        super().__init__(context, recorded.resource, observe_object, track, recorded.selection)
         self._track = track
         self._name = recorded.recorded.name
 
@@ -85,12 +74,14 @@ class TrackedReflector(OptionalReflector[ObservedObject]):
 class Recorder:
     """Records the resources of a plan while :meth:`run` runs."""
 
-    def __init__(self, source: Source, plan: RecordingPlan, writer: RecordingWriter) -> None:
-        self._clock = source.clock
+    def __init__(
+        self, context: ReflectorContext, plan: RecordingPlan, writer: RecordingWriter
+    ) -> None:
+        self._clock = context.clock
         self._plan = plan
         self._tape = writer
         self._informers = [
-            TrackedReflector(source, each, ResourceTrack(each.recorded, writer.write_event))
+            TrackedReflector(context, each, ResourceTrack(each.recorded, writer.write_event))
             for each in plan.sources
         ]
 

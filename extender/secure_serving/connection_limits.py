@@ -218,7 +218,7 @@ class ConnectionProtocol(web.RequestHandler):
         fault = exc if message is None else None  # without a message it is an internal error
         structlog.get_logger().warning("refused", status=status, problem=problem, exc_info=fault)
         if request.writer.output_size > 0:
-            raise ConnectionError("an answer has begun already")
+            raise ConnectionError("the response has already begun")
         response = web.Response(status=status, text=f"reprieve: {problem}\n")
         response.force_close()
         return response

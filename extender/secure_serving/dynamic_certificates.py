@@ -151,7 +151,7 @@ def _is_done(side: ssl.SSLObject) -> bool:
 
 def _error_reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"is not good for serving: {error.verify_message}"
+        return f"is not valid for serving: {error.verify_message}"
     if isinstance(error, ssl.SSLError) and error.reason:
         return error.reason.lower().replace("_", " ")
     if isinstance(error, OSError) and error.strerror:
@@ -195,9 +195,9 @@ class CertificateReloader:
         left = self.not_after - self._now()
         until = datetime.fromtimestamp(self.not_after, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         if left <= 0:
-            return f"expired at {until}; {self.error or 'no newer one is there'}"
+            return f"expired at {until}; {self.error or 'there is no newer one'}"
         if self.error:
-            return f"not reloaded, the one before is served until {until}: {self.error}"
+            return f"not reloaded; the previous one is served until {until}: {self.error}"
         return f"expires soon, at {until}" if left <= EXPIRY_WARNING_SECONDS else ""
 
     def reload(self) -> None:

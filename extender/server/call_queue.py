@@ -74,7 +74,7 @@ class CallQueue:
             loop.call_soon(self._run_iteration)
             return
         if self.waiting >= self._limit:
-            raise OverloadedError(f"{self._limit} calls wait already")
+            raise OverloadedError(f"{self._limit} calls are queued")
         turn = loop.create_future()
         self._waiting.append(turn)
         await turn

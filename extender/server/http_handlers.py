@@ -239,7 +239,7 @@ def _decisions_handler(service: Service) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         limit = request.query.get("limit", "")
         if limit and not (limit.isascii() and limit.isdecimal() and len(limit) < 10):
-            problem = f"limit: {limit!r} is not a number of decisions"
+            problem = f"limit: {limit!r} is not a valid number of decisions"
             return web.Response(status=400, text=f"reprieve: {problem}\n")
         verb = request.query.get("verb")
         if verb is not None and verb not in VERBS:

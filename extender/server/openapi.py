@@ -103,13 +103,13 @@ _RETRY_AFTER: Final[JsonObject] = {
     "description": "seconds",
 }
 _REFUSALS: Final = {
-    "400": "the request, or what it says, cannot be understood; one line says what was expected",
+    "400": "the request is invalid; one line describes what was expected",
     "403": "the client's certificate does not allow it",
 }
 _VERB_REFUSALS: Final = {
     **_REFUSALS,
     "413": "the body is larger than bodyLimitMiB",
-    "503": "no decision can be made now, and nothing is configured to stand in; or not ready yet, "
+    "503": "no decision is possible and no fallback is configured; or not ready yet, "
     "or there are too many connections",
 }
 
@@ -124,10 +124,10 @@ def openapi_document(path_prefixes: Iterable[str] = ()) -> bytes:
     for prefix in ("", *(each.strip("/") for each in path_prefixes)):
         base = f"/{prefix}" if prefix else ""
         paths[f"{base}/filter"] = _verb_path(
-            "Say which nodes a pod fits.", named[ExtenderArgs], named[ExtenderFilterResult]
+            "Return the nodes that a pod fits.", named[ExtenderArgs], named[ExtenderFilterResult]
         )
         paths[f"{base}/preempt"] = _verb_path(
-            "Say which node a pod gets, and who goes.",
+            "Return the node to nominate for a pod, and its victims.",
             named[ExtenderPreemptionArgs],
             named[PreemptionResult],
         )
@@ -148,7 +148,7 @@ def _any_value(_: type) -> JsonObject:
 
 def _verb_path(summary: str, request: JsonObject, result: JsonObject) -> JsonObject:
     responses = {
-        "200": _response("a decision, or what is configured to stand in for one", _json(result)),
+        "200": _response("a decision, or the configured fallback", _json(result)),
         **{status: _response(why, _TEXT) for status, why in _VERB_REFUSALS.items()},
     }
     for response in responses.values():
@@ -158,7 +158,7 @@ def _verb_path(summary: str, request: JsonObject, result: JsonObject) -> JsonObj
     return {
         "post": {
             "summary": summary,
-            "description": "Keys may have any casing; unknown ones are passed over.",
+            "description": "Keys are case-insensitive; unknown keys are ignored.",
             "parameters": [{"name": "X-Request-Id", "in": "header", **_REQUEST_ID}],
             "requestBody": {"required": True, "content": _json(request)},
             "responses": responses,
@@ -174,20 +174,20 @@ def _other_paths(decisions: JsonObject) -> dict[str, JsonObject]:
         {"name": "verb", "in": "query", "schema": {"type": "string", "enum": list(VERBS)}},
     ]
     verbose: JsonObject = {"name": "verbose", "in": "query", "schema": {"type": "string"}}
-    ready = {"200": "calls are answered", "503": "why they are not"}
-    alive = {"200": "the process answers"}
+    ready = {"200": "ready", "503": "the reason why it is not ready"}
+    alive = {"200": "alive"}
     return {
-        "/livez": _get_path("Tell whether the process answers.", alive),
-        "/healthz": _get_path("The same.", alive),
-        "/readyz": _get_path("Tell whether calls are answered.", ready, [verbose]),
+        "/livez": _get_path("Return whether the process is alive.", alive),
+        "/healthz": _get_path("Return whether the process is alive.", alive),
+        "/readyz": _get_path("Return whether calls are answered.", ready, [verbose]),
         "/metrics": _get_path(
-            "Give figures for Prometheus.", {"200": "figures", "403": _FORBIDDEN}
+            "Return metrics for Prometheus.", {"200": "metrics", "403": _FORBIDDEN}
         ),
         "/decisions": _get_path(
-            "Give the last answers with their explanations.", _REFUSALS, asked, decisions
+            "Return the latest decisions with their explanations.", _REFUSALS, asked, decisions
         ),
         "/openapi.json": _get_path(
-            "Give this document.", {"403": _FORBIDDEN}, (), {"type": "object"}
+            "Return this document.", {"403": _FORBIDDEN}, (), {"type": "object"}
         ),
     }
 
@@ -203,7 +203,7 @@ def _get_path(
 ) -> JsonObject:
     responses = {status: _response(why, _TEXT) for status, why in texts.items()}
     if result is not None:
-        responses["200"] = _response("what was asked for", _json(result))
+        responses["200"] = _response("the requested document", _json(result))
     return {"get": {"summary": summary, "parameters": list(parameters), "responses": responses}}
 
 

@@ -18,6 +18,7 @@ from extender.cluster.event_handlers import build_reflectors
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.config.component_config import Config, filters_from_config, find_policy
 from extender.kube.controller_runtime.event_recorder import EventWriter
+from extender.kube.informers.reflector import ReflectorContext
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import Clock
 from extender.kube.rest.transport import Transport
@@ -57,14 +58,16 @@ class _ConnectionMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily("reprieve_connections", "Connections", value=len(self.connections))
         cut = CounterMetricFamily(
-            "reprieve_connections_cut", "Connections cut off for taking too long", labels=("phase",)
+            "reprieve_connections_cut",
+            "Connections closed because they took too long",
+            labels=("phase",),
         )
         for phase, times in self.connections.aborted.items():
             cut.add_metric((phase.value,), times)
         yield cut
         yield CounterMetricFamily(
             "reprieve_connections_full",
-            "Connections that met a full house",
+            "Connections rejected at the connection limit",
             value=self.connections.at_limit,
         )
 
@@ -76,20 +79,20 @@ class _CertificateMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily(
             "reprieve_certificate_expires_seconds",
-            "When the certificate in use ends, in seconds since the epoch",
+            "Expiry of the certificate in use, in seconds since the epoch",
             value=self.reloader.not_after,
         )
         yield GaugeMetricFamily(
             "reprieve_certificate_trouble",
-            "Whether the certificate's files are of no use as they are: 1 or 0",
+            "Whether the certificate's files cannot be loaded: 1 or 0",
             value=bool(self.reloader.error),
         )
         yield CounterMetricFamily(
-            "reprieve_certificate_reloads", "Certificates put to use", value=self.reloader.reloads
+            "reprieve_certificate_reloads", "Certificates loaded", value=self.reloader.reloads
         )
         yield CounterMetricFamily(
             "reprieve_certificate_failures",
-            "Certificates that could not be put to use",
+            "Certificates that could not be loaded",
             value=self.reloader.failures,
         )
 
@@ -134,6 +137,9 @@ async def run_server(
     engine = VectorizedEngine(rules)
     cluster = SchedulerCache(clock.monotonic, engine.follow)
     client = Client(transport)
+    reflector_context = ReflectorContext(
+        client, clock, rng, silence_seconds=config.watch_silence_seconds
+    )
     events = EventWriter(client, clock, rng)
     service = Service(
         cluster,
@@ -141,9 +147,7 @@ async def run_server(
         clock,
         config.search,
         config.promise_seconds,
-        build_reflectors(
-            cluster, client, rules, clock, rng, silence_seconds=config.watch_silence_seconds
-        ),
+        build_reflectors(reflector_context, cluster, rules),
         decision_log=decision_log or DecisionLog(),
         fallback_policy=configured_fallbacks(config),
         call_queue=CallQueue(config.queue_limit, clock.monotonic),

@@ -132,7 +132,7 @@ class Service:
         silent = self.readiness.silent_kinds()
         if silent:
             return self._fall_back(
-                FallbackReason.STALE, verb_call, f"nothing heard of {', '.join(silent)}"
+                FallbackReason.STALE, verb_call, f"no recent data for {', '.join(silent)}"
             )
         call = VERBS[verb_call.verb](verb_call.body, self.engine.rules)
         course.pod = call.pod.key
@@ -147,7 +147,7 @@ class Service:
             answer = call.decide(situation)
         except DeadlineExceededError:
             return self._fall_back(
-                FallbackReason.LATE, verb_call, "the search was not finished in time"
+                FallbackReason.LATE, verb_call, "the search did not finish before the deadline"
             )
         course.answer, course.generation = answer, snapshot.generation
         course.step_ends[TraceStep.DECIDING] = clock.monotonic()
@@ -204,8 +204,11 @@ class Service:
             raise DegradedError(f"{reason.value}: {detail}")
         call = VERBS[verb](verb_call.body, self.engine.rules)
         verb_call.trace.pod = call.pod.key
-        refusal = f"the extender cannot answer now ({reason.value}: {detail})"
-        body = call.pass_through() if substitute is FallbackKind.ECHO else call.refuse_all(refusal)
+        refusal = f"the extender cannot decide now ({reason.value}: {detail})"
+        if substitute is FallbackKind.ECHO:
+            body = call.pass_through(self.engine.rules)
+        else:
+            body = call.refuse_all(refusal)
         degraded = f"{reason.value}: {detail}; {substitute.value}"
 
         def tell() -> None:

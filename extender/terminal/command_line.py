@@ -60,7 +60,7 @@ def parse_time_option(text: str) -> datetime:
     except ValueError:
         found = None
     if found is None or found.tzinfo is None:
-        raise typer.BadParameter(f"{text!r} is not a time such as 2026-01-02T15:04:05Z")
+        raise typer.BadParameter(f"{text!r}; expected a time such as 2026-01-02T15:04:05Z")
     return found
 
 
@@ -83,19 +83,20 @@ ClusterFilesOption = Annotated[
     list[str],
     typer.Option("--cluster", metavar="FILE", help="Objects of the cluster; may be repeated."),
 ]
-PodFileOption = Annotated[str, typer.Option("--pod", metavar="FILE", help="The pod to decide on.")]
+PodFileOption = Annotated[str, typer.Option("--pod", metavar="FILE", help="The pod to schedule.")]
 ConfigFileOption = Annotated[
     Path | None,
     typer.Option("--config", metavar="F", help="A configuration file, as for serve."),
 ]
 KubeconfigOption = Annotated[
-    Path | None, typer.Option("--kubeconfig", metavar="F", help="How to reach the cluster.")
+    Path | None, typer.Option("--kubeconfig", metavar="F", help="Kubeconfig of the cluster.")
 ]
 ServerOption = Annotated[
-    str | None, typer.Option("--server", metavar="URL", help="An API server without auth.")
+    str | None,
+    typer.Option("--server", metavar="URL", help="URL of an API server without authentication."),
 ]
 UpstreamOption = Annotated[
-    str | None, typer.Option("--upstream", metavar="V", help="Follow this kube-scheduler release.")
+    str | None, typer.Option("--upstream", metavar="V", help="kube-scheduler release to follow.")
 ]
 FiltersOption = Annotated[
     str | None,
@@ -107,7 +108,10 @@ OutputOption = Annotated[
 NowOption = Annotated[
     datetime | None,
     typer.Option(
-        "--now", metavar="RFC3339", parser=parse_time_option, help="The time to decide at."
+        "--now",
+        metavar="RFC3339",
+        parser=parse_time_option,
+        help="Time of the decision; default: now.",
     ),
 ]
 

@@ -52,7 +52,7 @@ def preempt_table(decision: PreemptionDecision, order: Order[Candidate]) -> Rend
 def scale_down_table(decision: ScaleDownDecision, key: str) -> RenderableType:
     """Return the pods that the ReplicaSet ``key`` deletes, the next ones, and the reasons."""
     victims, spared = decision.victims, decision.order[decision.count :]
-    head = Text(f"{key}: {len(victims)} of {len(decision.order)} pods go", style="bold")
+    head = Text(f"{key}: {len(victims)} of {len(decision.order)} pods are deleted", style="bold")
     table = plain_table("", "pod", "node", "before the next by")
     criteria = {each.replica: each.criterion for each in decision.explanations}
     for mark, replicas, shown in (("→", victims, _SHOWN_VICTIMS), ("", spared, _SHOWN_SPARED)):
@@ -64,7 +64,7 @@ def scale_down_table(decision: ScaleDownDecision, key: str) -> RenderableType:
 
 
 def _candidates(decision: PreemptionDecision, order: Order[Candidate]) -> Table:
-    table = plain_table("", "candidate", "goes", "spared", "PDBs broken")
+    table = plain_table("", "candidate", "victims", "reprieved", "PDBs violated")
     ranked = order.sort(decision.candidates.values())
     for candidate in ranked[:_SHOWN_CANDIDATES]:
         table.add_row(
@@ -109,4 +109,4 @@ def plain_table(*columns: str) -> Table:
 def _not_evaluated_warning(unjudged: Iterable[str]) -> Iterator[Text]:
     names = ", ".join(sorted(unjudged))
     if names:
-        yield Text(f"not judged, so the answer may be too hopeful: {names}", style="yellow")
+        yield Text(f"not evaluated, so the result may be too optimistic: {names}", style="yellow")

@@ -47,7 +47,7 @@ MAX_SPEED: Final = "max"
 IN_PROCESS_EXTENDER: Final = "reprieve"
 
 _SPEED: Final = (
-    "So many times as fast as it was; max: at once. Default: max; with --port or --extender URL, 1."
+    "Speed factor; max: without waiting. Default: max; with --port or --extender URL, 1."
 )
 
 
@@ -70,34 +70,42 @@ class ReplayOptions:
 
 
 def replay_events(
-    file: Annotated[str, typer.Argument(metavar="EVENTS.jsonl", help="A recording; -: stdin.")],
+    file: Annotated[
+        str, typer.Argument(metavar="EVENTS.jsonl", help="Recording to replay; -: stdin.")
+    ],
     speed: Annotated[str, typer.Option("--speed", metavar="X|max", help=_SPEED)] = "",
     run: Annotated[
-        str, typer.Option("--run", metavar="NAME,…", help="Parts to attach to it; default: none.")
+        str, typer.Option("--run", metavar="NAME,…", help="Components to attach; default: none.")
     ] = "none",
     port: Annotated[
         int | None,
-        typer.Option("--port", min=0, max=65535, help="Serve it meanwhile; 0: a free one."),
+        typer.Option(
+            "--port", min=0, max=65535, help="Port to serve the cluster on; 0: any free port."
+        ),
     ] = None,
-    host: Annotated[str, typer.Option("--host", help="Where to listen.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     kubeconfig_out: KubeconfigOut = None,
     kubelet: KubeletScriptFile = "",
     extender: Annotated[
         str,
         typer.Option(
-            "--extender", metavar="URL|reprieve", help="Whom the scheduler asks; or Reprieve here."
+            "--extender",
+            metavar="URL|reprieve",
+            help="Extender of the scheduler; reprieve: in this process.",
         ),
     ] = "",
     search: Annotated[
-        Search, typer.Option("--search", help="How Reprieve here searches, if it is asked.")
+        Search, typer.Option("--search", help="Candidates of the in-process extender.")
     ] = Search.OFFERED,
     scheduler_config: SchedulerConfig = "",
     upstream: UpstreamVersion = "",
     head_start: Annotated[
         str,
-        typer.Option("--head-start", metavar="DURATION", help="For who watches, to catch up: 10s."),
+        typer.Option(
+            "--head-start", metavar="DURATION", help="Delay before the first event, such as 10s."
+        ),
     ] = "",
-    seed: Annotated[int, typer.Option("--seed", help="For UIDs and generated names.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of UIDs and generated names.")] = 0,
     output: OutputOption = None,
 ) -> None:
     """Play a recording into a new fakeapi, and report the differences at the end."""
@@ -122,13 +130,13 @@ def replay_events(
         pace = _read_speed(speed, max_by_default=address is None and not outsiders)
         if outsiders and pace is None:
             raise ConfigError(
-                "--speed: max; an extender elsewhere answers in time; expected a number"
+                "--speed: max is not possible with a remote extender; expected a number"
             )
         lead = _read_head_start(head_start)
         wanted = ReplayOptions(pace, address, kubeconfig_out, orders, reprieve, outsiders, lead)
         recording = read_recording(file)
         if recording.truncated_at:
-            log_line(f"{recording.truncated_at}; played up to there")
+            log_line(f"{recording.truncated_at}; events up to this point are replayed")
         asyncio.run(_replay(recording, wanted, output))
     except (UnknownComponentError, UnsupportedComponentError) as error:
         raise ConfigError(f"--{error}") from None
@@ -227,7 +235,7 @@ def _read_head_start(text: str) -> float:
 
 
 async def _replay(recording: Recording, options: ReplayOptions, output: OutputOption) -> None:
-    from fakeapi.testing.fake_cluster import VirtualCluster
+    from fakeapi.testing.virtual_cluster import VirtualCluster
 
     if options.address is not None or options.speed is not None:
         await _replay_served(recording, options, output)
@@ -294,7 +302,7 @@ async def _unless_stopped(
         if not play.done():
             play.cancel()
     if told.done() and not play.done():
-        log_line("stopped before the end; nothing was compared")
+        log_line("stopped before the end of the recording; nothing was compared")
         await asyncio.wait((play,))
         return None
     return play.result()

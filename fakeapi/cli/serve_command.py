@@ -33,17 +33,19 @@ from policies.kubernetes.releases import UnknownReleaseError
 from policies.workloadspread.quirks import UnknownModeError
 
 KubeconfigOut = Annotated[
-    Path | None, typer.Option("--kubeconfig-out", metavar="F", help="Write a kubeconfig.")
+    Path | None,
+    typer.Option("--kubeconfig-out", metavar="F", help="File to write a kubeconfig to."),
 ]
 KubeletScriptFile = Annotated[
-    str, typer.Option("--kubelet", metavar="FILE", help="What simulated kubelets play.")
+    str, typer.Option("--kubelet", metavar="FILE", help="Simulation script of the kubelets.")
 ]
 SchedulerConfig = Annotated[
     str,
     typer.Option("--scheduler-config", metavar="FILE", help="A KubeSchedulerConfiguration."),
 ]
 UpstreamVersion = Annotated[
-    str, typer.Option("--upstream", metavar="V", help="The kube-scheduler to follow: 1.34.")
+    str,
+    typer.Option("--upstream", metavar="V", help="kube-scheduler release to follow, such as 1.34."),
 ]
 
 _COMPONENT_NOUNS: Final = {"kubelet": "kubelets", "scheduler": "scheduler"}
@@ -67,14 +69,14 @@ def check_scheduler_options(run: str, options: Mapping[str, str]) -> None:
             check_component_runs(option, "scheduler", run)
     url = options["--extender"]
     if url and not url.startswith(("http://", "https://")):
-        raise ConfigError(f"--extender: {url!r}; expected http://HOST:PORT, perhaps with a path")
+        raise ConfigError(f"--extender: {url!r}; expected http://HOST:PORT, optionally with a path")
 
 
 def check_component_runs(option: str, component: str, run: str) -> None:
     """Check that an option's component runs; raises ConfigError, UnknownComponentError."""
     if component not in parse_run(run):
-        nobody = f"no {_COMPONENT_NOUNS[component]} in --run {run}"
-        raise ConfigError(f"{option}: {nobody}; expected '{component}' in it, or 'all'")
+        missing = f"no {_COMPONENT_NOUNS[component]} in --run {run}"
+        raise ConfigError(f"{option}: {missing}; expected '{component}' in it, or 'all'")
 
 
 def read_option_file(option: str, file: str) -> bytes:
@@ -91,8 +93,8 @@ def display_name(file: str) -> str:
 
 
 EXAMPLE: Final = "Example: reprieve fakeapi --port 0 --load cluster.yaml"
-_QUIRKS: Final = "Of WorkloadSpreads: OpenKruise's oddities (upstream), or none (fixed)."
-_RUN: Final = f"Control-plane parts: {', '.join(COMPONENTS)}; all, or none."
+_QUIRKS: Final = "WorkloadSpread: with OpenKruise's quirks (upstream) or without (fixed)."
+_RUN: Final = f"Components: {', '.join(COMPONENTS)}; or all, or none."
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,44 +106,46 @@ class OutputFiles:
 
 
 def serve_fakeapi(
-    host: Annotated[str, typer.Option("--host", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: a free one.")] = 8001,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free port.")] = 8001,
     load: Annotated[
         list[str] | None,
-        typer.Option("--load", metavar="FILE", help="Objects to start with; may be repeated."),
+        typer.Option(
+            "--load", metavar="FILE", help="Objects to create at startup; may be repeated."
+        ),
     ] = None,
     kubeconfig_out: KubeconfigOut = None,
-    seed: Annotated[int, typer.Option("--seed", help="For UIDs, generated names, faults.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of UIDs, generated names, faults.")] = 0,
     faults: Annotated[
-        str, typer.Option("--faults", metavar="FILE", help="A plan of what shall go wrong.")
+        str, typer.Option("--faults", metavar="FILE", help="Fault injection plan.")
     ] = "",
     kubelet: KubeletScriptFile = "",
     quirks: Annotated[str, typer.Option("--quirks", metavar="MODE", help=_QUIRKS)] = "fixed",
     extender: Annotated[
         str,
-        typer.Option("--extender", metavar="URL", help="One that the scheduler asks."),
+        typer.Option("--extender", metavar="URL", help="URL prefix of a scheduler extender."),
     ] = "",
     scheduler_config: SchedulerConfig = "",
     upstream: UpstreamVersion = "",
     run: Annotated[str, typer.Option("--run", metavar="NAME,…", help=_RUN)] = DEFAULT_RUN,
     record: Annotated[
-        str, typer.Option("--record", metavar="F", help="Write all that happens, for replay.")
+        str, typer.Option("--record", metavar="F", help="File to record all events to, for replay.")
     ] = "",
     tls: Annotated[  # noqa: FBT002 - a flag of the command line
-        bool, typer.Option("--tls", help="HTTPS, and a client certificate in the kubeconfig.")
+        bool, typer.Option("--tls", help="Serve HTTPS; the kubeconfig has a client certificate.")
     ] = False,
     token: Annotated[
-        str, typer.Option("--token", metavar="T", help="Ask clients for credentials; one is T.")
+        str, typer.Option("--token", metavar="T", help="Require credentials; T is a valid token.")
     ] = "",
     rbac: Annotated[  # noqa: FBT002 - a flag of the command line
-        bool, typer.Option("--rbac", help="Enforce the roles and bindings that there are.")
+        bool, typer.Option("--rbac", help="Enforce RBAC.")
     ] = False,
     service: Annotated[
         list[str] | None,
         typer.Option(
             "--service",
             metavar="NAMESPACE/NAME=URL",
-            help="Where a service is that webhooks name; may be repeated.",
+            help="Address of a Service that webhooks refer to; may be repeated.",
         ),
     ] = None,
 ) -> None:

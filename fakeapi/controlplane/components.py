@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from extender.controllers.context import ControllerContext
 from extender.controllers.process.controller_manager import (
     WORKLOADS,
     Component,
-    ControllerContext,
     MakeComponent,
     parse_names,
 )

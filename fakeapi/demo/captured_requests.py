@@ -101,7 +101,7 @@ async def _send(
     )
     answer = last_result.last
     if response.status != 200 or answer is None:
-        raise RuntimeError(f"{request.title}: the extender answered {response.status}: {text}")
+        raise RuntimeError(f"{request.title}: the extender returned {response.status}: {text}")
     if isinstance(answer.decision, FilterDecision):
         console.print(filter_table(answer.decision))
     else:
@@ -113,17 +113,17 @@ async def _send(
 
 def _captured() -> Iterator[CapturedRequest]:
     yield CapturedRequest(
-        "Captured from kube-scheduler 1.30: which of three nodes takes a probe pod?",
+        "Captured from kube-scheduler 1.30: which of three nodes fit a probe pod?",
         "filter",
         captured_request("filter-cache-true"),
     )
     yield CapturedRequest(
-        "Captured from kube-scheduler 1.30: the three nodes are full; who goes for preemptor-ct?",
+        "Captured from kube-scheduler 1.30: three full nodes; which pods are preempted?",
         "preempt",
         captured_request("preempt-cache-true"),
     )
     yield CapturedRequest(
-        "Captured from kube-scheduler 1.30: asked again about the node it was promised",
+        "Captured from kube-scheduler 1.30: filter for the nominated node",
         "filter",
         captured_request("filter-after-preemption-cache-true"),
     )
@@ -140,18 +140,18 @@ def _additional(extender: ServerProcess) -> Iterator[CapturedRequest]:
     for title, pod in (
         ("It may preempt notebooks, but no training job of its own rank", training),
         (
-            "A frontend needs room among web and batch pods",
+            "A frontend preempts web and batch pods",
             pending_pod("shop", "web-burst", "production", {"cpu": "6", "memory": "12Gi"}),
         ),
         (
-            "A critical pod needs most of a node: budgets decide which one",
+            "A critical pod needs most of a node: disruption budgets decide which one",
             pending_pod("shop", "failover", "critical", {"cpu": "12", "memory": "24Gi"}),
         ),
     ):
         yield CapturedRequest(title, "preempt", _preemption_request(pod, extender))
     hopeless = pending_pod("data", "too-big", "critical", {"cpu": "128"})
     yield CapturedRequest(
-        "No node is large enough, however many pods would go",
+        "No node is large enough, however many pods are preempted",
         "filter",
         _encoded({"Pod": hopeless, "Nodes": None, "NodeNames": nodes}),
     )

@@ -27,11 +27,11 @@ _FASTEST: Final = 10.0
 
 _WARNING: Final = 30
 _NEXT: Final = """\
-Where to look next:
-  reprieve demo questions                 questions of a real kube-scheduler, explained
-  reprieve explain preempt --help         such decisions about a cluster of yours, from files
-  README.md, "Beside a kube-scheduler"    how a real one is told to ask
-  docs/testing-your-extender.md           this scheduler in front of your own extender"""
+What's next:
+  reprieve demo questions                 explain requests that a real kube-scheduler sent
+  reprieve explain preempt --help         explain decisions about your own cluster, from files
+  README.md, "Beside a kube-scheduler"    configure a real kube-scheduler
+  docs/testing-your-extender.md           test your own extender with the simulated scheduler"""
 
 
 class DemoName(Enum):
@@ -45,15 +45,15 @@ def show_demo(
     story: Annotated[
         DemoName,
         typer.Argument(
-            metavar="STORY", help="loop: a whole cluster lives; questions: decisions, explained."
+            metavar="STORY", help="loop: a simulated cluster; questions: explained decisions."
         ),
     ] = DemoName.LOOP,
     seed: Annotated[
-        int | None, typer.Option("--seed", help="For the loop's UIDs, names and dice; default 0.")
+        int | None, typer.Option("--seed", help="Seed of the loop's randomness; default 0.")
     ] = None,
     speed: Annotated[
         float | None,
-        typer.Option("--speed", metavar="X", help="How much faster the loop's clock runs; 2."),
+        typer.Option("--speed", metavar="X", help="Speed of the loop's clock; default 2."),
     ] = None,
 ) -> None:
     """Show what Reprieve does; fails if a step of the loop does not complete."""
@@ -61,12 +61,12 @@ def show_demo(
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_WARNING))
     if story is DemoName.QUESTIONS:
         if seed is not None or speed is not None:
-            raise ConfigError("demo questions: the same each time; expected no --seed, no --speed")
+            raise ConfigError("demo questions: --seed and --speed apply to demo loop only")
         asyncio.run(run_captured_requests(wide_console()))
         return
     pace = _PACE if speed is None else speed
     if not 0 < pace <= _FASTEST:
-        raise ConfigError(f"--speed: {pace:g}; expected more than 0, and {_FASTEST:g} at most")
+        raise ConfigError(f"--speed: {pace:g}; expected a number above 0, at most {_FASTEST:g}")
     outcome = asyncio.run(run_loop(output_console(), seed or 0, pace))
     if outcome.missing:
         raise typer.Exit(1)
@@ -92,6 +92,6 @@ def print_outcome(console: Console, outcome: DemoOutcome) -> None:
     if not outcome.missing:
         console.print(_NEXT, markup=False, soft_wrap=True)
         return
-    console.print(f"The loop was not closed. It stopped where {outcome.step.value}; missing:")
+    console.print(f"The demo did not complete. Step {outcome.step.value!r} is not complete:")
     for line in outcome.missing:
         console.print(f"  {line}", markup=False, soft_wrap=True)

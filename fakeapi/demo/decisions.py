@@ -95,11 +95,13 @@ def _reason(
 ) -> str:
     if pod.uid in protected:
         names = ", ".join(budget.key for budget in coverage.of(pod))
-        return f"the budget {names} would be broken"
+        return f"the budget {names} would be violated"
     highest = victims[0]
     if DEFAULT_VICTIM_ORDER.sort((highest, pod))[0] is pod:
-        return f"ahead of who goes by {DEFAULT_VICTIM_ORDER.deciding_criterion(pod, highest)}"
-    return "small enough to stay"
+        return (
+            f"ahead of the first victim by {DEFAULT_VICTIM_ORDER.deciding_criterion(pod, highest)}"
+        )
+    return "fits beside the preemptor"
 
 
 class DecisionCollector(DecisionLog):

@@ -114,7 +114,7 @@ class DemoDriver:
                 missing = await deed() if deed is not None else ()
                 missing = missing or await self._until(chapter, self._unmet(chapter))
             except (ApiError, TransportError) as error:
-                missing = (f"the API server says: {error}",)
+                missing = (f"the API server returned an error: {error}",)
             if missing:
                 return DemoOutcome(self._state, chapter, missing)
         self._screen.show(DemoStep.END, self._state, ())

@@ -61,17 +61,17 @@ def _by_subset(pods: Iterable[ObservedPod]) -> str:
 
 def _extender_decisions(before: ObservedState, after: ObservedState) -> Iterator[str]:
     for each in after.decisions[len(before.decisions) :]:
-        goes = short_names(victim.pod for victim in each.victims)
-        stays = short_names(pod.pod for pod in each.reprieved) or "nobody"
-        yield f"the extender gives {each.pod} node {each.node}: {describe_choice(each)}"
-        yield f"  goes: {goes}; spared: {stays}"
+        victims = short_names(victim.pod for victim in each.victims)
+        reprieved = short_names(pod.pod for pod in each.reprieved) or "none"
+        yield f"the extender picks {each.node} for {each.pod}: {describe_choice(each)}"
+        yield f"  victims: {victims}; reprieved: {reprieved}"
 
 
 def _preempted_pods(before: ObservedState, after: ObservedState) -> Iterator[str]:
     known = {each.uid for each in before.preempted()}
     fresh = [each for each in after.preempted() if each.uid not in known]
     if fresh:
-        yield f"the scheduler tells to go: {short_names(each.pod for each in fresh)}"
+        yield f"the scheduler preempts: {short_names(each.pod for each in fresh)}"
 
 
 def _running_burst_pods(
@@ -97,7 +97,7 @@ def _replacement_pods(before: ObservedState, after: ObservedState) -> Iterator[s
         subset = f" ({pod.subset})" if pod.subset else ""
         told.setdefault(f"{subset}, {fate}", []).append(pod.key)
     for fate, pods in told.items():
-        yield f"made instead: {short_names(pods)}{fate}"
+        yield f"replacement: {short_names(pods)}{fate}"
 
 
 def _evicted_pods(before: ObservedState, after: ObservedState) -> Iterator[str]:

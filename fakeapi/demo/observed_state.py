@@ -155,11 +155,15 @@ MEMORY_PRESSURE: Final = "MemoryPressure"
 
 
 class DemoPodSpec(msgspec.Struct, rename="camel"):
+    """The fields of a Pod's spec that the demo reads."""
+
     node_name: str = ""
     priority: int = 0
 
 
 class DemoPodStatus(msgspec.Struct, rename="camel"):
+    """The fields of a Pod's status that the demo reads."""
+
     phase: str = ""
     reason: str = ""
     message: str = ""
@@ -168,32 +172,44 @@ class DemoPodStatus(msgspec.Struct, rename="camel"):
 
 
 class DemoPodFields(msgspec.Struct):
+    """The fields of a Pod that the demo reads."""
+
     metadata: ObjectMeta
     spec: DemoPodSpec
     status: DemoPodStatus
 
 
 class DemoNodeSpec(msgspec.Struct):
+    """The fields of a Node's spec that the demo reads."""
+
     taints: list[Taint] | None = None
 
 
 class DemoNodeStatus(msgspec.Struct):
+    """The fields of a Node's status that the demo reads."""
+
     conditions: list[ObjectCondition] | None = None
 
 
 class DemoNodeFields(msgspec.Struct):
+    """The fields of a Node that the demo reads."""
+
     metadata: ObjectMeta
     spec: DemoNodeSpec
     status: DemoNodeStatus
 
 
 class InvolvedObject(msgspec.Struct):
+    """The object that an Event is about."""
+
     namespace: str = ""
     name: str = ""
     uid: str = ""
 
 
 class DemoEventFields(msgspec.Struct, rename="camel"):
+    """The fields of an Event that the demo reads."""
+
     metadata: ObjectMeta
     involved_object: InvolvedObject
     reason: str = ""

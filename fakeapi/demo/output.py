@@ -72,16 +72,16 @@ def _short(pod: ObservedPod, story: LoopScenario) -> str:
 
 def _state(node: ObservedNode) -> Text:
     if node.memory_pressure:
-        return Text("short of memory", "red")
+        return Text("MemoryPressure", "red")
     return Text("ready" if node.ready else "not ready", "dim")
 
 
 def _pending_pods(sight: ObservedState, story: LoopScenario) -> Text:
     waiting = [pod for pod in sight.pods if pod.active and not pod.node]
     if not waiting:
-        return Text("nobody waits for a node", "dim")
+        return Text("no pod is pending", "dim")
     names = sorted(_short(pod, story) for pod in waiting)
-    return Text(f"wait for a node: {', '.join(names)}", "yellow")
+    return Text(f"pending: {', '.join(names)}", "yellow")
 
 
 def summary_tables(summary: Summary) -> RenderableType:
@@ -91,8 +91,8 @@ def summary_tables(summary: Summary) -> RenderableType:
 
 def _sections(summary: Summary) -> Iterator[RenderableType]:
     yield _headed(
-        "Preempted, and spared",
-        ("for", "on", "goes", "decided by", "PDBs broken", "spared, and why"),
+        "Preempted and reprieved pods",
+        ("for", "on", "victims", "decided by", "PDBs violated", "reprieved, and why"),
         (
             (
                 each.preemptor,
@@ -100,14 +100,14 @@ def _sections(summary: Summary) -> Iterator[RenderableType]:
                 "\n".join(each.victims),
                 each.reason,
                 str(each.pdb_violations),
-                "\n".join(each.reprieved) or "nobody",
+                "\n".join(each.reprieved) or "none",
             )
             for each in summary.preemptions
         ),
     )
     yield _headed(
-        "Made by ReplicaSets since",
-        ("pods", "subset", "what became of them"),
+        "Replacements created by ReplicaSets",
+        ("pods", "subset", "result"),
         (("\n".join(each.pods), each.subset, each.outcome) for each in summary.replacements),
     )
     yield _headed(
@@ -116,8 +116,8 @@ def _sections(summary: Summary) -> Iterator[RenderableType]:
         ((each.pod, each.node, each.reason) for each in summary.evictions),
     )
     yield _headed(
-        "Asked of the extender",
-        ("verb", "calls", "verdicts", "deciding", "there and back", "noted"),
+        "Calls of the extender",
+        ("verb", "calls", "outcomes", "decision", "round trip", "notes"),
         (
             (
                 each.verb,

@@ -17,11 +17,11 @@ from fakeapi.demo.scenarios.preemption_story import LoopScenario
 class DemoStep(Enum):
     """A step of the demo; the value is its headline."""
 
-    START = "nodes register, webhooks are made known"
+    START = "nodes and webhooks are registered"
     FILLING = "the cluster fills"
-    BURST = "a burst of important pods comes to the full cluster"
-    PRESSURE = "a pod leaks, its node runs short of memory"
-    END = "the loop is closed"
+    BURST = "a burst of high-priority pods is created in the full cluster"
+    PRESSURE = "a pod leaks memory until its node reports MemoryPressure"
+    END = "all steps are complete"
 
 
 def unmet_conditions(step: DemoStep, state: ObservedState, story: LoopScenario) -> tuple[str, ...]:
@@ -75,28 +75,28 @@ def _burst(sight: ObservedState, story: LoopScenario) -> Iterator[str]:
 def _preemption(sight: ObservedState) -> Iterator[str]:
     gone = sight.preempted()
     if not gone:
-        yield "nobody was preempted"
+        yield "no pod was preempted"
     present = {pod.uid for pod in sight.pods}
     for each in gone:
         if each.uid in present:
-            yield f"{each.pod} was preempted, and is still there"
+            yield f"{each.pod} was preempted, but still exists"
         if sight.decision_for(each) is None:
-            yield f"{each.pod} was preempted, and no answer of the extender says so"
+            yield f"{each.pod} was preempted, but is not a victim of any extender response"
 
 
 def _replacing(sight: ObservedState, story: LoopScenario) -> Iterator[str]:
     for workload, wanted in story.wanted_replicas.items():
         there = len(sight.pods_of(workload))
         if there != wanted:
-            yield f"{workload}: {there} of {wanted} pods are there"
+            yield f"{workload}: {there} of {wanted} pods exist"
     replacements = [pod for pod in sight.replacements() if pod.active]
     for pod in replacements:
         if pod.nominated and not pod.node:
-            yield f"{pod.key} is promised a place on {pod.nominated}"
+            yield f"{pod.key} is nominated to {pod.nominated} and not bound yet"
         elif not pod.ready and not is_unschedulable(pod, sight):
-            yield f"{pod.key} neither runs nor is said to wait"
+            yield f"{pod.key} is neither running nor reported as unschedulable"
     if not any(is_unschedulable(pod, sight) for pod in replacements):
-        yield "no replacement waits for a node"
+        yield "no replacement is unschedulable"
 
 
 def _pressure(sight: ObservedState, story: LoopScenario) -> Iterator[str]:
@@ -107,7 +107,7 @@ def _pressure(sight: ObservedState, story: LoopScenario) -> Iterator[str]:
         yield "no node reports MemoryPressure"
     for node in short:
         if f"{PRESSURE_TAINT}:NoSchedule" not in node.taints:
-            yield f"{node.name} is short of memory and not tainted"
+            yield f"{node.name} reports MemoryPressure and is not tainted"
     yield from _replacing(sight, story)
 
 

@@ -225,7 +225,7 @@ def attach(names: Iterable[str]) -> AttachedComponents:
     for name in given:
         if name not in EFFECTS:
             raise UnsupportedComponentError(
-                f"run: part {name!r} cannot be attached to a replay; "
-                f"expected none, or of: {', '.join(EFFECTS)}"
+                f"run: component {name!r} cannot be attached to a replay; "
+                f"expected none, or some of: {', '.join(EFFECTS)}"
             )
     return AttachedComponents(given)

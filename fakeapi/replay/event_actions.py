@@ -75,10 +75,11 @@ class RecordedCreation:
 
 @dataclass(slots=True)
 class UidMap:
-    """The UIDs of counterparts in the world by recorded UIDs (``roles``), and the inverse.
+    """The UIDs of counterparts in the world by recorded UIDs (``counterparts``), and the inverse.
 
-    The inverse is ``actors``. ``waiting`` are the locations of objects without a counterpart,
-    ``names`` the recorded names; ``needed`` are waiting objects that accept any counterpart.
+    The inverse is ``recorded_uids``. ``waiting`` are the locations of objects without a
+    counterpart, ``names`` the recorded names; ``urgent`` are waiting objects that accept any
+    counterpart.
     """
 
     counterparts: dict[str, str] = field(default_factory=dict)

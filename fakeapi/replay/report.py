@@ -110,8 +110,8 @@ def _notes(
     spread = sum(map(bool, director.recorded.subsets.values()))
     if spread and "replicaset" in attached.names and not attached.assigns_subsets:
         yield (
-            f"{spread} pods were put into subsets of WorkloadSpreads; those that replicaset makes "
-            "come without, as workloadspread is not attached"
+            f"{spread} pods were put into subsets of WorkloadSpreads; pods that replicaset creates "
+            "have no subset, because workloadspread is not attached"
         )
 
 

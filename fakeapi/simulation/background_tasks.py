@@ -174,14 +174,15 @@ class BackgroundTasks:
         self._client, self._kubelets = (
             Client(world.internal_transport(agent)) for agent in ("", USER_AGENT)
         )
+        given = world.component_options
         kubelet = KubeletOptions(
-            world.simulation_script, self._kubelets, _node_proxy_registrar(world.api)
+            given.simulation_script, self._kubelets, _node_proxy_registrar(world.api)
         )
         options = ManagerOptions(
             certificate=certificate,
-            quirks=world.quirks,
+            quirks=given.quirks,
             webhook_endpoint=in_process_endpoint(world.api),
-            components=components(kubelet, world.scheduler),
+            components=components(kubelet, given.scheduler),
         )
         rng = copy_random(world.rng)
         self.control_plane = ControllerManager(self._client, world.clock, rng, run, options)

@@ -9,7 +9,7 @@ UID is assigned twice in one world.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -37,20 +37,27 @@ _SUFFIX_LENGTH: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """An API with its clock and randomness; ``management`` holds snapshots and the request log.
+class ComponentOptions:
+    """The options of control plane components.
 
     ``simulation_script`` is the script of hollow kubelets, ``scheduler`` are the scheduler's
-    options, if there is one; ``quirks`` are the quirks of OpenKruise that are enabled.
+    options; ``quirks`` are the quirks of OpenKruise that are enabled.
     """
+
+    simulation_script: SimulationScript | None = None
+    scheduler: SchedulerOptions = field(default_factory=SchedulerOptions)
+    quirks: Quirks = FIXED
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """An API with its clock and randomness; ``management`` holds snapshots and the request log."""
 
     api: Api
     clock: Clock
     rng: Random
     management: ManagementApi
-    simulation_script: SimulationScript | None = None
-    quirks: Quirks = FIXED
-    scheduler: SchedulerOptions = field(default_factory=SchedulerOptions)
+    component_options: ComponentOptions
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
         """Store objects (or lists of them) as they are, without admission; return their number.
@@ -96,10 +103,11 @@ class World:
         api.tokens.add_all(self.api.tokens)
         if self.api.enforces_rbac:
             api.enforce_rbac()
-        scheduler = self.scheduler.for_fork()
-        management = ManagementApi(api, clock.now_ns, exchanges=scheduler.trace)
+        options = self.component_options
+        options = replace(options, scheduler=options.scheduler.for_fork())
+        management = ManagementApi(api, clock.now_ns, exchanges=options.scheduler.trace)
         management.faults.copy_progress(self.management.faults)
-        return World(api, clock, rng, management, self.simulation_script, self.quirks, scheduler)
+        return World(api, clock, rng, management, options)
 
 
 def create_world(
@@ -107,16 +115,14 @@ def create_world(
     seed: int = 0,
     history: int = DEFAULT_HISTORY,
     release: ServerVersion = DEFAULT_SERVER_VERSION,
-    simulation_script: SimulationScript | None = None,
-    quirks: Quirks = FIXED,
-    scheduler: SchedulerOptions | None = None,
+    component_options: ComponentOptions | None = None,
 ) -> World:
     """Return an empty world; ``history`` is how many events of a resource can be replayed."""
     rng = Random(seed)  # noqa: S311 - repeatable, and nothing here is secret
     api = create_api(clock, rng, history, release)
-    scheduler = scheduler or SchedulerOptions()
-    management = ManagementApi(api, clock.now_ns, seed, scheduler.trace)
-    return World(api, clock, rng, management, simulation_script, quirks, scheduler)
+    options = component_options or ComponentOptions()
+    management = ManagementApi(api, clock.now_ns, seed, options.scheduler.trace)
+    return World(api, clock, rng, management, options)
 
 
 def create_api(

@@ -27,6 +27,7 @@ import aiohttp
 
 from extender.cluster.event_handlers import build_reflectors
 from extender.cluster.scheduler_cache import SchedulerCache
+from extender.kube.informers.reflector import ReflectorContext
 from extender.kube.informers.shared_informer import cancel_tasks
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import SystemClock
@@ -75,7 +76,8 @@ class InProcessReprieve:
         engine = VectorizedEngine(self._rules)
         live = SchedulerCache(clock.monotonic, engine.follow)
         rng = Random(1)  # noqa: S311 - jitter
-        feeds = build_reflectors(live, Client(transport), self._rules, clock, rng, log=quiet_log())
+        context = ReflectorContext(Client(transport), clock, rng, quiet_log())
+        feeds = build_reflectors(context, live, self._rules)
         self.service = Service(
             live, engine, clock, self._search, informers=feeds, decision_log=self._journal
         )
@@ -129,4 +131,4 @@ async def _readiness_error(session: aiohttp.ClientSession, url: str) -> str:
         async with session.get(f"{place.scheme}://{place.netloc}/readyz", ssl=False) as answer:
             return "is not ready" if answer.status == _NOT_READY_STATUS else ""
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        return f"does not answer ({error})"
+        return f"does not respond ({error})"

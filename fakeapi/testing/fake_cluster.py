@@ -30,9 +30,9 @@ from fakeapi.apiserver.auth.authentication import ANONYMOUS_USER
 from fakeapi.apiserver.discovery.version_and_health import DEFAULT_SERVER_VERSION, ServerVersion
 from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.serving.client_access import ClientAccess, create_tls
-from fakeapi.apiserver.serving.http_server import Server
+from fakeapi.apiserver.serving.http_server import Server, ServerOptions
 from fakeapi.apiserver.serving.local_transport import LocalTransport
-from fakeapi.apiserver.serving.virtual_clock import START_NS, VirtualClock
+from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.apiserver.store.object_store import DEFAULT_HISTORY
 from fakeapi.apiserver.testing.object_history import ObjectHistory
 from fakeapi.apiserver.testing.request_log import RequestRecord
@@ -52,7 +52,7 @@ from fakeapi.controlplane.scheduler.configuration import (
     SchedulerOptions,
 )
 from fakeapi.simulation.background_tasks import BackgroundTasks
-from fakeapi.simulation.world import World, create_api, create_world
+from fakeapi.simulation.world import ComponentOptions, World, create_world
 from fakeapi.testing.faults import FaultControl
 from fakeapi.testing.process_cluster import ProcessCluster
 from fakeapi.testing.threaded_cluster import ThreadedCluster
@@ -63,8 +63,6 @@ if TYPE_CHECKING:
 
     from extender.recording.files import Recording, RecordingFile
     from fakeapi.replay.report import Report
-
-__all__ = ["FakeCluster", "VirtualCluster", "create_api"]
 
 
 class Cluster:
@@ -105,7 +103,7 @@ class Cluster:
     @property
     def scheduler(self) -> SchedulerOptions:
         """The scheduler's options; ``trace`` holds its calls to extenders and their answers."""
-        return self.world.scheduler
+        return self.world.component_options.scheduler
 
     @property
     def requests(self) -> Sequence[RequestRecord]:
@@ -165,7 +163,7 @@ class Cluster:
 
         clock = self.world.clock
         if not isinstance(clock, VirtualClock):
-            raise TypeError(f"this cluster lives by a clock of its maker's: {clock!r}")
+            raise TypeError(f"the cluster was created with a clock of another type: {clock!r}")
         if not isinstance(recording, Recording):
             recording = read_recording(str(recording))
         player = Player(self.world, recording, self._run)
@@ -209,7 +207,7 @@ class ServedCluster(Cluster):
         """The cluster's clock; raises TypeError if it is not a VirtualClock."""
         clock = self.world.clock
         if not isinstance(clock, VirtualClock):
-            raise TypeError(f"this cluster lives by a clock of its maker's: {clock!r}")
+            raise TypeError(f"the cluster was created with a clock of another type: {clock!r}")
         return clock
 
     @property
@@ -234,17 +232,15 @@ class ServedCluster(Cluster):
         world = self.world.fork(snapshot)
         return self._serve(world, BackgroundTasks(world, self._run, self._access.certificate))
 
-    def _serve(self, world: World, life: BackgroundTasks) -> Server:
-        return Server(
-            world.api,
-            world.clock,
-            world.rng,
+    def _serve(self, world: World, background_tasks: BackgroundTasks) -> Server:
+        options = ServerOptions(
             authenticator=self._access.authenticator(world.api.tokens.user_of),
             tls=self._access.tls.server if self._access.tls else None,
             management=world.management,
             fork=self._serve_fork,
-            background_tasks=life,
+            background_tasks=background_tasks,
         )
+        return Server(world.api, world.clock, world.rng, options)
 
 
 class FakeCluster(ServedCluster):
@@ -297,16 +293,19 @@ class FakeCluster(ServedCluster):
         upstream: str = "",
         waiting: ExtenderWait | None = None,
     ) -> None:
-        own, playbook = VirtualClock.from_host(), read_simulation_script(kubelet)
-        outfit = read_scheduler_options(scheduler, extender, extenders, upstream, waiting)
-        given = clock or own, seed, history, ServerVersion(release), playbook
-        world = create_world(*given, quirks_of_mode(quirks), outfit)
+        options = ComponentOptions(
+            read_simulation_script(kubelet),
+            read_scheduler_options(scheduler, extender, extenders, upstream, waiting),
+            quirks_of_mode(quirks),
+        )
+        clock = clock or VirtualClock.from_host()
+        world = create_world(clock, seed, history, ServerVersion(release), options)
         world.api.webhooks.handlers.update(webhooks or {})
         world.api.services.update(services or {})
         if rbac:
             world.api.enforce_rbac()
-        nobody = ANONYMOUS_USER if rbac else None
-        access = ClientAccess(create_tls(host) if tls else None, token, tokens or {}, nobody)
+        anonymous = ANONYMOUS_USER if rbac else None
+        access = ClientAccess(create_tls(host) if tls else None, token, tokens or {}, anonymous)
         super().__init__(world, parse_run(run), access, host, port)
 
     @staticmethod
@@ -347,58 +346,3 @@ class FakeCluster(ServedCluster):
             arguments += ["--service", f"{service}={url}"]
         arguments += [flag for flag, is_set in (("--tls", tls), ("--rbac", rbac)) if is_set]
         return ProcessCluster((*arguments, *(["--token", token] if token else [])))
-
-
-class SocketlessCluster(Cluster):
-    """A cluster without sockets, on a clock that is paused until it is advanced or run."""
-
-    def __init__(self, world: World, run: tuple[str, ...], clock: VirtualClock) -> None:
-        super().__init__(world, run)
-        self.clock = clock
-
-    async def __aenter__(self) -> Self:
-        await self._stack.enter_async_context(self._background_tasks)
-        transport = self.local_transport()
-        self.client = Client(transport)
-        self._stack.push_async_callback(transport.close)
-        return self
-
-    def fork(self, snapshot: str = "") -> SocketlessCluster:
-        """Return a new cluster, not yet entered, with the state of a snapshot or the current one.
-
-        Its clock starts at this cluster's current time. Raises StatusError (404).
-        """
-        clock = VirtualClock(self.clock.now_ns())
-        return SocketlessCluster(self.world.fork(snapshot, clock), self._run, clock)
-
-
-class VirtualCluster(SocketlessCluster):
-    """A new cluster without sockets, on its own virtual clock, as an async context manager.
-
-    The options are those of :class:`FakeCluster`; ``start_ns`` is the clock's start, in nanoseconds
-    since the Unix epoch.
-    """
-
-    def __init__(
-        self,
-        *,
-        run: str = DEFAULT_RUN,
-        seed: int = 0,
-        history: int = DEFAULT_HISTORY,
-        webhooks: Mapping[str, WebhookFunction] | None = None,
-        kubelet: ScriptSource = "",
-        quirks: str = "fixed",
-        scheduler: ConfigurationSource = "",
-        extender: str = "",
-        extenders: Mapping[str, ExtenderFunction] | None = None,
-        upstream: str = "",
-        start_ns: int = START_NS,
-    ) -> None:
-        clock, playbook = VirtualClock(start_ns), read_simulation_script(kubelet)
-        outfit = read_scheduler_options(scheduler, extender, extenders, upstream)
-        odd = quirks_of_mode(quirks)
-        world = create_world(
-            clock, seed, history, simulation_script=playbook, quirks=odd, scheduler=outfit
-        )
-        world.api.webhooks.handlers.update(webhooks or {})
-        super().__init__(world, parse_run(run), clock)

@@ -128,17 +128,17 @@ def _over(used: int | None, limit: Quantity) -> bool:
 class SyncOutcome(Enum):
     """How a round ended, or why it paused."""
 
-    UNWATCHED = "there are no thresholds, and limits of local storage are not kept to"
+    UNWATCHED = "there are no thresholds, and limits of local storage are not enforced"
     REFUSED = "the configuration does not fit the node's filesystems"
-    UNMEASURED = "there are no stats"
-    OVER_LIMITS = "pods used more local storage than they may"
-    CALM = "no threshold calls for action"
-    RECLAIMING = "the node cleans up first"
-    RELIEVED = "cleaning up was enough"
-    UNRANKED = "nothing is ranked, since the first round had failed"
+    UNMEASURED = "no stats are available"
+    OVER_LIMITS = "pods exceeded their limits of local storage"
+    CALM = "no threshold triggers an eviction"
+    RECLAIMING = "the node reclaims resources first"
+    RELIEVED = "node-level reclaim was sufficient"
+    UNRANKED = "no pod is ranked, because the first round failed"
     EMPTY = "there are no pods to evict"
     ALL_CRITICAL = "all pods are critical"
-    EVICTED = "a pod goes"
+    EVICTED = "a pod is evicted"
 
 
 @dataclass(frozen=True, slots=True)

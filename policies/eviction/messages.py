@@ -28,7 +28,6 @@ from policies.kubernetes.quantity import NANOS, format_binary, format_decimal
 REASON: Final = "Evicted"
 """The reason of the pod's status, of its event, and of a rejected admission."""
 
-PHASE: Final = "Failed"
 THRESHOLD_MET: Final = "EvictionThresholdMet"
 """The reason of the node's event; its message is :func:`reclaim_event_message`."""
 
@@ -49,7 +48,7 @@ DISRUPTION_TARGET: Final = EvictedPodCondition("DisruptionTarget", "True", "Term
 class Eviction:
     """A pod to evict, with its grace period and texts.
 
-    The pod's status becomes ``PHASE`` with ``REASON`` and ``message``. A pod that is evicted
+    The pod's status becomes ``Failed`` with ``REASON`` and ``message``. A pod that is evicted
     because its node runs short also gets ``condition``, with the observedGeneration ``generation``
     if the release sets it. ``annotations`` are those of its event.
     """

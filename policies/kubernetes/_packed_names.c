@@ -259,9 +259,9 @@ find(PyObject *Py_UNUSED(module), PyObject *arguments)
 }
 
 static PyMethodDef functions[] = {
-    {"split", split, METH_O, "Give where each name of a plain text begins; else None."},
-    {"index", index_names, METH_VARARGS, "Give a hash table of the places of names."},
-    {"find", find, METH_VARARGS, "Give the place of each name wanted; None if it has no single one."},
+    {"split", split, METH_O, "Return where each name of a plain text begins, or None."},
+    {"index", index_names, METH_VARARGS, "Return a hash table of the indices of names."},
+    {"find", find, METH_VARARGS, "Return the index of each name, or None if it is not unique."},
     {NULL, NULL, 0, NULL},
 };
 

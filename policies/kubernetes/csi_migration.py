@@ -39,6 +39,8 @@ _NOT_TRANSLATED = frozenset({"kubernetes.io/azure-file", "kubernetes.io/vsphere-
 
 @dataclass(frozen=True, slots=True)
 class MigrationTarget:
+    """The CSI driver that replaces a plugin, and the driver's own zone label."""
+
     driver: str
     zone_label: str | None = None
 

@@ -62,7 +62,7 @@ class PortworxMigration(Enum):
     """Whether volumes of the in-tree Portworx plugin count as those of its CSI driver."""
 
     OFF = "never"
-    ANNOTATED = "on nodes whose CSINode says so"
+    ANNOTATED = "on nodes whose CSINode lists the migrated plugin"
     ALWAYS = "on every node that has a CSINode"
 
 

@@ -256,6 +256,7 @@ class SelectorParser:
         self._next = 0
 
     def requirements(self) -> tuple[Requirement, ...]:
+        """Return all requirements; raise SelectorError if the text is invalid."""
         found: list[Requirement] = []
         while self._peek():
             found.append(self._requirement())

@@ -274,9 +274,10 @@ class Snapshot:
     """The state of the cluster at one moment; decisions read nothing else.
 
     ``generation`` grows with every change, so two snapshots of one cluster with the same generation
-    are equal. ``namespaces`` maps names to labels. ``repelling`` are the pods with required
-    anti-affinity. ``workloads`` are the objects that select pods, by namespace; they are present
-    only if a filter reads them. ``storage`` holds the objects behind volumes and device claims.
+    are equal. ``namespaces`` maps names to labels. ``pods_with_anti_affinity`` are the pods with
+    required anti-affinity. ``workloads`` are the objects that select pods, by namespace; they are
+    present only if a filter reads them. ``storage`` holds the objects behind volumes and device
+    claims.
     """
 
     nodes: Mapping[str, NodeState] = field(default_factory=dict)

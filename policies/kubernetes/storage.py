@@ -134,7 +134,10 @@ class PersistentVolume:
 
 @dataclass(frozen=True, slots=True)
 class StorageClass:
-    """A storage class; ``waits``: volumeBindingMode is WaitForFirstConsumer."""
+    """A storage class.
+
+    ``waits_for_first_consumer``: volumeBindingMode is WaitForFirstConsumer.
+    """
 
     name: str
     provisioner: str = ""

@@ -68,7 +68,7 @@ class PreemptionDecision:
         for node, rejection in sorted(self.rejected.items()):
             yield f"  {node}: {rejection}{_resolution(rejection)}"
         if self.untried:
-            yield f"not tried, as time was up: {self.untried} node(s)"
+            yield f"not tried before the deadline: {self.untried} node(s)"
         yield from describe_not_evaluated(self.not_evaluated)
 
     def _outcome(self) -> str:
@@ -77,9 +77,9 @@ class PreemptionDecision:
         if self.reason:
             return f"{self.pod.key}: {self.reason}"
         if self.chosen is None:
-            return f"{self.pod.key} cannot be helped by preemption on any node"
+            return f"{self.pod.key}: preemption is not helpful on any node"
         why = f", decided by {self.decided_by}" if self.decided_by else ", the only candidate"
-        return f"{self.pod.key} goes to {self.chosen.node}{why}"
+        return f"{self.pod.key} preempts pods on {self.chosen.node}{why}"
 
 
 def no_preemption_needed(filtering: FilterDecision) -> PreemptionDecision:
@@ -96,8 +96,8 @@ def no_preemption_needed(filtering: FilterDecision) -> PreemptionDecision:
 
 def _describe_candidate(candidate: Candidate) -> Iterator[str]:
     breaks = candidate.victims.violations
-    yield f"  {candidate.node}: candidate" + (f", breaks {breaks} budget(s)" if breaks else "")
+    yield f"  {candidate.node}: candidate" + (f", violates {breaks} budget(s)" if breaks else "")
     for pod in candidate.victims.pods:
-        yield f"    goes   {pod.key} (priority {pod.priority})"
+        yield f"    victim    {pod.key} (priority {pod.priority})"
     for pod in candidate.spared:
-        yield f"    spared {pod.key} (priority {pod.priority})"
+        yield f"    reprieved {pod.key} (priority {pod.priority})"

@@ -273,7 +273,7 @@ class ReferenceEngine:
         among: Collection[str],
         has_time_left: HasTimeLeft = no_deadline,
     ) -> FilterDecision:
-        """See :func:`filter_leniently`."""
+        """See :func:`filter_with_terminating_pods`."""
         return filter_with_terminating_pods(pod, snapshot, self.rules, among, has_time_left)
 
     def preempt(

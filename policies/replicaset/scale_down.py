@@ -16,9 +16,6 @@ from policies.replicaset.pod_ranking import RankedPod, scale_down_order
 ALL_DELETED: Final = "all-go"
 """The criterion in explanations if all pods are deleted: they are not ranked."""
 
-_MANY: Final = 500
-"""From this number of pods on, columns save more time than loading numpy costs."""
-
 _NS_PER_MS: Final = 10**6
 
 
@@ -32,11 +29,7 @@ def pods_to_delete(
     """
     if count >= len(active):
         return list(active)
-    if len(active) < _MANY:
-        return scale_down_order(related_per_node, now_ns).sort(active)[:count]
-    from policies.replicaset.vectorized_ranking import sort_for_deletion
-
-    return sort_for_deletion(active, related_per_node, now_ns)[:count]
+    return scale_down_order(related_per_node, now_ns).sort(active)[:count]
 
 
 class RankExplanation(NamedTuple):
@@ -67,8 +60,7 @@ def decide_scale_down(
 ) -> ScaleDownDecision:
     """Choose the same pods as pods_to_delete, with explanations; ``count`` is at most all of them.
 
-    The pods are sorted without columns, and all neighbours are compared once more: 50,000 pods take
-    seconds.
+    All neighbours are compared once more, which takes longer than sorting.
     """
     if count >= len(active):
         because = [RankExplanation(one, other, ALL_DELETED) for one, other in pairwise(active)]

@@ -34,7 +34,7 @@ from policies.workloadspread.reschedule import (
     not_evaluated,
     pods_to_reschedule,
 )
-from policies.workloadspread.subset_counts import MaxReplicasError, count_subset
+from policies.workloadspread.subset_counts import MaxReplicasError, SubsetCounter
 from policies.workloadspread.targets import Target, TargetError, TargetPods, find_target_pods
 from policies.workloadspread.workload_versions import (
     DEFAULT_VERSIONED_KINDS,
@@ -137,8 +137,9 @@ def reconcile(
 
 def delete_failed_event(spread: WorkloadSpread, pod_to_delete: PodToDelete) -> Event:
     """Return the event for a pod that could not be deleted."""
+    pod = pod_to_delete.pod
     message = (
-        f"Failed to delete unschedulabe Pod {pod_to_delete.pod.namespace}/{pod_to_delete.pod.name} in Subset "
+        f"Failed to delete unschedulabe Pod {pod.namespace}/{pod.name} in Subset "
         f"{pod_to_delete.subset} of WorkloadSpread {spread.key}"
     )
     return Event(WARNING, "DeletePodFailed", message)
@@ -209,15 +210,10 @@ class _Reconciliation:
     def _count(
         self, subset: Subset, pods: BySubset, known: Mapping[str, SubsetStatus]
     ) -> SubsetStatus:
-        return count_subset(
-            self.spread,
-            subset,
-            pods.get(subset.name, ()),
-            known.get(subset.name),
-            self.target_pods.replicas,
-            self.side_effects,
-            self.rules.quirks,
+        counter = SubsetCounter(
+            self.spread, self.target_pods.replicas, self.side_effects, self.rules.quirks
         )
+        return counter.count(subset, pods.get(subset.name, ()), known.get(subset.name))
 
     def _evaluate(
         self,

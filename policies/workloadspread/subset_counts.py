@@ -111,55 +111,53 @@ class _InFlight:
     deleting: Mapping[str, int]
 
 
-def count_subset(
-    spread: WorkloadSpread,
-    subset: Subset,
-    pods: Iterable[SpreadPod],
-    old: SubsetStatus | None,
-    replicas: int,
-    side_effects: SyncSideEffects,
-    quirks: Quirks,
-) -> SubsetStatus:
-    """Count the ``pods`` of one subset, without conditions. Raise MaxReplicasError.
+@dataclass(frozen=True, slots=True)
+class SubsetCounter:
+    """Counts the pods of subsets; percentages in maxReplicas refer to ``replicas``."""
 
-    ``old`` is the previous status of the subset; percentages in maxReplicas refer to ``replicas``.
-    """
-    limit = limit_for_counting(subset.max_replicas, replicas, quirks)
-    flight = _in_flight(spread, tuple(pods), old, side_effects)
-    return SubsetStatus(
-        subset.name,
-        missing=UNLIMITED if limit is None else _missing(limit, flight, quirks),
-        replicas=len(flight.active),
-        creating=flight.creating,
-        deleting=flight.deleting,
-    )
+    spread: WorkloadSpread
+    replicas: int
+    side_effects: SyncSideEffects
+    quirks: Quirks
 
+    def count(
+        self, subset: Subset, pods: Iterable[SpreadPod], old: SubsetStatus | None
+    ) -> SubsetStatus:
+        """Count the ``pods`` of one subset, without conditions. Raise MaxReplicasError.
 
-def _in_flight(
-    spread: WorkloadSpread,
-    pods: tuple[SpreadPod, ...],
-    old: SubsetStatus | None,
-    side_effects: SyncSideEffects,
-) -> _InFlight:
-    seen = {_creation_id(pod) for pod in pods}
-    active = tuple(pod.name for pod in pods if pod.active)
-    deleting = NO_PODS if old is None else old.deleting
-    creating = NO_PODS if old is None else old.creating
-    return _InFlight(
-        active,
-        creating=_unexpired(
-            {name: at for name, at in creating.items() if name not in seen},
-            CREATION_TIMEOUT_NS,
-            ("CreatePodFailed", f"Pod {spread.namespace}/{{}} was expected to be created"),
-            side_effects,
-        ),
-        deleting=_unexpired(
-            {name: deleting[name] for name in active if name in deleting},
-            DELETION_TIMEOUT_NS,
-            ("DeletePodFailed", f"Pod {spread.namespace}/{{}} was expected to be deleted"),
-            side_effects,
-        ),
-    )
+        ``old`` is the previous status of the subset.
+        """
+        limit = limit_for_counting(subset.max_replicas, self.replicas, self.quirks)
+        flight = self._in_flight(tuple(pods), old)
+        return SubsetStatus(
+            subset.name,
+            missing=UNLIMITED if limit is None else _missing(limit, flight, self.quirks),
+            replicas=len(flight.active),
+            creating=flight.creating,
+            deleting=flight.deleting,
+        )
+
+    def _in_flight(self, pods: tuple[SpreadPod, ...], old: SubsetStatus | None) -> _InFlight:
+        seen = {_creation_id(pod) for pod in pods}
+        active = tuple(pod.name for pod in pods if pod.active)
+        deleting = NO_PODS if old is None else old.deleting
+        creating = NO_PODS if old is None else old.creating
+        pod = f"Pod {self.spread.namespace}/{{}}"
+        return _InFlight(
+            active,
+            creating=_unexpired(
+                {name: at for name, at in creating.items() if name not in seen},
+                CREATION_TIMEOUT_NS,
+                ("CreatePodFailed", f"{pod} was expected to be created"),
+                self.side_effects,
+            ),
+            deleting=_unexpired(
+                {name: deleting[name] for name in active if name in deleting},
+                DELETION_TIMEOUT_NS,
+                ("DeletePodFailed", f"{pod} was expected to be deleted"),
+                self.side_effects,
+            ),
+        )
 
 
 def _creation_id(pod: SpreadPod) -> str:

@@ -32,7 +32,7 @@ def anchors(path: str) -> frozenset[str]:
 
 
 def problem(link: Link) -> str:
-    """Say why a link leads nowhere, or nothing."""
+    """Return why a link is broken; "" if it is not."""
     if not (ROOT / link.path).is_file():
         return f"{link.path}: no such file"
     if link.anchor and link.anchor not in anchors(link.path):
@@ -53,7 +53,7 @@ def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
         (Link("docs/security.md", "#tls"), ""),
     ],
 )
-def test_a_dead_link_is_told(link: Link, told: str) -> None:
+def test_a_dead_link_is_reported(link: Link, told: str) -> None:
     assert problem(link) == told
 
 

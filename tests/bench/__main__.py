@@ -58,7 +58,7 @@ def main() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is measured and written together: fakeapi, the extender, controllers, and so on."""
+    """The benchmarks by report: fakeapi, the extender, controllers, and so on."""
 
     name: str
     measure: Callable[[], dict[str, Figure]]

@@ -1,4 +1,4 @@
-"""What an admission webhook costs beside what a create costs without: one that labels pods."""
+"""The cost of an admission webhook that labels pods, compared with a create without one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import orjson
 
 from fakeapi.apiserver.endpoints import Api, Request, Response
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
-from fakeapi.testing.fake_cluster import create_api
+from fakeapi.simulation.world import create_api
 from tests.bench.budgets import Figure
 from tests.bench.clusters import encoded
 

@@ -29,13 +29,13 @@ class Figure:
     timed: bool = True
 
     def relative(self, calibration: float) -> float:
-        """Return what a limit is compared with: for times, multiples of the calibration loop."""
+        """Return the value compared with a limit: for times, multiples of the calibration loop."""
         return self.cost / calibration if self.timed else self.cost
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one figure may cost: an aim to be shown, and a limit to be checked; either may lack."""
+    """The budget of one figure: an aim to be shown, and a limit to be checked; both optional."""
 
     aim: str = ""
     limit: float | None = None
@@ -50,7 +50,7 @@ def read(part: str, path: Path = BUDGETS) -> dict[str, Budget]:
 def faults(
     budgets: Mapping[str, Budget], figures: Mapping[str, Figure], calibration: float
 ) -> dict[str, str]:
-    """Say by name which limits are broken, or had nothing measured for them."""
+    """Return the limits that are exceeded or were not measured, with the reason, by name."""
     found = {}
     for name, budget in budgets.items():
         figure = figures.get(name)

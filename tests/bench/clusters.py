@@ -26,7 +26,7 @@ from policies.kubernetes.snapshot import Pod, Snapshot, assemble
 Document = dict[str, Any]
 
 PREFIX = "node-"
-"""What the names of nodes begin with."""
+"""The prefix of node names."""
 
 _MASK = 2**64 - 1
 _EPOCH = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,12 +1,12 @@
-"""What the ReplicaSet controller costs, beside that of a real kube-controller-manager.
+"""The cost of the ReplicaSet controller, compared with a real kube-controller-manager's.
 
-Both do the same in the same run, by turns: each time a process of its own before a fakeapi of its
-own, which it may ask as often as it likes. Compared are the wall time until the status says so, and
-the processor time and the memory of the controller's process.
+Both do the same in the same run, by turns: each time in a process of its own, against a fakeapi of
+its own, without a rate limit. Compared are the wall time until the status shows the result, and the
+processor time and the memory of the controller's process.
 
 - One ReplicaSet goes from 0 to 1,000 pods and back.
 - 2,000 ReplicaSets with a pod each are *behind* when the controller starts: the status of each is
-  to be written. Then they are *idle*, and each pod is touched: a look that writes nothing.
+  to be written. Then they are *idle*, and each pod is touched: a sync that writes nothing.
 - 50,000 pods of 2,000 ReplicaSets are in the cache.
 """
 
@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.bench.budgets import Figure
-from tests.bench.contest import SETS_PATH, Bench, Costs, bench, patched, pods_path
+from tests.bench.controller_comparison import SETS_PATH, Bench, Costs, bench, patched, pods_path
 from tests.bench.processes import resident_bytes
 from tests.bench.timing import milliseconds
 from tests.conformance.build import program
-from tests.conformance.contenders import OURS, Contender, real
+from tests.conformance.controller_processes import OURS, Contender, real
 from tests.conformance.objects import NAMESPACE, Document, owned, replica_set, with_metadata
 
 PODS: Final = 1_000
@@ -95,7 +95,7 @@ async def _remember(contender: Contender, costs: Costs) -> None:
 
 
 def _sets(count: int, pods: int) -> Iterator[Document]:
-    """Return ReplicaSets with their pods, whose status nobody has written yet."""
+    """Return ReplicaSets with their pods, whose status has not been written yet."""
     yield {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": NAMESPACE}}
     for number in range(count):
         name, uid = f"set-{number}", f"00000000-0000-4000-8000-{number:012d}"
@@ -130,7 +130,7 @@ def _figures(ours: Costs, theirs: Costs) -> dict[str, Figure]:
     pods, sets = f"{PODS:,} pods", f"{SETS:,} ReplicaSets"
     compared = Compared(ours, theirs)
     return {
-        "up": compared.wall(f"0 to {pods}, until its status says so", "up"),
+        "up": compared.wall(f"0 to {pods}, until its status shows it", "up"),
         "down": compared.wall(f"{pods} to 0", "down"),
         "both": compared.wall(f"0 to {pods} and back", "both"),
         "pod": compared.processor("processor time for a pod, made and deleted", "both", PODS),

@@ -1,4 +1,4 @@
-"""What a custom resource costs beside what any object costs: pruning, defaulting, validation."""
+"""The cost of a custom resource beyond that of any object: pruning, defaulting, validation."""
 
 from __future__ import annotations
 

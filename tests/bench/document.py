@@ -20,8 +20,8 @@ import msgspec
 from tests.bench import report
 from tests.bench.budgets import Budget, Figure
 from tests.bench.budgets import read as read_budgets
-from tests.bench.deciding import PREEMPTORS, VARIANTS
 from tests.bench.plot import Axis, Panel, Series, draw
+from tests.bench.preemption_decisions import PREEMPTORS, VARIANTS
 from tests.bench.report import Measured, table
 from tests.engines import ENGINES
 

@@ -21,7 +21,7 @@ _ANEW = 3
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a watch tells: a pod as it is now, or (``gone``) as it was last."""
+    """A watch event: a pod as it is now, or (``gone``) as it was last."""
 
     pod: Pod
     node: str
@@ -123,7 +123,7 @@ def _seconds_followed(engine: Engine, moving: Moving) -> float:
     begun = time.perf_counter()
     engine.follow(moving.snapshot, [event.node])
     taken = time.perf_counter() - begun
-    del before  # an old snapshot goes when nobody reads it any more, whoever that was
+    del before  # an old snapshot is freed when its last reader drops it
     return taken
 
 

@@ -1,4 +1,4 @@
-"""What the extender costs: decisions in process, eviction, its first sync, its verbs over HTTP.
+"""The cost of the extender: decisions in process, eviction, its first sync, its verbs over HTTP.
 
 Over HTTP the cluster is the one of 5,000 nodes and 150,000 pods, served by fakeapi; extender,
 fakeapi and echo are processes of their own. ``preempt`` is asked as the README configures
@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from policies import DEFAULT_RULES, Snapshot, decide_filter, post_filter
-from tests.bench import deciding, evicting, ranking, spreading
+from tests.bench import eviction, preemption_decisions, ranking, spreading
 from tests.bench.budgets import Figure
 from tests.bench.clusters import cluster, encoded, pending, preemptor, snapshot_of
 from tests.bench.http import Beside, beside_echo, wait_ready
@@ -33,8 +33,8 @@ _SYNCED = f"first sync of {NODES:,} nodes and 150,000 pods"
 
 def measure(effort: Effort) -> dict[str, Figure]:
     """Measure everything."""
-    decisions = deciding.measure(effort)
-    ranked = ranking.measure(effort) | evicting.measure(effort) | spreading.measure(effort)
+    decisions = preemption_decisions.measure(effort)
+    ranked = ranking.measure(effort) | eviction.measure(effort) | spreading.measure(effort)
     decision = decisions.get(f"{SERVING}-{NODES}-plain")
     served = asyncio.run(_served(effort, None if decision is None else decision.cost))
     return decisions | ranked | served | asyncio.run(_filtered(effort))

@@ -1,4 +1,4 @@
-"""What fakeapi costs: its start, its memory, and everything that the load client does to it."""
+"""The cost of fakeapi: its start, its memory, and all loads of the load client."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EVERYDAY = {
 }
 _IN_PROCESS = """
 import asyncio, statistics, time
-from fakeapi.harness import FakeCluster
+from fakeapi.testing.fake_cluster import FakeCluster
 
 async def start():
     begun = time.perf_counter()
@@ -116,7 +116,7 @@ def _many() -> dict[str, Figure]:
 
 
 def ask(url: str, what: str, token: str = "") -> dict[str, Any]:
-    """Run the load client and give what it tells."""
+    """Run the load client and return its output."""
     client = [sys.executable, "-m", "tests.bench.apiserver", "--server", url, "--what", what]
     if token:
         client += ["--token", token]

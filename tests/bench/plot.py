@@ -46,7 +46,7 @@ class Axis:
     marks: Sequence[int]
 
     def share(self, value: float) -> float:
-        """Tell how far along the axis a value is, from 0 to 1."""
+        """Return how far along the axis a value is, from 0 to 1."""
         return (log10(value) - log10(self.low)) / (log10(self.high) - log10(self.low))
 
 
@@ -60,7 +60,7 @@ class Linear:
     marks: Sequence[float]
 
     def share(self, value: float) -> float:
-        """Tell how far along the axis a value is, from 0 to 1."""
+        """Return how far along the axis a value is, from 0 to 1."""
         return (value - self.low) / (self.high - self.low)
 
 

@@ -76,7 +76,7 @@ def echo() -> Iterator[Server]:
 @contextmanager
 def approving(url: str) -> Iterator[Server]:
     """Run a webhook that says yes to pods, known to the API server of the URL, for a while."""
-    with _listening("-m", "tests.bench.approving", url) as server:
+    with _listening("-m", "tests.bench.allow_webhook", url) as server:
         yield server
 
 

@@ -1,7 +1,7 @@
-"""Choosing whom a ReplicaSet of 50,000 pods deletes, in this process.
+"""Choosing the pods that a ReplicaSet of 5,000 pods deletes, in this process.
 
 The pods differ in all that they are ranked by. Their times are whole seconds of the last two weeks,
-so that many share one: and among ages that are told roughly, many are told apart by UID alone.
+so that many share one; and since ages are compared roughly, the UID alone decides between many.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from policies.replicaset import RankedPod, ReplicaSetPod, pods_to_delete, relate
 from tests.bench.budgets import Figure
 from tests.bench.timing import Effort, latency, milliseconds, repeated
 
-PODS: Final = 50_000
+PODS: Final = 5_000
 DELETED: Final = 500
 """As many as a controller deletes at once."""
 
@@ -25,7 +25,7 @@ _TWO_WEEKS = 14 * 86_400
 
 
 def measure(effort: Effort) -> dict[str, Figure]:
-    """Measure the choice; who is where was counted before."""
+    """Measure the choice; the pods per node are counted before."""
     draw = Random(42)
     replicas = [_replica(draw, index) for index in range(PODS)]
     crowded = related_pods_per_node(ReplicaSetPod(each, {}, None, active=True) for each in replicas)

@@ -1,4 +1,4 @@
-"""What was measured, as a table for people and as JSON for programs, in ``bench-results/``."""
+"""The measurements, as a readable table and as JSON, in ``bench-results/``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Measured:
 
 
 def machine() -> str:
-    """Say what this runs on, as far as figures depend on it."""
+    """Return a description of the machine, as far as figures depend on it."""
     python, numpy = platform.python_version(), version("numpy")
     return f"{os.cpu_count()} cores, {platform.machine()}, Python {python}, numpy {numpy}"
 

@@ -1,4 +1,4 @@
-"""What a real kube-scheduler takes to make room: alone, and with ``reprieve serve`` beside it.
+"""The time of a preemption by a real kube-scheduler: alone, and with ``reprieve serve``.
 
 On the cluster of the other measurements (every node full, 100 disruption budgets) pods of high
 priority want in that need six victims each, wherever they go. Measured are the time from a pod's
@@ -7,9 +7,9 @@ many of those that come at once are nominated in a second.
 
 - *alone*: kube-scheduler by itself, as it is configured by default: a tenth of the nodes is tried;
 - *offered*: the same, and the extender chooses among the nodes that were tried;
-- *cluster*: kube-scheduler tries one node, the extender looks at all of them;
+- *cluster*: kube-scheduler tries one node, the extender evaluates all of them;
 - *floor*: kube-scheduler tries one node, and an extender agrees at once, looking at nothing;
-- *exact*: kube-scheduler tries every node, by itself. One pod, to compare whom it chooses.
+- *exact*: kube-scheduler tries every node, by itself. One pod, to compare the victims it chooses.
 
 Each has a scheduler process, and extender, of its own, and finds the cluster as it was.
 """
@@ -30,7 +30,7 @@ from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER
 from tests.bench.budgets import Figure
 from tests.bench.clusters import cluster, pending, snapshot_of
 from tests.bench.http import wait_ready
-from tests.bench.newcomers import Chosen, Newcomers, newcomers, prepare
+from tests.bench.incoming_pods import Chosen, Newcomers, newcomers, prepare
 from tests.bench.processes import Server, echo, loaded, processor_seconds, reprieve
 from tests.bench.timing import milliseconds
 from tests.conformance.build import program
@@ -42,7 +42,7 @@ from tests.conformance.scheduling.kube_scheduler import (
     configuration,
     kube_scheduler,
 )
-from tests.e2e.playing import write_kubeconfig
+from tests.e2e.scenario_runner import write_kubeconfig
 
 UPSTREAM: Final = "1.37"
 _ONE: Final = Sampling(percentage=0, absolute=1)
@@ -83,7 +83,7 @@ EXACT: Final = Setup("exact", EVERY_NODE)
 
 @dataclass(slots=True)
 class Costs:
-    """What one setup took, in seconds; processor time is of scheduler and extender together."""
+    """The durations of one setup, in seconds; processor time of scheduler and extender together."""
 
     first: Chosen
     rounds: list[float] = field(default_factory=list)
@@ -205,6 +205,6 @@ def _whom(nodes: int, ours: Chosen, exact: Chosen) -> Iterator[tuple[str, Figure
         if victims != each.victims:
             raise RuntimeError(f"on {each.node} {each.victims} went, not {victims}")
     one, other = (DEFAULT_CANDIDATE_ORDER.key(found[each.node])[0] for each in (ours, exact))
-    what = f"cluster, {nodes:,} nodes: whom it chooses, beside exact"
+    what = f"cluster, {nodes:,} nodes: its choice, compared with exact"
     shown = "worse" if one > other else "better" if one < other else f"as good: {ours.node}"
     yield f"worse-{nodes}", Figure(what, shown, float(one > other), timed=False)

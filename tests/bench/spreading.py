@@ -1,4 +1,4 @@
-"""One look at a WorkloadSpread of 5,000 pods in three subsets, in this process.
+"""One sync of a WorkloadSpread of 5,000 pods in three subsets, in this process.
 
 *Settled*: every pod says its subset and its cost, and the status is what it should be. *Adopted*:
 no webhook has seen any pod, so each is tried on the subsets. The last is the controller's whole
@@ -24,11 +24,11 @@ from policies.workloadspread.reconcile import reconcile
 from policies.workloadspread.targets import Target
 from tests.bench.budgets import Figure
 from tests.bench.timing import Effort, latency, milliseconds, repeated
-from tests.extender.controllers.replicaset.table import a_pod, a_replica_set
+from tests.extender.controllers.replicaset.upstream_tables import a_pod, a_replica_set
 from tests.extender.controllers.workloadspread.objects import SPREADS, Document
 from tests.extender.controllers.workloadspread.zones import ZONES, in_zone, node, spread_document
-from tests.fakeapi.controlplane.stage import decode
 from tests.spreads import NOW_NS, REPLICA_SET, at, member, spread, subset, term, workload
+from tests.stage import decode
 
 PODS: Final = 5_000
 LIMITS: Final = (2_000, 2_000, None)

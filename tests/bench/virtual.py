@@ -1,4 +1,4 @@
-"""What worlds without sockets cost, as JSON in seconds: ``python -m tests.bench.virtual``."""
+"""The cost of worlds without sockets, as JSON in seconds: ``python -m tests.bench.virtual``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import time
 
 from extender.terminal.command_line import log_to_stderr
 from fakeapi import VirtualCluster
+from tests.builders import thing
 from tests.fakeapi.controlplane.kubelet.stages import pod
-from tests.fakeapi.controlplane.stage import thing
 
 HOUR_SECONDS = 3600.0
 NODES = 100

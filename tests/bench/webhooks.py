@@ -1,4 +1,4 @@
-"""What the webhooks of WorkloadSpreads cost: an answer, a create that waits for it, and conflicts.
+"""The cost of WorkloadSpread webhooks: an answer, a create that waits for it, and conflicts.
 
 fakeapi and the webhooks are processes of their own, with HTTPS between them. There are 1,000
 WorkloadSpreads with their targets, and 20,000 pods and 100 nodes that the webhooks have copied,
@@ -31,11 +31,19 @@ from typing import Final
 import aiohttp
 import orjson
 
-from fakeapi.apiserver.webhooks.http_post import Poster
+from fakeapi.http_client import HttpClient
 from tests.bench.budgets import Figure
 from tests.bench.processes import Server, approving, processor_seconds, reprieve
-from tests.bench.spreadworld import APPROVED, NAMESPACES, PLAIN, SPREADS, Document, objects, pod
 from tests.bench.timing import Latency, latency, milliseconds
+from tests.bench.workloadspread_cluster import (
+    APPROVED,
+    NAMESPACES,
+    PLAIN,
+    SPREADS,
+    Document,
+    objects,
+    pod,
+)
 
 AT_ONCE: Final = 50
 
@@ -43,7 +51,7 @@ _REVIEWS: Final = 1_000
 _CREATES: Final = 500
 _AFTERMATH_SECONDS: Final = 0.5
 _QUIET_SECONDS: Final = 0.1
-"""Who works less in a second is at rest."""
+"""A process that uses less processor time in a second is idle."""
 _CONFIGURATION: Final = (
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/reprieve-workloadspread"
 )
@@ -182,22 +190,22 @@ _SEEN: Final[set[str]] = set()
 
 
 class Creating:
-    """Creates pods, by a client that takes as little as can be from processors that all share."""
+    """Creates pods on reusable connections."""
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._poster = Poster()
+        self._client = HttpClient({})
 
     async def __call__(self, namespace: str, spread: str, number: int) -> None:
         """Create a pod."""
         body = orjson.dumps(pod(namespace, spread, number))
         path = f"/api/v1/namespaces/{namespace}/pods"
-        answer = await self._poster.post(f"{self._url}{path}", body, None)
+        answer = await self._client.post(f"{self._url}{path}", body)
         assert answer.status == 201, answer.body
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._poster.close()
+        await self._client.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class BuildError(RuntimeError):
 
 
 def program(name: str) -> Path:
-    """Return one of :data:`PROGRAMS`, building it if nobody has; that takes minutes.
+    """Return one of :data:`PROGRAMS`, building it if it is not there; that takes minutes.
 
     Raises NoGoError or BuildError.
     """

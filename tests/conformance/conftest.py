@@ -1,4 +1,4 @@
-"""What is real, for as long as tests run; without Go there is nothing to compare with."""
+"""Fixtures of real Kubernetes processes; without Go there is nothing to compare with."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.conformance.contenders import Contender, real
-from tests.conformance.scheduling.real_api import RealApi, real_api
+from tests.conformance.controller_processes import Contender, real
+from tests.conformance.scheduling.kube_apiserver import RealApi, real_api
 from tests.conformance.scheduling.releases import built
 from tests.conformance.scheduling.servers import Opening, fake_server
-from tests.conformance.spreading import BOOK
+from tests.conformance.workloadspread_cluster import BOOK
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +35,7 @@ def real_server() -> Iterator[RealApi]:
 
 @pytest.fixture
 def opening(request: pytest.FixtureRequest) -> Opening:
-    """What gives the API server that the parameter names: ``fakeapi`` or ``real``."""
+    """Return what starts the API server that the parameter names: ``fakeapi`` or ``real``."""
     if request.param == "fakeapi":
         return fake_server
     found: RealApi = request.getfixturevalue("real_server")
@@ -44,7 +44,7 @@ def opening(request: pytest.FixtureRequest) -> Opening:
 
 @pytest.fixture
 def book(tmp_path: Path) -> Path:
-    """What the kubelets play that run spread pods."""
+    """Return the simulation script of the kubelets that run spread pods."""
     file = tmp_path / "book.yaml"
     file.write_text(yaml.safe_dump(BOOK))
     return file

@@ -36,7 +36,7 @@ def replica_set(name: str, replicas: int, **spec: Any) -> Document:
 
 
 def deployment(name: str, uid: str) -> Document:
-    """Return a Deployment that nobody looks after."""
+    """Return a Deployment without a controller that syncs it."""
     spec = replica_set(name, 0)["spec"]
     return {
         "apiVersion": "apps/v1",

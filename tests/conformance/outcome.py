@@ -1,4 +1,4 @@
-"""What came of a scenario, with all that differs from run to run taken out.
+"""The outcome of a scenario, without all that differs from run to run.
 
 For each step, up to the moment when the world had settled:
 
@@ -40,7 +40,7 @@ _EVENT_NAME: Final = re.compile(r"\b([\w-]+)\.[0-9a-f]{16}\b")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What there was when the world had settled, and what the controller had written until then."""
+    """The objects once the world was idle, and the controller's writes until then."""
 
     objects: Counter[str]
     writes: Counter[str]
@@ -88,7 +88,7 @@ def outcome(
     moments: Sequence[Sequence[Document]],
     normaliser: Normaliser,
 ) -> list[Step]:
-    """Return what came of a scenario, step by step; ``moments`` are what there was after each."""
+    """Return the outcome of a scenario by steps; ``moments`` are the objects after each."""
     steps = _steps(records)
     assert len(steps) == len(moments), "as many witnesses as moments"
     return [
@@ -126,13 +126,14 @@ def _written(record: RequestRecord, normaliser: Normaliser) -> str:
     head = f"{record.method} {normaliser.text(record.path)}{query} → {record.status}"
     if not record.body:
         return head
-    return f"{head} {record.content_type} {normaliser.document(_without_blanks(record.decoded_body()))}"
+    body = normaliser.document(_without_blanks(record.decoded_body()))
+    return f"{head} {record.content_type} {body}"
 
 
 def _statuses(
     records: Iterable[RequestRecord], things: Iterable[Document], normaliser: Normaliser
 ) -> Mapping[str, Sequence[str]]:
-    """Return what was written of the ReplicaSets that are still there."""
+    """Return the writes about the ReplicaSets that still exist."""
     told: dict[str, list[Document]] = {
         thing["metadata"]["uid"]: [] for thing in things if thing["kind"] == "ReplicaSet"
     }
@@ -144,7 +145,7 @@ def _statuses(
 
 
 def _story(bodies: Sequence[Document], normaliser: Normaliser) -> Sequence[str]:
-    """Return what statuses say of generations and trouble, repetitions left out; the last whole."""
+    """Return the generations and conditions of statuses without repetitions; the last one whole."""
     turns: list[str] = []
     for body in bodies:
         status = body["status"]

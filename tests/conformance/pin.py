@@ -3,7 +3,7 @@
 ``python -m tests.conformance.pin v1.30.14 go-1.30.mod`` does the same for programs of that release.
 
 ``k8s.io/kubernetes`` asks for its staging repositories at v0.0.0 and replaces them by folders that
-only its own checkout has. Whoever imports it has to say which release is meant: v0.X.Y for v1.X.Y.
+only its own checkout has. A module that imports it has to name the release: v0.X.Y for v1.X.Y.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import pytest
 
 from tests.conformance.scheduling.releases import RELEASES, scheduler
 from tests.differential.__main__ import compare
-from tests.differential.judging import differences
+from tests.differential.comparison import differences
 
 _SEED = 1
 _CLUSTERS = 100

@@ -1,4 +1,4 @@
-"""What is compared: nothing that differs by chance, and everything else."""
+"""The comparison of outcomes: all but what differs at random."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from fakeapi.apiserver.testing.request_log import RequestRecord
 from tests.conformance.outcome import Normaliser, Step, outcome
-from tests.conformance.playing import differences
+from tests.conformance.scenario_runner import differences
 from tests.conformance.world import AGENT
 
 UID = "b4862b21-fb97-4435-8856-1712e8e5216a"
@@ -112,12 +112,12 @@ def test_what_go_writes_of_every_value_is_not_compared() -> None:
     ],
     ids=["once more", "another answer", "another body", "another verb", "not at all", "a status"],
 )
-def test_what_differs_is_told(other: list[RequestRecord]) -> None:
+def test_differences_are_reported(other: list[RequestRecord]) -> None:
     theirs = steps(wrote("POST", PODS, {"kind": "Pod"}, 201), witness(0))
     assert differences(theirs, steps(*other, witness(0)))
 
 
-def test_objects_that_differ_are_told() -> None:
+def test_differing_objects_are_reported() -> None:
     theirs = outcome([witness(0)], [[WEB]], NORMALISER)
     managed = {**WEB, "metadata": {**WEB["metadata"], "managedFields": []}}
     assert not differences(theirs, outcome([witness(0)], [[managed]], NORMALISER))

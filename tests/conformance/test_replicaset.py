@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.contenders import OURS, Contender
-from tests.conformance.playing import differences, play
-from tests.conformance.scenarios import claiming, scaling, trouble, victims
+from tests.conformance.controller_processes import OURS, Contender
+from tests.conformance.scenario_runner import differences, play
+from tests.conformance.scenarios import claiming, errors, scaling, victims
 from tests.conformance.scenarios.scenario import Scenario
 
 SCENARIOS = [
     *scaling.SCENARIOS,
     *victims.SCENARIOS,
     *claiming.SCENARIOS,
-    *trouble.SCENARIOS,
+    *errors.SCENARIOS,
 ]
 
 

@@ -6,12 +6,12 @@ from typing import Final
 
 import pytest
 
-from tests.conformance.scheduling import crowd, scenes, subsets, troubled
+from tests.conformance.scheduling import extender_failures, large_cluster, scenes, subsets
 from tests.conformance.scheduling.releases import scheduler
 from tests.conformance.scheduling.servers import Opening
 from tests.conformance.scheduling.stage import Scene, stage
 
-SCENES: Final = [*scenes.SCENES, *troubled.SCENES, *subsets.SCENES, *crowd.SCENES]
+SCENES: Final = [*scenes.SCENES, *extender_failures.SCENES, *subsets.SCENES, *large_cluster.SCENES]
 PAIRS: Final = [("fakeapi", "1.37"), ("fakeapi", "1.30"), ("real", "1.37")]
 """API servers, and the kube-schedulers that are at work there."""
 

@@ -1,4 +1,4 @@
-"""What fakeapi's tests hold services' addresses to is what a real API server answers now."""
+"""The service addresses that fakeapi's tests expect are those of a real API server."""
 
 from __future__ import annotations
 

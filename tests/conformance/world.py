@@ -16,7 +16,7 @@ import aiohttp
 
 from fakeapi.testing.process_cluster import ProcessCluster
 from tests.conformance.objects import NAMESPACE, Document, replica_set, with_metadata
-from tests.conformance.watched import Watched, is_going, open_session
+from tests.conformance.watched_cluster import Watched, is_going, open_session
 
 AGENT: Final = "scenario"
 WITNESSES: Final = "witnesses"
@@ -27,7 +27,7 @@ _FINISHED: Final = ("Succeeded", "Failed")
 
 
 class World(Watched):
-    """What a scenario of controllers can do, and see, before a cluster of its own.
+    """The actions and observations of a controller scenario, in a cluster of its own.
 
     ``moments`` tells what there was each time that the world had settled.
     """

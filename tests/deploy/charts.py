@@ -53,8 +53,8 @@ _POLICIES: Final = "|".join(POLICIES)
 _NAMES: Final[Sequence[tuple[str, str, Document]]] = (
     ("Config", "upstream", {"pattern": rf"^v?({_RELEASES})(\..*)?$"}),
     ("Config", "policy", {"pattern": rf"^(/.*|{_POLICIES})$"}),
-    ("extender.plugin_config._Expression", "operator", {"enum": list(NODE_OPERATORS)}),
-    ("extender.config._Expression", "operator", {"enum": list(LABEL_OPERATORS)}),
+    ("_NodeSelectorRequirement", "operator", {"enum": list(NODE_OPERATORS)}),
+    ("_LabelSelectorRequirement", "operator", {"enum": list(LABEL_OPERATORS)}),
     ("PolicyFile", "victims", {"items": {"enum": list(POD_CRITERIA)}}),
     ("PolicyFile", "candidates", {"items": {"enum": list(CANDIDATE_CRITERIA)}}),
 )
@@ -100,7 +100,7 @@ def _rendered(values: str, release: str) -> str:
 
 
 def kustomized(directory: str) -> list[Document]:
-    """Return what a directory below deploy/kustomize makes."""
+    """Return the output of kustomize for a directory below deploy/kustomize."""
     command = [programs("1.37")["kubectl"], "kustomize", KUSTOMIZE / directory]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
     return [document for document in yaml.safe_load_all(done.stdout) if document]
@@ -143,7 +143,7 @@ def schema() -> Document:
     )
     for key in _SAID_ELSEWHERE:
         del parts["Config"]["properties"][key]
-    del parts["Tls"]
+    del parts["TlsConfig"]
     for part, field, names in _NAMES:
         parts[part]["properties"][field] |= names
     return {**read, "$defs": json.loads(json.dumps(parts))}
@@ -155,7 +155,7 @@ def _anything(_: type) -> Document:
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """Return what is written from the chart and from Config: each file, and its text."""
+    """Return the files generated from the chart and from Config, with their text."""
     yield SCHEMA, json.dumps(schema(), indent=2) + "\n"
     plain = rendered()
     config = only("ConfigMap", plain)

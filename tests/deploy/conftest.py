@@ -12,7 +12,7 @@ from tests.deploy.network import Network, network
 
 @pytest.fixture(scope="session")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
-    """What our Dockerfile leads to; its tree is there to be looked at, and to be run."""
+    """Return the image of our Dockerfile; its file tree can be read and run."""
     with network():  # asks for what running it takes
         work = tmp_path_factory.mktemp("image")
     return build(DOCKERFILE, ROOT, work)

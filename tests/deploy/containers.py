@@ -1,4 +1,4 @@
-"""What a kubelet makes of a pod's template with one container: files, a user, a process, probes."""
+"""Runs a pod template with one container as a kubelet does: files, user, process, probes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.deploy.cluster import PORT, SYSTEM, Cluster
+from tests.deploy.container_root import Mount, Room, User, site_packages
 from tests.deploy.image import Image
 from tests.deploy.network import Answer, Caller
-from tests.deploy.room import Mount, Room, User, site_packages
 
 ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 PATIENCE_SECONDS: Final = 60.0
@@ -38,7 +38,7 @@ class Container:
 
     @property
     def spec(self) -> Document:
-        """What the template says of it."""
+        """Its entry in the template."""
         only: Document = self.pod["containers"][0]
         return only
 
@@ -67,7 +67,7 @@ class Container:
         return self.process.wait(self.pod["terminationGracePeriodSeconds"])
 
     def said(self) -> str:
-        """Return what it has printed."""
+        """Return its output."""
         return self.log.read_text()
 
 
@@ -75,7 +75,7 @@ class Container:
 class Kubelet:
     """Runs containers of ``image``; ``work`` is a directory for their volumes.
 
-    ``hosts`` stands in for the cluster's DNS and for services: names of 127.0.0.1.
+    ``hosts`` replaces the cluster's DNS and services: names of 127.0.0.1.
     """
 
     cluster: Cluster
@@ -85,7 +85,7 @@ class Kubelet:
     programs: Mapping[str, Path] = field(default_factory=dict)
 
     def room(self, pod: Document) -> Room:
-        """Return what the container of a pod's spec sees of the world."""
+        """Return the file system and user of the container of a pod's spec."""
         [container] = pod["containers"]
         context = {**pod.get("securityContext", {}), **container.get("securityContext", {})}
         user = _user(context, self.image.user)
@@ -105,7 +105,7 @@ class Kubelet:
         )
 
     def command(self, pod: Document) -> list[str]:
-        """Return what the container of a pod's spec runs."""
+        """Return the command line of the container of a pod's spec."""
         [container] = pod["containers"]
         if "command" in container:
             return [*container["command"], *container.get("args", ())]

@@ -1,7 +1,7 @@
-"""What a Dockerfile leads to, worked out without a container engine.
+"""The image of a Dockerfile, built without a container engine.
 
 Each stage is a directory that its steps fill; what its base image brings is this machine's
-(:mod:`tests.deploy.room`). Only the instructions that our Dockerfile has are known.
+(:mod:`tests.deploy.container_root`). Only the instructions that our Dockerfile has are known.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
 
-from tests.deploy.room import Mount, Room, User
+from tests.deploy.container_root import Mount, Room, User
 
 ROOT: Final = Path(__file__).parents[2]
 DOCKERFILE: Final = ROOT / "deploy" / "docker" / "Dockerfile"
@@ -50,7 +50,7 @@ def build(dockerfile: Path, context: Path, work: Path) -> Image:
 
 
 def instructions(text: str) -> Iterator[tuple[str, str]]:
-    """Return the instructions of a Dockerfile, each with what it is told."""
+    """Return the instructions of a Dockerfile, each with its arguments."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     for line in "\n".join(lines).replace("\\\n", " ").splitlines():
         if line.strip():

@@ -43,7 +43,7 @@ except OSError as error:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a request; status 0: no answer, and the text says why."""
+    """The result of a request; status 0: no answer, and the text is the reason."""
 
     status: int
     text: str
@@ -51,9 +51,9 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """How one asks: whom one trusts, and by which certificate one is known.
+    """How a client connects: the authority that it trusts, and its own certificate.
 
-    ``authority`` None is plain HTTP, "" trusts anybody; ``pair`` is a file, with the key.
+    ``authority`` None is plain HTTP, "" verifies nothing; ``pair`` is a file, with the key.
     """
 
     authority: str | None = None
@@ -88,7 +88,7 @@ class Network:
         caller: Caller = Caller(),
         name: str = "localhost",
     ) -> Answer:
-        """Ask whoever listens there, by a name; with a body it is a POST."""
+        """Send a request to a listener, by its name; with a body it is a POST."""
         asked = {"port": port, "path": path, "body": body, "name": name, **asdict(caller)}
         told = self.run(sys.executable, "-I", "-c", _ASK, stdin=json.dumps(asked))
         return Answer(*json.loads(told))

@@ -194,7 +194,7 @@ DIGEST: Final = f"sha256:{'0123456789abcdef' * 4}"
         ),
     ],
 )
-def test_an_image_is_told_by_its_digest_before_its_tag(image: Document, name: str) -> None:
+def test_a_digest_takes_precedence_over_a_tag(image: Document, name: str) -> None:
     [container] = spec(rendered({"image": image}))["containers"]
     assert container["image"] == name
 
@@ -322,7 +322,7 @@ def test_what_is_ours_in_the_schema_leaves_no_key_open() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_values_that_nobody_can_have_meant_are_refused(values: dict[str, Any], place: str) -> None:
+def test_implausible_values_are_refused(values: dict[str, Any], place: str) -> None:
     with pytest.raises(RefusedError, match=place):
         rendered(values)
 

@@ -1,4 +1,4 @@
-"""The image holds the extender and what it imports, and runs as nobody, who can write nowhere."""
+"""The image holds the extender and what it imports, and runs as a user without write access."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Final
 
 import pytest
 
+from tests.deploy.container_root import Mount, Room, User, site_packages
 from tests.deploy.image import DOCKERFILE, ROOT, Image, instructions
-from tests.deploy.room import Mount, Room, User, site_packages
 
 NOBODY: Final = 65532
 HOME: Final = "opt/reprieve"
@@ -133,7 +133,7 @@ def test_everything_is_there_that_our_modules_import(image: Image, files: Path) 
     } <= set(done.stdout.split())
 
 
-def test_it_is_nobody_and_cannot_write(image: Image, files: Path) -> None:
+def test_it_runs_as_nonroot_without_write_access(image: Image, files: Path) -> None:
     assert image.user == User(NOBODY, NOBODY)
     done = inside(
         image, files, "sh", "-c", "id -u; id -g; grep ^Cap /proc/self/status | cut -f2 | sort -u"
@@ -168,7 +168,7 @@ def test_it_explains(image: Image, files: Path) -> None:
 
 def test_it_checks_configurations(image: Image, files: Path) -> None:
     good = run(image, files, "check-config", "/files/good.yaml")
-    assert (good.returncode, good.stdout) == (0, "/files/good.yaml: can be served\n")
+    assert (good.returncode, good.stdout) == (0, "/files/good.yaml: valid\n")
     bad = run(image, files, "check-config", "/files/bad.yaml")
     assert bad.returncode == 2
     assert "prot" in bad.stderr
@@ -178,6 +178,6 @@ def test_it_has_no_cluster_of_its_own(image: Image, files: Path) -> None:
     done = run(image, files, "serve", "--embedded", "demo")
     assert done.returncode == 2
     assert done.stderr == (
-        "reprieve: --embedded: 'demo' needs fakeapi, which is not part of this command; "
+        "reprieve: --embedded: 'demo' requires fakeapi, which this command does not include; "
         "expected --server or --kubeconfig\n"
     )

@@ -12,10 +12,10 @@ import promql_parser as promql
 import pytest
 
 from tests.deploy.charts import CHART, DEPLOY, MONITORED, Document, only, rendered
+from tests.deploy.cluster_objects import filtered, preempted
 from tests.deploy.image import ROOT, Image
+from tests.deploy.installation import installed
 from tests.deploy.network import Network
-from tests.deploy.running import installed
-from tests.deploy.worlds import filtered, preempted
 
 DASHBOARD: Final = CHART / "files" / "reprieve.json"
 OPERATIONS: Final = ROOT / "docs" / "operations.md"
@@ -39,7 +39,7 @@ def dashboard() -> Document:
 
 
 def queries() -> Iterator[tuple[str, str]]:
-    """Return the dashboard's expressions, each with what a line is called, as Grafana sends them."""
+    """Return the dashboard's expressions with their legends, as Grafana sends them."""
     for panel in dashboard()["panels"]:
         for target in panel["targets"]:
             yield target["expr"].replace("$__rate_interval", "2m"), target["legendFormat"]

@@ -21,12 +21,12 @@ import yaml
 from tests.conformance.scheduling.releases import RELEASES, scheduler
 from tests.deploy.charts import DEPLOY
 from tests.deploy.cluster import SYSTEM, Cluster
+from tests.deploy.cluster_objects import HOST, SECRET, full, scheduler_roles
+from tests.deploy.container_root import Mount, Room
 from tests.deploy.containers import Kubelet
 from tests.deploy.image import Image
+from tests.deploy.installation import Installed, installed
 from tests.deploy.network import Network
-from tests.deploy.room import Mount, Room
-from tests.deploy.running import Installed, installed
-from tests.deploy.worlds import HOST, SECRET, full, scheduler_roles
 
 EXAMPLES: Final = DEPLOY / "kube-scheduler"
 PATIENCE_SECONDS: Final = 90.0

@@ -23,17 +23,17 @@ import msgspec
 
 from tests.conformance.build import BuildError, NoGoError, program
 from tests.conformance.scheduling.releases import RELEASES
-from tests.differential.asking import Asker, asker
 from tests.differential.case import Case, read, write
-from tests.differential.generating import generate
-from tests.differential.judging import differences
+from tests.differential.comparison import differences
+from tests.differential.kube_scheduler import Asker, asker
+from tests.differential.random_clusters import generate
 
 OUTPUT: Final = Path("bench-results/differential")
 _TOLD_EVERY: Final = 500
 
 
 class Tally:
-    """How many questions there were by their outcome, and on which ones we differ."""
+    """The number of cases by their outcome, and the cases that differ."""
 
     def __init__(self) -> None:
         self.outcomes: Counter[str] = Counter()

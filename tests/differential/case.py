@@ -22,10 +22,10 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, rename="camel", frozen=True):
-    """What kube-scheduler did.
+    """The result of kube-scheduler.
 
     ``candidates`` is what it put to its extender, which sent it back as it was; None if it put
-    nothing. ``victims`` are the UIDs of the pods that were told to go, sorted; ``message`` is of
+    nothing. ``victims`` are the UIDs of the pods that were deleted, sorted; ``message`` is of
     the pod's PodScheduled condition.
     """
 

@@ -1,4 +1,4 @@
-"""What pods may ask of the nodes and pods around them, drawn at random."""
+"""The scheduling constraints of pods, drawn at random."""
 
 from __future__ import annotations
 

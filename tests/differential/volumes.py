@@ -14,7 +14,7 @@ _SHARE: Final = 0.12
 
 
 def storage(draw: Random, nodes: Sequence[str]) -> list[Document]:
-    """Return the claims of both namespaces with their volumes, the driver, and what nodes say of it.
+    """Return the claims of both namespaces with their volumes, the driver, and its CSINodes.
 
     ``alone`` is for one pod at a time, ``zonal`` has a volume that only one zone reaches.
     """

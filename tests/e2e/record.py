@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.e2e.clients import RELEASES, programs
-from tests.e2e.playing import Target, play, write_kubeconfig
+from tests.e2e.scenario_runner import Target, play, write_kubeconfig
 from tests.e2e.transcripts import Scenario, scenarios, write_golden
 from tests.real_server import TOKEN, RealServer, real_server
 

@@ -19,7 +19,7 @@ import pytest
 from fakeapi import FakeCluster
 from fakeapi.apiserver.serving.client_access import Tls, create_tls
 from tests.e2e.clients import RELEASES, programs
-from tests.e2e.playing import Target, Terminal, play, write_kubeconfig
+from tests.e2e.scenario_runner import Target, Terminal, play, write_kubeconfig
 from tests.e2e.transcripts import Exchange, Scenario, Step, read_transcript, scenarios
 from tests.fakeapi.apiserver.schema.crds.webhooks import converted, serving
 

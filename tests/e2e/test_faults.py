@@ -16,6 +16,7 @@ from lightkube.types import on_error_retry
 
 from fakeapi import FakeCluster
 from fakeapi.testing.faults import Fault, fault
+from tests.builders import manifest
 
 
 @pytest.fixture
@@ -37,14 +38,7 @@ def settings(name: str) -> ConfigMap:
 
 
 def load(cluster: FakeCluster, *names: str) -> None:
-    cluster.load(
-        {
-            "kind": "ConfigMap",
-            "apiVersion": "v1",
-            "metadata": {"name": name, "namespace": "default"},
-        }
-        for name in names
-    )
+    cluster.load(manifest("ConfigMap", name) for name in names)
 
 
 async def first(events: Any, count: int) -> list[str]:

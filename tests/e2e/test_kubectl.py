@@ -17,7 +17,7 @@ import yaml
 from fakeapi import FakeCluster
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from tests.e2e.clients import RELEASES, programs
-from tests.e2e.playing import Target, play, write_kubeconfig
+from tests.e2e.scenario_runner import Target, play, write_kubeconfig
 from tests.e2e.transcripts import HERE, Exchange, Scenario, read_golden, scenarios
 
 DIFFERENCES: Final = yaml.safe_load((HERE / "differences.yaml").read_text()) or []

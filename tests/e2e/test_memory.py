@@ -47,8 +47,8 @@ def refused(ears: NotifierListener, make: Callable[[], Notifier]) -> str:
     return ""
 
 
-async def test_waiting_for_a_processor_is_told(ears: NotifierListener) -> None:
-    """Stalls for want of a processor are told as those for want of memory, and easier to cause."""
+async def test_cpu_stalls_are_notified(ears: NotifierListener) -> None:
+    """Stalls on a processor are notified like those on memory, and are easier to cause."""
     path = PROC / "pressure/cpu"
     problem = refused(ears, lambda: PsiNotifier(path))
     crowd = [
@@ -59,7 +59,7 @@ async def test_waiting_for_a_processor_is_told(ears: NotifierListener) -> None:
     for each in crowd:
         each.kill()
         await each.wait()
-    told = [f"{path}: tasks had to wait 100 ms of 2000"]
+    told = [f"{path}: tasks stalled for 100 ms of 2000"]
     assert heard == told or (not heard and problem.startswith(f"{path}: "))
 
 
@@ -69,7 +69,7 @@ def group_of_version_one() -> Cgroup | None:
 
 
 async def test_using_memory_crosses_a_threshold(ears: NotifierListener) -> None:
-    """Where there is no group of version 1, nothing is there to be crossed."""
+    """Without a version 1 cgroup there is no threshold to cross."""
     group = group_of_version_one()
     used = MemoryReader(PROC, group).read(0).usage
     assert used is not None

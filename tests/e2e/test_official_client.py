@@ -13,12 +13,13 @@ from kubernetes import client
 from kubernetes.informer import ADDED, DELETED, MODIFIED, SharedInformer
 
 from fakeapi import FakeCluster
+from tests.builders import manifest
 
 PATIENCE_SECONDS = 20.0
 
 
 class Notes:
-    """What an informer told, across threads."""
+    """The events of an informer, across threads."""
 
     def __init__(self) -> None:
         self._told: set[tuple[str, str]] = set()
@@ -30,7 +31,7 @@ class Notes:
             self._changed.notify_all()
 
     async def holds(self, event: str, name: str) -> bool:
-        """Wait until this was told, and say whether it was."""
+        """Wait for this event, and return whether it came."""
         return await asyncio.to_thread(self._wait, (event, name))
 
     def _wait(self, note: tuple[str, str]) -> bool:
@@ -55,12 +56,7 @@ async def informer(core: Any, notes: Notes) -> AsyncIterator[Any]:
 
 
 def pod(name: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"containers": [{"name": "main", "image": "nginx"}]},
-    }
+    return manifest("Pod", name, spec={"containers": [{"name": "main", "image": "nginx"}]})
 
 
 @pytest.fixture
@@ -120,7 +116,7 @@ def owned(name: str, owner: Any, *, blocks: bool = False) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("policy", "left"), [("Background", []), ("Foreground", []), ("Orphan", ["child"])]
 )
-async def test_what_it_deletes_takes_its_dependents_along(
+async def test_its_deletes_cascade_to_dependents(
     policy: str, left: list[str], cluster: FakeCluster, core: Any
 ) -> None:
     parent = await asyncio.to_thread(core.create_namespaced_pod, "default", pod("parent"))

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from fakeapi import FakeCluster
-from tests.e2e.suites.running import ROOT
+from tests.e2e.suites.suite_runner import ROOT
 
 PROGRAM: Final = Path(sys.executable).with_name("schemathesis")
 BUDGET_SECONDS: Final = "20"

@@ -1,4 +1,4 @@
-"""docs/quick-start.md, typed as it stands there: each command, and what it is said to print."""
+"""The commands of docs/quick-start.md, run as written, and their documented output."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def terminals() -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Step:
-    """What is typed, and what it prints."""
+    """A command, and its output."""
 
     typed: str
     printed: str
@@ -98,7 +98,7 @@ class Shell:
         )
 
     async def type(self, line: str) -> str:
-        """Return what a command prints; it has to succeed."""
+        """Return the output of a command; it has to succeed."""
         process = await self.start(line)
         out, errors = await process.communicate()
         assert process.returncode == 0, (line, errors.decode())
@@ -121,7 +121,7 @@ class Shell:
         assert code == 0, (await told).decode()
 
     async def wait_for(self, line: str, printed: str) -> None:
-        """Type a command again and again, as people do, until it prints what it should."""
+        """Repeat a command, as a user does, until it prints the expected output."""
         async with asyncio.timeout(60):
             while True:
                 process = await self.start(line)
@@ -147,7 +147,7 @@ async def test_it_does_what_it_says(shell: Shell) -> None:
             assert plain(await shell.type(step.typed)) == plain(step.printed), step.typed
 
 
-def test_what_is_compared_is_all_that_is_shown() -> None:
+def test_the_whole_output_is_compared() -> None:
     shown = "\n".join(f"$ {step.typed}\n{step.printed}" for step in steps())
     blocks = [block for block in terminals() if block.startswith("$ ")]
     assert "".join(shown.split()) == "".join("".join(blocks).split())

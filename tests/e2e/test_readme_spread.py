@@ -1,4 +1,4 @@
-"""What README says of the webhooks of WorkloadSpreads, typed as it stands there."""
+"""The commands of the README about WorkloadSpread webhooks, run as written."""
 
 from __future__ import annotations
 

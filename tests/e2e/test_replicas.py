@@ -47,7 +47,7 @@ async def replica(server: str) -> Replica:
 
 @asynccontextmanager
 async def replicas(server: str, count: int) -> AsyncIterator[list[Replica]]:
-    """Run some; whoever is left in the end must end well when told to."""
+    """Run some; those that are left in the end must exit with 0 after SIGTERM."""
     running = list(await asyncio.gather(*(replica(server) for _ in range(count))))
     try:
         yield running
@@ -112,9 +112,9 @@ async def test_all_answer_alike() -> None:
 
 
 class Scheduler:
-    """Preempts as kube-scheduler does: offers what it sees, and carries out what it is told.
+    """Preempts as kube-scheduler does: offers what it sees, and carries out the answer.
 
-    It is the one process here that knows what was decided, so whoever dies cannot take that along.
+    It is the one process here that knows what was decided, so no replica that dies loses that.
     """
 
     def __init__(self, cluster: FakeCluster, service: Service) -> None:
@@ -124,7 +124,7 @@ class Scheduler:
         self.gone: list[str] = []
 
     async def place(self, name: str) -> None:
-        """Find a node for a pod, evict who is in its way, and bind it."""
+        """Find a node for a pod, evict the victims, and bind it."""
         pod = pod_json(name, cpu="1", priority=10)
         answer: Any = await self._service.call("preempt", preempt_body(pod, **self._offers()))
         [(node, victims)] = answer["NodeNameToMetaVictims"].items()
@@ -152,7 +152,7 @@ async def test_killing_any_of_them_at_any_moment_loses_nothing() -> None:
                         await asyncio.sleep(0)
                     await replaced(running, rng.randrange(3), cluster.url)
                 await placing
-        # The eight least important went, in their order; nobody went twice or in vain.
+        # The eight least important went, in their order; none went twice or in vain.
         assert (
             scheduler.gone
             == sorted(

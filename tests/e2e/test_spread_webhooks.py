@@ -16,7 +16,7 @@ import aiohttp
 from extender.controllers.process.webhook_server import generate_certificate
 from fakeapi import FakeCluster
 from tests.commands import start
-from tests.extender.controllers.webhooks.worlds import (
+from tests.extender.controllers.webhooks.clusters import (
     CLONE_SETS,
     DEFINITION,
     PODS,

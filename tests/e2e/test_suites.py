@@ -12,7 +12,8 @@ from typing import Final
 import pytest
 
 from fakeapi import FakeCluster
-from tests.e2e.suites.running import run_suite
+from tests.builders import manifest
+from tests.e2e.suites.suite_runner import run_suite
 
 
 def package(name: str) -> Path:
@@ -24,20 +25,17 @@ def package(name: str) -> Path:
 
 
 RUN: Final = "gc,namespaces,scheduler,kubelet"
-NODE: Final = {
-    "apiVersion": "v1",
-    "kind": "Node",
-    "metadata": {"name": "node", "labels": {"kubernetes.io/os": "linux"}},
-}
+NODE: Final = manifest("Node", "node", metadata={"labels": {"kubernetes.io/os": "linux"}})
 BOOK: Final = {"pods": [{"match": {}, "start": 0, "stop": 0}]}
 """Every pod runs at once and stops at once."""
-SYSTEM_POD: Final = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "coredns", "namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}},
-    "spec": {"nodeName": "node", "containers": [{"name": "coredns", "image": "coredns"}]},
-    "status": {},
-}
+SYSTEM_POD: Final = manifest(
+    "Pod",
+    "coredns",
+    namespace="kube-system",
+    metadata={"labels": {"k8s-app": "kube-dns"}},
+    spec={"nodeName": "node", "containers": [{"name": "coredns", "image": "coredns"}]},
+    status={},
+)
 
 
 @pytest.mark.parametrize("part", ["api", "auth", "config", "data_utils", "gen", "io", "objects"])

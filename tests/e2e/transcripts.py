@@ -1,4 +1,4 @@
-"""What a client printed, command by command, with all that differs from run to run taken out.
+"""The output of a client by commands, without all that differs from run to run.
 
 A scenario is a world (objects that exist beforehand), some files, and steps: commands as one types
 them. Its transcript is a list of exchanges. Two servers are alike where the transcripts are equal.
@@ -68,7 +68,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A command and what came of it."""
+    """A command and its result."""
 
     command: str
     output: str
@@ -96,7 +96,7 @@ def _scenario(path: Path, worlds: Mapping[str, Sequence[Mapping[str, Any]]]) -> 
 
 
 def golden_path(release: str, scenario: str) -> Path:
-    """Return where the real server's transcript lies."""
+    """Return the path of the real server's transcript."""
     return HERE / "golden" / release / f"{scenario}.txt"
 
 

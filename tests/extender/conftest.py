@@ -31,7 +31,7 @@ from tests.builders import encoded, pod_json
 
 
 class HandClock:
-    """A clock that stands still until a test moves it, and breaks when it is told to."""
+    """A clock that stands still until a test moves it, and fails when a test asks for it."""
 
     def __init__(self) -> None:
         self.seconds = 0.0

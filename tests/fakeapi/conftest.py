@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import orjson
 import pytest
-import structlog
 
-from fakeapi import FakeCluster
 from fakeapi.apiserver.endpoints import Api, Request, Response, Watch
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
-from fakeapi.cli.root_command import main
-from fakeapi.testing.fake_cluster import create_api
+from fakeapi.simulation.world import create_api
 
 JSON = "application/json"
 
@@ -65,28 +61,3 @@ def watch(api: Api) -> Callable[..., Callable[[], list[tuple[str, Any]]]]:
         return read
 
     return watch
-
-
-@pytest.fixture
-async def cluster() -> AsyncIterator[FakeCluster]:
-    async with FakeCluster() as running:
-        yield running
-
-
-@pytest.fixture
-def command_line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
-    """Run a command line that ends at once in this very process: a new one takes a second.
-
-    It gives the exit code, which is 0 if nothing else is said.
-    """
-
-    def run(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["reprieve", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert ended.value.code is None or isinstance(ended.value.code, int)
-        return ended.value.code or 0
-
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # typer puts its own there
-    yield run
-    structlog.reset_defaults()

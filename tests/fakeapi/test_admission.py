@@ -15,8 +15,7 @@ from kubernetes_asyncio.client.exceptions import ApiException
 
 from extender.secure_serving.self_signed import CertificateAuthority
 from fakeapi import FakeCluster, VirtualCluster
-from tests.fakeapi.asking import MAPS, NAME, ask, named
-from tests.fakeapi.reviewing import (
+from tests.fakeapi.admission_webhooks import (
     Review,
     add,
     answered,
@@ -25,6 +24,7 @@ from tests.fakeapi.reviewing import (
     patching,
     webhook,
 )
+from tests.fakeapi.api_requests import MAPS, NAME, ask, named
 from tests.fakeapi.webhook_server import Handler, replying, serving
 
 SERVICE = {"namespace": "tools", "name": "labeller", "path": "/label"}
@@ -121,7 +121,7 @@ class TestOverHttps:
         assert (await self.post(cluster, session, **fields))[0] == 201
 
     @pytest.mark.parametrize("bundle", [b"", CertificateAuthority().certificate])
-    async def test_a_certificate_of_nobody_we_trust_fails(
+    async def test_an_untrusted_certificate_fails(
         self, cluster: FakeCluster, session: aiohttp.ClientSession, bundle: bytes
     ) -> None:
         async with serving(replying(LABELLED)) as server:
@@ -132,7 +132,7 @@ class TestOverHttps:
             "tls: failed to verify certificate: x509: certificate signed by unknown authority"
         )
 
-    async def test_a_certificate_of_somebody_else_fails(
+    async def test_a_certificate_for_another_name_fails(
         self, cluster: FakeCluster, session: aiohttp.ClientSession
     ) -> None:
         async with serving(replying(LABELLED), "elsewhere.example.com") as server:

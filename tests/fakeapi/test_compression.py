@@ -11,18 +11,14 @@ import orjson
 import pytest
 
 from fakeapi import FakeCluster
+from tests.builders import manifest
 
 GZIP = 16 + zlib.MAX_WBITS
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
 def config_map(name: str, size: int) -> dict[str, Any]:
-    return {
-        "kind": "ConfigMap",
-        "apiVersion": "v1",
-        "metadata": {"name": name, "namespace": "default"},
-        "data": {"text": "x" * size},
-    }
+    return manifest("ConfigMap", name, data={"text": "x" * size})
 
 
 async def fetch(cluster: FakeCluster, path: str, **headers: str) -> tuple[int, Any, bytes]:

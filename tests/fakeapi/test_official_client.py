@@ -15,17 +15,13 @@ from kubernetes.informer import ADDED, DELETED, MODIFIED, SharedInformer
 
 from fakeapi import FakeCluster
 from fakeapi.testing.threaded_cluster import ThreadedCluster
+from tests.builders import manifest
 
 WAIT_SECONDS = 20
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:
-    return {
-        "kind": "ConfigMap",
-        "apiVersion": "v1",
-        "metadata": {"name": name, "namespace": "default", "labels": {"app": name}},
-        "data": data,
-    }
+    return manifest("ConfigMap", name, metadata={"labels": {"app": name}}, data=data)
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "tls"])
@@ -57,7 +53,7 @@ def _blocking(kubeconfig: Path) -> kubernetes.client.ApiClient:
 
 
 def _stop(informer: SharedInformer, cluster: ThreadedCluster[Any]) -> None:
-    """Stop an informer, which notices only when its watch tells it of something."""
+    """Stop an informer, which notices it only at the next event of its watch."""
     stopping = threading.Thread(target=informer.stop)
     stopping.start()
     while stopping.is_alive():

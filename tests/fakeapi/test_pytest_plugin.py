@@ -84,10 +84,11 @@ async def test_on_a_clock_that_stands_still(virtual_cluster):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "strict"])
 def test_every_fixture_works_in_every_mode(pytester: pytest.Pytester, mode: str) -> None:
     pytester.makeini(CONFIGURATION.format(mode=mode, root=pytester._request.config.rootpath))
-    pytester.makepyfile("from extender.kube.resources import NODES\n" + TESTS)
+    pytester.makepyfile("from extender.kube.rest.resources import NODES\n" + TESTS)
     pytester.runpytest_inprocess("-W", "error").assert_outcomes(passed=7)
 
 

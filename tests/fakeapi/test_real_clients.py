@@ -12,7 +12,7 @@ import orjson
 import pytest
 from kubernetes_asyncio import client, config, watch
 
-from extender.kube.informers.reflector import Reflector
+from extender.kube.informers.reflector import Reflector, ReflectorContext
 from extender.kube.rest.clock import SystemClock
 from extender.kube.rest.resources import PODS
 from fakeapi import FakeCluster
@@ -190,9 +190,8 @@ class TestKubectl:
 class TestOurInformer:
     async def test_it_survives_compaction_and_reset(self, cluster: FakeCluster) -> None:
         cache = Cache()
-        informer = Reflector(
-            cluster.client, PODS, name_and_version, cache, SystemClock(), Random(1)
-        )
+        context = ReflectorContext(cluster.client, SystemClock(), Random(1))
+        informer = Reflector(context, PODS, name_and_version, cache)
         running = asyncio.create_task(informer.run())
         await informer.wait_synced()
         cluster.load([pod("a"), pod("b")])

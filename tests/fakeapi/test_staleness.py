@@ -19,7 +19,7 @@ from tests.fakeapi.apiserver.schema.crds.widgets import (
     version,
     widget,
 )
-from tests.fakeapi.hindered import MAPS, create, follow, follow_from, names
+from tests.fakeapi.faulty_clients import MAPS, create, follow, follow_from, names
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ class TestStaleness:
         cluster.faults.plan(fault("stale", behind=9))
         assert await names(transport, resourceVersion=seen) == ["a", "b"]
 
-    async def test_what_is_yet_to_come_stays_a_504(
+    async def test_a_future_version_stays_a_504(
         self, cluster: VirtualCluster, transport: LocalTransport
     ) -> None:
         await create(transport, "a")

@@ -1,4 +1,4 @@
-"""A webhook as people run them: HTTPS, with a certificate of an authority of its own."""
+"""A webhook over HTTPS, with a certificate of an authority of its own."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ ANY_CONFIGURATION: Final = Row(
 )
 CERTIFICATES: Final = Row(
     "rotations half done, spoiled, expired, of wrong keys, in any order",
-    "what is shown was valid when it was taken up; trouble is told until the files are good",
+    "the served certificate was valid when loaded; the error is reported until the files are valid",
     40,
     "histories of 20 rotations",
     "tests/faults/test_certificates.py",

@@ -1,13 +1,13 @@
 """An extender on a fake cluster without sockets, a wire between them that breaks, and a chronicle.
 
-Time is the cluster's virtual clock, so that minutes of trouble pass in milliseconds. While somebody
-changes the cluster, a :class:`Chronicle` writes down each state that there ever was, and every
-answer is held against it:
+Time is the cluster's virtual clock, so that minutes of faults pass in milliseconds. While the
+cluster changes, a :class:`Chronicle` writes down each state that there ever was, and every answer
+is held against it:
 
 - the extender's copy of each kind is a state that there was, at the version that it says;
 - a decision is the reference engine's on that state, and is made only on states that were
   surpassed less than ``STALE_SECONDS`` ago (and what the plan says that news lag);
-- whoever says that he is not ready answers 503, and nobody else does.
+- an extender that is not ready answers 503, and one that is ready never does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from extender.cluster.event_handlers import build_reflectors
 from extender.cluster.scheduler_cache import SchedulerCache
 from extender.kube.decoders.cluster_objects import decode_budget, decode_node
 from extender.kube.decoders.pods import decode_pod
-from extender.kube.informers.reflector import Reflector
+from extender.kube.informers.reflector import Reflector, ReflectorContext
 from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.client import Client, PatchType
 from extender.kube.rest.clock import Clock, within
@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 class Wire:
-    """The way to the server, which may be ``down``; streams may break, or fall silent."""
+    """The connection to the server, which may be ``down``; streams may break, or send nothing."""
 
     def __init__(self, inner: Transport, clock: Clock) -> None:
         self._inner = inner
@@ -110,7 +110,7 @@ class Wire:
 
 
 class _Line:
-    """One stream over the wire; its lines are pumped, so that whoever gives up loses none."""
+    """One stream over the wire; its lines are pumped, so that a reader that gives up loses none."""
 
     def __init__(self, stream: Stream, request: Request, clock: Clock) -> None:
         self.status = stream.status
@@ -194,7 +194,7 @@ KINDS: Final[Mapping[str, tuple[Callable[[bytes], Any], Callable[[Any], str]]]] 
 
 
 class Chronicle:
-    """Every state that there was, kind by kind; whoever changes something writes it down."""
+    """Every state that there was, kind by kind; each change is written down when it is made."""
 
     def __init__(self, cluster: VirtualCluster) -> None:
         self._cluster = cluster
@@ -214,7 +214,7 @@ class Chronicle:
                     moments.append(Moment(change.version, now, objects))
 
     def at(self, kind: str, version: int) -> tuple[Moment, float | None]:
-        """Return what there was at a version, and when it was surpassed, if it was."""
+        """Return the state at a version, and when it was superseded, if it was."""
         moments = self.moments[kind]
         place = bisect_right(moments, version, key=lambda moment: moment.version)
         surpassed = moments[place].at if place < len(moments) else None
@@ -280,7 +280,7 @@ class Stage:
         )
 
     def _decided(self, verb: str, body: bytes) -> bytes:
-        """Return what is right on the state at hand, which must be one that there was of late."""
+        """Return the right answer on the extender's state, which must be a recent one."""
         for kind, known in self._tables().items():
             feed = self.service.informers[kind]
             assert isinstance(feed, Reflector)
@@ -348,15 +348,10 @@ async def stage(seed: int) -> AsyncIterator[Stage]:
             wire = Wire(cluster.local_transport(AGENT), clock)
             engine = VectorizedEngine(RULES)
             live = SchedulerCache(clock.monotonic, engine.follow)
-            feeds = build_reflectors(
-                live,
-                Client(wire),
-                RULES,
-                clock,
-                Random(seed),
-                silence_seconds=SILENCE_SECONDS,
-                log=quiet_log(),
+            context = ReflectorContext(
+                Client(wire), clock, Random(seed), quiet_log(), SILENCE_SECONDS
             )
+            feeds = build_reflectors(context, live, RULES)
             degradation = FallbackPolicy(stale_seconds=STALE_SECONDS)
             service = Service(live, engine, clock, informers=feeds, fallback_policy=degradation)
             chronicle = Chronicle(cluster)

@@ -1,7 +1,8 @@
-"""The table of faults: what goes wrong, what is promised then, how often it is tried, what came.
+"""The table of faults: the fault, the guaranteed behaviour, the number of runs, the results.
 
 ``docs/reliability.md`` shows it, and test_table.py holds the two together. ``SEEDS=1000`` in the
-environment runs each row ten times as often as ``SEEDS=100``, the default.
+environment runs each row ten times as often as ``SEEDS=100``. The default is the number of examples
+of the Hypothesis profile.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from hypothesis import settings
+
 _USUAL: Final = 100
-SEEDS: Final = int(os.environ.get("SEEDS", _USUAL))
+SEEDS: Final = int(os.environ.get("SEEDS", settings().max_examples))
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """A fault: ``runs`` of ``what`` (lives, bodies, …) by default, in the test file ``where``.
 
-    ``seen`` is what came of it so far.
+    ``seen`` counts the results so far.
     """
 
     fault: str

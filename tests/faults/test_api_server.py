@@ -1,4 +1,4 @@
-"""Trouble with the API server, lived through by the hundred without a socket.
+"""Faults of the API server, in hundreds of runs without a socket.
 
 Each life is five minutes of trouble and of changes to the cluster, with a question every few
 seconds, then peace; :mod:`tests.faults.stage` says what every answer is held against. Then nothing
@@ -169,6 +169,7 @@ async def _begun(mischief: Mischief, here: Stage) -> None:
     await mischief(here)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("row", "mischief"), PLANS, ids=[row.fault for row, _ in PLANS])
 async def test_no_answer_is_wrong_and_nothing_is_lost(row: Row, mischief: Mischief) -> None:
     struck = []
@@ -182,7 +183,7 @@ async def test_no_answer_is_wrong_and_nothing_is_lost(row: Row, mischief: Mischi
     assert all(map(sum, zip(*struck, strict=True))), "a fault of the plan never struck"
 
 
-async def test_a_stuck_server_is_not_believed_for_longer_than_it_may_be() -> None:
+async def test_a_stuck_server_makes_the_state_stale_in_time() -> None:
     _, troubled = await lived(1, the_server_is_stuck)
     refused = [reply.at for reply in troubled if reply.status == 503]
     assert refused

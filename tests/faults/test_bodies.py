@@ -134,7 +134,7 @@ async def answered(serving: Service, verb: str, body: bytes) -> tuple[int, bytes
 
 
 def right(verb: str, body: bytes, snapshot: Snapshot) -> bytes:
-    """Return what the reference engine answers."""
+    """Return the reference engine's answer."""
     return VERBS[verb](body, SchedulerRules()).decide(CallContext(snapshot, ReferenceEngine())).body
 
 

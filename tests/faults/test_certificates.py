@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+import pytest
 from structlog.testing import capture_logs
 
 from extender.config.component_config import TlsConfig
 from extender.secure_serving.dynamic_certificates import CertificateReloader
 from tests.extender.conftest import HandClock
 from tests.faults.rows import CERTIFICATES
-from tests.faults.shortlived import Pair, self_signed
+from tests.faults.short_lived_certificates import Pair, self_signed
 
 NOON = 1_800_000_000.0
 ROTATIONS = 20
@@ -21,7 +22,7 @@ ROTATIONS = 20
 
 @dataclass
 class Mount:
-    """The files, as somebody leaves them; ``whole`` is what they are, None for nothing good."""
+    """The files in one state; ``whole`` is the pair they hold, None if they hold no valid one."""
 
     folder: Path
     rng: Random
@@ -105,7 +106,8 @@ def live(folder: Path, seed: int) -> None:
     assert not rotation.error
 
 
-def test_what_is_shown_was_valid_when_it_was_taken_up(tmp_path: Path) -> None:
+@pytest.mark.sampled
+def test_a_served_certificate_was_valid_when_loaded(tmp_path: Path) -> None:
     with capture_logs():
         for seed in CERTIFICATES.seeds:
             try:

@@ -115,7 +115,7 @@ def lines(error: ConfigError, path: Path) -> list[str]:
 
 @often(ANY_CONFIGURATION)
 @given(written=files(GOOD))
-def test_any_configuration_is_put_to_use_or_told_its_faults(
+def test_any_configuration_is_used_or_its_errors_are_reported(
     tmp_path_factory: Any, written: bytes
 ) -> None:
     path = Path(tmp_path_factory.getbasetemp()) / "reprieve.yaml"
@@ -171,7 +171,9 @@ def test_extremes_are_faults(tmp_path: Path, extreme: dict[str, Any]) -> None:
 
 @often(ANY_CONFIGURATION)
 @given(written=files(POLICY))
-def test_any_policy_is_put_to_use_or_told_its_faults(tmp_path_factory: Any, written: bytes) -> None:
+def test_any_policy_is_used_or_its_errors_are_reported(
+    tmp_path_factory: Any, written: bytes
+) -> None:
     path = Path(tmp_path_factory.getbasetemp()) / "policy.yaml"
     path.write_bytes(written)
     try:

@@ -1,7 +1,7 @@
 """Bytes on a socket: HTTP in all its forms is understood, and what is none is refused or ended.
 
-Whoever sends half a request is cut off in time (tests/extender/front/test_listening.py says when);
-here clients end what they say, so that nobody has to wait.
+A client that sends half a request is cut off in time (test_listener_limits.py in
+tests/extender/secure_serving asserts when); here clients close their side, and no test has to wait.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from extender.kube.rest.clock import SystemClock
 from extender.secure_serving.dynamic_certificates import CertificateReloader
 from tests.extender.conftest import filter_body
 from tests.extender.secure_serving.conftest import Papers, papers
-from tests.extender.secure_serving.doors import ASKING, Client, Door, open_door
+from tests.extender.secure_serving.raw_clients import ASKING, Client, Door, open_door
 from tests.faults.rows import ANY_BYTES
 
 __all__ = ["papers"]
@@ -44,7 +44,7 @@ TURNS: Final = 100
 
 
 def asking(*headers: str, body: bytes = BODY, version: str = "1.1", path: str = "/filter") -> bytes:
-    """Write a request; its length is told unless it says otherwise."""
+    """Return a request, with a Content-Length unless the headers give one."""
     lines = [f"POST {path} HTTP/{version}", "Host: x", *headers]
     if not any(each.lower().startswith(("content-length", "transfer-encoding")) for each in lines):
         lines.append(f"Content-Length: {len(body)}")
@@ -110,7 +110,7 @@ FORMS: Final[dict[str, tuple[bytes, list[int]]]] = {
 
 
 async def said(door: Door, sent: bytes, tls: ssl.SSLContext | None = None) -> bytes:
-    """Say something and no more, and give all that is answered until the connection ends."""
+    """Send bytes, close the sending side, and return the answer until the connection ends."""
     client = await door.knock(tls)
     reading = asyncio.create_task(_heard(client))
     with suppress(OSError):
@@ -186,6 +186,7 @@ def spoiled(rng: Random) -> bytes:
     return bytes(sent)
 
 
+@pytest.mark.sampled
 async def test_spoiled_bytes_are_refused_or_ended() -> None:
     with capture_logs():
         async with open_door(LIMITS) as door:
@@ -201,6 +202,7 @@ async def test_spoiled_bytes_are_refused_or_ended() -> None:
             await door.until(0)
 
 
+@pytest.mark.sampled
 async def test_so_they_are_where_tls_is_spoken_and_within_it(papers: Papers) -> None:
     rotation = CertificateReloader(papers.tls, SystemClock())
     with capture_logs():

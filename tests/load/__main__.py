@@ -24,12 +24,12 @@ from tests.bench import budgets, report
 from tests.bench.budgets import Budget, Figure
 from tests.bench.clusters import cluster, snapshot_of
 from tests.load import bodies
-from tests.load.checking import check
+from tests.load.answer_check import check
 from tests.load.figures import Moment, Outcome, figures
 from tests.load.mixes import FULL, NODES, PODS_PER_NODE, QUICK, Plan, due
 from tests.load.page import page
+from tests.load.processes import Observer, calls_of, churn, locust, samples_of, start
 from tests.load.records import read_calls, read_changes, read_decisions, read_samples
-from tests.load.running import Observer, calls_of, churn, locust, samples_of, start
 from tests.load.standing import standing
 
 RESULTS: Final = Path("load-results")

@@ -16,8 +16,8 @@ from policies import DEFAULT_RULES, Snapshot, decide_filter, post_filter
 from policies.kubernetes.releases import NEWEST
 from policies.kubernetes.snapshot import Pod
 from tests.bench.clusters import Document, encoded, preemptor
-from tests.load.lives import hot_nodes
 from tests.load.mixes import KINDS, NODES, Kind
+from tests.load.pod_changes import hot_nodes
 
 _SEED: Final = 7
 _ROOMS: Final = ({"cpu": "1", "memory": "2Gi"}, {"cpu": "2", "memory": "4Gi"})

@@ -20,8 +20,8 @@ from typing import Final
 import aiohttp
 
 from extender.terminal.command_line import stop_signal
-from tests.load.lives import Write, writes
 from tests.load.mixes import CHANGES_PER_SECOND, NODES
+from tests.load.pod_changes import Write, writes
 
 _PODS: Final = "/api/v1/namespaces/default/pods"
 _MERGE: Final = "application/merge-patch+json"
@@ -76,7 +76,7 @@ class _Seen:
 
 
 async def _change(session: aiohttp.ClientSession, stop: asyncio.Event) -> int:
-    """Make one change after the other at their pace, until told to stop; gives how many."""
+    """Make one change after the other at their pace, until stopped; return how many."""
     due, made = time.monotonic(), 0
     for write in writes(NODES):
         due += 1 / CHANGES_PER_SECOND

@@ -10,8 +10,8 @@ from typing import Final
 
 from tests.bench.budgets import Figure
 from tests.bench.timing import Latency, latency, milliseconds
-from tests.load.checking import Checked
-from tests.load.disorder import disorder
+from tests.load.answer_check import Checked
+from tests.load.error_counts import disorder
 from tests.load.mixes import ABOVE, CAPACITY, CHANGES_PER_SECOND, ECHO_CAPACITY, KINDS, OPEN, STEADY
 from tests.load.picking import Named, picked, ratio
 from tests.load.records import ANSWERED, ECHO, REPRIEVE, Call

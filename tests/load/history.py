@@ -1,8 +1,8 @@
 """The cluster as it was at any moment of a run, rebuilt from what a watch has shown.
 
 This is the readable twin of what the extender keeps (:mod:`extender.cluster`): all pods of a node
-are put on it anew. The extender's promises are laid over it: whoever was named last for a preemptor
-is promised to go, and the preemptor is promised to the node.
+are put on it anew. The extender's assumed preemptions are applied to it: the victims last named for
+a preemptor are assumed to go, and the preemptor is assumed on the node.
 """
 
 from __future__ import annotations

@@ -75,11 +75,11 @@ class Run:
         self.gaps: Iterator[float] = gaps(clock, options.rate, options.doubling)
 
     def draw(self) -> tuple[Kind, int]:
-        """Return what is sent next."""
+        """Return the next request body."""
         return next(self._draws)
 
     def body(self, kind: Kind, number: int) -> bytes:
-        """Return what is sent."""
+        """Return the request body."""
         return self._bodies[kind.name][number]
 
     def request_id(self) -> str:

@@ -113,7 +113,7 @@ FULL: Final = plan(flat_out=30, steady=600, below=60, above=60, crowded=20, samp
 
 
 def due(plan: Plan) -> dict[str, float]:
-    """Return how many answers of each kind are kept to be checked if none is long in coming."""
+    """Return how many answers of each kind are kept for the check if none is slow."""
     seconds = sum(phase.seconds for phase in plan.phases if phase.name not in _WITHOUT_A_MIX)
     return {kind.name: seconds / (kind.sampled_seconds * plan.sampling) for kind in KINDS}
 
@@ -123,7 +123,7 @@ BURST_SECONDS: Final = 5.0
 
 
 def burst_calls(rate: float) -> int:
-    """Return how many calls come at once: what an even pace of ``rate`` brings in a second.
+    """Return how many calls come at once: those of a second at an even pace of ``rate``.
 
     There are no more than 16: far fewer than may wait for their turn.
     """

@@ -32,7 +32,7 @@ _DEGRADED: Final = ("reprieve: late: ", "reprieve: overloaded: ", "reprieve: sta
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call: by which user in which phase, to whom, and how it ended."""
+    """One call: its user and phase, the replica it went to, and how it ended."""
 
     phase: str
     user: str
@@ -106,10 +106,10 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 def outcome(status: int, retry_after: str, body: bytes) -> str:
-    """Say how a call ended: answered, refused as is documented, cut, or what is wrong with it.
+    """Return how a call ended: answered, refused as is documented, cut, or what is wrong with it.
 
-    A refusal is a 429 or 503 that says when to come again, and which of the documented cases it is;
-    that of a full house is told apart, where as many calls are under way as may be connections.
+    A refusal is a 429 or 503 with a Retry-After, and with the documented case that it is; the one
+    for too many calls is distinguished, where as many calls are under way as may be connections.
     """
     if status == 200:
         return ANSWERED

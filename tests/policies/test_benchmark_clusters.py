@@ -25,7 +25,7 @@ from tests.engines import ENGINES, able
 RECORDED = Path(__file__).parents[1] / "recorded"
 RULES = SchedulerRules(release("1.30"))
 VARIANTS = ("plain", "constrained", "large")
-SMALL = (100, 1000)
+SMALL = (100, pytest.param(1000, marks=pytest.mark.slow))
 """Clusters of which whole decisions are recorded."""
 
 BEST = {
@@ -124,6 +124,7 @@ def test_every_other_node_is_refused_for_gos_reason(engine: str, nodes: int, var
     assert refused == by_go(nodes, variant)["rejectedReasons"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("engine", "nodes", "variant"), LARGER)
 def test_the_best_node_of_larger_clusters_is_gos(engine: str, nodes: int, variant: str) -> None:
     chosen = decided(engine, nodes, variant).chosen

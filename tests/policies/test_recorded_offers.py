@@ -50,7 +50,7 @@ def objects(recorded: dict[str, Any], kind: str) -> Iterator[bytes]:
 
 
 def filterings(name: str) -> Iterator[tuple[dict[str, Any], FilterDecision]]:
-    """Return what was asked of a cluster, with what our filters say of it."""
+    """Return the recorded requests of a cluster, with the decisions of our filters."""
     recorded = CLUSTERS[name]
     rules, snapshot = rules_of(recorded), snapshot_of(recorded)
     for asked in recorded["asked"]:

@@ -26,7 +26,7 @@ from tests.conformance.scheduling.kube_scheduler import ONE_NODE
 from tests.conformance.scheduling.pods import budget, host, newcomer, resident
 from tests.conformance.scheduling.releases import RELEASES
 from tests.conformance.scheduling.stage import Setting, Stage, stage
-from tests.extender.controllers.replicaset.table import a_replica_set
+from tests.extender.controllers.replicaset.upstream_tables import a_replica_set
 
 FILE = Path(__file__).with_name("preemption.jsonl.gz")
 RELEASE: Final = "1.37"
@@ -37,7 +37,7 @@ _FOLLOWED: Final = "namespaces,nodes,priorityclasses,poddisruptionbudgets,replic
 _RECORD: Final = (sys.executable, "-c", "from fakeapi.cli import main; main()", "record")
 _BETWEEN_SECONDS: Final = 0.05
 _PAUSE_SECONDS: Final = 3.0
-"""Longer than a pod's first two backoffs together, so that nobody is waiting for one."""
+"""Longer than a pod's first two backoffs together, so that no pod is waiting for one."""
 _QUIET: Final = {
     "apiVersion": "scheduling.k8s.io/v1",
     "kind": "PriorityClass",
@@ -127,8 +127,8 @@ async def _recording(server: str, path: Path) -> AsyncIterator[None]:
 
 
 async def _begun(process: Process, path: Path) -> None:
-    """Return when there is a header: nothing else tells that all has been listed."""
-    while process.returncode is None and not _is_begun(path):  # noqa: ASYNC110 - files tell nobody
+    """Return when there is a header: nothing else shows that all has been listed."""
+    while process.returncode is None and not _is_begun(path):  # noqa: ASYNC110 - files send no event
         await asyncio.sleep(_BETWEEN_SECONDS)
 
 

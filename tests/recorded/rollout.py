@@ -2,9 +2,9 @@
 
     .venv/bin/python -m tests.recorded.rollout
 
-Nodes with simulated kubelets, a ReplicaSet that grows and shrinks, a pod that somebody deletes, a
+Nodes with simulated kubelets, a ReplicaSet that grows and shrinks, a pod that a client deletes, a
 namespace that is created and ends, and a ReplicaSet that goes with its pods: by fakeapi's own
-controllers, on a virtual clock. There is no scheduler: who makes it binds the pods in turn.
+controllers, on a virtual clock. There is no scheduler: this module binds the pods in turn.
 """
 
 from __future__ import annotations

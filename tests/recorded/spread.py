@@ -3,10 +3,10 @@
     .venv/bin/python -m tests.recorded.spread
 
 ``web`` has three pods in zone a, marked by a patch, and all others in zone b, where a taint keeps
-who does not belong there away; it grows, shrinks, loses a pod to somebody, and its share of zone a
-grows. ``batch`` would rather be in a zone that there is not: its pods are given up there after half
-a minute and find a place elsewhere. By fakeapi's own controllers, webhooks, scheduler and kubelets,
-on a virtual clock.
+other pods away; it grows, shrinks, loses a pod that a client deletes, and its share of zone a
+grows. ``batch`` prefers a zone that does not exist: its pods are given up there after half a minute
+and are scheduled elsewhere. By fakeapi's own controllers, webhooks, scheduler and kubelets, on a
+virtual clock.
 """
 
 from __future__ import annotations

@@ -61,8 +61,8 @@ RunControllers: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 _COMPONENT: Final = "reprieve-controllers"
 
-_QUIRKS: Final = "Of WorkloadSpreads: OpenKruise's oddities (upstream), or none (fixed)."
-_RUN: Final = f"Controllers: {', '.join(WORKLOADS)}."
+_QUIRKS: Final = "WorkloadSpread: with OpenKruise's quirks (upstream) or without (fixed)."
+_RUN: Final = f"Controllers to run: {', '.join(WORKLOADS)}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,38 +92,44 @@ def controllers_command(check_pod: PodSpecValidation) -> Callable[..., None]:
         metrics_port: Annotated[
             int | None,
             typer.Option(
-                "--metrics-port", min=0, max=65535, help="Serve /metrics; 0: a free port."
+                "--metrics-port", min=0, max=65535, help="Port of /metrics; 0: any free port."
             ),
         ] = None,
-        metrics_host: Annotated[str, typer.Option("--metrics-host", help="Where.")] = "127.0.0.1",
+        metrics_host: Annotated[
+            str, typer.Option("--metrics-host", help="Address of /metrics.")
+        ] = "127.0.0.1",
         webhook_port: Annotated[
             int | None,
             typer.Option(
                 "--webhook-port",
                 min=0,
                 max=65535,
-                help="Answer webhooks over HTTPS; 0: a free port.",
+                help="HTTPS port of the webhooks; 0: any free port.",
             ),
         ] = None,
-        webhook_host: Annotated[str, typer.Option("--webhook-host", help="Where.")] = "127.0.0.1",
+        webhook_host: Annotated[
+            str, typer.Option("--webhook-host", help="Address of the webhooks.")
+        ] = "127.0.0.1",
         webhook_url: Annotated[
             str,
-            typer.Option("--webhook-url", metavar="URL", help="How the API server reaches them."),
+            typer.Option(
+                "--webhook-url", metavar="URL", help="URL of the webhooks for the API server."
+            ),
         ] = "",
         webhook_certs: Annotated[
             Path | None,
             typer.Option(
                 "--webhook-certs",
                 metavar="DIR",
-                help="tls.crt, tls.key, ca.crt; else they are made.",
+                help="Holds tls.crt, tls.key and ca.crt; default: generated.",
             ),
         ] = None,
         leader_elect: Annotated[  # noqa: FBT002 - a flag of the command line
             bool,
-            typer.Option("--leader-elect", help="Of several, only the one with the Lease works."),
+            typer.Option("--leader-elect", help="Run only while holding the Lease."),
         ] = False,
         lease: Annotated[
-            str, typer.Option("--lease", metavar="NAMESPACE/NAME", help="Which Lease.")
+            str, typer.Option("--lease", metavar="NAMESPACE/NAME", help="Name of the Lease.")
         ] = LEASE,
     ) -> None:
         """Run the workload controllers against an API server."""

@@ -26,6 +26,7 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
+from extender.controllers.context import ControllerContext
 from extender.controllers.webhooks.webhook_endpoint import WebhookEndpoint
 from extender.controllers.workloadspread.assumed_statuses import AssumedStatuses
 from extender.kube.controller_runtime.controller import Controller
@@ -40,22 +41,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ControllerContext:
-    """The context of components: client, shared informers, clock, randomness, and Events.
+class ComponentContext(ControllerContext):
+    """The context that components are created with.
 
     ``certificate`` is the CA certificate of the API server, in PEM; "" if it serves plain HTTP.
-    Metrics are registered in ``registry``; without one each component has its own. ``quirks`` are
-    the OpenKruise quirks that are followed. ``assumed_statuses`` holds the components' own writes
-    of WorkloadSpreads.
+    ``quirks`` are the OpenKruise quirks that are followed. ``assumed_statuses`` holds the
+    components' own writes of WorkloadSpreads.
     """
 
-    client: Client
-    informers: SharedInformerFactory
-    clock: Clock
-    rng: Random
-    events: EventWriter
     certificate: str = ""
-    registry: CollectorRegistry | None = None
     quirks: Quirks = FIXED
     assumed_statuses: AssumedStatuses = field(default_factory=AssumedStatuses)
 
@@ -70,34 +64,31 @@ class Component(Protocol):
         ...
 
 
-MakeComponent: TypeAlias = Callable[[ControllerContext], Component]
+MakeComponent: TypeAlias = Callable[[ComponentContext], Component]
 
 
 def _make_replica_set_controller(context: ControllerContext) -> Component:
     from extender.controllers.replicaset import ReplicaSetController  # imported on first use
 
-    given = context.client, context.informers, context.clock, context.rng, context.events
-    return ReplicaSetController(*given, registry=context.registry)
+    return ReplicaSetController(context)
 
 
-def _make_workload_spread_controller(context: ControllerContext) -> Component:
+def _make_workload_spread_controller(context: ComponentContext) -> Component:
     from extender.controllers.workloadspread import WorkloadSpreadController
     from policies.workloadspread.reconcile import SpreadRules
 
-    given = context.client, context.informers, context.clock, context.rng, context.events
     rules = SpreadRules(quirks=context.quirks)
-    return WorkloadSpreadController(*given, context.assumed_statuses, rules=rules)
+    return WorkloadSpreadController(context, context.assumed_statuses, rules=rules)
 
 
 def _make_workload_spread_webhooks(
-    context: ControllerContext, webhook_endpoint: WebhookEndpoint
+    context: ComponentContext, webhook_endpoint: WebhookEndpoint
 ) -> Component:
     from extender.controllers.webhooks import WorkloadSpreadWebhooks  # imported on first use
     from policies.workloadspread.reconcile import SpreadRules
 
-    given = context.client, context.informers, context.clock, context.rng, context.assumed_statuses
     rules = SpreadRules(quirks=context.quirks)
-    return WorkloadSpreadWebhooks(*given, webhook_endpoint, rules=rules, registry=context.registry)
+    return WorkloadSpreadWebhooks(context, context.assumed_statuses, webhook_endpoint, rules=rules)
 
 
 WORKLOADS: Final[Mapping[str, MakeComponent]] = {
@@ -147,7 +138,7 @@ class ComponentSwitch:
         self,
         name: str,
         make: MakeComponent,
-        context: ControllerContext,
+        context: ComponentContext,
         failed: asyncio.Event | None = None,
     ) -> None:
         self.name = name
@@ -249,14 +240,14 @@ class ControllerManager(Mapping[str, ComponentSwitch]):
         self._events = EventWriter(client, clock, rng)
         self._fault = self._informers.failure
         common = client, self._informers, clock, rng, self._events
-        setting = ControllerContext(*common, options.certificate, options.registry, options.quirks)
+        context = ComponentContext(*common, options.registry, options.certificate, options.quirks)
         components = dict(options.components)
         if options.webhook_endpoint is not None:
             components[SPREAD_WEBHOOKS] = partial(
                 _make_workload_spread_webhooks, webhook_endpoint=options.webhook_endpoint
             )
         self._switches = {
-            name: ComponentSwitch(name, make, setting, self._fault)
+            name: ComponentSwitch(name, make, context, self._fault)
             for name, make in components.items()
         }
 

@@ -53,7 +53,7 @@ _LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 _log = structlog.get_logger(__name__)
 
 
-class CertificateError(ValueError):
+class WebhookCertificateError(ValueError):
     """A certificate cannot be loaded; the text names the file and the reason."""
 
 
@@ -84,13 +84,15 @@ def generate_certificate(host: str, url: str = "") -> WebhookCertificate:
 
 
 def read_certificate(directory: Path) -> WebhookCertificate:
-    """Read certificate, key and CA from a directory. Raises CertificateError."""
+    """Read certificate, key and CA from a directory. Raises WebhookCertificateError."""
     found = []
     for name in _FILES:
         try:
             found.append((directory / name).read_bytes())
         except OSError as error:
-            raise CertificateError(f"{directory / name}: {error.strerror or error}") from None
+            raise WebhookCertificateError(
+                f"{directory / name}: {error.strerror or error}"
+            ) from None
     return WebhookCertificate(*found)
 
 
@@ -104,12 +106,12 @@ class WebhookServer:
         self.url = url.rstrip("/")
 
     async def start(self, host: str, port: int) -> str:
-        """Listen and return the local base URL. Raises OSError, CertificateError."""
+        """Listen and return the local base URL. Raises OSError, WebhookCertificateError."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         try:
             load_chain(context, self._certificate.key + self._certificate.certificate)
         except ssl.SSLError as error:
-            raise CertificateError(f"tls.crt, tls.key: {error.reason or error}") from None
+            raise WebhookCertificateError(f"tls.crt, tls.key: {error.reason or error}") from None
         server = web.Server(
             self._serve,
             access_log=None,
@@ -148,7 +150,7 @@ class WebhookServer:
     async def _serve(self, request: web.BaseRequest) -> web.Response:
         handler = self._handlers.get(request.path)
         if not self._handlers:
-            return _error_response(503, "nobody answers webhooks yet, or any more")
+            return _error_response(503, "webhooks are starting or stopping")
         if handler is None:
             return _error_response(
                 404, f"{request.path}: expected one of {', '.join(self._handlers)}"
@@ -229,7 +231,7 @@ async def serve_webhooks(
     try:
         server = WebhookServer(_load_certificate(webhook_address), webhook_address.url)
         address = await server.start(webhook_address.host, webhook_address.port)
-    except CertificateError as error:
+    except WebhookCertificateError as error:
         raise ConfigError(f"--webhook-certs: {error}") from None
     except MissingExtraError as error:
         raise ConfigError(f"--webhook-port: {error}") from None

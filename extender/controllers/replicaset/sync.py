@@ -31,11 +31,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from random import Random
 from typing import Final
 
-from prometheus_client import CollectorRegistry
-
+from extender.controllers.context import ControllerContext
 from extender.controllers.metrics import ReplicaSetMetrics
 from extender.controllers.replicaset.caches import ReplicaSetCaches
 from extender.controllers.replicaset.controller_ref_manager import (
@@ -62,13 +60,11 @@ from extender.controllers.replicaset.status import (
 )
 from extender.controllers.replicaset.types import OwnedPod, ReplicaSet
 from extender.kube.controller_runtime.controller import Controller, RetryError
-from extender.kube.controller_runtime.event_recorder import EventWriter
 from extender.kube.controller_runtime.expectations import UIDTrackingControllerExpectations
 from extender.kube.controller_runtime.workqueue import WorkQueue
 from extender.kube.decoders.object_meta import format_time
 from extender.kube.informers.consistency_store import ConsistencyStore
-from extender.kube.informers.shared_informer import SharedInformerFactory, cancel_tasks, resync
-from extender.kube.rest.client import Client
+from extender.kube.informers.shared_informer import cancel_tasks, resync
 from extender.kube.rest.clock import Clock
 from extender.kube.rest.rate_limited_log import OnceLog
 from extender.kube.rest.resources import PODS, REPLICA_SETS
@@ -112,26 +108,17 @@ async def slow_start_batch(
 BURST: Final = 500
 
 
+@dataclass(frozen=True, slots=True)
 class ReplicaManager:
     """Brings the number of a ReplicaSet's pods to its replicas, at most ``burst`` per sync."""
 
-    def __init__(
-        self,
-        caches: ReplicaSetCaches,
-        pods: PodControl,
-        expectations: UIDTrackingControllerExpectations,
-        clock: Clock,
-        metrics: ReplicaSetMetrics,
-        log: OnceLog,
-        burst: int = BURST,
-    ) -> None:
-        self._copies = caches
-        self._pods = pods
-        self._expectations = expectations
-        self._clock = clock
-        self._metrics = metrics
-        self._log = log
-        self._burst = burst
+    caches: ReplicaSetCaches
+    pods: PodControl
+    expectations: UIDTrackingControllerExpectations
+    clock: Clock
+    metrics: ReplicaSetMetrics
+    log: OnceLog
+    burst: int = BURST
 
     async def manage_replicas(
         self, replica_set: ReplicaSet, active: Sequence[OwnedPod]
@@ -139,28 +126,28 @@ class ReplicaManager:
         """Create or delete pods; return the first error, or None."""
         surplus = len(active) - replica_set.replicas
         if surplus < 0:
-            return await self._create(replica_set, min(-surplus, self._burst))
+            return await self._create(replica_set, min(-surplus, self.burst))
         if surplus > 0:
-            return await self._delete(replica_set, active, min(surplus, self._burst))
+            return await self._delete(replica_set, active, min(surplus, self.burst))
         return None
 
     async def _create(self, replica_set: ReplicaSet, count: int) -> SyncError | None:
         key = replica_set.metadata.key
-        self._expectations.expect_creations(key, count)
+        self.expectations.expect_creations(key, count)
         try:
             pod = pod_from_template(replica_set)
         except RetryError as trouble:
-            self._log.warning("no_pods_can_be_made", key, why=str(trouble))
+            self.log.warning("no_pods_can_be_made", key, why=str(trouble))
             outcome = SlowStartResult(0, trouble)
         else:
             outcome = await slow_start_batch(count, lambda: self._try_to_create(replica_set, pod))
         for _ in range(count - outcome.successes):
-            self._expectations.creation_observed(key)
+            self.expectations.creation_observed(key)
         return outcome.error
 
     async def _try_to_create(self, replica_set: ReplicaSet, pod: bytes) -> SyncError | None:
         try:
-            await self._pods.create(replica_set, pod)
+            await self.pods.create(replica_set, pod)
         except SYNC_ERRORS as trouble:
             return None if is_namespace_terminating(trouble) else trouble
         return None
@@ -170,15 +157,15 @@ class ReplicaManager:
     ) -> SyncError | None:
         key = replica_set.metadata.key
         victims = self._pods_to_delete(replica_set, active, count)
-        self._expectations.expect_deletions(key, (pod.metadata.key for pod in victims))
+        self.expectations.expect_deletions(key, (pod.metadata.key for pod in victims))
         outcomes = await asyncio.gather(*(self._try_to_delete(replica_set, pod) for pod in victims))
         return next((trouble for trouble in outcomes if trouble is not None), None)
 
     async def _try_to_delete(self, replica_set: ReplicaSet, pod: OwnedPod) -> SyncError | None:
         try:
-            await self._pods.delete(replica_set, pod.metadata.name)
+            await self.pods.delete(replica_set, pod.metadata.name)
         except SYNC_ERRORS as trouble:
-            self._expectations.deletion_observed(replica_set.metadata.key, pod.metadata.key)
+            self.expectations.deletion_observed(replica_set.metadata.key, pod.metadata.key)
             return None if has_status(trouble, 404) else trouble
         return None
 
@@ -189,10 +176,10 @@ class ReplicaManager:
         if count >= len(active):
             return active
         replicas = [self._ranked_pod(pod) for pod in active]
-        crowded = related_pods_per_node(self._copies.related(replica_set))
-        chosen = pods_to_delete(replicas, crowded, count, self._clock.now_ns())
-        self._metrics.observe_deletion_ages(
-            deletion_age_ratio(chosen, replicas, self._clock.now_ns())
+        crowded = related_pods_per_node(self.caches.related(replica_set))
+        chosen = pods_to_delete(replicas, crowded, count, self.clock.now_ns())
+        self.metrics.observe_deletion_ages(
+            deletion_age_ratio(chosen, replicas, self.clock.now_ns())
         )
         by_uid = {pod.metadata.uid: pod for pod in active}
         return [by_uid[each.uid] for each in chosen]
@@ -200,7 +187,7 @@ class ReplicaManager:
     def _ranked_pod(self, pod: OwnedPod) -> RankedPod:
         meta = pod.metadata
         if not is_deletion_cost(pod.deletion_cost):
-            self._log.warning("deletion_cost_is_no_number", meta.key, given=pod.deletion_cost)
+            self.log.warning("deletion_cost_is_no_number", meta.key, given=pod.deletion_cost)
         return RankedPod(
             namespace=meta.namespace,
             name=meta.name,
@@ -227,27 +214,22 @@ class ReplicaSetController:
 
     ``burst`` is the largest number of pods created or deleted in one sync, ``workers`` the number
     of ReplicaSets that are synced concurrently. All ReplicaSets are resynced every 12 to 24 hours.
-    Metrics are registered in ``registry``, if given.
     """
 
     def __init__(
         self,
-        client: Client,
-        informers: SharedInformerFactory,
-        clock: Clock,
-        rng: Random,
-        events: EventWriter,
+        context: ControllerContext,
         *,
         burst: int = BURST,
         workers: int = WORKERS,
-        registry: CollectorRegistry | None = None,
     ) -> None:
-        self._client = client
+        clock = context.clock
+        self._client = context.client
         self._clock = clock
-        self._rng = rng
+        self._rng = context.rng
         self._log = OnceLog(controller="replicaset")
-        self.metrics = ReplicaSetMetrics(registry)
-        self.caches = ReplicaSetCaches(informers)
+        self.metrics = ReplicaSetMetrics(context.registry)
+        self.caches = ReplicaSetCaches(context.informers)
         self.expectations = UIDTrackingControllerExpectations(clock)
         self._writes = ConsistencyStore(
             {
@@ -255,7 +237,7 @@ class ReplicaSetController:
                 REPLICA_SETS: self.caches.replica_sets.reflector,
             }
         )
-        self._pods = PodControl(client, events.recorder(_COMPONENT), self._writes)
+        self._pods = PodControl(context.client, context.events.recorder(_COMPONENT), self._writes)
         self._scaling = ReplicaManager(
             self.caches, self._pods, self.expectations, clock, self.metrics, self._log, burst
         )

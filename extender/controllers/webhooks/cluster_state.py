@@ -20,6 +20,7 @@ from extender.controllers.workloadspread.controller_finder import (
     KruiseConfiguration,
 )
 from extender.controllers.workloadspread.spread_cache import WorkloadSpreadCache
+from extender.kube.informers.reflector import ReflectorContext
 from extender.kube.informers.shared_informer import cancel_tasks
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import Clock, within
@@ -73,7 +74,8 @@ class SchedulingSimulator:
         self._clock = clock
         self._rules = rules
         self._cluster = SchedulerCache(clock.monotonic)
-        self._feeds = build_reflectors(self._cluster, client, rules, clock, rng, log=quiet_log())
+        context = ReflectorContext(client, clock, rng, quiet_log())
+        self._feeds = build_reflectors(context, self._cluster, rules)
         self._following: list[asyncio.Task[None]] = []
 
     async def simulation(self) -> SchedulingSimulation | None:

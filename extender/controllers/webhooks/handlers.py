@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from random import Random
-from uuid import UUID
 
-from prometheus_client import CollectorRegistry
-
+from extender.controllers.context import ControllerContext
 from extender.controllers.metrics import WebhookMetrics
 from extender.controllers.webhooks.admission_review import (
     AdmissionRequest,
@@ -40,8 +37,6 @@ from extender.controllers.workloadspread.controller_finder import (
     KruiseConfiguration,
 )
 from extender.controllers.workloadspread.spread_cache import WorkloadSpreadCache
-from extender.kube.informers.shared_informer import SharedInformerFactory
-from extender.kube.rest.client import Client
 from extender.kube.rest.clock import Clock
 from extender.kube.rest.rate_limited_log import OnceLog
 from policies.workloadspread.reconcile import DEFAULT_SPREAD_RULES, SpreadRules
@@ -89,35 +84,29 @@ def _review_handler(
 class WorkloadSpreadWebhooks:
     """The component ``spreadwebhooks``: assigns new pods to subsets, and counts pods.
 
-    ``assumed_statuses`` is shared with the controller of the same process. Metrics are registered
-    in ``registry``, if given.
+    ``assumed_statuses`` is shared with the controller of the same process.
     """
 
     def __init__(
         self,
-        client: Client,
-        informers: SharedInformerFactory,
-        clock: Clock,
-        rng: Random,
+        context: ControllerContext,
         assumed_statuses: AssumedStatuses,
         webhook_endpoint: WebhookEndpoint,
         *,
         rules: SpreadRules = DEFAULT_SPREAD_RULES,
-        registry: CollectorRegistry | None = None,
     ) -> None:
+        client, informers, clock = context.client, context.informers, context.clock
         log = OnceLog(controller="spreadwebhooks")
-        self.metrics = WebhookMetrics(registry)
+        self.metrics = WebhookMetrics(context.registry)
         copies = WorkloadSpreadCache(informers, assumed_statuses, log)
         workloads = ControllerFinder(client, informers)
         known = WebhookCaches(copies, KruiseConfiguration(informers, log), workloads, clock)
-        self._reception = webhook_endpoint
-        self._ground = SchedulingSimulator(client, clock, rng)
+        self._webhook_endpoint = webhook_endpoint
+        self._simulator = SchedulingSimulator(client, clock, context.rng)
         writer = WorkloadSpreadStatusWriter(
-            client, copies, assumed_statuses, clock, rng, self.metrics
+            client, copies, assumed_statuses, clock, context.rng, self.metrics
         )
-        pods = PodWebhooks(
-            client, known, writer, self._ground, clock, _RandomIds(rng), rules, self.metrics
-        )
+        pods = PodWebhooks(context, known, writer, self._simulator, rules, self.metrics)
         spreads = WorkloadSpreadWebhook(known, webhook_endpoint.check_pod, rules.quirks)
         self.handlers = webhook_handlers(pods, spreads, clock, self.metrics)
         self._registration = WebhookRegistration(
@@ -127,20 +116,10 @@ class WorkloadSpreadWebhooks:
 
     async def run(self) -> None:
         """Serve the webhooks and keep them registered in the API server until cancelled."""
-        dismiss = self._reception.serve(self.handlers)
+        dismiss = self._webhook_endpoint.serve(self.handlers)
         try:
             await self._registration.run()
             await asyncio.Event().wait()  # draining: serve the other components
         finally:
             dismiss()
-            await self._ground.stop()
-
-
-class _RandomIds:
-    """Returns random ids for pods without a name."""
-
-    def __init__(self, rng: Random) -> None:
-        self._rng = rng
-
-    def __call__(self) -> str:
-        return str(UUID(int=self._rng.getrandbits(128), version=4))
+            await self._simulator.stop()

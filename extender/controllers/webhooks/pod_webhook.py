@@ -10,12 +10,13 @@ Source: openkruise/kruise pkg/webhook/pod/{mutating,validating}/workloadspread.g
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 
+from extender.controllers.context import ControllerContext
 from extender.controllers.metrics import WebhookMetrics
 from extender.controllers.webhooks.admission_review import (
     ALLOWED,
@@ -36,8 +37,6 @@ from extender.controllers.webhooks.status_writer import WorkloadSpreadStatusWrit
 from extender.controllers.workloadspread.controller_finder import WorkloadReadError
 from extender.kube.decoders.typed_decoder import ObjectError
 from extender.kube.rest.api_errors import ApiError, MalformedError
-from extender.kube.rest.client import Client
-from extender.kube.rest.clock import Clock
 from extender.kube.rest.resources import PODS
 from extender.kube.rest.transport import TransportError
 from extender.kube.workloadspread.pod_injection import (
@@ -80,37 +79,39 @@ _documents = msgspec.json.Decoder(Document)
 
 
 class PodWebhooks:
-    """Answers reviews of pods; ``new_id`` returns ids for pods without a name."""
+    """Answers reviews of pods."""
 
     def __init__(
         self,
-        client: Client,
+        context: ControllerContext,
         caches: WebhookCaches,
         writer: WorkloadSpreadStatusWriter,
         simulator: SchedulingSimulator,
-        clock: Clock,
-        new_id: Callable[[], str],
         rules: SpreadRules,
         metrics: WebhookMetrics,
     ) -> None:
-        self._client = client
-        self._known = caches
+        self._client = context.client
+        self._caches = caches
         self._writer = writer
-        self._ground = simulator
-        self._clock = clock
-        self._new_id = new_id
+        self._simulator = simulator
+        self._clock = context.clock
+        self._rng = context.rng
         self._rules = rules
-        self._figures = metrics
+        self._metrics = metrics
+
+    def _new_id(self) -> str:
+        """Return a random id for a pod without a name."""
+        return str(UUID(int=self._rng.getrandbits(128), version=4))
 
     async def mutate(self, request: AdmissionRequest) -> AdmissionResponse:
         """Answer the review of a pod's creation."""
         if request.is_dry_run or not request.matches("CREATE", PODS.plural):
             return ALLOWED
         try:
-            await self._known.wait_synced()
+            await self._caches.wait_synced()
         except CachesNotSyncedError as error:
             return denied(INTERNAL_ERROR, str(error))
-        if not self._known.spreads.index.has_any(request.namespace):
+        if not self._caches.spreads.index.has_any(request.namespace):
             return ALLOWED
         try:
             document = _document(request.object)
@@ -129,7 +130,7 @@ class PodWebhooks:
             return denied(INTERNAL_ERROR, answer.admission.error)
         if answer.admission.subset is None:
             return ALLOWED
-        self._figures.injected.inc()
+        self._metrics.injected.inc()
         cost = answer.admission.cost
         after = answer.pod if cost is None else with_cost(answer.pod, str(cost))
         return AdmissionResponse(patch=create_json_patch(document, after))
@@ -155,7 +156,7 @@ class PodWebhooks:
 
         Raises OwnerNotFoundError, WorkloadReadError, and the errors of StatusWriter.
         """
-        known, whitelist = self._known, self._known.configuration.allowed_kinds
+        known, whitelist = self._caches, self._caches.configuration.allowed_kinds
         chain = await known.workloads.owner_chain(pod.controller, pod.namespace, whitelist)
         concerned = known.spreads.index.targeting(pod.namespace, chain)
         written = {each.spread.name: each for each in concerned}
@@ -177,11 +178,11 @@ class PodWebhooks:
         given = pod.injection
         if given is None:
             return None
-        await self._known.wait_synced()
-        written = self._known.spreads.index.get(pod.namespace, given.spread)
+        await self._caches.wait_synced()
+        written = self._caches.spreads.index.get(pod.namespace, given.spread)
         if written is None:
             return None
-        owners = OwnerLookup(allowed_kinds=self._known.configuration.allowed_kinds)
+        owners = OwnerLookup(allowed_kinds=self._caches.configuration.allowed_kinds)
         target = await self._target(written.spread)
         if (
             admit_removal(pod, [written.spread], self._admission_context(owners, target))
@@ -218,13 +219,13 @@ class PodWebhooks:
         shares = any(str(subset.max_replicas).endswith("%") for subset in spread.subsets)
         if spread.target is None or not shares:
             return None
-        return await self._known.workloads.get(spread.target, spread.namespace)
+        return await self._caches.workloads.get(spread.target, spread.namespace)
 
     async def _simulation(self, spread: WorkloadSpread) -> SchedulingSimulation | None:
         """Return a scheduling simulation, if the WorkloadSpread's strategy uses one."""
         if not spread.strategy.simulates or SIMULATION_MISSING in self._rules.quirks:
             return None
-        return await self._ground.simulation()
+        return await self._simulator.simulation()
 
     def _admission_context(
         self, owners: OwnerLookup, target: TargetWorkload | None

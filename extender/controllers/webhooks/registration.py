@@ -260,7 +260,7 @@ class WebhookRegistration:
         """Return whether only the address differs, and another process wrote it after us."""
         left = resource in self._placed and _includes(found, wanted)
         if left:
-            why = "another process has put its address there since"
+            why = "another process has registered its address since"
             self._log.warning("webhooks_taken_over", str(resource), why=why)
         return left
 

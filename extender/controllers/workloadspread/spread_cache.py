@@ -106,7 +106,7 @@ class WorkloadSpreadCache:
         """Wait until it is known whether the kind is defined and, if it is, until it has synced."""
         await self.wait_definition_synced()
         if self._followed is None:
-            why = "no WorkloadSpread is followed until this CustomResourceDefinition is there"
+            why = "no WorkloadSpread is watched until this CustomResourceDefinition exists"
             self._log.warning("workloadspreads_not_defined", DEFINITION, why=why)
         else:
             await self._followed.wait_synced()

@@ -14,9 +14,9 @@ Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_controlle
 from __future__ import annotations
 
 import asyncio
-from random import Random
 from typing import Final
 
+from extender.controllers.context import ControllerContext
 from extender.controllers.workloadspread.assumed_statuses import AssumedStatuses, is_older
 from extender.controllers.workloadspread.caches import WorkloadSpreadCaches
 from extender.controllers.workloadspread.event_handlers import (
@@ -30,12 +30,9 @@ from extender.controllers.workloadspread.served_kinds import ServedKinds
 from extender.controllers.workloadspread.types import REPLICA_SET, WORKLOAD_SPREAD, Kind
 from extender.controllers.workloadspread.writer import ResultWriter
 from extender.kube.controller_runtime.controller import Controller, RetryError
-from extender.kube.controller_runtime.event_recorder import EventWriter
 from extender.kube.controller_runtime.workqueue import WorkQueue
 from extender.kube.informers.consistency_store import ConsistencyStore, ObjectVersion
-from extender.kube.informers.shared_informer import SharedInformerFactory, cancel_tasks
-from extender.kube.rest.client import Client
-from extender.kube.rest.clock import Clock
+from extender.kube.informers.shared_informer import cancel_tasks
 from extender.kube.rest.rate_limited_log import OnceLog
 from extender.kube.rest.resources import PODS, Resource
 from extender.kube.workloadspread.spreads import StoredWorkloadSpread
@@ -71,18 +68,15 @@ class WorkloadSpreadController:
 
     def __init__(
         self,
-        client: Client,
-        informers: SharedInformerFactory,
-        clock: Clock,
-        rng: Random,
-        events: EventWriter,
+        context: ControllerContext,
         assumed_statuses: AssumedStatuses,
         *,
         rules: SpreadRules = DEFAULT_SPREAD_RULES,
         workers: int = WORKERS,
     ) -> None:
+        client, informers, clock = context.client, context.informers, context.clock
         self._clock = clock
-        self._rng = rng
+        self._rng = context.rng
         self._rules = rules
         self._states = assumed_statuses
         self._log = OnceLog(controller="workloadspread")
@@ -93,7 +87,7 @@ class WorkloadSpreadController:
         self._kept: dict[Resource, ObjectVersion] = {PODS: self.caches.pods.reflector}
         self._writes = ConsistencyStore(self._kept)
         self._writer = ResultWriter(
-            client, events.recorder(_COMPONENT), self._writes, assumed_statuses
+            client, context.events.recorder(_COMPONENT), self._writes, assumed_statuses
         )
         self._served = ServedKinds(client, informers, clock, self)
         self._pace = EnqueueDelay(self._queue, clock)

@@ -132,7 +132,7 @@ def reference(spread: WorkloadSpread) -> ObjectReference:
 
 
 async def _for_each(items: Collection[T], apply: Callable[[T], Awaitable[None]]) -> None:
-    """Run ``act`` for each item, several concurrently; raise the first error at the end."""
+    """Run ``apply`` for each item, several concurrently; raise the first error at the end."""
     left = iter(items)
 
     async def work() -> None:

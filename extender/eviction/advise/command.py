@@ -20,60 +20,65 @@ def advise_eviction(
         str | None, typer.Option("--node", metavar="N", help="Only this node; default: all.")
     ] = None,
     watch: Annotated[  # noqa: FBT002 - a flag of the command line
-        bool, typer.Option("--watch", help="Look again and again, until interrupted.")
+        bool, typer.Option("--watch", help="Repeat until interrupted.")
     ] = False,
     interval: Annotated[
-        str, typer.Option("--interval", metavar="DURATION", help="From one look to the next.")
+        str, typer.Option("--interval", metavar="DURATION", help="Time between samples.")
     ] = "15s",
     samples: Annotated[
         int | None,
         typer.Option(
-            "--samples", metavar="N", min=1, help="Looks before one answer; default 2, to act 5."
+            "--samples", metavar="N", min=1, help="Samples per forecast; default 2; with --yes 5."
         ),
     ] = None,
     top: Annotated[
-        int, typer.Option("--top", metavar="N", min=1, help="Nodes that -o text shows.")
+        int, typer.Option("--top", metavar="N", min=1, help="Number of nodes in -o text.")
     ] = 10,
     concurrency: Annotated[
         int,
         typer.Option(
-            "--concurrency", metavar="N", min=1, max=100, help="Kubelets asked at a time."
+            "--concurrency", metavar="N", min=1, max=100, help="Concurrent requests to kubelets."
         ),
     ] = 32,
     cordon_and_evict: Annotated[  # noqa: FBT002
         bool,
         typer.Option(
             "--cordon-and-evict",
-            help="Relieve nodes that hit a hard threshold --within a time; without --yes, only "
-            "say how.",
+            help="Cordon nodes that reach a hard threshold --within a time, and evict pods; "
+            "without --yes, a dry run.",
         ),
     ] = False,
     within: Annotated[
-        str | None, typer.Option("--within", metavar="DURATION", help="How far to look ahead.")
+        str | None,
+        typer.Option(
+            "--within", metavar="DURATION", help="Forecast horizon of --cordon-and-evict."
+        ),
     ] = None,
     yes: Annotated[  # noqa: FBT002
-        bool, typer.Option("--yes", help="Really cordon and evict.")
+        bool, typer.Option("--yes", help="Cordon and evict; no dry run.")
     ] = False,
     rate: Annotated[
         float | None,
-        typer.Option("--rate", metavar="N", help="Evictions in a minute, at most; default 6."),
+        typer.Option("--rate", metavar="N", help="Maximum evictions per minute; default 6."),
     ] = None,
     max_nodes: Annotated[
         int | None,
-        typer.Option("--max-nodes", metavar="N", min=1, help="Nodes to cordon at most; default 3."),
+        typer.Option(
+            "--max-nodes", metavar="N", min=1, help="Maximum number of cordoned nodes; default 3."
+        ),
     ] = None,
     local: Annotated[  # noqa: FBT002
         bool,
         typer.Option(
             "--local",
-            help="This machine's memory, from its kernel; with --kubeconfig or --server and "
+            help="Read this machine's memory; with --kubeconfig or --server and "
             "--node, also its pods.",
         ),
     ] = False,
     cgroup: Annotated[
         str | None,
         typer.Option(
-            "--cgroup", metavar="NAME", help="--local: a control group, or self; default: all."
+            "--cgroup", metavar="NAME", help="--local: a cgroup, or self; default: the root."
         ),
     ] = None,
     eviction_hard: Annotated[
@@ -90,10 +95,10 @@ def advise_eviction(
     ] = None,
     kubelet_config: Annotated[
         str | None,
-        typer.Option("--kubelet-config", metavar="FILE", help="--local: its configuration."),
+        typer.Option("--kubelet-config", metavar="FILE", help="--local: KubeletConfiguration."),
     ] = None,
     upstream: Annotated[
-        str | None, typer.Option("--upstream", metavar="V", help="Follow this kubelet's release.")
+        str | None, typer.Option("--upstream", metavar="V", help="kubelet release to follow.")
     ] = None,
     output: OutputOption = None,
 ) -> None:

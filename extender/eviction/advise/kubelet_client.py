@@ -105,7 +105,7 @@ class KubeletClient:
         try:
             raw = await self._get(node, "configz")
         except KubeletReadError as error:
-            told = (_NO_CONFIG, f"{error}; a kubelet's defaults are assumed")
+            told = (_NO_CONFIG, f"{error}; assuming the kubelet's defaults")
         else:
             told = (_eviction_settings(raw), "")
         self._told[node] = (now, told)
@@ -137,7 +137,7 @@ class KubeletClient:
         except TransportError as error:
             raise KubeletReadError(f"{path}: {' '.join(str(error).split())}") from None
         except TimeoutError as error:
-            raise KubeletReadError(f"{path}: no answer {error}") from None
+            raise KubeletReadError(f"{path}: no response {error}") from None
 
 
 def _eviction_settings(raw: bytes) -> bytes:

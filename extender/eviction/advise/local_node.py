@@ -108,7 +108,7 @@ class LocalRounds:
             try:
                 answer = await self._beside.kubelets.get(node)
             except KubeletReadError as error:
-                problem = f"{error}; only memory is known"
+                problem = f"{error}; only memory is reported"
         now_ns = self._clock.now_ns()
         memory, together = self._machine.read(now_ns)
         self._attention.set_thresholds(_levels(answer.config, memory))

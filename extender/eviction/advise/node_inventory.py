@@ -13,7 +13,7 @@ from extender.kube.decoders.node_hosts import (
     advised_pod_decoder,
     decode_advised_node,
 )
-from extender.kube.informers.reflector import Reflector
+from extender.kube.informers.reflector import Reflector, ReflectorContext
 from extender.kube.informers.shared_informer import cancel_tasks
 from extender.kube.rest.client import Client, Selection
 from extender.kube.rest.clock import Clock
@@ -106,11 +106,11 @@ async def run_inventory(
     for resource in (NODES, PODS):
         # An informer would retry without end.
         await client.list(resource, bytes, nothing, resource_version="0")
-    of = (client, NODES, decode_advised_node, hosts, clock, rng, Selection(field_selector=chosen))
-    nodes = Reflector(*of, log=quiet_log())
+    context = ReflectorContext(client, clock, rng, quiet_log())
+    watched = Selection(field_selector=chosen)
+    nodes = Reflector(context, NODES, decode_advised_node, hosts, watched)
     bound = Selection(field_selector=placed)
-    read = advised_pod_decoder(release)
-    pods = Reflector(client, PODS, read, occupants, clock, rng, bound, log=quiet_log())
+    pods = Reflector(context, PODS, advised_pod_decoder(release), occupants, bound)
     tasks = [asyncio.create_task(nodes.run()), asyncio.create_task(pods.run())]
     try:
         await nodes.wait_synced()

@@ -99,11 +99,13 @@ def _forecast_text(outlook: NodeForecast) -> str:
         return f": {result_message(sync)}"
     acts_in = leading.acts_in_ns
     if acts_in is None:
-        return ": nothing is running short" if leading.trend else ": one sample has no trend"
+        return (
+            ": no signal approaches its threshold" if leading.trend else ": one sample has no trend"
+        )
     when = f"in {format_seconds(acts_in)}" if acts_in >= _SECOND else "now"
     if not outlook.ranking:
         return f" acts on {leading.threshold} {when}"
-    who = "no pod may go" if first is None else f"{first.pod.key} would go first"
+    who = "no pod can be evicted" if first is None else f"{first.pod.key} would be evicted first"
     return f" acts on {leading.threshold} {when}; {who}"
 
 
@@ -117,7 +119,7 @@ def forecast_notes(outlook: NodeForecast) -> Iterator[str]:
         yield f"before that, the node would {done}"
     if first is not None and first.usage:
         freed = format_amount(leading.threshold.signal, first.usage)
-        yield f"evicting {first.pod.key} would give back {freed}"
+        yield f"evicting {first.pod.key} would free {freed}"
 
 
 _COPIED_SIGNALS: Final = (Signal.CONTAINER_FS, Signal.CONTAINER_FS_INODES)
@@ -164,7 +166,7 @@ def _headline(outlook: NodeForecast, seen: ObservationRound) -> str:
 
 def _summary_lines(seen: ObservationRound, most: int) -> Iterator[str]:
     if len(seen.forecasts) > most:
-        yield f"and {len(seen.forecasts) - most} more nodes, less pressing"
+        yield f"and {len(seen.forecasts) - most} more nodes, less urgent"
     if not seen.forecasts and not seen.unread:
         yield "there are no nodes"
 

@@ -74,12 +74,12 @@ def find_cgroup(proc: Path, name: str = ROOT_CGROUP) -> Cgroup | None:
     mount = _mount(_text(proc / "self/mountinfo"))
     if mount is None:
         if name != ROOT_CGROUP:
-            raise MemoryReadError(f"--cgroup: {name}: no control groups account for memory here")
+            raise MemoryReadError(f"--cgroup: {name}: no memory cgroups are mounted")
         return None
     inside = _own_path(_text(proc / "self/cgroup"), mount) if name == OWN_CGROUP else name
     directory = mount.directory / inside.strip("/")
     if not directory.is_dir():
-        raise MemoryReadError(f"--cgroup: {name}: no such control group: {directory}")
+        raise MemoryReadError(f"--cgroup: {name}: no such cgroup: {directory}")
     return Cgroup(mount.version, directory, directory == mount.directory)
 
 
@@ -130,7 +130,7 @@ def _own_path(cgroup: str, mount: _CgroupMount) -> str:
         of_memory = _CONTROLLER in controllers.split(",")
         if unified if mount.version is CgroupVersion.TWO else of_memory:
             return path.removeprefix(mount.group.rstrip("/"))
-    raise MemoryReadError(f"--cgroup: {OWN_CGROUP}: this process is in no control group of memory")
+    raise MemoryReadError(f"--cgroup: {OWN_CGROUP}: this process is in no memory cgroup")
 
 
 def _unescape(text: str) -> str:

@@ -103,7 +103,7 @@ class NotifierListener:
         except OSError as error:
             problem = error.strerror
         else:
-            problem = "there is nothing to listen to any more"
+            problem = "the notifier no longer exists"
         self._remove(notifier)
         return f"{notifier}: {problem}"
 

@@ -65,13 +65,13 @@ class PsiNotifier:
     def __init__(self, path: Path, stall_us: int = STALL_US, window_us: int = WINDOW_US) -> None:
         """Register the trigger. Raise NotifierError."""
         self._path = path
-        self._told = f"{path}: tasks had to wait {stall_us // 1000} ms of {window_us // 1000}"
+        self._told = f"{path}: tasks stalled for {stall_us // 1000} ms of {window_us // 1000}"
         self._file = _open(path, os.O_RDWR)
         try:
             os.write(self._file, f"some {stall_us} {window_us}\0".encode())
         except OSError as error:
             os.close(self._file)
-            raise NotifierError(f"{path}: takes no trigger: {error.strerror}") from None
+            raise NotifierError(f"{path}: cannot set a trigger: {error.strerror}") from None
 
     def fileno(self) -> int:
         """Return the descriptor."""
@@ -168,7 +168,7 @@ def _register(control: Path, line: str) -> None:
     try:
         os.write(file, line.encode())
     except OSError as error:
-        raise NotifierError(f"{control}: takes no threshold: {error.strerror}") from None
+        raise NotifierError(f"{control}: cannot set a threshold: {error.strerror}") from None
     finally:
         os.close(file)
 

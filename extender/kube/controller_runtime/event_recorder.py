@@ -88,7 +88,7 @@ class EventWriter:
     ) -> None:
         """Enqueue an event to be written."""
         if len(self._waiting) >= MAX_PENDING:
-            self._log.warning("event_dropped", reason=reason, error="too many events wait")
+            self._log.warning("event_dropped", reason=reason, error="too many events are pending")
             return
         now_ns = self._last_ns = max(self._last_ns + 1, self._clock.now_ns())
         name = self._event_name(involved_object.name, now_ns)

@@ -140,7 +140,7 @@ class LeaderElector:
             await self._step_down(renewing, working)
         if lost:
             self._log.warning("leader_lost", holder=self.holder)
-            raise LeadershipLostError(f"{self.identity} does not lead by {self._lock} any more")
+            raise LeadershipLostError(f"{self.identity} no longer holds {self._lock}")
 
     async def _acquire(self) -> None:
         while not await self._attempt(self._terms.attempt_seconds):

@@ -17,10 +17,8 @@ Iteration is in the order of arrival, so that the same events lead to the same o
 
 Common index functions, for :meth:`extender.kube.informers.indexer.Indexer.add_index`.
 
-    pods.add_index(BY_CONTROLLER, controller_of)
-    pods.by(BY_CONTROLLER, replica_set.metadata.uid)     the pods that it controls
-    pods.add_index(*by_label("app"))
-    pods.by("label:app", "web")                          the pods with app=web
+    pods.add_index(BY_NODE, node_of)
+    pods.by(BY_NODE, "node-1")            the pods on that node
 
 An object without a value is not in the index. The objects of an index value are in the order of
 arrival, or of the last change that set an object's present version.
@@ -185,7 +183,6 @@ class Indexer(Generic[T]):
 
 
 BY_NAMESPACE: Final = "namespace"
-BY_CONTROLLER: Final = "controller"
 BY_NODE: Final = "node"
 
 
@@ -212,22 +209,6 @@ def namespace_of(item: IndexedObject) -> tuple[str, ...]:
     return (item.metadata.namespace,) if item.metadata.namespace else ()
 
 
-def controller_of(item: IndexedObject) -> tuple[str, ...]:
-    """Return the value of ``BY_CONTROLLER``: the UID of the object's controller."""
-    owner = item.metadata.controller
-    return (owner.uid,) if owner else ()
-
-
 def node_of(pod: AssignedPod) -> tuple[str, ...]:
     """Return the value of ``BY_NODE``: the pod's node, if it has one."""
     return (pod.spec.node_name,) if pod.spec.node_name else ()
-
-
-def by_label(key: str) -> tuple[str, IndexBy[IndexedObject]]:
-    """Return the name and the function of an index by the value of a label."""
-
-    def value_of(item: IndexedObject) -> tuple[str, ...]:
-        value = (item.metadata.labels or {}).get(key)
-        return () if value is None else (value,)
-
-    return f"label:{key}", value_of

@@ -46,6 +46,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
@@ -113,11 +114,26 @@ class ReflectorStore(Protocol[T_contra]):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ReflectorContext:
+    """What the reflectors of one server share.
+
+    ``clock`` and ``rng`` determine delays and watch timeouts. ``log`` is by default structlog's
+    logger. A watch that is silent for ``silence_seconds`` is restarted (None: never).
+    """
+
+    client: Client
+    clock: Clock
+    rng: random.Random
+    log: Any = None
+    silence_seconds: float | None = None
+
+
 class Reflector(Generic[T]):
     """Lists and watches one resource into one store.
 
     `decode` must return a value for a malformed object too; an exception of it ends the reflector.
-    `clock` and `rng` determine delays and watch timeouts. Attributes for gauges:
+    Attributes for gauges:
 
     - `resource_version`: the version that the store has reached, "" before the first list;
     - `last_heard`: when the server last sent anything, or opened a watch (not after an idle
@@ -128,26 +144,23 @@ class Reflector(Generic[T]):
 
     def __init__(
         self,
-        client: Client,
+        context: ReflectorContext,
         resource: Resource,
         decode: Decode[T],
         store: ReflectorStore[T],
-        clock: Clock,
-        rng: random.Random,
         selection: Selection = EVERYTHING,
-        log: Any = None,
-        silence_seconds: float | None = None,
     ) -> None:
-        self._client = client
+        clock, rng = context.clock, context.rng
+        self._client = context.client
         self._resource = resource
         self._decode = decode
         self._sink = store
-        self._silence_seconds = silence_seconds
+        self._silence_seconds = context.silence_seconds
         self._clock = clock
         self._rng = rng
         self._selection = selection
         self._backoff = ReflectorBackoff(clock, rng)
-        self._log = (log or structlog.get_logger()).bind(resource=str(resource))
+        self._log = (context.log or structlog.get_logger()).bind(resource=str(resource))
         self._synced = asyncio.Event()
         self._settled = asyncio.Event()
         self._must_list = True
@@ -230,7 +243,7 @@ class Reflector(Generic[T]):
             await self._follow(events)
         lasted = self._clock.monotonic() - started
         if lasted < SHORT_WATCH_SECONDS and self.resource_version == before:
-            raise TransportError("the server closed the watch at once, without an event")
+            raise TransportError("very short watch: the server closed it without an event")
 
     def _watch_seconds(self) -> int:
         return int(MIN_WATCH_SECONDS * (1 + self._rng.random()))

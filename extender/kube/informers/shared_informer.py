@@ -23,7 +23,7 @@ from random import Random
 from typing import Any, Generic, TypeVar, cast
 
 from extender.kube.informers.indexer import IndexedObject, Indexer, ResourceEventHandler
-from extender.kube.informers.reflector import Reflector
+from extender.kube.informers.reflector import Reflector, ReflectorContext
 from extender.kube.informers.watch_list import WatchListReflector
 from extender.kube.rest.client import EVERYTHING, Client, Decode, Selection
 from extender.kube.rest.clock import Clock
@@ -49,9 +49,7 @@ class SharedInformerFactory:
     """The shared informers of one process; see the module's rules."""
 
     def __init__(self, client: Client, clock: Clock, rng: Random) -> None:
-        self._client = client
-        self._clock = clock
-        self._rng = rng
+        self._context = ReflectorContext(client, clock, rng, quiet_log())
         self._shared: dict[tuple[Resource, Decode[Any], Selection], SharedInformer[Any]] = {}
         self._tasks: dict[tuple[Resource, Decode[Any], Selection], asyncio.Task[None]] = {}
         self._joined: Counter[tuple[Resource, Decode[Any], Selection]] = Counter()
@@ -68,8 +66,7 @@ class SharedInformerFactory:
         shared = self._shared.get(wanted)
         if shared is None:
             objects: Indexer[T] = Indexer()
-            of = (self._client, resource, decode, objects, self._clock, self._rng, selection)
-            informer = WatchListReflector(*of, log=quiet_log())
+            informer = WatchListReflector(self._context, resource, decode, objects, selection)
             shared = self._shared[wanted] = SharedInformer(objects, informer)
             task = self._tasks[wanted] = asyncio.create_task(informer.run())
             task.add_done_callback(self._ended)

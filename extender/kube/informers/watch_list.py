@@ -108,7 +108,9 @@ async def read_initial_events(
     async for event in events:
         if event.type == "BOOKMARK":
             if not event.ends_initial_events:
-                raise MalformedError("an ordinary bookmark among the objects of a stream")
+                raise MalformedError(
+                    "the initial objects contain a bookmark without initial-events-end"
+                )
             return ObjectList(event.resource_version, items), changes
         if changes or event.type != "ADDED":
             changes.append(event)
@@ -116,4 +118,4 @@ async def read_initial_events(
             items.append(decode(event.object))
             if len(items) % CHUNK == 0:
                 await asyncio.sleep(0)  # a large stream must not block the event loop
-    raise MalformedError("a stream ended before the bookmark that follows its objects")
+    raise MalformedError("the stream ended before the bookmark that ends the initial objects")

@@ -28,15 +28,15 @@ from extender.kube.rest.transport import Request, TransportError
 _TOO_LARGE = "ResourceVersionTooLarge"
 _SHOWN_CHARS = 300
 _REMEDIES = {
-    400: "the request is wrong",
+    400: "the request is invalid",
     401: "the server does not accept our credentials; renew them",
-    403: "our account may not do this; grant it by RBAC",
-    404: "the server does not have it",
-    409: "someone else changed it first; read it again",
-    410: "the server no longer keeps that version; list again",
-    415: "the server does not read this content type",
-    422: "the object is not valid",
-    429: "the server is busy or forbids it for now; try again later",
+    403: "the account has no permission; grant it with RBAC",
+    404: "the resource does not exist",
+    409: "the object has been modified; read it again",
+    410: "the resource version has expired; list again",
+    415: "the server does not support this content type",
+    422: "the object is invalid",
+    429: "the server is busy or does not allow it now; try again later",
 }
 
 

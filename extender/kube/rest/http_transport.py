@@ -82,16 +82,13 @@ class AiohttpTransport:
     def __init__(self, endpoint: Endpoint, *, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self._endpoint = endpoint
         self._max_line_bytes = max_line_bytes
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                ssl=endpoint.tls or True, socket_factory=_socket_with_keepalive
-            ),
-            headers={
+        self._session = open_session(
+            {
                 "User-Agent": user_agent(),
                 "Accept": "application/json",
                 "Accept-Encoding": "identity",
             },
-            cookie_jar=aiohttp.DummyCookieJar(),
+            tls=endpoint.tls,
         )
 
     @property
@@ -191,6 +188,45 @@ class _TransportErrors:
             silent = isinstance(fault, aiohttp.SocketTimeoutError)
             kind = IdleTimeoutError if silent else TransportError
             raise kind(f"{self._where}: {detail}") from fault
+
+
+def open_session(
+    headers: Mapping[str, str],
+    *,
+    tls: ssl.SSLContext | None = None,
+    max_connections: int = 100,
+    trace: aiohttp.TraceConfig | None = None,
+) -> aiohttp.ClientSession:
+    """Return a session without cookies and timeouts, whose sockets have TCP keepalive.
+
+    `max_connections` 0 means no limit. Call it inside a running event loop.
+    """
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(
+            ssl=tls or True, limit=max_connections, socket_factory=_socket_with_keepalive
+        ),
+        headers=headers,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(),
+        trace_configs=[trace] if trace else None,
+    )
+
+
+def client_tls(ca_file: str | None = None, ca_data: str | None = None) -> ssl.SSLContext:
+    """Return the TLS context of a client that trusts these CAs; without any, the system's.
+
+    Raise OSError (ssl.SSLError) for CAs that cannot be read.
+    """
+    context = ssl.create_default_context(cafile=ca_file, cadata=ca_data)
+    # Python 3.13 requires extensions that Go omits from the certificates of most clusters.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
+
+
+def skip_verification(context: ssl.SSLContext) -> None:
+    """Accept any certificate."""
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
 
 
 @cache

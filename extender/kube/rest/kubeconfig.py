@@ -43,7 +43,12 @@ from kubernetes_asyncio.config.incluster_config import (
 )
 from kubernetes_asyncio.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
-from extender.kube.rest.http_transport import AiohttpTransport, Endpoint
+from extender.kube.rest.http_transport import (
+    AiohttpTransport,
+    Endpoint,
+    client_tls,
+    skip_verification,
+)
 from extender.kube.rest.transport import TransportError
 
 
@@ -208,7 +213,7 @@ async def _load_kubeconfig(paths: str, context: str | None, configuration: Confi
         config_persister=merger.save_changes,  # an OIDC refresh token is used up by refreshing
     )
     if not _user_of(loader):
-        raise ConfigException("expected the context to name a user (one without fields will do)")
+        raise ConfigException("expected the context to name a user (its fields may be empty)")
     await loader.load_and_set(configuration)
     if not configuration.host:
         raise ConfigException("expected the context's cluster to have a server")
@@ -276,22 +281,17 @@ def _checked_url(url: str, where: str) -> str:
 
 def _tls(configuration: Configuration, where: str) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+        context = client_tls(ca_file=configuration.ssl_ca_cert)
         if configuration.cert_file:
             context.load_cert_chain(configuration.cert_file, configuration.key_file)
     except OSError as error:
         raise ConnectionConfigError(f"{where}: certificates: {_error_line(error)}") from error
-    # Python 3.13 requires extensions that Go omits from the certificates of most clusters.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not configuration.verify_ssl:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
+        skip_verification(context)
     return context
 
 
 def _error_line(error: BaseException) -> str:
     """Return an error's message on one line."""
     said = " ".join(str(error).split()) or type(error).__name__
-    return (
-        f"not the shape that kubectl writes: {said}" if isinstance(error, _FORMAT_ERRORS) else said
-    )
+    return f"not a valid kubeconfig: {said}" if isinstance(error, _FORMAT_ERRORS) else said

@@ -288,7 +288,7 @@ def simulated_fit_error(document: Document, simulation: SchedulingSimulation) ->
         return ""
     reasons = Counter(each for why in decision.rejected.values() for each in why.reasons)
     told = fit_error(len(decision.rejected), decision.conflict, reasons, simulation.rules.release)
-    return f"A pod of this shape fits no node: {told}"
+    return f"The pod fits no node: {told}"
 
 
 def _inject_subset(

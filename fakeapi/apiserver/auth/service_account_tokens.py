@@ -27,6 +27,8 @@ from fakeapi.apiserver.wire.http_messages import User
 
 @dataclass(frozen=True, slots=True)
 class TokenRecord:
+    """The user of a token and the time at which the token expires (RFC 3339)."""
+
     user: User
     expires: str
 

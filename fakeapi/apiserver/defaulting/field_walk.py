@@ -52,10 +52,13 @@ def build_field_walk(
 
 @dataclass(frozen=True, slots=True)
 class FieldWalkBuilder(Generic[S]):
+    """Builds field walks; ``walks`` holds those of the structs met so far, by the struct's name."""
+
     rules_at: Callable[[str], list[S]]
     walks: dict[str, FieldWalk[S]]
 
     def root(self, shape: Struct, fields: Collection[str]) -> FieldWalk[S]:
+        """Return the field walk of a kind's own struct, limited to ``fields``."""
         plan = self._empty(shape)
         self._add_fields(plan, shape, fields)
         return plan

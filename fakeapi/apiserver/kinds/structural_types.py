@@ -121,24 +121,6 @@ def schema_of(kind: TypedNode) -> Struct | Untyped:
     return kind.schema
 
 
-def type_at(root: Type, path: tuple[str, ...]) -> Type:
-    """Return the type at a path of field names and map keys; list elements have no step.
-
-    Fields below an untyped value, and fields that are not in the type, are untyped.
-    """
-    found = root
-    for step in path:
-        found = child(element_of(found), step)
-    return found
-
-
-def element_of(found: Type) -> Type:
-    """Return the type of a list's elements, or the type itself if it is not a list."""
-    while isinstance(found, ListType):
-        found = found.element
-    return found
-
-
 def child(parent: Type, step: str) -> Type:
     """Return the type of one key of an object; untyped if the type does not have it."""
     if isinstance(parent, Struct):

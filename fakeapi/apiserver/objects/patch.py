@@ -65,16 +65,20 @@ class StructuralMergeRules:
     """Merge rules of structural types."""
 
     def child(self, shape: Type, key: str) -> Type:
+        """Return the type of the field ``key``."""
         return child(shape, key)
 
     def element(self, shape: Type) -> Type:
+        """Return the type of a list's elements."""
         return shape.element if isinstance(shape, ListType) else UNTYPED
 
     def merge_key(self, shape: Type) -> str | None:
+        """Return the key by which a list's elements are merged; None if the list is replaced."""
         merge = shape.merge if isinstance(shape, ListType) else None
         return None if merge is None else merge.key
 
     def replaces(self, shape: Type, key: str) -> bool:
+        """Return whether a patch replaces the field ``key`` as a whole."""
         field = shape.fields.get(key) if isinstance(shape, Struct) else None
         return field is not None and field.replaces
 

@@ -119,6 +119,7 @@ class TableEventConverter:
         self._columns_sent = False
 
     def __call__(self, line: bytes) -> bytes:
+        """Return the line with its object as a Table; only the first Table has columns."""
         if line.startswith(_ERROR):
             return line
         options, now = self._representation.options, self._representation.now()

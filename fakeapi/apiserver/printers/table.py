@@ -41,7 +41,7 @@ from fakeapi.apiserver.wire.errors import bad_request
 from fakeapi.apiserver.wire.negotiation import metadata_document
 from fakeapi.apiserver.wire.raw_json import RawObject, decode_raw_object
 
-__all__ = ["Cell", "LIST_PRINTERS", "PRINTERS", "RowPrinter"]
+__all__ = ["LIST_PRINTERS", "PRINTERS", "Cell", "RowPrinter"]
 
 PRINTERS: Mapping[str, RowPrinter] = {
     **nodes_and_config.PRINTERS,

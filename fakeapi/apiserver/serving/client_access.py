@@ -42,6 +42,7 @@ class StaticToken:
     value: str
 
     async def authorization(self) -> str:
+        """Return the value of the Authorization header."""
         return f"Bearer {self.value}"
 
     def refused(self) -> None:

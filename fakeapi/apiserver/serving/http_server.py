@@ -98,13 +98,28 @@ class ServerTimeouts:
     body: float = BODY_SECONDS
 
 
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """The options of a server.
+
+    ``authenticator`` identifies users; without one every client is the administrator. With ``tls``
+    the server uses HTTPS. ``fork`` returns a server, not yet started, of the world forked from a
+    snapshot; without it the server cannot be forked. ``background_tasks`` run while the server
+    does.
+    """
+
+    timeouts: ServerTimeouts = ServerTimeouts()
+    authenticator: Authenticator | None = None
+    tls: ssl.SSLContext | None = None
+    management: ManagementApi | None = None
+    fork: Callable[[str], Server] | None = None
+    background_tasks: AbstractAsyncContextManager[object] | None = None
+
+
 class Server:
     """A server of one API on one port of the loopback interface (or of ``host``).
 
-    ``rng`` chooses the timeouts of watches that request none. ``authenticator`` identifies users;
-    without one every client is the administrator. With ``tls`` the server uses HTTPS. ``fork``
-    returns a server, not yet started, of the world forked from a snapshot; without it this server
-    cannot be forked.
+    ``rng`` chooses the timeouts of watches that request none.
     """
 
     def __init__(
@@ -112,27 +127,21 @@ class Server:
         api: Api,
         clock: Clock,
         rng: Random,
-        *,
-        timeouts: ServerTimeouts = ServerTimeouts(),
-        authenticator: Authenticator | None = None,
-        tls: ssl.SSLContext | None = None,
-        management: ManagementApi | None = None,
-        fork: Callable[[str], Server] | None = None,
-        background_tasks: AbstractAsyncContextManager[object] | None = None,
+        options: ServerOptions = ServerOptions(),
     ) -> None:
-        self.management = management or ManagementApi(api, clock.now_ns)
+        self.management = options.management or ManagementApi(api, clock.now_ns)
         self._fault_delivery = FaultDelivery(self.management.faults, clock)
         self._api = api
         self._connections = WebhookConnections()
         self._calls = CallDispatcher(api.pending_calls, self._connections.post, clock)
         self._clock = clock
         self._rng = rng
-        self._timeouts = timeouts
-        self._authenticator = authenticator or AllowAnonymous(api.tokens.user_of)
+        self._timeouts = options.timeouts
+        self._authenticator = options.authenticator or AllowAnonymous(api.tokens.user_of)
         api.identify = self._authenticator.token_user
-        self._tls = tls
-        self._fork = fork
-        self._background_tasks = background_tasks
+        self._tls = options.tls
+        self._fork = options.fork
+        self._background_tasks = options.background_tasks
         self._running_tasks = AsyncExitStack()
         self._pumps: set[WatchPump] = set()
         self._forks: list[Server] = []
@@ -232,7 +241,7 @@ class Server:
     async def _move_clock(self, order: ClockRequest) -> Response:
         clock = self._clock
         if not isinstance(clock, VirtualClock):
-            raise StatusError(409, "Conflict", "this world lives by a clock that cannot be moved")
+            raise StatusError(409, "Conflict", "the clock of this API server cannot be moved")
         if order.factor is not None:
             clock.run(order.factor)
         if order.jump:

@@ -6,8 +6,8 @@ so that everything can run on a virtual clock. It implements
 
 :class:`WatchPump` is the only code that applies a clock to a watch, with and without sockets:
 
-- lines are sent as soon as they can be read, at most ``BATCH`` at once, and only after the previous
-  ones were taken: a client that stops reading stops only its own watch;
+- lines are sent as soon as they can be read, at most ``MAX_BATCH_LINES`` at once, and only after
+  the previous ones were taken: a client that stops reading stops only its own watch;
 - a client that requests bookmarks receives one each minute, and one two seconds before the end;
 - the watch ends after its timeout; without one the server chooses 30 to 60 minutes.
 
@@ -109,10 +109,12 @@ class WakeTimer:
         self._task: asyncio.Task[None] | None = None
 
     def set(self, due: float) -> None:
+        """Set the event at ``due``, in seconds of the monotonic clock, unless a task is pending."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._ring(due))
 
     def cancel(self) -> None:
+        """Cancel the task."""
         if self._task is not None:
             self._task.cancel()
 

@@ -98,7 +98,7 @@ class VirtualClock:
     async def advance(self, seconds: float) -> None:
         """Advance by ``seconds``; raises ValueError for a negative number, NeverIdleError."""
         if seconds < 0:
-            raise ValueError(f"time does not go back: {seconds} s")
+            raise ValueError(f"the clock cannot move back: {seconds} s")
         async with self._stepping():
             end = self._now + seconds
             await wait_idle()
@@ -133,7 +133,7 @@ class VirtualClock:
     def run(self, factor: float) -> None:
         """Run at ``factor`` from now on; raises ValueError for a negative factor."""
         if factor < 0:
-            raise ValueError(f"time does not go back: factor {factor}")
+            raise ValueError(f"the clock cannot move back: factor {factor}")
         self._capture_now()
         self._factor = factor
         self._set_timer()
@@ -208,7 +208,7 @@ async def wait_idle() -> None:
         await asyncio.sleep(0)
         if not ready:
             return
-    raise NeverIdleError("tasks go on and on without waiting, so time cannot go on")
+    raise NeverIdleError("tasks run without waiting, so the clock cannot advance")
 
 
 def _ready_callbacks(loop: Any) -> deque[Any] | None:

@@ -123,14 +123,17 @@ class ResourceState:
     listeners: dict[object, Listener] = field(default_factory=dict)
 
     def discard_until(self, index: int) -> None:
+        """Discard the events before ``index``; the version of the last of them is the new floor."""
         if index > 0:
             self.floor = self.events[index - 1].version
             del self.events[:index]
 
     def fork(self) -> ResourceState:
+        """Return a copy without listeners."""
         return ResourceState(self.objects.copy(), self.events[:], self.floor)
 
     def wake(self) -> None:
+        """Call all listeners."""
         for wake in tuple(self.listeners.values()):
             wake()
 

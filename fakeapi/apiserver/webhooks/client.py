@@ -17,18 +17,17 @@ the clock, so that a jumping virtual clock does not stop at times at which nothi
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
 from inspect import isawaitable
 from types import TracebackType
 from typing import Final, Self, TypeVar
-from urllib.parse import SplitResult, urlsplit
 
 import orjson
 
 from extender.kube.rest.clock import Clock
+from extender.kube.rest.http_transport import client_tls
 from fakeapi.apiserver.webhooks.calls import (
     MAX_CALLS,
     CallsPendingError,
@@ -39,8 +38,7 @@ from fakeapi.apiserver.webhooks.calls import (
     WebhookCallError,
     encode_answer,
 )
-from fakeapi.apiserver.webhooks.http_post import ClosedError, Poster
-from fakeapi.apiserver.webhooks.http_response import MalformedAnswerError
+from fakeapi.http_client import HttpClient, HttpClientError
 
 
 class TimeoutScheduler:
@@ -125,6 +123,7 @@ SendCall = Callable[[WebhookCall], Awaitable[bytes]]
 """Makes a call and returns the body of its response; raises WebhookCallError."""
 
 _MAX_CACHED_CONTEXTS: Final = 64
+_HEADERS: Final = {"Accept": "application/json, */*", "User-Agent": "kube-apiserver-admission"}
 _DEADLINE_EXCEEDED: Final = "context deadline exceeded"
 _INVALID_CA_BUNDLE: Final = "unable to load root certificates: unable to parse bytes as PEM block"
 _STATUS_MESSAGES: Final = {
@@ -198,22 +197,22 @@ class WebhookConnections:
     """Makes calls over HTTPS on reusable connections; must be closed."""
 
     def __init__(self) -> None:
-        self._poster = Poster()
+        self._client = HttpClient(_HEADERS)
 
     async def post(self, call: WebhookCall) -> bytes:
         """Make a call; raises WebhookCallError with the text of Go's HTTP client."""
         context = _context(call.ca_bundle)
         try:
-            answer = await self._poster.post(call.url, call.body, context, call.host)
-        except (OSError, MalformedAnswerError) as error:
-            raise WebhookCallError(_connection_error_message(error, call.url)) from None
+            answer = await self._client.post(call.url, call.body, context, call.host)
+        except HttpClientError as error:
+            raise WebhookCallError(str(error)) from None
         if not 200 <= answer.status < 300:
             raise InvalidReviewError(_status_error_message(answer.status, answer.body))
         return answer.body
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._poster.close()
+        await self._client.close()
 
 
 async def post_once(call: WebhookCall) -> bytes:
@@ -229,7 +228,7 @@ async def post_once(call: WebhookCall) -> bytes:
 def _context(ca_bundle: bytes) -> ssl.SSLContext:
     """Return the TLS context for a CA bundle; raises WebhookCallError."""
     try:
-        return ssl.create_default_context(cadata=ca_bundle.decode() if ca_bundle else None)
+        return client_tls(ca_data=ca_bundle.decode() if ca_bundle else None)
     except (ssl.SSLError, ValueError):
         raise WebhookCallError(_INVALID_CA_BUNDLE) from None
 
@@ -251,29 +250,3 @@ def _status_error_message(status: int, body: bytes) -> str:
         shown = orjson.dumps(text or "unknown").decode()
         return f"an error on the server ({shown}) has prevented the request from succeeding"
     return f"the server responded with the status code {status} but did not return more information"
-
-
-def _connection_error_message(error: Exception, url: str) -> str:
-    if isinstance(error, ssl.SSLError):
-        return f"tls: failed to verify certificate: x509: {_verification_error(error)}"
-    if isinstance(error, ClosedError | ConnectionResetError):
-        return str(error) if isinstance(error, ClosedError) else "EOF"
-    place = urlsplit(url)
-    if isinstance(error, socket.gaierror):
-        return f"dial tcp: lookup {place.hostname}: no such host"
-    if isinstance(error, ConnectionRefusedError):
-        return f"dial tcp {_dial_address(place)}: connect: connection refused"
-    if isinstance(error, OSError):
-        return f"dial tcp {_dial_address(place)}: {error.strerror or error}"
-    return str(error)
-
-
-def _dial_address(place: SplitResult) -> str:
-    return place.netloc if place.port else f"{place.netloc}:443"
-
-
-def _verification_error(error: Exception) -> str:
-    text = str(error)
-    if "self-signed" in text or "unable to get local issuer" in text:
-        return "certificate signed by unknown authority"
-    return text.partition("certificate verify failed:")[2].strip(" ]()") or text

@@ -43,8 +43,10 @@ class ProtobufError(ValueError):
 def read_protobuf(body: bytes) -> Document:
     """Return the document of a body; raise StatusError (400)."""
     if not body.startswith(PREFIX):
-        why = f"provided data does not appear to be a protobuf message, expected prefix {_prefix_as_go()}"
-        raise _unrecognized(why, body)
+        expected = f"expected prefix {_prefix_as_go()}"
+        raise _unrecognized(
+            f"provided data does not appear to be a protobuf message, {expected}", body
+        )
     try:
         api_version, kind, raw = _envelope(body[len(PREFIX) :])
     except ProtobufError as error:

@@ -72,6 +72,7 @@ class YamlBuilder:
         self._count = 0
 
     def document(self) -> Any:
+        """Return the first document; None if there is none."""
         for event in self._events:
             if not isinstance(event, _NOTHING_FOLLOWS):
                 value, _ = self._value(event, 1)
@@ -133,7 +134,7 @@ class YamlBuilder:
     def _add(self, values: int) -> None:
         self._count += values
         if self._count > MAX_VALUES:
-            raise _yaml_error(f"the document stands for more than {MAX_VALUES} values")
+            raise _yaml_error(f"the document expands to more than {MAX_VALUES} values")
 
 
 def _scalar(event: ScalarEvent) -> Any:

@@ -231,7 +231,8 @@ def _type_error(shape: Type, item: Any, owner: Struct, where: LinkedPath) -> Str
     if isinstance(shape, Scalar) and isinstance(_container(owner, where), MapType):
         path = path.rpartition(".")[0]
     return StructDecodeError(
-        f"json: cannot unmarshal {found} into Go struct field {name}.{path} of type {_go_type_name(shape)}"
+        f"json: cannot unmarshal {found} into Go struct field {name}.{path} "
+        f"of type {_go_type_name(shape)}"
     )
 
 

@@ -24,7 +24,7 @@ from typing import Final
 
 import msgspec
 
-from extender.controllers.process.controller_manager import ControllerContext
+from extender.controllers.context import ControllerContext
 from extender.kube.controller_runtime.controller import Controller, RetryError
 from extender.kube.controller_runtime.workqueue import WorkQueue
 from extender.kube.decoders.object_meta import (

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from extender.controllers.process.controller_manager import ControllerContext
+from extender.controllers.context import ControllerContext
 from extender.kube.controller_runtime.controller import Controller
 from extender.kube.controller_runtime.workqueue import WorkQueue
 from extender.kube.rest.api_errors import ApiError

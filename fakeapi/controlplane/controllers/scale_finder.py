@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct, field
 
-from extender.controllers.process.controller_manager import ControllerContext
+from extender.controllers.context import ControllerContext
 from extender.kube.decoders.object_meta import ObjectMeta, OwnerReference
 from extender.kube.informers.indexer import Indexer
 from extender.kube.rest.api_errors import ApiError

@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
-from extender.controllers.process.controller_manager import ControllerContext
+from extender.controllers.process.controller_manager import ComponentContext
 from extender.kube.controller_runtime.controller import Controller
 from extender.kube.controller_runtime.workqueue import WorkQueue
 from extender.kube.decoders.object_meta import ObjectMeta, PartialObject, decode_partial
@@ -52,7 +52,7 @@ _decode_config_map = decode_tolerantly(_ConfigMap)
 class ServiceAccountController:
     """The component ``serviceaccounts``."""
 
-    def __init__(self, context: ControllerContext) -> None:
+    def __init__(self, context: ComponentContext) -> None:
         self._client = context.client
         self._certificate = context.certificate
         self._namespaces = context.informers.of(NAMESPACES, decode_namespace)

@@ -18,7 +18,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from extender.controllers.process.controller_manager import ControllerContext
+from extender.controllers.context import ControllerContext
 from extender.kube.controller_runtime.controller import Controller
 from extender.kube.controller_runtime.event_recorder import ObjectReference
 from extender.kube.controller_runtime.workqueue import WorkQueue

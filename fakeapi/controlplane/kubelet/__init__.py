@@ -1,7 +1,7 @@
 """Hollow kubelets: simulated kubelets that run nodes and pods by simulation scripts.
 
     scripts  script_parser           options, scripts as values, and their YAML
-    usage_curves                     resource usage over time, and durations
+    usage_curves                     resource usage over time
     container_lifecycle  pod_lifecycle  pod_phase
                                      the state of one pod, its phase and its conditions
     pod_status                       that state as a status patch and as Events

@@ -15,11 +15,11 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from extender.controllers.process.controller_manager import ControllerContext
+from extender.controllers.context import ControllerContext
 from extender.kube.controller_runtime.controller import Controller
 from extender.kube.controller_runtime.event_recorder import EventWriter
 from extender.kube.controller_runtime.workqueue import WorkQueue
-from extender.kube.informers.reflector import Reflector, ReflectorStore
+from extender.kube.informers.reflector import Reflector, ReflectorContext, ReflectorStore
 from extender.kube.informers.shared_informer import cancel_tasks
 from extender.kube.rest.client import EVERYTHING, Selection
 from extender.kube.rest.rate_limited_log import quiet_log
@@ -92,12 +92,12 @@ class HollowKubelet:
         self,
         resource: Resource,
         decode: Callable[[msgspec.Raw], DecodedObject[S]],
-        sink: ReflectorStore[DecodedObject[S]],
+        store: ReflectorStore[DecodedObject[S]],
         selection: Selection = EVERYTHING,
     ) -> Reflector[DecodedObject[S]]:
         clock, rng = self._context.clock, self._context.rng
-        of = (self._client, resource, decode, sink, clock, rng, selection)
-        return Reflector(*of, log=quiet_log())
+        context = ReflectorContext(self._client, clock, rng, quiet_log())
+        return Reflector(context, resource, decode, store, selection)
 
     async def _sync(self, work: KubeletWorkItem) -> float | None:
         if work.kind == "pod":

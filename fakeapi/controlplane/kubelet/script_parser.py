@@ -47,14 +47,16 @@ from fakeapi.controlplane.kubelet.scripts import (
     Transition,
 )
 from fakeapi.controlplane.kubelet.types import SCRIPT
-from fakeapi.controlplane.kubelet.usage_curves import CurveStep, parse_duration
+from fakeapi.controlplane.kubelet.usage_curves import SECOND, CurveStep
 from policies.eviction.config import ResolvedConfig, resolve
 from policies.eviction.filesystems import DEDICATED_IMAGES, ONE_FILESYSTEM
 from policies.eviction.kubelet_releases import NEWEST_EVICTION
 from policies.eviction.thresholds import ThresholdError
+from policies.kubernetes.duration import parse_duration
 from policies.kubernetes.quantity import QuantityError, parse_quantity, units
 
 ALWAYS: Final = 10**9
+_MAX_SECONDS: Final = 10**9
 """The number of failing image pulls if all of them fail."""
 
 Amount = str | int | float
@@ -369,10 +371,18 @@ def _names(document: _RegistrationDoc, where: str) -> Iterable[str]:
 
 
 def _nanoseconds(value: Duration, where: str) -> int:
+    """Parse a duration such as ``1m30s``, or a number of seconds."""
+    if isinstance(value, int | float):
+        if not 0 <= value <= _MAX_SECONDS:
+            raise ScriptError(f"{where}: expected 0 to {_MAX_SECONDS} seconds, got {value}")
+        return round(value * SECOND)
     try:
-        return parse_duration(value)
-    except ValueError as error:
-        raise ScriptError(f"{where}: {error}") from None
+        nanoseconds = parse_duration(value)
+    except ValueError:
+        nanoseconds = -1
+    if nanoseconds < 0:
+        raise ScriptError(f"{where}: expected a duration such as 1m30s, got {value!r}")
+    return nanoseconds
 
 
 def _amount(value: Amount, where: str) -> int:

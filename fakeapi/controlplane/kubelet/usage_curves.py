@@ -9,8 +9,6 @@ points at one time, of which the second counts:
     40 s   50Mi               (40, 300) (40, 50)             50 from 40 s on
 
 Times are nanoseconds from the start of the curve, amounts are integers.
-
-Durations in scripts: ``1m30s``, or a number of seconds.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from policies.kubernetes import duration
+SECOND: Final = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +47,6 @@ class Curve:
         end, after = self.points[index]
         return before + (after - before) * (offset - begin) // (end - begin)
 
-    @property
-    def last_change(self) -> int:
-        """The time of the last change."""
-        return self.points[-1][0]
-
     def exceeds(self, limit: int) -> int | None:
         """Return the first time at which the amount exceeds ``limit``; None if it never does."""
         begin, before = self.points[0]
@@ -65,11 +58,6 @@ class Curve:
                 return time
             begin, before = end, after
         return None
-
-
-def constant(amount: int) -> Curve:
-    """Return a constant curve."""
-    return Curve(((0, amount),))
 
 
 def curve_from_steps(first: int, steps: Iterable[CurveStep]) -> Curve:
@@ -87,23 +75,3 @@ def curve_from_steps(first: int, steps: Iterable[CurveStep]) -> Curve:
 
 def _time(point: tuple[int, int]) -> int:
     return point[0]
-
-
-SECOND: Final = 10**9
-
-_MOST_SECONDS: Final = 10**9
-
-
-def parse_duration(text: str | float) -> int:
-    """Parse a duration to nanoseconds. Raise ValueError if it is malformed or negative."""
-    if isinstance(text, int | float):
-        if not 0 <= text <= _MOST_SECONDS:
-            raise ValueError(f"expected 0 to {_MOST_SECONDS} seconds, got {text}")
-        return round(text * SECOND)
-    try:
-        nanoseconds = duration.parse_duration(text)
-    except ValueError:
-        nanoseconds = -1
-    if nanoseconds < 0:
-        raise ValueError(f"expected a duration such as 1m30s, got {text!r}")
-    return nanoseconds

@@ -14,8 +14,7 @@ from inspect import isawaitable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import aiohttp
-
+from extender.kube.rest.http_transport import client_tls, skip_verification
 from fakeapi.controlplane.scheduler.configuration import (
     Call,
     ExtenderConfig,
@@ -24,8 +23,10 @@ from fakeapi.controlplane.scheduler.configuration import (
     TlsConfig,
     UnansweredError,
 )
+from fakeapi.http_client import HttpClient, HttpClientError
 
-_HEADERS = {"Content-Type": "application/json", "User-Agent": "Go-http-client/1.1"}
+_HEADERS = {"User-Agent": "Go-http-client/1.1"}
+_MAX_REDIRECTS = 10
 
 
 class ExtenderPost:
@@ -33,8 +34,8 @@ class ExtenderPost:
 
     def __init__(self, in_process: Mapping[str, ExtenderFunction]) -> None:
         self._insiders = {prefix.rstrip("/"): extend for prefix, extend in in_process.items()}
-        self._session: aiohttp.ClientSession | None = None
-        self._contexts: dict[str, ssl.SSLContext | bool] = {}
+        self._client = HttpClient(_HEADERS, _MAX_REDIRECTS)
+        self._contexts: dict[str, ssl.SSLContext | None] = {}
 
     async def __call__(self, extender: ExtenderConfig, call: Call) -> Reply:
         """Make a call. Raises UnansweredError."""
@@ -46,42 +47,33 @@ class ExtenderPost:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._session is not None:
-            await self._session.close()
+        await self._client.close()
 
     async def _post(self, extender: ExtenderConfig, call: Call) -> Reply:
-        if self._session is None:
-            timeout = aiohttp.ClientTimeout(total=None)
-            self._session = aiohttp.ClientSession(timeout=timeout, headers=_HEADERS)
         tls = extender.tls_config or TlsConfig()
+        context = self._context(extender, tls)
         try:
-            async with self._session.post(
-                call.url,
-                data=call.body,
-                ssl=self._context(extender, tls),
-                server_hostname=tls.server_name or None,
-            ) as answer:
-                return Reply(answer.status, await answer.read())
-        except (aiohttp.ClientError, ValueError, OSError) as error:
-            raise UnansweredError(_go_error_text(error)) from None
+            answer = await self._client.post(call.url, call.body, context, tls.server_name)
+        except HttpClientError as error:
+            raise UnansweredError(str(error)) from None
+        return Reply(answer.status, answer.body)
 
-    def _context(self, extender: ExtenderConfig, tls: TlsConfig) -> ssl.SSLContext | bool:
+    def _context(self, extender: ExtenderConfig, tls: TlsConfig) -> ssl.SSLContext | None:
         if extender.url_prefix not in self._contexts:
             self._contexts[extender.url_prefix] = tls_context(extender, tls)
         return self._contexts[extender.url_prefix]
 
 
-def tls_context(extender: ExtenderConfig, tls: TlsConfig) -> ssl.SSLContext | bool:
-    """Return the TLS context of a connection. Raises UnansweredError."""
+def tls_context(extender: ExtenderConfig, tls: TlsConfig) -> ssl.SSLContext | None:
+    """Return the TLS context of a connection, None for the default. Raises UnansweredError."""
     if extender.tls_config is None and not extender.enable_https:
-        return True
+        return None
     try:
         authority = b64decode(tls.ca_data).decode() if tls.ca_data else None
-        context = ssl.create_default_context(cafile=tls.ca_file or None, cadata=authority)
+        context = client_tls(tls.ca_file or None, authority)
         has_authority = bool(authority or tls.ca_file)
         if tls.insecure or (extender.enable_https and not has_authority):
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
+            skip_verification(context)
         if tls.cert_file or tls.cert_data:
             _load_client_certificate(context, tls)
     except (OSError, ssl.SSLError, Base64Error, ValueError) as error:
@@ -100,21 +92,3 @@ def _load_client_certificate(context: ssl.SSLContext, tls: TlsConfig) -> None:
                 paths[name].touch(mode=0o600)
                 paths[name].write_bytes(b64decode(data))
         context.load_cert_chain(paths["cert"], paths["key"])
-
-
-def _go_error_text(error: Exception) -> str:
-    """Return an error's text as Go's HTTP client words it."""
-    if isinstance(error, aiohttp.InvalidURL):
-        return "unsupported protocol scheme"
-    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
-        return f"tls: failed to verify certificate: x509: {error}"
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return f"dial tcp: lookup {error.host}: no such host"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        place = f"{error.host}:{error.port}"
-        if isinstance(error.os_error, ConnectionRefusedError):
-            return f"dial tcp {place}: connect: connection refused"
-        return f"dial tcp {place}: {error.os_error.strerror or error.os_error}"
-    if isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError):
-        return "EOF"
-    return str(error) or type(error).__name__

@@ -64,7 +64,8 @@ _NO_CANDIDATE: Final = "no candidate node for preemption"
 class PreemptionOutcome:
     """The decision, and the message for the pod's Event.
 
-    Without a ``chosen`` candidate there are no victims; ``clears`` is set if the nomination ends.
+    Without a ``chosen`` candidate there are no victims; ``clears_nomination`` is set if the
+    nomination ends.
     """
 
     message: str

@@ -13,9 +13,10 @@ from typing import Any, Final
 from extender.cluster.event_handlers import build_reflectors
 from extender.cluster.readiness import InformerState
 from extender.cluster.scheduler_cache import SchedulerCache
-from extender.controllers.process.controller_manager import ControllerContext
+from extender.controllers.context import ControllerContext
 from extender.kube.controller_runtime.controller import Controller
 from extender.kube.controller_runtime.workqueue import WorkQueue
+from extender.kube.informers.reflector import ReflectorContext
 from extender.kube.informers.watch_list import WatchListReflector
 from extender.kube.rest.rate_limited_log import quiet_log
 from extender.kube.rest.resources import NODES, PODS
@@ -72,7 +73,7 @@ class Scheduler:
 
     def __init__(self, context: ControllerContext, options: SchedulerOptions) -> None:
         configuration = options.configuration or SchedulerConfiguration()
-        self._setting = context
+        self._context = context
         self._clock = context.clock
         self._release = configuration.release
         self._playing = {
@@ -121,15 +122,13 @@ class Scheduler:
             await self._post.close()
 
     def _reflectors(self) -> list[InformerState]:
-        given, log = self._setting, quiet_log()
-        common = given.client, _rules_that_read_most(self._playing.values()), given.clock, given.rng
-        feeds = build_reflectors(self._cluster, *common, log=log)
+        given = self._context
+        context = ReflectorContext(given.client, given.clock, given.rng, quiet_log())
+        rules = _rules_that_read_most(self._playing.values())
+        feeds = build_reflectors(context, self._cluster, rules)
         read = pod_reader(self._release)
-        about = given.clock, given.rng
-        feeds["pods"] = WatchListReflector(given.client, PODS, read, self._pods, *about, log=log)
-        feeds["nodes"] = WatchListReflector(
-            given.client, NODES, read_node, self._nodes, *about, log=log
-        )
+        feeds["pods"] = WatchListReflector(context, PODS, read, self._pods)
+        feeds["nodes"] = WatchListReflector(context, NODES, read_node, self._nodes)
         return list(feeds.values())
 
     def _follow(self, snapshot: Snapshot, changed: Collection[str]) -> None:
@@ -243,7 +242,7 @@ class Scheduler:
 
     def _executor(self, case: PodAttempt) -> PreemptionExecutor:
         recorder = self._recorders[case.cached.scheduler]
-        client = self._setting.client
+        client = self._context.client
 
         def displaced(key: str) -> None:
             self._wake(ClusterEvent.OWN_CHANGE, (key,))

@@ -51,10 +51,10 @@ _MIN_START_TIME = 1 - 2**63  # its negative has to fit int64, too
 class ClusterColumns:
     """A snapshot as columns. Row ``i`` of everything is the node ``names[i]``; rows are dense.
 
-    ``pods[i]`` are the node's pods in the policy's order, as in the pod block. ``nominating`` names
-    the nodes with nominated pods, ``departing`` those with departing pods, ``irregular`` those that
-    the columns cannot represent: amounts beyond 64 bits, pods that share a UID, or pods that could
-    not be decoded.
+    ``pods[i]`` are the node's pods in the policy's order, as in the pod block. ``with_nominated``
+    names the nodes with nominated pods, ``departing`` those with departing pods, ``irregular``
+    those that the columns cannot represent: amounts beyond 64 bits, pods that share a UID, or pods
+    that could not be decoded.
     """
 
     def __init__(self, policy: Policy, release: Release) -> None:

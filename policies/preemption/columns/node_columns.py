@@ -160,6 +160,7 @@ class PackedNameRows:
     rows: Ints
 
     def find(self, names: PackedNames) -> Ints | None:
+        """Return the row of each name, or None if one is unknown."""
         found = self.positions.find(names)
         return None if found is None else self.rows[np.frombuffer(found, np.int64)]
 

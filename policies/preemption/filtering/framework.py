@@ -48,11 +48,11 @@ class NodeFilter:
         """Apply the rule."""
         return self.rule(node)
 
-    def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
+    def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see FilterPlugin
         """Return itself: the node's state no longer contains the pod."""
         return self
 
-    def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
+    def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see FilterPlugin
         """Return itself: the node's state already contains the pod."""
         return self
 

@@ -76,6 +76,8 @@ def counted_plugin(
 
 @dataclass(frozen=True, slots=True)
 class InterPodAffinityFilter:
+    """The pod (anti-)affinity filter of one pod; counts are of pods by topology domain."""
+
     pod: Pod
     namespaces: Mapping[str, Labels]
     affinity_counts: DomainCounts
@@ -84,6 +86,7 @@ class InterPodAffinityFilter:
     matches_own_terms: bool
 
     def refuse(self, node: NodeState) -> Rejection | None:
+        """Return a rejection if a term of the pod or of an existing pod is violated."""
         labels = node.node.labels
         if not self._matches_affinity(labels):
             return POD_AFFINITY
@@ -100,9 +103,11 @@ class InterPodAffinityFilter:
         return None
 
     def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:
+        """Return the filter with the pod's counts removed."""
         return self._changed(pod, node, -1)
 
     def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:
+        """Return the filter with the pod's counts added."""
         return self._changed(pod, node, 1)
 
     def _matches_affinity(self, labels: Labels) -> bool:

@@ -110,11 +110,11 @@ class VolumeLimitsFilter:
             return absent
         return _TOO_MANY if self._exceeds(node) else None
 
-    def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
+    def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see FilterPlugin
         """Return itself: the node's state no longer contains the pod."""
         return self
 
-    def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
+    def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see FilterPlugin
         """Return itself: the node's state already contains the pod."""
         return self
 
@@ -152,10 +152,13 @@ class VolumeLimitsFilter:
 
 @dataclass(frozen=True, slots=True)
 class VolumeCounting:
+    """Counts the CSI volumes of pods and nodes by the rules of a release."""
+
     storage: Storage
     release: Release
 
     def absent_driver(self, wanted: set[CsiVolume], node: CsiNode | None) -> str | None:
+        """Return the first required driver that the node lacks, or None."""
         if not self.release.driver_may_be_required:
             return None
         present = frozenset[str]() if node is None else node.drivers
@@ -167,6 +170,7 @@ class VolumeCounting:
         return None
 
     def limits(self, drivers: set[str], node: Node, csi_node: CsiNode | None) -> Mapping[str, int]:
+        """Return the node's volume limits of the drivers that have one."""
         limits: Mapping[str, int] = {} if csi_node is None else csi_node.limits
         if not self.release.node_lists_volume_limits:
             return {driver: limits[driver] for driver in drivers if driver in limits}
@@ -175,6 +179,7 @@ class VolumeCounting:
         return {driver: limit for driver, limit in found.items() if limit is not None}
 
     def attached(self, node: Node) -> set[CsiVolume]:
+        """Return the volumes of the node's VolumeAttachments, if the release counts them."""
         if not self.release.attachments_count:
             return set()
         found: set[CsiVolume] = set()

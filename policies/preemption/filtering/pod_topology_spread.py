@@ -104,11 +104,14 @@ class CountedSpreadConstraint:
 
 @dataclass(frozen=True, slots=True)
 class PodTopologySpreadFilter:
+    """The topology spread filter of one pod, with the count of each constraint."""
+
     pod: Pod
     constraints: tuple[SpreadConstraint, ...]
     skews: tuple[CountedSpreadConstraint, ...]
 
     def refuse(self, node: NodeState) -> Rejection | None:
+        """Return a rejection if a topology label is missing or a constraint's skew is exceeded."""
         for skew in self.skews:
             constraint = skew.constraint
             value = node.node.labels.get(constraint.topology_key)
@@ -121,9 +124,11 @@ class PodTopologySpreadFilter:
         return None
 
     def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:
+        """Return the filter with the pod's counts removed."""
         return self._changed(pod, node.node, -1)
 
     def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:
+        """Return the filter with the pod's counts added."""
         return self._changed(pod, node.node, 1)
 
     def _changed(self, pod: Pod, node: Node, by: int) -> FilterPlugin:

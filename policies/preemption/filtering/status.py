@@ -161,5 +161,6 @@ def _resolution(rejection: Rejection) -> str:
 
 
 def describe_not_evaluated(filters: frozenset[str]) -> Iterator[str]:
+    """Yield a line with the filters that were not evaluated, if there are any."""
     if filters:
-        yield f"not judged, so the answer may be too hopeful: {', '.join(sorted(filters))}"
+        yield f"not evaluated, so the result may be too optimistic: {', '.join(sorted(filters))}"

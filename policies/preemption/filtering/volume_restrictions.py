@@ -86,11 +86,11 @@ class VolumeRestrictionsFilter:
             return _NO_DISK
         return self.claim_in_use if self.conflicts > 0 else None
 
-    def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
+    def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see FilterPlugin
         """Subtract the claims of a pod that has left."""
         return self._changed(pod, -1)
 
-    def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
+    def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see FilterPlugin
         """Add the claims of a pod that has joined."""
         return self._changed(pod, 1)
 

@@ -71,6 +71,7 @@ class PreparedFilter:
     filter_plugin: FilterPlugin | None
 
     def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
+        """Return the prepared filter plugin."""
         return PreFilter(self.filter_plugin)
 
 
@@ -119,10 +120,10 @@ class PodEvaluation:
             looked_at = self.limits.rows | static_node_filters.rows_named(
                 self.filter_input.columns, nominated
             )
-            verdicts.refuse(~view.flags_of_nodes(looked_at), unexamined)
+            verdicts.refuse(~view.of_nodes(looked_at), unexamined)
         for constraint in self.constraints:
             constraint.evaluate(view, verdicts)
-        for place in np.flatnonzero(view.flags_of_nodes(self.reference_rows)).tolist():
+        for place in np.flatnonzero(view.of_nodes(self.reference_rows)).tolist():
             if not has_time_left():
                 raise DeadlineExceededError
             verdicts.set_status(

@@ -124,7 +124,7 @@ class NodeConstraint:
 
     def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
         """Refuse the rows in ``refused``."""
-        statuses.refuse(view.flags_of_nodes(self.refused), self.rejection)
+        statuses.refuse(view.of_nodes(self.refused), self.rejection)
 
     def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
         """Return None: pods do not matter."""

@@ -55,6 +55,8 @@ def vectorize_inter_pod_affinity(
 
 @dataclass(frozen=True)
 class InterPodAffinityConstraint:
+    """The pod (anti-)affinity filter of one pod, with its counts as columns."""
+
     name: str
     filter_input: FilterInput
     affinity_counts: tuple[DomainCountColumns, ...]
@@ -63,6 +65,7 @@ class InterPodAffinityConstraint:
     existing_anti_affinity_counts: tuple[DomainCountColumns, ...]
 
     def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
+        """Refuse the rows on which a term of the pod, or an existing pod's, is violated."""
         if self.affinity_counts:
             statuses.refuse(~self._matches_affinity(view), inter_pod_affinity.POD_AFFINITY)
         _refuse_positive(
@@ -76,6 +79,7 @@ class InterPodAffinityConstraint:
         )
 
     def state(self, view: RowView) -> ConstraintState | None:
+        """Return the removed pods that an anti-affinity term does not allow back; None if none."""
         tallies = (*self.anti_affinity_counts, *self.existing_anti_affinity_counts)
         if not tallies:
             return None

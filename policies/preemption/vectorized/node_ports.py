@@ -45,14 +45,17 @@ class PortsConstraint:
     conflicting: Bools
 
     def taken(self, view: RowView) -> Bools:
+        """Return for each pod of the view whether it has a conflicting port."""
         taken: Bools = self.conflicting.take(view.channel(TRAITS))
         return taken
 
     def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
+        """Refuse the rows on which a remaining pod has a conflicting port."""
         taken = self.taken(view)
         if view.removed is not None:
             taken &= ~view.removed
         statuses.refuse(any_by_row(taken), node_ports.REFUSAL)
 
     def state(self, view: RowView) -> ConflictingVictims:
+        """Return the pods with a conflicting port, which may not be added back."""
         return ConflictingVictims(self.taken(view))

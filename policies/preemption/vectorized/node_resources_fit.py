@@ -54,6 +54,8 @@ def _irregular(filter_input: FilterInput) -> frozenset[int]:
 
 @dataclass(frozen=True)
 class RequestedResource:
+    """A requested resource: its name, its position in the columns, and the amount."""
+
     name: str
     place: int
     amount: int
@@ -70,6 +72,7 @@ class ResourcesConstraint:
 
     def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
         # Bit 0: too many pods. Bit i: the i-th resource is insufficient. Last bit: unresolvable.
+        """Refuse the rows with too many pods or an insufficient resource."""
         short = (self._free_pod_slots(view) < 0).astype(np.int64)
         hopeless = 1 << (len(self.wanted) + 1)
         for bit, wanted in enumerate(self.wanted, 1):
@@ -86,6 +89,7 @@ class ResourcesConstraint:
                     statuses.refuse(short == found, self._rejection(found, hopeless))
 
     def state(self, view: RowView) -> ResourcesConstraintState:
+        """Return the free amounts and pod slots of the rows."""
         left = [self._free_amounts(view, w, self.nominated[i]) for i, w in enumerate(self.wanted)]
         needs = [view.channel(FIRST_RESOURCE + wanted.place) for wanted in self.wanted]
         return ResourcesConstraintState(left, needs, self._free_pod_slots(view))
@@ -123,12 +127,14 @@ class ResourcesConstraintState:
         self._places = places
 
     def allows(self, depth: int) -> Bools:
+        """Return for each row whether its pod at ``depth`` fits the free amounts and pod slots."""
         allowed: Bools = self._places > 0
         for left, needs in zip(self._left, self._needs, strict=True):
             allowed &= left >= needs[depth]
         return allowed
 
     def add_back(self, depth: int, where: Bools) -> None:
+        """Subtract the requests and slots of the pods at ``depth`` on the rows ``where``."""
         self._places -= where
         for left, needs in zip(self._left, self._needs, strict=True):
             np.subtract(left, needs[depth], out=left, where=where)

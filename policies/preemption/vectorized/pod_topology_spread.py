@@ -74,7 +74,7 @@ class SpreadConstraintColumns:
 
     def moving(self, view: RowView) -> Ints:
         """Return by how much each pod changes the count when it leaves or joins, (depth, rows)."""
-        moving: Ints = self.weights.take(view.channel(CLASS)) * view.flags_of_nodes(self.included)
+        moving: Ints = self.weights.take(view.channel(CLASS)) * view.of_nodes(self.included)
         return moving
 
     def count(self, view: RowView) -> Ints:
@@ -85,20 +85,22 @@ class SpreadConstraintColumns:
 
 @dataclass(frozen=True)
 class PodTopologySpreadConstraint:
+    """The topology spread filter of one pod, with its counts as columns."""
+
     name: str
     pod: Pod
     constraints: tuple[SpreadConstraint, ...]
     skews: tuple[SpreadConstraintColumns, ...]
 
     def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
+        """Refuse the rows without a topology label and those whose skew would be exceeded."""
         for skew in self.skews:
-            statuses.refuse(
-                ~view.flags_of_nodes(skew.topology.labelled), pod_topology_spread.NO_LABEL
-            )
+            statuses.refuse(~view.of_nodes(skew.topology.labelled), pod_topology_spread.NO_LABEL)
             over = skew.count(view) > view.of_nodes(skew.limit)
             statuses.refuse(over, pod_topology_spread.SKEWED)
 
     def state(self, view: RowView) -> ConstraintState | None:
+        """Return the counts of the rows' own domains."""
         return SpreadConstraintState(view, self.skews)
 
     def filter_plugin(self) -> FilterPlugin:
@@ -116,6 +118,7 @@ class SpreadConstraintState:
         self._moving = [skew.moving(view) for skew in skews]
 
     def allows(self, depth: int) -> Bools:
+        """Return for each row whether its domains stay within their limits with one more pod."""
         allowed: list[Bools] = [
             count + moving[depth] <= limit
             for count, limit, moving in zip(self._counts, self._limits, self._moving, strict=True)
@@ -124,6 +127,7 @@ class SpreadConstraintState:
         return together
 
     def add_back(self, depth: int, where: Bools) -> None:
+        """Count the pods at ``depth`` in their domains on the rows ``where``."""
         for count, moving in zip(self._counts, self._moving, strict=True):
             np.add(count, moving[depth], out=count, where=where)
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.encoded_column import Bools, Ints
 from policies.preemption.columns.pod_block import EMPTY_PRIORITY, FIRST_RESOURCE, PRIORITY
+
+T = TypeVar("T", bound=np.generic)
 
 Rows = slice | Ints
 """All rows as a slice, or some as an array of their numbers."""
@@ -85,14 +89,9 @@ class RowView:
             count = count - np.count_nonzero(self.absent[:, self.rows], axis=0)
         return count if self.removed is None else count - np.count_nonzero(self.removed, axis=0)
 
-    def of_nodes(self, values: Ints) -> Ints:
+    def of_nodes(self, values: NDArray[T]) -> NDArray[T]:
         """Return the values of the rows from an array of values of all nodes."""
-        picked: Ints = values[: len(self.columns.names)][self.rows]
-        return picked
-
-    def flags_of_nodes(self, values: Bools) -> Bools:
-        """Do the same as ``of_nodes`` for booleans."""
-        picked: Bools = values[: len(self.columns.names)][self.rows]
+        picked: NDArray[T] = values[: len(self.columns.names)][self.rows]
         return picked
 
     def sum_of_removed(self, amounts: Ints) -> Ints:

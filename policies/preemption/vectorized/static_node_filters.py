@@ -107,16 +107,20 @@ def rows_named(columns: ClusterColumns, wanted: Iterable[str]) -> Bools:
 
 @dataclass(frozen=True)
 class TaintsConstraint:
+    """The taint toleration filter of one pod."""
+
     pod: Pod
     release: Release
 
     def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
+        """Refuse the rows with a taint that the pod does not tolerate."""
         column = view.columns.nodes.taints
         found = [self._code(each, statuses.rejections) for each in column.values]
         if any(found):
             statuses.refuse_each(np.array(found, np.int32).take(view.of_nodes(column.codes)))
 
     def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
+        """Return None: pods that are added back cannot matter."""
         return
 
     def _code(self, taints: Sequence[Taint], rejections: Rejections) -> int:

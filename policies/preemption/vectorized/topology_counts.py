@@ -68,7 +68,7 @@ class DomainCountColumns:
 
     def labelled(self, view: RowView) -> Bools:
         """Return which rows are in a domain."""
-        return view.flags_of_nodes(self.topology.labelled)
+        return view.of_nodes(self.topology.labelled)
 
     def cell_weights(self, view: RowView) -> Ints:
         """Return the weight of each pod, (depth, rows)."""

@@ -84,12 +84,15 @@ class RequiredDriverFilter:
     limits: VolumeLimitsFilter
 
     def refuse(self, node: NodeState) -> Rejection | None:
+        """Return a rejection if the node lacks a required driver."""
         return self.limits.absent_driver(node.node)
 
-    def removing(self, pod: object, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
+    def removing(self, pod: object, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see FilterPlugin
+        """Return itself: pods do not matter."""
         return self
 
-    def adding(self, pod: object, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see Check
+    def adding(self, pod: object, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see FilterPlugin
+        """Return itself: pods do not matter."""
         return self
 
 
@@ -102,11 +105,13 @@ class NodeLocalConstraint:
     _cache: dict[int, Rejection | None] = field(default_factory=dict)
 
     def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
+        """Set the plugin's status on the rows that still fit."""
         fits = np.flatnonzero(statuses.fits)
         for place, row in zip(fits.tolist(), view.numbers[fits].tolist(), strict=True):
             statuses.set_status(place, self._refusal(row))
 
     def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
+        """Return None: pods that are added back cannot matter."""
         return
 
     def _refusal(self, row: int) -> Rejection | None:
@@ -122,9 +127,11 @@ class ClaimInUseConstraint:
     check: VolumeRestrictionsFilter
 
     def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
+        """Refuse all rows if a ReadWriteOncePod claim of the pod is in use."""
         if self.check.conflicts > 0:
             everywhere: Bools = np.ones(len(view), np.bool_)
             statuses.refuse(everywhere, self.check.claim_in_use)
 
     def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
+        """Return None: pods that are added back cannot matter."""
         return

@@ -1,4 +1,4 @@
-"""What clients do to an API server, and how long it takes: any server, by its URL.
+"""Client loads on an API server, and their durations: any server, by its URL.
 
 All of it happens in a namespace of its own, which is left empty. Pods have 1.8 KB.
 """
@@ -24,7 +24,7 @@ _SENT = re.compile(rb'"bench/sent":"([0-9]+)"')
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """How long a number of requests took, in seconds; latencies are sorted."""
+    """The durations of a number of requests, in seconds; latencies are sorted."""
 
     count: int
     seconds: float

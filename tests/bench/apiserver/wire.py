@@ -19,7 +19,7 @@ _BUFFER = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server is and how it lets us in; a self-made certificate is taken as it is."""
+    """A server's address and credentials; a self-signed certificate is accepted."""
 
     url: str
     token: str = ""

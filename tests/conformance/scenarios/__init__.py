@@ -1,5 +1,5 @@
-"""What happens to a world while a controller watches over it: steps, and moments of rest.
+"""The steps of scenarios in a world with a controller, and the waits between them.
 
-Objects that a controller must not see one by one are there before it starts. Where pods are told
-apart they have names, and what is compared of them is chosen so that one rule decides.
+Objects that a controller must not see one by one are there before it starts. Pods that have to be
+distinguished have names, and what is compared of them is chosen so that one rule decides.
 """

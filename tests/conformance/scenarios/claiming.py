@@ -1,4 +1,4 @@
-"""Whose a pod is: adopted, released, left alone."""
+"""Controller references of pods: adopted, released, left alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _strays() -> Sequence[Document]:
 
 
 async def strays(world: World) -> None:
-    """Orphans that match are adopted; finished ones and other people's are not."""
+    """Orphans that match are adopted; finished and owned pods are not."""
     await world.create(replica_set("web", 2))
     await world.settled()
     await world.create(pod("late", "web", cost="10"))
@@ -50,7 +50,7 @@ def _wanderer() -> Sequence[Document]:
 
 
 async def from_one_to_another(world: World) -> None:
-    """A released pod is adopted by whoever's selector it matches now."""
+    """A released pod is adopted by the controller whose selector it matches now."""
     await world.create(replica_set("web", 1))
     await world.create(replica_set("shop", 1))
     await world.settled()
@@ -88,7 +88,7 @@ def _as_it_should_be() -> Sequence[Document]:
 
 
 async def as_it_should_be(world: World) -> None:
-    """Where nothing is to be done nothing is written, also when labels have been edited."""
+    """Without anything to do nothing is written, even if labels have been edited."""
     await world.settled()
     await world.patch("ReplicaSet", "web", {"metadata": {"labels": {"seen": "yes"}}})
     await world.settled()

@@ -23,7 +23,7 @@ def _bound_pods() -> Sequence[Document]:
 
 
 async def pods_that_take_their_time(world: World) -> None:
-    """Pods on a node go when their kubelet says so; until then they count as terminating."""
+    """Pods on a node go when their kubelet confirms it; until then they count as terminating."""
     await world.create(replica_set("web", 3))
     await world.settled()
     await world.scale("web", 0)
@@ -77,7 +77,7 @@ async def several_at_a_time(world: World) -> None:
 
 
 async def available_after_a_time(world: World) -> None:
-    """A pod is available three seconds after it became ready, and nobody has to say so."""
+    """A pod is available three seconds after it became ready, without any further event."""
     await world.create(replica_set("web", 2, minReadySeconds=3))
     await world.settled()
     first, second = (each["metadata"]["name"] for each in world.pods_of("web"))

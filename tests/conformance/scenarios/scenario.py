@@ -16,7 +16,7 @@ def nothing() -> Sequence[Document]:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """``play`` is told once ``objects``, made for the occasion, and the controllers are there."""
+    """``play`` runs once ``objects``, made for the scenario, and the controllers are there."""
 
     play: Callable[[World], Awaitable[None]]
     objects: Callable[[], Sequence[Document]] = nothing
@@ -24,5 +24,5 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
         return self.play.__name__

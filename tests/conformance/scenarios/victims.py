@@ -1,4 +1,4 @@
-"""Who goes first when there are too many."""
+"""Which pods are deleted first when there are too many."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _pods_with_costs() -> Sequence[Document]:
 
 
 async def deletion_costs(world: World) -> None:
-    """Costs as people write them: what is no number counts as nothing."""
+    """Handwritten costs: a value that is no number counts as 0."""
     await world.create(replica_set("web", len(_COSTS)))
     await world.settled()
     for replicas in range(len(_COSTS) - 1, 0, -1):

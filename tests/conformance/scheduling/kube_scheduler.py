@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 AGENT: Final = "scheduler"
-"""What the User-Agent of its requests begins with: as the programs are called."""
+"""The prefix of the User-Agent of its requests: the program's name."""
 
 _UNHURRIED: Final = 100_000
 _SHOWN_BYTES: Final = 4_000
@@ -32,7 +32,7 @@ class Extender:
     managed_resources: Sequence[Document] = ()
 
     def document(self) -> Document:
-        """Return its entry; it keeps nodes by itself, so that names are enough."""
+        """Return its entry; it caches nodes (nodeCacheCapable), so that names are enough."""
         return {
             "urlPrefix": self.url,
             **{f"{verb}Verb": verb for verb in self.verbs},
@@ -64,7 +64,7 @@ ONE_NODE: Final = Sampling(percentage=0, absolute=1, parallelism=1)
 def configuration(
     kubeconfig: Path, extenders: Sequence[Extender], sampling: Sampling = EVERY_NODE
 ) -> Document:
-    """Return a KubeSchedulerConfiguration: nothing holds requests back, and nobody is elected."""
+    """Return a KubeSchedulerConfiguration without a rate limit and without leader election."""
     args = {
         "minCandidateNodesPercentage": sampling.percentage,
         "minCandidateNodesAbsolute": sampling.absolute,
@@ -97,8 +97,8 @@ class SchedulerEndedError(RuntimeError):
 async def kube_scheduler(program: Path, given: Document) -> AsyncIterator[Process]:
     """Run a kube-scheduler until the block ends.
 
-    Nothing tells when it is ready: whoever asks it for something waits for that. Raises
-    SchedulerEndedError.
+    It does not report when it is ready: callers wait for the effect they need. Raise
+    SchedulerEndedError if it ends by itself.
     """
     with TemporaryDirectory(prefix="scheduler-") as name:
         directory = Path(name)

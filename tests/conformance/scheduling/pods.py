@@ -31,13 +31,13 @@ def priority_class(value: int) -> Document:
 def host(
     name: str, cpu: str = "2", others: Mapping[str, str] = NO_LABELS, zone: str = ""
 ) -> Document:
-    """Return a node, in a zone or in none; two cores unless told otherwise."""
+    """Return a node, in a zone or in none; by default with two cores."""
     labels = {"kubernetes.io/hostname": name, **({ZONE: zone} if zone else {})}
     return node_json(name, cpu=cpu, others=others, labels=labels)
 
 
 def resident(name: str, on: str, cpu: str = "2", priority: int = 0, **fields: Any) -> Document:
-    """Return a pod that runs on a node; they all started in the same moment unless told otherwise."""
+    """Return a pod that runs on a node; by default all have the same start time."""
     fields = {"started": 1, "namespace": NAMESPACE, **fields}
     return pod_json(name, on=on, cpu=cpu, priority=priority, **fields)
 

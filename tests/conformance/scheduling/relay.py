@@ -1,4 +1,4 @@
-"""What stands between kube-scheduler and an extender: it passes calls on, or spoils them.
+"""A relay between kube-scheduler and an extender: it passes calls on, or spoils them.
 
 Every call is kept with its answer, so that a scenario can say what was offered and what was named.
 """
@@ -20,7 +20,7 @@ _MOST_BYTES: Final = 64 * 2**20
 
 
 class Manner(Enum):
-    """What becomes of a call."""
+    """The way a call is handled."""
 
     PASSED_ON = "it is answered by the extender"
     REFUSED = "it is answered with 500"
@@ -38,17 +38,17 @@ class Call:
 
     @property
     def asked(self) -> Any:
-        """What was asked."""
+        """The request."""
         return orjson.loads(self.body)
 
     @property
     def answered(self) -> Any:
-        """What was answered; ValueError if the call failed."""
+        """The answer; ValueError if the call failed."""
         return orjson.loads(self.answer)
 
     @property
     def pod(self) -> str:
-        """Whom it was about, by name."""
+        """The name of the pod that the call was about."""
         name: str = self.asked["Pod"]["metadata"]["name"]
         return name
 

@@ -16,7 +16,7 @@ RELEASES: Final[Mapping[str, str]] = {"1.37": "scheduler", "1.30": "scheduler-1.
 
 
 def scheduler(release: str) -> Path:
-    """Return the kube-scheduler of a release; skips the test where there is no Go, but not in CI."""
+    """Return the kube-scheduler of a release; skip the test if there is no Go, but not in CI."""
     return built(RELEASES[release])
 
 

@@ -1,4 +1,4 @@
-"""What happens when a real kube-scheduler asks: who goes, where the pod lands, what is written."""
+"""Scenes with a real kube-scheduler: which pods go, where the pod lands, what is written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def a_pod_that_fits(stage: Stage) -> None:
 
 
 async def the_least_important_goes(stage: Stage) -> None:
-    """One victim is told why, and told to go; when it has gone, the pod takes its place."""
+    """One victim gets its condition and is deleted; when it has gone, the pod takes its place."""
     await stage.load(*(host(f"node-{n}") for n in range(3)))
     await stage.load(
         *(resident(f"pod-{n}", f"node-{n}", priority=p) for n, p in enumerate((10, 1, 5)))
@@ -53,7 +53,7 @@ async def a_budget_spares(stage: Stage) -> None:
 
 
 async def a_budget_gives_way(stage: Stage) -> None:
-    """Where there is no other way a budget is broken, as little as can be.
+    """If there is no other way a budget is violated, as little as possible.
 
     It pays for the first of four pods. Those that it does not pay for are put back first.
     """
@@ -92,7 +92,7 @@ async def a_promised_node_is_kept(stage: Stage) -> None:
 async def a_promise_is_taken_back(stage: Stage) -> None:
     """A more important pod takes the room that was made, and the other one has to look again.
 
-    Release 1.30 tells a pod once more that is leaving already.
+    Release 1.30 deletes a terminating pod once more.
     """
     await stage.load(host("node-1"), resident("cheap", "node-1", priority=1))
     await stage.world.create(newcomer("first", priority=50))
@@ -107,7 +107,7 @@ async def a_promise_is_taken_back(stage: Stage) -> None:
 
 
 async def two_at_once(stage: Stage) -> None:
-    """Each gets a node of its own, and nobody goes for nothing."""
+    """Each gets a node of its own, and no pod is evicted in vain."""
     await stage.load(*(host(f"node-{n}") for n in range(4)))
     await stage.load(*(resident(f"pod-{n}", f"node-{n}", priority=n) for n in range(4)))
     await stage.load(*map(admitted, (newcomer("new-0"), newcomer("new-1"))))

@@ -12,7 +12,7 @@ import aiohttp
 
 from fakeapi import FakeCluster
 from fakeapi.testing.process_cluster import ProcessCluster
-from tests.conformance.watched import open_session
+from tests.conformance.watched_cluster import open_session
 from tests.conformance.world import AGENT
 
 
@@ -41,7 +41,7 @@ class Server(Protocol):
         """Have it store objects, their status included."""
 
     def writes(self, agent: str) -> list[Write]:
-        """Return what was written about pods, in order, by whoever calls himself so."""
+        """Return what clients of a user agent have written about pods, in order."""
 
 
 Opening = Callable[[str], AbstractAsyncContextManager[Server]]
@@ -73,7 +73,7 @@ class FakeServer:
         self.cluster.load(objects)
 
     def writes(self, agent: str) -> list[Write]:
-        """Return what was written, as far as it remembers."""
+        """Return the writes that it has kept."""
         return [
             Write(each.method, each.path)
             for each in self.cluster.requests

@@ -1,6 +1,6 @@
-"""What a scenario of scheduling is played on: an API server, kube-scheduler, ``reprieve serve``.
+"""The processes of a scheduling scenario: an API server, kube-scheduler, ``reprieve serve``.
 
-Each is a process of its own. There are no kubelets: a pod that was told to go stays, until
+Each is a process of its own. There are no kubelets: a deleted pod stays, until
 the scenario lets it go.
 """
 
@@ -26,14 +26,14 @@ from tests.conformance.scheduling.pods import classes
 from tests.conformance.scheduling.relay import Relay, relay
 from tests.conformance.scheduling.servers import Opening, Server, fake_server
 from tests.conformance.scheduling.serving import Served, served
-from tests.conformance.watched import Watched, watched
+from tests.conformance.watched_cluster import Watched, watched
 
 _POD: Final = re.compile(rf"/api/v1/namespaces/{NAMESPACE}/pods/([^/]+)/?(.*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What a scenario can do, and see."""
+    """The actions and observations of a scenario."""
 
     world: Watched
     server: Server
@@ -50,7 +50,7 @@ class Stage:
         return {pod: self.node_of(pod) for pod in pods}
 
     async def nominated(self, *pods: str) -> dict[str, str]:
-        """Wait until pods have a node promised to them, and give which, by their names."""
+        """Wait until pods are nominated, and return their nodes by name."""
         await self.world.until(lambda: all(map(self.nomination_of, pods)))
         return {pod: self.nomination_of(pod) for pod in pods}
 
@@ -60,28 +60,28 @@ class Stage:
         return self.said_of(pod)
 
     async def told_to_go(self, count: int) -> list[str]:
-        """Wait until so many pods were told to go, and give all that were, sorted."""
+        """Wait until so many pods were deleted, and return all that were, sorted."""
         await self.world.until(lambda: len(self.leaving()) >= count)
         return self.leaving()
 
     async def let_go(self) -> None:
-        """Let all pods go that were told to."""
+        """Remove all terminating pods."""
         for pod in self.leaving():
             await self.world.delete("Pod", pod, gracePeriodSeconds=0)
 
     def leaving(self) -> list[str]:
-        """Name the pods that were told to go, and have not gone, sorted."""
+        """Return the names of the terminating pods, sorted."""
         going = (
             p["metadata"] for p in self.world.all("Pod") if "deletionTimestamp" in p["metadata"]
         )
         return sorted(meta["name"] for meta in going)
 
     def node_of(self, pod: str) -> str:
-        """Return where a pod is, or nothing."""
+        """Return the node of a pod; "" if it has none."""
         return str(self._part(pod, "spec").get("nodeName", ""))
 
     def nomination_of(self, pod: str) -> str:
-        """Return which node is promised to a pod, or nothing."""
+        """Return the nominated node of a pod; "" if it has none."""
         return str(self._part(pod, "status").get("nominatedNodeName", ""))
 
     def said_of(self, pod: str) -> str:
@@ -91,7 +91,7 @@ class Stage:
         return str(told[0]["message"]) if told else ""
 
     def written(self) -> list[str]:
-        """Return what the scheduler has written of pods, as ``METHOD pod/subresource``, in order."""
+        """Return the scheduler's writes about pods, as ``METHOD pod/subresource``, in order."""
         return [
             f"{each.method} {'/'.join(filter(None, found.groups()))}"
             for each in self.server.writes(AGENT)
@@ -99,7 +99,7 @@ class Stage:
         ]
 
     def removed(self) -> list[str]:
-        """Name whom the scheduler has told to go, as the server has seen it, sorted."""
+        """Return the names of the pods that the scheduler deleted, by the server's log, sorted."""
         writes = map(str.split, self.written())
         return sorted(pod for method, pod in writes if method == "DELETE")
 
@@ -111,7 +111,7 @@ class Stage:
 
 @asynccontextmanager
 async def nobody(_server: Server) -> AsyncIterator[None]:
-    """Have nobody else take part."""
+    """Run no other component."""
     yield
 
 
@@ -120,7 +120,7 @@ class Setting:
     """How a scenario wants its scheduler and its extender.
 
     ``run`` and ``beside`` are what else takes part: parts of the control plane that fakeapi is to
-    run, and whoever is at work before the scheduler is.
+    run, and what starts before the scheduler does.
     """
 
     sampling: Sampling = EVERY_NODE
@@ -132,14 +132,14 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A scenario of scheduling: ``play`` is told on a stage that is set up as it wants."""
+    """A scenario of scheduling: ``play`` runs on a stage that is set up as it wants."""
 
     play: Callable[[Stage], Awaitable[None]]
     setting: Setting = Setting()
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
         return self.play.__name__
 
 

@@ -11,14 +11,14 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from tests.conformance.contenders import SPREADING, real, running
+from tests.conformance.controller_processes import SPREADING, real, running
 from tests.conformance.objects import NAMESPACE, Document, replica_set
 from tests.conformance.scheduling.pods import ZONE, host, newcomer, resident
 from tests.conformance.scheduling.releases import built
 from tests.conformance.scheduling.servers import Server
 from tests.conformance.scheduling.stage import Scene, Setting, Stage
-from tests.conformance.spreading import DEFINITION, is_active, subset_of
-from tests.conformance.watched import watched
+from tests.conformance.watched_cluster import watched
+from tests.conformance.workloadspread_cluster import DEFINITION, is_active, subset_of
 
 _REGISTERED: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _CONFIGURATION: Final = "reprieve-workloadspread"
@@ -53,7 +53,7 @@ async def subsets_in_turn(stage: Stage) -> None:
 
 
 async def a_subset_makes_room(stage: Stage) -> None:
-    """Pods that have to be in a full zone send away who is there, though other zones are free."""
+    """Pods that have to be in a full zone preempt pods there, though other zones are free."""
     await stage.load(*_zones(a="2", b="4"), resident("cheap", "node-a", priority=1))
     await _spread(stage, a=2, b=None)
     await _web(stage, 3, priority=50)
@@ -65,7 +65,7 @@ async def a_subset_makes_room(stage: Stage) -> None:
 
 
 async def a_spread_pod_goes_and_comes_back(stage: Stage) -> None:
-    """Who takes the place of a victim belongs to its subset, and waits until there is room."""
+    """The pod that replaces a victim belongs to its subset, and waits until it fits."""
     await _preempt(stage, {})
     assert Counter(map(subset_of, _waiting(stage))) == {"a": 2}
     for pod in _waiting(stage):
@@ -78,7 +78,7 @@ async def a_spread_pod_goes_and_comes_back(stage: Stage) -> None:
 async def a_spread_pod_goes_elsewhere(stage: Stage) -> None:
     """If the spread is adaptive, a subset that is out of room for a second passes pods on.
 
-    Nobody guesses beforehand where there is room: whoever has to wait is given up.
+    Free capacity is not estimated beforehand: a pod that has to wait is rescheduled.
     """
     adaptive = {"rescheduleCriticalSeconds": 1, "disableSimulationSchedule": True}
     await _preempt(stage, {"type": "Adaptive", "adaptive": adaptive})

@@ -15,7 +15,7 @@ from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.testing.fake_cluster import FakeCluster
 from tests.builders import encoded
 from tests.commands import COMMAND, ROOT
-from tests.e2e.faults.crew import (
+from tests.e2e.faults.extender_processes import (
     NODES,
     RIGHT,
     Crowd,
@@ -29,7 +29,7 @@ from tests.e2e.faults.crew import (
     shown,
 )
 from tests.faults.rows import API_CERTIFICATE, API_KILLED, LINE_DEAD
-from tests.faults.shortlived import Pair, self_signed
+from tests.faults.short_lived_certificates import Pair, self_signed
 
 FEWER = objects(NODES[:4])
 
@@ -91,7 +91,7 @@ async def test_a_line_that_goes_dead_is_noticed(tmp_path: Path) -> None:
                 async with Crowd(running.url).calling(2) as crowd:
                     await crowd.until(20)
                     line.fall_silent()
-                    await shown(running.url, "/readyz", "nothing heard of ")
+                    await shown(running.url, "/readyz", "no recent data for ")
                     await crowd.until(5, "refused")
                     line.revive()
                     await ready(running.url)
@@ -153,7 +153,7 @@ async def test_its_certificate_expires(tmp_path: Path) -> None:
                     await crowd.until(20)
                     assert crowd.told["refused"] == 0, "what is open stays open"
                     line.reset()
-                    await shown(running.url, "/readyz", "nothing heard of ")
+                    await shown(running.url, "/readyz", "no recent data for ")
                     await crowd.until(5, "refused")
             assert await figure(running.url, "reprieve_requests_total") > 0
             log = await running.end()

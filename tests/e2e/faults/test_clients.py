@@ -13,10 +13,10 @@ from typing import Final
 import pytest
 
 from fakeapi.testing.fake_cluster import FakeCluster
-from tests.e2e.faults.crew import Crowd, Line, abort, extender, figure, objects
+from tests.e2e.faults.extender_processes import Crowd, Line, abort, extender, figure, objects
 from tests.extender.conftest import filter_body
 from tests.extender.secure_serving.conftest import Papers, papers
-from tests.extender.secure_serving.doors import post
+from tests.extender.secure_serving.raw_clients import post
 from tests.faults.rows import HALF_OPEN, SLOW_LORIS
 
 __all__ = ["papers"]
@@ -37,7 +37,7 @@ Slow = Callable[[int], bytes]
 """Gives the bytes of a step, beginning with 0."""
 
 BODIES: Final = "a body byte by byte"
-"""The only way to take all the room there is for calls, so that others are told so."""
+"""The only way to use up the limit of calls, so that others are refused."""
 
 WAYS: Final[dict[str, Slow]] = {
     "a header byte by byte": lambda step: ASKING[step % HEADER : step % HEADER + 1],
@@ -53,7 +53,7 @@ WAYS: Final[dict[str, Slow]] = {
 
 
 async def dribble(port: int, slow: Slow, paced: asyncio.Condition) -> None:
-    """Send a step whenever somebody else was answered; connect anew when cut off."""
+    """Send a step whenever another client was answered; connect anew when cut off."""
     while True:
         with suppress(OSError):
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**10)
@@ -77,14 +77,14 @@ async def pace(crowd: Crowd, paced: asyncio.Condition) -> None:
 
 
 async def quiet(url: str) -> None:
-    """Wait until nobody is connected but who asks for the figures."""
+    """Wait until the only connection is the one that reads the metrics."""
     async with asyncio.timeout(30):
         while await figure(url, "reprieve_connections") > 1:
             pass
 
 
 @pytest.mark.parametrize("slow", WAYS.values(), ids=WAYS)
-async def test_who_sends_slowly_takes_no_answer_from_others(tmp_path: Path, slow: Slow) -> None:
+async def test_slow_clients_cost_others_no_answer(tmp_path: Path, slow: Slow) -> None:
     async with FakeCluster(run="none") as cluster:
         cluster.load(objects())
         async with extender(tmp_path, cluster.url, limits=LIMITS) as running:
@@ -124,7 +124,7 @@ async def vanish(port: int, rng: Random, tls: ssl.SSLContext | None) -> None:
 
 
 @pytest.mark.parametrize("secured", [False, True], ids=["plain", "tls"])
-async def test_who_vanishes_leaves_nothing_behind(
+async def test_vanished_clients_leave_nothing_behind(
     tmp_path: Path, papers: Papers, *, secured: bool
 ) -> None:
     tls = {"certificate": papers.tls.certificate, "key": papers.tls.key} if secured else None
@@ -148,7 +148,7 @@ async def test_who_vanishes_leaves_nothing_behind(
 
 
 async def silently(port: int, crowd: Crowd) -> None:
-    """Vanish without a word, in the midst of everything: the line is dead, and nobody is told."""
+    """Vanish in the middle of everything: no packet arrives any more, not even a FIN."""
     async with Line(f"127.0.0.1:{port}").held() as line:
         writers = []
         for number in range(HALF_OPEN.times // 4):

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from fakeapi.testing.fake_cluster import FakeCluster
-from tests.e2e.faults.crew import Extender, begun, extender, objects
+from tests.e2e.faults.extender_processes import Extender, begun, extender, objects
 from tests.faults.rows import ANY_REQUEST
 
 PROGRAM: Final = Path(sys.executable).with_name("schemathesis")

@@ -1,4 +1,4 @@
-"""Killed or told to stop at any moment under load: no answer is wrong or half, none is lost."""
+"""SIGKILL and SIGTERM at any moment under load: no answer is wrong or half, none is lost."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from random import Random
 
 from fakeapi.testing.fake_cluster import FakeCluster
-from tests.e2e.faults.crew import CALLS, RIGHT, Crowd, extender, figure, objects
-from tests.extender.secure_serving.doors import Client
+from tests.e2e.faults.extender_processes import CALLS, RIGHT, Crowd, extender, figure, objects
+from tests.extender.secure_serving.raw_clients import Client
 from tests.faults.rows import KILLED, STOPPED
 
 
@@ -41,7 +41,7 @@ async def test_killed_at_any_moment(tmp_path: Path) -> None:
                 assert crowd.told["refused"] == 0
 
 
-async def test_told_to_stop_at_any_moment(tmp_path: Path) -> None:
+async def test_sigterm_at_any_moment(tmp_path: Path) -> None:
     async with FakeCluster(run="none") as cluster:
         cluster.load(objects())
         for seed in STOPPED.seeds:
@@ -58,7 +58,7 @@ async def test_told_to_stop_at_any_moment(tmp_path: Path) -> None:
                         assert json.loads(answer.partition("\r\n\r\n")[2]) == RIGHT["filter"]
                         client.close()
                 assert crowd.told["refused"] == 0
-                await running.ended()  # told twice, it need not finish anything
+                await running.ended()  # after a second signal it need not finish anything
 
 
 async def test_started_anew_it_answers_the_same_and_keeps_its_size(tmp_path: Path) -> None:

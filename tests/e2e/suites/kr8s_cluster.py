@@ -30,7 +30,7 @@ LASTING: Final = "metadata.namespace!=default,metadata.namespace!=kube-system"
 
 @dataclass(frozen=True, slots=True)
 class RunningCluster:
-    """What kr8s's tests know of a cluster."""
+    """The cluster fixture of kr8s's tests."""
 
     kubeconfig_path: Path
     kubectl_path: str

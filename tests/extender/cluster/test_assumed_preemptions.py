@@ -1,4 +1,4 @@
-"""Promises: what an answer adds to the snapshot, and what ends it."""
+"""Assumed preemptions: what an answer adds to the snapshot, and what ends it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def evicted(victim: Pod) -> Pod:
     return replace(victim, terminating=True, preempted=True)
 
 
-def test_a_promise_marks_its_victims_and_nominates_its_preemptor() -> None:
+def test_an_assumed_preemption_marks_victims_and_nominates_the_preemptor() -> None:
     state = overlay(PROMISE).apply(NODE)
     assert leaving(state) == ["web"]
     assert expected(state) == ["vip"]
@@ -56,7 +56,7 @@ def test_a_preemptor_that_the_watch_shows_as_nominated_is_not_counted_twice() ->
     assert expected(overlay(PROMISE).apply(shown)) == ["vip"]
 
 
-def test_several_promises_on_one_node_add_up() -> None:
+def test_assumed_preemptions_on_one_node_add_up() -> None:
     rival = pod("rival", priority=9)
     both = overlay(PROMISE, AssumedPreemption(rival, "node-1", frozenset({"api"}), 30.0))
     state = both.apply(NODE)
@@ -104,7 +104,7 @@ def test_a_victim_ends_when_the_watch_shows_it_on_its_way_out(shown: Pod) -> Non
     "shown",
     [VIP, WEB, API, replace(WEB, terminating=True), replace(WEB, preempted=True), pod("other")],
 )
-def test_what_shows_nothing_new_ends_nothing(shown: Pod) -> None:
+def test_an_unchanged_pod_ends_no_assumption(shown: Pod) -> None:
     made = overlay(PROMISE)
     assert made.observe_pod(shown) == frozenset()
     assert leaving(made.apply(NODE)) == ["web"]
@@ -118,14 +118,14 @@ def test_a_pod_that_is_gone_ends_its_half() -> None:
     assert len(made) == 0
 
 
-def test_what_has_ended_does_not_end_again() -> None:
+def test_an_ended_assumption_does_not_end_again() -> None:
     made = overlay(PROMISE)
     bound = replace(VIP, node_name="node-1")
     assert made.observe_pod(bound) == {"node-1"}
     assert made.observe_pod(bound) == frozenset()
 
 
-def test_a_promise_that_is_kept_in_full_is_forgotten() -> None:
+def test_a_confirmed_assumed_preemption_is_forgotten() -> None:
     made = overlay(PROMISE)
     made.observe_pod(evicted(WEB))
     made.observe_pod(replace(VIP, nominated_node="node-1"))
@@ -133,7 +133,7 @@ def test_a_promise_that_is_kept_in_full_is_forgotten() -> None:
     assert made.apply(NODE) is NODE
 
 
-def test_a_deadline_ends_all_of_a_promise_that_nobody_kept() -> None:
+def test_an_unconfirmed_assumed_preemption_expires_as_a_whole() -> None:
     made = overlay(PROMISE)
     assert made.expire(29.9) == frozenset()
     assert made.expire(30.0) == {"node-1"}

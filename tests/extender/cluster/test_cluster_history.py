@@ -1,4 +1,4 @@
-"""The live cluster told random things: a dictionary of what was said last is the model."""
+"""The live cluster under random events: a dictionary of the last states is the model."""
 
 from __future__ import annotations
 

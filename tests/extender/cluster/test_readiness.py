@@ -1,4 +1,4 @@
-"""Ready is who has heard everything, and of late; silence is told, and so is what is the matter."""
+"""The extender is ready once all kinds are synced and fresh; staleness and its cause are shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from extender.cluster.readiness import Readiness
 from extender.config.component_config import Config
-from extender.kube.informers.reflector import Reflector
+from extender.kube.informers.reflector import Reflector, ReflectorContext
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import SystemClock
 from extender.kube.rest.kubeconfig import connect
@@ -33,7 +33,7 @@ from tests.extender.kube.conftest import (
     bookmark,
     thing,
 )
-from tests.extender.kube.stories import A1, Copy, play
+from tests.extender.kube.informer_scripts import A1, Copy, play
 
 
 @dataclass
@@ -60,29 +60,29 @@ CASES: dict[str, tuple[Readiness, str, list[str]]] = {
     "all heard of": (readiness(60, pods=Feed()), "", ["[+] pods synced"]),
     "one silent": (
         readiness(61, pods=Feed(), nodes=Feed(last_heard=30)),
-        "nothing heard of pods",
-        ["[-] pods nothing heard for 61 s", "[+] nodes synced"],
+        "no recent data for pods",
+        ["[-] pods no data received for 61 s", "[+] nodes synced"],
     ),
     "one not listed yet": (
         readiness(61, pods=Feed(synced=False, settled=False), nodes=Feed()),
         "waiting for pods",
-        ["[-] pods not synced", "[-] nodes nothing heard for 61 s"],
+        ["[-] pods not synced", "[-] nodes no data received for 61 s"],
     ),
     "one that need not be": (
         readiness(61, claims=Feed(synced=False)),
         "",
-        ["[+] claims refused by the server: pods that need it are not judged"],
+        ["[+] claims rejected by the server: pods that need it are not evaluated"],
     ),
 }
 
 
 @pytest.mark.parametrize(("state", "problem", "lines"), CASES.values(), ids=CASES)
-def test_what_is_told(state: Readiness, problem: str, lines: list[str]) -> None:
+def test_the_verbose_lines(state: Readiness, problem: str, lines: list[str]) -> None:
     assert state.problem() == problem
     assert list(state.verbose_lines()) == lines
 
 
-def test_alarms_are_told_and_keep_nobody_from_answering() -> None:
+def test_warnings_are_shown_and_do_not_affect_readiness() -> None:
     state = readiness(0, pods=Feed())
     state.warnings += [lambda: "certificate expired", lambda: ""]
     assert list(state.verbose_lines()) == ["[+] pods synced", "[!] certificate expired"]
@@ -95,9 +95,9 @@ async def test_a_stale_service_is_not_ready_and_gives_no_decision() -> None:
         extender.service.readiness.informers = extender.service.informers = {"pods": Feed()}
         clock.seconds = 181.0
         ready = await extender.get("/readyz")
-        assert (ready.status, ready.text) == (503, "not ready: nothing heard of pods\n")
+        assert (ready.status, ready.text) == (503, "not ready: no recent data for pods\n")
         reply = await extender.post("/filter", filter_body(None, "node-1"))
-        assert (reply.status, reply.text) == (503, "reprieve: stale: nothing heard of pods\n")
+        assert (reply.status, reply.text) == (503, "reprieve: stale: no recent data for pods\n")
         assert reply.headers["Retry-After"] == "1"
         assert (await extender.get("/livez")).status == 200
         figures = (await extender.get("/metrics")).text.splitlines()
@@ -114,9 +114,8 @@ class TestSilentWatches:
             a_watch(bookmark(7), Silence()),
             a_watch(added("b", 8)),
         )
-        informer = Reflector(
-            Client(api), PODS, thing, copy, clock, random.Random(0), silence_seconds=90
-        )
+        context = ReflectorContext(Client(api), clock, random.Random(0), silence_seconds=90)
+        informer = Reflector(context, PODS, thing, copy)
         following = asyncio.create_task(informer.run())
         await api.played.wait()
         following.cancel()
@@ -143,7 +142,7 @@ class TestSilentWatches:
 
 
 async def test_a_server_that_stops_answering_half_way_is_noticed_on_a_real_socket() -> None:
-    """The peer's kernel lives, and its process says nothing any more."""
+    """The peer's kernel answers, but its process sends nothing any more."""
     watches = asyncio.Queue[str]()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -159,9 +158,8 @@ async def test_a_server_that_stops_answering_half_way_is_noticed_on_a_real_socke
     server = await asyncio.start_server(serve, "127.0.0.1")
     transport = await connect(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     clock = SteppedClock()
-    informer = Reflector(
-        Client(transport), PODS, thing, Copy(), clock, random.Random(0), silence_seconds=0.05
-    )
+    context = ReflectorContext(Client(transport), clock, random.Random(0), silence_seconds=0.05)
+    informer = Reflector(context, PODS, thing, Copy())
     following = asyncio.create_task(informer.run())
     first, second = await watches.get(), await watches.get()
     assert "resourceVersion=5" in first

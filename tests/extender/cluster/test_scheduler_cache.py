@@ -81,7 +81,7 @@ class TestPods:
         cluster.pods.remove(pod("first"))
         assert list(cluster.pods.by_key) == ["default/second"]
 
-    def test_that_have_finished_take_no_room(self) -> None:
+    def test_finished_pods_use_no_resources(self) -> None:
         cluster = live_cluster(node("node-1"), pod("web", on="node-1"))
         cluster.pods.upsert(pod("web", on="node-1", finished=True))
         assert names(cluster.snapshot().nodes["node-1"]) == []
@@ -108,7 +108,7 @@ class TestBrokenObjects:
         state = cluster.snapshot().nodes["node-1"]
         assert (state.unreadable, names(state)) == (("default/web",), [])
 
-    def test_a_pod_without_a_node_is_in_nobodys_way(self) -> None:
+    def test_a_pod_without_a_node_uses_no_resources(self) -> None:
         cluster = live_cluster(node("node-1"), broken("web"))
         assert cluster.snapshot().nodes["node-1"].unreadable == ()
 
@@ -128,7 +128,7 @@ class TestBrokenObjects:
             ("Node", "node-1", "why"),
         ]
 
-    def test_a_new_trouble_is_told_again_and_so_is_a_new_object(self) -> None:
+    def test_a_new_error_is_logged_again_and_so_is_a_new_object(self) -> None:
         with capture_logs() as logs:
             cluster = live_cluster(broken("web", problem="first"))
             cluster.pods.upsert(broken("web", problem="second"))

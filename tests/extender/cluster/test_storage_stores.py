@@ -1,4 +1,4 @@
-"""What stands behind volumes and devices, in the live cluster: shared, unknown, unread."""
+"""Storage objects of volumes and devices in the live cluster: shared, unknown, unreadable."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
                 "F: upstream: unknown Kubernetes release '1.12'; expected one of 1.30, 1.31, 1.32, "
                 "1.33, 1.34, 1.35, 1.36, 1.37, 1.38"
             ),
-            "F: policy: policy 'mine': no such file, nor a policy called so (kube-scheduler)",
+            "F: policy: policy 'mine': no such file or built-in policy (kube-scheduler)",
         ],
     ),
     "paths": (
@@ -144,10 +144,7 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
     "files that are not there": (
         "policy: D/none.yaml\ntls: {certificate: D/none.crt, key: D/none.key}\n",
         [
-            (
-                "F: policy: policy 'D/none.yaml': no such file, nor a policy called so "
-                "(kube-scheduler)"
-            ),
+            ("F: policy: policy 'D/none.yaml': no such file or built-in policy (kube-scheduler)"),
             (
                 "F: tls.certificate: D/none.crt with tls.key D/none.key: No such file or "
                 "directory; expected a certificate chain in PEM, the server's first, and its key"
@@ -187,8 +184,8 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
                 "value 'Never'; expected one of DoNotSchedule, ScheduleAnyway"
             ),
             (
-                "F: pluginConfig[0].args.ignoredResourceGroups[0]: 'a/b': a group is what stands "
-                "before the slash"
+                "F: pluginConfig[0].args.ignoredResourceGroups[0]: 'a/b': expected a group "
+                "without a slash"
             ),
         ],
     ),
@@ -204,7 +201,7 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
     "names that nobody can have": (
         "tls: {certificate: D/a, key: D/b, allowedClientNames: [a]}\n",
         [
-            "F: tls.allowedClientNames: nobody can be told by name without tls.clientCA",
+            "F: tls.allowedClientNames: requires tls.clientCA",
             (
                 "F: tls.certificate: D/a with tls.key D/b: No such file or directory; expected a "
                 "certificate chain in PEM, the server's first, and its key"
@@ -275,7 +272,7 @@ def refused(
 
 
 @pytest.mark.parametrize(("content", "problem"), NOT_READ.values(), ids=NOT_READ)
-def test_what_is_no_configuration_has_one_line(
+def test_an_invalid_configuration_gives_one_line(
     refused: Refused, content: bytes, problem: str
 ) -> None:
     path = refused.folder / "reprieve.yaml"
@@ -284,7 +281,7 @@ def test_what_is_no_configuration_has_one_line(
     assert line.startswith(f"F: {problem}")
 
 
-def test_what_is_no_file_has_one_line(refused: Refused) -> None:
+def test_an_unreadable_file_gives_one_line(refused: Refused) -> None:
     for path, problem in (
         (refused.folder / "none.yaml", "No such file or directory"),
         (refused.folder, "Is a directory"),

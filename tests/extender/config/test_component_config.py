@@ -1,4 +1,4 @@
-"""The configuration file and the policies that people write, and what their mistakes are told."""
+"""The configuration file, its policies, and the errors reported for mistakes in them."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 class TestPolicies:
     def chosen(self, policy: Policy) -> tuple[str, list[str]]:
-        """Let a pod of priority 10 preempt on one of two nodes; give where, and who goes."""
+        """Let a pod of priority 10 preempt on one of two nodes; return the node and its victims."""
         moment = snapshot(
             node("node-1", cpu="2"),
             pod("web", on="node-1", cpu="2", priority=5, labels={"role": "db"}),
@@ -176,7 +176,7 @@ class TestPolicies:
         assert str(raised.value).startswith(f"{path}: protect[0].selector{problem}")
 
     def test_neither_a_name_nor_a_file(self) -> None:
-        problem = "policy 'kube': no such file, nor a policy called so (kube-scheduler)"
+        problem = "policy 'kube': no such file or built-in policy (kube-scheduler)"
         with pytest.raises(ConfigError) as raised:
             find_policy("kube")
         assert str(raised.value) == problem

@@ -1,4 +1,4 @@
-"""kube-scheduler's own configuration, copied into ours, and what its mistakes are told."""
+"""kube-scheduler's own configuration, copied into ours, and the errors reported for it."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ pluginConfig:
         ),
         (
             "pluginConfig: [{name: NodeResourcesFit, args: {ignoredResourceGroups: [a/b]}}]",
-            "pluginConfig[0].args.ignoredResourceGroups[0]: 'a/b': a group is what stands before",
+            "pluginConfig[0].args.ignoredResourceGroups[0]: 'a/b': expected a group without",
         ),
         (
             spread("topologyKey: zone"),

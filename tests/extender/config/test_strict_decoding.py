@@ -1,4 +1,4 @@
-"""All that is wrong with a document is told, each in its place, and the rest of it is read."""
+"""Each error in a document is reported with its place, and the rest of it is read."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_document_of_another_kind_has_but_one_fault() -> None:
 
 
 class TestServing:
-    """What is told by ``check-config``, and before anything is served."""
+    """What ``check-config`` reports, and what is logged before anything is served."""
 
     def faults(self, tmp_path: Path, text: str, **given: Any) -> list[str]:
         path = tmp_path / "reprieve.yaml"
@@ -121,7 +121,7 @@ class TestServing:
         assert str(raised.value) == "\n".join(raised.value.errors)
         return [fault.replace(f"{path}: ", "F: ") for fault in raised.value.errors]
 
-    def test_faults_of_shape_and_of_sense_are_told_together(self, tmp_path: Path) -> None:
+    def test_decoding_and_validation_errors_are_reported_together(self, tmp_path: Path) -> None:
         text = """
 port: many
 upstream: "1.2"
@@ -134,20 +134,20 @@ pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]
             "F: port: Expected int, got str",
             "F: pluginConfig[1]: repeats a plugin",
             "F: upstream: unknown Kubernetes release '1.2'",
-            "F: policy: policy '/none': no such file, nor a policy called so (kube-scheduler)",
+            "F: policy: policy '/none': no such file or built-in policy (kube-scheduler)",
             "F: host: 10.0.0.1 is no loopback address, and there is no tls",
         ]
 
     def test_a_flag_is_blamed_for_what_it_says(self, tmp_path: Path) -> None:
         assert self.faults(tmp_path, "policy: /none", policy="/other", host="::") == [
-            "--policy: policy '/other': no such file, nor a policy called so (kube-scheduler)",
+            "--policy: policy '/other': no such file or built-in policy (kube-scheduler)",
             (
                 "--host: :: is no loopback address, and there is no tls; expected tls, a loopback "
                 "address, or allowPlainHTTP: true"
             ),
         ]
 
-    def test_faults_of_a_policy_file_are_told_all(self, tmp_path: Path) -> None:
+    def test_all_errors_of_a_policy_file_are_reported(self, tmp_path: Path) -> None:
         policy = tmp_path / "own.yaml"
         policy.write_text("nam: own\nvictims: 5\n")
         assert self.faults(tmp_path, f"policy: {policy}") == [
@@ -162,7 +162,7 @@ pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]
     def test_certificates_are_looked_at(self, tmp_path: Path) -> None:
         text = "tls: {certificate: /none.crt, key: /none.key, allowedClientNames: [a]}"
         assert [line.partition("; ")[0] for line in self.faults(tmp_path, text)] == [
-            "F: tls.allowedClientNames: nobody can be told by name without tls.clientCA",
+            "F: tls.allowedClientNames: requires tls.clientCA",
             "F: tls.certificate: /none.crt with tls.key /none.key: No such file or directory",
         ]
 

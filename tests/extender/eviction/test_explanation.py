@@ -1,4 +1,4 @@
-"""``explain evict``: its document and its tables, from what is asked to what is told."""
+"""``explain evict``: its document and its tables, from the arguments to the output."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_calm_node(ask: Any) -> None:
     assert document["message"].startswith("no threshold is met; no observation found for")
 
 
-def test_stats_that_are_missing_evict_nobody_and_that_is_said(ask: Any) -> None:
+def test_missing_stats_evict_no_pod_and_are_reported(ask: Any) -> None:
     document = ask({"node": {}}).document()
     assert (document["evict"], document["conditions"]) == (None, [])
     assert document["message"] == (
@@ -117,13 +117,13 @@ def test_stats_that_are_missing_evict_nobody_and_that_is_said(ask: Any) -> None:
     )
 
 
-def test_stats_that_are_stale_evict_nobody_and_that_is_said(ask: Any) -> None:
+def test_stale_stats_evict_no_pod_and_are_reported(ask: Any) -> None:
     sample = summary(400, *PODS, at="00:10")
     document = ask(sample, sample).document()
     assert (document["evict"], document["conditions"]) == (None, ["MemoryPressure"])
     assert document["thresholdsMet"] == ["memory.available<500Mi"]
     assert document["message"].startswith(
-        "the stats of memory.available are stale, so nobody is evicted for it"
+        "the stats of memory.available are stale, so it does not trigger an eviction"
     )
     assert [each["evict"] for each in document["samples"]] == ["default/hog", None]
 
@@ -201,12 +201,12 @@ def test_the_layout_is_inferred_or_given(
     assert (document["layout"], document["evict"]) == (used, victim)
 
 
-def test_cleaning_up_is_told_and_taken_to_free_nothing(ask: Any) -> None:
+def test_node_level_reclaim_is_reported_and_assumed_to_free_nothing(ask: Any) -> None:
     document = ask(summary(600, *WRITTEN, fs=disk(950)), objects=WRITERS, flags=FULL).document()
     assert document["notes"] == [
         (
             "the node would delete unused containers and delete unused images first; "
-            "here that is taken to free nothing"
+            "this explanation assumes that it frees nothing"
         )
     ]
 
@@ -244,7 +244,7 @@ def test_older_kubelets_grant_otherwise(ask: Any) -> None:
         ),
     ],
 )
-def test_nobody_to_evict(ask: Any, objects: tuple[Document, ...], message: str) -> None:
+def test_no_pod_to_evict(ask: Any, objects: tuple[Document, ...], message: str) -> None:
     document = ask(summary(400, *PODS), objects=objects).document()
     assert (document["evict"], document["conditions"]) == (None, ["MemoryPressure"])
     assert document["message"].startswith(message)
@@ -263,7 +263,7 @@ def test_the_table_shows_thresholds_order_and_reasons(ask: Any) -> None:
 
 def test_the_table_of_a_calm_node_says_why(ask: Any) -> None:
     text = shown(ask(summary(400, *PODS, at="00:00"), flags=SOFT))
-    assert text.startswith("node-1 under MemoryPressure evicts nobody: memory.available<500Mi is")
+    assert text.startswith("node-1 under MemoryPressure evicts no pod: memory.available<500Mi is")
     assert [line.split() for line in text.splitlines() if line.startswith("met")] == [
         ["met", "memory.available<500Mi", "400Mi", "4Gi", "30s"]
     ]
@@ -283,11 +283,11 @@ def test_a_long_ranking_is_cut_in_the_table(ask: Any) -> None:
         ({"layout": "two"}, "--layout: expected one, dedicated-imagefs, split, got 'two'"),
         (
             {"scenario": "s.json", "flags": KubeletFlags(), "summaries": ()},
-            "--scenario holds all there is to say; leave out --cluster, --node",
+            "--scenario excludes --cluster, --node",
         ),
         (
             {"scenario": "s.json", "cluster": (), "node": None, "summaries": (), "layout": "one"},
-            "--scenario holds all there is to say; leave out --layout, the kubelet's flags",
+            "--scenario excludes --layout, the kubelet's flags",
         ),
     ],
 )
@@ -297,7 +297,7 @@ def test_options_that_do_not_go_together(ask: Any, fields: dict[str, Any], probl
     assert str(raised.value) == problem
 
 
-def test_a_wrong_flag_is_told_before_the_files_are_read(tmp_path: Path) -> None:
+def test_a_wrong_flag_is_reported_before_the_files_are_read(tmp_path: Path) -> None:
     flags = KubeletFlags(eviction_hard=("x<1",))
     missing = [str(tmp_path / "missing")]
     with pytest.raises(ConfigError, match="unsupported eviction signal x"):

@@ -104,7 +104,7 @@ def test_samples_come_in_the_order_of_the_files(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_sample_of_the_node_is_refused(
+def test_an_invalid_node_sample_is_refused(
     tmp_path: Path, samples: list[Document], problem: str
 ) -> None:
     with pytest.raises(ManifestError, match=problem):

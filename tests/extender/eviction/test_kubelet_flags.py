@@ -100,13 +100,13 @@ def test_flags_replace_what_the_file_says_of_the_same(file: str) -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_flag(flags: KubeletFlags, problem: str) -> None:
+def test_a_mistake_is_reported_with_its_flag(flags: KubeletFlags, problem: str) -> None:
     with pytest.raises(ConfigError) as raised:
         configured(flags)
     assert str(raised.value) == problem
 
 
-def test_a_mistake_in_the_file_is_told_with_its_field(file: str, tmp_path: Path) -> None:
+def test_a_mistake_in_the_file_is_reported_with_its_field(file: str, tmp_path: Path) -> None:
     flags = KubeletFlags(file, grace_period=())
     with pytest.raises(ConfigError) as raised:
         configured(flags)

@@ -40,7 +40,7 @@ def played(tmp_path: Path, document: Any, release: str = "1.38") -> Any:
     return explain_query(EvictQuery((), None, (), path, EVICTION_RELEASES[release]))
 
 
-def test_what_is_left_out_has_the_kubelets_defaults() -> None:
+def test_absent_fields_have_the_kubelets_defaults() -> None:
     assert configured() == EvictionConfig((), DEFAULT_TRANSITION_NS, 0, isolates_storage=True)
 
 
@@ -103,7 +103,7 @@ def test_an_older_release_may_be_followed(tmp_path: Path) -> None:
     assert steps[0]["evicted"][0]["gracePeriodSeconds"] == 0
 
 
-def test_pods_written_without_uids_are_told_apart(tmp_path: Path) -> None:
+def test_pods_without_uids_are_distinguished(tmp_path: Path) -> None:
     pods = [pod_json(name) for name in ("a", "b")]
     stats = [measured(name, size) for name, size in (("a", 1), ("b", 2))]
     for pod, stat in zip(pods, stats, strict=True):

@@ -70,7 +70,7 @@ def test_one_broken_object_is_set_aside_with_one_warning(tmp_path: Path) -> None
     assert [log["key"] for log in logs] == ["default/broken"]
 
 
-def test_pods_written_by_hand_without_uids_are_told_apart(tmp_path: Path) -> None:
+def test_handwritten_pods_without_uids_are_distinguished(tmp_path: Path) -> None:
     pods = [without_uid(pod_json(name, on="node-1", cpu="1")) for name in ("a", "b")]
     cluster = cluster_of(tmp_path, node_json("node-1", cpu="2"), *pods)
     vip = pod_of(tmp_path, cluster, without_uid(pod_json("vip", cpu="1", priority=10)))
@@ -199,7 +199,7 @@ class TestThePod:
         assert str(raised.value).startswith(path + problem)
 
 
-def test_what_selects_pods_is_read_as_well(tmp_path: Path) -> None:
+def test_services_and_controllers_are_read_as_well(tmp_path: Path) -> None:
     service = {"kind": "Service", "metadata": {"name": "web"}, "spec": {"selector": {"a": "b"}}}
     snapshot = cluster_of(tmp_path, node_json("node-1"), service).snapshot
     assert snapshot.workloads == {"default": (workload(SERVICE, "web", {"a": "b"}),)}
@@ -232,7 +232,7 @@ def test_of_kinds_that_the_files_do_not_hold_nothing_is_known(tmp_path: Path) ->
     assert known == {StorageKind.ATTACHMENTS, StorageKind.DRIVERS}
 
 
-def test_a_claim_that_is_not_bound_is_told_from_one_that_was_not_written_down(
+def test_an_unbound_claim_is_distinguished_from_a_missing_one(
     tmp_path: Path,
 ) -> None:
     cluster = cluster_of(tmp_path, node_json("node-1"), CLAIM)

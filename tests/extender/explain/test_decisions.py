@@ -1,4 +1,4 @@
-"""Explanations: the JSON documents that interface promises, and the tables for people."""
+"""Explanations: the specified JSON documents, and the readable tables."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_node_that_is_not_in_the_cluster_is_named() -> None:
     assert str(raised.value) == "--nodes: no node 'nope' in cluster.yaml"
 
 
-def test_a_pod_that_fits_needs_nobody_to_go() -> None:
+def test_a_pod_that_fits_needs_no_victims() -> None:
     document = preempt_document(explain_preempt(VIP, ROOMY, DEFAULT_RULES, None))
     assert document["eligible"]
     assert document["reason"] == "the pod fits without preemption"
@@ -115,12 +115,12 @@ def test_a_pod_that_may_not_preempt() -> None:
     assert document["message"].endswith("preemption: not eligible due to preemptionPolicy=Never.")
 
 
-def test_what_is_not_judged_is_named() -> None:
+def test_unevaluated_filters_are_named() -> None:
     claiming = pod("vip", cpu="2", priority=10, volumes=["data"])
     moment = replace(CLUSTER, storage=build_storage([late_claim("data"), LATE]))
     decision = explain_preempt(claiming, moment, DEFAULT_RULES, None)
     assert preempt_document(decision)["unjudged"] == ["VolumeBinding"]
-    assert "not judged, so the answer may be too hopeful" in shown(
+    assert "not evaluated, so the result may be too optimistic" in shown(
         preempt_table(decision, DEFAULT_CANDIDATE_ORDER)
     )
 
@@ -129,7 +129,7 @@ def test_a_preempt_table_ranks_candidates_and_gathers_refusals() -> None:
     decision = explain_preempt(VIP, CLUSTER, DEFAULT_RULES, None)
     text = shown(preempt_table(decision, DEFAULT_CANDIDATE_ORDER))
     lines = text.splitlines()
-    assert lines[0] == "default/vip goes to node-2, decided by fewest PDB violations"
+    assert lines[0] == "default/vip preempts pods on node-2, decided by fewest PDB violations"
     chosen = next(line for line in lines if line.startswith("→"))
     assert chosen.split() == ["→", "node-2", "default/b", "(3)", "0"]
     assert "default/tiny (1)" in text
@@ -176,7 +176,7 @@ def test_a_scale_down_document() -> None:
 def test_a_scale_down_table_marks_who_goes() -> None:
     text = shown(scale_down_table(decide_scale_down(THREE, {}, 2, NOW_NS), "default/web"))
     lines = [line.split() for line in text.splitlines()]
-    assert lines[0] == ["default/web:", "2", "of", "3", "pods", "go"]
+    assert lines[0] == ["default/web:", "2", "of", "3", "pods", "are", "deleted"]
     assert lines[2:] == [
         ["→", "lost", "unscheduled"],
         ["→", "restless", "node-1", "restarts"],

@@ -1,4 +1,4 @@
-"""``explain spread``: the JSON document that is promised, the tables, and pods that are tried."""
+"""``explain spread``: the specified JSON document, the tables, and simulated pods."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class TestDocuments:
             }
         ]
 
-    def test_what_is_told(self) -> None:
+    def test_the_printed_explanation(self) -> None:
         status = {
             "subsetStatuses": [
                 {
@@ -260,7 +260,7 @@ class TestSimulation:
         assert found["subset"] == "b"
         told = found["passedOver"]["a"]
         assert told == (
-            "A pod of this shape fits no node: 0/2 nodes are available: 1 Insufficient cpu, "
+            "The pod fits no node: 0/2 nodes are available: 1 Insufficient cpu, "
             "1 node(s) didn't match Pod's node affinity/selector."
         )
         first, _ = found["status"]["versionedSubsetStatuses"]["versionIgnored"]
@@ -305,8 +305,8 @@ class TestTables:
         assert "b none 0 0" in lines
         assert "in no subset 1; cost -300 1" in lines
         assert "web-3 versionIgnored -300 it is in no subset" in lines
-        excess = "web-2 a versionIgnored -100 a has more than 1, and goes first by unscheduled"
-        assert excess in lines
+        excess = "a has more than 1, and is deleted first by unscheduled"
+        assert f"web-2 a versionIgnored -100 {excess}" in lines
         assert "web-1 a versionIgnored 200 a is number 1 of 2" in lines
 
     def test_an_old_version_is_emptied_from_the_front(self) -> None:
@@ -315,7 +315,7 @@ class TestTables:
         mine = spread_json(A, B, targetRef=reference)
         target = {**clone_set_json(), "apiVersion": "apps/v1", "kind": "ReplicaSet"}
         lines = shown(explained(mine, target, pod_of("web-1", "b"), quirks=UPSTREAM))
-        told = "b is number 2 of 2; an old version is emptied from the front"
+        told = "b is number 2 of 2; pods of an old version are deleted from the first subset on"
         assert f"web-1 b versionIgnored 200 {told}" in lines
 
     def test_what_happens_next(self) -> None:
@@ -328,14 +328,14 @@ class TestTables:
         lines = shown(
             explained(spread_json(A, B, scheduleStrategy=ADAPTIVE), clone_set_json(), stuck, late)
         )
-        assert "deleted, since they cannot be scheduled: web-1 (a)" in lines
-        assert "looked at again in 10 s" in lines
+        assert "deleted, because they are unschedulable: web-1 (a)" in lines
+        assert "requeued after 10 s" in lines
 
     def test_where_a_pod_goes(self) -> None:
         lines = shown(explained(*CLUSTER, pod=pod_of("web-4")))
-        assert lines[-1] == "the pod is let through, of web and subset a, at a cost of 200"
+        assert lines[-1] == "the pod is allowed, in subset a of web, deletion cost 200"
         lines = shown(explained(*CLUSTER, pod=pod_of("x", metadata={"ownerReferences": []})))
-        assert lines[-1] == "the pod is let through: it belongs to no WorkloadSpread"
+        assert lines[-1] == "the pod is allowed: it belongs to no WorkloadSpread"
 
 
 def test_a_trial_is_of_the_cluster_of_the_files(tmp_path: Any) -> None:

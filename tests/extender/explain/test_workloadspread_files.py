@@ -1,4 +1,4 @@
-"""What WorkloadSpreads speak of, gathered from files."""
+"""The objects that WorkloadSpreads refer to, read from files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WHITELIST: Document = {
 }
 
 
-def test_what_stands_behind_a_target() -> None:
+def test_the_workload_of_a_target() -> None:
     found = files(
         spread_json({"name": "a"}),
         clone_set_json(7),
@@ -52,7 +52,7 @@ def test_what_stands_behind_a_target() -> None:
     assert target.allowed_kinds.targets("game.io", "Game")
 
 
-def test_a_target_is_told_by_its_group() -> None:
+def test_a_target_is_identified_by_its_group() -> None:
     other = {**clone_set_json(), "apiVersion": "apps/v1"}
     found = files(spread_json({"name": "a"}), other)
     assert found.workload_of(found.spread("default/web").spread) is None

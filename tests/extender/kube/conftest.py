@@ -21,7 +21,7 @@ from extender.kube.rest.transport import (
 
 
 class SteppedClock:
-    """Whoever sleeps is there at once: the clock jumps."""
+    """A clock that jumps: a sleep returns at once."""
 
     def __init__(self) -> None:
         self.elapsed = 0.0
@@ -42,7 +42,7 @@ class SteppedClock:
 
 @dataclass(frozen=True)
 class Thing:
-    """What the tests' informers keep of an object."""
+    """The fields of an object that the tests' informers keep."""
 
     name: str
     version: str

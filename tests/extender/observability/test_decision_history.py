@@ -1,4 +1,4 @@
-"""What is left of decisions for people: records, figures, log lines and Events."""
+"""The records of decisions: history, metrics, log lines and Events."""
 
 from __future__ import annotations
 
@@ -38,13 +38,14 @@ from tests.extender.conftest import (
     preempt_body,
     served,
 )
+from tests.sampling import examples
 from tests.strategies import Cluster, clusters
 
 VIP = pod_json("vip", cpu="1", priority=10)
 
 
 def cluster() -> SchedulerCache:
-    """Two full nodes; on the second, somebody is spared."""
+    """Two full nodes; on the second, a pod is reprieved."""
     return live_cluster(
         node("node-1", cpu="1"),
         node("node-2", cpu="2"),
@@ -127,7 +128,7 @@ class TestDecisions:
             reply = await extender.get("/decisions?limit=-1")
             assert (reply.status, reply.text) == (
                 400,
-                "reprieve: limit: '-1' is not a number of decisions\n",
+                "reprieve: limit: '-1' is not a valid number of decisions\n",
             )
 
     def test_only_the_last_are_kept(self) -> None:
@@ -202,7 +203,7 @@ async def test_victims_are_counted_by_class_and_nodes_by_why_they_were_refused()
 
 
 @given(clusters())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_both_engines_reasons_are_counted_alike(cluster: Cluster) -> None:
     rules = SchedulerRules(NEWEST)
     slow, fast = (
@@ -214,7 +215,7 @@ def test_both_engines_reasons_are_counted_alike(cluster: Cluster) -> None:
 
 
 class Told:
-    """Keeps the Events that it is told of."""
+    """Keeps the Events that it receives."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
@@ -238,13 +239,15 @@ def announced(live: SchedulerCache, body: bytes) -> list[tuple[str, str, str]]:
 
 
 class TestEvents:
-    def test_the_preemptor_is_told_who_goes_and_each_victim_for_whom(self) -> None:
+    def test_the_preemptor_gets_an_event_with_its_victims_and_each_victim_one_with_the_preemptor(
+        self,
+    ) -> None:
         why = "2 candidates, decided by lowest priority of the first victim"
         assert announced(cluster(), BODY) == [
             (
                 "vip",
                 "VictimsNamed",
-                f"On node node-2 default/cheap (priority 1) named to go, 1 spared; {why}",
+                f"On node node-2 default/cheap (priority 1) named as victims, 1 reprieved; {why}",
             ),
             (
                 "cheap",
@@ -253,7 +256,7 @@ class TestEvents:
             ),
         ]
 
-    def test_many_victims_are_told_all_and_named_in_part(self) -> None:
+    def test_many_victims_all_get_events_and_are_named_in_part(self) -> None:
         names = [f"web-{number}" for number in range(7)]
         crowd = live_cluster(
             node("node-1", cpu="7"), *(pod(name, on="node-1", cpu="1") for name in names)
@@ -261,9 +264,9 @@ class TestEvents:
         body = preempt_body(pod_json("vip", cpu="7", priority=10), node_1=names)
         events = announced(crowd, body)
         assert Counter(reason for _, reason, _ in events) == {"VictimsNamed": 1, "NamedAsVictim": 7}
-        assert ", 2 more named to go; the only candidate" in events[0][2]
+        assert ", 2 more named as victims; the only candidate" in events[0][2]
 
-    def test_nobody_is_told_of_an_answer_that_names_nobody(self) -> None:
+    def test_an_answer_without_victims_sends_no_events(self) -> None:
         keep = live_cluster(node("node-1", cpu="1"), pod("dear", on="node-1", cpu="1", priority=50))
         assert announced(keep, preempt_body(VIP, node_1=["dear"])) == []
 
@@ -291,7 +294,7 @@ class TestEvents:
         ) == (expected if events else [])
 
 
-def test_a_broken_budget_is_told() -> None:
+def test_a_violated_budget_is_reported() -> None:
     live = cluster()
     live.budgets.upsert(budget("pdb", match={}))
     service = Service(live, ReferenceEngine(), HandClock())

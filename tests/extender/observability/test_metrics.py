@@ -1,4 +1,4 @@
-"""What is counted stands at 0 before anything happens, so that the first event is an increase."""
+"""Counters are 0 before anything happens, so that the first event is an increase."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import product
 from typing import Final
 
 import aiohttp
+import pytest
 import yaml
 
 from extender.config.component_config import Config, DegradedConfig, FallbackConfig
@@ -60,7 +61,7 @@ FROM_THE_START: Final = {
     ),
     "reprieve_connections_cut_total": all_of(phase=[phase.value for phase in Phase]),
 }
-"""What is there of each figure that has labels, as it is configured by default."""
+"""The initial label values of each metric with labels, by the default configuration."""
 
 
 def series(told: str, name: str) -> dict[frozenset[tuple[str, str]], float]:
@@ -73,7 +74,7 @@ def series(told: str, name: str) -> dict[frozenset[tuple[str, str]], float]:
 
 
 def counts(told: str, name: str) -> dict[frozenset[tuple[str, str]], float]:
-    """Return what a counter counts, or how often a histogram was told something."""
+    """Return the value of a counter, or the number of a histogram's observations."""
     return series(told, name) or series(told, f"{name}_count")
 
 
@@ -88,7 +89,7 @@ def documented() -> dict[str, set[str]]:
 
 
 def counted_by_alerts() -> set[str]:
-    """Return the figures whose growth an alert looks at."""
+    """Return the metrics whose growth an alert evaluates."""
     [group] = yaml.safe_load(ALERTS.read_text())["spec"]["groups"]
     return {name for rule in group["rules"] for name in _COUNTED.findall(rule["expr"])}
 
@@ -98,6 +99,7 @@ async def figures_of(url: str) -> str:
         return await response.text()
 
 
+@pytest.mark.slow
 async def test_all_that_a_fresh_process_may_count_stands_at_zero_and_is_documented() -> None:
     async with (
         FakeCluster(run="none") as cluster,
@@ -136,7 +138,7 @@ def test_a_degraded_answer_stands_at_zero_as_it_is_configured() -> None:
     )
 
 
-async def test_what_happens_first_adds_to_what_was_there() -> None:
+async def test_counters_add_to_earlier_values() -> None:
     clock = HandClock()
     async with served(live_cluster(node("node-1")), clock, body_limit=2**12) as extender:
         before = (await extender.get("/metrics")).text

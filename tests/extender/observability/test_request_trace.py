@@ -1,4 +1,4 @@
-"""Calls as OpenTelemetry traces: what a span tells, whose child it is, and who never notices."""
+"""Calls as OpenTelemetry traces: a span's attributes and parent; callers see no difference."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Traced:
 
     async def ask(self, path: str, body: bytes, **headers: str) -> int:
         reply = await self.extender.post(path, body, headers)
-        # An answer on the same connection: by then the call before has been told of.
+        # An answer on the same connection: by then the call before has been logged.
         await self.extender.get("/livez")
         return reply.status
 
@@ -135,7 +135,7 @@ class TestSpans:
             await it.ask("/preempt", OFFERS)
         assert (it.call.start_time, it.call.end_time) == (1_700_000_000 * 10**9,) * 2
 
-    async def test_nothing_of_a_pods_specification_is_told(self) -> None:
+    async def test_a_trace_contains_nothing_of_a_pod_spec(self) -> None:
         secret = {"name": "main", "env": [{"name": "TOKEN", "value": "hunter2"}]}
         async with traced() as it:
             asking = pod_json("vip", containers=[secret], priority=10)
@@ -179,9 +179,7 @@ class TestCallsWithoutAnAnswer:
         assert it.call.status.description == "reprieve: internal error: RuntimeError"
 
     @pytest.mark.parametrize(("substitute", "status"), [("error", 503), ("veto", 200)])
-    async def test_one_for_which_something_stands_in_says_what(
-        self, substitute: str, status: int
-    ) -> None:
+    async def test_a_fallback_answer_is_named(self, substitute: str, status: int) -> None:
         async with traced() as it:
             it.extender.service.fallback_policy = FallbackPolicy(
                 {"preempt": 0.0},
@@ -222,7 +220,7 @@ class TestParents:
     @pytest.mark.parametrize(
         "header", ["", "nonsense", f"00-{TRACE}-{'0' * 16}-01", f"00-{'0' * 32}-{PARENT}-01"]
     )
-    async def test_what_is_no_trace_begins_a_new_one(self, header: str) -> None:
+    async def test_an_invalid_traceparent_starts_a_new_trace(self, header: str) -> None:
         async with traced() as it:
             await it.ask("/preempt", OFFERS, traceparent=header)
         assert it.call.parent is None

@@ -195,7 +195,7 @@ class TestFilterArgs:
             (b'{"Pod":%s,"NodeNames":[]}' % (b"[" * 10**5 + b"]" * 10**5), "nested too deeply"),
         ],
     )
-    def test_what_cannot_be_read_says_what_was_expected(self, body: bytes, problem: str) -> None:
+    def test_a_decoding_error_names_the_expected_type(self, body: bytes, problem: str) -> None:
         with pytest.raises(ExtenderDecodeError) as raised:
             extender_v1.decode_filter(body)
         assert problem in str(raised.value)
@@ -290,7 +290,7 @@ class TestPreemptArgs:
             (b'{"Pod":{},"NodeNameToMetaVictims":{"n":{"pods":[{"uid":1}]}}}', "got int"),
         ],
     )
-    def test_what_cannot_be_read_says_what_was_expected(self, body: bytes, problem: str) -> None:
+    def test_a_decoding_error_names_the_expected_type(self, body: bytes, problem: str) -> None:
         with pytest.raises(ExtenderDecodeError) as raised:
             extender_v1.decode_preempt(body)
         assert problem in str(raised.value)

@@ -1,4 +1,4 @@
-"""The filter verb: who is named where, and whose word counts when views differ."""
+"""The filter verb: its answer, and which view decides when kube-scheduler's differs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Thing = Node | Pod | DisruptionBudget | Unreadable
 def ask(body: bytes, *things: Thing) -> bytes:
     args = filter_verb.decode(body, DEFAULT_RULES)
     situation = CallContext(live_cluster(*things).snapshot(), ReferenceEngine(DEFAULT_RULES))
-    return filter_verb.decide(args, situation).body
+    return args.decide(situation).body
 
 
 def ask_by_name(asking: dict[str, Any] | None, names: list[str], *things: Thing) -> FilterResult:
@@ -159,13 +159,11 @@ class TestPodsOnTheirWayOut:
         cluster.assume(AssumedPreemption(pod("vip"), "a2", frozenset({"db"}), deadline=30.0))
         body = filter_body(pod_json(labels={"app": "web"}), "a1")
         args = filter_verb.decode(body, DEFAULT_RULES)
-        answered = filter_verb.decide(
-            args, CallContext(cluster.snapshot(), ReferenceEngine(DEFAULT_RULES))
-        ).body
+        answered = args.decide(CallContext(cluster.snapshot(), ReferenceEngine(DEFAULT_RULES))).body
         assert filtered(answered, ["a1"], cached=True).names == ["a1"]
 
 
-def test_room_promised_to_an_equal_pod_is_taken() -> None:
+def test_resources_assumed_for_an_equal_pod_are_used() -> None:
     things = (
         node("node-1", cpu="1"),
         pod("earlier", cpu="1", priority=5, nominated_node="node-1"),

@@ -67,7 +67,7 @@ _budgets = st.builds(
 
 @st.composite
 def snapshots(draw: st.DrawFn) -> Snapshot:
-    """Return what a live cluster shows; some of it could not be read."""
+    """Return the state of a live cluster; some of its objects could not be read."""
     kinds: list[st.SearchStrategy[Any]] = [*[_placed] * 8, _nominated, _unread]
     pods = st.lists(st.sampled_from(kinds).flatmap(lambda kind: kind), min_size=4, max_size=10)
     nodes = st.lists(_nodes, min_size=2, max_size=4)
@@ -141,7 +141,7 @@ def _offer(form: str, name: str, situation: CallContext) -> st.SearchStrategy[An
 @given(questions())
 def test_a_preempt_answer_can_be_obeyed(question: tuple[PreemptArgs, CallContext]) -> None:
     args, situation = question
-    answer = preempt_verb.decide(args, situation)
+    answer = args.decide(situation)
     entries = preempted(answer.body, situation.snapshot, situation.rules.release)
     assert b"null" not in answer.body
     assert len(entries) <= 1
@@ -164,7 +164,7 @@ def test_a_pod_that_may_not_preempt_gets_no_victims(
 ) -> None:
     args, situation = question
     meek = replace(args, pod=replace(args.pod, preempts=False))
-    answer = preempt_verb.decide(meek, situation)
+    answer = meek.decide(situation)
     assert preempted(answer.body, situation.snapshot, situation.rules.release) == {}
 
 
@@ -172,7 +172,7 @@ def test_a_pod_that_may_not_preempt_gets_no_victims(
 def test_the_order_of_the_offers_never_matters(question: tuple[PreemptArgs, CallContext]) -> None:
     args, situation = question
     backwards = replace(args, candidates=dict(reversed(list(args.candidates.items()))))
-    answers = [preempt_verb.decide(each, situation).body for each in (args, backwards)]
+    answers = [each.decide(situation).body for each in (args, backwards)]
     assert answers[0] == answers[1]
 
 
@@ -192,7 +192,7 @@ def test_a_filter_answer_accounts_for_every_name(
     asking: dict[str, Any], names: list[str], snapshot: Snapshot, rules: SchedulerRules
 ) -> None:
     args = filter_verb.decode(encoded({"Pod": asking, "NodeNames": names}), rules)
-    answer = filter_verb.decide(args, CallContext(snapshot, ReferenceEngine(rules)))
+    answer = args.decide(CallContext(snapshot, ReferenceEngine(rules)))
     result = filtered(answer.body, names, cached=True)
     assert result.names is not None
     assert len(result.names) + len(result.failed) + len(result.unresolvable) == len(set(names))
@@ -205,13 +205,13 @@ def test_a_filter_answer_accounts_for_every_name(
     snapshot=snapshots(),
     rules=_rules,
 )
-def test_a_filter_answer_is_the_same_however_the_names_are_written_and_whoever_decides(
+def test_a_filter_answer_is_independent_of_name_encoding_and_engine(
     asking: dict[str, Any], names: list[str], snapshot: Snapshot, rules: SchedulerRules
 ) -> None:
     document = {"Pod": asking, "Nodes": None, "NodeNames": names}
     bodies = [encoded(document), json.dumps(document).encode()]
     answers = [
-        filter_verb.decide(filter_verb.decode(body, rules), CallContext(snapshot, engine(rules)))
+        filter_verb.decode(body, rules).decide(CallContext(snapshot, engine(rules)))
         for body in bodies
         for engine in (ReferenceEngine, VectorizedEngine)
     ]
@@ -231,7 +231,7 @@ def test_a_filter_answer_accounts_for_every_node(
 ) -> None:
     body = encoded({"Pod": asking, "Nodes": {"metadata": {}, "items": nodes}})
     args = filter_verb.decode(body, rules)
-    answer = filter_verb.decide(args, CallContext(snapshot, ReferenceEngine(rules)))
+    answer = args.decide(CallContext(snapshot, ReferenceEngine(rules)))
     names = [each["metadata"]["name"] for each in nodes]
     result = filtered(answer.body, names, cached=False)
     assert result.nodes is not None

@@ -1,84 +1,259 @@
-"""The guard rails: what must not be answered, whoever computed it."""
+"""The preempt verb: our own choice, kube-scheduler's candidates, or nothing."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
-from extender.protocol.preempt_verb import guardrail_violation
-from policies.kubernetes.releases import NEWEST, RELEASES, Release
-from policies.kubernetes.snapshot import Pod, Snapshot
-from policies.preemption.decision import VictimSet
-from policies.preemption.policy import KUBE_SCHEDULER, Policy, ProtectedPods
-from tests.builders import holding, node, pod, snapshot
+from extender.kube.decoders.typed_decoder import Unreadable
+from extender.protocol import preempt_verb
+from extender.protocol.verb_context import CallContext, Search, VerbResult
+from policies.kubernetes.releases import RELEASES
+from policies.kubernetes.snapshot import Snapshot
+from policies.preemption.policy import DEFAULT_RULES, Policy, ProtectedPods, SchedulerRules
+from policies.preemption.reference_engine import ReferenceEngine
+from tests.builders import LATE, budget, encoded, late_claim, node, pod, pod_json, snapshot
+from tests.extender.conftest import live_cluster, preempt_body
+from tests.extender.go_decoder import Victims, preempted
 
-PREEMPTOR = pod("vip", priority=10)
-LOW = pod("low", on="node-1", priority=1)
-MIDDLE = pod("middle", on="node-1", priority=5)
-EQUAL = pod("equal", on="node-1", priority=10)
-HIGHER = pod("higher", on="node-1", priority=11)
-FAR = pod("far", on="node-2", priority=1)
-CLUSTER = snapshot(node("node-1"), node("node-2"), LOW, MIDDLE, EQUAL, HIGHER, FAR)
-GUARDED = Policy(
-    "careful", protected_pods=(ProtectedPods("no lows", lambda each: each.name == "low"),)
+VIP = pod_json("vip", cpu="1", priority=10)
+CLAIMING = pod_json(
+    "vip",
+    cpu="1",
+    priority=10,
+    spec={"volumes": [{"persistentVolumeClaim": {"claimName": "data"}}]},
+)
+NOTHING = b'{"NodeNameToMetaVictims":{}}'
+FULL_NODES = (
+    node("node-1", cpu="1"),
+    node("node-2", cpu="1"),
+    pod("web", on="node-1", cpu="1", priority=5),
+    pod("batch", on="node-2", cpu="1", priority=1),
+    late_claim("data"),
+    LATE,
 )
 
 
-def judge(
-    *victims: Pod,
-    on: str = "node-1",
-    moment: Snapshot = CLUSTER,
-    release: Release = NEWEST,
-    policy: Policy = KUBE_SCHEDULER,
-) -> str | None:
-    return guardrail_violation(on, VictimSet(victims), PREEMPTOR, moment, release, policy)
+@dataclass(frozen=True)
+class Outcome:
+    """The answer as kube-scheduler reads it, and the answer itself."""
+
+    entries: dict[str, Victims]
+    answer: VerbResult
 
 
-@pytest.mark.parametrize(
-    ("victims", "options"),
-    [
-        ([LOW], {}),
-        ([MIDDLE, LOW], {}),
-        ([FAR], {"on": "node-2"}),
-        ([], {"release": RELEASES["1.38"]}),
-        ([MIDDLE], {"policy": GUARDED}),
-    ],
-)
-def test_what_holds_passes(victims: list[Pod], options: dict[str, Any]) -> None:
-    assert judge(*victims, **options) is None
+def ask(
+    body: bytes,
+    moment: Snapshot,
+    *,
+    rules: SchedulerRules = DEFAULT_RULES,
+    search: Search = Search.OFFERED,
+) -> Outcome:
+    args = preempt_verb.decode(body, rules)
+    answer = args.decide(CallContext(moment, ReferenceEngine(rules), search))
+    return Outcome(preempted(answer.body, moment, rules.release), answer)
 
 
-@pytest.mark.parametrize(
-    ("victims", "options", "problem"),
-    [
-        ([LOW], {"on": "node-9"}, "node node-9 is not known"),
-        ([LOW], {"on": "node-2"}, "victim default/low (low) is not on node node-2"),
-        ([EQUAL], {}, "victim default/equal has priority 10, not below 10"),
-        ([HIGHER, LOW], {}, "victim default/higher has priority 11, not below 10"),
-        ([LOW, MIDDLE], {}, "the victims on node node-1 are not ordered by importance"),
-        ([MIDDLE, LOW], {"policy": GUARDED}, "victim default/low is protected by no lows"),
-        (
-            [],
-            {"release": RELEASES["1.37"]},
-            "node node-1 has no victims, which release 1.37 refuses",
-        ),
-    ],
-)
-def test_what_does_not_hold_says_why(
-    victims: list[Pod], options: dict[str, Any], problem: str
-) -> None:
-    assert judge(*victims, **options) == problem
+class TestOurOwnChoice:
+    def test_is_the_best_of_the_offered_nodes_and_the_only_one_named(self) -> None:
+        body = preempt_body(VIP, node_1=["web"], node_2=["batch"])
+        assert ask(body, snapshot(*FULL_NODES)).entries == {"node-2": Victims(("batch",), 0)}
+
+    def test_stays_within_the_offered_nodes(self) -> None:
+        outcome = ask(preempt_body(VIP, node_1=["web"]), snapshot(*FULL_NODES))
+        assert set(outcome.entries) == {"node-1"}
+
+    def test_may_be_any_node_where_the_whole_cluster_is_searched(self) -> None:
+        body = preempt_body(VIP, node_1=["web"])
+        outcome = ask(body, snapshot(*FULL_NODES), search=Search.CLUSTER)
+        assert set(outcome.entries) == {"node-2"}
+
+    def test_spares_pods_that_were_offered_needlessly(self) -> None:
+        moment = snapshot(
+            node("node-1", cpu="2"),
+            pod("web", on="node-1", cpu="1", priority=5),
+            pod("batch", on="node-1", cpu="1", priority=1),
+        )
+        outcome = ask(preempt_body(VIP, node_1=["web", "batch"]), moment)
+        assert outcome.entries == {"node-1": Victims(("batch",), 0)}
+
+    def test_names_the_most_important_victim_first(self) -> None:
+        moment = snapshot(
+            node("node-1", cpu="1"),
+            pod("a", on="node-1", cpu="500m", priority=1),
+            pod("b", on="node-1", cpu="500m", priority=5),
+        )
+        outcome = ask(preempt_body(VIP, node_1=["a", "b"]), moment)
+        assert outcome.entries["node-1"].uids == ("b", "a")
+
+    def test_counts_budgets_itself(self) -> None:
+        moment = snapshot(
+            node("node-1", cpu="1"),
+            pod("web", on="node-1", cpu="1", labels={"app": "web"}),
+            budget(match={"app": "web"}, allowed=0),
+        )
+        outcome = ask(preempt_body(VIP, node_1=["web"]), moment)
+        assert outcome.entries == {"node-1": Victims(("web",), 1)}
+
+    def test_breaks_ties_by_node_name(self) -> None:
+        moment = snapshot(
+            *(node(name, cpu="1") for name in ("node-2", "node-1")),
+            pod("a", on="node-2", cpu="1"),
+            pod("b", on="node-1", cpu="1"),
+        )
+        outcome = ask(preempt_body(VIP, node_2=["a"], node_1=["b"]), moment)
+        assert set(outcome.entries) == {"node-1"}
+
+    def test_passes_over_nodes_that_are_not_known_and_says_so(self) -> None:
+        outcome = ask(preempt_body(VIP, node_1=["web"], node_9=["x"]), snapshot(*FULL_NODES))
+        assert set(outcome.entries) == {"node-1"}
+        assert outcome.answer.notes == ("node node-9 was offered but is not known",)
 
 
-def test_a_victim_is_looked_up_by_uid_not_by_name() -> None:
-    recreated = pod("low", on="node-1", priority=1, uid="another")
-    assert judge(recreated) == "victim default/low (another) is not on node node-1"
-
-
-def test_a_node_with_an_unreadable_pod_is_no_candidate() -> None:
-    state = holding(node("node-1"), LOW, unreadable=["default/broken"])
-    moment = Snapshot(nodes={"node-1": state})
-    assert judge(LOW, moment=moment) == (
-        "node node-1 holds a pod that could not be read: default/broken"
+class TestNothing:
+    @pytest.mark.parametrize(
+        ("spec", "reason"),
+        [
+            ({"preemptionPolicy": "Never"}, "not eligible due to preemptionPolicy=Never."),
+            ({"priority": 1}, "deferred: no own candidate"),
+        ],
     )
+    def test_where_the_pod_may_not_preempt(self, spec: dict[str, Any], reason: str) -> None:
+        body = preempt_body(pod_json("vip", cpu="1", priority=10, spec=spec), node_2=["batch"])
+        outcome = ask(body, snapshot(*FULL_NODES))
+        assert outcome.answer.body == NOTHING
+        assert outcome.answer.named_candidate is None
+        assert outcome.answer.notes[0] == reason
+
+    def test_while_earlier_victims_are_still_on_their_way_out(self) -> None:
+        waiting = pod_json("vip", cpu="1", priority=10, status={"nominatedNodeName": "node-3"})
+        leaving = pod("old", on="node-3", cpu="1", terminating=True, preempted=True)
+        moment = snapshot(*FULL_NODES, node("node-3", cpu="1"), leaving)
+        outcome = ask(preempt_body(waiting, node_1=["web"]), moment)
+        assert outcome.answer.body == NOTHING
+        assert outcome.answer.notes == (
+            "not eligible due to a terminating pod on the nominated node.",
+        )
+
+    def test_where_nothing_is_offered_and_no_node_can_be_helped(self) -> None:
+        hopeless = pod_json("vip", cpu="99", priority=10)
+        assert ask(preempt_body(hopeless), snapshot(*FULL_NODES)).answer.body == NOTHING
+
+    def test_where_a_filter_is_not_implemented_and_nothing_is_offered(self) -> None:
+        outcome = ask(preempt_body(CLAIMING), snapshot(*FULL_NODES), search=Search.CLUSTER)
+        assert outcome.answer.body == NOTHING
+
+    @pytest.mark.parametrize("entries", [None, {}, {"node-1": None}])
+    def test_where_the_offers_are_null(self, entries: Any) -> None:
+        body = encoded({"Pod": VIP, "NodeNameToVictims": {}, "NodeNameToMetaVictims": entries})
+        assert ask(body, snapshot(*FULL_NODES)).answer.body == NOTHING
+
+
+class TestDeferred:
+    """Without a decision: the best of kube-scheduler's offers that passes the guardrails."""
+
+    def test_picks_by_the_same_criteria_and_says_why_it_deferred(self) -> None:
+        body = preempt_body(CLAIMING, node_1=["web"], node_2=["batch"])
+        outcome = ask(body, snapshot(*FULL_NODES))
+        assert outcome.entries == {"node-2": Victims(("batch",), 0)}
+        assert outcome.answer.notes == ("deferred: not evaluated: VolumeBinding",)
+
+    def test_where_our_view_would_wait_for_a_node_that_we_cannot_judge(self) -> None:
+        status = {"nominatedNodeName": "node-3"}
+        leaving = pod("old", on="node-3", cpu="1", terminating=True, preempted=True)
+        moment = snapshot(*FULL_NODES, node("node-3", cpu="1"), leaving)
+        outcome = ask(preempt_body({**CLAIMING, "status": status}, node_1=["web"]), moment)
+        assert outcome.entries == {"node-1": Victims(("web",), 0)}
+
+    def test_never_where_the_pod_may_not_preempt_at_all(self) -> None:
+        never = {**CLAIMING, "spec": {**CLAIMING["spec"], "preemptionPolicy": "Never"}}
+        outcome = ask(preempt_body(never, node_1=["web"]), snapshot(*FULL_NODES))
+        assert outcome.answer.body == NOTHING
+
+    def test_keeps_what_kube_scheduler_counted(self) -> None:
+        entries = {"node-1": {"Pods": [{"UID": "web"}], "NumPDBViolations": 3}}
+        body = encoded({"Pod": CLAIMING, "NodeNameToMetaVictims": entries})
+        outcome = ask(body, snapshot(*FULL_NODES))
+        assert outcome.entries == {"node-1": Victims(("web",), 3)}
+
+    def test_where_our_view_finds_no_need_to_evict(self) -> None:
+        moment = snapshot(node("node-1", cpu="9"), pod("web", on="node-1", cpu="1"))
+        outcome = ask(preempt_body(VIP, node_1=["web"]), moment)
+        assert outcome.entries == {"node-1": Victims(("web",), 0)}
+        assert outcome.answer.notes == ("deferred: no own candidate",)
+
+    def test_orders_the_offered_victims_by_importance_and_names_each_once(self) -> None:
+        moment = snapshot(
+            node("node-1"), pod("a", on="node-1", priority=1), pod("b", on="node-1", priority=5)
+        )
+        outcome = ask(preempt_body(CLAIMING, node_1=["a", "b", "a"]), moment)
+        assert outcome.entries["node-1"].uids == ("b", "a")
+
+    @pytest.mark.parametrize(
+        ("uids", "problem"),
+        [
+            (["gone"], "victim gone is not on node node-1"),
+            (["batch"], "victim batch is not on node node-1"),
+            (["web", "gone"], "victim gone is not on node node-1"),
+            (["web", ""], "victim (without a UID) is not on node node-1"),
+            (["equal"], "victim default/equal has priority 10, not below 10"),
+        ],
+    )
+    def test_leaves_out_an_offer_that_does_not_hold(self, uids: list[str], problem: str) -> None:
+        moment = snapshot(*FULL_NODES, pod("equal", on="node-1", priority=10))
+        outcome = ask(preempt_body(CLAIMING, node_1=uids, node_2=["batch"]), moment)
+        assert set(outcome.entries) == {"node-2"}
+        assert f"left out: {problem}" in outcome.answer.notes
+        assert ask(preempt_body(CLAIMING, node_1=uids), moment).answer.body == NOTHING
+
+    def test_a_null_victim_voids_its_offer(self) -> None:
+        entries = {"node-1": {"Pods": [{"UID": "web"}, None], "NumPDBViolations": 0}}
+        body = encoded({"Pod": CLAIMING, "NodeNameToMetaVictims": entries})
+        assert ask(body, snapshot(*FULL_NODES)).answer.body == NOTHING
+
+    def test_a_guard_of_the_policy_holds_against_kube_scheduler_too(self) -> None:
+        guard = ProtectedPods("web stays", lambda each: each.name == "web")
+        rules = replace(DEFAULT_RULES, policy=Policy("careful", protected_pods=(guard,)))
+        body = preempt_body(CLAIMING, node_1=["web"])
+        outcome = ask(body, snapshot(*FULL_NODES), rules=rules)
+        assert outcome.answer.body == NOTHING
+        assert "left out: victim default/web is protected by web stays" in outcome.answer.notes
+
+    def test_a_node_without_victims_is_passed_on_only_if_there_is_no_other(self) -> None:
+        moment = snapshot(*FULL_NODES)
+        alone = ask(preempt_body(CLAIMING, node_1=[]), moment)
+        assert alone.entries == {"node-1": Victims((), 0)}
+        beside = ask(preempt_body(CLAIMING, node_1=[], node_2=["batch"]), moment)
+        assert set(beside.entries) == {"node-2"}
+
+    def test_of_several_nodes_without_victims_the_first_by_name_is_passed_on(self) -> None:
+        outcome = ask(preempt_body(CLAIMING, node_2=[], node_1=[]), snapshot(*FULL_NODES))
+        assert set(outcome.entries) == {"node-1"}
+
+    def test_a_release_that_refuses_nodes_without_victims_gets_none(self) -> None:
+        rules = replace(DEFAULT_RULES, release=RELEASES["1.37"])
+        body = preempt_body(CLAIMING, node_1=[])
+        assert ask(body, snapshot(*FULL_NODES), rules=rules).answer.body == NOTHING
+
+    def test_the_rival_that_lost_is_named_by_the_criterion_that_decided(self) -> None:
+        body = preempt_body(CLAIMING, node_1=["web"], node_2=["batch"])
+        decision = ask(body, snapshot(*FULL_NODES)).answer.decision
+        assert (
+            "vip preempts pods on node-2, decided by lowest priority of the first victim"
+            in next(iter(decision.describe()))
+        )
+
+
+@pytest.mark.parametrize("search", Search)
+@pytest.mark.parametrize("preemptor", [VIP, CLAIMING])
+def test_a_broken_pod_is_no_victim_and_its_node_no_candidate(
+    search: Search, preemptor: dict[str, Any]
+) -> None:
+    broken = Unreadable("Pod", "default", "broken", "broken", "node-2", "why")
+    moment = live_cluster(*FULL_NODES, broken).snapshot()
+    body = preempt_body(preemptor, node_1=["web"], node_2=["batch", "broken"])
+    assert set(ask(body, moment, search=search).entries) == {"node-1"}
+    body = preempt_body(preemptor, node_2=["batch"])
+    assert "node-2" not in ask(body, moment, search=search).entries

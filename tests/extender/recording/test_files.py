@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from extender.recording.files import RecordingError, RecordingFile, parse_recording, read_recording
 from extender.recording.format import encode_event, version_object
-from tests.extender.recording.lines import an_object, header, line
+from tests.extender.recording.recording_lines import an_object, header, line
 
 LINES = (
     header(),
@@ -94,9 +94,7 @@ class TestBroken:
                 parse_recording(PACKED[:length], "f")
 
     @pytest.mark.parametrize("name", ["events.jsonl", "events.jsonl.gz"])
-    def test_what_was_flushed_can_be_read_though_nobody_closed_it(
-        self, tmp_path: Path, name: str
-    ) -> None:
+    def test_a_flushed_recording_is_readable_without_close(self, tmp_path: Path, name: str) -> None:
         path = tmp_path / name
         with RecordingFile(str(path)) as file:
             file.write(b"".join(LINES[:3]))
@@ -168,7 +166,7 @@ class TestWrong:
             ),
         ],
     )
-    def test_it_is_told_in_one_line(self, data: bytes, said: str) -> None:
+    def test_it_is_reported_in_one_line(self, data: bytes, said: str) -> None:
         with pytest.raises(RecordingError) as error:
             parse_recording(data, "f")
         assert str(error.value).startswith(f"f: {said}")

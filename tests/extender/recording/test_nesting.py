@@ -1,4 +1,4 @@
-"""What is nested too deeply is told in one line, wherever it is met."""
+"""A value nested too deeply is reported in one line, wherever it is found."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from typing import Any
 import orjson
 import pytest
 
+from extender.kube.informers.reflector import ReflectorContext
 from extender.kube.rest.client import Client, Selection
+from extender.kube.rest.rate_limited_log import quiet_log
 from extender.kube.rest.resources import Resource
 from extender.recording.event_writer import REDACTED, UNREDACTED, RecordingWriter, RedactionRules
 from extender.recording.files import RecordingError, parse_recording
 from extender.recording.format import TOO_DEEP, FormatError, encode_event
-from extender.recording.recorder import Recorder, Source
+from extender.recording.recorder import Recorder
 from extender.recording.resource_selection import RecordedSource, RecordingPlan
 from tests.extender.kube.conftest import ScriptedApi, SteppedClock, a_list, a_watch
-from tests.extender.recording.lines import RESOURCES, an_object, header
+from tests.extender.recording.recording_lines import RESOURCES, an_object, header
 
 DEPTHS = (254, 300, 1_000, 2_000, 100_000)
 
@@ -85,13 +87,13 @@ async def test_a_recorder_says_where_it_met_one(met: str, depth: int) -> None:
     widget, clock = a_widget(nested(depth)), SteppedClock()
     frame = b'{"type":"ADDED","object":%s}' % widget
     script = [a_list(7, widget)] if met == "in a list" else [a_list(6), a_watch(frame)]
-    source = Source(Client(ScriptedApi(clock, *script)), clock, Random(1))
+    context = ReflectorContext(Client(ScriptedApi(clock, *script)), clock, Random(1), quiet_log())
     followed = RecordedSource(
         Resource("example.com", "v1", "widgets", namespaced=True), Selection(), RESOURCES["Widget"]
     )
     written: list[bytes] = []
     tape = RecordingWriter(written.append, clock, REDACTED)
-    recorder = Recorder(source, RecordingPlan("v1.37.0", "", (followed,)), tape)
+    recorder = Recorder(context, RecordingPlan("v1.37.0", "", (followed,)), tape)
     with pytest.raises(FormatError) as refused:
         await recorder.run(asyncio.Event())
     assert str(refused.value) in {

@@ -1,4 +1,4 @@
-"""What is sensitive is left out, wherever it stands, and what is left is a valid object."""
+"""Sensitive values are left out, wherever they are, and the rest is a valid object."""
 
 from __future__ import annotations
 

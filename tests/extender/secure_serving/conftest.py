@@ -1,4 +1,4 @@
-"""Certificates on files, and a front door to knock at."""
+"""Certificates in files, and a listener to connect to."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Papers:
 
     @property
     def tls(self) -> TlsConfig:
-        """What the configuration says of them, without client certificates."""
+        """The configuration of the files, without client certificates."""
         mounted = self.folder / "data"
         return TlsConfig(str(mounted / "tls.crt"), str(mounted / "tls.key"))
 
@@ -51,7 +51,7 @@ class Papers:
     def client(
         self, name: str = "", authority: CertificateAuthority | None = None
     ) -> ssl.SSLContext:
-        """Return what a client trusts, and who it is if it has a name."""
+        """Return a client's context: the authority, and a certificate if it has a name."""
         context = ssl.create_default_context(cadata=self.authority.certificate.decode())
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if name:

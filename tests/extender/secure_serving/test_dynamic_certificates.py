@@ -54,7 +54,7 @@ SPOILED: dict[str, tuple[Callable[[Papers], bytes], str, str]] = {
 
 
 @pytest.mark.parametrize(("spoil", "file", "problem"), SPOILED.values(), ids=SPOILED)
-def test_what_is_no_good_says_which_file_and_why(
+def test_an_invalid_pair_is_reported_with_file_and_reason(
     papers: Papers, spoil: Callable[[Papers], bytes], file: str, problem: str
 ) -> None:
     path = papers.folder / "data" / file
@@ -69,7 +69,7 @@ def test_what_is_no_good_says_which_file_and_why(
 def test_a_client_certificate_is_not_good_for_serving(papers: Papers) -> None:
     papers.client("somebody")
     both = str(papers.folder / "somebody.pem")
-    with pytest.raises(CertificateError, match="is not good for serving: "):
+    with pytest.raises(CertificateError, match="is not valid for serving: "):
         load_serving_certificate(TlsConfig(both, both), time.time())
 
 
@@ -92,7 +92,7 @@ def test_a_new_certificate_is_put_to_use(papers: Papers) -> None:
     assert (turning.reloads, turning.failures, turning.warning()) == (1, 0, "")
 
 
-def test_a_bad_one_is_not_and_the_trouble_is_told_once_until_it_is_over(papers: Papers) -> None:
+def test_an_invalid_pair_is_not_loaded_and_logged_once(papers: Papers) -> None:
     turning = rotation(papers)
     before = turning.context
     papers.mount("second", papers.issue(), key=papers.issue().key)
@@ -103,7 +103,7 @@ def test_a_bad_one_is_not_and_the_trouble_is_told_once_until_it_is_over(papers: 
     assert [(line["event"], line["log_level"]) for line in lines] == [
         ("certificate_not_reloaded", "error")
     ]
-    assert turning.warning().startswith("not reloaded, the one before is served until 20")
+    assert turning.warning().startswith("not reloaded; the previous one is served until 20")
     assert "key values mismatch" in turning.warning()
     papers.mount("third", papers.issue())
     turning.reload()
@@ -120,7 +120,7 @@ def test_files_that_are_gone_leave_the_certificate_in_use(papers: Papers) -> Non
     assert "tls.crt: cannot be read: No such file or directory" in turning.warning()
 
 
-def test_the_old_files_put_back_are_no_trouble_any_more(papers: Papers) -> None:
+def test_restored_files_clear_the_error(papers: Papers) -> None:
     turning = rotation(papers)
     key = papers.folder / "data" / "tls.key"
     good = key.read_bytes()
@@ -132,11 +132,11 @@ def test_the_old_files_put_back_are_no_trouble_any_more(papers: Papers) -> None:
     assert not turning.error
 
 
-def test_an_end_that_comes_near_is_told_and_an_end_that_has_come(papers: Papers) -> None:
+def test_an_expiring_and_an_expired_certificate_are_logged(papers: Papers) -> None:
     clock = clock_at(time.time())
     turning = CertificateReloader(papers.tls, clock)
     clock.seconds = turning.not_after - 6 * 86400
     assert turning.warning().startswith("expires soon, at ")
     clock.seconds = turning.not_after
-    assert turning.warning().endswith("; no newer one is there")
+    assert turning.warning().endswith("; there is no newer one")
     assert turning.warning().startswith("expired at ")

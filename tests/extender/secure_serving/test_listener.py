@@ -1,4 +1,4 @@
-"""Who may ask what, by the names in his certificate."""
+"""Authorization by the names in a client certificate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from extender.secure_serving.listener import ClientCertAuthorizer, certificate_n
 
 
 def a_certificate(common: str = "", *, others: Sequence[tuple[str, str]] = ()) -> dict[str, Any]:
-    """Return one as Python's ssl tells it."""
+    """Return a peer certificate as Python's ssl module represents it."""
     subject = ((("commonName", common),),) if common else ()
     return {
         "subject": ((("organizationName", "system:masters"),), *subject),
@@ -46,7 +46,7 @@ CASES: list[tuple[tuple[str, ...], str, dict[str, Any] | None, str]] = [
 
 
 @pytest.mark.parametrize(("allowed", "path", "certificate", "objection"), CASES)
-def test_who_may_ask_what(
+def test_which_clients_may_access_which_paths(
     allowed: tuple[str, ...], path: str, certificate: dict[str, Any] | None, objection: str
 ) -> None:
     assert ClientCertAuthorizer(allowed).denial_reason(path, certificate) == objection

@@ -1,4 +1,4 @@
-"""What is answered too late, on a stale cluster, and under too much load; and that it is safe."""
+"""Answers after the deadline, on a stale cluster, and under overload; and that they are safe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from extender.config.component_config import Config, Deadlines, DegradedConfig, FallbackConfig
 from extender.protocol.extender_v1 import CandidateVictims
-from extender.protocol.preempt_verb import PreemptArgs, pass_through
+from extender.protocol.preempt_verb import PreemptArgs
 from extender.protocol.verb_context import FallbackKind
 from extender.server.call_queue import (
     CallQueue,
@@ -34,7 +34,7 @@ VIP = pod_json("vip", cpu="1", priority=10)
 
 
 class Feed:
-    """A cache that has synced, last heard of at second 0."""
+    """A cache that has synced, with its last event at second 0."""
 
     settled = synced = True
     resource_version = "1"
@@ -48,7 +48,7 @@ class Feed:
 def service(
     clock: HandClock, substitute: FallbackKind, turns: CallQueue | None = None, seconds: float = 0.2
 ) -> Service:
-    """Serve three full nodes; whatever is the matter, the same stands in."""
+    """Serve three full nodes, with one fallback for all reasons."""
     cluster = live_cluster(
         *(node(f"node-{number}", cpu="1") for number in (1, 2, 3)),
         *(
@@ -92,7 +92,7 @@ WHEN: Mapping[FallbackReason, tuple[Callable[[HandClock], None], float]] = {
     LATE: (late, 0.0),
     STALE: (stale, 61.0),
 }
-"""How a case comes about, and when the call arrived then."""
+"""The setup of a case, and the arrival time of its call."""
 
 
 def answer(
@@ -129,7 +129,7 @@ class TestWhatStandsIn:
         sent, _ = answer(case, FallbackKind.VETO, "filter", body)
         result = filtered(sent, list(NAMES), cached=body is BY_NAME)
         assert set(result.failed) == set(NAMES)
-        assert all(f"cannot answer now ({case.value}: " in why for why in result.failed.values())
+        assert all(f"cannot decide now ({case.value}: " in why for why in result.failed.values())
         assert not result.unresolvable
 
     def test_an_echo_of_preempt_gives_the_offers_back(self, case: FallbackReason) -> None:
@@ -138,7 +138,7 @@ class TestWhatStandsIn:
         assert given == json.loads(OFFERS)["NodeNameToMetaVictims"]
         assert serving.cluster.assumed_count == 0  # kube-scheduler chooses, and the watch will tell
 
-    def test_a_veto_of_preempt_names_nobody(self, case: FallbackReason) -> None:
+    def test_a_rejected_preempt_answer_names_no_victims(self, case: FallbackReason) -> None:
         sent, serving = answer(case, FallbackKind.VETO, "preempt", OFFERS)
         assert preempted(sent, serving.cluster.snapshot()) == {}
 
@@ -165,13 +165,13 @@ def test_an_echo_leaves_out_what_would_void_the_rest(release: str) -> None:
         "nameless": CandidateVictims(("a", ""), 0),
         "victimless": CandidateVictims((), 0),
     }
-    body = pass_through(PreemptArgs(pod("vip"), offers), SchedulerRules(RELEASES[release]))
+    body = PreemptArgs(pod("vip"), offers).pass_through(SchedulerRules(RELEASES[release]))
     given = set(json.loads(body)["NodeNameToMetaVictims"])
     assert given == ({"whole", "victimless"} if release == "1.38" else {"whole"})
 
 
 class Ticking(HandClock):
-    """A clock that goes on by a tenth of a second whenever somebody looks."""
+    """A clock that advances by a tenth of a second at each reading."""
 
     def monotonic(self) -> float:
         self.seconds += 0.1
@@ -190,7 +190,7 @@ class TestDeadlinesWithinTheSearch:
         answered.record()
         [kept] = json.loads(serving.decision_history.document())["decisions"]
         assert (kept["candidates"], kept["untried"]) == (2, 1)
-        assert kept["notes"] == ["1 nodes were not tried, as time was up"]
+        assert kept["notes"] == ["1 nodes were not tried before the deadline"]
         figures = serving.scrape().decode().splitlines()
         assert 'reprieve_searches_cut_short_total{verb="preempt"} 1.0' in figures
 
@@ -200,7 +200,9 @@ class TestDeadlinesWithinTheSearch:
     ) -> None:
         serving = service(Ticking(), FallbackKind.ERROR, seconds=seconds)
         body = BY_NAME if verb == "filter" else OFFERS
-        with pytest.raises(DegradedError, match=r"^late: the search was not finished in time"):
+        with pytest.raises(
+            DegradedError, match=r"^late: the search did not finish before the deadline"
+        ):
             serving.answer(VerbCall(verb, body, 0.0))
 
     def test_a_decision_that_is_there_is_sent_however_late(self) -> None:
@@ -212,7 +214,7 @@ class TestDeadlinesWithinTheSearch:
 
 
 class TestTurns:
-    async def test_who_meets_nobody_goes_on_at_once(self) -> None:
+    async def test_a_call_in_an_empty_queue_runs_at_once(self) -> None:
         taking = CallQueue(0).acquire()
         with pytest.raises(StopIteration):
             taking.send(None)
@@ -256,7 +258,7 @@ class TestTurns:
         settled = [count for count in in_round if count][6:-1]
         assert {least <= count <= most for count in settled} == {True}
 
-    async def test_whoever_comes_to_a_full_queue_is_told(self) -> None:
+    async def test_a_call_to_a_full_queue_is_refused(self) -> None:
         turns = CallQueue(1)
         calls = [asyncio.create_task(turns.acquire()) for _ in range(3)]
         await asyncio.sleep(0)
@@ -264,7 +266,7 @@ class TestTurns:
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(each) for each in outcomes] == [type(None), type(None), OverloadedError]
 
-    async def test_whoever_goes_away_gives_up_his_turn(self) -> None:
+    async def test_a_cancelled_call_leaves_the_queue(self) -> None:
         turns = CallQueue(1)
         first, second = (asyncio.create_task(turns.acquire()) for _ in range(2))
         await asyncio.sleep(0)
@@ -293,7 +295,7 @@ def bodies(answered: Any) -> list[str]:
     return list(json.loads(answered.body)["NodeNameToMetaVictims"])
 
 
-def test_the_configuration_says_what_stands_in() -> None:
+def test_the_configuration_sets_the_fallback() -> None:
     config = Config(
         stale_seconds=5,
         deadline_milliseconds=Deadlines(filter=50),

@@ -34,7 +34,7 @@ def with_affinity(operator: str) -> dict[str, Any]:
 
 
 class TestCapturedRequests:
-    """What a real kube-scheduler 1.30.12 sent, at the root and below a path prefix."""
+    """Requests of a real kube-scheduler 1.30.12, at the root and below a path prefix."""
 
     @pytest.mark.parametrize("prefix", ["", "/scheduler"])
     @pytest.mark.parametrize("name", ["filter-cache-true", "filter-after-preemption-cache-true"])
@@ -75,7 +75,9 @@ class TestCapturedRequests:
         assert reply.status == 200
         preempted(reply.body, demo_extender.service.cluster.snapshot())
 
-    async def test_a_verb_that_is_not_served_yet_is_told_so(self, demo_extender: Extender) -> None:
+    async def test_a_verb_that_is_not_served_yet_is_answered_so(
+        self, demo_extender: Extender
+    ) -> None:
         reply = await demo_extender.post("/prioritize", captured_request("prioritize-cache-true"))
         assert reply.status == 404
         assert reply.text == "reprieve: no verb 'prioritize'; expected one of filter, preempt\n"
@@ -322,7 +324,7 @@ async def test_an_answer_changes_the_next_one_until_the_watch_shows_it() -> None
         rival = filter_body(pod_json("rival", cpu="1", priority=10), "node-1")
         result = filtered((await extender.post("/filter", rival)).body, ["node-1"], cached=True)
         assert result.failed == {"node-1": "Insufficient cpu"}
-        # The one it was promised to fits, though its victim has not gone yet.
+        # The preemptor fits, though its victim has not gone yet.
         own = filter_body(pod_json("vip", cpu="1", priority=10), "node-1")
         result = filtered((await extender.post("/filter", own)).body, ["node-1"], cached=True)
         assert result.names == ["node-1"]

@@ -6,12 +6,13 @@ import json
 from typing import Any
 
 import msgspec
+import pytest
 
 from extender.protocol import extender_v1
 from extender.server.openapi import ExtenderFilterResult, openapi_document
 from tests.builders import node
 from tests.extender.conftest import live_cluster, served
-from tests.extender.secure_serving.doors import open_door
+from tests.extender.secure_serving.raw_clients import open_door
 
 
 async def test_it_is_served_and_names_every_path() -> None:
@@ -43,13 +44,13 @@ async def test_every_reference_leads_somewhere() -> None:
     assert references <= known
 
 
-def test_a_call_that_cannot_be_answered_now_is_told_when_to_come_again() -> None:
+def test_an_overload_response_documents_retry_after() -> None:
     for verb in ("filter", "preempt"):
         told = json.loads(openapi_document())["paths"][f"/{verb}"]["post"]["responses"]["503"]
         assert set(told["headers"]) == {"X-Request-Id", "Retry-After"}
 
 
-def test_what_is_said_of_an_answer_is_what_is_written() -> None:
+def test_documented_responses_are_the_actual_ones() -> None:
     said, sent = (
         [field.encode_name for field in msgspec.structs.fields(kind)]
         for kind in (ExtenderFilterResult, extender_v1.FilterResult)
@@ -57,6 +58,7 @@ def test_what_is_said_of_an_answer_is_what_is_written() -> None:
     assert said == sent
 
 
+@pytest.mark.slow
 async def test_a_body_that_says_it_is_too_large_is_not_waited_for() -> None:
     async with open_door() as door:
         client = await door.knock()

@@ -12,10 +12,10 @@ from extender.config.component_config import Config, load_config
 from extender.kube.rest.clock import SystemClock
 from extender.server.process import run_server
 from fakeapi.testing.fake_cluster import FakeCluster
-from tests.builders import node_json, pod_json
+from tests.builders import manifest, node_json, pod_json
 from tests.extender.conftest import filter_body, following
 from tests.extender.go_decoder import filtered
-from tests.extender.secure_serving.doors import ASKING, reached
+from tests.extender.secure_serving.raw_clients import ASKING, reached
 
 SPREAD_BY_DEFAULT = """
 pluginConfig:
@@ -36,12 +36,7 @@ async def test_services_are_followed_only_if_pods_are_spread_by_default(tmp_path
         node_json("node-1", labels={"zone": "a"}),
         node_json("node-2", labels={"zone": "b"}),
         pod_json("web", on="node-1", labels=web),
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": "web", "namespace": "default"},
-            "spec": {"selector": web, "ports": [{"port": 80}]},
-        },
+        manifest("Service", "web", spec={"selector": web, "ports": [{"port": 80}]}),
     ]
     asking = filter_body(pod_json("next", labels=web), "node-1", "node-2")
     for config, followed, feasible in (

@@ -1,4 +1,4 @@
-"""The collector does not look at what stays, and finds what was lost while it did not."""
+"""The collector skips frozen objects, and finds garbage among them later."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 from extender.secure_serving.connection_limits import ConnectionProtocol, Phase
 from extender.server.python_gc import FrozenObjects, limit_collections
 from tests.extender.conftest import HandClock
-from tests.extender.secure_serving.doors import ASKING, open_door
+from tests.extender.secure_serving.raw_clients import ASKING, open_door
 
 MANY = 5_000
 
 
 class Circle:
-    """What only the collector can end."""
+    """A reference cycle that only the collector can free."""
 
     def __init__(self) -> None:
         self.me = self
@@ -39,7 +39,7 @@ def newcomers(count: int) -> list[list[None]]:
     return [[] for _ in range(count)]
 
 
-def test_everything_there_is_goes_out_of_sight_but_garbage() -> None:
+def test_all_live_objects_are_frozen() -> None:
     world, garbage = newcomers(MANY), Circle()
     ended = weakref.ref(garbage)
     del garbage
@@ -48,7 +48,7 @@ def test_everything_there_is_goes_out_of_sight_but_garbage() -> None:
     assert ended() is None
 
 
-def test_few_newcomers_stay_in_sight_and_are_found_when_they_are_garbage() -> None:
+def test_a_few_new_objects_stay_collectable() -> None:
     hidden = FrozenObjects(MANY)
     circle = Circle()
     ended = weakref.ref(circle)
@@ -60,14 +60,15 @@ def test_few_newcomers_stay_in_sight_and_are_found_when_they_are_garbage() -> No
     assert ended() is None
 
 
-def test_many_newcomers_go_out_of_sight() -> None:
+def test_many_new_objects_are_frozen() -> None:
     hidden = FrozenObjects(MANY)
     world = newcomers(MANY)
     hidden.collect()
     assert in_sight() < MANY == len(world)
 
 
-def test_what_is_lost_out_of_sight_is_found_however_often_the_world_is_replaced() -> None:
+@pytest.mark.slow
+def test_frozen_garbage_is_collected_after_repeated_relists() -> None:
     FrozenObjects()
     many = gc.get_freeze_count() // 10
     hidden = FrozenObjects(many)
@@ -84,7 +85,7 @@ def test_what_is_lost_out_of_sight_is_found_however_often_the_world_is_replaced(
     assert 1 < most <= 6
 
 
-async def test_connections_that_end_between_two_looks_leave_nothing_behind() -> None:
+async def test_closed_connections_leave_no_garbage() -> None:
     hidden = FrozenObjects()
     async with open_door() as door:
         for _ in range(10):
@@ -137,7 +138,8 @@ async def test_an_idle_moment_after_the_first_lists_is_waited_for_and_then_each_
     assert glances.hidden == [False, False, False, True, True]
 
 
-async def test_who_is_never_idle_gets_it_done_all_the_same() -> None:
+@pytest.mark.slow
+async def test_collection_runs_even_without_idle_time() -> None:
     gc.unfreeze()
     clock = HandClock()
     glances = Glances(clock, *["busy"] * 300)

@@ -1,25 +1,18 @@
-"""Stages on which parts of the control plane act."""
+"""Stages on which parts of the control plane act; they end with the test."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
 
 import pytest
 
-from fakeapi import VirtualCluster
-from tests.fakeapi.controlplane.stage import Stage
+from tests.stage import Opener, Stage, opener
 
-SetStage = Callable[..., Awaitable[Stage]]
+SetStage = Opener[Stage]
 
 
 @pytest.fixture
 async def set_stage() -> AsyncIterator[SetStage]:
-    """Return stages for the named parts; they end with the test."""
-    async with AsyncExitStack() as stack:
-
-        async def create(run: str, seed: int = 0) -> Stage:
-            cluster = await stack.enter_async_context(VirtualCluster(run=run, seed=seed))
-            return Stage(cluster)
-
+    """Return a function that opens stages for the components of ``run``."""
+    async with opener(Stage) as create:
         yield create

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
 from extender.kube.rest.api_errors import ApiError
-from extender.kube.rest.resources import POD_DISRUPTION_BUDGETS
+from extender.kube.rest.resources import POD_DISRUPTION_BUDGETS, PODS
+from tests.builders import Document
 from tests.fakeapi.controlplane.controllers.test_disruption_controller import (
     OF_SET,
     SET,
@@ -18,8 +19,8 @@ from tests.fakeapi.controlplane.controllers.test_disruption_controller import (
     figures,
     web,
 )
-from tests.fakeapi.controlplane.machine import WorldMachine
-from tests.fakeapi.controlplane.stage import PODS, Document
+from tests.fakeapi.controlplane.state_machine import WorldMachine
+from tests.sampling import examples
 
 SPECS: list[dict[str, Any]] = [
     {"minAvailable": 1, "maxUnavailable": None},
@@ -119,4 +120,6 @@ def _wanted(spec: Document, pods: int, scale: int) -> tuple[int, int]:
 
 
 TestDisruptedWorld = DisruptedWorld.TestCase
-TestDisruptedWorld.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestDisruptedWorld.settings = settings(
+    max_examples=examples(30), stateful_step_count=25, deadline=None
+)

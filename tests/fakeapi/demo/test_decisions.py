@@ -1,4 +1,4 @@
-"""Why the extender spared whom it spared."""
+"""Why the extender reprieved pods."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def told_of(decision: PreemptionDecision) -> ExplainedDecision:
     return told
 
 
-def test_what_is_told_of_an_answer() -> None:
+def test_the_lines_of_an_answer() -> None:
     assert told_of(chosen()) == ExplainedDecision(
         "vip",
         "default/vip",
@@ -52,15 +52,15 @@ def test_what_is_told_of_an_answer() -> None:
 @pytest.mark.parametrize(
     ("spared", "why"),
     [
-        (pod("p", priority=6), "ahead of who goes by highest priority"),
-        (pod("p", priority=5, started=9), "ahead of who goes by earliest start"),
-        (pod("p", priority=5, started=50, uid="a"), "ahead of who goes by UID"),
-        (pod("p", priority=4, started=1), "small enough to stay"),
+        (pod("p", priority=6), "ahead of the first victim by highest priority"),
+        (pod("p", priority=5, started=9), "ahead of the first victim by earliest start"),
+        (pod("p", priority=5, started=50, uid="a"), "ahead of the first victim by UID"),
+        (pod("p", priority=4, started=1), "fits beside the preemptor"),
         (
             pod("p", priority=1, labels={"app": "x"}),
-            "the budget default/none would be broken",
+            "the budget default/none would be violated",
         ),
-        (pod("p", priority=1, labels={"app": "db"}), "small enough to stay"),
+        (pod("p", priority=1, labels={"app": "db"}), "fits beside the preemptor"),
     ],
 )
 def test_why_a_pod_is_spared(spared: Pod, why: str) -> None:
@@ -71,7 +71,7 @@ def test_a_budget_is_spent_by_victims_that_are_more_important() -> None:
     first = pod("first", priority=5, labels={"app": "db"})
     second = pod("second", priority=1, labels={"app": "db"})
     [spared] = told_of(chosen(second, victims=(first,))).reprieved
-    assert spared.reason == "the budget default/db would be broken"
+    assert spared.reason == "the budget default/db would be violated"
 
 
 @pytest.mark.parametrize(
@@ -81,5 +81,5 @@ def test_a_budget_is_spent_by_victims_that_are_more_important() -> None:
         VerbResult(bytes, decided(None)),
     ],
 )
-def test_answers_that_name_no_node_are_not_told_of(answer: VerbResult) -> None:
+def test_answers_without_nodes_are_not_shown(answer: VerbResult) -> None:
     assert explain_decision(answer, (), NEWEST, 0.0) is None

@@ -1,4 +1,4 @@
-"""What is told of two sights is what is new in the second."""
+"""The event feed shows what is new in the second of two observed states."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from fakeapi.demo.decisions import ReprievedPod
 from fakeapi.demo.event_feed import describe_changes
 from fakeapi.demo.observed_state import ObservedState
-from tests.fakeapi.demo.sighted import (
+from tests.fakeapi.demo.observed_states import (
     BEFORE,
     FULL,
     SMALL,
@@ -38,26 +38,26 @@ CASES: dict[str, tuple[ObservedState, ObservedState, list[str]]] = {
             decisions=(
                 deliberation(
                     "web-1",
-                    spared=(ReprievedPod("d/web-2", 1, "small enough to stay"),),
+                    spared=(ReprievedPod("d/web-2", 1, "fits beside the preemptor"),),
                     decided_by="fewest victims",
                     candidates=2,
                 ),
             ),
         ),
         [
-            "the extender gives d/vip node n-1: best of 2 by fewest victims",
-            "  goes: web-1; spared: web-2",
+            "the extender picks n-1 for d/vip: best of 2 by fewest victims",
+            "  victims: web-1; reprieved: web-2",
         ],
     ),
     "a place is taken": (
         STARTED,
         TAKEN,
         [
-            "the extender gives d/vip node n-1: the only candidate",
-            "  goes: web-1; spared: nobody",
-            "the scheduler tells to go: web-1",
+            "the extender picks n-1 for d/vip: the only candidate",
+            "  victims: web-1; reprieved: none",
+            "the scheduler preempts: web-1",
             "d/vip runs on n-1",
-            "made instead: web-3, FailedScheduling: 0/2 nodes are available",
+            "replacement: web-3, FailedScheduling: 0/2 nodes are available",
         ],
     ),
     "it is not told again that somebody waits": (
@@ -68,7 +68,7 @@ CASES: dict[str, tuple[ObservedState, ObservedState, list[str]]] = {
     "who has waited finds a place": (
         TAKEN,
         replace(TAKEN, pods=(*TAKEN.pods[:2], pod("web-3", on="n-2", subset="spot"))),
-        ["made instead: web-3 (spot), placed on n-2"],
+        ["replacement: web-3 (spot), placed on n-2"],
     ),
     "a node runs short": (
         TAKEN,
@@ -77,7 +77,7 @@ CASES: dict[str, tuple[ObservedState, ObservedState, list[str]]] = {
             "n-2 reports MemoryPressure",
             "n-2 is tainted node.kubernetes.io/memory-pressure:NoSchedule",
             "d/web-2 is evicted from n-2: low on memory.",
-            "made instead: web-4, FailedScheduling: tainted",
+            "replacement: web-4, FailedScheduling: tainted",
         ],
     ),
 }

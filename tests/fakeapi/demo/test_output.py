@@ -1,4 +1,4 @@
-"""Where the story is shown: lines where nobody looks, one screen where somebody does."""
+"""The output of the demo: lines for a file or pipe, one screen for a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fakeapi.demo.command import print_outcome
 from fakeapi.demo.driver import DemoOutcome
 from fakeapi.demo.output import open_screen, output_console
 from fakeapi.demo.steps import DemoStep
-from tests.fakeapi.demo.sighted import FULL, SMALL, TAKEN
+from tests.fakeapi.demo.observed_states import FULL, SMALL, TAKEN
 
 LONG = "a long line " * 30
 
@@ -40,19 +40,19 @@ def test_a_terminal_gets_one_screen() -> None:
     text = shown_on(StringIO(), terminal=True)
     assert "\x1b[" in text
     last = text.rpartition(DemoStep.BURST.value)[2]
-    for told in ("web", "vip", "one", "two", "wait for a node"):
+    for told in ("web", "vip", "one", "two", "pending"):
         assert told in last
     assert LONG not in text
 
 
-def test_where_the_story_ends() -> None:
+def test_the_end_of_the_demo() -> None:
     text = StringIO()
     console = Console(file=text, width=140)
     print_outcome(console, DemoOutcome(FULL, DemoStep.END))
     assert "reprieve demo questions" in text.getvalue()
     print_outcome(console, DemoOutcome(FULL, DemoStep.BURST, ("[nobody] was preempted",)))
     assert text.getvalue().splitlines()[-2:] == [
-        f"The loop was not closed. It stopped where {DemoStep.BURST.value}; missing:",
+        f"The demo did not complete. Step {DemoStep.BURST.value!r} is not complete:",
         "  [nobody] was preempted",
     ]
 

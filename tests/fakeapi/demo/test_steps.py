@@ -8,7 +8,7 @@ import pytest
 
 from fakeapi.demo.observed_state import ObservedNode, ObservedState
 from fakeapi.demo.steps import DemoStep, unmet_conditions, unplaced_pods
-from tests.fakeapi.demo.sighted import (
+from tests.fakeapi.demo.observed_states import (
     FULL,
     SMALL,
     STRAINED,
@@ -51,12 +51,12 @@ CASES: dict[str, tuple[DemoStep, ObservedState, tuple[str, ...]]] = {
     "nobody has come": (
         DemoStep.BURST,
         replace(FULL, pods_before_burst=BEFORE),
-        ("d/vip has no node", "nobody was preempted", "no replacement waits for a node"),
+        ("d/vip has no node", "no pod was preempted", "no replacement is unschedulable"),
     ),
     "the burst is placed, and nobody had to go": (
         DemoStep.BURST,
         sight(VIP, *FULL.pods, pods_before_burst=BEFORE),
-        ("nobody was preempted", "no replacement waits for a node"),
+        ("no pod was preempted", "no replacement is unschedulable"),
     ),
     "the burst does not run yet": (
         DemoStep.BURST,
@@ -66,32 +66,35 @@ CASES: dict[str, tuple[DemoStep, ObservedState, tuple[str, ...]]] = {
     "a victim stays": (
         DemoStep.BURST,
         replace(TAKEN, pods=(VIP, *WEB, pod("web-1", on="n-1", deleting=True))),
-        ("d/web-1 was preempted, and is still there",),
+        ("d/web-1 was preempted, but still exists",),
     ),
     "a victim that the extender has not named": (
         DemoStep.BURST,
         replace(TAKEN, decisions=(deliberation("web-9"),)),
-        ("d/web-1 was preempted, and no answer of the extender says so",),
+        ("d/web-1 was preempted, but is not a victim of any extender response",),
     ),
     "the extender has named another node": (
         DemoStep.BURST,
         replace(TAKEN, decisions=(deliberation("web-1", on="n-2"),)),
-        ("d/web-1 was preempted, and no answer of the extender says so",),
+        ("d/web-1 was preempted, but is not a victim of any extender response",),
     ),
     "nobody comes instead": (
         DemoStep.BURST,
         replace(TAKEN, pods=(VIP, WEB[0])),
-        ("d/web: 1 of 2 pods are there", "no replacement waits for a node"),
+        ("d/web: 1 of 2 pods exist", "no replacement is unschedulable"),
     ),
     "who comes instead is not told anything": (
         DemoStep.BURST,
         replace(TAKEN, events=(preempted("web-1"),)),
-        ("d/web-3 neither runs nor is said to wait", "no replacement waits for a node"),
+        (
+            "d/web-3 is neither running nor reported as unschedulable",
+            "no replacement is unschedulable",
+        ),
     ),
     "who comes instead preempts in turn": (
         DemoStep.BURST,
         replace(TAKEN, pods=(VIP, WEB[0], pod("web-3", nominated="n-2"))),
-        ("d/web-3 is promised a place on n-2",),
+        ("d/web-3 is nominated to n-2 and not bound yet",),
     ),
     "the burst has taken its places": (DemoStep.BURST, TAKEN, ()),
     "nothing leaks": (
@@ -102,12 +105,12 @@ CASES: dict[str, tuple[DemoStep, ObservedState, tuple[str, ...]]] = {
     "another one is evicted": (
         DemoStep.PRESSURE,
         replace(STRAINED, pods=tuple(replace(each, workload="d/x") for each in STRAINED.pods)),
-        ("no pod of d/web was evicted", "d/web: 0 of 2 pods are there"),
+        ("no pod of d/web was evicted", "d/web: 0 of 2 pods exist"),
     ),
     "the node is not tainted": (
         DemoStep.PRESSURE,
         replace(STRAINED, nodes=(ObservedNode("n-2", memory_pressure=True),)),
-        ("n-2 is short of memory and not tainted",),
+        ("n-2 reports MemoryPressure and is not tainted",),
     ),
     "a node was short of memory": (DemoStep.PRESSURE, STRAINED, ()),
     "the end": (DemoStep.END, ObservedState(), ()),
@@ -120,7 +123,7 @@ def test_what_a_chapter_lacks(name: str) -> None:
     assert unmet_conditions(chapter, seen, SMALL) == missing
 
 
-def test_who_has_no_node_yet() -> None:
+def test_pods_without_nodes() -> None:
     seen = sight(pod("web-1", on="n-1", ready=False), pod("web-2"))
     assert unplaced_pods("d/web", seen, SMALL) == ("d/web: 1 of 2 pods have a node",)
     assert unplaced_pods("d/web", FULL, SMALL) == ()
@@ -131,6 +134,6 @@ def test_the_last_words_about_a_pod_count() -> None:
     assert seen.scheduling_failure(seen.pods[0]) == "late"
 
 
-def test_who_is_told_twice_is_preempted_once() -> None:
+def test_a_victim_reported_twice_is_preempted_once() -> None:
     seen = sight(events=(preempted("b", at=2), preempted("a", at=1), preempted("b", at=3)))
     assert [each.pod for each in seen.preempted()] == ["d/a", "d/b"]

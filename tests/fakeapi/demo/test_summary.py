@@ -20,7 +20,7 @@ from fakeapi.demo.summary import (
     Summary,
     summarize,
 )
-from tests.fakeapi.demo.sighted import (
+from tests.fakeapi.demo.observed_states import (
     SMALL,
     STRAINED,
     TAKEN,
@@ -31,9 +31,9 @@ from tests.fakeapi.demo.sighted import (
 )
 
 SPARED = (
-    ReprievedPod("d/a", 1, "small enough to stay"),
-    ReprievedPod("d/b", 1, "the budget d/web would be broken"),
-    ReprievedPod("d/c", 1, "small enough to stay"),
+    ReprievedPod("d/a", 1, "fits beside the preemptor"),
+    ReprievedPod("d/b", 1, "the budget d/web would be violated"),
+    ReprievedPod("d/c", 1, "fits beside the preemptor"),
 )
 
 
@@ -80,7 +80,7 @@ def test_victims_of_one_preemptor_stand_together_and_why_others_were_spared() ->
             "n-1",
             ("d/p (1)", "d/q (1)"),
             "best of 3 by fewest victims",
-            ("a, c: small enough to stay", "b: the budget d/web would be broken"),
+            ("a, c: fits beside the preemptor", "b: the budget d/web would be violated"),
             0,
         ),
     )
@@ -103,7 +103,7 @@ def test_each_answer_stands_by_itself_though_it_is_for_the_same_pod_and_node() -
     ]
 
 
-def test_who_has_no_explanation_is_told_of_all_the_same() -> None:
+def test_a_decision_without_an_explanation_is_reported() -> None:
     told = summarize(replace(TAKEN, decisions=()), SMALL, 1.0)
     assert told.preemptions == (
         PreemptionSummary("d/vip", "n-1", ("d/web-1",), "nobody knows", (), 0),
@@ -144,13 +144,13 @@ def test_the_screen() -> None:
     assert lines[0] == f"{DemoStep.PRESSURE.value}   10 s"
     assert [line.split() for line in lines[2:4]] == [
         ["n-1", "vip", "web", "ready"],
-        ["n-2", "web", "evicted", "short", "of", "memory"],
+        ["n-2", "web", "evicted", "MemoryPressure"],
     ]
-    assert lines[4:] == ["wait for a node: web, web", "the last line"]
+    assert lines[4:] == ["pending: web, web", "the last line"]
 
 
-def test_the_screen_shows_who_is_promised_a_place() -> None:
+def test_the_screen_shows_nominated_pods() -> None:
     seen = replace(TAKEN, pods=(pod("vip", nominated="n-2"), pod("web-1", on="n-2")))
     text = shown(render_screen(DemoStep.BURST, seen, SMALL, ()))
     assert "web  ← vip" in text
-    assert "wait for a node: vip" in text
+    assert "pending: vip" in text

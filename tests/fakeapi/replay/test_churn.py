@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fakeapi.replay.churning import played_back
+from tests.fakeapi.replay.churn_recording import played_back
 
 
 @pytest.mark.parametrize("seed", range(1))

@@ -1,4 +1,4 @@
-"""``reprieve record`` and ``reprieve replay`` as people and scripts meet them."""
+"""``reprieve record`` and ``reprieve replay`` in real processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from extender.recording.files import parse_recording, read_recording
 from fakeapi import FakeCluster
 from fakeapi.cli.root_command import main
 from tests.commands import reprieve, start
-from tests.extender.recording.lines import an_object, header, line
+from tests.extender.recording.recording_lines import an_object, header, line
 from tests.fakeapi.replay.test_preemption import FILE as PREEMPTION_FILE
 from tests.fakeapi.replay.test_preemption import ONE_CANDIDATE
 
@@ -49,9 +49,8 @@ async def lines_until(process: Process, wanted: bytes) -> bytes:
 
 
 class TestRecord:
-    async def test_it_tells_what_happens_until_it_is_told_to_stop(
-        self, cluster: FakeCluster
-    ) -> None:
+    @pytest.mark.slow
+    async def test_it_records_until_sigint(self, cluster: FakeCluster) -> None:
         cluster.load([an_object("here"), an_object("n", "Node")])
         asked = ("--server", cluster.url, "--out", "-", "--resources", "pods")
         process = await start("record", *asked)
@@ -70,6 +69,7 @@ class TestRecord:
         assert recording.events[-1].type == "BOOKMARK"
         assert said.decode().splitlines()[-1] == "reprieve: recorded 4 events to standard output"
 
+    @pytest.mark.slow
     async def test_for_a_while_into_a_file(self, cluster: FakeCluster, tmp_path: Path) -> None:
         path = tmp_path / "events.jsonl.gz"
         for_a_while = ("--for", "300ms", "--out", str(path), "--include-sensitive")
@@ -82,6 +82,7 @@ class TestRecord:
 
 
 class TestFakeapiRecords:
+    @pytest.mark.slow
     async def test_it_writes_what_happens_and_a_kill_loses_little(self, tmp_path: Path) -> None:
         path = tmp_path / "events.jsonl.gz"
         process = await start("fakeapi", "--port", "0", "--record", str(path))
@@ -98,6 +99,7 @@ class TestFakeapiRecords:
         assert recording.truncated_at
         assert ("ADDED", "late") in {(e.type, e.key) for e in recording.events}
 
+    @pytest.mark.slow
     async def test_a_disk_that_is_full_ends_it(self) -> None:
         done = await reprieve("fakeapi", "--port", "0", "--record", "/dev/full")
         assert done.code == 1
@@ -127,13 +129,15 @@ class TestReplay:
         assert report["recording"]["events"] == {"LISTED": 1, "ADDED": 2, "DELETED": 1}
         assert report["resources"]["pods"]["replayed"] == 1
 
+    @pytest.mark.slow
     async def test_for_people_in_time(self, short: Path) -> None:
         done = await reprieve("replay", str(short), "-o", "text", "--speed", "10", "--run", "gc")
         assert (done.code, done.err) == (0, "")
         assert "attached: gc; events left: none" in done.out
         assert "no differences" in done.out
 
-    async def test_with_a_port_it_serves_until_it_is_told_to_stop(self, short: Path) -> None:
+    @pytest.mark.slow
+    async def test_with_a_port_it_serves_until_it_is_stopped(self, short: Path) -> None:
         asked = ("--port", "0", "--speed", "max", "-o", "json")
         process = await start("replay", str(short), *asked)
         url = (await lines_until(process, b"listening on http")).decode().split()[-1]
@@ -144,6 +148,7 @@ class TestReplay:
         _, errors = await process.communicate()
         assert (names, process.returncode, errors) == (["b"], 0, b"")
 
+    @pytest.mark.slow
     async def test_reprieve_decides_again_what_it_was_asked(self, tmp_path: Path) -> None:
         config = tmp_path / "config.yaml"
         config.write_text(json.dumps({"profiles": ONE_CANDIDATE}))
@@ -168,10 +173,11 @@ class TestReplay:
         asked = [json.loads(each) for each in done.err.splitlines()]
         assert sum(each["event"] == "preempt" for each in asked) == 5
 
+    @pytest.mark.slow
     async def test_a_file_that_breaks_off_is_played_with_one_warning(self, short: Path) -> None:
         shorten(short)
         done = await reprieve("replay", str(short), "-o", "json")
-        warned = f"reprieve: {short}: breaks off in line 5; played up to there\n"
+        warned = f"reprieve: {short}: breaks off in line 5; events up to this point are replayed\n"
         assert (done.code, done.err) == (0, warned)
         assert json.loads(done.out)["resources"]["pods"]["recorded"] == 2
 
@@ -208,7 +214,7 @@ MISTAKES = [
     ("replay SHORT --run scheduler --extender h", "--extender: 'h'; expected http://"),
     (
         "replay SHORT --run scheduler --extender http://h --speed max",
-        "--speed: max; an extender elsewhere answers in time; expected a number",
+        "--speed: max is not possible with a remote extender; expected a number",
     ),
     ("replay SHORT --run scheduler --upstream 1.2", "--upstream: unknown Kubernetes release"),
     ("replay SHORT --run scheduler --scheduler-config /nowhere", "--scheduler-config: /nowhere:"),
@@ -219,7 +225,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("typed", "said"), MISTAKES)
-def test_mistakes_are_told_in_one_line(
+def test_mistakes_are_reported_in_one_line(
     command_line: Callable[..., int],
     capsys: pytest.CaptureFixture[str],
     short: Path,

@@ -19,9 +19,16 @@ from fakeapi.replay.comparison import DeletedPod
 from fakeapi.replay.component_effects import EFFECTS, UnsupportedComponentError, attach
 from fakeapi.replay.recorded_state import CAUSES_BY_REASON, RecordedState, deletion_cause
 from fakeapi.replay.report import Report
-from tests.extender.controllers.replicaset.table import a_replica_set, controlled_by
-from tests.extender.recording.lines import CREATED, Document, a_recording, an_object, header, line
-from tests.fakeapi.replay.evolving import gadgets
+from tests.extender.controllers.replicaset.upstream_tables import a_replica_set, controlled_by
+from tests.extender.recording.recording_lines import (
+    CREATED,
+    Document,
+    a_recording,
+    an_object,
+    header,
+    line,
+)
+from tests.fakeapi.replay.random_world import gadgets
 
 DEFAULT = an_object("default", "Namespace")
 GONE_AT: Document = {"deletionTimestamp": "2026-01-01T00:00:09Z", "deletionGracePeriodSeconds": 30}
@@ -83,7 +90,7 @@ class TestNothingAttached:
             ("Pod", "web-1"): "web-1",
         }
 
-    async def test_what_was_not_listed_is_not_there_but_only_where_it_was_looked_for(self) -> None:
+    async def test_unlisted_objects_are_deleted_within_listed_resources(self) -> None:
         ours = an_object("ours")
         recording = a_recording(line(0, "LISTED", ours), first=header("Pod"))
         async with VirtualCluster(run="none") as cluster:
@@ -109,7 +116,7 @@ class TestNothingAttached:
         assert report.same
         assert report.resources == {}
 
-    async def test_what_the_world_does_not_serve_is_counted_and_nothing_else(self) -> None:
+    async def test_events_of_unserved_resources_are_only_counted(self) -> None:
         widget = an_object("w", "Widget")
         recording = a_recording(
             line(0, "LISTED", DEFAULT),
@@ -157,14 +164,14 @@ class TestReplicaSetsAttached:
         assert (pods.recorded, pods.replayed, pods.only_recorded) == (2, 1, ["default/web-1"])
         assert not report.same
 
-    async def test_a_pod_too_many_is_told_under_its_own_name(self) -> None:
+    async def test_an_excess_pod_is_reported_under_its_own_name(self) -> None:
         lines = made(2)
         lines[1] = line(1, "ADDED", web(3))
         report = await played(a_recording(*lines))
         assert len(report.resources["pods"].only_replayed) == 1
         assert report.resources["pods"].only_replayed[0].startswith("default/web-")
 
-    async def test_whom_somebody_deleted_is_deleted_here_and_replaced(self) -> None:
+    async def test_a_pod_deleted_by_a_client_is_deleted_and_replaced(self) -> None:
         recording = a_recording(
             *made(2),
             line(5, "DELETED", a_member("web-0", node="node-1")),
@@ -175,7 +182,7 @@ class TestReplicaSetsAttached:
         assert pods_alike(report)
         assert report.deletions.recorded == report.deletions.replayed == {"somebody": 1}
 
-    async def test_whom_it_gave_up_it_gives_up_here_and_who_is_on_the_way_out_ends(self) -> None:
+    async def test_scaled_down_pods_are_deleted_and_terminating_ones_end(self) -> None:
         recording = a_recording(
             *made(2),
             line(4, "MODIFIED", web(1)),
@@ -189,7 +196,7 @@ class TestReplicaSetsAttached:
         assert len(left) == 1
         assert "deletionTimestamp" not in left[0]["metadata"]
 
-    async def test_one_that_is_slow_gives_up_whom_it_gave_up_and_they_end_at_once(self) -> None:
+    async def test_a_slow_scale_down_deletes_the_same_pods_which_end_at_once(self) -> None:
         """Nothing is done to its pods meanwhile that belongs to their end."""
         ended = a_member("web-0", node="node-1", **GONE_AT)
         ended["status"] = {"phase": "Failed"}
@@ -241,7 +248,7 @@ class TestReplicaSetsAttached:
         [changed] = report.resources["replicasets.apps"].changed
         assert "status.replicas" in changed.fields
 
-    async def test_who_comes_late_gets_what_was_missed(self) -> None:
+    async def test_a_late_watcher_gets_the_missed_events(self) -> None:
         lines = made(1)
         recording = a_recording(lines[0], *lines[2:], lines[1].replace(b'"t":1000000000', b'"t":9'))
         report = await played(recording)
@@ -287,7 +294,7 @@ class TestOthersAttached:
 
 class TestHands:
     @pytest.mark.parametrize(("reason", "hand"), CAUSES_BY_REASON.items())
-    def test_who_disrupts_says_so(self, reason: str, hand: str) -> None:
+    def test_the_disrupting_component_is_named(self, reason: str, hand: str) -> None:
         condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
         pod = an_object("p", status={"conditions": [condition]})
         assert deletion_cause(RecordedState(deletion_cause), "pods", pod) == hand
@@ -319,7 +326,7 @@ class TestHands:
         ledger.apply("MODIFIED", "namespaces", an_object("default", "Namespace", metadata=GONE_AT))
         assert deletion_cause(ledger, "pods", a_member("a")) == "namespaces"
 
-    def test_a_deletion_is_told_once_though_it_takes_time(self) -> None:
+    def test_a_slow_deletion_is_reported_once(self) -> None:
         ledger = RecordedState(deletion_cause)
         ledger.apply("ADDED", "pods", a_member("a"))
         going = a_member("a", **GONE_AT)

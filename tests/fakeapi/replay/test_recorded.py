@@ -37,7 +37,7 @@ async def test_the_same_pods_go_by_the_same_hands(run: str, left: dict[str, int]
     assert report.deletions.recorded == report.deletions.replayed == BY
 
 
-async def test_with_kubelets_others_may_be_given_up_but_as_many_are_left() -> None:
+async def test_with_kubelets_other_pods_may_be_deleted_but_as_many_remain() -> None:
     report = await played(ROLLOUT, "gc,namespaces,replicaset,kubelet")
     assert {name: (each.recorded, each.replayed) for name, each in report.resources.items()} == {
         "namespaces": (4, 4),

@@ -9,14 +9,16 @@ from random import Random
 
 import pytest
 
+from extender.kube.informers.reflector import ReflectorContext
+from extender.kube.rest.rate_limited_log import quiet_log
 from extender.recording.event_writer import REDACTED, RecordingWriter
 from extender.recording.files import Recording, parse_recording
-from extender.recording.recorder import Recorder, Source
+from extender.recording.recorder import Recorder
 from extender.recording.resource_selection import ResourceNameError, make_plan
 from fakeapi import VirtualCluster
 from fakeapi.testing.faults import fault
-from tests.extender.recording.lines import an_object
-from tests.fakeapi.replay.evolving import gadgets
+from tests.extender.recording.recording_lines import an_object
+from tests.fakeapi.replay.random_world import gadgets
 
 Told = list[tuple[float, str, str]]
 
@@ -50,8 +52,8 @@ async def recorded(
 ) -> AsyncIterator[Studio]:
     plan = await make_plan(cluster.client, names, namespace)
     studio, stop = Studio(), asyncio.Event()
-    source = Source(cluster.client, cluster.clock, Random(3))
-    recorder = Recorder(source, plan, RecordingWriter(studio.write, cluster.clock, REDACTED))
+    context = ReflectorContext(cluster.client, cluster.clock, Random(3), quiet_log())
+    recorder = Recorder(context, plan, RecordingWriter(studio.write, cluster.clock, REDACTED))
     task = asyncio.create_task(recorder.run(stop))
     await cluster.clock.advance(0)
     yield studio
@@ -73,7 +75,7 @@ async def test_it_begins_with_everything_listed_at_nought(virtual_cluster: Virtu
     assert studio.recording.header.server == "v1.37.0"
 
 
-async def test_what_is_there_late_is_listed_late(virtual_cluster: VirtualCluster) -> None:
+async def test_a_late_resource_is_listed_late(virtual_cluster: VirtualCluster) -> None:
     virtual_cluster.load([an_object("a"), an_object("n", "Node")])
     virtual_cluster.faults.plan(fault(503).on("list", "nodes").between(0, 30))
     async with recorded(virtual_cluster, "pods", "nodes") as studio:
@@ -94,7 +96,7 @@ async def test_a_refusal_holds_nothing_up(virtual_cluster: VirtualCluster) -> No
         assert studio.told == [(0, "LISTED", "a")]
 
 
-async def test_who_stops_before_anything_could_be_had_has_a_recording_all_the_same(
+async def test_stopping_before_the_first_list_leaves_a_valid_recording(
     virtual_cluster: VirtualCluster,
 ) -> None:
     virtual_cluster.faults.plan(fault(503).on("list"))
@@ -103,7 +105,7 @@ async def test_who_stops_before_anything_could_be_had_has_a_recording_all_the_sa
     assert studio.recording.events == ()
 
 
-async def test_a_list_anew_is_told_as_what_was_missed(virtual_cluster: VirtualCluster) -> None:
+async def test_a_relist_is_recorded_as_the_missed_changes(virtual_cluster: VirtualCluster) -> None:
     virtual_cluster.load([an_object("stays"), an_object("goes"), an_object("same", uid="one")])
     async with recorded(virtual_cluster, "pods") as studio:
         await virtual_cluster.clock.advance(1)

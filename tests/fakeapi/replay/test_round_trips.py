@@ -15,7 +15,8 @@ from fakeapi import VirtualCluster
 from fakeapi.replay.player import Player
 from fakeapi.simulation.store_recorder import record_world
 from fakeapi.testing.faults import Fault, fault
-from tests.fakeapi.replay.evolving import Document, Evolution, contents, recording
+from tests.fakeapi.replay.random_world import Document, Evolution, contents, recording
+from tests.sampling import examples
 
 PARTS = "gc,namespaces,replicaset"
 RECORDER = "recorder/*"
@@ -53,7 +54,7 @@ async def lived(path: Path, seed: int, steps: int, *, upset: bool) -> End:
 
 
 async def watched(path: Path, seed: int, steps: int, troubles: tuple[Fault, ...]) -> End:
-    """Record a life through a client whom things happen to, and give how it ended."""
+    """Record a life through a client with injected faults, and return how it ended."""
     async with VirtualCluster(run=PARTS, seed=seed) as cluster:
         life = Evolution(cluster, seed)
         life.prepare()
@@ -70,7 +71,7 @@ async def watched(path: Path, seed: int, steps: int, troubles: tuple[Fault, ...]
 
 
 async def replayed(recorded: Recording, path: Path) -> tuple[End, bool]:
-    """Play a recording, and record that; give how it ended, and whether it is told as the same."""
+    """Replay a recording, and record that; return how it ended, and whether they are equal."""
     async with VirtualCluster(run="none", start_ns=recorded.header.start_ns) as cluster:
         player = Player(cluster.world, recorded, ())
         player.begin()
@@ -82,7 +83,7 @@ async def replayed(recorded: Recording, path: Path) -> tuple[End, bool]:
 
 
 def lines(recorded: Recording) -> list[tuple[object, ...]]:
-    """Return what happened, but for the versions, and for when a resource was listed."""
+    """Return the events without the versions and without the times of lists."""
     return [
         (event.at_ns, event.type, event.resource, event.key, event.metadata.uid)
         for event in recorded.events
@@ -106,7 +107,7 @@ def run(seed: int, steps: int, *, upset: bool) -> None:
         asyncio.run(scene(Path(folder)))
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(st.integers(0, 2**32), st.integers(5, 40))
 def test_a_world_recorded_from_within_is_played_back_and_recorded_to_the_byte(
     seed: int, steps: int
@@ -114,7 +115,7 @@ def test_a_world_recorded_from_within_is_played_back_and_recorded_to_the_byte(
     run(seed, steps, upset=False)
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(st.integers(0, 2**32), st.integers(5, 40))
 def test_a_world_that_forgets_and_is_restored_meanwhile_ends_the_same(
     seed: int, steps: int
@@ -122,7 +123,7 @@ def test_a_world_that_forgets_and_is_restored_meanwhile_ends_the_same(
     run(seed, steps, upset=True)
 
 
-@settings(max_examples=18)
+@settings(max_examples=examples(18))
 @example(1032, FAULTS[0])  # custom objects are there before anything is listed
 @given(st.integers(0, 2**32), st.sampled_from(FAULTS))
 def test_whatever_happens_to_who_records_the_end_is_that_of_the_server(

@@ -41,7 +41,7 @@ async def test_a_write_gives_it_another_hour(virtual_cluster: VirtualCluster) ->
     assert await names(virtual_cluster) == []
 
 
-async def test_what_comes_back_with_a_snapshot_expires_too(virtual_cluster: VirtualCluster) -> None:
+async def test_restored_events_expire_too(virtual_cluster: VirtualCluster) -> None:
     virtual_cluster.load([an_event("a")])
     await virtual_cluster.clock.advance(1)
     saved = virtual_cluster.snapshot()

@@ -19,9 +19,9 @@ from fakeapi.testing.extenders import (
     pause_during_calls,
     wait_extenders_ready,
 )
-from tests.extender.recording.lines import a_recording, line
+from tests.extender.recording.recording_lines import a_recording, line
 from tests.fakeapi.controlplane.scheduler.stages import X
-from tests.fakeapi.replay.test_schedulers_attached import NODES_TOO, full_but_one, urgent
+from tests.fakeapi.replay.test_attached_schedulers import NODES_TOO, full_but_one, urgent
 
 
 @asynccontextmanager
@@ -46,14 +46,14 @@ async def answering(*statuses: int) -> AsyncIterator[tuple[str, list[str]]]:
         await runner.cleanup()
 
 
-async def test_who_is_not_ready_yet_is_asked_again() -> None:
+async def test_an_extender_that_is_not_ready_is_polled() -> None:
     async with answering(503, 200) as (url, asked):
         await wait_extenders_ready((url,))
     assert asked == ["/readyz", "/readyz"]
 
 
 @pytest.mark.parametrize("status", [200, 404, 405, 500])
-async def test_who_says_nothing_of_it_is_ready(status: int) -> None:
+async def test_an_extender_without_readyz_is_ready(status: int) -> None:
     async with answering(status) as (url, asked):
         await wait_extenders_ready((url,))
     assert asked == ["/readyz"]
@@ -62,7 +62,9 @@ async def test_who_says_nothing_of_it_is_ready(status: int) -> None:
 @pytest.mark.parametrize(
     ("statuses", "said"), [((503,), "is not ready, for 0 s"), ((), "does not answer")]
 )
-async def test_who_never_gets_ready_is_told_of(statuses: tuple[int, ...], said: str) -> None:
+async def test_an_extender_that_never_gets_ready_is_reported(
+    statuses: tuple[int, ...], said: str
+) -> None:
     async with answering(*(statuses or (200,))) as (url, _):
         there = url
         if statuses:
@@ -73,6 +75,7 @@ async def test_who_never_gets_ready_is_told_of(statuses: tuple[int, ...], said: 
             await wait_extenders_ready((there,), timeout_seconds=0)
 
 
+@pytest.mark.slow
 async def test_the_time_that_an_answer_takes_does_not_pass() -> None:
     """At this pace a second of the host's would be a quarter of an hour."""
     recording = a_recording(*full_but_one(), line(1, "ADDED", urgent()), first=NODES_TOO)
@@ -93,7 +96,7 @@ async def test_the_time_that_an_answer_takes_does_not_pass() -> None:
     assert report.scheduling.placed.replayed == 1
 
 
-def test_extenders_elsewhere_are_those_that_nobody_stands_in_for() -> None:
+def test_external_extenders_are_those_without_a_replacement() -> None:
     document = {"extenders": [{"urlPrefix": "http://there/", "filterVerb": "filter"}]}
     outfit = read_scheduler_options(document, "http://here", {X: lambda _: Reply(200, b"")}, "")
     assert set(remote_extender_urls(outfit)) == {"http://there", "http://here"}

@@ -32,7 +32,7 @@ async def test_lists_are_loaded_item_by_item() -> None:
         assert cluster.load([{"kind": "List", "apiVersion": "v1", "items": [NODE, NODE]}]) == 2
 
 
-async def test_a_fault_in_what_is_loaded_is_told() -> None:
+async def test_an_error_in_a_loaded_manifest_is_reported() -> None:
     async with FakeCluster() as cluster:
         with pytest.raises(StatusError, match="no kind 'Widget'"):
             cluster.load([{"kind": "Widget", "apiVersion": "v1"}])

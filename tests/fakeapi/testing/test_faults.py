@@ -17,6 +17,7 @@ from fakeapi import FakeCluster
 from fakeapi.apiserver.testing.fault_injection import PlanError
 from fakeapi.testing.faults import FaultControl, fault
 from fakeapi.testing.process_cluster import ProcessError
+from tests.builders import manifest
 from tests.commands import reprieve, serving
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -32,9 +33,7 @@ async def http(cluster: FakeCluster) -> AsyncIterator[aiohttp.ClientSession]:
 
 
 def config_map(name: str, size: int = 1) -> dict[str, Any]:
-    metadata = {"name": name, "namespace": "default"}
-    data = {"k": "v" * size}
-    return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data}
+    return manifest("ConfigMap", name, data={"k": "v" * size})
 
 
 async def create(http: aiohttp.ClientSession, name: str) -> int:
@@ -231,6 +230,7 @@ class TestCommandLine:
                 assert orjson.loads(await answer.read())["seed"] == 3
         assert found == [503, 200]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
@@ -254,6 +254,7 @@ class TestCommandLine:
         assert done.err.startswith(f"reprieve: --faults: {plan}: {expected}")
         assert done.err.count("\n") == 1
 
+    @pytest.mark.slow
     async def test_a_plan_is_read_from_standard_input(self) -> None:
         done = await reprieve("fakeapi", "--port", "0", "--faults", "-", stdin=b"[]")
         assert done.err == "reprieve: --faults: standard input: plan: expected an object, got []\n"

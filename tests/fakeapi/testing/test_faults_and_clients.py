@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from kubernetes_asyncio import client, config, watch
 
-from extender.kube.informers.reflector import Reflector
+from extender.kube.informers.reflector import Reflector, ReflectorContext
 from extender.kube.informers.watch_list import WatchListReflector
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import Clock, SystemClock
@@ -81,7 +81,7 @@ async def informed(
     asking: Client, clock: Clock, kind: type[Reflector[Any]] = Reflector[Any]
 ) -> AsyncIterator[tuple[Reflector[Any], Cache]]:
     cache = Cache()
-    informer = kind(asking, PODS, name_and_version, cache, clock, Random(1))
+    informer = kind(ReflectorContext(asking, clock, Random(1)), PODS, name_and_version, cache)
     running = asyncio.create_task(informer.run())
     try:
         yield informer, cache
@@ -294,10 +294,11 @@ async def injected(url: str) -> None:
                     return
 
 
+@pytest.mark.slow
 class TestKubectl:
     """A Go client: client-go's retries and reflectors."""
 
-    async def test_it_repeats_what_it_was_told_to_repeat(
+    async def test_it_repeats_the_configured_fault(
         self, cluster: FakeCluster, kubectl: Kubectl
     ) -> None:
         cluster.faults.plan(fault(429, retry_after=1).by("kubectl/*").on("create").times(2))

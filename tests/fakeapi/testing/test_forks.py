@@ -17,10 +17,11 @@ from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.apiserver.wire.http_messages import JSON
 from fakeapi.testing.process_cluster import ProcessCluster
 from fakeapi.testing.threaded_cluster import ThreadedCluster
+from tests.builders import manifest
 
 
 def node(name: str) -> dict[str, Any]:
-    return {"kind": "Node", "apiVersion": "v1", "metadata": {"name": name}}
+    return manifest("Node", name)
 
 
 def listed(url: str) -> list[str]:
@@ -95,7 +96,7 @@ def test_a_process_serves_its_forks() -> None:
         assert listed(cluster.fork()) == ["a", "b"]
 
 
-def test_what_fails_in_a_thread_is_raised_where_it_was_asked_for() -> None:
+def test_an_error_in_the_thread_is_raised_in_the_caller() -> None:
     with pytest.raises(ValueError, match="no control-plane part 'sorcery'"):
         FakeCluster.in_thread(run="sorcery").__enter__()
 

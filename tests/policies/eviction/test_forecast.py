@@ -156,7 +156,7 @@ def test_critical_pods_are_ranked_but_never_first() -> None:
     assert outlook.first_victim.pod is GREEDY
 
 
-def test_what_the_node_cleans_up_first_is_told() -> None:
+def test_node_level_reclaim_is_part_of_the_forecast() -> None:
     full = node("10Gi", at=0, node_fs=filesystem("11Gi", at=0))
     outlook = watched(plan(bound("nodefs.available<10%")), full)
     assert outlook.reclaim == (ReclaimAction.CONTAINERS, ReclaimAction.IMAGES)
@@ -210,7 +210,7 @@ def test_as_many_go_as_are_needed_but_one_at_least(shortage: int, gone: int) -> 
     assert len(pods_covering_shortage(ranking, shortage)) == gone
 
 
-def test_who_was_not_measured_regains_nothing() -> None:
+def test_an_unmeasured_pod_frees_nothing() -> None:
     ranking = [PodUsage(evictable("new"), None), PodUsage(evictable("old"), 10)]
     assert len(pods_covering_shortage(ranking, 5)) == 2
     assert pods_covering_shortage([], 5) == []

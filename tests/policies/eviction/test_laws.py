@@ -183,7 +183,7 @@ def test_a_pressure_does_not_flap_within_the_transition_period(
 
 
 @given(lives)
-def test_nobody_goes_for_want_of_what_there_is_enough_of(life: Life) -> None:
+def test_no_pod_is_evicted_for_a_resource_above_its_threshold(life: Life) -> None:
     for sync in life.play():
         if sync.input.stats is None:
             assert not sync.evictions

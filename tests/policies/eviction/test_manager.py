@@ -113,7 +113,7 @@ class TestPressure:
 
 
 class TestStats:
-    """Stats that are missing or old evict nobody."""
+    """Stats that are missing or old evict no pod."""
 
     def test_without_stats_nothing_is_decided(self) -> None:
         kubelet = Kubelet(plan(HARD))
@@ -159,7 +159,7 @@ class TestWhoGoes:
             "modest",
         ]
 
-    def test_if_all_are_critical_nobody_goes(self) -> None:
+    def test_if_all_are_critical_no_pod_is_evicted(self) -> None:
         pods = {evictable("static", source="http"): uses("1Gi")}
         sync = Kubelet(plan(HARD)).sees(0, node("900Mi"), pods)
         assert (sync.outcome, gone(sync)) == (SyncOutcome.ALL_CRITICAL, [])
@@ -210,7 +210,7 @@ CLEAN = node()
 class TestCleaningUp:
     """What the node does before a pod has to go."""
 
-    def test_if_it_is_enough_nobody_goes(self) -> None:
+    def test_if_it_is_enough_no_pod_is_evicted(self) -> None:
         kubelet = Kubelet(plan(FULL))
         sync = kubelet.sees(0, full(), PODS, regained=CLEAN)
         assert (sync.outcome, gone(sync)) == (SyncOutcome.RELIEVED, [])
@@ -265,7 +265,7 @@ class TestLimits:
         evictable("unmeasured", storage_limit="0"): None,
     }
 
-    def test_all_of_them_go_at_once_and_nobody_else(self) -> None:
+    def test_all_of_them_are_evicted_at_once_and_no_others(self) -> None:
         kubelet = Kubelet(plan(HARD, isolates_storage=True))
         sync = kubelet.sees(0, node("900Mi"), self.OVER)
         assert (sync.outcome, gone(sync)) == (SyncOutcome.OVER_LIMITS, ["large", "wordy"])

@@ -32,7 +32,7 @@ MEMORY = short_of(Resource.MEMORY, bound("memory.available<2Gi"), MEMORY=("1.5Gi
 LOW = "The node was low on resource: memory. Threshold quantity: 2Gi, available: 1536Mi. "
 
 
-def test_a_container_above_its_request_is_told() -> None:
+def test_a_container_above_its_request_is_named() -> None:
     pod = evictable("web", memory="100Mi")
     message, annotations = eviction_message(pod, uses("700Mi"), MEMORY)
     assert message == (
@@ -63,7 +63,7 @@ def test_without_stats_nothing_more_is_known() -> None:
     assert eviction_message(evictable(), None, MEMORY) == (LOW, {})
 
 
-def test_containers_are_told_in_the_order_in_which_they_were_measured() -> None:
+def test_containers_are_named_in_the_order_of_the_stats() -> None:
     pod = evictable(containers=[container("a"), container("b", memory="1Gi"), container("init")])
     names = ("init", "unknown", "b", "a")
     stats = PodStats(containers=tuple(ContainerStats(name, whole("1Mi")) for name in names))
@@ -76,7 +76,7 @@ def test_containers_are_told_in_the_order_in_which_they_were_measured() -> None:
     assert annotations["offending_containers_usage"] == "1Mi,1Mi"
 
 
-def test_the_memory_that_a_pod_as_a_whole_requests_is_told_even_within_it() -> None:
+def test_a_pod_level_memory_request_is_named_even_if_not_exceeded() -> None:
     pod = evictable("web", memory="1Gi", pod_memory_request=read_quantity("2Gi"))
     message, annotations = eviction_message(pod, uses("500Mi"), MEMORY)
     assert message == (
@@ -90,7 +90,7 @@ def test_the_memory_that_a_pod_as_a_whole_requests_is_told_even_within_it() -> N
 STORAGE = short_of(Resource.STORAGE, bound("nodefs.available<50Gi"), NODE_FS=("10Gi", "80Gi"))
 
 
-def test_storage_is_told_of_layer_and_logs_together() -> None:
+def test_storage_counts_writable_layer_and_logs_together() -> None:
     stats = uses(layer=disk("79Gi"), logs=disk("1Gi"))
     assert eviction_message(evictable(storage="50Gi"), stats, STORAGE)[0] == (
         "The node was low on resource: ephemeral-storage. "
@@ -109,7 +109,7 @@ def test_storage_is_told_of_layer_and_logs_together() -> None:
         uses(layer=DiskUsage(), logs=disk("1Gi")),
     ],
 )
-def test_storage_is_not_told_of_one_of_them_alone(stats: PodStats) -> None:
+def test_storage_is_not_named_with_one_of_them_alone(stats: PodStats) -> None:
     assert "Container" not in eviction_message(evictable(), stats, STORAGE)[0]
 
 
@@ -130,14 +130,14 @@ def test_storage_is_not_told_of_one_of_them_alone(stats: PodStats) -> None:
         ),
     ],
 )
-def test_inodes_and_processes_are_told_of_the_node_alone(
+def test_inodes_and_pids_are_reported_for_the_node_only(
     shortage: ResourceShortage, told: str
 ) -> None:
     stats = uses("1Gi", processes=9, layer=disk("1Gi", 9), logs=disk("1Gi", 9))
     assert eviction_message(evictable(), stats, shortage)[0] == told
 
 
-def test_the_first_threshold_of_the_resource_that_is_observed_is_told() -> None:
+def test_the_first_observed_threshold_of_the_resource_is_reported() -> None:
     shortage = short_of(
         Resource.STORAGE,
         bound("memory.available<9Gi"),

@@ -89,7 +89,7 @@ def test_a_node_is_hit_if_a_hard_threshold_is_met_within_the_time(
     assert (first_threshold_within(heading("n", *memory), within * SECOND) is not None) == hit
 
 
-def test_soft_thresholds_hit_nobody() -> None:
+def test_soft_thresholds_evict_no_pod() -> None:
     soft = bound("memory.available<1Gi", grace="1m")
     assert first_threshold_within(heading("n", "3Gi", "900Mi", told=(soft,)), 3600 * SECOND) is None
     both = heading("n", "5Gi", "2Gi", told=(bound("memory.available<3Gi", grace="1m"), HARD))
@@ -150,7 +150,7 @@ def test_what_was_measured_before_the_last_pod_had_gone_does_not_count(
     assert told(reliefs) == (["n: a"] if goes else [])
 
 
-def test_who_leaves_is_not_enough_if_it_uses_too_little() -> None:
+def test_a_terminating_pod_with_little_usage_is_not_enough() -> None:
     reclaims = bound("memory.available<1Gi", reclaim="4Gi")
     short = heading("n", "2Gi", "1Gi", told=(reclaims,))
     assert told(decided(short, n=NodePodFacts(terminating_pods={"c"}))) == ["close n", "n: a"]

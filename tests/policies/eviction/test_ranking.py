@@ -1,4 +1,4 @@
-"""Who goes first: every step of the three orders, and a ranking that cannot lie."""
+"""The order of eviction: every step of the three orders, and their explanations."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_the_first_to_go_is_the_first_of_the_ranking_that_may(
 
 
 @given(populations, signals, layouts)
-def test_each_step_is_told_by_what_separates_the_two(
+def test_each_step_is_explained_by_its_deciding_criterion(
     population: list[tuple[EvictablePod, PodStats | None]], signal: Signal, layout: Layout
 ) -> None:
     stats = {pod.uid: used for pod, used in population if used is not None}

@@ -34,7 +34,7 @@ def reclaiming(text: str) -> ThresholdFlags:
     return ThresholdFlags(hard={MEMORY: "1Gi"}, min_reclaim={MEMORY: text})
 
 
-def test_what_a_kubelet_that_was_told_nothing_goes_by() -> None:
+def test_the_default_thresholds() -> None:
     assert [str(threshold) for threshold in DEFAULT_THRESHOLDS] == [
         "memory.available<100Mi",
         "nodefs.available<10%",

@@ -252,7 +252,7 @@ def scenario(case: Case) -> None:
 
 
 def held_to(found: Any, wanted: Any) -> Any:
-    """Return of what was found what is asked for; a key that is absent is not checked."""
+    """Return the found values of the expected keys; an absent key is not checked."""
     if isinstance(wanted, dict):
         return {key: held_to(found[key], value) for key, value in wanted.items()}
     if isinstance(wanted, list) and len(found) == len(wanted):

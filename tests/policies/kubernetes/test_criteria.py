@@ -44,7 +44,7 @@ def test_sorting_does_not_depend_on_the_order_of_the_input(
 
 
 @given(items)
-def test_whoever_comes_first_is_preferred_by_the_criterion_that_is_named(
+def test_the_first_is_preferred_by_the_named_criterion(
     things: list[Item],
 ) -> None:
     ranked = ORDER.sort(things)

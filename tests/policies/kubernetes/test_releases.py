@@ -20,8 +20,8 @@ from policies.preemption.filtering.status import Code, FilterDecision, refused
 from policies.preemption.policy import KUBE_SCHEDULER
 from policies.preemption.reference_engine import filter_nodes
 from tests.builders import Document, budget, container_json, encoded, node, pod, pod_json, snapshot
-from tests.policies.changes import Change
-from tests.policies.storage_changes import STORAGE_CHANGES
+from tests.policies.release_changes import Change
+from tests.policies.storage_release_changes import STORAGE_CHANGES
 
 
 @pytest.mark.parametrize("version", ["1.34", "v1.34", "1.34.2", "v1.34.0-rc.1"])

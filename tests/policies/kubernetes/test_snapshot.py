@@ -44,7 +44,7 @@ def test_evicting_leaves_the_state_before_it_as_it_was() -> None:
     assert before.pods == (victim,)
 
 
-def test_pods_are_told_apart_by_uid() -> None:
+def test_pods_are_distinguished_by_uid() -> None:
     old, new = pod("web-0", uid="1", cpu="1"), pod("web-0", uid="2", cpu="2")
     assert holding(node(), old, new).without_pods([old]).pods == (new,)
 

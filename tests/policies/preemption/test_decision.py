@@ -109,14 +109,14 @@ def test_the_description_of_a_choice(cluster: Snapshot) -> None:
     decision = preempt(pod("job", cpu="3", priority=1000), cluster)
     assert text(decision) == pinned(
         """
-        default/job goes to web-b, decided by fewest PDB violations
-          web-a: candidate, breaks 1 budget(s)
-            goes   default/web-0 (priority 10)
-            goes   default/batch (priority 5)
-            spared default/web-1 (priority 10)
+        default/job preempts pods on web-b, decided by fewest PDB violations
+          web-a: candidate, violates 1 budget(s)
+            victim    default/web-0 (priority 10)
+            victim    default/batch (priority 5)
+            reprieved default/web-1 (priority 10)
           web-b: candidate
-            goes   default/api (priority 10)
-            spared default/tiny (priority 7)
+            victim    default/api (priority 10)
+            reprieved default/tiny (priority 7)
           cordoned: node(s) were unschedulable (eviction cannot help)
           full: No preemption victims found for incoming pod (eviction cannot help)
           roomy: Insufficient cpu (eviction cannot help)
@@ -127,7 +127,7 @@ def test_the_description_of_a_choice(cluster: Snapshot) -> None:
 
 def test_the_description_of_an_only_candidate(cluster: Snapshot) -> None:
     decision = preempt(pod("job", cpu="3", priority=1000), cluster, potential=["web-b"])
-    assert text(decision).startswith("default/job goes to web-b, the only candidate\n")
+    assert text(decision).startswith("default/job preempts pods on web-b, the only candidate\n")
 
 
 def test_the_description_of_a_pod_that_nothing_helps() -> None:
@@ -135,7 +135,7 @@ def test_the_description_of_a_pod_that_nothing_helps() -> None:
     decision = preempt(pod("job", cpu="2", priority=5), cluster)
     assert text(decision) == pinned(
         """
-        default/job cannot be helped by preemption on any node
+        default/job: preemption is not helpful on any node
           node-1: No preemption victims found for incoming pod (eviction cannot help)
         """
     )
@@ -166,8 +166,9 @@ def test_the_description_of_a_filtering(cluster: Snapshot) -> None:
     unseen = replace(
         cluster, storage=build_storage([claim("data", "pv")], unknown=[StorageKind.VOLUMES])
     )
+    filters = "NodeVolumeLimits, VolumeBinding, VolumeZone"
     assert text(filter_nodes(asking, unseen)) == pinned(
-        """
+        f"""
         default/job fits 1 of 6 nodes
           roomy: fits
           cordoned: node(s) were unschedulable (eviction cannot help)
@@ -175,7 +176,7 @@ def test_the_description_of_a_filtering(cluster: Snapshot) -> None:
           small: Insufficient cpu (eviction cannot help)
           web-a: Insufficient cpu
           web-b: Insufficient cpu
-        not judged, so the answer may be too hopeful: NodeVolumeLimits, VolumeBinding, VolumeZone
+        not evaluated, so the result may be too optimistic: {filters}
         """
     )
 
@@ -186,10 +187,10 @@ def test_a_decision_names_the_filters_it_did_not_judge() -> None:
     cluster = snapshot(node("node-1", cpu="2"), pod("low", on="node-1", cpu="1"), *claiming)
     assert text(preempt(asking, cluster)) == pinned(
         """
-        default/job goes to node-1, the only candidate
+        default/job preempts pods on node-1, the only candidate
           node-1: candidate
-            goes   default/low (priority 0)
-        not judged, so the answer may be too hopeful: VolumeBinding
+            victim    default/low (priority 0)
+        not evaluated, so the result may be too optimistic: VolumeBinding
         """
     )
 
@@ -206,8 +207,8 @@ def test_guarded_pods_are_neither_sacrificed_nor_listed_as_spared() -> None:
     decision = preempt(pod("job", cpu="1", priority=1), cluster, SchedulerRules(policy=careful))
     assert text(decision) == pinned(
         """
-        default/job goes to node-1, the only candidate
+        default/job preempts pods on node-1, the only candidate
           node-1: candidate
-            goes   default/low (priority 0)
+            victim    default/low (priority 0)
         """
     )

@@ -71,6 +71,6 @@ def test_the_best_of_the_nodes_tried_is_chosen_and_the_rest_counted() -> None:
     assert decision.chosen is not None
     assert decision.chosen.node == "node-2"
     assert decision.untried == 1
-    assert "not tried, as time was up: 1 node(s)" in list(decision.describe())
+    assert "not tried before the deadline: 1 node(s)" in list(decision.describe())
     with pytest.raises(DeadlineExceededError):
         ReferenceEngine().preempt(asking, moment, has_time_left=looks(2))

@@ -142,7 +142,7 @@ def test_every_key_fits_int64() -> None:
     assert all(-(2**63) <= key < 2**63 for key in keys)
 
 
-def test_kube_schedulers_policy_is_the_default_and_protects_nobody() -> None:
+def test_the_default_is_kube_schedulers_policy_and_protects_no_pods() -> None:
     assert POLICIES == {"kube-scheduler": KUBE_SCHEDULER}
     assert KUBE_SCHEDULER.protection_of(pod()) is None
 

@@ -238,7 +238,7 @@ def test_a_failure_tells_what_became_of_claims_from_1_34_to_1_36(release: str, c
     )
 
 
-def test_an_ineligible_pod_is_told_why() -> None:
+def test_an_ineligible_pod_gets_the_reason() -> None:
     assert message(cluster_of(full("a")), pod("job", cpu="1", preempts=False)) == (
         "0/1 nodes are available: 1 Insufficient cpu. "
         "preemption: not eligible due to preemptionPolicy=Never."

@@ -1,7 +1,7 @@
 """Upstream's own test tables: what Kubernetes asserts of its scheduler holds of this engine, too.
 
 Each case runs under the newest release and under 1.36, since upstream wrote most of them for that
-one; where a rule has changed between, the case or the note beside the check here says so.
+one; where a rule has changed between, the case or the note beside the check here states it.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def preempt(case: Case) -> None:
 
 
 def outcome(case: Case, decision: PreemptionDecision) -> str:
-    """Return what the message should say; since 1.37 a success has a sentence, too."""
+    """Return the expected message; since 1.37 a success has a sentence, too."""
     expected: str = case.expect["message"]
     if expected or case.release is not NEWEST or decision.chosen is None:
         return expected
@@ -273,7 +273,7 @@ def chosen(candidate: Candidate | None) -> tuple[str | None, list[str]]:
 
 
 def sentence(decision: PreemptionDecision) -> str:
-    """Return what the message says of preemption."""
+    """Return the message's part about preemption."""
     before, prefix, after = decision.message.partition("preemption: ")
     assert before.startswith("0/")
     return prefix + after

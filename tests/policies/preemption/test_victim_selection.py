@@ -1,4 +1,4 @@
-"""Who goes and who is reprieved on one node."""
+"""The pods that are evicted and reprieved on one node."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ Upstream's sort is not stable and starts from the order of a Go map. So which on
 that are equal in all criteria was chance, and here it is the smaller UID; and where three pods go
 round in a circle, upstream has no order that could be demanded. The recordings have no such circle.
 One of them, sd-77-53, has equal pods of which some went and some stayed: its names are asserted as
-well, since UIDs happen to say the same, but what upstream promises of it is only what the second
-test asserts: that nobody stayed who goes before someone who went.
+well, since UIDs happen to give the same, but upstream guarantees only what the second test asserts:
+that no pod stayed that comes before a deleted one.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def test_the_same_pods_go(recording: Recording) -> None:
 
 
 @pytest.mark.parametrize("recording", RECORDINGS.values(), ids=RECORDINGS)
-def test_nobody_stayed_who_goes_before_someone_who_went(recording: Recording) -> None:
+def test_no_remaining_pod_ranks_before_a_deleted_one(recording: Recording) -> None:
     for went, stayed in product(*recording.went_and_stayed):
         sign, criterion = recording.order.compare(went, stayed)
         assert sign == -1 or criterion == "tie"

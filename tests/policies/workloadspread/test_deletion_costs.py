@@ -145,7 +145,7 @@ def test_a_limit_that_makes_no_sense_gives_no_costs_there() -> None:
         ({"name": "a"}, {"name": "b"}, "name"),
     ],
 )
-def test_who_is_too_many_first(
+def test_excess_pods_come_first(
     first: dict[str, Any], second: dict[str, Any], criterion: str
 ) -> None:
     usual: dict[str, Any] = {"created_ns": at(-60)}

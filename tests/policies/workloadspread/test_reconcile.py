@@ -114,10 +114,10 @@ class TestRescheduling:
     def test_those_of_the_last_subset_may_wait(self) -> None:
         assert looked(self.MINE, stuck("x", "b", 30)).pods_to_delete == ()
 
-    def test_the_next_deadline_is_told(self) -> None:
+    def test_the_next_deadline_is_returned(self) -> None:
         assert looked(self.MINE, stuck("x", "a", 5)).requeue_after_ns == at(15) - NOW_NS
 
-    def test_a_pod_that_cannot_be_deleted_is_told(self) -> None:
+    def test_a_failed_pod_deletion_is_reported(self) -> None:
         (doomed,) = looked(self.MINE, stuck("x", "a", 30)).pods_to_delete
         event = delete_failed_event(self.MINE, doomed)
         assert (event.type, event.reason) == ("Warning", "DeletePodFailed")

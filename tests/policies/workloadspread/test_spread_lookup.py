@@ -69,7 +69,7 @@ def test_a_deployment_stands_above_its_replica_sets() -> None:
     assert not refers_to(replace(DEPLOYMENT, name="other"), HASHED, owners)
 
 
-def test_kinds_that_nobody_knows_are_not_followed() -> None:
+def test_unknown_owner_kinds_are_not_followed() -> None:
     assert not refers_to(GAME, SERVER, OwnerLookup())
 
 
@@ -80,7 +80,7 @@ def test_kinds_on_the_whitelist_are() -> None:
     assert not is_supported_owner(SERVER, NO_ALLOWED_KINDS)
 
 
-def test_an_owner_that_is_not_there_is_told() -> None:
+def test_a_missing_owner_is_reported() -> None:
     with pytest.raises(OwnerNotFoundError, match='ReplicaSet "web-h1" not found'):
         refers_to(DEPLOYMENT, HASHED, OwnerLookup())
 
@@ -106,7 +106,7 @@ class TestFilters:
         assert filter_selects(TargetFilter(), {}, FIXED)
         assert not filter_selects(TargetFilter(), {}, UPSTREAM)
 
-    def test_a_broken_one_is_told(self) -> None:
+    def test_an_invalid_one_is_reported(self) -> None:
         with pytest.raises(SelectionError, match="no such operator"):
             filter_selects(TargetFilter(error="no such operator"), {}, FIXED)
 
@@ -139,7 +139,7 @@ class TestFinding:
         ],
         ids=["ended", "going", "nobody's", "malformed", "static"],
     )
-    def test_pods_of_nobody_belong_to_none(self, pod: SpreadPod) -> None:
+    def test_pods_without_owners_belong_to_no_workload_spread(self, pod: SpreadPod) -> None:
         assert workloadspread_of_new_pod(pod, [self.MINE], OwnerLookup(), FIXED) is None
 
 

@@ -9,7 +9,7 @@ import pytest
 from policies.workloadspread.model import MaxReplicas, SpreadPod, SubsetInjection, SubsetStatus
 from policies.workloadspread.quirks import FIXED, UPSTREAM, Quirks
 from policies.workloadspread.reschedule import SyncSideEffects
-from policies.workloadspread.subset_counts import MaxReplicasError, count_subset
+from policies.workloadspread.subset_counts import MaxReplicasError, SubsetCounter
 from tests.spreads import NOW_NS, at, member, spread, subset
 
 
@@ -22,7 +22,8 @@ def counted(
 ) -> tuple[SubsetStatus, SyncSideEffects]:
     agenda = SyncSideEffects(NOW_NS)
     one = subset("a", limit)
-    return count_subset(spread(one), one, pods, old, replicas, agenda, quirks), agenda
+    counter = SubsetCounter(spread(one), replicas, agenda, quirks)
+    return counter.count(one, pods, old), agenda
 
 
 def several(*names: str) -> list[SpreadPod]:

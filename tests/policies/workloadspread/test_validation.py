@@ -278,7 +278,7 @@ TAKES_NONE = "values set must be empty for exists and does not exist"
 
 
 class TestFilters:
-    def test_a_selector_that_makes_no_sense_is_told(self) -> None:
+    def test_an_invalid_selector_is_reported(self) -> None:
         mine = spread(subset("a"), target_filter=TargetFilter(error="no"))
         assert told(mine) == {"spec.targetFilter": "no"}
 
@@ -305,7 +305,7 @@ class TestFilters:
         found = label_selector_error({"app": "a b"}, ())
         assert found.startswith('values[0][app]: Invalid value: "a b": a valid label must be')
 
-    def test_all_that_is_wrong_with_one_requirement_is_told_together(self) -> None:
+    def test_all_errors_of_one_requirement_are_reported_together(self) -> None:
         found = label_selector_error({}, [Expression("a b", "In"), Expression("app", "Like")])
         assert found.startswith('[key: Invalid value: "a b": name part must consist')
         assert found.endswith("values set can't be empty]")

@@ -30,7 +30,7 @@ from extender.kube.workloadspread.spreads import encode_status
 from policies.workloadspread.pod_groups import match_score
 from policies.workloadspread.quirks import FIXED, UPSTREAM, Quirks
 from tests.builders import encoded
-from tests.spreadcases import CASES, PARTS, Case, of
+from tests.workloadspread_vectors import CASES, PARTS, Case, of
 
 
 def deletion_cost(case: Case) -> None:
@@ -227,7 +227,7 @@ def test_what_upstream_asserts_holds(data: dict[str, Any], quirks: Quirks) -> No
 
 
 ELSEWHERE = {*PARTS, "e2e"}
-"""In test_vectors_of_parts.py and test_scenarios.py."""
+"""In test_rule_vectors.py and test_scenarios.py."""
 
 
 def test_every_table_is_run_here_or_elsewhere() -> None:

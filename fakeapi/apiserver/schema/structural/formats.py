@@ -1,4 +1,4 @@
-"""Formats of strings (``format: ipv4`` and others).
+r"""Formats of strings (``format: ipv4`` and others).
 
 Formats that are not in the table are ignored, as upstream ignores them.
 
@@ -7,9 +7,9 @@ validation/formats.go.
 
 Regular expressions of Go's RE2, translated for Python's ``re``.
 
-In Python, ``$`` also matches before a final line break, and classes like ``\\d`` match all of
-Unicode. ``\\z`` becomes ``\\Z``, and POSIX classes are expanded. Syntax that Python cannot express
-(``\\pL`` and similar) is rejected as an invalid regular expression.
+In Python, ``$`` also matches before a final line break, and classes like ``\d`` match all of
+Unicode. ``\z`` becomes ``\Z``, and POSIX classes are expanded. Syntax that Python cannot express
+(``\pL`` and similar) is rejected as an invalid regular expression.
 
 Source: https://github.com/google/re2/wiki/Syntax.
 """
@@ -21,17 +21,17 @@ from base64 import b64decode
 from binascii import Error
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import IPv6Address, ip_network
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from policies.kubernetes.duration import parse_duration
 from policies.kubernetes.name_validation import invalid_dns_label, invalid_subdomain
 
 _DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _UUID: Final = r"[0-9a-f]{{8}}-?[0-9a-f]{{4}}-?{}[0-9a-f]{{3}}-?{}[0-9a-f]{{3}}-?[0-9a-f]{{12}}"
 _DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 _TIME: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(z|[+-]\d\d:\d\d)", re.ASCII)
-_GO_DURATION: Final = re.compile(r"[+-]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
 _WORDY_DURATION: Final = re.compile(
     r"(\d+)\s*(ns|nanos?|nanoseconds?|us|µs|micros?|microseconds?|ms|millis?|milliseconds?|"
     r"s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|wks?|weeks?)",
@@ -110,7 +110,7 @@ def _is_base64(text: str) -> bool:
 
 
 def _is_duration(text: str) -> bool:
-    return bool(_GO_DURATION.fullmatch(text) or _WORDY_DURATION.search(text))
+    return _WORDY_DURATION.search(text) is not None or _parses(parse_duration)(text)
 
 
 def _digits(text: str) -> str:
@@ -184,11 +184,6 @@ def known_format(schema: Mapping[str, Any]) -> str:
     if kind in ("", "string"):
         return name if name.replace("-", "") in FORMATS else ""
     return name if name in _NUMBERS.get(kind, ()) else ""
-
-
-def is_address(text: str) -> bool:
-    """Return whether a text is an IP address."""
-    return _parses(ip_address)(text)
 
 
 _POSIX: Final = {

@@ -153,10 +153,12 @@ def _check_verbs(effect: Effect, scope: Scope, place: str) -> None:
             raise PlanError(f"{place}.verbs: no verb {verb!r}; there are: {', '.join(known)}")
         if verb not in _verbs_of(effect, known):
             able = " and ".join(_verbs_of(effect, known))
-            raise PlanError(f"{place}.verbs: {verb!r} cannot meet this fault, only {able} can")
+            raise PlanError(f"{place}.verbs: this fault does not apply to {verb!r}, only to {able}")
     if scope.subresources and isinstance(effect, (*WATCHING, Staleness)):
         able = " and ".join(_verbs_of(effect, known))
-        raise PlanError(f"{place}.subresources: only {able} can meet this fault, without any")
+        raise PlanError(
+            f"{place}.subresources: this fault applies to {able} only, without subresources"
+        )
 
 
 def _verbs_of(effect: Effect, known: Sequence[str]) -> Sequence[str]:
@@ -193,7 +195,9 @@ def _check_resource(
                 f"it can: {', '.join(sorted(able))}"
             )
     if not able.intersection(wanted):
-        raise PlanError(f"{place_and_name} cannot be listed or watched, so it never meets this")
+        raise PlanError(
+            f"{place_and_name} cannot be listed or watched, so this fault never applies"
+        )
 
 
 def _check_subresources(scope: Scope, concerned: Sequence[ResourceInfo], place: str) -> None:
@@ -214,7 +218,7 @@ def _check_subresources(scope: Scope, concerned: Sequence[ResourceInfo], place: 
 def _check_paths(scope: Scope, kinds: ResourceRegistry, place: str) -> None:
     for field in ("resources", "subresources", "namespaces", "names"):
         if getattr(scope, field):
-            raise PlanError(f"{place}.{field}: paths say it already; expected one of the two")
+            raise PlanError(f"{place}.{field}: excludes paths; expected one of the two")
     for pattern in scope.paths:
         wild = _WILD.search(pattern)
         literal = pattern[: wild.start()] if wild else pattern

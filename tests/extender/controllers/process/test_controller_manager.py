@@ -9,8 +9,8 @@ import pytest
 
 from extender.controllers.process.controller_manager import (
     SPREAD_WEBHOOKS,
+    ComponentContext,
     ComponentSwitch,
-    ControllerContext,
     ControllerManager,
     UnknownComponentError,
     parse_workloads,
@@ -23,7 +23,7 @@ from extender.kube.informers.shared_informer import SharedInformerFactory
 from extender.kube.rest.resources import NODES, REPLICA_SETS
 from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.controlplane.components import COMPONENTS, DEFAULT_RUN, parse_run
-from tests.extender.controllers.replicaset.table import a_replica_set
+from tests.extender.controllers.replicaset.upstream_tables import a_replica_set
 
 RUNS = [
     ("none", ()),
@@ -55,7 +55,7 @@ def test_which_controllers_of_workloads_are_to_run() -> None:
         parse_workloads("gc")
 
 
-async def test_what_was_asked_for_is_on_and_nothing_else() -> None:
+async def test_only_the_chosen_components_run() -> None:
     async with VirtualCluster(run="gc,podgc") as cluster:
         on = [name for name, switch in cluster.control_plane.items() if switch.on]
         assert (on, set(cluster.control_plane)) == (["gc", "podgc"], {*COMPONENTS, SPREAD_WEBHOOKS})
@@ -109,7 +109,7 @@ async def test_its_requests_are_not_put_on_record() -> None:
 class Broken:
     """A part with a fault."""
 
-    def __init__(self, setting: ControllerContext) -> None:
+    def __init__(self, setting: ComponentContext) -> None:
         queue: WorkQueue[str] = WorkQueue(setting.clock)
         queue.add("anything")
         self.controller = Controller("broken", queue, self._sync)
@@ -124,7 +124,7 @@ class Broken:
 async def test_a_fault_in_a_part_does_not_go_unnoticed(virtual_cluster: VirtualCluster) -> None:
     client, clock, rng = virtual_cluster.client, virtual_cluster.clock, Random(1)
     informers, events = SharedInformerFactory(client, clock, rng), EventWriter(client, clock, rng)
-    setting, fault = ControllerContext(client, informers, clock, rng, events), asyncio.Event()
+    setting, fault = ComponentContext(client, informers, clock, rng, events), asyncio.Event()
     switch = ComponentSwitch("broken", Broken, setting, fault)
     switch.start()
     await clock.advance(10)
@@ -162,7 +162,7 @@ async def test_a_fault_in_a_copy_is_noticed_where_all_parts_are(
         await shared.stop()
 
 
-async def test_what_there_is_to_do_can_be_finished(virtual_cluster: VirtualCluster) -> None:
+async def test_pending_work_can_be_finished(virtual_cluster: VirtualCluster) -> None:
     client, clock = virtual_cluster.client, virtual_cluster.clock
     plane = ControllerManager(client, clock, Random(1), ("replicaset",))
     broken = asyncio.create_task(plane.wait_for_failure())

@@ -10,7 +10,8 @@ from extender.kube.rest.client import Propagation, Selection
 from extender.kube.rest.clock import SystemClock
 from fakeapi import FakeCluster
 from fakeapi.controlplane.components import components
-from tests.fakeapi.controlplane.stage import CONFIG_MAPS, blocking, decode, thing
+from tests.builders import blocking, thing
+from tests.stage import CONFIG_MAPS, decode
 
 PATIENCE_SECONDS = 30
 

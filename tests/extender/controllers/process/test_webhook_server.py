@@ -1,4 +1,4 @@
-"""Webhooks behind a socket: certificates, and what is answered to whom."""
+"""Webhooks behind a socket: certificates, and the answer for each client."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 
 from extender.controllers.process.webhook_server import (
     MAX_REVIEW_BYTES,
-    CertificateError,
     WebhookCertificate,
+    WebhookCertificateError,
     WebhookServer,
     generate_certificate,
     read_certificate,
@@ -89,9 +89,9 @@ async def test_only_reviews_are_taken() -> None:
         assert answer.status == 405
 
 
-async def test_while_nobody_answers_it_says_so() -> None:
+async def test_without_handlers_it_answers_503() -> None:
     async with serving(generate_certificate("127.0.0.1"), {}) as (_, session):
-        assert await post(session, "/echo") == (503, "nobody answers webhooks yet, or any more")
+        assert await post(session, "/echo") == (503, "webhooks are starting or stopping")
 
 
 async def test_a_certificate_is_read_from_a_directory(tmp_path: Path) -> None:
@@ -109,12 +109,12 @@ async def test_a_certificate_is_read_from_a_directory(tmp_path: Path) -> None:
 
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     (tmp_path / "tls.crt").write_bytes(b"x")
-    with pytest.raises(CertificateError, match=r"tls\.key: No such file"):
+    with pytest.raises(WebhookCertificateError, match=r"tls\.key: No such file"):
         read_certificate(tmp_path)
 
 
-async def test_a_certificate_that_is_none_is_told() -> None:
-    with pytest.raises(CertificateError, match=r"tls\.crt, tls\.key: "):
+async def test_an_invalid_certificate_is_reported() -> None:
+    with pytest.raises(WebhookCertificateError, match=r"tls\.crt, tls\.key: "):
         await WebhookServer(WebhookCertificate(b"x", b"y", b"z")).start("127.0.0.1", 0)
 
 

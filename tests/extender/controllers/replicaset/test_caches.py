@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.extender.controllers.replicaset.table import (
+from tests.extender.controllers.replicaset.controller_cluster import workshop
+from tests.extender.controllers.replicaset.upstream_tables import (
     Case,
     Document,
     a_pod,
@@ -16,7 +17,6 @@ from tests.extender.controllers.replicaset.table import (
     controlled_by,
     pod,
 )
-from tests.extender.controllers.replicaset.workshop import workshop
 
 
 @cases("pod_replicasets_lookup")

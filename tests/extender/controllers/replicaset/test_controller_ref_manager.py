@@ -23,7 +23,7 @@ from extender.kube.informers.consistency_store import ConsistencyStore
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import SystemClock
 from extender.kube.rest.transport import Request, Response
-from tests.extender.controllers.replicaset.table import (
+from tests.extender.controllers.replicaset.upstream_tables import (
     Answers,
     Case,
     Document,
@@ -153,7 +153,7 @@ def test_only_our_own_pods_are_terminating() -> None:
     assert [each.metadata.name for each in found] == ["ours"]
 
 
-async def test_an_orphan_that_has_gone_is_no_trouble_and_all_are_tried() -> None:
+async def test_a_missing_orphan_is_no_error_and_all_are_tried() -> None:
     answers = server(WEB, None, {"gone": 404, "invalid": 422, "busy": 500})
     names = ("gone", "invalid", "busy", "well")
     pods = [pod(a_pod(name, labels={"app": "web"})) for name in names]

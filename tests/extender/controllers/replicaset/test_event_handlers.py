@@ -1,4 +1,4 @@
-"""What an event means: upstream's table, and every branch beside it."""
+"""The effect of an event: upstream's table, and every other branch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from extender.controllers.replicaset.event_handlers import ReplicaSetPodEventHan
 from extender.kube.controller_runtime.expectations import UIDTrackingControllerExpectations
 from extender.kube.controller_runtime.workqueue import WorkQueue
 from extender.kube.rest.rate_limited_log import OnceLog
-from tests.extender.controllers.replicaset.table import (
+from tests.extender.controllers.replicaset.controller_cluster import Workshop, workshop
+from tests.extender.controllers.replicaset.upstream_tables import (
     Case,
     Document,
     a_pod,
@@ -21,7 +22,6 @@ from tests.extender.controllers.replicaset.table import (
     controlled_by,
     pod,
 )
-from tests.extender.controllers.replicaset.workshop import Workshop, workshop
 
 POD = "default/pod"
 NOON = "2026-01-01T12:00:00Z"
@@ -66,7 +66,7 @@ class Ears:
 
     @property
     def observed(self) -> list[str]:
-        """Return who no longer expects anything."""
+        """Return the ReplicaSets whose expectations are satisfied."""
         done = [key.partition("/")[2] for key in self._keys if self.expectations.satisfied(key)]
         return sorted(done)
 

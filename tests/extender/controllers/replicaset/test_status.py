@@ -19,7 +19,7 @@ from extender.controllers.replicaset.status import (
 )
 from extender.controllers.replicaset.types import ReplicaSetCondition, ReplicaSetStatus
 from extender.kube.decoders.object_meta import NS_PER_SECOND, format_time, parse_time
-from tests.extender.controllers.replicaset.table import (
+from tests.extender.controllers.replicaset.upstream_tables import (
     Case,
     a_pod,
     a_replica_set,

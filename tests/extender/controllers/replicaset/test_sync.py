@@ -7,7 +7,7 @@ import asyncio
 from extender.controllers.replicaset.pod_control import SyncError
 from extender.controllers.replicaset.sync import slow_start_batch
 from extender.kube.controller_runtime.controller import RetryError
-from tests.extender.controllers.replicaset.table import Case, cases
+from tests.extender.controllers.replicaset.upstream_tables import Case, cases
 
 
 class Limited:
@@ -37,6 +37,6 @@ async def test_upstreams_table(case: Case) -> None:
     assert (outcome.error is not None) == case["expect_error"]
 
 
-async def test_the_first_trouble_of_a_batch_is_told() -> None:
+async def test_the_first_error_of_a_batch_is_reported() -> None:
     outcome = await slow_start_batch(100, Limited(10))
     assert str(outcome.error) == "call 11"

@@ -1,4 +1,4 @@
-"""What is read of pods and ReplicaSets, and what becomes of what cannot be read."""
+"""The decoded fields of pods and ReplicaSets, and errors in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from extender.controllers.replicaset.pod_control import pod_from_template
 from extender.controllers.replicaset.types import ReplicaSet
 from extender.kube.decoders.object_meta import parse_time
-from tests.extender.controllers.replicaset.table import (
+from tests.extender.controllers.replicaset.upstream_tables import (
     Document,
     a_pod,
     a_replica_set,
@@ -82,7 +82,7 @@ def test_a_time_that_says_nothing_is_none(time: str | None) -> None:
     assert (found.ready, found.ready_since_ns, found.created_ns) == (True, None, None)
 
 
-def test_what_is_left_out_of_a_replica_set_is_as_the_api_has_it() -> None:
+def test_absent_fields_of_a_replica_set_have_the_api_defaults() -> None:
     found = replica_set({"metadata": {"name": "web"}})
     assert (found.replicas, found.min_ready_seconds, found.selector) == (1, 0, None)
     assert (found.problem, dict(found.template_labels)) == ("", {})
@@ -97,7 +97,7 @@ def test_what_is_left_out_of_a_replica_set_is_as_the_api_has_it() -> None:
         ({"selector": {"matchExpressions": [{"key": "a", "operator": "Odd"}]}}, "'Odd' is not"),
     ],
 )
-def test_what_is_wrong_with_a_replica_set_is_said(spec: Document, problem: str) -> None:
+def test_an_invalid_replica_set_is_reported(spec: Document, problem: str) -> None:
     found = replica_set(a_replica_set(**spec))
     assert problem in found.problem
     assert found.metadata.key == "default/web"

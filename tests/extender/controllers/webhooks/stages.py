@@ -10,20 +10,22 @@ from typing import Any
 
 import orjson
 
+from extender.controllers.context import ControllerContext
 from extender.controllers.process.controller_manager import SPREAD_WEBHOOKS
 from extender.controllers.webhooks import WorkloadSpreadWebhooks
 from extender.controllers.webhooks.registration import MUTATE_POD
 from extender.controllers.webhooks.webhook_endpoint import Detach, Handlers, WebhookEndpoint
 from extender.controllers.workloadspread.assumed_statuses import AssumedStatuses
 from extender.controllers.workloadspread.spread_cache import WORKLOAD_SPREADS
+from extender.kube.controller_runtime.event_recorder import EventWriter
 from extender.kube.informers.shared_informer import SharedInformerFactory, cancel_tasks
 from extender.kube.rest.client import Client
 from extender.kube.rest.resources import PODS
 from fakeapi import VirtualCluster
 from fakeapi.apiserver.validation.object_validation import pod_spec_errors
-from tests.extender.controllers.webhooks.worlds import CLONE_SETS, DEFINITION
-from tests.fakeapi.controlplane.stage import Stage
+from tests.extender.controllers.webhooks.clusters import CLONE_SETS, DEFINITION
 from tests.spreads import Document, pod_of
+from tests.stage import Stage
 
 KRUISE = (DEFINITION, CLONE_SETS)
 
@@ -49,8 +51,9 @@ class Process:
         self.informers = SharedInformerFactory(self.client, self._clock, self._rng)
         self.written = AssumedStatuses()
         reception = WebhookEndpoint(_leads_to, self._attend, pod_spec_errors)
-        of = (self.client, self.informers, self._clock, self._rng, self.written)
-        self.part = WorkloadSpreadWebhooks(*of, reception)
+        events = EventWriter(self.client, self._clock, self._rng)
+        context = ControllerContext(self.client, self.informers, self._clock, self._rng, events)
+        self.part = WorkloadSpreadWebhooks(context, self.written, reception)
 
     def _attend(self, handlers: Handlers) -> Detach:
         self.handlers = handlers
@@ -102,9 +105,8 @@ async def pod(stage: Stage, name: str, **parts: Document) -> Mapping[str, Any]:
 
 
 async def counts(stage: Stage, name: str = "web") -> dict[str, dict[str, int]]:
-    """Return what is missing of each subset, by version."""
+    """Return the missing replicas of each subset, by version."""
     found = await stage.get(WORKLOAD_SPREADS, name)
-    assert found is not None
     versions = (found.get("status") or {}).get("versionedSubsetStatuses") or {}
     return {
         version: {each["name"]: each["missingReplicas"] for each in subsets}

@@ -1,4 +1,4 @@
-"""What was changed, as a JSON patch: whoever carries it out gets what was meant."""
+"""The change to an object as a JSON patch: applied, it gives the intended object."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def carried_out(document: Any, operations: Any) -> Any:
 
 
 def exactly(document: Any) -> bytes:
-    """Return JSON that tells true from 1."""
+    """Return JSON, which distinguishes true from 1."""
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
 
@@ -38,7 +38,7 @@ def test_it_makes_one_of_the_other(before: Any, after: Any) -> None:
 
 
 @given(DOCUMENTS)
-def test_of_what_is_the_same_nothing_is_told(document: Any) -> None:
+def test_equal_values_give_no_patch_operations(document: Any) -> None:
     assert create_json_patch(document, deepcopy(document)) == []
 
 
@@ -52,7 +52,7 @@ def test_of_what_is_the_same_nothing_is_told(document: Any) -> None:
         ({"a": [{"b": 0}]}, {"a": [{"b": False}]}, [("replace", "/a", [{"b": False}])]),
     ],
 )
-def test_members_are_told_one_by_one_and_anything_else_as_a_whole(
+def test_members_are_patched_one_by_one_and_other_values_as_a_whole(
     before: Any, after: Any, operations: Any
 ) -> None:
     found = [

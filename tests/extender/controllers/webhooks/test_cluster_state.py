@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from extender.controllers.workloadspread.spread_cache import WORKLOAD_SPREADS
+from tests.builders import running_pod
+from tests.extender.controllers.webhooks.clusters import put_into
 from tests.extender.controllers.webhooks.stages import KRUISE, counts, pod, stage
-from tests.extender.controllers.webhooks.worlds import put_into
-from tests.fakeapi.controlplane.stage import Stage, running_pod
 from tests.spreads import Document, spread_json
+from tests.stage import Stage
 
 
 def node(name: str, zone: str, cpu: str = "2") -> Document:
@@ -58,7 +59,6 @@ async def test_a_full_subset_is_passed_over_and_its_condition_says_why() -> None
     async with stage(*KRUISE, *there, spread()) as world:
         assert await subset(world, "web-1") == "b"
         found = await world.get(WORKLOAD_SPREADS, "web")
-        assert found is not None
         [first, _] = found["status"]["versionedSubsetStatuses"]["versionIgnored"]
         [condition] = first["conditions"]
         assert (condition["status"], condition["reason"]) == ("Unknown", "SimulationFailed")
@@ -66,7 +66,7 @@ async def test_a_full_subset_is_passed_over_and_its_condition_says_why() -> None
         assert await counts(world) == {"versionIgnored": {"a": 5, "b": -1}}
 
 
-async def test_what_changes_on_the_nodes_counts_at_once() -> None:
+async def test_node_changes_count_at_once() -> None:
     there = (node("one", "a"), node("two", "b"))
     async with stage(*KRUISE, *there, spread()) as world:
         assert await subset(world, "web-1") == "a"

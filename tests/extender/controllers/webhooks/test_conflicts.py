@@ -1,4 +1,4 @@
-"""Somebody else writes in between: what was decided is decided again, four times in all."""
+"""Another client writes in between: the decision is made again, four times in all."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from extender.kube.workloadspread.spread_pods import MATCHED_WORKLOADSPREAD
 from fakeapi import VirtualCluster
 from fakeapi.testing.faults import fault
 from tests.extender.controllers.webhooks.stages import KRUISE, Process, counts, processes
-from tests.fakeapi.controlplane.stage import Stage, decode
+from tests.sampling import seeds
 from tests.spreads import Document, pod_of, spread_json
+from tests.stage import Stage, decode
 
 THREE = (
     {"name": "a", "maxReplicas": 60},
@@ -35,16 +36,16 @@ SLOW = (
 
 
 async def touch(cluster: VirtualCluster, number: int) -> None:
-    """Write the status as somebody else does."""
+    """Write the status as another client does."""
     path = WORKLOAD_SPREADS.object("web", "default").subresource("status")
     change = orjson.dumps({"status": {"observedGeneration": number + 1}})
     await cluster.client.patch(path, PatchType.MERGE, change, decode)
 
 
 async def meddled_with(times: int) -> tuple[Document, dict[str, dict[str, int]], float]:
-    """Let a pod come while somebody else writes in between so often.
+    """Let a pod come while another client writes in between so often.
 
-    Gives the answer, what is missing of each subset, and how many conflicts there were.
+    Return the answer, what is missing of each subset, and how many conflicts there were.
     """
     cluster = VirtualCluster(run="none")
     cluster.load([*KRUISE, spread_json(*THREE)])
@@ -89,7 +90,7 @@ async def test_an_old_copy_is_corrected_by_the_server() -> None:
         assert [subset_of(first), subset_of(await second)] == ["a", "b"]
 
 
-async def test_what_was_written_here_is_known_before_the_copies_show_it() -> None:
+async def test_own_writes_are_known_before_the_caches_show_them() -> None:
     cluster = VirtualCluster(run="none")
     cluster.load([*KRUISE, spread_json(*THREE)])
     async with cluster, processes(cluster) as [process]:
@@ -123,7 +124,7 @@ def subset_of(response: Document) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(1, 5))
 async def test_two_processes_never_overfill_a_subset_and_leave_none_short(seed: int) -> None:
     """200 pods come at once, to either process; those refused come again."""
     cluster = VirtualCluster(run="none", seed=seed)
@@ -150,8 +151,8 @@ async def test_two_processes_never_overfill_a_subset_and_leave_none_short(seed: 
         assert await counts(Stage(cluster)) == {"versionIgnored": {"a": 0, "b": 0, "c": -1}}
 
 
-@pytest.mark.parametrize("seed", range(3))
-async def test_two_processes_that_are_asked_at_once_give_each_other_turns(seed: int) -> None:
+@pytest.mark.parametrize("seed", seeds(1, 3))
+async def test_two_concurrent_processes_take_turns(seed: int) -> None:
     """Both have as much to write as they can; neither comes too late again and again."""
     cluster = VirtualCluster(run="none", seed=seed)
     cluster.load([*KRUISE, spread_json(*THREE)])

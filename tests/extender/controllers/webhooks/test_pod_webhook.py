@@ -14,12 +14,13 @@ from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.resources import PODS, REPLICA_SETS
 from fakeapi import VirtualCluster
 from fakeapi.testing.faults import fault
-from tests.extender.controllers.replicaset.table import a_replica_set
+from tests.builders import manifest
+from tests.extender.controllers.replicaset.upstream_tables import a_replica_set
+from tests.extender.controllers.webhooks.clusters import PODS as POD_PATH
+from tests.extender.controllers.webhooks.clusters import in_process, kruise_kind, put_into
 from tests.extender.controllers.webhooks.stages import KRUISE, counts, pod, processes, stage
-from tests.extender.controllers.webhooks.worlds import PODS as POD_PATH
-from tests.extender.controllers.webhooks.worlds import in_process, kruise_kind, put_into
-from tests.fakeapi.controlplane.stage import Stage, decode
 from tests.spreads import Document, clone_set_json, pod_of, spread_json
+from tests.stage import Stage, decode
 
 TWO = ({"name": "a", "maxReplicas": 1}, {"name": "b"})
 DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
@@ -103,19 +104,14 @@ async def test_a_dry_run_leaves_no_trace() -> None:
         assert (code, put_into(made), await world.status("web")) == (201, None, {})
 
 
-async def test_the_owners_are_followed_up_to_the_target_and_versions_told_apart() -> None:
+async def test_owners_are_followed_up_to_the_target_and_versions_distinguished() -> None:
     sets = [
         {**a_replica_set(name=f"web-{hash_}"), "kind": "ReplicaSet", "apiVersion": "apps/v1"}
         for hash_ in ("old", "new")
     ]
     for each in sets:
         each["metadata"] = {**each["metadata"], **owned("Deployment", "web")}
-    deployment = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": sets[0]["spec"],
-    }
+    deployment = manifest("Deployment", "web", spec=sets[0]["spec"])
     spread = spread_json(*TWO, targetRef=DEPLOYMENT)
     async with stage(*KRUISE, spread, deployment, *sets) as world:
         found = {}
@@ -145,16 +141,16 @@ async def test_kinds_of_the_configuration_are_followed_from_the_day_that_they_ar
         "spec": {"size": 6},
     }
     listed = [{"Group": "game.kruise.io", "Kind": "GameServerSet", "replicasPath": "spec.size"}]
-    configuration = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "kruise-configuration", "namespace": "kruise-system"},
-        "data": {
+    configuration = manifest(
+        "ConfigMap",
+        "kruise-configuration",
+        namespace="kruise-system",
+        data={
             "WorkloadSpread_Watch_Custom_Workload_WhiteList": orjson.dumps(
                 {"workloads": listed}
             ).decode()
         },
-    }
+    )
     of = {"metadata": owned("GameServerSet", "web", "game.kruise.io/v1alpha1")}
     async with stage(*KRUISE, kind, spread, game) as world:
         assert await subset(world, "before", **of) is None
@@ -200,7 +196,7 @@ async def test_a_patch_that_does_not_fit_refuses_the_pod_which_stays_counted() -
         assert await counts(world) == {"versionIgnored": {"a": 1, "b": -1}}
 
 
-async def test_one_workload_spread_that_cannot_be_read_harms_nobody_and_is_named_once(
+async def test_an_invalid_workload_spread_affects_no_other_and_is_logged_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     broken = spread_json({"name": "a", "maxReplicas": 1.5}, name="broken")
@@ -211,7 +207,7 @@ async def test_one_workload_spread_that_cannot_be_read_harms_nobody_and_is_named
     assert "default/broken" in said[0]
 
 
-async def test_without_the_definition_pods_pass_and_nobody_is_asked(
+async def test_without_the_definition_pods_pass_unchanged(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     async with stage() as world:
@@ -251,7 +247,7 @@ async def test_while_workload_spreads_may_not_be_listed_pods_are_refused_with_th
 
 
 @pytest.mark.parametrize("document", [None, [], {"metadata": 1}, {"spec": {"nodeName": 1}}])
-async def test_what_is_no_pod_is_told(document: Any) -> None:
+async def test_an_invalid_pod_is_reported(document: Any) -> None:
     cluster = VirtualCluster(run="none")
     cluster.load([*KRUISE, spread_json(*TWO)])
     async with cluster, processes(cluster) as [process]:

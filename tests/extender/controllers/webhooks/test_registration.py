@@ -1,4 +1,4 @@
-"""The API server is told of the webhooks as long as there is a definition, and told again."""
+"""The webhooks are registered as long as the WorkloadSpread definition exists, and restored."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from extender.kube.rest.resources import PODS, Resource
 from fakeapi import VirtualCluster
 from tests.builders import encoded
 from tests.extender.controllers.webhooks.stages import KRUISE, processes, stage
-from tests.fakeapi.controlplane.stage import Stage, decode
 from tests.spreads import Document, pod_of
+from tests.stage import Stage, decode
 
 BOTH = (MUTATING, VALIDATING)
 
 
 async def hooks(stage: Stage) -> list[Document]:
     """Return all webhooks that the API server knows."""
-    found = [await stage.get(resource, NAME) for resource in BOTH]
+    found = [await stage.find(resource, NAME) for resource in BOTH]
     return [webhook for each in found if each is not None for webhook in each["webhooks"]]
 
 
-async def test_what_is_asked_about_and_what_follows_if_nobody_answers() -> None:
+async def test_registered_rules_and_failure_policies() -> None:
     async with stage(*KRUISE) as world:
         told = {
             each["name"]: (
@@ -62,7 +62,7 @@ async def test_without_a_definition_there_is_nothing_and_with_it_all() -> None:
         assert await hooks(world) == []
 
 
-async def test_a_world_that_is_emptied_is_told_anew() -> None:
+async def test_webhooks_are_registered_again_after_a_reset() -> None:
     async with stage(*KRUISE) as world:
         world.cluster.reset()
         await world.passes(5)
@@ -73,7 +73,7 @@ async def test_a_world_that_is_emptied_is_told_anew() -> None:
 
 
 @pytest.mark.parametrize("resource", BOTH, ids=str)
-async def test_what_others_break_is_mended(resource: Resource) -> None:
+async def test_changes_by_others_are_reverted(resource: Resource) -> None:
     async with stage(*KRUISE) as world:
         before = await hooks(world)
         await world.delete(resource, NAME)
@@ -90,21 +90,19 @@ async def test_the_definition_says_where_it_is_converted() -> None:
     async with cluster, processes(cluster):
         world = Stage(cluster)
         found = await world.get(DEFINITIONS, DEFINITION)
-        assert found is not None
         config = found["spec"]["conversion"]["webhook"]["clientConfig"]
         assert config == {"url": "https://127.0.0.1:1/convert"}
 
 
-async def test_who_converts_nothing_is_left_alone() -> None:
+async def test_a_definition_without_conversion_is_unchanged() -> None:
     plain = {**KRUISE[0], "spec": {**KRUISE[0]["spec"], "conversion": {"strategy": "None"}}}
     async with stage(plain, *KRUISE[1:]) as world:
         found = await world.get(DEFINITIONS, DEFINITION)
-        assert found is not None
         assert found["spec"]["conversion"] == {"strategy": "None"}
         assert len(await hooks(world)) == 4
 
 
-async def test_the_last_to_come_is_asked_and_the_one_before_does_not_wrestle(
+async def test_the_last_registration_wins_without_a_fight(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     async with stage(*KRUISE) as world:

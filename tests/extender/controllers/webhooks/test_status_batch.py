@@ -24,8 +24,9 @@ from policies.workloadspread.pod_admission import AdmissionContext, PodAdmission
 from policies.workloadspread.spread_lookup import OwnerLookup
 from tests.extender.controllers.webhooks.stages import KRUISE, counts, processes
 from tests.extender.controllers.webhooks.test_conflicts import SLOW, subset_of
-from tests.fakeapi.controlplane.stage import Stage
+from tests.sampling import examples
 from tests.spreads import NOW_NS, pod_of, spread_json
+from tests.stage import Stage
 
 LIMITS = st.lists(st.integers(0, 3), min_size=1, max_size=3)
 COMING = st.lists(
@@ -64,13 +65,13 @@ def one_by_one(
     return answers, current
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(LIMITS, COMING)
 def test_together_is_as_one_by_one(limits: list[int], pods: list[tuple[str, str, int]]) -> None:
     subsets = ({"name": f"s{n}", "maxReplicas": limit} for n, limit in enumerate(limits))
     current = decode_workloadspread(msgspec.json.encode(spread_json(*subsets, {"name": "last"})))
     together = [PendingPod(decides(*each)) for each in pods]
-    status, depending = asyncio.run(decide_batch(current, together))
+    status, depending = decide_batch(current, together)
     answers, after = one_by_one(current, [decides(*each) for each in pods])
     for each in depending:
         each.resolve(each.answer)
@@ -79,7 +80,7 @@ def test_together_is_as_one_by_one(limits: list[int], pods: list[tuple[str, str,
     assert written == encode_status(after.spread.status)
 
 
-async def test_the_mistake_of_one_is_no_matter_of_the_others() -> None:
+def test_the_mistake_of_one_is_no_matter_of_the_others() -> None:
     def mistaken(_current: StoredWorkloadSpread) -> InjectionResult:
         raise LookupError("nobody has thought of that")
 
@@ -88,7 +89,7 @@ async def test_the_mistake_of_one_is_no_matter_of_the_others() -> None:
 
     current = decode_workloadspread(msgspec.json.encode(spread_json({"name": "a"})))
     one, wrong, other = together = [PendingPod(each) for each in (counted, mistaken, counted)]
-    status, depending = await decide_batch(current, together)
+    status, depending = decide_batch(current, together)
     assert (status, depending) == (WorkloadSpreadStatus(observed_generation=1), [one, other])
     assert wrong.is_resolved
 
@@ -111,7 +112,7 @@ async def test_pods_that_come_while_a_status_is_written_share_the_next_write() -
         assert await counts(Stage(cluster)) == {"versionIgnored": {"a": 0, "b": -1}}
 
 
-async def test_whoever_gives_up_is_not_counted_and_keeps_nobody_waiting() -> None:
+async def test_a_cancelled_request_is_not_counted_and_blocks_no_other() -> None:
     cluster = VirtualCluster(run="none")
     cluster.load([*KRUISE, spread_json({"name": "a", "maxReplicas": 20}, {"name": "b"})])
     async with cluster, processes(cluster) as [process]:

@@ -1,4 +1,4 @@
-"""Whoever is not alone leaves a moment to others after each write, and only then."""
+"""A writer with rivals pauses after each of its writes, and only then."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 
 
 async def waited(clock: VirtualClock, rivals: ConcurrentWriters, uid: str) -> float:
-    """Return how long it takes until it is our turn."""
+    """Return how long the writer waits for its turn."""
     begun = clock.monotonic()
     ends: list[float] = []
 
@@ -41,7 +41,9 @@ def rivals(clock: VirtualClock) -> ConcurrentWriters:
     return ConcurrentWriters(clock, Random(0))
 
 
-async def test_who_is_alone_does_not_wait(clock: VirtualClock, rivals: ConcurrentWriters) -> None:
+async def test_a_single_writer_does_not_wait(
+    clock: VirtualClock, rivals: ConcurrentWriters
+) -> None:
     rivals.record_own_write("one", 0.1)
     assert await waited(clock, rivals, "one") == 0
 
@@ -54,7 +56,7 @@ async def test_who_is_alone_does_not_wait(clock: VirtualClock, rivals: Concurren
         (10.0, LONGEST_YIELD_SECONDS, LONGEST_YIELD_SECONDS),
     ],
 )
-async def test_who_is_not_alone_waits_after_each_write(
+async def test_a_writer_with_rivals_waits_after_each_write(
     clock: VirtualClock, rivals: ConcurrentWriters, seconds: float, least: float, most: float
 ) -> None:
     rivals.record_other_write("one")
@@ -72,7 +74,7 @@ async def test_others_do_not_wait(clock: VirtualClock, rivals: ConcurrentWriters
     assert await waited(clock, rivals, "other") == 0
 
 
-async def test_who_has_not_been_noticed_for_long_is_not_there(
+async def test_rivals_unseen_for_long_are_forgotten(
     clock: VirtualClock, rivals: ConcurrentWriters
 ) -> None:
     rivals.record_other_write("one")

@@ -10,7 +10,7 @@ import pytest
 
 from extender.controllers.webhooks.workloadspread_webhook import answer_conversion
 from tests.builders import encoded
-from tests.extender.controllers.webhooks.worlds import (
+from tests.extender.controllers.webhooks.clusters import (
     CLONE_SETS,
     DEFINITION,
     OLD_SPREADS,
@@ -22,10 +22,10 @@ from tests.extender.controllers.webhooks.worlds import (
     over_https,
     put_into,
 )
+from tests.policies.workloadspread.test_rule_vectors import assert_contains, at
 from tests.policies.workloadspread.test_vectors import meaningful, versions
-from tests.policies.workloadspread.test_vectors_of_parts import assert_contains, at
-from tests.spreadcases import CASES, of
 from tests.spreads import decoded
+from tests.workloadspread_vectors import CASES, of
 
 Case = dict[str, Any]
 DENIED = 'admission webhook "create-pod.workloadspread.apps.kruise.io" denied the request: '
@@ -38,7 +38,7 @@ def cases(*tables: str) -> pytest.MarkDecorator:
 
 
 def around(case: Case, *names: str) -> list[Document]:
-    """Return what is there before: definitions, and those documents of the case that have a name."""
+    """Return the objects that exist before: definitions, and the case's documents with a name."""
     given = [case.get(name) for name in names]
     several = [each for one in given for each in (one if isinstance(one, list) else [one])]
     return [DEFINITION, CLONE_SETS, *(each for each in several if each)]

@@ -11,8 +11,8 @@ from extender.controllers.workloadspread.spread_cache import WORKLOAD_SPREADS
 from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.resources import Resource
 from tests.extender.controllers.webhooks.stages import KRUISE, stage
-from tests.fakeapi.controlplane.stage import Stage
 from tests.spreads import Document, clone_set_json, spread_json
+from tests.stage import Stage
 
 OLD = Resource("apps.kruise.io", "v1alpha1", "workloadspreads", namespaced=True)
 TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "web:1"}]}}
@@ -47,7 +47,7 @@ async def test_it_is_refused_in_upstreams_words(subsets: list[Document], told: s
         assert await refusal(world, spread_json(*subsets)) == told
 
 
-async def test_several_faults_are_told_together() -> None:
+async def test_several_errors_are_reported_together() -> None:
     other = {"apiVersion": "apps/v1", "kind": "Job", "name": "x"}
     async with stage(*KRUISE) as world:
         told = await refusal(world, spread_json(targetRef=other))

@@ -1,4 +1,4 @@
-"""What was written is the newest until a copy shows it, and one writes at a time."""
+"""An own write is the newest status until the cache shows it, and there is one writer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_an_older_outcome_does_not_replace_a_newer_one() -> None:
 
 
 @pytest.mark.parametrize(("seen", "left"), [("9", 1), ("10", 0), ("11", 0)])
-def test_what_a_copy_shows_need_not_be_remembered(seen: str, left: int) -> None:
+def test_statuses_seen_in_the_cache_are_dropped(seen: str, left: int) -> None:
     written = AssumedStatuses()
     written.record_write(at_version("10"))
     written.observe(at_version(seen))
@@ -52,14 +52,14 @@ def test_what_has_gone_is_forgotten() -> None:
     assert not written.is_written_by_others(at_version("11"))
 
 
-def test_what_the_server_has_shown_is_the_newest_too() -> None:
+def test_a_status_read_from_the_server_is_the_newest_too() -> None:
     written = AssumedStatuses()
     written.record_write(at_version("9"))
     written.record_read(at_version("10"))
     assert written.newest(at_version("9")).spread.resource_version == "10"
 
 
-def test_what_is_newer_than_the_last_own_write_is_of_others() -> None:
+def test_a_version_after_the_last_own_write_is_of_another_client() -> None:
     written = AssumedStatuses()
     assert not written.is_written_by_others(at_version("11"))
     written.record_write(at_version("10"))
@@ -68,7 +68,7 @@ def test_what_is_newer_than_the_last_own_write_is_of_others() -> None:
     assert seen == [False, False, True]
 
 
-def test_what_a_conflict_was_about_is_known_to_be_old() -> None:
+def test_a_conflict_marks_the_version_as_outdated() -> None:
     written = AssumedStatuses()
     assert not written.is_outdated(at_version("9"))
     written.record_conflict(at_version("10"))

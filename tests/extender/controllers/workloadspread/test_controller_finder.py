@@ -20,9 +20,9 @@ from fakeapi import VirtualCluster
 from fakeapi.testing.faults import Fault, fault
 from policies.workloadspread.object_references import WorkloadReference
 from policies.workloadspread.workloads import NO_ALLOWED_KINDS, AllowedKind, AllowedKinds
-from tests.extender.controllers.replicaset.table import a_replica_set
-from tests.extender.controllers.webhooks.worlds import kruise_kind
-from tests.fakeapi.controlplane.stage import Document
+from tests.builders import Document
+from tests.extender.controllers.replicaset.upstream_tables import a_replica_set
+from tests.extender.controllers.webhooks.clusters import kruise_kind
 
 SET = WorkloadReference("apps/v1", "ReplicaSet", "web")
 GAME = WorkloadReference("game.kruise.io/v1", "Game", "web")
@@ -57,7 +57,7 @@ def owned(document: Document, kind: str, name: str) -> Document:
     return {**document, "metadata": metadata}
 
 
-async def test_what_has_been_found_once_is_copied() -> None:
+async def test_a_found_owner_is_cached() -> None:
     async with known(a_replica_set()) as (cluster, workloads):
         for _ in range(3):
             found = await workloads.get(SET, "default")
@@ -78,7 +78,7 @@ async def test_a_copy_that_another_party_has_dropped_is_made_anew() -> None:
         assert reads(cluster) == 2
 
 
-async def test_what_a_copy_lacks_the_server_is_asked_for() -> None:
+async def test_objects_missing_in_the_cache_are_read_from_the_server() -> None:
     async with known(a_replica_set()) as (cluster, workloads):
         await workloads.get(SET, "default")
         await cluster.clock.advance(1)
@@ -113,7 +113,7 @@ async def test_kinds_of_others_are_found_by_discovery(*, served: bool) -> None:
 
 
 @pytest.mark.parametrize("what", [fault(403), fault("drop")], ids=["refused", "no answer"])
-async def test_what_cannot_be_read_is_told_apart_from_what_is_not_there(what: Fault) -> None:
+async def test_an_unreadable_object_is_distinguished_from_a_missing_one(what: Fault) -> None:
     async with known(a_replica_set()) as (cluster, workloads):
         cluster.faults.plan(what.on("get", "replicasets"))
         with pytest.raises(WorkloadReadError, match="ReplicaSet web: GET /apis/apps/v1"):

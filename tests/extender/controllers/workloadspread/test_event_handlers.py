@@ -1,4 +1,4 @@
-"""Many changes of pods make one look; what is wanted is heeded at once."""
+"""Many changes of pods cause one sync; a changed spec is synced at once."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from extender.controllers.workloadspread.event_handlers import (
 )
 from extender.kube.controller_runtime.workqueue import WorkQueue
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
-from tests.extender.controllers.replicaset.table import a_pod, a_replica_set
+from tests.extender.controllers.replicaset.upstream_tables import a_pod, a_replica_set
 from tests.extender.controllers.workloadspread.test_writer import IN_A, web, world
 
 
-async def test_who_has_not_been_looked_at_lately_is_looked_at_at_once() -> None:
+async def test_a_key_without_a_recent_sync_is_enqueued_at_once() -> None:
     clock = VirtualClock()
     queue: WorkQueue[str] = WorkQueue(clock)
     pace = EnqueueDelay(queue, clock)
@@ -26,7 +26,7 @@ async def test_who_has_not_been_looked_at_lately_is_looked_at_at_once() -> None:
     assert queue.take() == "a"
 
 
-async def test_who_has_been_looked_at_is_left_alone_for_a_moment() -> None:
+async def test_a_recently_synced_key_is_enqueued_with_a_delay() -> None:
     clock = VirtualClock()
     queue: WorkQueue[str] = WorkQueue(clock)
     pace = EnqueueDelay(queue, clock)
@@ -39,11 +39,11 @@ async def test_who_has_been_looked_at_is_left_alone_for_a_moment() -> None:
     assert (queue.take(), queue.take()) == ("a", None)
 
 
-async def test_whose_looks_take_long_is_looked_at_less_often() -> None:
+async def test_a_key_with_slow_syncs_is_synced_less_often() -> None:
     clock = VirtualClock()
     queue: WorkQueue[str] = WorkQueue(clock)
     pace = EnqueueDelay(queue, clock)
-    for seconds in (0.01, 0.03):  # two goes at one look
+    for seconds in (0.01, 0.03):  # two deletions in one sync
         pace.record_calculation("a", seconds)
     pace.record_sync_end("a")
     pace.enqueue("a")
@@ -58,7 +58,7 @@ async def test_whose_looks_take_long_is_looked_at_less_often() -> None:
     assert queue.take() == "a"
 
 
-async def test_who_is_forgotten_has_no_pause() -> None:
+async def test_a_forgotten_key_has_no_delay() -> None:
     clock = VirtualClock()
     queue: WorkQueue[str] = WorkQueue(clock)
     pace = EnqueueDelay(queue, clock)

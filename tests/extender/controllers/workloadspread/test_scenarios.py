@@ -1,4 +1,4 @@
-"""Whole stories, on a clock that is moved: a workload grows, shrinks, rolls out, loses a zone."""
+"""Scenarios on a virtual clock: a workload grows, shrinks, rolls out, loses a zone."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pytest
 from extender.controllers.process.controller_manager import SPREAD_WEBHOOKS
 from extender.controllers.webhooks.registration import MUTATING, NAME
 from extender.kube.rest.resources import PODS, REPLICA_SETS
-from tests.extender.controllers.replicaset.table import a_replica_set, controlled_by
+from tests.extender.controllers.replicaset.upstream_tables import a_replica_set, controlled_by
 from tests.extender.controllers.workloadspread.objects import DEPLOYMENTS, SPREADS, Document
 from tests.extender.controllers.workloadspread.zones import Zones, in_zone, subset_of, zones
-from tests.fakeapi.controlplane.stage import decode
+from tests.stage import decode
 
 MODES = pytest.mark.parametrize("quirks", ["upstream", "fixed"])
 ADAPTIVE = {
@@ -306,13 +306,12 @@ async def test_storms_of_deletions_are_made_up_for(how: str, quirks: str) -> Non
         assert not any({"creatingPods", "deletingPods"} & set(entry) for entry in entries)
 
 
-async def test_what_was_promised_and_never_came_is_forgotten_and_told() -> None:
+async def test_an_admitted_pod_that_never_appears_expires_with_an_event() -> None:
     async with zones() as world:
         await world.make_spread(in_zone("a", 3), in_zone("b"))
         await world.make_replica_set()
         await world.scale(1)
         written = await world.get(SPREADS, "web")
-        assert written is not None
         (entry, *_) = written["status"]["versionedSubsetStatuses"]["versionIgnored"]
         entry["creatingPods"] = {"ghost": "2026-01-01T00:01:00Z"}
         entry["missingReplicas"] -= 1
@@ -333,9 +332,9 @@ async def test_in_quiet_times_nothing_is_written_except_upstream() -> None:
             await world.make_replica_set()
             await world.scale(5)
             world.hands.cancel()
-            before = await world.get(SPREADS, "web"), await world.pods()
+            before = await world.find(SPREADS, "web"), await world.pods()
             await world.passes(11 * 3600)  # in that time all are looked at once more
-            assert (await world.get(SPREADS, "web"), await world.pods()) == before
+            assert (await world.find(SPREADS, "web"), await world.pods()) == before
 
 
 async def test_pods_that_no_webhook_has_seen_are_adopted_where_they_run() -> None:

@@ -101,7 +101,7 @@ def test_those_that_target_an_owner_are_enough(
     assert found(names) == found(None)
 
 
-def test_one_that_cannot_be_read_is_found_by_nobody() -> None:
+def test_an_invalid_workload_spread_matches_no_pod() -> None:
     document = spread_json({"name": "s", "maxReplicas": 1.5})
     objects: Indexer[CachedObject[StoredWorkloadSpread]] = Indexer()
     index = WorkloadSpreadIndex(objects)

@@ -1,4 +1,4 @@
-"""What a look writes, and what becomes of it when the server refuses, is slow, or was faster."""
+"""The writes of a sync, and their errors: the server refuses, is slow, or has a conflict."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from fakeapi import VirtualCluster
 from fakeapi.apiserver.kinds.schemas import shipped_definitions
 from fakeapi.testing.faults import Fault, fault
 from policies.replicaset import DELETION_COST
-from tests.extender.controllers.replicaset.table import a_pod, a_replica_set
-from tests.extender.controllers.workloadspread.fuse import AGENT, Process
+from tests.extender.controllers.replicaset.upstream_tables import a_pod, a_replica_set
+from tests.extender.controllers.workloadspread.killable_controller import AGENT, Process
 from tests.extender.controllers.workloadspread.objects import SPREADS, Document
 from tests.extender.controllers.workloadspread.zones import in_zone, node, spread_document
-from tests.fakeapi.controlplane.stage import Stage, decode
+from tests.stage import Stage
 
 OLD_SPREADS: Final = Resource("apps.kruise.io", "v1alpha1", "workloadspreads", namespaced=True)
 MATCHED: Final = "apps.kruise.io/matched-workloadspread"
@@ -28,7 +28,7 @@ class World(Stage):
     """A world in which only the controller under test writes."""
 
     def writes(self) -> list[tuple[str, str, int]]:
-        """Return what the controller has written: method, object, and the answer's status."""
+        """Return the controller's writes: method, object, and the answer's status."""
         return [
             (each.method, each.path.partition("/default/")[2], each.status)
             for each in self.cluster.requests
@@ -37,7 +37,7 @@ class World(Stage):
 
     async def annotations(self) -> dict[str, Document]:
         """Return the annotations of all pods, by name."""
-        listed = (await self.client.list(PODS, decode)).items
+        listed = await self.all(PODS)
         return {
             each["metadata"]["name"]: each["metadata"].get("annotations", {}) for each in listed
         }
@@ -96,7 +96,7 @@ async def test_nothing_is_written_twice_though_the_copies_lag() -> None:
         assert len(stage.writes()) == 5
 
 
-async def test_who_has_written_first_is_not_overwritten() -> None:
+async def test_an_earlier_write_is_not_overwritten() -> None:
     slow = fault("latency", seconds=3).on("update", "workloadspreads", subresources="status").once()
     async with world(web(), a_replica_set(replicas=2), faults=(slow,)) as stage:
         await stage.passes(1)
@@ -108,12 +108,11 @@ async def test_who_has_written_first_is_not_overwritten() -> None:
         written = [status for _, path, status in stage.writes() if path.endswith("/status")]
         assert written == [409, 200]
         found = await stage.get(SPREADS, "web")
-        assert found is not None
         (entry, _) = found["status"]["versionedSubsetStatuses"]["versionIgnored"]
         assert (entry["missingReplicas"], list(entry["creatingPods"])) == (1, ["to-come"])
 
 
-async def test_what_is_written_while_pods_are_patched_is_built_upon() -> None:
+async def test_a_write_during_pod_patches_is_kept() -> None:
     slow = fault("latency", seconds=3).on("patch", "pods").once()
     pods = running("a1")
     async with world(web(), a_replica_set(replicas=2), *pods, faults=(slow,)) as stage:
@@ -126,7 +125,6 @@ async def test_what_is_written_while_pods_are_patched_is_built_upon() -> None:
         written = [status for _, path, status in stage.writes() if path.endswith("/status")]
         assert written == [200]
         found = await stage.get(SPREADS, "web")
-        assert found is not None
         (entry, _) = found["status"]["versionedSubsetStatuses"]["versionIgnored"]
         assert list(entry["creatingPods"]) == ["to-come"]
 
@@ -143,7 +141,7 @@ def stuck(*names: str) -> list[Document]:
     return pods
 
 
-async def test_pods_that_cannot_be_deleted_are_told_of_and_tried_again() -> None:
+async def test_failed_pod_deletions_are_reported_and_retried() -> None:
     refused = fault(500).on("delete", "pods").times(3)
     spread = web(scheduleStrategy=ADAPTIVE)
     pods = stuck("s1", "s2")
@@ -160,7 +158,7 @@ async def test_pods_that_cannot_be_deleted_are_told_of_and_tried_again() -> None
         }
 
 
-async def test_what_came_up_is_told_even_if_a_pod_cannot_be_deleted() -> None:
+async def test_events_are_sent_even_if_a_pod_deletion_fails() -> None:
     refused = fault(500).on("delete", "pods").once()
     ghost = {"name": "b", "replicas": 0, "missingReplicas": -1}
     ghost["creatingPods"] = {"ghost": "2025-12-31T23:50:00Z"}
@@ -173,7 +171,7 @@ async def test_what_came_up_is_told_even_if_a_pod_cannot_be_deleted() -> None:
         assert sorted(reasons) == ["CreatePodFailed", "DeletePodFailed"]
 
 
-async def test_a_pod_that_has_gone_or_is_another_one_by_now_is_no_trouble() -> None:
+async def test_a_missing_or_replaced_pod_is_no_error() -> None:
     slow = fault("latency", seconds=3).on("delete", "pods")
     spread = web(scheduleStrategy=ADAPTIVE)
     pods = stuck("s1", "s2")
@@ -206,7 +204,7 @@ async def test_where_one_pod_cannot_be_written_the_others_are() -> None:
         assert sorted(costs) == ["-100"] * 18 + ["200"] * 2
 
 
-async def test_hundreds_that_begin_at_once_are_looked_at_at_once() -> None:
+async def test_hundreds_of_new_keys_are_synced_at_once() -> None:
     sets, spreads = [], []
     for number in range(300):
         sets.append(a_replica_set(f"web-{number}", replicas=1))
@@ -216,7 +214,7 @@ async def test_hundreds_that_begin_at_once_are_looked_at_at_once() -> None:
         spreads.append(document)
     async with world(*sets, *spreads) as stage:
         await stage.passes(2)
-        listed = (await stage.client.list(SPREADS, decode)).items
+        listed = await stage.all(SPREADS)
         assert sum("status" in each for each in listed) == 300
 
 
@@ -236,7 +234,6 @@ async def test_an_older_server_is_written_to_in_its_own_version() -> None:
         await stage.passes(5)
         await process.kill()
         found = await stage.get(OLD_SPREADS, "web")
-        assert found is not None
         assert found["spec"] == spread["spec"]
         assert found["status"]["subsetStatuses"][0]["replicas"] == 1
         assert (await stage.annotations())["a1"][DELETION_COST] == "100"

@@ -2,7 +2,7 @@
 
 Beside the ReplicaSet and the WorkloadSpread controller there are *hands*, which every few seconds
 do what a scheduler and kubelets would: put pods on nodes that they fit, have them run, and let go
-those that have been told to.
+those that are terminating.
 """
 
 from __future__ import annotations
@@ -13,10 +13,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-import orjson
-
 from extender.kube.decoders.cluster_objects import decode_node
-from extender.kube.decoders.object_meta import format_time
 from extender.kube.decoders.pods import decode_undefaulted_pod
 from extender.kube.informers.shared_informer import cancel_tasks
 from extender.kube.rest.api_errors import ApiError
@@ -28,10 +25,10 @@ from policies import Snapshot, assemble, decide_filter
 from policies.preemption.filtering import filters_named
 from policies.preemption.policy import SchedulerRules
 from policies.workloadspread.model import SpreadPod
-from tests.builders import encoded
-from tests.extender.controllers.replicaset.table import a_replica_set
+from tests.builders import encoded, manifest
+from tests.extender.controllers.replicaset.upstream_tables import a_replica_set
 from tests.extender.controllers.workloadspread.objects import SPREADS, Document
-from tests.fakeapi.controlplane.stage import Stage, decode
+from tests.stage import Stage
 
 ZONES: Final = ("a", "b", "c")
 TICK_SECONDS: Final = 2.0
@@ -43,7 +40,7 @@ _PLACING: Final = SchedulerRules(filters=filters_named(["NodeAffinity", "TaintTo
 
 
 class Zones(Stage):
-    """The world, and short ways to act in it and to look at it."""
+    """The world, and short methods for actions and observations."""
 
     hands: asyncio.Task[None]
 
@@ -83,7 +80,7 @@ class Zones(Stage):
 
     async def pods(self) -> list[SpreadPod]:
         """Return the active pods."""
-        listed = (await self.client.list(PODS, decode)).items
+        listed = await self.all(PODS)
         pods = [decode_spread_pod(encoded(each)) for each in listed]
         return [pod for pod in pods if pod.active]
 
@@ -100,9 +97,7 @@ class Zones(Stage):
 
     async def status(self) -> Document:
         """Return the WorkloadSpread's status."""
-        found = await self.get(SPREADS, "web")
-        assert found is not None
-        status: Document = found.get("status", {})
+        status: Document = (await self.get(SPREADS, "web")).get("status", {})
         return status
 
     async def missing(self) -> list[int]:
@@ -122,7 +117,7 @@ class Zones(Stage):
             if seen == self.cluster.api.store.version:
                 continue
             seen = self.cluster.api.store.version
-            listed = (await self.client.list(PODS, decode)).items
+            listed = await self.all(PODS)
             nodes = [decode_node(encoded(each)) for each in await self._nodes()]
             for each in listed:
                 try:
@@ -132,20 +127,16 @@ class Zones(Stage):
                         raise
 
     async def _nodes(self) -> Iterable[Document]:
-        return (await self.client.list(NODES, decode)).items
+        return await self.all(NODES)
 
     async def _handle(self, pod: Document, snapshot: Snapshot) -> None:
         meta, status = pod["metadata"], pod["status"]
         if "deletionTimestamp" in meta:
-            path = PODS.object(meta["name"], meta["namespace"])
-            await self.client.delete(path, grace_period_seconds=0)
+            await self.end(meta["name"])
         elif "nodeName" not in pod["spec"]:
             await self._schedule(pod, snapshot)
         elif status.get("phase") == "Pending":
-            since = format_time(self.cluster.clock.now_ns())
-            ready = {"type": "Ready", "status": "True", "lastTransitionTime": since}
-            news = {"phase": "Running", "conditions": [ready]}
-            await self.patch(PODS, meta["name"], {"status": news})
+            await self.make_ready(meta["name"])
 
     async def _schedule(self, pod: Document, snapshot: Snapshot) -> None:
         name = pod["metadata"]["name"]
@@ -153,10 +144,7 @@ class Zones(Stage):
         wanted = decode_undefaulted_pod(encoded(whole), _PLACING.release)
         feasible = decide_filter(wanted, snapshot, _PLACING).feasible
         if feasible:
-            target = {"apiVersion": "v1", "kind": "Node", "name": feasible[0]}
-            body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}}
-            path = PODS.object(name, "default").subresource("binding")
-            await self.client.create(path, orjson.dumps({**body, "target": target}), decode)
+            await self.bind(name, feasible[0])
         elif not decode_spread_pod(encoded(whole)).unschedulable:
             told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
             await self.patch(PODS, name, {"status": {"conditions": [told]}})
@@ -174,21 +162,16 @@ def in_zone(name: str, limit: int | str | None = None) -> Document:
 
 
 def spread_document(spec: Document) -> Document:
-    return {
-        "apiVersion": "apps.kruise.io/v1beta1",
-        "kind": "WorkloadSpread",
-        "metadata": {"name": "web", "namespace": "default"},
-        "spec": spec,
-    }
+    return manifest("WorkloadSpread", "web", spec=spec)
 
 
 def node(zone: str) -> Document:
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": f"node-{zone}", "labels": {"zone": zone}},
-        "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"}},
-    }
+    return manifest(
+        "Node",
+        f"node-{zone}",
+        metadata={"labels": {"zone": zone}},
+        status={"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"}},
+    )
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from extender.eviction.advise.run import ObservationOptions, ReliefOptions
-from tests.extender.eviction.advise.worlds import Recorder, advising, watching
+from tests.extender.eviction.advise.clusters import Recorder, advising, watching
 from tests.fakeapi.controlplane.kubelet.conftest import SetKubelets, kubelets
 from tests.fakeapi.controlplane.kubelet.stages import KubeletStage, node
 
@@ -26,7 +26,7 @@ async def stage(kubelets: SetKubelets) -> KubeletStage:
 async def small(
     kubelets: SetKubelets, *names: str, run: str = "kubelet,disruption"
 ) -> KubeletStage:
-    stage = await kubelets({"events": False}, run)
+    stage = await kubelets(kubelet={"events": False}, run=run)
     size = {"cpu": "4", "memory": "2Gi", "ephemeral-storage": "20Gi"}
     stage.load(*(node(name, **size) for name in names or ("n",)))
     await stage.passes(1)

@@ -1,4 +1,4 @@
-"""``reprieve advise eviction`` as people and scripts meet it, over HTTP; mistakes in one line."""
+"""``reprieve advise eviction`` as a command, over HTTP; mistakes in one line."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from extender.kube.rest.resources import PODS
 from fakeapi import FakeCluster
 from fakeapi.cli.root_command import main
 from tests.commands import start
-from tests.extender.eviction.advise.worlds import SEEN, advising, doing, leaking, using, watching
+from tests.extender.eviction.advise.clusters import SEEN, advising, doing, leaking, using, watching
 from tests.fakeapi.controlplane.kubelet.stages import node
-from tests.fakeapi.controlplane.stage import decode
+from tests.stage import decode
 
 QUICK = ("--interval", "1ms")
 PATIENCE_SECONDS = 60
@@ -84,7 +84,7 @@ def test_people_get_a_table(cluster: Any, reprieve: Run) -> None:
     assert any("memory.available<100Mi" in line and "█" in line for line in rest)
 
 
-def test_what_would_be_done_is_in_the_document(cluster: Any, reprieve: Run) -> None:
+def test_the_document_contains_dry_run_actions(cluster: Any, reprieve: Run) -> None:
     done = reprieve(
         *("--server", cluster.url, *QUICK, "-o", "json", "--cordon-and-evict", "--within", "5m")
     )
@@ -169,7 +169,8 @@ def test_a_group_that_is_not_there_is_a_failure(reprieve: Run) -> None:
     assert done.err.startswith("reprieve: --cgroup: /there/is/none: ")
 
 
-async def test_who_watches_ends_well_when_told_to() -> None:
+@pytest.mark.slow
+async def test_watch_mode_exits_cleanly_when_stopped() -> None:
     forever = ("--local", "--watch", "--interval", "1h", "-o", "json", "--node", "me")
     process = await start("advise", "eviction", *forever)
     assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""Nodes relieved ahead of their kubelets: cordoned, pods evicted within their budgets, and told."""
+"""Nodes relieved before their kubelets: cordoned, pods evicted within budgets, with Events."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from extender.eviction.advise.executor import COMPONENT
 from extender.eviction.advise.run import ReliefOptions
 from extender.kube.rest.resources import NODES, POD_DISRUPTION_BUDGETS, PODS
 from fakeapi.testing.faults import fault
-from tests.extender.eviction.advise.conftest import SetAdvisor, small
-from tests.extender.eviction.advise.worlds import (
+from tests.builders import Document, owner, thing
+from tests.extender.eviction.advise.clusters import (
     Recorder,
     advising,
     doing,
@@ -20,9 +20,10 @@ from tests.extender.eviction.advise.worlds import (
     using,
     watching,
 )
+from tests.extender.eviction.advise.conftest import SetAdvisor, small
 from tests.fakeapi.controlplane.kubelet.conftest import SetKubelets
 from tests.fakeapi.controlplane.kubelet.stages import KubeletStage
-from tests.fakeapi.controlplane.stage import EVENTS, Document, decode, owner, thing
+from tests.stage import EVENTS
 
 DAEMON = owner("agents", "DaemonSet", "apps/v1", controller=True)
 LEAKY = {"app": "leaky"}
@@ -41,20 +42,20 @@ def slowly(name: str, node: str = "n", **more: Any) -> Document:
 
 
 async def events(stage: KubeletStage) -> list[tuple[str, str, str]]:
-    """Return what the advisor has told, with the object's name."""
-    listed = (await stage.client.list(EVENTS, decode)).items
+    """Return the advisor's Events, with the object's name."""
+    listed = await stage.all(EVENTS)
     ours = [each for each in listed if each["source"].get("component") == COMPONENT]
     return sorted((e["reason"], e["involvedObject"]["name"], e["message"]) for e in ours)
 
 
 async def closed(stage: KubeletStage) -> list[str]:
     """Return the nodes that are cordoned."""
-    listed = (await stage.client.list(NODES, decode)).items
+    listed = await stage.all(NODES)
     return [each["metadata"]["name"] for each in listed if each["spec"].get("unschedulable")]
 
 
 async def pods(stage: KubeletStage) -> set[str]:
-    return {each["metadata"]["name"] for each in (await stage.client.list(PODS, decode)).items}
+    return {each["metadata"]["name"] for each in await stage.all(PODS)}
 
 
 async def test_without_yes_nothing_is_done(stage: KubeletStage, advisor: SetAdvisor) -> None:
@@ -70,7 +71,7 @@ async def test_without_yes_nothing_is_done(stage: KubeletStage, advisor: SetAdvi
     assert await pods(stage) == {"calm", "greedy"}
 
 
-async def test_the_first_pod_is_evicted_from_a_closed_node_and_told(
+async def test_the_first_pod_is_evicted_from_a_cordoned_node_with_an_event(
     stage: KubeletStage, advisor: SetAdvisor
 ) -> None:
     await stage.run(slowly("greedy"), using("calm"))
@@ -93,7 +94,7 @@ async def test_once_the_pod_has_gone_the_node_is_left_alone(
     recorder = advisor(doing(20))
     await stage.passes(400)
     assert len(recorder.deeds) == 2
-    await stage.patch(NODES, "n", {"spec": {"unschedulable": None}})  # somebody opens it again
+    await stage.patch(NODES, "n", {"spec": {"unschedulable": None}})  # another client uncordons it
     await stage.run(slowly("again"))
     await stage.passes(400)
     assert await closed(stage) == []
@@ -175,7 +176,7 @@ async def test_no_more_nodes_are_closed_than_may_be(kubelets: SetKubelets) -> No
     assert {each.split()[3] for each in left} == {"b", "c"}
 
 
-async def test_from_a_node_that_cannot_be_closed_nobody_goes(
+async def test_no_pod_is_evicted_if_cordoning_fails(
     stage: KubeletStage, advisor: SetAdvisor
 ) -> None:
     stage.cluster.faults.plan(fault(403).at("/api/v1/nodes/n", "patch"))
@@ -187,7 +188,7 @@ async def test_from_a_node_that_cannot_be_closed_nobody_goes(
     assert "403" in recorder.told[0]
 
 
-async def test_what_fails_is_told_and_tried_when_looked_at_again(
+async def test_a_failed_action_is_reported_and_retried_in_the_next_round(
     stage: KubeletStage, advisor: SetAdvisor
 ) -> None:
     refusals = fault(500).on("create", "pods", subresources="eviction").times(2)
@@ -223,7 +224,7 @@ async def test_asked_once_the_blocked_are_tried_until_the_time_is_over(
     assert recorder.told[-1].startswith("did evict default/greedy")
 
 
-async def test_what_stays_blocked_is_a_failure(stage: KubeletStage) -> None:
+async def test_an_eviction_that_stays_blocked_is_a_failure(stage: KubeletStage) -> None:
     """It stops growing in time, so that it stays where it is."""
     await stage.create(POD_DISRUPTION_BUDGETS, budget(1))
     await stage.run(leaking("greedy", most="1Gi", labels=LEAKY))

@@ -1,4 +1,4 @@
-"""Kubelets asked through the proxy: what they tell, what goes wrong, how many at a time."""
+"""Kubelets behind the node proxy: their answers, errors, and concurrency."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def answering(**answers: object) -> Proxy:
     return Proxy({"stats/summary": SUMMARY, "configz": CONFIG, **answers})
 
 
-async def test_a_kubelet_tells_what_it_measures_and_goes_by() -> None:
+async def test_a_kubelet_returns_stats_and_configuration() -> None:
     answer = await kubelets(answering()).get("n")
     assert answer.summary.node.memory is not None
     assert answer.summary.node.memory.available == 5
@@ -119,19 +119,19 @@ async def test_nodes_that_evict_alike_share_their_plan() -> None:
         ),
     ],
 )
-async def test_what_cannot_be_read_is_said_in_one_line(answers: Answers, said: str) -> None:
+async def test_an_unreadable_answer_is_reported_in_one_line(answers: Answers, said: str) -> None:
     with pytest.raises(KubeletReadError) as caught:
         await kubelets(answering(**answers)).get("n")
     assert str(caught.value).startswith(said)
     assert "\n" not in str(caught.value)
 
 
-async def test_a_kubelet_that_is_silent_is_given_up() -> None:
+async def test_an_unresponsive_kubelet_times_out() -> None:
     clock = VirtualClock()
     proxy = answering(**{"stats/summary": None})
     asking = asyncio.create_task(kubelets(proxy, clock).get("n"))
     await clock.advance(10)
-    with pytest.raises(KubeletReadError, match="stats/summary: no answer not within 10 s"):
+    with pytest.raises(KubeletReadError, match="stats/summary: no response not within 10 s"):
         await asking
 
 
@@ -139,7 +139,7 @@ async def test_a_kubelet_that_does_not_tell_its_configuration_has_the_defaults()
     proxy = answering(configz=Response(403, b"forbidden"))
     answer = await kubelets(proxy).get("n")
     assert str(answer.config.thresholds[0]) == "memory.available<100Mi"
-    assert answer.note == "configz: 403 Forbidden: forbidden; a kubelet's defaults are assumed"
+    assert answer.note == "configz: 403 Forbidden: forbidden; assuming the kubelet's defaults"
 
 
 async def test_configurations_are_asked_for_every_five_minutes() -> None:

@@ -23,8 +23,16 @@ from extender.kube.rest.resources import NODES
 from extender.kube.rest.transport import Transport
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from tests.evictions import SECOND
-from tests.extender.eviction.advise.worlds import Recorder, leaking, using, watching
-from tests.extender.eviction.memory.machines import MIB, TOTAL, USAGE, bare, hybrid, put, unified
+from tests.extender.eviction.advise.clusters import Recorder, leaking, using, watching
+from tests.extender.eviction.memory.kernel_files import (
+    MIB,
+    TOTAL,
+    USAGE,
+    bare,
+    hybrid,
+    put,
+    unified,
+)
 from tests.fakeapi.controlplane.kubelet.stages import KubeletStage
 
 HARD = KubeletFlags(eviction_hard=["memory.available<2Gi"])
@@ -82,7 +90,7 @@ async def test_the_trend_is_that_of_the_machine(
     assert forecast.met_in_ns == pytest.approx((left - 2 * 2**30) * 15 * SECOND / 2**30)
 
 
-async def test_what_the_kernel_says_is_looked_at_at_once(
+async def test_a_kernel_notification_starts_a_round_at_once(
     here: Here, clock: VirtualClock, tmp_path: Path
 ) -> None:
     await clock.advance(1)
@@ -114,7 +122,7 @@ async def test_all_pods_together_are_measured_where_they_have_a_group(
     }
 
 
-async def test_what_the_kernel_does_not_offer_is_noted(tmp_path: Path, clock: VirtualClock) -> None:
+async def test_missing_kernel_notifiers_are_logged(tmp_path: Path, clock: VirtualClock) -> None:
     proc = bare(tmp_path)
     made = Here(proc, watching("me", samples=1), clock)
     assert await made.task == 0
@@ -166,5 +174,5 @@ async def test_without_its_kubelet_memory_is_still_known(
     made = Here(hybrid(tmp_path), looking, cluster.clock, cluster.local_transport())
     assert await made.task == 0
     [seen] = made.recorder.rounds
-    assert seen.notes["n"][0].endswith("connection refused; only memory is known")
+    assert seen.notes["n"][0].endswith("connection refused; only memory is reported")
     assert [str(each.threshold) for each in seen.forecasts[0].forecasts] == ["memory.available<2Gi"]

@@ -1,4 +1,4 @@
-"""The inventory: which pods are on which nodes, whatever the informers tell."""
+"""The inventory: which pods are on which nodes, for any events of the informers."""
 
 from __future__ import annotations
 

@@ -53,14 +53,14 @@ def test_once_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     with single_printer(2, json=False) as screen:
         show(screen, found, deeds(found))
     lines = capsys.readouterr().out.splitlines()
-    head = "falling acts on memory.available<1Gi in 20s; default/hog would go first"
+    head = "falling acts on memory.available<1Gi in 20s; default/hog would be evicted first"
     assert lines[0] == head
     assert lines[-2] == "would cordon falling (memory.available<1Gi in 20s)"
     assert lines[-1] == "would evict default/hog from falling (memory.available<1Gi in 20s)"
-    assert "and 1 more nodes, less pressing" in lines
+    assert "and 1 more nodes, less urgent" in lines
     assert "broken-0: no answer" in lines
     assert "and 5 more nodes that cannot be read" in lines
-    assert any(line.startswith("calm-0: nothing is running short; ") for line in lines)
+    assert any(line.startswith("calm-0: no signal approaches its threshold; ") for line in lines)
 
 
 def test_watched_elsewhere_there_are_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
@@ -70,11 +70,11 @@ def test_watched_elsewhere_there_are_plain_lines(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out.splitlines() == [
         (
             "1970-01-01T00:00:00Z falling acts on memory.available<1Gi in 20s; default/hog would "
-            "go first; memory.available<1Gi: 9Gi left, 8Gi above, -24Gi/min"
+            "be evicted first; memory.available<1Gi: 9Gi left, 8Gi above, -24Gi/min"
         ),
         (
-            "1970-01-01T00:00:00Z calm-0: nothing is running short; memory.available<1Gi: 9Gi "
-            "left, 8Gi above, steady"
+            "1970-01-01T00:00:00Z calm-0: no signal approaches its threshold; "
+            "memory.available<1Gi: 9Gi left, 8Gi above, steady"
         ),
         "1970-01-01T00:00:00Z broken-0: no answer",
         "would cordon falling (memory.available<1Gi in 20s)",

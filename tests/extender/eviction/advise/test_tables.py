@@ -53,7 +53,7 @@ def test_amounts_have_three_digits(signal: Signal, number: int, text: str) -> No
     ("per_minute", "text"),
     [(-120 * MI, "-120Mi/min"), (90 * MI, "+90Mi/min"), (0, "steady")],
 )
-def test_trends_are_told_by_the_minute(per_minute: int, text: str) -> None:
+def test_trends_are_shown_per_minute(per_minute: int, text: str) -> None:
     assert format_trend(Signal.MEMORY, Trend(per_minute // 60 * NANOS, 2)) == text
 
 
@@ -81,13 +81,13 @@ SOFT = bound("memory.available<1Gi", grace="90s")
     ("seen", "told"),
     [
         (outlook("11Gi"), ("████░░░░", "", "n: one sample has no trend")),
-        (outlook("21Gi", "21Gi"), ("████████", "", "n: nothing is running short")),
+        (outlook("21Gi", "21Gi"), ("████████", "", "n: no signal approaches its threshold")),
         (
             outlook("3Gi", "2Gi"),
             (
                 "█░░░░░░░",
                 "10s",
-                "n acts on memory.available<1Gi in 10s; default/hog would go first",
+                "n acts on memory.available<1Gi in 10s; default/hog would be evicted first",
             ),
         ),
         (outlook("2Gi", "1Gi"), ("░" * 8, "met", None)),
@@ -102,7 +102,7 @@ SOFT = bound("memory.available<1Gi", grace="90s")
         ),
     ],
 )
-def test_a_forecast_is_told_and_drawn(
+def test_a_forecast_is_shown_as_text_and_chart(
     seen: NodeForecast, told: tuple[str, str, str | None]
 ) -> None:
     [forecast] = seen.forecasts
@@ -110,27 +110,25 @@ def test_a_forecast_is_told_and_drawn(
     assert told[2] in (None, format_headline(seen, ()))
 
 
-def test_pressure_that_is_reported_is_told() -> None:
+def test_reported_pressure_is_shown() -> None:
     said = format_headline(outlook("21Gi", "21Gi"), ["DiskPressure", "PIDPressure"])
-    assert said == "n under DiskPressure, PIDPressure: nothing is running short"
+    assert said == "n under DiskPressure, PIDPressure: no signal approaches its threshold"
 
 
 def test_a_node_without_stats_says_so() -> None:
     blind = forecast_node(
         "n", plan(bound("memory.available<1Gi")), NO_HISTORY, SyncInput(0, (), None)
     )
-    assert format_headline(blind, ()) == "n: there are no stats, so nothing is decided"
+    assert format_headline(blind, ()) == "n: no stats are available, so no decision is made"
     assert list(forecast_notes(blind)) == []
 
 
-def test_what_would_be_given_back_is_told() -> None:
-    assert list(forecast_notes(outlook("3Gi", "2Gi"))) == [
-        "evicting default/hog would give back 3Gi"
-    ]
+def test_the_reclaimable_amount_is_shown() -> None:
+    assert list(forecast_notes(outlook("3Gi", "2Gi"))) == ["evicting default/hog would free 3Gi"]
     assert list(forecast_notes(outlook("3Gi", "3Gi"))) == []
 
 
-def test_what_the_node_does_before_is_told() -> None:
+def test_node_level_reclaim_is_shown() -> None:
     told, past = plan(bound("nodefs.available<10%")), NO_HISTORY
     for index, left in enumerate(("30Gi", "20Gi")):
         stats = node(at=10 * index, node_fs=filesystem(left, at=10 * index))

@@ -1,4 +1,4 @@
-"""Where memory is accounted for, and how much of it is available."""
+"""The cgroup that accounts memory, and the available amount."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from extender.eviction.memory.cgroups import (
     find_cgroup,
 )
 from policies.eviction.stats import MemoryStats
-from tests.extender.eviction.memory.machines import (
+from tests.extender.eviction.memory.kernel_files import (
     KIB,
     MIB,
     MOUNT,
@@ -97,7 +97,7 @@ def test_a_container_sees_its_own_group_as_the_first(tmp_path: Path) -> None:
         ({"cgroup/memory/memory.usage_in_bytes": "-1"}, "expected a whole number, got '-1'"),
     ],
 )
-def test_what_cannot_be_measured_is_said_in_one_line(
+def test_an_unmeasurable_value_is_reported_in_one_line(
     spoil: dict[str, str], said: str, tmp_path: Path
 ) -> None:
     proc = hybrid(tmp_path)
@@ -111,8 +111,8 @@ def test_what_cannot_be_measured_is_said_in_one_line(
 @pytest.mark.parametrize(
     ("machine", "name", "said"),
     [
-        (hybrid, "/nowhere", "--cgroup: /nowhere: no such control group: "),
-        (bare, "/work", "--cgroup: /work: no control groups account for memory here"),
+        (hybrid, "/nowhere", "--cgroup: /nowhere: no such cgroup: "),
+        (bare, "/work", "--cgroup: /work: no memory cgroups are mounted"),
         (lambda tmp: tmp, "/", "self/mountinfo: cannot be read: No such file or directory"),
     ],
 )
@@ -124,14 +124,14 @@ def test_a_group_that_is_not_there_is_named(
     assert said in str(caught.value)
 
 
-def test_a_process_outside_every_group_is_told_so(tmp_path: Path) -> None:
+def test_a_process_outside_every_cgroup_is_reported(tmp_path: Path) -> None:
     proc = hybrid(tmp_path)
     put(proc, {"self/cgroup": "0::/\n"})
-    with pytest.raises(MemoryReadError, match="this process is in no control group of memory"):
+    with pytest.raises(MemoryReadError, match="this process is in no memory cgroup"):
         find_cgroup(proc, "self")
 
 
-def test_a_group_that_has_gone_is_told(tmp_path: Path) -> None:
+def test_a_removed_cgroup_is_reported(tmp_path: Path) -> None:
     proc = hybrid(tmp_path)
     gauge = MemoryReader(proc, find_cgroup(proc, "/work"))
     (tmp_path / "cgroup/memory/work/memory.usage_in_bytes").unlink()

@@ -26,13 +26,13 @@ from extender.eviction.memory.notifiers import (
     ThresholdNotifier,
 )
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
-from tests.extender.eviction.memory.machines import MIB, bare, hybrid, unified
+from tests.extender.eviction.memory.kernel_files import MIB, bare, hybrid, unified
 
 LONG = 3600.0
 
 
 class Alarm:
-    """A notifier that is ready by priority when somebody at the other end shouts."""
+    """A notifier that is ready by priority when urgent data arrives from its peer."""
 
     mask = select.EPOLLPRI
 
@@ -90,16 +90,14 @@ def eventfd_of(group: Path) -> int:
     return int((group / "cgroup.event_control").read_text().split()[0])
 
 
-async def test_what_is_ready_by_priority_is_heard_at_once(
-    ears: NotifierListener, alarm: Alarm
-) -> None:
+async def test_a_priority_event_is_delivered_at_once(ears: NotifierListener, alarm: Alarm) -> None:
     ears.add(alarm)
     waiting = asyncio.create_task(ears.wait(LONG))
     alarm.shout()
     assert await waiting == ["a shout"]
 
 
-async def test_what_was_said_before_anybody_waited_is_not_lost(
+async def test_a_notification_before_the_wait_is_not_lost(
     ears: NotifierListener, alarm: Alarm
 ) -> None:
     ears.add(alarm)
@@ -119,19 +117,19 @@ async def test_without_a_word_the_time_passes(
     assert await waiting == []
 
 
-async def test_who_is_forgotten_is_closed(ears: NotifierListener, alarm: Alarm) -> None:
+async def test_a_removed_notifier_is_closed(ears: NotifierListener, alarm: Alarm) -> None:
     ears.add(alarm)
     ears.remove(alarm)
     ears.remove(alarm)
     assert alarm.closed
 
 
-async def test_what_breaks_is_told_once_and_forgotten(
+async def test_a_broken_notifier_is_reported_once_and_removed(
     ears: NotifierListener, alarm: Alarm, clock: VirtualClock
 ) -> None:
     ears.add(alarm)
     alarm.break_off()
-    assert await ears.wait(LONG) == ["alarm: there is nothing to listen to any more"]
+    assert await ears.wait(LONG) == ["alarm: the notifier no longer exists"]
     assert alarm.closed
     waiting = asyncio.create_task(ears.wait(10))
     await clock.advance(10)
@@ -160,7 +158,7 @@ def test_a_trigger_for_stalls_is_written_as_the_kernel_reads_it(tmp_path: Path) 
     path.write_text("")
     notifier = PsiNotifier(path)
     assert path.read_bytes() == b"some 100000 2000000\0"
-    assert notifier.read_notification() == f"{path}: tasks had to wait 100 ms of 2000"
+    assert notifier.read_notification() == f"{path}: tasks stalled for 100 ms of 2000"
     notifier.close()
 
 
@@ -176,7 +174,7 @@ def test_counts_that_grow_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("notifier", [PsiNotifier, EventsNotifier])
-def test_what_the_kernel_does_not_have_is_said(notifier: type, tmp_path: Path) -> None:
+def test_missing_kernel_files_are_reported(notifier: type, tmp_path: Path) -> None:
     with pytest.raises(NotifierError) as caught:
         notifier(tmp_path / "none")
     assert str(caught.value) == f"{tmp_path}/none: cannot be opened: No such file or directory"
@@ -238,7 +236,7 @@ UNPOLLED = "cannot be polled: Operation not permitted"
         ),
     ],
 )
-async def test_what_is_lacking_is_told_and_the_rest_goes_on(
+async def test_a_missing_notifier_is_reported_and_the_others_work(
     machine: Callable[[Path], Path], lacking: list[str], ears: NotifierListener, tmp_path: Path
 ) -> None:
     """On written files nothing can be polled; which ones were tried shows in what is lacking."""

@@ -1,4 +1,4 @@
-"""Which events are told: the same ones counted, similar ones combined, floods cut off."""
+"""Which events are written: equal ones counted, similar ones aggregated, floods cut off."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def similar(count: int) -> list[EventRecord]:
 
 
 class Teller:
-    """Tells events, each with the moment in its name."""
+    """Reports Events, each with the time in its name."""
 
     def __init__(self) -> None:
         self._correlator = EventCorrelator()
@@ -49,7 +49,7 @@ class Teller:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What was told before, how many seconds apart, and what becomes of one more."""
+    """Earlier Events, their distance in seconds, and the result for one more."""
 
     before: Sequence[EventRecord]
     told: EventRecord
@@ -74,7 +74,7 @@ SCENARIOS = {
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-def test_what_becomes_of_an_event(scenario: Scenario) -> None:
+def test_the_result_for_an_event(scenario: Scenario) -> None:
     teller = Teller()
     for before in scenario.before:
         teller.tell(before, scenario.apart)
@@ -87,7 +87,7 @@ def test_what_becomes_of_an_event(scenario: Scenario) -> None:
         assert told is None
 
 
-def test_what_is_counted_stands_where_it_first_stood() -> None:
+def test_a_counted_event_keeps_its_name() -> None:
     teller = Teller()
     teller.tell(event())
     told = teller.tell(event(), after=60)
@@ -95,7 +95,7 @@ def test_what_is_counted_stands_where_it_first_stood() -> None:
     assert (told.name, told.first_ns, told.last_ns) == ("e0", 0, 60 * SECOND)
 
 
-def test_what_is_combined_has_an_event_of_its_own() -> None:
+def test_aggregated_events_have_an_event_of_their_own() -> None:
     teller = Teller()
     for each in similar(9):
         teller.tell(each, after=1)
@@ -103,7 +103,7 @@ def test_what_is_combined_has_an_event_of_its_own() -> None:
     assert names == [f"e{10 * SECOND}"] * 11
 
 
-def test_a_message_told_before_is_counted_even_among_many_similar_ones() -> None:
+def test_a_repeated_message_is_counted_even_among_many_similar_ones() -> None:
     teller = Teller()
     for each in similar(9):
         teller.tell(each, after=60)
@@ -120,7 +120,7 @@ def test_a_flood_is_let_through_one_by_one_in_five_minutes() -> None:
     assert through[25:] == pytest.approx([300, 600, 900], abs=1)
 
 
-def test_what_was_dropped_has_been_counted() -> None:
+def test_dropped_events_are_counted() -> None:
     teller = Teller()
     for _ in range(30):
         teller.tell(event())
@@ -140,7 +140,7 @@ def test_what_was_dropped_has_been_counted() -> None:
     ],
     ids=["reason", "type", "component", "object", "version"],
 )
-def test_floods_are_told_apart_by_object_component_and_type(
+def test_rate_limits_are_per_object_component_and_type(
     other: EventRecord, counts: list[int]
 ) -> None:
     teller = Teller()
@@ -149,7 +149,7 @@ def test_floods_are_told_apart_by_object_component_and_type(
     assert [told.count for told in (teller.tell(other),) if told] == counts
 
 
-def test_what_has_not_been_told_for_longest_is_forgotten() -> None:
+def test_the_least_recently_used_event_is_forgotten() -> None:
     teller = Teller()
     first, *others = pods(MAX_CACHE_ENTRIES + 1)
     teller.tell(first)
@@ -166,7 +166,7 @@ def test_what_has_not_been_told_for_longest_is_forgotten() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefghijklmno"), st.integers(0, 700))))
-def test_counts_add_up_to_what_was_told(told: list[tuple[str, int]]) -> None:
+def test_counts_add_up_to_the_number_of_reports(told: list[tuple[str, int]]) -> None:
     """Every event is counted in one Event, even if it was not let through."""
     teller = Teller()
     highest: dict[str, int] = {}

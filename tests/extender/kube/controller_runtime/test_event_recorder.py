@@ -1,4 +1,4 @@
-"""Events are written as they were told, in their order, whatever the server does meanwhile."""
+"""Events are written as reported, in their order, whatever the server does meanwhile."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def scene(virtual_cluster: VirtualCluster) -> Scene:
     return Scene(virtual_cluster)
 
 
-async def test_what_is_told_stands_in_an_event(scene: Scene) -> None:
+async def test_a_report_is_written_as_an_event(scene: Scene) -> None:
     scene.recorder.warning(POD, "Broken", "it broke")
     await scene.writer.flush()
     (event,) = await scene.told()
@@ -84,7 +84,7 @@ async def test_telling_does_not_wait(scene: Scene) -> None:
     assert await scene.messages() == [("it works", 1)]
 
 
-async def test_events_are_written_in_the_order_in_which_they_were_told(scene: Scene) -> None:
+async def test_events_are_written_in_the_order_of_their_reports(scene: Scene) -> None:
     other = scene.writer.recorder("other")
     scene.cluster.faults.plan(fault("latency", least=0, most=3).by("writer"))
     for number in range(6):
@@ -127,7 +127,7 @@ async def test_similar_events_are_combined(scene: Scene) -> None:
     assert (last["reportingComponent"], last["source"]) == ("", {"component": "tester"})
 
 
-async def test_one_that_has_expired_is_told_anew_with_its_count(scene: Scene) -> None:
+async def test_an_expired_event_is_created_again_with_its_count(scene: Scene) -> None:
     for _ in range(2):
         scene.recorder.normal(POD, "Fine", "it works")
         await scene.cluster.clock.advance(3601)
@@ -145,7 +145,7 @@ async def test_events_of_cluster_wide_objects_lie_in_the_default_namespace(scene
 
 
 @pytest.mark.parametrize("name", ["system:node", "Upper", "a..b", "x" * 240])
-async def test_an_object_whose_name_makes_no_event_s_name_is_told_of_all_the_same(
+async def test_an_object_whose_name_is_no_valid_event_name_gets_events(
     scene: Scene, name: str
 ) -> None:
     role = ObjectReference("rbac.authorization.k8s.io/v1", "ClusterRole", "", name, "u")
@@ -164,7 +164,7 @@ async def test_one_that_is_refused_is_dropped(scene: Scene) -> None:
     assert scene.asked == [("POST", 404), ("POST", 500), ("POST", 201)]
 
 
-async def test_what_is_not_answered_is_tried_again_while_others_wait(scene: Scene) -> None:
+async def test_an_unanswered_write_is_retried_while_others_wait(scene: Scene) -> None:
     scene.cluster.faults.plan(fault("drop").by("writer").times(3))
     scene.recorder.normal(POD, "Fine", "it works")
     scene.recorder.normal(NODE, "Fine", "it works")
@@ -183,7 +183,7 @@ async def test_one_that_is_never_answered_is_dropped_after_twelve_tries(scene: S
     assert [each["involvedObject"]["kind"] for each in await scene.told()] == ["Node"]
 
 
-async def test_what_was_done_and_not_answered_counts_once(scene: Scene) -> None:
+async def test_a_write_with_a_lost_answer_counts_once(scene: Scene) -> None:
     scene.recorder.normal(POD, "Fine", "it works")
     scene.cluster.faults.plan(fault("drop", when="after").by("writer").every(2))
     await scene.cluster.clock.advance(60)

@@ -102,7 +102,7 @@ def test_keys_do_not_touch_each_other() -> None:
     assert expectations.counts("default/db") == (-1, 1)
 
 
-def test_what_is_set_anew_is_waited_for_anew() -> None:
+def test_new_expectations_replace_old_ones() -> None:
     clock = SteppedClock()
     expectations = UIDTrackingControllerExpectations(clock)
     expectations.expect_creations("default/web", 1)

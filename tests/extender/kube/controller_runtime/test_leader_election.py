@@ -1,4 +1,4 @@
-"""One of several candidates leads; if it falls silent, another does, and never two at once."""
+"""One of several candidates leads; if it stops renewing, another does, and never two at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from extender.kube.rest.client import Client
 from extender.kube.rest.rate_limited_log import quiet_log
 from fakeapi import VirtualCluster
 from fakeapi.testing.faults import Fault, fault
-from tests.extender.kube.candidates import HERE, LEASE, NAMESPACE, racing, spec_of, the_lease
+from tests.extender.kube.lease_candidates import HERE, LEASE, NAMESPACE, racing, spec_of, the_lease
 
 
 def held(holder: str, seconds: int = 15) -> dict[str, Any]:
@@ -27,7 +27,9 @@ def held(holder: str, seconds: int = 15) -> dict[str, Any]:
     }
 
 
-async def test_who_finds_no_lease_makes_it_and_leads(virtual_cluster: VirtualCluster) -> None:
+async def test_a_candidate_creates_a_missing_lease_and_leads(
+    virtual_cluster: VirtualCluster,
+) -> None:
     async with racing(virtual_cluster, "a") as race:
         await race.passes(1)
         assert race.leaders == ["a"]
@@ -90,7 +92,7 @@ async def test_of_three_the_others_wait_while_one_leads(virtual_cluster: Virtual
         assert {each.elector.holder for each in race.candidates} == {leader}
 
 
-async def test_who_is_told_to_stop_gives_the_lease_back_and_another_leads_at_once(
+async def test_a_stopping_leader_releases_the_lease_and_another_leads_at_once(
     virtual_cluster: VirtualCluster,
 ) -> None:
     async with racing(virtual_cluster, "a", "b") as race:
@@ -103,7 +105,7 @@ async def test_who_is_told_to_stop_gives_the_lease_back_and_another_leads_at_onc
         assert (await spec_of(virtual_cluster))["leaseTransitions"] == 1
 
 
-async def test_people_are_told_who_leads(virtual_cluster: VirtualCluster) -> None:
+async def test_the_leader_is_reported_by_an_event(virtual_cluster: VirtualCluster) -> None:
     async with racing(virtual_cluster, "a", "b") as race:
         await race.passes(1)
         uid = (await the_lease(virtual_cluster))["metadata"]["uid"]
@@ -174,7 +176,7 @@ async def test_a_leader_that_cannot_renew_stops_in_time(
     ],
     ids=str,
 )
-async def test_a_leader_survives_passing_trouble(
+async def test_a_leader_survives_transient_errors(
     virtual_cluster: VirtualCluster, trouble: Fault
 ) -> None:
     async with racing(virtual_cluster, "a", "b") as race:
@@ -224,7 +226,7 @@ async def test_clocks_may_go_at_somewhat_different_rates(
         assert race.leaders == ["a"]
 
 
-async def test_a_write_that_dawdles_in_the_network_makes_nobody_lead(
+async def test_a_delayed_write_makes_no_candidate_lead(
     virtual_cluster: VirtualCluster,
 ) -> None:
     async with racing(virtual_cluster, "a", "b") as race:
@@ -240,7 +242,7 @@ async def test_a_write_that_dawdles_in_the_network_makes_nobody_lead(
         assert race.leaders == ["b"]
 
 
-async def test_a_lease_that_somebody_deleted_is_made_again(virtual_cluster: VirtualCluster) -> None:
+async def test_a_deleted_lease_is_created_again(virtual_cluster: VirtualCluster) -> None:
     async with racing(virtual_cluster, "a") as race:
         await race.passes(1)
         await virtual_cluster.client.delete(HERE)
@@ -270,7 +272,7 @@ def test_terms_that_cannot_work_are_refused(terms: tuple[Any, ...], wrong: str) 
         LeaderElectionConfig(*terms)
 
 
-async def test_nobody_leads_before_there_was_an_election(virtual_cluster: VirtualCluster) -> None:
+async def test_there_is_no_leader_before_an_election(virtual_cluster: VirtualCluster) -> None:
     lock = LeaseLock(Client(virtual_cluster.local_transport()), NAMESPACE, LEASE)
     elector = LeaderElector(lock, "a", virtual_cluster.clock, Random(1), log=quiet_log())
     assert (elector.is_leader, elector.holder) == (False, "")

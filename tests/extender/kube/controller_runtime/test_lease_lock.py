@@ -1,4 +1,4 @@
-"""A Lease is written by whoever saw it last, and by nobody else; what is not his stays as it is."""
+"""A Lease is updated only at the version that was read; fields of others stay as they are."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from extender.kube.rest.client import Client
 from extender.kube.rest.resources import LEASES
 from extender.kube.rest.transport import Response
 from fakeapi import VirtualCluster
+from tests.builders import manifest
 from tests.extender.kube.conftest import ScriptedApi, SteppedClock
 
 SPEC = LeaseSpec("a", 15, "2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:02.000000Z", 3)
@@ -28,7 +29,7 @@ async def the_lease(cluster: VirtualCluster) -> dict[str, Any]:
     return lease
 
 
-async def test_what_was_written_is_read(virtual_cluster: VirtualCluster) -> None:
+async def test_a_written_lease_is_read(virtual_cluster: VirtualCluster) -> None:
     one, other = a_lock(virtual_cluster), a_lock(virtual_cluster)
     assert await one.read() is None
     await one.create(SPEC)
@@ -53,16 +54,11 @@ async def test_of_two_that_saw_the_same_one_writes(virtual_cluster: VirtualClust
 async def test_all_but_the_spec_stays(virtual_cluster: VirtualCluster) -> None:
     virtual_cluster.load(
         [
-            {
-                "apiVersion": "coordination.k8s.io/v1",
-                "kind": "Lease",
-                "metadata": {
-                    "name": "it",
-                    "namespace": "default",
-                    "labels": {"team": "a"},
-                    "finalizers": ["example.com/hold"],
-                },
-            }
+            manifest(
+                "Lease",
+                "it",
+                metadata={"labels": {"team": "a"}, "finalizers": ["example.com/hold"]},
+            )
         ]
     )
     lock = a_lock(virtual_cluster)
@@ -74,7 +70,7 @@ async def test_all_but_the_spec_stays(virtual_cluster: VirtualCluster) -> None:
     assert lease["spec"]["leaseTransitions"] == 3
 
 
-async def test_what_is_no_lease_is_said_to_be_none() -> None:
+async def test_an_invalid_lease_is_reported() -> None:
     api = ScriptedApi(SteppedClock(), Response(200, b'{"metadata":{},"spec":{"holderIdentity":7}}'))
     with pytest.raises(MalformedError, match="not a Lease"):
         await LeaseLock(Client(api), "default", "it").read()

@@ -47,7 +47,7 @@ async def test_a_key_that_is_added_while_it_is_worked_on_comes_again(
     assert queue.idle
 
 
-async def test_whoever_waits_gets_what_comes(queue: WorkQueue[str]) -> None:
+async def test_a_waiting_worker_gets_the_next_key(queue: WorkQueue[str]) -> None:
     waiting = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
     queue.add("a")
@@ -68,7 +68,7 @@ async def test_of_several_times_the_earliest_counts(
     assert drain(queue) == []
 
 
-async def test_what_is_taken_back_does_not_come(queue: WorkQueue[str], clock: VirtualClock) -> None:
+async def test_a_withdrawn_key_is_not_delivered(queue: WorkQueue[str], clock: VirtualClock) -> None:
     queue.add_after("a", 5)
     queue.add_after("b", 6)
     assert (queue.cancel("a"), queue.cancel("a"), queue.due_in("a")) == (True, False, None)
@@ -206,9 +206,7 @@ async def test_a_queue_that_is_shut_down_gives_what_waits_and_takes_nothing(
     assert (done, working.done(), len(queue)) == (["a", "b", "c"], True, 0)
 
 
-async def test_all_workers_are_told_that_it_is_over(
-    queue: WorkQueue[str], clock: VirtualClock
-) -> None:
+async def test_all_workers_end_on_shutdown(queue: WorkQueue[str], clock: VirtualClock) -> None:
     done: list[str] = []
     workers = [asyncio.create_task(work_off(queue, clock, done)) for _ in range(5)]
     await clock.advance(1)

@@ -1,4 +1,4 @@
-"""The queue does what its plain twin does, whatever is asked of it in whatever order."""
+"""The queue equals a plain model of it, for any calls in any order."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from extender.kube.controller_runtime.workqueue import WorkQueue
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
+from tests.sampling import examples
 
 _keys = st.sampled_from("abcd")
 
@@ -127,4 +128,4 @@ class TwoQueues(RuleBasedStateMachine):
 
 
 TestTwoQueues = TwoQueues.TestCase
-TestTwoQueues.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestTwoQueues.settings = settings(max_examples=examples(100), stateful_step_count=40, deadline=None)

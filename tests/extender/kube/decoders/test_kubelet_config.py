@@ -30,11 +30,11 @@ def told(configuration: EvictionConfig) -> list[str]:
     return [str(threshold) for threshold in configuration.thresholds]
 
 
-def test_a_kubelet_that_was_told_nothing() -> None:
+def test_an_empty_kubelet_configuration() -> None:
     assert configured() == EvictionConfig(DEFAULT_THRESHOLDS, 5 * MINUTE, 0, isolates_storage=True)
 
 
-def test_everything_told() -> None:
+def test_a_complete_kubelet_configuration() -> None:
     found = read(
         kind="KubeletConfiguration",
         apiVersion="kubelet.config.k8s.io/v1beta1",

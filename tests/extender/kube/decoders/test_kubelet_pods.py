@@ -59,7 +59,7 @@ def test_null_everywhere_is_the_same_as_absent() -> None:
     assert decode(document) == EvictablePod("default", "x", "", best_effort=True)
 
 
-def test_what_identifies_a_pod_and_weighs_it() -> None:
+def test_identity_and_priority_of_a_pod() -> None:
     pod = decode(
         pod_json(
             "web",
@@ -99,13 +99,11 @@ def test_where_a_pod_comes_from(
         ({}, ""),
     ],
 )
-def test_a_mirror_pod_tells_the_uid_of_the_static_pod(
-    annotations: dict[str, str], uid: str
-) -> None:
+def test_a_mirror_pod_has_the_uid_of_the_static_pod(annotations: dict[str, str], uid: str) -> None:
     assert static_pod_uid(encoded(pod_json(metadata={"annotations": annotations}))) == uid
 
 
-def test_requests_are_summed_and_told_for_each_container() -> None:
+def test_requests_are_summed_and_kept_for_each_container() -> None:
     pod = with_spec(
         containers=[
             container("a", requests={"memory": "100Mi", "ephemeral-storage": "1.5Gi"}),
@@ -145,7 +143,7 @@ def test_an_init_container_that_ends_has_no_limit_that_is_kept_to() -> None:
     assert pod.containers[-1] == Container("init")
 
 
-def test_what_the_pod_as_a_whole_requests() -> None:
+def test_pod_level_requests() -> None:
     spec: Document = {
         "containers": [container(requests={"memory": "100Mi", "ephemeral-storage": "1Gi"})],
         "resources": {"requests": {"memory": "2048Mi"}},
@@ -259,7 +257,7 @@ def test_which_volumes_take_room_on_the_nodes_disks(source: Document, volume: Vo
         (pod_json(spec={"resources": {"limits": {"memory": "1Gi"}}}), False),
     ],
 )
-def test_who_is_best_effort(document: Document, *, best_effort: bool) -> None:
+def test_which_pods_are_best_effort(document: Document, *, best_effort: bool) -> None:
     assert decode(document).best_effort is best_effort
 
 

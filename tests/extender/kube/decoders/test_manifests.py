@@ -1,4 +1,4 @@
-"""Files of Kubernetes objects, in every form that kubectl prints and people write."""
+"""Files of Kubernetes objects, in every form that kubectl prints and users write."""
 
 from __future__ import annotations
 

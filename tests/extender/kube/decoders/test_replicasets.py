@@ -109,7 +109,7 @@ def test_the_first_condition_called_ready_counts(
         ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, False),
     ],
 )
-def test_active_is_what_has_neither_finished_nor_been_told_to_go(
+def test_active_pods_are_neither_finished_nor_being_deleted(
     fields: dict[str, Any], *, active: bool
 ) -> None:
     assert decoded(**fields).active == active
@@ -146,7 +146,7 @@ def test_a_replica_set() -> None:
     )
 
 
-def test_owners_written_by_hand_without_uids_are_told_apart_by_name() -> None:
+def test_handwritten_owners_without_uids_are_distinguished_by_name() -> None:
     written = replica_set_json("web", uid="")
     pod = member_json("a", metadata={"ownerReferences": [reference("ReplicaSet", "web", "")]})
     assert decode_replica_set(encoded(written)).uid == decode_member(encoded(pod)).owner

@@ -1,4 +1,4 @@
-"""What stands behind volumes and device claims: absent, null and set."""
+"""Storage objects and device claims: fields absent, null and set."""
 
 from __future__ import annotations
 

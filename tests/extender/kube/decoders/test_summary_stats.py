@@ -165,6 +165,6 @@ def test_what_is_wrong_is_named_with_its_place(document: Any, problem: str) -> N
     assert str(raised.value).startswith(f"summary.json[0]: {problem}")
 
 
-def test_what_is_no_json_is_refused() -> None:
+def test_invalid_json_is_refused() -> None:
     with pytest.raises(ManifestError, match=r"summary.json\[0\]: not JSON"):
         decode_summary(Document(b"{", "summary.json[0]"))

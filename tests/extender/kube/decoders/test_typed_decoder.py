@@ -1,4 +1,4 @@
-"""What all decoders share: errors that name object, field and expectation, and broken objects."""
+"""The base of all decoders: errors that name object, field and expectation; invalid objects."""
 
 from __future__ import annotations
 

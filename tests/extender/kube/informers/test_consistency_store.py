@@ -1,4 +1,4 @@
-"""What a controller wrote is waited for until its copies show it, and no longer."""
+"""A controller's write blocks syncs until its caches show it, and no longer."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def scene() -> Scene:
     return Scene(pods, sets, ConsistencyStore({PODS: pods, REPLICA_SETS: sets}))
 
 
-def test_who_has_written_nothing_waits_for_nothing(scene: Scene) -> None:
+def test_without_writes_there_is_no_wait(scene: Scene) -> None:
     assert scene.store.stale(OWNER) is None
 
 
-def test_what_was_written_is_waited_for_until_the_copy_has_come_that_far(scene: Scene) -> None:
+def test_a_write_blocks_until_the_cache_has_its_version(scene: Scene) -> None:
     scene.store.wrote(OWNER, "u", PODS, "110")
     behind = "read version: {} is not as new as written version: 110 for group resource pods"
     assert scene.said == behind.format(100)
@@ -68,7 +68,7 @@ def test_versions_are_compared_as_numbers_and_the_newest_counts(scene: Scene) ->
     assert "written version: 1001" in scene.said
 
 
-def test_what_has_been_caught_up_with_is_forgotten(scene: Scene) -> None:
+def test_writes_seen_by_the_cache_are_forgotten(scene: Scene) -> None:
     scene.store.wrote(OWNER, "u", PODS, "110")
     scene.pods.resource_version = "110"
     assert scene.store.stale(OWNER) is None
@@ -95,7 +95,7 @@ def test_an_owner_is_forgotten_if_it_is_the_one_that_is_meant(
 
 
 @pytest.mark.parametrize("read", ["", "0", "007", "abc", "-1", "٣"])
-def test_a_copy_that_cannot_be_compared_holds_nobody_up(scene: Scene, read: str) -> None:
+def test_an_incomparable_version_blocks_no_sync(scene: Scene, read: str) -> None:
     scene.store.wrote(OWNER, "u", PODS, "110")
     scene.pods.resource_version = read
     assert scene.store.stale(OWNER) is None
@@ -112,7 +112,7 @@ def test_a_written_version_that_cannot_be_compared_is_not_waited_for(
     assert "written version: 110" in scene.said
 
 
-def test_owners_are_judged_apart(scene: Scene) -> None:
+def test_owners_are_independent(scene: Scene) -> None:
     scene.store.wrote("shop/other", "o", PODS, "110")
     assert scene.store.stale(OWNER) is None
     assert scene.store.stale("shop/other") is not None

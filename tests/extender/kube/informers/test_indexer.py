@@ -1,4 +1,4 @@
-"""The local copy: found by key and by index, and its handlers hear of every difference."""
+"""The cache: objects by key and by index, and handlers that receive every difference."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def team_of(one: PartialObject) -> Sequence[str]:
 
 
 class Heard:
-    """A handler that writes down what it hears."""
+    """A handler that records its events."""
 
     def __init__(self) -> None:
         self.all: list[str] = []
@@ -39,7 +39,7 @@ class Heard:
 
 
 class HeardApart(Heard):
-    """One that also tells what was seen to go from what was found gone."""
+    """One that also distinguishes observed deletions from those found by a list."""
 
     def removed_tombstone(self, item: PartialObject) -> None:
         self.all.append(f"?{item.metadata.name}{item.metadata.resource_version}")
@@ -61,7 +61,7 @@ def test_handlers_hear_of_every_change() -> None:
     assert (len(indexer), indexer.get("ns/a")) == (0, None)
 
 
-def test_a_list_is_heard_as_its_differences() -> None:
+def test_a_list_is_delivered_as_its_differences() -> None:
     indexer, heard = listening()
     indexer.replace([item("a"), item("b"), item("c")])
     heard.all.clear()
@@ -92,7 +92,7 @@ def test_a_deletion_that_was_missed_leaves_a_tombstone_with_the_last_known_state
     assert heard.all == ["-missed", "-anew", "+anew"]
 
 
-def test_a_deletion_that_was_seen_is_told_with_the_objects_last_state() -> None:
+def test_a_deletion_event_has_the_last_state_of_the_object() -> None:
     indexer: Indexer[PartialObject] = Indexer()
     apart = HeardApart()
     indexer.add_handler(apart)
@@ -101,7 +101,7 @@ def test_a_deletion_that_was_seen_is_told_with_the_objects_last_state() -> None:
     assert apart.all == ["+a", "-a"]
 
 
-def test_who_joins_late_hears_of_all_that_is_there() -> None:
+def test_a_late_handler_receives_all_existing_objects() -> None:
     indexer, _ = listening()
     indexer.replace([item("a"), item("b")])
     late = Heard()

@@ -27,7 +27,7 @@ async def informers(virtual_cluster: VirtualCluster) -> AsyncIterator[SharedInfo
     await shared.stop()
 
 
-async def test_who_asks_for_the_same_gets_the_same_copy(
+async def test_informers_of_one_resource_share_a_cache(
     informers: SharedInformerFactory, virtual_cluster: VirtualCluster
 ) -> None:
     one, other = (informers.of(NODES, decode_partial) for _ in range(2))
@@ -38,7 +38,7 @@ async def test_who_asks_for_the_same_gets_the_same_copy(
     assert sum("watch" in request.query for request in virtual_cluster.requests) == 1
 
 
-async def test_what_is_dropped_is_told_to_have_gone(
+async def test_dropped_objects_are_reported_as_deleted(
     informers: SharedInformerFactory, virtual_cluster: VirtualCluster
 ) -> None:
     virtual_cluster.load([a_node("a")])
@@ -50,7 +50,7 @@ async def test_what_is_dropped_is_told_to_have_gone(
 
 
 class Heard:
-    """A handler that writes down what it hears, and when."""
+    """A handler that records its events with their times."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
@@ -119,7 +119,7 @@ async def test_where_streams_fail_a_copy_is_kept_all_the_same(
     assert [item.metadata.name for item in shared.objects.values()] == ["a", "b"]
 
 
-async def test_what_went_while_the_history_was_lost_is_found_gone(
+async def test_deletions_during_a_lost_history_are_delivered(
     informers: SharedInformerFactory, virtual_cluster: VirtualCluster
 ) -> None:
     virtual_cluster.load([a_node("stays")])
@@ -133,7 +133,7 @@ async def test_what_went_while_the_history_was_lost_is_found_gone(
     assert [what for _, what in heard.all] == ["+goes", "+stays", "?goes"]
 
 
-async def test_all_objects_are_told_again_from_time_to_time(
+async def test_a_resync_delivers_all_objects_again(
     informers: SharedInformerFactory, virtual_cluster: VirtualCluster
 ) -> None:
     clock = virtual_cluster.clock

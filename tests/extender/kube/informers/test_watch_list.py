@@ -22,8 +22,8 @@ from tests.extender.kube.conftest import (
     initial_end,
     modified,
 )
-from tests.extender.kube.stories import A1, Story
-from tests.extender.kube.stories import play as play_any
+from tests.extender.kube.informer_scripts import A1, Story
+from tests.extender.kube.informer_scripts import play as play_any
 
 TOO_NEW = a_refusal(504, "Timeout", cause="ResourceVersionTooLarge")
 
@@ -54,7 +54,7 @@ async def test_a_stream_is_asked_for_as_the_server_wants_it() -> None:
     }
 
 
-async def test_nothing_is_told_and_nobody_is_synced_before_the_bookmark() -> None:
+async def test_no_event_and_no_sync_before_the_bookmark() -> None:
     story = await play(a_watch(added("a", 1), Lost()), Lost())
     assert story.copy.told == []
     assert not story.informer.synced
@@ -66,7 +66,7 @@ async def test_an_empty_resource_is_synced_too() -> None:
     assert story.versions == ["stream newest", "9"]
 
 
-async def test_what_happens_before_the_bookmark_is_told_after_the_state() -> None:
+async def test_changes_before_the_bookmark_are_delivered_after_the_initial_state() -> None:
     story = await play(
         a_watch(
             added("a", 1),
@@ -88,7 +88,7 @@ async def test_a_watch_that_ends_is_resumed_and_not_streamed_again() -> None:
     assert (story.informer.relists, story.informer.reconnects) == (0, 1)
 
 
-async def test_what_cannot_be_resumed_is_streamed_again() -> None:
+async def test_an_expired_watch_is_streamed_again() -> None:
     story = await play(
         a_watch(added("a", 1), initial_end(5), an_error(410, "Expired")),
         a_watch(added("b", 6), initial_end(8), modified("b", 9)),
@@ -139,7 +139,7 @@ async def test_where_there_is_no_stream_there_are_list_and_watch_at_once(trouble
     assert story.pauses[0] == 0
 
 
-async def test_a_stream_that_falls_silent_is_given_up_half_a_minute_after_its_timeout() -> None:
+async def test_a_silent_stream_ends_half_a_minute_after_its_timeout() -> None:
     story = await play(a_watch(added("a", 1), Silence()), a_list(3, A1))
     timeout = int(story.api.asked[0].query["timeoutSeconds"])
     assert story.versions == ["stream newest", "list 0", "3"]
@@ -155,7 +155,7 @@ async def test_a_stream_that_falls_silent_is_given_up_half_a_minute_after_its_ti
     ],
     ids=str,
 )
-async def test_a_server_that_is_busy_or_away_is_asked_for_a_stream_later(trouble: Reply) -> None:
+async def test_a_stream_is_retried_later_if_the_server_is_unavailable(trouble: Reply) -> None:
     story = await play(trouble, a_watch(added("b", 2), initial_end(4)))
     assert story.versions == ["stream newest", "stream newest", "4"]
     assert story.pauses[0] >= 0.8
@@ -182,7 +182,7 @@ async def test_a_server_that_knows_no_version_at_all_is_listed() -> None:
     assert story.pauses[1:3] == [0, 0]
 
 
-async def test_doing_without_a_stream_is_no_trouble() -> None:
+async def test_a_refused_stream_is_no_error() -> None:
     with capture_logs() as logs:
         await play(a_refusal(422, "Invalid"), a_list(3, A1))
     assert [(line["log_level"], line["event"]) for line in logs] == [

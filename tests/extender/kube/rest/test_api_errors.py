@@ -26,7 +26,7 @@ def test_a_status_is_read() -> None:
 def test_it_reads_as_one_line_that_says_what_to_do() -> None:
     assert str(refusal(403, a_status(403, "Forbidden"))) == (
         "GET /api/v1/pods?limit=500: 403 Forbidden: it is Forbidden "
-        "(our account may not do this; grant it by RBAC)"
+        "(the account has no permission; grant it with RBAC)"
     )
 
 
@@ -65,7 +65,7 @@ AHEAD = [
 OTHER = [ApiError(504, "Timeout", "slow"), ApiError(409, "Conflict", "")]
 
 
-def test_versions_the_server_cannot_serve_are_told_apart() -> None:
+def test_versions_that_the_server_cannot_serve_are_distinguished() -> None:
     every = EXPIRED + AHEAD + OTHER
     assert [error for error in every if error.expired] == EXPIRED
     assert [error for error in every if error.ahead_of_server] == AHEAD

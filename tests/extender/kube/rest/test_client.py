@@ -143,7 +143,7 @@ async def test_null_items_are_an_empty_list() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"items":[]}', b'{"metadata":{},"items":[{]}'])
-async def test_what_is_no_list_is_malformed(body: bytes) -> None:
+async def test_an_answer_that_is_no_list_is_malformed(body: bytes) -> None:
     with pytest.raises(MalformedError, match="GET /api/v1/pods"):
         await listing(Response(200, body))
 

@@ -65,7 +65,7 @@ async def test_work_that_is_not_done_in_time_is_cancelled() -> None:
     assert ended == [5]
 
 
-async def test_what_work_raises_is_raised() -> None:
+async def test_an_exception_of_the_work_is_raised() -> None:
     async def fails() -> None:
         raise ZeroDivisionError
 
@@ -73,7 +73,7 @@ async def test_what_work_raises_is_raised() -> None:
         await within(VirtualClock(), 5, fails())
 
 
-async def test_who_is_cancelled_cancels_the_work() -> None:
+async def test_cancellation_cancels_the_work() -> None:
     clock, ended = VirtualClock(), list[float]()
     working = asyncio.create_task(within(clock, 5, lasting(clock, 3, ended)))
     await clock.advance(1)

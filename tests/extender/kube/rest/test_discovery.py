@@ -84,7 +84,7 @@ async def test_a_kind_may_be_in_an_older_version_only() -> None:
     assert found == {"New": "a.io/v2", "Old": "a.io/v1"}
 
 
-async def test_a_group_that_does_not_answer_is_told() -> None:
+async def test_an_unavailable_group_is_reported() -> None:
     api = ScriptedApi(SteppedClock(), a_refusal(503, "ServiceUnavailable"))
     with pytest.raises(ApiError, match="ServiceUnavailable"):
         await discover_group(Client(api), "down.io")

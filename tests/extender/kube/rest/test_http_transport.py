@@ -143,20 +143,20 @@ async def test_an_unreachable_server_is_named() -> None:
     assert "\n" not in str(failed.value)
 
 
-async def test_a_server_that_closes_without_an_answer_is_trouble() -> None:
+async def test_a_connection_closed_without_an_answer_is_an_error() -> None:
     async with a_socket(b"") as url, a_transport(url) as transport:
         with pytest.raises(TransportError, match="disconnected"):
             await transport.request(Request("GET", "/"))
 
 
-async def test_an_answer_cut_short_is_trouble() -> None:
+async def test_a_truncated_answer_is_an_error() -> None:
     cut = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"
     async with a_socket(cut) as url, a_transport(url) as transport:
         with pytest.raises(TransportError):
             await transport.request(Request("GET", "/"))
 
 
-async def test_a_silent_server_is_given_up() -> None:
+async def test_an_unresponsive_server_times_out() -> None:
     hold = asyncio.Event()
     async with a_socket(chunked(b"one\n", end=b""), hold=hold) as url, a_transport(url) as way:
         quick = Request("GET", "/", idle_timeout=0.05)
@@ -184,7 +184,7 @@ async def test_a_line_that_the_end_cut_off_is_dropped() -> None:
     assert got == [b"whole"]
 
 
-async def test_a_lost_connection_is_trouble_after_the_lines_that_came() -> None:
+async def test_a_lost_connection_is_an_error_after_the_received_lines() -> None:
     hold = asyncio.Event()
     answer = chunked(b"whole\n", b'{"ha', end=b"")
     async with (

@@ -127,8 +127,8 @@ def test_a_server_needs_no_credentials_and_may_be_behind_a_proxy() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "config: not the shape"),
-        ("- a\n- b\n", "config: not the shape"),
+        ("", "config: not a valid kubeconfig"),
+        ("- a\n- b\n", "config: not a valid kubeconfig"),
         ("a: [", "config: while parsing"),
         ("\x00", "config: unacceptable character"),
         ("kind: Config\n", "config: .*contexts|current-context"),
@@ -156,7 +156,7 @@ async def test_a_missing_kubeconfig_is_named_with_what_was_expected(tmp_path: Pa
     ("part", "replacement", "expected"),
     [
         ("contexts", [{"name": "here", "context": {"cluster": "c"}}], "to name a user"),
-        ("clusters", [{"name": "c", "cluster": {}}], "not the shape that kubectl writes"),
+        ("clusters", [{"name": "c", "cluster": {}}], "not a valid kubeconfig"),
         ("clusters", [{"name": "c", "cluster": {"certificate-authority": "x"}}], "have a server"),
         ("clusters", [], "name c in"),
         ("clusters", [{"name": "c", "cluster": {"server": "nonsense"}}], "server 'nonsense'"),
@@ -227,7 +227,7 @@ async def test_a_plugin_does_not_run_while_its_token_is_good(tmp_path: Path) -> 
     assert await endpoint.credentials.authorization() == "Bearer token-1"
 
 
-async def test_a_plugin_that_fails_later_is_passing_trouble(tmp_path: Path) -> None:
+async def test_a_plugin_that_fails_later_is_a_transient_error(tmp_path: Path) -> None:
     endpoint = await kubeconfig_endpoint(kubeconfig(tmp_path / "config", plugin(tmp_path)))
     (tmp_path / "plugin.py").write_text("raise SystemExit('no card in the reader')")
     endpoint.credentials.refused()
@@ -284,7 +284,7 @@ async def test_a_service_accounts_token_is_read_again_after_a_refusal(
     assert await endpoint.credentials.authorization() == "Bearer second"
 
 
-async def test_a_token_that_vanished_is_passing_trouble(
+async def test_a_missing_token_file_is_a_transient_error(
     service_account: tuple[Path, Path],
 ) -> None:
     token, _ = service_account

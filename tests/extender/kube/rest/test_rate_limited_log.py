@@ -1,4 +1,4 @@
-"""What is found faulty again and again is named once."""
+"""A repeated error is logged once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_the_same_of_the_same_object_is_said_once(capsys: pytest.CaptureFixture[
     assert said(capsys) == ["default/a", "default/b"]
 
 
-def test_what_has_changed_is_said_again(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_message_is_logged_again(capsys: pytest.CaptureFixture[str]) -> None:
     log = OnceLog()
     for why in ("x", "y", "y", "x"):
         log.warning("odd", "default/a", why=why)

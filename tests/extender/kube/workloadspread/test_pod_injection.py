@@ -1,4 +1,4 @@
-"""What a subset says, put into pods."""
+"""The fields of a subset, injected into pods."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TestInjection:
         assert said == {"mine": "x", MATCHED_WORKLOADSPREAD: '{"name":"web","subset":"a"}'}
         assert after["spec"]["affinity"] == {"nodeAffinity": {}}
 
-    def test_a_pod_without_a_name_is_told_by_its_id(self) -> None:
+    def test_a_pod_without_a_name_is_identified_by_its_id(self) -> None:
         said = injected(pod_of("web-1"), uid="i")["metadata"]["annotations"][MATCHED_WORKLOADSPREAD]
         assert msgspec.json.decode(said) == {"name": "web", "subset": "a", "uid": "i"}
 
@@ -115,7 +115,7 @@ class TestInjection:
         after = injected(pod, patch={"spec": {"priorityClassName": patched}})
         assert after["spec"].get("priority") == priority
 
-    def test_a_broken_patch_is_told(self) -> None:
+    def test_an_invalid_patch_is_reported(self) -> None:
         with pytest.raises(PatchError, match="does not contain declared merge key: name"):
             injected(pod_of("web-1"), patch={"spec": {"containers": [{"image": "x"}]}})
         with pytest.raises(PatchError, match="invalid JSON document"):
@@ -123,7 +123,7 @@ class TestInjection:
 
 
 class TestAdoption:
-    def test_a_pod_that_is_there_is_told_of_metadata_only(self) -> None:
+    def test_an_existing_pod_gets_only_metadata(self) -> None:
         annotations = {"x": "y", MATCHED_WORKLOADSPREAD: '{"name":"web","subset":"a"}'}
         assert adoption_patch(written(patch=PATCH), "a") == {
             "metadata": {"labels": {"zone": "a"}, "annotations": annotations}

@@ -138,6 +138,6 @@ def test_annotations_are_written_as_go_writes_them() -> None:
     assert read_injection(write_injection(with_id)) == with_id
 
 
-def test_a_broken_pod_is_told_in_one_line() -> None:
+def test_an_invalid_pod_is_reported_in_one_line() -> None:
     with pytest.raises(ObjectError, match=r"^Pod default/x: metadata\.labels: "):
         decoded({"metadata": {"name": "x", "namespace": "default", "labels": []}})

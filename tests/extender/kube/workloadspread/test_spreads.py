@@ -205,7 +205,7 @@ def test_times_may_have_a_zone_and_none_is_long_ago() -> None:
 
 
 class TestBadOnes:
-    def test_what_is_wrong_is_told_in_one_line(self) -> None:
+    def test_errors_are_reported_in_one_line(self) -> None:
         told = problem(spread_json({"name": "a", "maxReplicas": 1.5}))
         assert told.startswith("WorkloadSpread default/web: spec.subsets[0].maxReplicas: ")
         assert "\n" not in told
@@ -233,12 +233,12 @@ def test_a_subset_is_found_by_name() -> None:
         written.subset("b")
 
 
-def test_what_comes_twice_is_read_once() -> None:
+def test_an_object_seen_twice_is_decoded_once() -> None:
     raw = encoded(spread_json())
     assert decode_workloadspread(raw + b"\n") is decode_workloadspread(raw)
 
 
-def test_what_differs_is_read_anew() -> None:
+def test_a_changed_object_is_decoded_again() -> None:
     one, other = spread_json(), spread_json()
     other["metadata"]["resourceVersion"] = "8"
     assert decoded(other).resource_version == "8"

@@ -79,7 +79,7 @@ def test_all_of_a_clone_set() -> None:
 
 
 @pytest.mark.parametrize("spec", [None, {}, {"replicas": None}])
-def test_what_says_no_number_wants_one(spec: Any) -> None:
+def test_absent_replicas_default_to_one(spec: Any) -> None:
     workload = decoded("Deployment", "apps/v1", spec=spec)
     assert (workload.replicas, workload.parallelism) == (1, 1)
 
@@ -159,12 +159,12 @@ class TestWhitelists:
         assert self.whitelist(text) == AllowedKinds()
 
     @pytest.mark.parametrize("text", ["", "[]", '{"workloads": [5]}', '{"workloads": 5}'])
-    def test_a_broken_one_is_told(self, text: str) -> None:
+    def test_an_invalid_one_is_reported(self, text: str) -> None:
         with pytest.raises(ObjectError, match=f"data.{WHITELIST_KEY}: expected JSON such as"):
             self.whitelist(text)
 
 
-def test_a_broken_workload_is_told() -> None:
+def test_an_invalid_workload_is_reported() -> None:
     with pytest.raises(ObjectError, match=r"^Deployment default/web: spec\.replicas: "):
         decoded("Deployment", "apps/v1", spec={"replicas": "x"})
     with pytest.raises(ObjectError, match="apiVersion: unexpected GroupVersion string: a/b/c"):

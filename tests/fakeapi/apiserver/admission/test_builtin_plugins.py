@@ -60,7 +60,7 @@ def test_a_pod_gets_the_default_account_and_its_token(ask: Ask) -> None:
     ("pod", "account"),
     [({"automountServiceAccountToken": False}, {}), ({}, {"automountServiceAccountToken": False})],
 )
-def test_who_wants_no_token_gets_none(
+def test_a_pod_that_opts_out_gets_no_token(
     pod: dict[str, Any], account: dict[str, Any], ask: Ask
 ) -> None:
     ask("POST", ACCOUNTS, {"metadata": {"name": "default"}, **account})

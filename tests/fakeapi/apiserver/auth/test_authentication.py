@@ -1,4 +1,4 @@
-"""Who asks: certificates and tokens, known and unknown."""
+"""Authentication: certificates and tokens, known and unknown."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_known_token_is_its_user_and_authenticated(header: str, user: User) ->
 
 
 @pytest.mark.parametrize("header", ["", "Bearer nope", "Bearer", "Basic secret", "secret"])
-def test_whoever_shows_nothing_that_is_known_is_refused(header: str) -> None:
+def test_unknown_credentials_are_refused(header: str) -> None:
     with pytest.raises(StatusError) as refused:
         CREDENTIALS.user(header, None)
     assert refused.value.document() == {
@@ -84,7 +84,7 @@ def test_a_subject_is_read_as_the_ssl_module_gives_it() -> None:
 
 
 @pytest.mark.parametrize(("header", "user"), [("", ADMIN_USER), ("Bearer x", ADMIN_USER)])
-def test_where_nobody_is_asked_everybody_is_the_administrator(header: str, user: User) -> None:
+def test_without_authentication_every_client_is_administrator(header: str, user: User) -> None:
     assert AllowAnonymous(issued).user(header, None) == user
     assert AllowAnonymous(issued).user("Bearer robots", None) == ROBOT
 

@@ -116,14 +116,14 @@ def bind(api: Api, rule: dict[str, Any]) -> None:
         ("GET", "/metrics", 'forbidden: User "jane" cannot get path "/metrics"'),
     ],
 )
-def test_who_is_bound_to_nothing_is_refused_in_upstreams_words(
+def test_a_user_without_bindings_is_refused_in_upstreams_words(
     send: Send, method: str, path: str, message: str
 ) -> None:
     status, answer = send(JANE, method, path, {} if method == "POST" else None)
     assert (status, answer["reason"], answer["message"]) == (403, "Forbidden", message)
 
 
-def test_the_masters_may_do_everything_and_everybody_may_look_around(send: Send) -> None:
+def test_masters_may_do_everything_and_all_users_may_discover(send: Send) -> None:
     assert send(ROOT, "GET", PODS)[0] == 200
     assert send(JANE, "GET", "/apis/apps/v1")[0] == 200
     assert send(NOBODY, "GET", "/version")[0] == 200

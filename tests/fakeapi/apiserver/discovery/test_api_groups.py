@@ -79,7 +79,7 @@ def test_a_form_that_is_not_to_be_had_is_refused(get: Get) -> None:
     assert get("/apis", "text/html").status == 406
 
 
-def test_a_client_that_has_a_copy_is_told_that_it_is_good(get: Get) -> None:
+def test_a_matching_etag_gets_304(get: Get) -> None:
     first = get("/apis", V2)
     again = get("/apis", V2, if_none_match=first.headers["ETag"])
     assert (again.status, again.body, again.headers) == (304, b"", first.headers)
@@ -133,7 +133,7 @@ def test_the_release_can_be_another() -> None:
         ),
     ],
 )
-def test_health_is_told_check_by_check(
+def test_health_is_reported_check_by_check(
     get: Get, path: str, query: dict[str, str], answer: str
 ) -> None:
     told = get(path, **query)

@@ -43,7 +43,7 @@ def test_an_outdated_hash_is_sent_to_the_present_one(api: Api) -> None:
 
 
 @pytest.mark.parametrize("path", [f"{ROOT}/apis/none/v1", f"{ROOT}/api/v2"])
-def test_what_is_not_described_is_not_found(api: Api, path: str) -> None:
+def test_an_undescribed_group_is_not_found(api: Api, path: str) -> None:
     assert fetch(api, path).status == 404
 
 

@@ -43,7 +43,7 @@ def test_a_created_object_is_completed_as_upstream_completes_it(
     _REFUSED["refused"],
     ids=lambda refused: f"{refused['path']} {refused['body']}"[-120:],
 )
-def test_a_broken_rule_is_told_in_upstreams_words(ask: Ask, refused: dict[str, Any]) -> None:
+def test_a_validation_error_has_upstreams_words(ask: Ask, refused: dict[str, Any]) -> None:
     for needed in _REFUSED["setup"]:
         if needed["path"] == refused["path"].rpartition("/")[0]:
             assert ask("POST", needed["path"], needed["body"])[0] == 201
@@ -89,7 +89,7 @@ def without_controllers(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-def test_what_was_loaded_sparsely_can_still_be_changed(api: Api, ask: Ask) -> None:
+def test_a_sparsely_loaded_object_can_be_updated(api: Api, ask: Ask) -> None:
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "0.5"}}}
     pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p", "namespace": "default"}}
     api.load([pod | {"spec": {"containers": [container], "nodeName": "n"}}])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from fakeapi.apiserver.endpoints import Api, IdAndTimeSources, Request, Response, Watch
 from fakeapi.apiserver.objects.patch import PATCH_TYPES
 from fakeapi.apiserver.store.object_store import Store
+from tests.sampling import examples
 
 COLLECTIONS = (
     "/api/v1/nodes",
@@ -135,7 +136,7 @@ def listed(api: Api, path: str) -> dict[str, Any]:
     return {item["metadata"]["uid"]: item for item in items}
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(requests, max_size=25))
 def test_no_request_breaks_the_server_and_a_watch_always_equals_the_list(
     script: list[Request],

@@ -51,7 +51,7 @@ def test_a_history_of_addresses_is_as_upstream_has_it(ask: Ask) -> None:
             assert answer["spec"] == step["spec"], where
 
 
-def test_who_asks_for_none_is_given_one_that_is_free_and_others_are_kept_from_it(ask: Ask) -> None:
+def test_an_unspecified_address_is_allocated_exclusively(ask: Ask) -> None:
     given = ask("POST", _PATH, service("first"))[1]["spec"]["clusterIP"]
     assert IPv4Address(given) in CLUSTER_IP_RANGE
     assert ask("POST", _PATH, service("second", clusterIP=given))[0] == 422
@@ -106,7 +106,7 @@ def test_a_service_that_was_loaded_without_an_address_gets_one_with_its_next_cha
 
 
 @given(st.integers(0, 10**9), st.sets(st.integers(0, 31)))
-def test_what_is_free_is_found_as_long_as_there_is_any(start: int, taken: set[int]) -> None:
+def test_a_free_address_is_found_while_there_is_one(start: int, taken: set[int]) -> None:
     network = IPv4Network("10.0.0.0/27")
     pool = ClusterIPRange(frozenset(str(network[each]) for each in taken), start, network)
     left = {str(host) for host in network.hosts()} - pool.taken

@@ -1,4 +1,4 @@
-"""What stands below objects, where no real server's answer was recorded."""
+"""Subresources for which no real server's answer was recorded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from fakeapi.apiserver.endpoints import Api, Request, Response
 from fakeapi.apiserver.registry.subresources.scale import selector_text
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.simulation.world import create_api
+from tests.builders import manifest
 from tests.fakeapi.apiserver.endpoints.subresource_requests import requests
+from tests.sampling import examples
 
 Ask = Callable[..., tuple[int, Any]]
 
@@ -29,22 +31,19 @@ REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 def pod(**spec: Any) -> dict[str, Any]:
     containers = [{"name": "c", "image": "i"}]
     labels = {"app": "e"}
-    return {
-        "kind": "Pod",
-        "apiVersion": "v1",
-        "metadata": {"name": "p", "namespace": "default", "labels": labels},
-        "spec": {"containers": containers, **spec},
-    }
+    return manifest(
+        "Pod", "p", metadata={"labels": labels}, spec={"containers": containers, **spec}
+    )
 
 
 def budget(selector: Any, status: dict[str, Any], **spec: Any) -> dict[str, Any]:
-    return {
-        "kind": "PodDisruptionBudget",
-        "apiVersion": "policy/v1",
-        "metadata": {"name": "b", "namespace": "default", "generation": 1},
-        "spec": {"selector": selector, **spec},
-        "status": {"observedGeneration": 1, "disruptionsAllowed": 0, **status},
-    }
+    return manifest(
+        "PodDisruptionBudget",
+        "b",
+        metadata={"generation": 1},
+        spec={"selector": selector, **spec},
+        status={"observedGeneration": 1, "disruptionsAllowed": 0, **status},
+    )
 
 
 EVERY: dict[str, Any] = {}
@@ -210,7 +209,7 @@ def test_an_approval_changes_conditions_and_nothing_else(api: Api, ask: Ask) -> 
 
 
 @pytest.mark.parametrize("below", ["log", "exec", "attach", "portforward", "proxy"])
-def test_what_leads_into_a_pod_is_not_served(api: Api, below: str) -> None:
+def test_exec_logs_and_port_forward_are_not_served(api: Api, below: str) -> None:
     api.load([pod()])
     answer = api.handle(Request("GET", f"{PODS}/p/{below}"))
     assert isinstance(answer, Response)
@@ -220,7 +219,7 @@ def test_what_leads_into_a_pod_is_not_served(api: Api, below: str) -> None:
 def test_a_generated_name_that_is_taken_is_not_generated(api: Api, ask: Ask) -> None:
     maps = "/api/v1/namespaces/default/configmaps"
     suffixes = iter(["aaaaa", "aaaaa", "bbbbb"])
-    sources = api.registry._sources
+    sources = api.registry.sources
     object.__setattr__(sources, "suffix", lambda: next(suffixes))
     names = [
         ask("POST", maps, {"metadata": {"generateName": "x-"}})[1]["metadata"]["name"]
@@ -236,7 +235,7 @@ def test_a_generated_name_that_is_taken_is_not_generated(api: Api, ask: Ask) -> 
 
 
 @given(st.lists(requests(), max_size=25))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_no_request_to_a_subresource_breaks_the_server(asked: list[Request]) -> None:
     api = create_api(VirtualClock(), Random(7))
     for request in asked:

@@ -11,9 +11,9 @@ import pytest
 
 from fakeapi.apiserver.auth.authentication import read_impersonation
 from fakeapi.apiserver.endpoints import Api, Request, Response, StatusError
-from tests.fakeapi.api.transcripts.normal import normal
-from tests.fakeapi.api.transcripts.scenes import SCENES
-from tests.fakeapi.api.transcripts.steps import Step, post
+from tests.fakeapi.apiserver.transcripts.normalization import normal
+from tests.fakeapi.apiserver.transcripts.scenes import SCENES
+from tests.fakeapi.apiserver.transcripts.steps import Step, post
 
 ANSWERS = Path(__file__).parents[3] / "transcripts" / "api"
 

@@ -38,7 +38,7 @@ def test_names_are_spelled_as_upstream_spells_them() -> None:
     assert NODES.list_kind == "NodeList"
 
 
-def test_what_is_not_served_is_not_found() -> None:
+def test_an_unserved_resource_is_not_found() -> None:
     assert BUILTIN.at("apps", "v1", "widgets") is None
     assert BUILTIN.of("v1", "Widget") is None
     assert BUILTIN.in_group_version("apps", "v2") == ()

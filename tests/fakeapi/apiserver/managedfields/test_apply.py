@@ -26,11 +26,12 @@ from fakeapi.apiserver.managedfields.field_set import (
     set_of,
 )
 from fakeapi.apiserver.managedfields.typed_value import to_field_set
-from tests.fakeapi.apiserver.managedfields.things import DOCUMENT, THINGS, specs, thing
+from tests.fakeapi.apiserver.managedfields.example_kind import DOCUMENT, THINGS, specs, thing
+from tests.sampling import examples
 
 Spec = dict[str, Any]
 
-law = settings(max_examples=40)
+law = settings(max_examples=examples(40))
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -97,7 +98,9 @@ def test_managers_of_different_fields_never_conflict(one: Spec, other: Spec) -> 
 
 @law
 @given(specs, specs)
-def test_what_is_applied_no_more_goes_if_nobody_else_owns_it(before: Spec, spec: Spec) -> None:
+def test_a_field_no_longer_applied_is_removed_without_another_owner(
+    before: Spec, spec: Spec
+) -> None:
     assume(before and not before.keys() & spec.keys())
     with_mine = applied(applied({}, before, "other"), spec)
     assert applied(with_mine, {}).get("spec") == before
@@ -206,7 +209,7 @@ def test_an_object_of_which_nothing_is_left_goes() -> None:
     assert applied(live, {"size": 1})["spec"] == {"size": 1}
 
 
-def test_what_an_updater_set_is_not_pruned() -> None:
+def test_a_field_set_by_update_is_not_removed() -> None:
     live = applied({}, {"size": 1, "tags": {"a": "x"}})
     changed = deepcopy(live)
     changed["spec"]["tags"]["b"] = "y"

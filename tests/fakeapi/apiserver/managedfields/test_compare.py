@@ -1,4 +1,4 @@
-"""What a change of a document removed, modified and added."""
+"""The fields that a change of a document removed, modified and added."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fakeapi.apiserver.kinds import BUILTIN
 from fakeapi.apiserver.kinds.structural_types import schema_of
 from fakeapi.apiserver.managedfields.compare import compare
 from fakeapi.apiserver.managedfields.field_set import FieldSet, describe, intersection, paths
-from tests.fakeapi.apiserver.managedfields.things import DOCUMENT, specs, thing
+from tests.fakeapi.apiserver.managedfields.example_kind import DOCUMENT, specs, thing
 
 SAME: tuple[str, ...] = ()
 
@@ -88,7 +88,7 @@ def test_items_that_bear_the_same_key_are_compared_together() -> None:
     assert not same.removed
 
 
-def test_what_go_holds_by_value_is_nobodys() -> None:
+def test_struct_valued_fields_have_no_owner() -> None:
     kind = BUILTIN.of("apps/v1", "Deployment")
     assert kind is not None
     new = {"spec": {"strategy": {"type": "Recreate"}, "selector": {"matchLabels": {"a": "b"}}}}

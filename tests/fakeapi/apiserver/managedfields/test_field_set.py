@@ -81,7 +81,7 @@ def test_a_clients_spelling_is_made_ours(sent: FieldSet, read: FieldSet) -> None
 
 
 @pytest.mark.parametrize("sent", [[], {"f": {}}, {"fa:": {}}, {"k:1": {}}, {"v:": {}}, {"f:a": 1}])
-def test_what_is_no_set_is_refused(sent: Any) -> None:
+def test_an_invalid_field_set_is_refused(sent: Any) -> None:
     with pytest.raises(ValueError):
         parse(sent)
 
@@ -97,7 +97,7 @@ def test_what_is_no_set_is_refused(sent: Any) -> None:
         (("port", "name"), {"port": 1}, 'k:{"port":1}'),
     ],
 )
-def test_an_item_is_told_apart_by_its_keys_or_its_value(
+def test_an_item_is_identified_by_its_keys_or_its_value(
     keys: tuple[str, ...], item: Any, element: str
 ) -> None:
     shape = ListType(UNTYPED, "map", keys, defaults={"protocol": "TCP"})

@@ -1,4 +1,4 @@
-"""What a kube-apiserver 1.37.0 wrote into managedFields, and ours for the same requests.
+"""The managedFields of a kube-apiserver 1.37.0, and ours for the same requests.
 
 The requests create, replace, patch and apply objects of many kinds, one after another; in the
 second file, four managers change one Deployment in ways drawn at random. Left out are times, the
@@ -22,7 +22,7 @@ RECORDED = Path(__file__).parents[2] / "recorded"
 
 
 def shown(answer: Any) -> Any:
-    """Return of an answer what was recorded, with the order of elements (FieldsV1 has one)."""
+    """Return the recorded fields of an answer, with their order (FieldsV1 has one)."""
     if answer.get("kind") == "Status":
         kept = {name: answer[name] for name in ("code", "reason", "message") if name in answer}
         details = answer.get("details")

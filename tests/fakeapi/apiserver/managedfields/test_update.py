@@ -1,4 +1,4 @@
-"""Who owns what after creates, updates and patches."""
+"""Field ownership after creates, updates and patches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fakeapi.apiserver.managedfields import FieldManager, track_create, track_up
 from fakeapi.apiserver.managedfields.entries import read_entries
 from fakeapi.apiserver.managedfields.field_set import describe, difference, intersection, paths
 from fakeapi.apiserver.managedfields.update import ignore_managed_fields_timestamps
-from tests.fakeapi.apiserver.managedfields.things import THINGS, specs, thing
+from tests.fakeapi.apiserver.managedfields.example_kind import THINGS, specs, thing
 
 
 def created(spec: dict[str, Any], manager: str = "one", **metadata: Any) -> Any:
@@ -42,7 +42,7 @@ def test_a_new_object_belongs_to_its_creator_but_for_the_servers_metadata() -> N
     assert managers(document) == {"one": [".metadata.labels", ".metadata.labels.a", ".size"]}
 
 
-def test_who_changes_a_field_takes_it_and_a_removed_one_has_no_owner() -> None:
+def test_a_change_takes_ownership_and_a_removed_field_has_no_owner() -> None:
     old = created({"size": 1, "tags": {"a": "x"}, "inner": {"a": "b"}})
     new = updated(old, {"size": 2, "inner": {"a": "b"}})
     assert managers(new) == {"one": [".inner", ".inner.a"], "two": [".size"]}

@@ -44,6 +44,6 @@ def test_it_finds_what_is_there(path: str, found: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("path", [".items[", ".items[?(@.a", "items[x]", ".a[1:2:3:4]"])
-def test_what_is_no_path_is_refused(path: str) -> None:
+def test_an_invalid_path_is_refused(path: str) -> None:
     with pytest.raises(JsonPathError):
         compile_path(path)

@@ -119,7 +119,7 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_what_has_another_type_counts_as_absent(document: Any) -> None:
+def test_a_value_of_another_type_counts_as_absent(document: Any) -> None:
     assert isinstance(text(document, "a", "b"), str)
     assert isinstance(number(document, "a", "b"), int)
     assert all(isinstance(item, dict) for item in objects(document, "a"))

@@ -79,7 +79,7 @@ def test_a_shape_that_does_not_fit_is_refused(
     assert message in orjson.loads(refused.body)["message"]
 
 
-def test_a_refusal_is_a_status_in_every_face(show: Show) -> None:
+def test_a_refusal_is_a_status_in_every_representation(show: Show) -> None:
     for accept in (TABLE, PARTIAL, PARTIAL_LIST):
         refused = show(f"{MAPS}/nope", accept)
         assert (refused.status, orjson.loads(refused.body)["reason"]) == (404, "NotFound")

@@ -222,7 +222,7 @@ def test_the_propagation_policy_becomes_a_finalizer(
     assert not left or node["metadata"]["finalizers"] == left
 
 
-def test_jobs_leave_orphans_unless_told_otherwise_and_events_have_no_dependents(ask: Ask) -> None:
+def test_jobs_orphan_by_default_and_events_have_no_dependents(ask: Ask) -> None:
     jobs = "/apis/batch/v1/namespaces/default/jobs"
     containers = [{"name": "c", "image": "i"}]
     template = {"spec": {"containers": containers, "restartPolicy": "Never"}}

@@ -58,7 +58,7 @@ class Hand:
 
 
 class Cluster:
-    """An API that learns or does not, and clients that remember what they were told."""
+    """An API with or without the fast path, and clients that keep their answers."""
 
     def __init__(self, *, learns: bool) -> None:
         self.clock = Hand()
@@ -163,7 +163,7 @@ class Cluster:
         return answer
 
     def stored(self) -> list[tuple[int, bytes]]:
-        """Return everything that leases and nodes have ever been, with its version."""
+        """Return every state of Leases and Nodes, with its version."""
         store = self.api.store
         events = [*store.since(LEASES, 0), *store.since(NODES, 0)]
         return [(event.version, event.entry.raw) for event in events]
@@ -260,7 +260,7 @@ def test_with_webhooks_every_renewal_goes_the_whole_way() -> None:
         {"metadata": {"labels": {"a": "b"}}, "spec": {"renewTime": "2026-01-01T00:09:00.000000Z"}},
     ],
 )
-def test_what_is_no_renewal_comes_to_what_it_would_come_to(body: Document) -> None:
+def test_other_writes_have_their_usual_result(body: Document) -> None:
     ends = []
     for learns in (True, False):
         cluster = Cluster(learns=learns)
@@ -275,7 +275,7 @@ def test_what_is_no_renewal_comes_to_what_it_would_come_to(body: Document) -> No
 
 
 @pytest.mark.parametrize("accept", FACES)
-def test_who_wants_to_see_something_else_than_the_object_sees_it(accept: str) -> None:
+def test_other_representations_are_answered(accept: str) -> None:
     ends = []
     for learns in (True, False):
         cluster = Cluster(learns=learns)
@@ -301,7 +301,7 @@ def test_a_patch_of_no_version_is_as_good_as_any(cluster: Cluster, version: str 
     assert {c["lastHeartbeatTime"] for c in conditions} == {"2026-01-01T00:00:30Z"}
 
 
-def test_what_looks_like_a_mark_is_no_mark(cluster: Cluster) -> None:
+def test_a_value_equal_to_a_marker_is_kept(cluster: Cluster) -> None:
     mark = {"metadata": {"annotations": {"a": "\ue000version\ue000"}}}
     cluster.ask("PATCH", f"{NODE}/n", mark, MERGE, "a/1")
     cluster.turn("True")

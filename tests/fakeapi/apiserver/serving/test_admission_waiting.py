@@ -11,13 +11,13 @@ import pytest
 from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.serving.local_transport import LocalTransport
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock, wait_idle
-from fakeapi.testing.fake_cluster import create_api
-from tests.fakeapi.asking import MAPS, NAME, ask, named
-from tests.fakeapi.reviewing import Review, answered, configuration, webhook
+from fakeapi.simulation.world import create_api
+from tests.fakeapi.admission_webhooks import Review, answered, configuration, webhook
+from tests.fakeapi.api_requests import MAPS, NAME, ask, named
 
 
 class Gate:
-    """A hook that waits until it is told to answer."""
+    """A webhook that waits until the test lets it answer."""
 
     def __init__(self) -> None:
         self.requests: list[Any] = []

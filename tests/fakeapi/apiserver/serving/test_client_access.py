@@ -98,7 +98,7 @@ async def test_a_fork_lets_the_same_clients_in(secure: FakeCluster) -> None:
 
 
 @pytest.mark.parametrize("options", [{"tls": True}, {"tls": True, "token": "secret"}])
-async def test_kubectl_is_told_who_it_is(options: dict[str, Any], tmp_path: Path) -> None:
+async def test_kubectl_whoami_works(options: dict[str, Any], tmp_path: Path) -> None:
     async with FakeCluster(**options) as cluster:
         status, said = await kubectl(
             cluster, tmp_path, *WHOAMI, "-o", "jsonpath={.status.userInfo.username}"

@@ -12,7 +12,7 @@ from extender.kube.rest.transport import Request, TransportError
 from fakeapi import VirtualCluster
 from fakeapi.apiserver.serving.local_transport import LocalTransport
 from fakeapi.testing.faults import Fault, fault
-from tests.fakeapi.hindered import MAPS, config_map, create, follow, names
+from tests.fakeapi.faulty_clients import MAPS, config_map, create, follow, names
 
 
 @pytest.fixture

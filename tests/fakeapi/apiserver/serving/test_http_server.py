@@ -18,9 +18,15 @@ import pytest
 from extender.kube.rest.clock import SystemClock
 from fakeapi import FakeCluster
 from fakeapi.apiserver.endpoints import Api, IdAndTimeSources, Request, Response, Watch
-from fakeapi.apiserver.serving.http_server import MAX_BODY_BYTES, Server, ServerTimeouts
+from fakeapi.apiserver.serving.http_server import (
+    MAX_BODY_BYTES,
+    Server,
+    ServerOptions,
+    ServerTimeouts,
+)
 from fakeapi.apiserver.store.object_store import Store
-from fakeapi.testing.fake_cluster import create_api
+from fakeapi.simulation.world import create_api
+from tests.builders import manifest
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 JSON_TYPE = "application/json"
@@ -79,11 +85,7 @@ async def test_a_chunked_body_of_more_than_3_mib_is_refused(http: aiohttp.Client
 
 async def test_management_takes_larger_bodies(http: aiohttp.ClientSession) -> None:
     filler = "x" * (MAX_BODY_BYTES + 1)
-    node = {
-        "kind": "Node",
-        "apiVersion": "v1",
-        "metadata": {"name": "n", "annotations": {"a": filler}},
-    }
+    node = manifest("Node", "n", metadata={"annotations": {"a": filler}})
     async with http.post("/_fakeapi/load", data=BytesIO(orjson.dumps(node))) as answer:
         assert orjson.loads(await answer.read()) == {"loaded": 1}
 
@@ -138,7 +140,7 @@ async def test_a_client_that_stalls_loses_only_its_own_watch() -> None:
 
 async def test_a_client_that_stalls_for_too_long_is_cut_off() -> None:
     api = create_api(SystemClock(), Random(1))
-    server = Server(api, SystemClock(), Random(1), timeouts=ServerTimeouts(stall=0.01))
+    server = Server(api, SystemClock(), Random(1), ServerOptions(ServerTimeouts(stall=0.01)))
     await server.start()
     async with aiohttp.ClientSession(server.url) as http:
         with _open_raw_watch(server.url):
@@ -215,7 +217,9 @@ async def test_a_taken_port_is_an_error(cluster: FakeCluster) -> None:
 
 
 async def test_a_head_that_does_not_arrive_costs_its_connection() -> None:
-    server = Server(create_api(SystemClock(), Random(1)), SystemClock(), Random(1), timeouts=HASTY)
+    server = Server(
+        create_api(SystemClock(), Random(1)), SystemClock(), Random(1), ServerOptions(HASTY)
+    )
     await server.start()
     reader, writer = await _connect(server.url)
     writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: ")
@@ -226,7 +230,9 @@ async def test_a_head_that_does_not_arrive_costs_its_connection() -> None:
 
 
 async def test_a_body_that_does_not_arrive_is_refused() -> None:
-    server = Server(create_api(SystemClock(), Random(1)), SystemClock(), Random(1), timeouts=HASTY)
+    server = Server(
+        create_api(SystemClock(), Random(1)), SystemClock(), Random(1), ServerOptions(HASTY)
+    )
     await server.start()
     reader, writer = await _connect(server.url)
     head = f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fakeapi.apiserver.endpoints import Api, Request, Response
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.simulation.world import create_api
+from tests.sampling import examples
 
 MERGE = "application/merge-patch+json"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -61,7 +62,7 @@ def new_api() -> Api:
 
 
 @given(st.lists(st.sampled_from(WRITES), max_size=6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_no_sequence_of_dry_runs_leaves_a_trace(writes: list[tuple[str, str, Any, str]]) -> None:
     api = new_api()
     before, events = api.store.version, api.store.history()
@@ -93,7 +94,7 @@ def test_a_new_object_bears_no_version_and_a_present_one_its_own() -> None:
     assert patched["data"] == {"x": "2"}
 
 
-def test_what_would_conflict_conflicts() -> None:
+def test_a_dry_run_conflicts_as_a_real_write() -> None:
     api = new_api()
     assert send(api, "POST", MAPS, {"metadata": {"name": "a"}}, dryRun="All")[0] == 409
     stale = {"metadata": {"resourceVersion": "1"}}

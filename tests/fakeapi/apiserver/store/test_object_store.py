@@ -79,7 +79,7 @@ def test_an_older_state_is_the_present_one_with_later_events_undone() -> None:
     assert [entry.key for entry in store.entries_at(NODES, 4)] == ["a"]
 
 
-def test_history_keeps_at_least_as_many_events_as_it_promises() -> None:
+def test_history_keeps_at_least_the_configured_number_of_events() -> None:
     store = Store(history=10)
     for index in range(100):
         store.create(NODES, f"n{index}", document(f"n{index}"))

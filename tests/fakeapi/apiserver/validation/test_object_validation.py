@@ -1,4 +1,4 @@
-"""What is written all the same, with a warning."""
+"""Objects that are written with a warning."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tell(api: Api) -> Tell:
     return tell
 
 
-def test_a_format_that_nobody_knows_is_warned_of_once(tell: Tell) -> None:
+def test_an_unknown_format_is_warned_of_once(tell: Tell) -> None:
     made = definition(spec={"size": {**TEXT, "format": "roman"}})
     assert tell("POST", DEFINITIONS, made) == (201, ('unrecognized format "roman"',))
     change = {"spec": {"names": {"shortNames": ["wd"]}}}

@@ -1,4 +1,4 @@
-"""What is known of merging pods without a server agrees with what the server knows."""
+"""The merge rules of pods that need no server agree with the server's."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_another_level_is_refused(api: Api) -> None:
     )
 
 
-def test_a_field_that_is_given_twice_counts_once_and_is_told(api: Api) -> None:
+def test_a_duplicate_field_counts_once_and_is_reported(api: Api) -> None:
     body = b'{"metadata":{"name":"a","name":"b"},"data":{"x":"1","x":"2"},"data":{"y":"2"},"foo":1}'
     expected = (
         'duplicate field "metadata.name"',
@@ -164,7 +164,7 @@ def test_a_patch_that_leaves_an_unknown_field_is_unprocessable_or_warned_of(
     assert answer["message"].endswith('strict decoding error: unknown field "foo"')
 
 
-def test_whoever_uses_a_deprecated_kind_is_warned(api: Api) -> None:
+def test_a_deprecated_kind_is_warned_of(api: Api) -> None:
     answer = api.handle(Request("GET", "/api/v1/namespaces/default/endpoints"))
     assert isinstance(answer, Response)
     assert answer.warnings == (

@@ -175,7 +175,7 @@ _CONTINUED = "Forbidden: resourceVersionMatch is forbidden when continue is prov
         ({"resourceVersionMatch": "Exact", "continue": "x"}, [_ONLY, _EXACT, _CONTINUED]),
     ],
 )
-def test_a_watch_is_told_all_that_contradicts_its_options(
+def test_all_contradicting_watch_options_are_reported(
     ask: Ask, query: dict[str, str], said: list[str]
 ) -> None:
     status, answer = ask("GET", NODES, watch="1", **query)

@@ -1,4 +1,4 @@
-"""Watches: where they start, what they show, and when they are told that they are too late."""
+"""Watches: where they start, what they show, and when they get 410 Gone."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_version_older_than_the_history_is_an_error_event(
     assert status["message"] == "too old resource version: 1 (8)"
 
 
-def test_a_watcher_that_falls_behind_the_history_is_told_and_ended(ask: Ask, watch: Open) -> None:
+def test_a_watcher_behind_the_history_gets_410_and_ends(ask: Ask, watch: Open) -> None:
     create(ask, NODES, "a")
     read = watch(NODES)
     read()

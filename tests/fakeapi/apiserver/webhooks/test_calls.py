@@ -17,14 +17,14 @@ from fakeapi.apiserver.webhooks.calls import (
 A, B = WebhookCall("https://a", b"{}"), WebhookCall("https://b", b"{}")
 
 
-def test_what_is_not_known_suspends_and_tells_all_that_is_missing() -> None:
+def test_missing_answers_suspend_the_request_with_all_calls() -> None:
     outbox, attempts = PendingCalls(), RequestAttempts({A: b"1"})
     with outbox.attempt(attempts), pytest.raises(CallsPendingError) as suspended:
         outbox.call_all([A, B])
     assert suspended.value.calls == [B]
 
 
-def test_what_is_known_is_given_in_order_failures_included() -> None:
+def test_known_answers_are_returned_in_order_with_failures() -> None:
     outbox, error = PendingCalls(), WebhookCallError("EOF")
     with outbox.attempt(RequestAttempts({A: b"1", B: error})):
         assert outbox.call_all([B, A]) == [error, b"1"]
@@ -39,7 +39,7 @@ def test_another_body_is_another_call() -> None:
         outbox.call(changed)
 
 
-def test_without_a_driver_nobody_is_called() -> None:
+def test_without_a_driver_no_webhook_is_called() -> None:
     with pytest.raises(WebhookCallError, match="only while a request is served"):
         PendingCalls().call(A)
 
@@ -82,7 +82,7 @@ def test_dice_fall_the_same_in_every_attempt_and_anew_in_the_next_request() -> N
     assert steady.uid() == "uid-3"
 
 
-def test_what_is_to_happen_once_happens_in_one_attempt() -> None:
+def test_a_one_time_effect_happens_in_one_attempt() -> None:
     done: list[str] = []
     outbox, attempts = PendingCalls(), RequestAttempts()
     for _ in range(3):
@@ -92,7 +92,7 @@ def test_what_is_to_happen_once_happens_in_one_attempt() -> None:
     assert done == ["a", "b"]
 
 
-def test_what_was_drawn_for_something_done_once_is_not_drawn_again() -> None:
+def test_random_values_of_a_one_time_effect_are_kept() -> None:
     times = iter(range(9))
     outbox, attempts = PendingCalls(), RequestAttempts()
     steady = outbox.repeatable(IdAndTimeSources(str, str, str, lambda: next(times)))

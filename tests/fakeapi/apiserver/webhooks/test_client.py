@@ -1,4 +1,4 @@
-"""Time limits by a clock: each rings at its own time, and nobody waits once all have ended."""
+"""Time limits by a clock: each expires at its own time, and no timer is left once all ended."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_each_ends_at_its_own_time() -> None:
     }
 
 
-async def test_nobody_waits_once_all_have_ended() -> None:
+async def test_no_timer_is_left_once_all_have_ended() -> None:
     race = Race()
     async with asyncio.TaskGroup() as group:
         for number in range(3):
@@ -61,7 +61,7 @@ async def test_nobody_waits_once_all_have_ended() -> None:
     assert race.clock.monotonic() == 3
 
 
-async def test_who_is_cancelled_is_not_late() -> None:
+async def test_a_cancelled_call_does_not_time_out() -> None:
     clock = VirtualClock()
     limit = TimeoutScheduler(clock).timeout(10)
 
@@ -78,7 +78,7 @@ async def test_who_is_cancelled_is_not_late() -> None:
     assert await clock.jump() is False
 
 
-async def test_what_the_block_raises_passes() -> None:
+async def test_an_exception_of_the_block_is_raised() -> None:
     with pytest.raises(TimeoutError, match="its own"):
         async with TimeoutScheduler(VirtualClock()).timeout(10) as limit:
             raise TimeoutError("its own")

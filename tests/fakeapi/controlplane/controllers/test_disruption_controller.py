@@ -9,17 +9,10 @@ import orjson
 import pytest
 
 from extender.kube.rest.api_errors import ApiError
-from extender.kube.rest.resources import POD_DISRUPTION_BUDGETS
+from extender.kube.rest.resources import POD_DISRUPTION_BUDGETS, PODS
+from tests.builders import Document, owner, running_pod, thing
 from tests.fakeapi.controlplane.conftest import SetStage
-from tests.fakeapi.controlplane.stage import (
-    PODS,
-    Document,
-    Stage,
-    decode,
-    owner,
-    running_pod,
-    thing,
-)
+from tests.stage import Stage, decode
 
 LABELS = {"app": "web"}
 
@@ -159,7 +152,6 @@ SCENES = [
 
 async def status(stage: Stage) -> Document:
     found = await stage.get(POD_DISRUPTION_BUDGETS, "budget")
-    assert found is not None
     return found["status"]  # type: ignore[no-any-return]
 
 
@@ -225,7 +217,7 @@ async def test_evictions_are_charged_and_refused(set_stage: SetStage) -> None:
     await evict(stage, "web-1")
 
 
-async def test_a_promised_pod_that_stays_counts_again_after_two_minutes(
+async def test_a_disrupted_pod_that_stays_counts_again_after_two_minutes(
     set_stage: SetStage,
 ) -> None:
     stage = await set_stage("disruption")
@@ -262,11 +254,10 @@ async def test_a_stale_mark_is_taken_back_after_two_minutes(set_stage: SetStage)
 
 async def mark_of(stage: Stage) -> str:
     pod = await stage.get(PODS, "web-0")
-    assert pod is not None
     return str(pod["status"]["conditions"][0]["status"])
 
 
-async def test_a_pod_of_two_budgets_is_told_of(set_stage: SetStage) -> None:
+async def test_a_pod_with_two_budgets_is_reported(set_stage: SetStage) -> None:
     stage = await set_stage("disruption")
     other = budget(minAvailable=1)
     other["metadata"] = {**other["metadata"], "name": "other", "uid": "other"}

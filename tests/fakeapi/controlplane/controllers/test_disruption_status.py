@@ -74,13 +74,13 @@ def pod(name: str, *, ready: bool = True, deleting: bool = False) -> Pod:
     return decode_pod(encoded({"metadata": metadata, "status": status}))  # type: ignore[arg-type]
 
 
-def test_who_counts_as_healthy() -> None:
+def test_which_pods_count_as_healthy() -> None:
     pods = [pod("a"), pod("b", ready=False), pod("c", deleting=True), pod("d"), pod("e")]
     promised = {"d": "2026-01-01T00:09:59Z", "e": "2026-01-01T00:08:00Z"}
     assert count_healthy(pods, promised, NOW_NS) == 2, "a, and e whose time is over"
 
 
-def test_promises_are_kept_for_two_minutes() -> None:
+def test_disrupted_pods_are_kept_for_two_minutes() -> None:
     noted = {
         "kept": "2026-01-01T00:09:00Z",
         "just": "2026-01-01T00:08:00Z",
@@ -130,7 +130,7 @@ def test_what_is_allowed(
     ]
 
 
-def test_what_stands_there_already_is_not_written() -> None:
+def test_an_equal_status_is_not_written() -> None:
     status = new_status(budget(), 5, 3, 4, {"p": NOW}, NOW)
     assert status is not None
     written = status_patch(budget(), status)["status"]
@@ -139,7 +139,7 @@ def test_what_stands_there_already_is_not_written() -> None:
     assert new_status(budget(**written), 5, 3, 4, {}, NOW)
 
 
-def test_a_promise_that_is_over_is_taken_out_of_the_map() -> None:
+def test_an_expired_disrupted_pod_is_removed_from_the_map() -> None:
     before = budget(disruptedPods={"p": NOW, "q": NOW})
     status = new_status(before, 5, 3, 4, {"q": NOW}, NOW)
     assert status is not None

@@ -1,4 +1,4 @@
-"""Garbage collection: who goes when an owner goes, and who stays."""
+"""Garbage collection: which objects are deleted with an owner, and which stay."""
 
 from __future__ import annotations
 
@@ -6,17 +6,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from extender.kube.rest.client import Propagation
+from tests.builders import Document, blocking, owner, thing
 from tests.fakeapi.controlplane.conftest import SetStage
-from tests.fakeapi.controlplane.stage import (
-    CLUSTER_ROLES,
-    CONFIG_MAPS,
-    Document,
-    Propagation,
-    Stage,
-    blocking,
-    owner,
-    thing,
-)
+from tests.stage import CLUSTER_ROLES, CONFIG_MAPS, Stage
 
 BACKGROUND, FOREGROUND, ORPHAN = Propagation.BACKGROUND, Propagation.FOREGROUND, Propagation.ORPHAN
 ROLE = {"kind": "ClusterRole", "version": "rbac.authorization.k8s.io/v1"}
@@ -151,7 +144,6 @@ SCENES = [
 
 async def owners_of(stage: Stage, name: str) -> list[str]:
     document = await stage.get(CONFIG_MAPS, name)
-    assert document is not None
     return [each["name"] for each in document["metadata"].get("ownerReferences", ())]
 
 
@@ -183,7 +175,7 @@ async def test_in_the_foreground_the_owner_goes_last(set_stage: SetStage) -> Non
     assert gone == ["c", "b", "a"]
 
 
-async def test_a_held_dependent_that_is_let_go_lets_its_owner_go(set_stage: SetStage) -> None:
+async def test_a_released_dependent_lets_its_owner_be_deleted(set_stage: SetStage) -> None:
     stage = await set_stage("gc")
     stage.load(thing("a"), thing("x", blocking("a"), finalizers=["example.com/hold"]))
     await stage.delete(CONFIG_MAPS, "a", FOREGROUND)
@@ -204,7 +196,7 @@ async def test_a_reference_that_no_longer_blocks_lets_the_owner_go(set_stage: Se
     assert await stage.names() == ["x"]
 
 
-async def test_a_reference_into_another_namespace_is_told_of(set_stage: SetStage) -> None:
+async def test_a_cross_namespace_owner_reference_is_reported(set_stage: SetStage) -> None:
     stage = await set_stage("gc")
     stage.load(thing("a", namespace="kube-system"))
     await stage.passes(1)
@@ -223,7 +215,7 @@ async def test_a_cluster_wide_object_with_a_namespaced_owner_is_left_alone(
     await stage.passes(60)
     await stage.delete(CONFIG_MAPS, "a", BACKGROUND)
     await stage.passes(60)
-    assert await stage.get(CLUSTER_ROLES, "role")
+    assert await stage.find(CLUSTER_ROLES, "role")
 
 
 async def test_it_finds_its_way_after_the_watches_expired(set_stage: SetStage) -> None:
@@ -275,7 +267,7 @@ async def test_switched_off_it_does_nothing_and_on_again_it_catches_up(
     assert await stage.names() == []
 
 
-async def test_what_was_deleted_for_is_still_there_if_it_changed_hands_meanwhile(
+async def test_a_dependent_with_a_new_owner_is_not_deleted(
     set_stage: SetStage,
 ) -> None:
     stage = await set_stage("gc")

@@ -7,17 +7,10 @@ from dataclasses import dataclass
 import pytest
 
 from extender.kube.rest.api_errors import ApiError
+from extender.kube.rest.resources import NAMESPACES, PODS
+from tests.builders import Document, blocking, running_pod, thing
 from tests.fakeapi.controlplane.conftest import SetStage
-from tests.fakeapi.controlplane.stage import (
-    CONFIG_MAPS,
-    NAMESPACES,
-    PODS,
-    Document,
-    Stage,
-    blocking,
-    running_pod,
-    thing,
-)
+from tests.stage import CONFIG_MAPS, Stage
 
 SHOP = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
 
@@ -72,7 +65,6 @@ SCENES = [
 
 async def condition(stage: Stage, type_: str) -> Document:
     namespace = await stage.get(NAMESPACES, "shop")
-    assert namespace is not None
     found = [c for c in namespace["status"].get("conditions", ()) if c["type"] == type_]
     return found[0] if found else {}
 
@@ -84,18 +76,18 @@ async def test_when_it_is_gone(scene: Scene, run: str, set_stage: SetStage) -> N
     stage.load(SHOP, *scene.content)
     await stage.delete(NAMESPACES, "shop")
     await stage.passes(4.9)
-    assert await stage.get(NAMESPACES, "shop"), "other servers may not have heard of it yet"
+    assert await stage.find(NAMESPACES, "shop"), "other servers may not have heard of it yet"
     await stage.passes(0.1)
     if scene.gone_after is not None:
         await stage.passes(scene.gone_after - 5)
-        assert await stage.get(NAMESPACES, "shop") is None
+        assert await stage.find(NAMESPACES, "shop") is None
         assert await stage.names() == []
     else:
         await stage.passes(300)
         assert (await condition(stage, "NamespaceContentRemaining"))["message"] == scene.remaining
 
 
-async def test_what_others_have_stays(set_stage: SetStage) -> None:
+async def test_objects_of_other_namespaces_stay(set_stage: SetStage) -> None:
     stage = await set_stage("namespaces")
     stage.load(SHOP, inside("a"), thing("mine"))
     await stage.delete(NAMESPACES, "shop")
@@ -111,7 +103,7 @@ async def test_pods_go_before_everything_else(set_stage: SetStage) -> None:
     assert await stage.names() == ["a"]
     await stage.client.delete(PODS.object("p", "shop"), grace_period_seconds=0)
     await stage.passes(60)
-    assert await stage.get(NAMESPACES, "shop") is None
+    assert await stage.find(NAMESPACES, "shop") is None
 
 
 async def test_a_pod_with_time_to_end_is_looked_at_again_in_half_of_it(
@@ -124,12 +116,12 @@ async def test_a_pod_with_time_to_end_is_looked_at_again_in_half_of_it(
     await stage.passes(11)  # at 5 s, and again 5 s after the conditions have been written
     await stage.client.delete(PODS.object("p", "shop"), grace_period_seconds=0)
     await stage.passes(19)
-    assert await stage.get(NAMESPACES, "shop")
+    assert await stage.find(NAMESPACES, "shop")
     await stage.passes(2)
-    assert await stage.get(NAMESPACES, "shop") is None
+    assert await stage.find(NAMESPACES, "shop") is None
 
 
-async def test_finalizers_are_told_of_and_waited_for(set_stage: SetStage) -> None:
+async def test_finalizers_are_reported_and_awaited(set_stage: SetStage) -> None:
     stage = await set_stage("namespaces")
     stage.load(SHOP, inside("a", finalizers=["example.com/hold"]))
     await stage.delete(NAMESPACES, "shop")
@@ -141,7 +133,7 @@ async def test_finalizers_are_told_of_and_waited_for(set_stage: SetStage) -> Non
     )
     await stage.patch(CONFIG_MAPS, "a", {"metadata": {"finalizers": None}}, "shop")
     await stage.passes(9)
-    assert await stage.get(NAMESPACES, "shop") is None
+    assert await stage.find(NAMESPACES, "shop") is None
 
 
 async def test_finalizers_of_others_on_the_namespace_are_left_to_them(set_stage: SetStage) -> None:
@@ -151,11 +143,10 @@ async def test_finalizers_of_others_on_the_namespace_are_left_to_them(set_stage:
     await stage.delete(NAMESPACES, "shop")
     await stage.passes(10)
     namespace = await stage.get(NAMESPACES, "shop")
-    assert namespace is not None
     assert (namespace["spec"], namespace["metadata"]["labels"]["a"]) == ({}, "b")
     assert await stage.names() == []
     await stage.patch(NAMESPACES, "shop", {"metadata": {"finalizers": None}})
-    assert await stage.get(NAMESPACES, "shop") is None
+    assert await stage.find(NAMESPACES, "shop") is None
 
 
 async def test_nothing_new_comes_into_one_that_goes(set_stage: SetStage) -> None:

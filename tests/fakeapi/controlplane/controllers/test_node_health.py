@@ -48,7 +48,7 @@ def test_a_node_that_never_spoke_gets_a_minute_from_when_it_was_made() -> None:
     assert has_missed_heartbeats(heard, a_node(), at(61))
 
 
-def test_a_node_is_heard_when_its_heartbeat_changes_whatever_time_it_names() -> None:
+def test_a_changed_heartbeat_counts_whatever_its_time() -> None:
     heard = observe_heartbeat(None, a_node(ready()), "", at(100))
     assert heard == NodeHealthData(at(100), MADE)
     heard = observe_heartbeat(heard, a_node(ready()), "", at(120))
@@ -58,7 +58,7 @@ def test_a_node_is_heard_when_its_heartbeat_changes_whatever_time_it_names() -> 
     assert observe_heartbeat(heard, later, "", at(140)).observed_ns == at(140)
 
 
-def test_a_node_is_heard_when_its_lease_is_renewed() -> None:
+def test_a_renewed_lease_counts_as_a_heartbeat() -> None:
     node = a_node(ready())
     heard = observe_heartbeat(None, node, "2026-01-01T00:00:00.000000Z", at(0))
     heard = observe_heartbeat(heard, node, "2026-01-01T00:00:10.000000Z", at(12))
@@ -71,7 +71,7 @@ def test_a_node_is_heard_when_its_lease_is_renewed() -> None:
     )
 
 
-def test_what_is_written_of_a_silent_node() -> None:
+def test_writes_about_an_unreachable_node() -> None:
     node = a_node(ready(), {"type": "DiskPressure", "status": "Unknown"})
     written = {c["type"]: (c["reason"], c["message"]) for c in unknown_conditions(node, "now")}
     never = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
@@ -139,7 +139,7 @@ def test_how_a_zone_is(well: int, ill: int, state: ZoneState) -> None:
     assert zone_state(well, ill) is state
 
 
-def test_how_fast_nodes_are_given_up() -> None:
+def test_the_eviction_rate() -> None:
     assert eviction_rate(ZoneState.NORMAL, 5) == eviction_rate(ZoneState.DISRUPTED, 5) == 0.1
     assert eviction_rate(ZoneState.PARTLY_DISRUPTED, 50) == 0
     assert eviction_rate(ZoneState.PARTLY_DISRUPTED, 51) == 0.01
@@ -154,7 +154,7 @@ def test_a_turnstile_lets_one_through_and_then_one_at_a_time() -> None:
     assert (turnstile.try_accept(1000), turnstile.seconds_until_next()) == (False, None)
 
 
-def test_when_all_zones_fail_nobody_is_given_up_and_everybody_is_taken_back_once() -> None:
+def test_when_all_zones_fail_no_node_is_tainted_and_all_recover_once() -> None:
     zones = ZoneStates()
     assert not zones.update({"a": (1, 2), "b": (0, 3)}, 0)
     assert zones.update({"a": (0, 3), "b": (0, 3)}, 5)

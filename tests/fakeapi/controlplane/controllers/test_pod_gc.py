@@ -1,4 +1,4 @@
-"""Pods that nobody else would ever end."""
+"""Pods that no other component would ever end."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from extender.kube.rest.resources import NODES, PODS
 from fakeapi.controlplane.controllers.pod_gc import MissingNodes, finished_above_threshold
 from fakeapi.controlplane.controllers.types import Pod, decode_pod
-from tests.builders import encoded
+from tests.builders import Document, encoded, running_pod
 from tests.fakeapi.controlplane.conftest import SetStage
-from tests.fakeapi.controlplane.stage import NODES, PODS, Document, Stage, running_pod
+from tests.stage import Stage
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node", "uid": "node"}}
 
@@ -67,7 +68,7 @@ async def test_a_node_that_comes_back_in_time_keeps_its_pods(set_stage: SetStage
     assert await stage.names(PODS) == ["p"]
 
 
-async def test_a_pod_told_to_go_before_it_got_a_node_goes(set_stage: SetStage) -> None:
+async def test_a_pod_deleted_before_it_was_bound_is_removed(set_stage: SetStage) -> None:
     pod = running_pod("p", "")
     pod["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     stage = await stage_of(set_stage, pod)
@@ -86,7 +87,7 @@ OUT_OF_SERVICE = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecu
         ([], "False", ["p"]),
     ],
 )
-async def test_pods_told_to_go_on_a_node_out_of_service(
+async def test_terminating_pods_on_an_out_of_service_node(
     taints: list[Any], ready: str, left: list[str], set_stage: SetStage
 ) -> None:
     status = {"conditions": [{"type": "Ready", "status": ready}]}

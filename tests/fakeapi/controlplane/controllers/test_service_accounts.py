@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from extender.kube.rest.resources import NAMESPACES, PODS
 from fakeapi.controlplane.controllers.service_accounts import CONFIG_MAPS, SERVICE_ACCOUNTS
+from tests.builders import running_pod
 from tests.fakeapi.controlplane.conftest import SetStage
-from tests.fakeapi.controlplane.stage import running_pod
 
 SHOP = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
 ROOT_CA = "kube-root-ca.crt"
@@ -16,14 +16,13 @@ async def test_a_new_namespace_gets_an_account_and_the_certificate(set_stage: Se
     await stage.create(NAMESPACES, SHOP)
     await stage.passes(0)
     for namespace in ("shop", "default", "kube-system"):
-        assert await stage.get(SERVICE_ACCOUNTS, "default", namespace)
+        assert await stage.find(SERVICE_ACCOUNTS, "default", namespace)
         published = await stage.get(CONFIG_MAPS, ROOT_CA, namespace)
-        assert published is not None
         assert published["data"] == {"ca.crt": ""}
         assert "kubernetes.io/description" in published["metadata"]["annotations"]
 
 
-async def test_what_is_deleted_comes_back_and_what_is_changed_is_put_right(
+async def test_deleted_and_changed_objects_are_restored(
     set_stage: SetStage,
 ) -> None:
     stage = await set_stage("serviceaccounts")
@@ -31,9 +30,8 @@ async def test_what_is_deleted_comes_back_and_what_is_changed_is_put_right(
     await stage.delete(SERVICE_ACCOUNTS, "default")
     await stage.patch(CONFIG_MAPS, ROOT_CA, {"data": {"ca.crt": "forged", "more": ""}})
     await stage.passes(1)
-    assert await stage.get(SERVICE_ACCOUNTS, "default")
+    assert await stage.find(SERVICE_ACCOUNTS, "default")
     published = await stage.get(CONFIG_MAPS, ROOT_CA)
-    assert published is not None
     assert published["data"] == {"ca.crt": ""}
 
 
@@ -43,7 +41,7 @@ async def test_a_namespace_that_goes_gets_nothing_more(set_stage: SetStage) -> N
     await stage.passes(1)
     await stage.delete(NAMESPACES, "shop")
     await stage.passes(60)
-    assert await stage.get(NAMESPACES, "shop") is None
+    assert await stage.find(NAMESPACES, "shop") is None
 
 
 async def test_pods_get_their_account(set_stage: SetStage) -> None:

@@ -1,28 +1,21 @@
-"""Stages on which kubelets act."""
+"""Stages on which kubelets act; they end with the test."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 
-from fakeapi import VirtualCluster
 from tests.fakeapi.controlplane.kubelet.stages import KubeletStage, node
+from tests.stage import Opener, opener
 
-SetKubelets = Callable[..., Awaitable[KubeletStage]]
+SetKubelets = Opener[KubeletStage]
 
 
 @pytest.fixture
 async def kubelets() -> AsyncIterator[SetKubelets]:
-    """Return stages with kubelets, and whatever else is to run; they end with the test."""
-    async with AsyncExitStack() as stack:
-
-        async def create(script: Any = "", run: str = "kubelet", seed: int = 0) -> KubeletStage:
-            cluster = VirtualCluster(run=run, kubelet=script, seed=seed)
-            return KubeletStage(await stack.enter_async_context(cluster))
-
+    """Return a function that opens stages with kubelets, and the components of ``run``."""
+    async with opener(KubeletStage, run="kubelet") as create:
         yield create
 
 

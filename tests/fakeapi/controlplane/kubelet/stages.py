@@ -1,4 +1,4 @@
-"""Worlds with simulated kubelets, and short ways to look at what they do."""
+"""Worlds with simulated kubelets, and short methods for observations."""
 
 from __future__ import annotations
 
@@ -8,29 +8,24 @@ import orjson
 
 from extender.kube.rest.client import PatchType
 from extender.kube.rest.resources import LEASES, NODES, PODS, ObjectPath
-from fakeapi import VirtualCluster
-from tests.fakeapi.controlplane.stage import Document, Stage, decode
+from tests.builders import Document, manifest, without_none
+from tests.stage import Stage, decode
 
 SCRIPT: Final = "kubelet.fakeapi/script"
 
 
 def node(name: str, **capacity: str) -> Document:
     """Build a node that knows nothing of itself but, perhaps, its capacity."""
-    document: Document = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
-    return {**document, "status": {"capacity": capacity, "allocatable": capacity}}
+    return manifest("Node", name, status={"capacity": capacity, "allocatable": capacity})
 
 
 def pod(name: str, node: str = "n", *, script: str = "", **spec: Any) -> Document:
     """Build a pod that is bound to a node."""
     containers = spec.pop("containers", [{"name": "c", "image": "nginx:1"}])
-    metadata: Document = {"name": name, "namespace": "default"}
-    if script:
-        metadata["annotations"] = {SCRIPT: script}
-    finalizers = spec.pop("finalizers", None)
-    if finalizers:
-        metadata["finalizers"] = finalizers
+    annotations = {SCRIPT: script} if script else None
+    metadata = without_none(annotations=annotations, finalizers=spec.pop("finalizers", None))
     spec = {"nodeName": node, "containers": containers, **spec}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    return manifest("Pod", name, metadata=metadata, spec=spec)
 
 
 def asking(**requests: str) -> Document:
@@ -41,15 +36,6 @@ def asking(**requests: str) -> Document:
 class KubeletStage(Stage):
     """A stage with kubelets on it."""
 
-    def __init__(self, cluster: VirtualCluster) -> None:
-        super().__init__(cluster)
-
-    async def pod(self, name: str) -> Document:
-        """Return a pod that is there."""
-        found = await self.get(PODS, name)
-        assert found is not None, f"there is no pod {name}"
-        return found
-
     async def status(self, name: str) -> Document:
         """Return a pod's status."""
         status: Document = (await self.pod(name))["status"]
@@ -57,7 +43,7 @@ class KubeletStage(Stage):
 
     async def phases(self) -> dict[str, str]:
         """Return all pods' phases, those of ready ones with an asterisk."""
-        listed = (await self.client.list(PODS, decode)).items
+        listed = await self.all(PODS)
         return {each["metadata"]["name"]: _phase(each["status"]) for each in listed}
 
     async def run(self, *pods: Document) -> None:
@@ -67,18 +53,16 @@ class KubeletStage(Stage):
 
     async def tell_to_go(self, name: str, grace: int | None = None) -> None:
         """Delete a pod, with a grace period of its own or the pod's."""
-        await self.client.delete(PODS.object(name, "default"), grace_period_seconds=grace)
+        await self.end(name, grace)
 
     async def conditions(self, name: str) -> dict[str, str]:
         """Return the statuses of a node's conditions."""
         found = await self.get(NODES, name)
-        assert found is not None
         return {each["type"]: each["status"] for each in found["status"]["conditions"]}
 
     async def renewed(self, name: str) -> str:
         """Return the time of a node's lease."""
         lease = await self.get(LEASES, name, "kube-node-lease")
-        assert lease is not None
         time: str = lease["spec"]["renewTime"]
         return time
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from extender.kube.rest.resources import NODES, PODS
+from tests.builders import Document
 from tests.fakeapi.controlplane.kubelet.conftest import SetKubelets
 from tests.fakeapi.controlplane.kubelet.stages import KubeletStage, node, pod
-from tests.fakeapi.controlplane.stage import Document
 
 GI = 2**30
 
@@ -21,7 +21,7 @@ async def stage(kubelets: SetKubelets) -> KubeletStage:
 
 
 async def small_node(kubelets: SetKubelets, script: Any = "", run: str = "kubelet") -> KubeletStage:
-    stage = await kubelets(script, run)
+    stage = await kubelets(kubelet=script, run=run)
     stage.load(node("n", cpu="4", memory="2Gi", **{"ephemeral-storage": "20Gi"}))
     await stage.passes(1)
     return stage
@@ -105,7 +105,6 @@ async def test_a_node_under_pressure_is_tainted(kubelets: SetKubelets) -> None:
     await stage.say(NODES, "n", "{stages: [{memory: 1990Mi}]}")
     await stage.passes(30)
     found = await stage.get(NODES, "n")
-    assert found is not None
     keys = [taint["key"] for taint in found["spec"]["taints"]]
     assert keys == ["node.kubernetes.io/memory-pressure"]
 
@@ -118,7 +117,7 @@ async def test_one_pod_goes_in_a_round_until_there_is_enough(stage: KubeletStage
     assert phases == [*["Failed"] * 2, *["Running*"] * 3]  # two are what it takes
 
 
-async def test_a_full_disk_is_cleaned_up_before_anybody_goes(stage: KubeletStage) -> None:
+async def test_a_full_disk_is_cleaned_up_before_any_eviction(stage: KubeletStage) -> None:
     await stage.run(pod("p"))
     await stage.say(NODES, "n", "{stages: [{images: 16500Mi}]}")
     await stage.passes(40)
@@ -209,7 +208,7 @@ async def test_soft_thresholds_wait_for_their_time(kubelets: SetKubelets) -> Non
     assert (await stage.conditions("n"))["MemoryPressure"] == "False"
 
 
-async def test_a_wrong_configuration_is_told(stage: KubeletStage) -> None:
+async def test_an_invalid_configuration_is_reported(stage: KubeletStage) -> None:
     await stage.say(NODES, "n", '{config: {evictionHard: {memory.available: "-1"}}}')
     await stage.passes(1)
     [told] = [message for reason, _, message in await stage.told() if reason == "InvalidScript"]
@@ -217,7 +216,7 @@ async def test_a_wrong_configuration_is_told(stage: KubeletStage) -> None:
     assert told == expected
 
 
-async def test_calm_nodes_are_not_looked_at(stage: KubeletStage) -> None:
+async def test_nodes_far_from_their_thresholds_are_not_checked(stage: KubeletStage) -> None:
     await stage.run(pod("p"))
     await stage.passes(60)
     pending = stage.cluster.control_plane["kubelet"]

@@ -45,7 +45,7 @@ def test_an_address_is_used_again_last() -> None:
     assert later == ["10.244.3.3", "10.244.3.4", "10.244.3.5", "10.244.3.6", first]
 
 
-def test_an_address_that_a_pod_has_already_is_given_to_nobody_else() -> None:
+def test_an_assigned_address_is_not_assigned_again() -> None:
     blocks = PodCIDRPool()
     blocks.reserve("old", "10.0.0.2")
     assert PodIPAllocator(blocks, "").allocate("new") == "10.0.0.3"

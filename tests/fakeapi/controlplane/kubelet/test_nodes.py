@@ -1,4 +1,4 @@
-"""Nodes: they register, show life, fall silent, and come back."""
+"""Nodes: they register, send heartbeats, stop, and recover."""
 
 from __future__ import annotations
 
@@ -31,14 +31,13 @@ SILENT = "{stages: [{silent: true}]}"
 
 
 async def test_nodes_register_themselves(kubelets: SetKubelets) -> None:
-    stage = await kubelets(REGISTER)
+    stage = await kubelets(kubelet=REGISTER)
     await stage.passes(1)
     assert await stage.names(NODES) == ["node-0", "node-1", "node-2"]
     found = [await stage.get(NODES, f"node-{index}") for index in range(3)]
-    zones = [each and each["metadata"]["labels"]["topology.kubernetes.io/zone"] for each in found]
+    zones = [each["metadata"]["labels"]["topology.kubernetes.io/zone"] for each in found]
     assert zones == ["a", "b", "a"]
     first = found[0]
-    assert first is not None
     assert first["spec"]["taints"] == [{"key": "new", "effect": "NoSchedule"}]
     assert first["status"]["capacity"] | {} == {
         "cpu": "8",
@@ -59,12 +58,10 @@ async def test_nodes_register_themselves(kubelets: SetKubelets) -> None:
 
 
 async def test_nodes_that_are_there_are_taken_on(kubelets: SetKubelets) -> None:
-    stage = await kubelets(REGISTER)
+    stage = await kubelets(kubelet=REGISTER)
     stage.load(node("old", cpu="2"), node("node-1", cpu="3"))
     await stage.passes(1)
     old, mine = await stage.get(NODES, "old"), await stage.get(NODES, "node-1")
-    assert old is not None
-    assert mine is not None
     assert (old["status"]["capacity"]["cpu"], old["status"]["capacity"]["pods"]) == ("2", "110")
     assert mine["status"]["capacity"]["cpu"] == "3"
     assert await stage.conditions("old") == FINE
@@ -77,7 +74,7 @@ async def test_a_node_may_have_a_kubelet_of_its_own(kubelets: SetKubelets) -> No
     stage.load(own)
     await stage.run(pod("p", "own"))
     await stage.passes(60)
-    assert await stage.get(LEASES, "own", "kube-node-lease") is None
+    assert await stage.find(LEASES, "own", "kube-node-lease") is None
     assert await stage.phases() == {"p": "Pending"}
 
 
@@ -87,8 +84,6 @@ async def test_a_lease_is_renewed_every_ten_seconds(kubelets: SetKubelets) -> No
     await stage.passes(1)
     lease = await stage.get(LEASES, "n", "kube-node-lease")
     owner = await stage.get(NODES, "n")
-    assert lease is not None
-    assert owner is not None
     assert lease["spec"]["holderIdentity"] == "n"
     assert lease["spec"]["leaseDurationSeconds"] == 40
     [reference] = lease["metadata"]["ownerReferences"]
@@ -112,7 +107,6 @@ async def test_a_lease_that_others_meddle_with_is_renewed_all_the_same(
     await stage.patch(LEASES, "n", {"metadata": {"labels": {"a": "b"}}}, "kube-node-lease")
     await stage.passes(10)
     lease = await stage.get(LEASES, "n", "kube-node-lease")
-    assert lease is not None
     assert lease["metadata"]["labels"] == {"a": "b"}
     assert lease["spec"]["renewTime"] > "2026-01-01T00:00:15"
     await stage.delete(LEASES, "n", namespace="kube-node-lease")
@@ -142,13 +136,12 @@ async def test_a_status_is_written_every_five_minutes(kubelets: SetKubelets) -> 
     assert [len(each) for each in beats] == [0, 1, 1, 1, 1, 1, 1]
     assert len({each.pop()[-3:] for each in beats[2:]}) == 1
     told = await stage.get(NODES, "n")
-    assert told is not None
     since = {c["lastTransitionTime"] for c in told["status"]["conditions"]}
     assert since == {"2026-01-01T00:00:00Z"}
 
 
 async def test_a_paused_part_lets_all_nodes_fall_silent(kubelets: SetKubelets) -> None:
-    stage = await kubelets(REGISTER, run="kubelet,nodelifecycle")
+    stage = await kubelets(kubelet=REGISTER, run="kubelet,nodelifecycle")
     await stage.passes(30)
     stage.cluster.control_plane["kubelet"].pause()
     await stage.passes(120)
@@ -167,7 +160,7 @@ async def test_a_node_falls_silent_and_comes_back_by_its_script(kubelets: SetKub
             }
         ]
     }
-    stage = await kubelets(script, run="kubelet,nodelifecycle")
+    stage = await kubelets(kubelet=script, run="kubelet,nodelifecycle")
     stage.load(node("n"), node("m"))
     await stage.run(pod("p", "n"))
     seen = []
@@ -178,14 +171,14 @@ async def test_a_node_falls_silent_and_comes_back_by_its_script(kubelets: SetKub
     assert seen == [
         ("True", {"p": "Running*"}),
         ("True", {"p": "Running*"}),
-        ("Unknown", {"p": "Running"}),  # the node controller says so
+        ("Unknown", {"p": "Running"}),  # set by the node controller
         ("True", {"p": "Running*"}),
     ]
     assert (await stage.conditions("m"))["Ready"] == "True"
 
 
 @pytest.mark.parametrize("steps", range(1, 5))
-async def test_what_comes_during_a_short_silence_is_made_up_for(
+async def test_changes_during_a_short_silence_are_caught_up(
     kubelets: SetKubelets, steps: int
 ) -> None:
     stage = await kubelets()
@@ -234,7 +227,7 @@ async def test_a_node_says_that_it_is_not_ready(kubelets: SetKubelets) -> None:
     assert ("NodeNotReady", "Node n status is now: NodeNotReady") in told
 
 
-async def test_what_others_write_into_its_conditions_is_put_right(kubelets: SetKubelets) -> None:
+async def test_foreign_writes_of_node_conditions_are_corrected(kubelets: SetKubelets) -> None:
     stage = await kubelets()
     stage.load(node("n"))
     await stage.passes(5)
@@ -251,17 +244,17 @@ async def test_a_deleted_node_has_no_kubelet_until_it_is_made_anew(kubelets: Set
     await stage.passes(5)
     await stage.delete(NODES, "n")
     await stage.passes(60)
-    assert await stage.get(LEASES, "n", "kube-node-lease") is None
+    assert await stage.find(LEASES, "n", "kube-node-lease") is None
     await stage.delete(PODS, "p")
     await stage.passes(60)
-    assert await stage.phases() == {"p": "Running*"}  # nobody is there who could end it
+    assert await stage.phases() == {"p": "Running*"}  # no kubelet is there to end it
     stage.load(node("n"))
     await stage.passes(5)
     assert await stage.phases() == {}
     assert await stage.renewed("n") > "2026-01-01T00:02"
 
 
-async def test_a_wrong_script_is_told_by_an_event(kubelets: SetKubelets) -> None:
+async def test_an_invalid_script_is_reported_by_an_event(kubelets: SetKubelets) -> None:
     stage = await kubelets()
     stage.load(node("n"))
     await stage.run(pod("p", script="{start: soon}"))
@@ -307,7 +300,7 @@ async def test_without_kubelets_the_proxy_leads_nowhere(kubelets: SetKubelets) -
 
 
 async def test_kubelets_that_are_switched_off_and_on_go_on(kubelets: SetKubelets) -> None:
-    stage = await kubelets(REGISTER)
+    stage = await kubelets(kubelet=REGISTER)
     await stage.run(pod("p", "node-0"))
     await stage.passes(5)
     before = await stage.pod("p")
@@ -322,7 +315,7 @@ async def test_kubelets_that_are_switched_off_and_on_go_on(kubelets: SetKubelets
 
 
 async def test_forks_have_kubelets_of_their_own(kubelets: SetKubelets) -> None:
-    stage = await kubelets(REGISTER)
+    stage = await kubelets(kubelet=REGISTER)
     await stage.run(pod("p", "node-0", script="{stages: [{after: 60s, exit: 0}]}"))
     await stage.passes(30)
     async with stage.cluster.fork() as cluster:

@@ -7,8 +7,8 @@ Whatever happens, and however far the kubelets come in between:
 - no pod is written to that was meant to be another one (nothing is said of its containers that
   another one's did).
 
-When everything has come to rest, and no node is silent: whoever was told to go and is held by
-nothing is gone, and everybody else is as its script has it.
+When everything has come to rest, and no node is silent: deleted pods without finalizers are gone,
+and all others are as their script has it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from hypothesis.stateful import invariant, rule
 
 from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.resources import NODES, PODS
+from tests.builders import Document
 from tests.fakeapi.controlplane.kubelet.stages import SCRIPT, KubeletStage, node, pod
-from tests.fakeapi.controlplane.machine import WorldMachine
-from tests.fakeapi.controlplane.stage import Document
+from tests.fakeapi.controlplane.state_machine import WorldMachine
+from tests.sampling import examples
 
 NAMES: Final = ("p", "q")
 HOLD: Final = "example.com/hold"
@@ -126,7 +127,7 @@ class PodsLiving(WorldMachine):
                 _check_at_rest(each, self._said_to_have_failed(each))
 
     def _said_to_have_failed(self, pod: Document) -> bool:
-        """Return whether it was somebody else who ended a pod."""
+        """Return whether another client has ended a pod."""
         managers = {
             entry["manager"]
             for change in self.cluster.history("pods", "default", pod["metadata"]["name"])
@@ -160,7 +161,7 @@ class PodsLiving(WorldMachine):
 
 
 def _check_at_rest(pod: Document, said_to_have_failed: bool) -> None:  # noqa: FBT001
-    """Check a pod that nobody has told to go against its script, long after it came."""
+    """Check a pod that is not being deleted against its script, long after it came."""
     fate = SCRIPTS[pod["metadata"]["annotations"][SCRIPT]]
     policy, phase = pod["spec"]["restartPolicy"], pod["status"]["phase"]
     expected = {
@@ -178,4 +179,4 @@ def _restarts(pod: Document) -> int:
 
 
 TestPodsLiving = PodsLiving.TestCase
-TestPodsLiving.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestPodsLiving.settings = settings(max_examples=examples(40), stateful_step_count=25, deadline=None)

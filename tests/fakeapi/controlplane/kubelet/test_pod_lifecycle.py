@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from fakeapi.controlplane.kubelet.types import KubeletPod
-from tests.fakeapi.controlplane.kubelet.living import Telling, admitted, container, pod_of
+from tests.fakeapi.controlplane.kubelet.pod_timelines import Telling, admitted, container, pod_of
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A pod, its script, and what shows of it; ``acts`` are told to :meth:`Telling.until`."""
+    """A pod, its script, and what shows of it; ``acts`` are passed to :meth:`Telling.until`."""
 
     pod: KubeletPod
     script: str

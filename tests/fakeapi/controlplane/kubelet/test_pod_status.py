@@ -10,7 +10,13 @@ from fakeapi.controlplane.controllers.types import ObjectCondition
 from fakeapi.controlplane.kubelet.pod_lifecycle import Termination
 from fakeapi.controlplane.kubelet.pod_phase import ConditionStatus
 from fakeapi.controlplane.kubelet.pod_status import WrittenConditions, image_id, rejection_patch
-from tests.fakeapi.controlplane.kubelet.living import Telling, admitted, container, pod_of, seconds
+from tests.fakeapi.controlplane.kubelet.pod_timelines import (
+    Telling,
+    admitted,
+    container,
+    pod_of,
+    seconds,
+)
 
 T = "2026-01-01T00:00:0{}Z".format
 
@@ -94,7 +100,7 @@ def test_a_container_that_crashes_again_and_again() -> None:
     assert running[0]["lastState"]["terminated"]["containerID"] != told["containerID"]
 
 
-def test_a_pod_that_somebody_has_ended_says_why() -> None:
+def test_an_evicted_pod_has_its_reason() -> None:
     life = admitted(pod_of(container("a")))
     telling = Telling(life)
     telling.status(2)
@@ -139,7 +145,7 @@ def test_readiness_gates(told: dict[str, str], status: str, message: str | None)
     assert condition(found, "ContainersReady")["status"] == "True"
 
 
-def test_what_others_write_of_the_kubelets_conditions_is_noticed() -> None:
+def test_foreign_writes_of_the_kubelets_conditions_are_noticed() -> None:
     report = WrittenConditions.read(
         [ObjectCondition("Ready", "True"), ObjectCondition("Odd", "True")]
     )
@@ -182,6 +188,6 @@ def test_a_pod_that_was_not_let_in_says_nothing_but_why() -> None:
         ("app@sha256:abc", "app"),
     ],
 )
-def test_images_are_told_by_their_digest(image: str, repository: str) -> None:
+def test_image_ids_are_digests(image: str, repository: str) -> None:
     name, _, digest = image_id(image).partition("@")
     assert (name, len(digest)) == (repository, len("sha256:") + 64)

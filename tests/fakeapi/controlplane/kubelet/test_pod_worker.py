@@ -1,4 +1,4 @@
-"""Pods that have lived before: what their status says is taken for what is."""
+"""Pods that ran before the kubelet started: their status is taken as their state."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ import pytest
 from fakeapi.controlplane.kubelet.pod_worker import restore_pod
 from fakeapi.controlplane.kubelet.script_parser import parse_pod_script
 from fakeapi.controlplane.kubelet.types import KubeletPod, decode_pod
-from tests.fakeapi.controlplane.kubelet.living import Telling, admitted, container, pod_of, seconds
-from tests.fakeapi.controlplane.stage import Document
+from tests.builders import Document
+from tests.fakeapi.controlplane.kubelet.pod_timelines import (
+    Telling,
+    admitted,
+    container,
+    pod_of,
+    seconds,
+)
 
 LONG_AGO: Final = "2025-12-31T00:00:00Z"
 DONE: Final = {"exitCode": 0, "reason": "Completed", "startedAt": LONG_AGO, "finishedAt": LONG_AGO}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 from fakeapi.controlplane.kubelet.script_parser import (
     ALWAYS,
@@ -26,7 +27,7 @@ from fakeapi.controlplane.kubelet.scripts import (
     next_transition,
     state_at,
 )
-from fakeapi.controlplane.kubelet.usage_curves import SECOND, CurveStep, parse_duration
+from fakeapi.controlplane.kubelet.usage_curves import SECOND, CurveStep
 
 MI = 2**20
 
@@ -41,11 +42,12 @@ MI = 2**20
     ],
 )
 def test_durations(text: str | float, nanoseconds: int | None) -> None:
+    script = yaml.safe_dump({"start": text})
     if nanoseconds is None:
-        with pytest.raises(ValueError, match="expected"):
-            parse_duration(text)
+        with pytest.raises(ScriptError, match="start: expected"):
+            parse_pod_script(script)
     else:
-        assert parse_duration(text) == nanoseconds
+        assert parse_pod_script(script).start == nanoseconds
 
 
 def test_stages_follow_each_other() -> None:
@@ -232,13 +234,13 @@ def test_an_empty_document_says_nothing(empty: Any) -> None:
         ),
     ],
 )
-def test_a_wrong_script_is_told_in_one_line(text: str, told: str) -> None:
+def test_an_invalid_script_is_reported_in_one_line(text: str, told: str) -> None:
     with pytest.raises(ScriptError) as error:
         parse_script(text)
     assert str(error.value) == told
 
 
-def test_the_fault_of_an_annotation_is_told() -> None:
+def test_an_invalid_annotation_is_reported() -> None:
     annotations = {"kubelet.fakeapi/script": "{start: x}"}
     told = "start: expected a duration such as 1m30s, got 'x'"
     assert script_error(annotations, parse_pod_script) == told

@@ -27,7 +27,7 @@ async def stage(kubelets: SetKubelets) -> KubeletStage:
 
 
 async def summary(stage: KubeletStage) -> tuple[Any, dict[str, Any]]:
-    """Return what the node says of itself, and of its pods by name."""
+    """Return the summary of the node, and those of its pods by name."""
     told = await stage.asked("n", "stats/summary")
     return told["node"], {each["podRef"]["name"]: each for each in told["pods"]}
 
@@ -44,7 +44,7 @@ async def test_an_idle_node(stage: KubeletStage) -> None:
     assert told["runtime"]["imageFs"] == told["fs"]
 
 
-async def test_pods_use_what_is_usual_where_nobody_says_more(stage: KubeletStage) -> None:
+async def test_pods_have_default_usage_without_a_script(stage: KubeletStage) -> None:
     requests = {"resources": {"requests": {"memory": "1Gi", "cpu": "1"}}}
     await stage.run(pod("asks", containers=[{"name": "c", "image": "i", **requests}]), pod("plain"))
     await stage.passes(5)
@@ -131,4 +131,4 @@ async def test_a_pod_that_exceeds_its_memory_is_killed(stage: KubeletStage) -> N
     [told] = (await stage.status("p"))["containerStatuses"]
     assert told["restartCount"] == 1
     assert told["lastState"]["terminated"]["reason"] == "OOMKilled"
-    assert (await stage.get(PODS, "p")) is not None
+    assert (await stage.find(PODS, "p")) is not None

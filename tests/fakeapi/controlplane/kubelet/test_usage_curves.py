@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakeapi.controlplane.kubelet.usage_curves import Curve, CurveStep, constant, curve_from_steps
+from fakeapi.controlplane.kubelet.usage_curves import Curve, CurveStep, curve_from_steps
 
 UP = curve_from_steps(100, [CurveStep(10, 300, 20), CurveStep(40, 50)])
 
@@ -27,11 +27,6 @@ def test_an_amount_goes_in_straight_lines(offset: int, amount: int) -> None:
 def test_a_step_ends_the_one_that_is_under_way() -> None:
     curve = curve_from_steps(0, [CurveStep(0, 100, 10), CurveStep(5, 0, 10)])
     assert [curve.at(offset) for offset in (0, 4, 5, 10, 15, 99)] == [0, 40, 50, 25, 0, 0]
-
-
-def test_a_constant_is_settled_from_the_beginning() -> None:
-    assert (constant(7).at(99), constant(7).last_change) == (7, 0)
-    assert UP.last_change == 40
 
 
 @pytest.mark.parametrize(

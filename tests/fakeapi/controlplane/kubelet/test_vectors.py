@@ -54,7 +54,7 @@ def cases() -> Iterator[Case]:
 
 
 def used_by(summary: Mapping[str, Any], uid: str) -> dict[str, int]:
-    """Return what a step says that a pod uses."""
+    """Return a pod's usage in a step."""
     for each in summary.get("pods", ()):
         if each["podRef"]["uid"] == uid:
             memory = each.get("memory", {}).get("workingSetBytes", 0)
@@ -66,7 +66,7 @@ def used_by(summary: Mapping[str, Any], uid: str) -> dict[str, int]:
 
 
 def left(summary: Mapping[str, Any]) -> dict[str, int]:
-    """Return what a step says that is left."""
+    """Return what is available in a step."""
     node = summary["node"]
     pids = node.get("rlimit", {"maxpid": MAX_PROCESSES, "curproc": 0})
     memory = node.get("memory", {}).get("availableBytes", MEMORY // 2)

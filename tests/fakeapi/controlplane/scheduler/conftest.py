@@ -1,26 +1,19 @@
-"""Stages on which a scheduler acts."""
+"""Stages on which a scheduler acts; they end with the test."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
-from typing import Any
+from collections.abc import AsyncIterator
 
 import pytest
 
-from fakeapi import VirtualCluster
 from tests.fakeapi.controlplane.scheduler.stages import SchedulerStage
+from tests.stage import Opener, opener
 
-SetScheduler = Callable[..., Awaitable[SchedulerStage]]
+SetScheduler = Opener[SchedulerStage]
 
 
 @pytest.fixture
 async def schedule() -> AsyncIterator[SetScheduler]:
-    """Return stages with a scheduler of these options; they end with the test."""
-    async with AsyncExitStack() as stack:
-
-        async def create(run: str = "scheduler", **options: Any) -> SchedulerStage:
-            cluster = VirtualCluster(run=run, **options)
-            return SchedulerStage(await stack.enter_async_context(cluster))
-
+    """Return a function that opens stages with a scheduler of these options."""
+    async with opener(SchedulerStage, run="scheduler") as create:
         yield create

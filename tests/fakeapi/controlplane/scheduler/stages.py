@@ -1,4 +1,4 @@
-"""Worlds with a scheduler, small extenders for it to ask, and short ways to look at both.
+"""Worlds with a scheduler, small extenders, and short methods for observations of both.
 
 A player is an extender that answers each verb with a document, a whole reply, an exception, or what
 a function makes of the call; a verb of which nothing is said lets everything pass.
@@ -13,8 +13,8 @@ from typing import Any, Final
 from extender.kube.rest.resources import NODES, PODS
 from fakeapi import VirtualCluster
 from fakeapi.controlplane.scheduler.configuration import Call, ExtenderFunction, Reply
-from tests.builders import container_json, node_json, pdb_json, pod_json
-from tests.fakeapi.controlplane.stage import EVENTS, Document, Stage, decode
+from tests.builders import Document, container_json, node_json, pdb_json, pod_json
+from tests.stage import EVENTS, Stage
 
 X: Final = "http://x.example/scheduler"
 Y: Final = "http://y.example"
@@ -84,7 +84,7 @@ def node(name: str, cpu: str = "2", **more: Any) -> Document:
 
 
 def pod(name: str, cpu: str = "1", *, on: str | None = None, **more: Any) -> Document:
-    """Build a pod that goes at once when it is told to."""
+    """Build a pod without a grace period: it goes at once when it is deleted."""
     spec = {"terminationGracePeriodSeconds": 0, **more.pop("spec", {})}
     return pod_json(name, on=on, cpu=cpu, spec=spec, **more)
 
@@ -96,15 +96,9 @@ class SchedulerStage(Stage):
         super().__init__(cluster)
         self.trace = cluster.scheduler.trace
 
-    async def pod(self, name: str) -> Document:
-        """Return a pod that is there."""
-        found = await self.get(PODS, name)
-        assert found is not None, f"there is no pod {name}"
-        return found
-
     async def places(self) -> dict[str, str]:
         """Return the node of each pod: "→ n" where it is only nominated, "" where it has none."""
-        listed = (await self.client.list(PODS, decode)).items
+        listed = await self.all(PODS)
         return {each["metadata"]["name"]: _place(each) for each in listed}
 
     async def refusal(self, name: str) -> tuple[str, str]:
@@ -116,17 +110,17 @@ class SchedulerStage(Stage):
         return condition["reason"], condition["message"]
 
     async def events(self, reason: str) -> list[tuple[str, str]]:
-        """Return whom the Events of a reason are about, and what they say."""
+        """Return the object and the message of each Event with a reason."""
         return [(name, message) for why, name, message in await self.told() if why == reason]
 
     async def told_of(self, name: str) -> list[Document]:
         """Return the Events about an object."""
-        listed = (await self.client.list(EVENTS, decode)).items
+        listed = await self.all(EVENTS)
         return [each for each in listed if each["involvedObject"]["name"] == name]
 
     async def sources(self, reason: str) -> dict[str, str]:
-        """Return who has told of a reason, by the object that it is about."""
-        listed = (await self.client.list(EVENTS, decode)).items
+        """Return the reporters of Events with a reason, by the object."""
+        listed = await self.all(EVENTS)
         return {
             each["involvedObject"]["name"]: each["source"]["component"]
             for each in listed
@@ -138,12 +132,8 @@ class SchedulerStage(Stage):
         return [each.pod.partition("/")[2] for each in self.trace.calls(verb)]
 
     def problems(self) -> list[str]:
-        """Return what was wrong with the answers that could not be used."""
+        """Return the errors of the answers that could not be used."""
         return [each.problem for each in self.trace.refused()]
-
-    async def delete_now(self, name: str) -> None:
-        """Delete a pod without any grace."""
-        await self.client.delete(PODS.object(name, "default"), grace_period_seconds=0)
 
     async def passing_turns(self) -> None:
         """Let watches show what there is, while the clock stands."""

@@ -150,7 +150,7 @@ WRONG: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_told_in_one_line(name: str) -> None:
+def test_errors_are_reported_in_one_line(name: str) -> None:
     document, problem = WRONG[name]
     with pytest.raises(SchedulerConfigError) as caught:
         load_scheduler_configuration(document)

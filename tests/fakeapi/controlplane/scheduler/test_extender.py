@@ -77,7 +77,7 @@ async def test_only_nodes_that_pass_the_in_tree_filters_are_sent(schedule: SetSc
     assert [each.asked["NodeNames"] for each in stage.trace] == [["a"]]
 
 
-async def test_nobody_is_asked_about_a_pod_that_fits_nowhere(schedule: SetScheduler) -> None:
+async def test_extenders_are_not_called_for_a_pod_that_fits_no_node(schedule: SetScheduler) -> None:
     stage = await one_pod(schedule, passing, pod("p", "9"))
     assert stage.asked() == []
     assert await stage.refusal("p") == (
@@ -175,7 +175,7 @@ ERRORS: dict[str, tuple[Answer, str]] = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-async def test_an_error_fails_the_attempt_and_nobody_is_preempted(
+async def test_an_error_fails_the_attempt_without_preemption(
     schedule: SetScheduler, name: str
 ) -> None:
     answer, problem = ERRORS[name]
@@ -247,7 +247,7 @@ async def test_others_may_be_deleted_while_an_extender_thinks(schedule: SetSched
     stage.load(node("a"))
     await stage.run(pod("p"))
     await stage.passes(1)
-    await stage.delete_now("p")
+    await stage.end("p")
     await stage.passes(5)
     assert (await stage.places(), await stage.events("Scheduled")) == ({}, [])
 
@@ -266,7 +266,7 @@ REASONS: dict[str, tuple[Document, str]] = {
 
 
 @pytest.mark.parametrize("name", REASONS)
-async def test_reasons_are_told_as_they_were_given(schedule: SetScheduler, name: str) -> None:
+async def test_reasons_are_reported_unchanged(schedule: SetScheduler, name: str) -> None:
     answer, message = REASONS[name]
     stage = await one_pod(schedule, player(filter={"NodeNames": [], **answer}))
     reason, told = await stage.refusal("p")
@@ -283,7 +283,7 @@ async def test_scores_are_weighed_and_added(schedule: SetScheduler) -> None:
     assert asked.notes == ("z was not among the nodes sent", "z was scored 99, beyond 0 to 10")
 
 
-async def test_who_cannot_score_scores_nothing_ignorable_or_not(schedule: SetScheduler) -> None:
+async def test_a_failed_prioritize_call_adds_no_score(schedule: SetScheduler) -> None:
     entry: Document = {"prioritizeVerb": "prioritize", "weight": 1}
     stage = await one_pod(schedule, player(prioritize=Reply(500, b"")), **entry)
     assert (await stage.places())["p"] in {"a", "b"}
@@ -296,7 +296,7 @@ async def test_a_single_node_is_not_scored(schedule: SetScheduler) -> None:
     assert (await stage.places(), stage.asked("prioritize")) == ({"p": "a"}, [])
 
 
-async def test_an_extender_that_binds_is_asked_to_and_nobody_else_does(
+async def test_a_binding_extender_replaces_the_default_binder(
     schedule: SetScheduler,
 ) -> None:
     stage = await one_pod(schedule, player(filter={"NodeNames": ["a"]}), bindVerb="bind")

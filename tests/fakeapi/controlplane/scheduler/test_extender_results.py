@@ -141,12 +141,12 @@ OFFERED = {"a": VictimSet((CLUSTER.nodes["a"].pods[0],))}
 
 
 def found(**nodes: tuple[str, ...]) -> ExtenderVictims:
-    """Return what an answer with these UIDs stands for."""
+    """Return the victims that an answer with these UIDs means."""
     answer = {name: DecodedMetaVictims(uids, 3) for name, uids in nodes.items()}
     return find_victims(answer, VIP, CLUSTER, "http://x")
 
 
-def test_victims_are_found_by_their_uids_and_broken_budgets_are_believed() -> None:
+def test_victims_are_found_by_uid_and_pdb_violations_are_accepted() -> None:
     victims = found(a=("low", "lower"), b=("other",))
     assert {n: [p.name for p in v.pods] for n, v in victims.by_node.items()} == {
         "a": ["low", "lower"],
@@ -176,7 +176,7 @@ def test_victims_that_are_not_there_are_errors(
     assert str(caught.value) == problem
 
 
-def test_what_kube_scheduler_takes_without_a_word_is_noted() -> None:
+def test_silently_accepted_mistakes_are_noted() -> None:
     victims = found(a=("lower", "equal"))
     assert victims.notes == (
         (

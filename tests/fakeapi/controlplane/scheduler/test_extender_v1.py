@@ -167,7 +167,7 @@ UNREADABLE: list[tuple[Any, bytes, str]] = [
 
 
 @pytest.mark.parametrize(("read", "body", "problem"), UNREADABLE)
-def test_what_go_cannot_read_is_an_error(read: Any, body: bytes, problem: str) -> None:
+def test_an_answer_that_go_cannot_decode_is_an_error(read: Any, body: bytes, problem: str) -> None:
     with pytest.raises(ExtenderResponseError) as caught:
         read(body)
     assert str(caught.value) == problem

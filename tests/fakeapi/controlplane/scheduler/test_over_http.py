@@ -129,7 +129,7 @@ async def test_a_certificate_is_shown_if_there_is_one(tmp_path: Path) -> None:
     }
     for shown in ({name: str(path) for name, path in files.items()}, data):
         tls = msgspec.convert({"insecure": True, **shown}, TlsConfig)
-        assert isinstance(tls_context(plain_extender("https://x"), tls), bool)
+        assert tls_context(plain_extender("https://x"), tls) is None
         extender = msgspec.structs.replace(plain_extender("https://x"), tls_config=tls)
         assert isinstance(tls_context(extender, tls), ssl.SSLContext)
     broken = msgspec.convert({"certData": "bm9uZQ==", "keyData": "bm9uZQ=="}, TlsConfig)

@@ -7,7 +7,7 @@ import pytest
 from fakeapi.controlplane.scheduler.configuration import Call, ExtenderFunction, Reply
 from fakeapi.controlplane.scheduler.extender_trace import ExtenderOutcome
 from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
-from tests.fakeapi.controlplane.scheduler.full import FULL, NEW, NO_FIT, OLD, preempted, vip
+from tests.fakeapi.controlplane.scheduler.full_nodes import FULL, NEW, NO_FIT, OLD, preempted, vip
 from tests.fakeapi.controlplane.scheduler.stages import (
     Answer,
     Document,
@@ -102,7 +102,7 @@ ERRORS: dict[str, tuple[Answer, str]] = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-async def test_after_an_error_nobody_goes_and_the_nomination_stays(
+async def test_after_an_error_no_pod_is_evicted_and_the_nomination_stays(
     schedule: SetScheduler, name: str
 ) -> None:
     answer, problem = ERRORS[name]
@@ -154,7 +154,7 @@ ROOMY = (node("a", "4"), pod("a1", on="a", priority=1, started=1))
 
 
 def busy(**preempt: Document | None) -> ExtenderFunction:
-    """Build an extender that has no room for anybody, and says who has to go."""
+    """Build an extender that rejects every pod, and names the victims."""
     refusal = {"NodeNames": [], "FailedNodes": {"a": "gpu busy"}}
     return player(filter=refusal, preempt=preempting(**preempt))
 
@@ -169,7 +169,7 @@ async def short_of_gpus(
     return stage
 
 
-async def test_up_to_1_37_what_only_extenders_lack_preempts_nobody(schedule: SetScheduler) -> None:
+async def test_up_to_1_37_an_extender_resource_causes_no_preemption(schedule: SetScheduler) -> None:
     stage = await short_of_gpus(schedule, busy(a=victims("a1")), "1.37")
     told = 'preemption: expected at least one victim pod on node "a"'
     assert await stage.refusal("vip") == (
@@ -210,7 +210,7 @@ async def test_a_node_that_an_extender_called_hopeless_is_not_tried(schedule: Se
     assert (await stage.refusal("vip"))[1].endswith("1 Preemption is not helpful for scheduling.")
 
 
-async def test_a_victim_that_goes_while_extenders_are_asked_is_still_told_of(
+async def test_a_victim_deleted_during_extender_calls_is_still_reported(
     schedule: SetScheduler,
 ) -> None:
     """The snapshot holds it, as upstream's does; to delete it then is no error."""
@@ -218,7 +218,7 @@ async def test_a_victim_that_goes_while_extenders_are_asked_is_still_told_of(
 
     async def deleting(call: Call) -> Reply:
         if call.verb == "preempt" and call.document()["NodeNameToVictims"]:
-            await stages[0].delete_now("a1")
+            await stages[0].end("a1")
             await stages[0].passing_turns()
         return passing(call)
 
@@ -244,7 +244,7 @@ async def test_a_preemptor_that_goes_while_extenders_are_asked_leaves_others_alo
     stages: list[SchedulerStage] = []
 
     async def deleting(call: Call) -> Reply:
-        await stages[0].delete_now("vip")
+        await stages[0].end("vip")
         await stages[0].passing_turns()
         return passing(call)
 

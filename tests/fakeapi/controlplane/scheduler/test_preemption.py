@@ -1,12 +1,13 @@
-"""Preemption: who goes, what is written of it, and what nominations are worth."""
+"""Preemption: the victims, what is written about them, and the effect of nominations."""
 
 from __future__ import annotations
 
 import pytest
 
 from extender.kube.rest.resources import PODS
+from tests.fakeapi.admission_webhooks import answered, configuration, rule, webhook
 from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
-from tests.fakeapi.controlplane.scheduler.full import FULL, NEW, NO_FIT, OLD, preempted, vip
+from tests.fakeapi.controlplane.scheduler.full_nodes import FULL, NEW, NO_FIT, OLD, preempted, vip
 from tests.fakeapi.controlplane.scheduler.stages import (
     Document,
     X,
@@ -16,7 +17,6 @@ from tests.fakeapi.controlplane.scheduler.stages import (
     player,
     pod,
 )
-from tests.fakeapi.reviewing import answered, configuration, rule, webhook
 
 
 @pytest.mark.parametrize("release", [OLD, "1.33", NEW])
@@ -57,7 +57,7 @@ async def test_victims_are_marked_then_deleted(schedule: SetScheduler) -> None:
     assert len(await stage.events("Preempted")) == 1  # it waits for the victim it has
 
 
-async def test_a_pod_that_may_not_preempt_says_so_and_nobody_goes(schedule: SetScheduler) -> None:
+async def test_a_pod_with_preemption_policy_never_evicts_no_pod(schedule: SetScheduler) -> None:
     stage = await schedule()
     stage.load(*FULL, vip(spec={"preemptionPolicy": "Never"}))
     await stage.passes(0.5)
@@ -66,7 +66,7 @@ async def test_a_pod_that_may_not_preempt_says_so_and_nobody_goes(schedule: SetS
     assert len(await stage.places()) == 4
 
 
-async def test_where_nobody_may_go_the_nomination_ends(schedule: SetScheduler) -> None:
+async def test_without_candidates_the_nomination_is_cleared(schedule: SetScheduler) -> None:
     stage = await schedule()
     stage.load(*FULL, vip(priority=1, status={"nominatedNodeName": "a"}))
     await stage.passes(0.5)
@@ -100,7 +100,7 @@ async def test_pods_nominated_to_a_node_count_for_those_of_no_more_priority(
     await stage.passes(0.5)
     stage.load(vip("second", "1", 100), vip("least", "1", 1))
     await stage.passes(1)
-    await stage.delete_now("going")
+    await stage.end("going")
     await stage.passes(15)
     assert await stage.places() == {"vip": "a", "second": "", "least": ""}
 
@@ -136,7 +136,7 @@ async def test_an_extender_is_asked_about_the_nominated_node_first(schedule: Set
     assert (await stage.places())["vip"] == "a"
 
 
-# Trouble on the way
+# Errors
 
 
 @pytest.mark.parametrize(("release", "seconds"), [(OLD, 303), (NEW, 3)])

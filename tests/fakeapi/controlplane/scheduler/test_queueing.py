@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from extender.kube.rest.resources import NODES, PODS
+from tests.builders import manifest
 from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
 from tests.fakeapi.controlplane.scheduler.stages import (
     SchedulerStage,
@@ -67,7 +68,7 @@ async def test_profiles_filter_by_their_own_rules(schedule: SetScheduler) -> Non
     assert await stage.places() == {"bold": "a", "shy": ""}
 
 
-async def test_a_pod_without_nodes_is_told_so_and_gets_the_first_that_comes(
+async def test_a_pod_without_nodes_is_unschedulable_until_one_joins(
     schedule: SetScheduler,
 ) -> None:
     stage = await schedule()
@@ -80,7 +81,7 @@ async def test_a_pod_without_nodes_is_told_so_and_gets_the_first_that_comes(
 
 
 async def tried_at(stage: SchedulerStage, seconds: float) -> list[float]:
-    """Return when the pod p was told that it does not fit, in seconds from now."""
+    """Return when the pod p is marked unschedulable, in seconds from now."""
     begun = stage.cluster.clock.now_ns()
     before = {each["metadata"]["name"] for each in await stage.told_of("p")}
     tried: list[float] = []
@@ -120,7 +121,7 @@ async def test_a_node_that_grows_may_help(schedule: SetScheduler) -> None:
 async def test_a_pod_that_goes_may_help(schedule: SetScheduler) -> None:
     stage = await schedule()
     stage.load(node("a"), pod("old", "2", on="a"), pod("p"))
-    await fits_once(stage, stage.delete_now("old"))
+    await fits_once(stage, stage.end("old"))
 
 
 async def test_a_pod_that_finishes_may_help(schedule: SetScheduler) -> None:
@@ -147,19 +148,12 @@ async def test_its_own_change_may_help(schedule: SetScheduler) -> None:
 
 async def test_storage_may_help(schedule: SetScheduler) -> None:
     stage = await schedule()
-    claim = {
-        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-        "metadata": {"name": "data", "namespace": "default"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "volumeName": "v", "storageClassName": "s",
-                 "resources": {"requests": {"storage": "1Gi"}}},
-        "status": {"phase": "Bound"},
-    }  # fmt: skip
-    volume = {
-        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"},
-                 "hostPath": {"path": "/v"}, "storageClassName": "s",
-                 "claimRef": {"name": "data", "namespace": "default"}},
-    }  # fmt: skip
+    common = {"accessModes": ["ReadWriteOnce"], "storageClassName": "s"}
+    size, reference = {"storage": "1Gi"}, {"name": "data", "namespace": "default"}
+    wanted = {**common, "volumeName": "v", "resources": {"requests": size}}
+    claim = manifest("PersistentVolumeClaim", "data", spec=wanted, status={"phase": "Bound"})
+    room = {**common, "capacity": size, "hostPath": {"path": "/v"}, "claimRef": reference}
+    volume = manifest("PersistentVolume", "v", spec=room)
     volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]
     stage.load(node("a"), pod("p", spec={"volumes": volumes}))
 

@@ -48,7 +48,7 @@ def test_a_refused_pod_waits_five_minutes_or_for_what_may_help(backlog: Scheduli
     assert list(backlog.wake(ClusterEvent.POD_GONE, 60)) == [("p", 0)]
 
 
-def test_what_happens_during_an_attempt_counts_after_it(backlog: SchedulingQueue) -> None:
+def test_an_event_during_an_attempt_counts_after_it(backlog: SchedulingQueue) -> None:
     backlog.start_attempt("p")
     assert list(backlog.wake(ClusterEvent.POD_GONE, 0)) == []
     assert backlog.record_failure("p", 0, GONE) == 1
@@ -87,7 +87,7 @@ def test_a_released_pod_that_missed_nothing_waits_on_unless_something_went_wrong
     assert backlog.release("p", 0, failed=failed) == left
 
 
-def test_pods_that_are_not_there_are_no_trouble(backlog: SchedulingQueue) -> None:
+def test_missing_pods_are_no_error(backlog: SchedulingQueue) -> None:
     backlog.forget("p")
     assert "p" not in backlog
     assert not backlog.start_attempt("p")
@@ -98,7 +98,11 @@ def test_pods_that_are_not_there_are_no_trouble(backlog: SchedulingQueue) -> Non
 
 
 HINTS: list[tuple[str, list[Rejection], set[ClusterEvent]]] = [
-    ("no room", [refused(Code.INSUFFICIENT, "cpu")], {ClusterEvent.POD_GONE, ClusterEvent.POD_CHANGED}),
+    (
+        "no room",
+        [refused(Code.INSUFFICIENT, "cpu")],
+        {ClusterEvent.POD_GONE, ClusterEvent.POD_CHANGED},
+    ),
     ("a taint", [unresolvable(Code.UNTOLERATED_TAINTS)], set()),
     ("spread", [refused(Code.SPREAD)], set(ALL_EVENTS - {ClusterEvent.STORAGE_CHANGED})),
     ("a volume", [unresolvable(Code.VOLUME_ZONE)], set(ALL_EVENTS)),
@@ -109,7 +113,7 @@ HINTS: list[tuple[str, list[Rejection], set[ClusterEvent]]] = [
 
 
 @pytest.mark.parametrize(("name", "rejections", "more"), HINTS)
-def test_what_may_help_depends_on_the_reasons(
+def test_queueing_hints_depend_on_the_reasons(
     name: str, rejections: list[Rejection], more: set[ClusterEvent]
 ) -> None:
     always = {ClusterEvent.OWN_CHANGE, ClusterEvent.NODE_ADDED, ClusterEvent.NODE_CHANGED}

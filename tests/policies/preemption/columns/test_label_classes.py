@@ -40,7 +40,7 @@ def names(pods: list[Pod | None]) -> list[str | None]:
 # Interned
 
 
-def test_equal_keys_share_a_number_and_number_nought_is_nobodys() -> None:
+def test_equal_keys_share_a_number_and_number_zero_is_unused() -> None:
     interned = InternTable(lambda each: each.priority)
     assert interned.acquire(pod("a", priority=7)) == (1, True)
     assert interned.acquire(pod("b", priority=7)) == (1, False)

@@ -96,7 +96,7 @@ def test_a_claim_that_was_made_for_the_pod_is_its_own() -> None:
     assert refusals(cluster(device("pod-gpu-x", owner="pod")), MADE) == {}
 
 
-def test_a_claim_that_is_named_may_be_anybodys() -> None:
+def test_a_named_claim_may_have_any_owner() -> None:
     assert refusals(cluster(device(owner="other")), GPU) == {}
 
 

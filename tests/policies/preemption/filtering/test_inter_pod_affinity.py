@@ -163,7 +163,7 @@ def test_only_a_missing_neighbour_is_beyond_eviction(preemptor: Pod, *, resolvab
     assert decide_filter(preemptor, moment, RULES).rejected["a1"].resolvable is resolvable
 
 
-def test_a_nominated_pod_repels_though_nobody_else_does_if_the_filter_runs_at_all() -> None:
+def test_anti_affinity_of_a_nominated_pod_counts_if_the_filter_runs() -> None:
     promised = pod(
         "promised", priority=5, nominated_node="a1", labels=DB, anti_affinity=(near(app="db"),)
     )

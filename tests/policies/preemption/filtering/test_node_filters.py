@@ -1,4 +1,4 @@
-"""The in-tree filters one by one: whom they refuse, in whose words, and whether eviction helps."""
+"""The in-tree filters one by one: what they refuse, with which reason, and if eviction helps."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_every_taint_that_forbids_must_be_tolerated() -> None:
     assert refusal(holding(TAINTED), pod(tolerations=(gpu, old)), "TaintToleration") is None
 
 
-def test_a_taint_that_only_discourages_refuses_nobody() -> None:
+def test_a_prefer_no_schedule_taint_rejects_no_pod() -> None:
     soft = holding(node(taints=["soft:PreferNoSchedule"]))
     assert refusal(soft, pod(), "TaintToleration") is None
 

@@ -269,7 +269,7 @@ def test_a_driver_may_be_required(
     assert in_release(release, ONE, *NEW, *things) == expected
 
 
-def test_evicting_whoever_has_a_volume_of_the_driver_makes_room() -> None:
+def test_evicting_a_pod_with_a_volume_of_the_driver_frees_an_attachment() -> None:
     users = (
         running("bystander"),
         running("other", "pd"),

@@ -88,7 +88,7 @@ def test_where_a_pod_fits(case: str) -> None:
     assert fits(preemptor, cluster(*counts)) == expected
 
 
-def test_a_selector_that_is_absent_counts_nobody() -> None:
+def test_an_absent_selector_counts_no_pods() -> None:
     constraint = SpreadConstraint(1, "zone", None)
     assert fits(pod(labels=WEB, spread=(constraint,)), cluster(3, 1, 2)) == "a b c"
 

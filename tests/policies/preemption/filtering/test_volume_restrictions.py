@@ -21,7 +21,7 @@ READ_ONLY = Disk(RBD, "p/i", read_only=True, monitors=MONITORS)
 
 
 def answer(asking: Pod, moment: Snapshot, rules: SchedulerRules = RULES) -> Rejection | None:
-    """Say why the pod does not fit node-1."""
+    """Return why the pod does not fit node-1; None if it does."""
     return decide_filter(asking, moment, rules).rejected.get("node-1")
 
 
@@ -59,7 +59,7 @@ def test_a_disk_is_shared_only_by_readers(wanted: Disk, used: Disk, *, fits: boo
     assert found == (None if fits else refused(Code.NO_DISK))
 
 
-def test_a_disk_in_use_elsewhere_or_by_nobody_is_free() -> None:
+def test_a_disk_unused_on_the_node_does_not_conflict() -> None:
     disk = Disk(GCE_PD, "foo")
     moment = snapshot(node("node-1"), node("node-2"), pod("web", on="node-2", volumes=[disk]))
     assert answer(pod(volumes=[disk]), moment) is None

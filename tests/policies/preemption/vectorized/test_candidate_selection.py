@@ -163,7 +163,7 @@ def test_the_best_two_of_many_are_those_of_any_order(
     assert decided.decided_by == (order.deciding_criterion(winner, others[0]) if others else None)
 
 
-def test_pods_that_never_started_and_those_that_started_first_of_all_are_told_apart() -> None:
+def test_pods_that_never_started_are_distinguished_from_the_earliest() -> None:
     never = replace(victim("n0"), started_ns=None)
     first = replace(victim("n1"), started_ns=-(2**63) + 1)
     now = cluster(never, first)

@@ -71,7 +71,7 @@ def test_a_refusal_says_the_same_after_its_nodes_have_gone() -> None:
 # Snapshots
 
 
-def test_an_engine_may_be_asked_about_a_snapshot_that_it_has_not_been_told_of() -> None:
+def test_an_engine_can_decide_on_an_unknown_snapshot() -> None:
     engine = VectorizedEngine()
     engine.follow(full("n1", "n2"))
     agree(engine, PREEMPTOR, full("n2", "n3", priority=5))
@@ -84,7 +84,7 @@ def test_an_engine_may_be_asked_about_an_older_snapshot_again() -> None:
         agree(engine, PREEMPTOR, now)
 
 
-def test_an_engine_that_is_told_what_has_changed_sees_that() -> None:
+def test_an_engine_applies_a_list_of_changes() -> None:
     engine, first = VectorizedEngine(), full("n1", "n2", "n3")
     engine.follow(first)
     changed = full("n2", "n4", priority=11).nodes
@@ -120,7 +120,7 @@ def test_namespaces_alone_may_change() -> None:
         agree(engine, PREEMPTOR, replace(base, namespaces={"default": labels}))
 
 
-def test_a_cluster_without_nodes_has_room_for_nobody() -> None:
+def test_in_a_cluster_without_nodes_no_pod_fits() -> None:
     engine = VectorizedEngine()
     agree(engine, PREEMPTOR, Snapshot())
     assert engine.filter_with_terminating_pods(PREEMPTOR, Snapshot(), ["n1"]).feasible == ()

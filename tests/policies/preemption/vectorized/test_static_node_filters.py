@@ -50,7 +50,7 @@ def test_every_node_may_have_a_taint_of_its_own(release: Release) -> None:
 
 
 @every_release
-def test_the_first_untolerated_taint_is_told(release: Release) -> None:
+def test_the_first_untolerated_taint_is_reported(release: Release) -> None:
     rules = SchedulerRules(release)
     taints = ["soft:PreferNoSchedule", "gpu=yes:NoSchedule", "old:NoExecute"]
     now = snapshot(node("n1", taints=taints), node("n2", taints=taints[::-1]))

@@ -32,7 +32,7 @@ def marks(*places: int) -> Bools:
 
 
 def judged() -> RowStatuses:
-    """Cordon n2, find the ports of n2 and n3 taken, and need nobody on n4."""
+    """Cordon n2, find the ports of n2 and n3 taken, and need no victim on n4."""
     verdicts = RowStatuses(Rejections(), len(NAMES))
     verdicts.refuse(marks(1), CORDONED)
     verdicts.refuse(marks(1, 2), PORTS)
@@ -87,7 +87,7 @@ def test_a_code_tells_whether_eviction_might_help() -> None:
     assert might_help.tolist() == [False, False, True, False]
 
 
-def test_reasons_are_counted_over_rows_and_those_that_need_nobody_left_out() -> None:
+def test_reasons_are_counted_over_rows_without_those_that_need_no_victims() -> None:
     verdicts = judged()
     verdicts.set_status(0, SHORT)
     verdicts.set_status(1, SHORT)

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from fakeapi.apiserver.endpoints import Api, Request, Response
-from tests.fakeapi.reviewing import Hook, Recorder, configuration, webhook
+from tests.fakeapi.admission_webhooks import Hook, Recorder, configuration, webhook
 
 Configure = Callable[..., Recorder]
 Told = tuple[int, Any, tuple[str, ...]]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from fakeapi.apiserver.endpoints import Request, Response
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
-from fakeapi.testing.fake_cluster import create_api
-from tests.fakeapi.asking import MAPS, NAME, named
-from tests.fakeapi.reviewing import Review, answered, configuration, webhook
+from fakeapi.simulation.world import create_api
+from tests.fakeapi.admission_webhooks import Review, answered, configuration, webhook
+from tests.fakeapi.api_requests import MAPS, NAME, named
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-1, 500) | st.sampled_from(("", "e30=", "W10=", "uid")),

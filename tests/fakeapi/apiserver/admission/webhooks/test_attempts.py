@@ -14,7 +14,15 @@ from extender.kube.rest.clock import SystemClock
 from fakeapi.apiserver.endpoints import Api, IdAndTimeSources, Request, Response
 from fakeapi.apiserver.store.object_store import Store
 from fakeapi.apiserver.webhooks.client import CallDispatcher, WebhookConnections
-from tests.fakeapi.reviewing import Review, add, answering, configuration, patching, webhook
+from tests.fakeapi.admission_webhooks import (
+    Review,
+    add,
+    answering,
+    configuration,
+    patching,
+    webhook,
+)
+from tests.sampling import examples
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 NAME = "label.example.com"
@@ -71,7 +79,7 @@ def created(hook: Any, body: Any, query: dict[str, str]) -> Response:
     return answer
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(BODIES, QUERIES)
 def test_suspended_or_not_the_answer_is_the_same(body: Any, query: dict[str, str]) -> None:
     assert created(sees_later, body, query) == created(SEES, body, query)

@@ -1,4 +1,4 @@
-"""Where webhooks are, as their configurations say it: what is refused, by field and reason."""
+"""The client configurations of webhooks: what is refused, by field and reason."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakeapi.reviewing import CONFIGURATIONS, configuration, webhook
+from tests.fakeapi.admission_webhooks import CONFIGURATIONS, configuration, webhook
 
 Ask = Callable[..., tuple[int, Any]]
 

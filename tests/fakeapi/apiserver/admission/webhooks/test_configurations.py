@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakeapi.reviewing import CONFIGURATIONS, configuration, rule, webhook
+from tests.fakeapi.admission_webhooks import CONFIGURATIONS, configuration, rule, webhook
 
 Ask = Callable[..., tuple[int, Any]]
 

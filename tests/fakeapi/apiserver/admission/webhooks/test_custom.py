@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fakeapi.apiserver.endpoints import Api
+from tests.fakeapi.admission_webhooks import Recorder, add, answering, patching, rule
 from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
 from tests.fakeapi.apiserver.schema.crds.webhooks import converted, renamed
 from tests.fakeapi.apiserver.schema.crds.widgets import (
@@ -21,7 +22,6 @@ from tests.fakeapi.apiserver.schema.crds.widgets import (
     version,
     widget,
 )
-from tests.fakeapi.reviewing import Recorder, add, answering, patching, rule
 
 WIDGETS_V2 = WIDGETS.replace("/v1/", "/v2/")
 
@@ -108,7 +108,7 @@ class TestSeveralVersions:
         ask("POST", WIDGETS_V2, widget(api_version="v2", length=1))
         assert recorder.seen("object")[0]["spec"] == {"length": 1, "color": "red"}
 
-    def test_what_goes_is_shown_converted(self, ask: Any, configure: Configure) -> None:
+    def test_a_deleted_object_is_sent_converted(self, ask: Any, configure: Configure) -> None:
         ask("POST", WIDGETS, widget(size=1))
         rules = [rule("widgets", apiVersions=["v2"], operations=["DELETE"])]
         recorder = configure("validating", rules=rules)

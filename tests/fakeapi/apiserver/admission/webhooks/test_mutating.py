@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from fakeapi.apiserver.endpoints import Api
+from tests.fakeapi.admission_webhooks import Recorder, Review, add, answered, answering, patching
 from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
-from tests.fakeapi.reviewing import Recorder, Review, add, answered, answering, patching
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
@@ -63,14 +63,14 @@ def test_a_generated_name_is_not_there_yet(ask: Any, configure: Configure) -> No
     assert {"name", "uid", "creationTimestamp"}.isdisjoint(seen["metadata"])
 
 
-def test_what_a_patch_leaves_out_is_filled_in(ask: Any, configure: Configure) -> None:
+def test_a_patched_object_gets_defaults(ask: Any, configure: Configure) -> None:
     sidecar = {"name": "side", "image": "s"}
     configure("mutating", "pods", answer=answering(**patching(add("/spec/containers/-", sidecar))))
     _, made = ask("POST", PODS, POD)
     assert made["spec"]["containers"][1]["terminationMessagePolicy"] == "File"
 
 
-def test_what_the_kind_does_not_have_goes(ask: Any, configure: Configure) -> None:
+def test_unknown_fields_of_a_patch_are_pruned(ask: Any, configure: Configure) -> None:
     patch = patching(add("/spec/colour", "red"), add("/spec/hostname", "web"))
     configure("mutating", "pods", answer=answering(**patch))
     status, made = ask("POST", PODS, POD)
@@ -183,7 +183,7 @@ def test_an_object_to_be_deleted_cannot_be_patched(ask: Any, configure: Configur
     )
 
 
-def test_what_is_stored_as_another_form_is_patched_in_the_form_it_was_seen_in(
+def test_a_patch_applies_to_the_version_that_the_webhook_saw(
     ask: Any, configure: Configure
 ) -> None:
     path = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
@@ -198,9 +198,7 @@ def test_what_is_stored_as_another_form_is_patched_in_the_form_it_was_seen_in(
 
 
 class TestReinvocation:
-    def test_who_asks_for_it_is_asked_again_after_a_later_change(
-        self, ask: Any, configure: Configure
-    ) -> None:
+    def test_reinvocation_follows_a_later_change(self, ask: Any, configure: Configure) -> None:
         first = configure("mutating", name="a.example.com", reinvocationPolicy="IfNeeded")
         configure("mutating", name="b.example.com", answer=setting("b", "2"))
         ask("POST", MAPS, MAP)
@@ -211,7 +209,9 @@ class TestReinvocation:
         ("policy", "change"),
         [("Never", setting("b", "2")), ("IfNeeded", setting("a", "1")), ("IfNeeded", answering())],
     )
-    def test_nobody_else_is(self, ask: Any, configure: Configure, policy: str, change: Any) -> None:
+    def test_no_other_webhook_is_reinvoked(
+        self, ask: Any, configure: Configure, policy: str, change: Any
+    ) -> None:
         first = configure("mutating", name="a.example.com", reinvocationPolicy=policy)
         configure("mutating", name="b.example.com", answer=change)
         ask("POST", MAPS, MAP)
@@ -251,9 +251,7 @@ class TestReinvocation:
 ZONE = "topology.kubernetes.io/zone"
 
 
-def test_owners_of_fields_that_nobody_can_read_are_put_back(
-    tell: Any, configure: Configure
-) -> None:
+def test_unreadable_managed_fields_are_restored(tell: Any, configure: Configure) -> None:
     broken = [
         {"manager": "me", "operation": "Update", "fieldsType": "FieldsV7", "apiVersion": "v1"}
     ]

@@ -92,7 +92,7 @@ MOVING = [{"op": "move", "from": "/metadata/labels", "path": "/metadata/annotati
 
 
 def patched(document: Document, operations: list[Document]) -> Document | None:
-    """Return what can be patched at all; None if it cannot."""
+    """Return the patched document; None if the patch is refused."""
     try:
         after = json_patch(deepcopy(document), deepcopy(operations))
     except StatusError:
@@ -142,7 +142,7 @@ def whole(
 def one_after_the_other(
     kind: ResourceInfo, document: Document, operations: list[Document]
 ) -> Document | None:
-    """Return what jsonpatch makes of a copy; None if a patch does not fit."""
+    """Return a copy patched by jsonpatch; None if the patch does not apply."""
     after: Any = {**HEADERS[kind], **deepcopy(document)}
     try:
         after = jsonpatch.JsonPatch(deepcopy(operations)).apply(after)

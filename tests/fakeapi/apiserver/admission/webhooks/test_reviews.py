@@ -1,4 +1,4 @@
-"""What webhooks are told: one review for each operation, subresource and object."""
+"""The reviews that webhooks receive: one for each operation, subresource and object."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from fakeapi.apiserver.endpoints import Api, Request, Response
 from fakeapi.apiserver.wire.http_messages import User
+from tests.fakeapi.admission_webhooks import add, answered, answering, patching
 from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure, Told
-from tests.fakeapi.reviewing import add, answered, answering, patching
 
 Tell = Callable[..., Told]
 
@@ -33,7 +33,7 @@ DEPLOYMENT = {
 }
 
 
-def test_a_create_is_told_whole(tell: Tell, configure: Configure) -> None:
+def test_a_create_review_has_the_whole_object(tell: Tell, configure: Configure) -> None:
     recorder = configure("validating")
     _, made, _ = tell("POST", MAPS, MAP, fieldManager="me", fieldValidation="Strict")
     [request] = recorder.requests
@@ -72,7 +72,7 @@ def test_every_review_has_a_uid_of_its_own(tell: Tell, configure: Configure) -> 
     assert len(set(uids)) == 4
 
 
-def test_who_acts_is_told(api: Api, configure: Configure) -> None:
+def test_a_review_names_the_user(api: Api, configure: Configure) -> None:
     recorder = configure("mutating")
     user = User("ada", "u-1", ("team",), {"scopes": ("all",)})
     answer = api.handle(Request("POST", MAPS, body=orjson.dumps(MAP), user=user))
@@ -82,9 +82,7 @@ def test_who_acts_is_told(api: Api, configure: Configure) -> None:
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_an_update_is_told_with_what_was_there(
-    tell: Tell, configure: Configure, method: str
-) -> None:
+def test_an_update_review_has_the_old_object(tell: Tell, configure: Configure, method: str) -> None:
     tell("POST", MAPS, MAP)
     recorder = configure("validating")
     changed = {"metadata": {"name": "m"}, "data": {"a": "2"}}
@@ -96,7 +94,7 @@ def test_an_update_is_told_with_what_was_there(
     assert request["oldObject"]["kind"] == request["object"]["kind"] == "ConfigMap"
 
 
-def test_a_delete_is_told_with_what_goes(tell: Tell, configure: Configure) -> None:
+def test_a_delete_review_has_the_deleted_object(tell: Tell, configure: Configure) -> None:
     tell("POST", MAPS, MAP)
     recorder = configure("validating")
     tell("DELETE", f"{MAPS}/m", {"propagationPolicy": "Background", "gracePeriodSeconds": 3})
@@ -111,9 +109,7 @@ def test_a_delete_is_told_with_what_goes(tell: Tell, configure: Configure) -> No
     }
 
 
-def test_a_delete_that_changes_nothing_any_more_asks_nobody(
-    tell: Tell, configure: Configure
-) -> None:
+def test_a_repeated_delete_calls_no_webhooks(tell: Tell, configure: Configure) -> None:
     tell("POST", PODS, {**POD, "spec": {**SPEC, "nodeName": "n"}})
     recorder = configure("validating", "pods")
     for _ in range(2):
@@ -260,13 +256,13 @@ def test_reviews_are_created_too(tell: Tell, configure: Configure) -> None:
     assert recorder.seen("operation") == ["CREATE"]
 
 
-def test_reading_asks_nobody(tell: Tell, configure: Configure) -> None:
+def test_reads_call_no_webhooks(tell: Tell, configure: Configure) -> None:
     recorder = configure("validating", "*/*")
     tell("GET", MAPS)
     assert not recorder.requests
 
 
-def test_a_request_that_is_refused_before_asks_nobody(tell: Tell, configure: Configure) -> None:
+def test_a_request_refused_earlier_calls_no_webhooks(tell: Tell, configure: Configure) -> None:
     recorder = configure("validating", "*")
     assert tell("POST", "/api/v1/namespaces/nowhere/configmaps", MAP)[0] == 404
     assert tell("DELETE", f"{MAPS}/nobody")[0] == 404

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from fakeapi.apiserver.endpoints import Api
+from tests.fakeapi.admission_webhooks import CONFIGURATIONS, Recorder, configuration, rule, webhook
 from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
-from tests.fakeapi.reviewing import CONFIGURATIONS, Recorder, configuration, rule, webhook
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 NODES = "/api/v1/nodes"
@@ -87,7 +87,7 @@ class TestNamespaceSelectors:
         ask("POST", f"/api/v1/namespaces/{namespace}/configmaps", named())
         assert len(recorder.requests) == asked
 
-    def test_what_belongs_to_no_namespace_is_always_seen(
+    def test_cluster_scoped_objects_match_any_namespace_selector(
         self, ask: Any, recorder: Recorder
     ) -> None:
         ask("POST", NODES, named())
@@ -127,7 +127,7 @@ class TestObjectSelectors:
         ask("PUT", f"{MAPS}/a", named(labels={"watched": after}))
         assert len(recorder.requests) == asked
 
-    def test_what_is_deleted_goes_by_the_labels_it_had(self, ask: Any, recorder: Recorder) -> None:
+    def test_a_delete_is_matched_by_the_old_labels(self, ask: Any, recorder: Recorder) -> None:
         ask("POST", MAPS, named("b", labels={"watched": "yes"}))
         ask("POST", MAPS, named("a"))
         ask("DELETE", f"{MAPS}/a")
@@ -180,7 +180,7 @@ class TestMatchConditions:
         assert ask("POST", MAPS, named())[0] == 201
         assert len(recorder.requests) == asked
 
-    def test_what_cannot_be_told_is_by_the_failure_policy_no(
+    def test_a_match_condition_error_is_ignored_by_failure_policy(
         self, ask: Any, configure: Configure
     ) -> None:
         conditions = [{"name": "a", "expression": "object.missing.x"}]
@@ -188,7 +188,7 @@ class TestMatchConditions:
         assert ask("POST", MAPS, named())[0] == 201
         assert not recorder.requests
 
-    def test_what_cannot_be_told_is_refused_in_upstreams_words(
+    def test_a_match_condition_error_is_refused_in_upstreams_words(
         self, ask: Any, configure: Configure
     ) -> None:
         conditions = [{"name": "a", "expression": "object.missing.x"}]
@@ -203,7 +203,7 @@ class TestMatchConditions:
         )
 
 
-def test_nobody_is_asked_about_configurations(ask: Any, configure: Configure) -> None:
+def test_webhook_configurations_are_not_reviewed(ask: Any, configure: Configure) -> None:
     recorder = configure("validating", "*/*")
     for role in ("mutating", "validating"):
         body = configuration(role, webhook("b.example.com"), name="new")
@@ -212,7 +212,7 @@ def test_nobody_is_asked_about_configurations(ask: Any, configure: Configure) ->
     assert not recorder.requests
 
 
-def test_loading_asks_nobody(api: Api, configure: Configure) -> None:
+def test_loading_calls_no_webhooks(api: Api, configure: Configure) -> None:
     recorder = configure("validating", "*")
     api.load([{"kind": "Node", "apiVersion": "v1", **named()}])
     assert not recorder.requests
@@ -244,7 +244,7 @@ def test_a_configuration_counts_from_its_creation_to_its_end(ask: Any, api: Api)
         ({"matchConditions": [{"name": "a", "expression": "object.x.y"}]}, 403, "no such key: x"),
     ],
 )
-def test_what_nobody_has_checked_refuses_what_it_is_about(
+def test_an_unvalidated_condition_refuses_matching_requests(
     ask: Any, configure: Configure, fields: dict[str, Any], status: int, words: str
 ) -> None:
     recorder = configure("validating", **fields)
@@ -254,6 +254,6 @@ def test_what_nobody_has_checked_refuses_what_it_is_about(
     assert ask("POST", NODES, named())[0] == 201
 
 
-def test_what_was_loaded_and_is_no_configuration_is_none(ask: Any, api: Api) -> None:
+def test_an_invalid_loaded_configuration_is_ignored(ask: Any, api: Api) -> None:
     api.load([configuration("validating") | {"webhooks": "none"}])
     assert ask("POST", MAPS, named())[0] == 201

@@ -1,4 +1,4 @@
-"""Rules in schemas: what they see, when they are asked, what is told."""
+"""Rules in schemas: what they see, when they are evaluated, what is reported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Document = dict[str, Any]
 
 
 def told(schema: Document, value: Any, old: Any = None, **rule: Any) -> list[str]:
-    """Ask a rule of a field ``a`` with a schema; gives what is told."""
+    """Evaluate a rule of a field ``a`` with a schema, and return the errors."""
     ruled = {**schema, "x-kubernetes-validations": [rule]}
     check = rule_check(node_of({"type": "object", "properties": {"a": ruled}}))
     assert check is not None
@@ -86,7 +86,7 @@ def test_rules_see_values_as_their_schema_says(schema: Document, value: Any, rul
         ),
     ],
 )
-def test_what_a_rule_says_is_told(rule: Document, value: Any, words: str) -> None:
+def test_a_rules_message_is_reported(rule: Document, value: Any, words: str) -> None:
     assert told(INTEGER, value, **rule) == [words]
 
 
@@ -118,7 +118,7 @@ def test_rules_may_ask_whether_there_was_anything(
     assert bool(told(INTEGER, value, old, rule=rule, optionalOldSelf=True)) is refused
 
 
-def test_elements_of_maps_are_told_apart_by_their_keys() -> None:
+def test_elements_of_list_maps_are_identified_by_their_keys() -> None:
     items = {
         **record(name=TEXT, size=INTEGER),
         "x-kubernetes-validations": [{"rule": "self.size >= oldSelf.size"}],

@@ -1,4 +1,4 @@
-"""What an expression uses although there is no such thing is found before it is evaluated."""
+"""References of an expression to missing fields are found before it is evaluated."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def fault(expression: str) -> str | None:
         "quantity('1').isInteger()",
     ],
 )
-def test_what_is_there_may_be_used(expression: str) -> None:
+def test_existing_fields_may_be_used(expression: str) -> None:
     assert fault(expression) is None
 
 
@@ -61,5 +61,5 @@ def test_what_is_there_may_be_used(expression: str) -> None:
         ("self.size.more > 1", "1:10: undefined field 'more'"),
     ],
 )
-def test_what_is_not_there_is_told(expression: str, words: str) -> None:
+def test_a_missing_field_is_reported(expression: str, words: str) -> None:
     assert fault(expression) == words

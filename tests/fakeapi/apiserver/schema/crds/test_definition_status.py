@@ -1,4 +1,4 @@
-"""What becomes of definitions: names are accepted or not, and instances go before they do."""
+"""The status of definitions: names are accepted or not, and instances are deleted first."""
 
 from __future__ import annotations
 

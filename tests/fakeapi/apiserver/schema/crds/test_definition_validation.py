@@ -268,7 +268,7 @@ REFUSED: list[tuple[str, Document, str, str]] = [
 @pytest.mark.parametrize(
     ("made", "field", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
 )
-def test_what_is_not_in_order_is_refused(
+def test_an_invalid_definition_is_refused(
     ask: Ask, made: Document, field: str, message: str
 ) -> None:
     status, answer = ask("POST", DEFINITIONS, made)
@@ -278,7 +278,7 @@ def test_what_is_not_in_order_is_refused(
     assert message in causes[field]
 
 
-def test_a_schema_that_all_versions_share_is_told_once(ask: Ask) -> None:
+def test_an_error_of_a_shared_schema_is_reported_once(ask: Ask) -> None:
     schema = record(spec=record(size={"minimum": 1}))
     made = definition(versions=[version(schema=schema), version("v2", schema=schema)])
     _, answer = ask("POST", DEFINITIONS, made)
@@ -286,7 +286,7 @@ def test_a_schema_that_all_versions_share_is_told_once(ask: Ask) -> None:
     assert cause["field"] == f"{SPEC}.properties[size].type"
 
 
-def test_a_schema_of_one_version_is_told_with_it(ask: Ask) -> None:
+def test_an_error_of_one_versions_schema_is_reported_with_the_version(ask: Ask) -> None:
     wrong = record(spec=record(size={"minimum": 1}))
     _, answer = ask("POST", DEFINITIONS, definition(versions=[version(), version("v2", wrong)]))
     [cause] = answer["details"]["causes"]
@@ -317,7 +317,7 @@ def test_a_schema_that_is_none_is_refused(ask: Ask, items: Any) -> None:
         ({"names": {"plural": "widgets", "kind": "Gadget"}}, "spec.names.kind"),
     ],
 )
-def test_what_says_where_objects_are_may_not_change(
+def test_group_scope_and_names_are_immutable(
     ask: Ask, define: Callable[..., Any], change: Document, field: str
 ) -> None:
     made = define()

@@ -50,7 +50,7 @@ def test_unknown_fields_go_and_defaults_come(ask: Ask, define: Define) -> None:
     assert made["spec"] == {"inner": {"a": "x"}, "size": 2}
 
 
-def test_strict_requests_are_told_of_unknown_fields(ask: Ask, define: Define) -> None:
+def test_strict_requests_report_unknown_fields(ask: Ask, define: Define) -> None:
     define(spec={"size": INTEGER})
     made = widget(size=1, other=1)
     made["metadata"]["lables"] = {}
@@ -62,7 +62,7 @@ def test_strict_requests_are_told_of_unknown_fields(ask: Ask, define: Define) ->
     )
 
 
-def test_faults_are_told_with_their_fields(ask: Ask, define: Define) -> None:
+def test_errors_are_reported_with_their_fields(ask: Ask, define: Define) -> None:
     spec = record(size={**INTEGER, "minimum": 1}) | {"required": ["label"]}
     define(versions=[version(schema=record(spec=spec))])
     status, answer = ask("POST", WIDGETS, widget(size=0))
@@ -235,7 +235,7 @@ def test_applying_a_field_that_the_schema_has_not_is_refused(ask: Ask, define: D
     assert answer["message"].endswith(".spec.sise: field not declared in schema")
 
 
-def test_what_keeps_unknown_fields_takes_them_by_apply(ask: Ask, define: Define) -> None:
+def test_preserved_unknown_fields_are_applied(ask: Ask, define: Define) -> None:
     define(spec={"free": ANYTHING})
     made = widget(free={"a": {"b": 1}})
     status, applied = ask("PATCH", f"{WIDGETS}/one", made, APPLY, fieldManager="alice")
@@ -324,7 +324,7 @@ def test_the_spec_may_be_anything_that_the_schema_allows(ask: Ask, define: Defin
         ),
     ],
 )
-def test_what_is_something_else_is_refused(
+def test_an_object_of_another_kind_is_refused(
     ask: Ask, define: Define, said: dict[str, Any], status: int, words: str
 ) -> None:
     define(versions=[version(), version("v2")])
@@ -333,7 +333,7 @@ def test_what_is_something_else_is_refused(
     assert answer["message"].startswith(words)
 
 
-def test_what_nests_too_deeply_is_refused(api: Api, define: Define) -> None:
+def test_a_too_deeply_nested_object_is_refused(api: Api, define: Define) -> None:
     define()
     for depth, status in ((230, 201), (246, 400), (260, 400)):
         spec = b'{"a":' * depth + b"1" + b"}" * depth

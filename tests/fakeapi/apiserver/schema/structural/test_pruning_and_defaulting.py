@@ -1,4 +1,4 @@
-"""What stays of an object, and what is filled in."""
+"""The fields of an object that are kept, and the defaults."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def record(**properties: Any) -> dict[str, Any]:
         (record(a={**TEXT, "nullable": True}), {"a": None}, {"a": None}, []),
     ],
 )
-def test_fields_that_nobody_knows_go(
+def test_unknown_fields_are_pruned(
     schema: dict[str, Any], value: Any, left: Any, unknown: list[str]
 ) -> None:
     assert prune(node_of(schema), value) == unknown
@@ -82,7 +82,7 @@ DEFAULTED = {**TEXT, "default": "x"}
         ),
     ],
 )
-def test_what_is_missing_is_filled_in(schema: dict[str, Any], value: Any, filled: Any) -> None:
+def test_missing_fields_get_defaults(schema: dict[str, Any], value: Any, filled: Any) -> None:
     apply_schema_defaults(node_of(schema), value)
     assert value == filled
 

@@ -1,4 +1,4 @@
-"""What a schema says of values, in upstream's words."""
+"""The errors of values by a schema, in upstream's words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EITHER = {"x-kubernetes-int-or-string": True}
 
 
 def told(schema: dict[str, Any], value: Any, old: Any = ABSENT) -> list[str]:
-    """Check a value that stands in a field ``a``; gives what is told, with fields."""
+    """Check the value of a field ``a``, and return the errors with their fields."""
     faults: SchemaErrors = []
     before = old if old is ABSENT else {"a": old}
     compile_validator({"type": "object", "properties": {"a": schema}})(
@@ -188,7 +188,7 @@ SMALL = {"name": "small", "size": 1}
         ({**INTEGER, "enum": [2]}, 1, True, True),
     ],
 )
-def test_what_has_not_changed_is_not_checked_again(
+def test_an_unchanged_value_is_not_validated_again(
     schema: dict[str, Any],
     value: Any,
     old: Any,

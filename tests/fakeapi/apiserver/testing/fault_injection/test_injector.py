@@ -1,4 +1,4 @@
-"""What a request meets: limits, scopes, and draws that nobody else moves."""
+"""The faults of a request: limits, scopes, and draws that no other rule changes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def asked(client: str = "c", verb: str = "create") -> RequestMatchInput:
 
 
 def met(state: PlanProgress, questions: Iterable[RequestMatchInput], now_ns: int = 0) -> list[str]:
-    """What each request meets, in words."""
+    """Return the fault of each request, as text."""
     found = []
     for question in questions:
         state, effects = decide(state, question, now_ns)

@@ -150,15 +150,15 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a lag of creates": (
         {"fault": "lag", "seconds": 1, "match": {"verbs": ["watch", "create"]}},
-        "faults[0].match.verbs: 'create' cannot meet this fault, only watch can",
+        "faults[0].match.verbs: this fault does not apply to 'create', only to watch",
     ),
     "a stale get": (
         {"fault": "stale", "match": {"verbs": "get"}},
-        "faults[0].match.verbs: 'get' cannot meet this fault, only list and watch can",
+        "faults[0].match.verbs: this fault does not apply to 'get', only to list and watch",
     ),
     "a silent subresource": (
         {"fault": "silence", "match": {"resources": "pods", "subresources": "status"}},
-        "faults[0].match.subresources: only watch can meet this fault, without any",
+        "faults[0].match.subresources: this fault applies to watch only, without subresources",
     ),
     "an unknown resource": (
         {"fault": 500, "match": {"resources": ["pods", "podz"]}},
@@ -202,7 +202,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a path and a resource": (
         {"fault": 500, "match": {"paths": "/version", "resources": "pods"}},
-        "faults[0].match.resources: paths say it already; expected one of the two",
+        "faults[0].match.resources: excludes paths; expected one of the two",
     ),
     "a path that is not there": (
         {"fault": 500, "match": {"paths": "/apis/aps/*"}},
@@ -245,7 +245,7 @@ def test_a_plan_that_is_none_is_refused(document: Any, expected: str) -> None:
     assert str(refused.value).startswith(expected)
 
 
-def test_what_is_no_yaml_is_refused_in_one_line() -> None:
+def test_invalid_yaml_is_refused_in_one_line() -> None:
     with pytest.raises(PlanError, match=r"^plan: ") as refused:
         read_plan(b"faults: [\n{", BUILTIN, 0)
     assert "\n" not in str(refused.value)

@@ -1,0 +1,87 @@
+"""Builders: the objects of a test in one line each, everything irrelevant left to a default.
+
+Values that decisions read::
+
+    snapshot(
+        node("node-1", cpu="4"),
+        pod("web", on="node-1", cpu="500m", priority=10, labels={"app": "web"}),
+        budget("web", match={"app": "web"}, allowed=1),
+    )
+
+and the same things as Kubernetes writes them, for decoders, servers and files::
+
+    pod_json("web", on="node-1", cpu="500m"), node_json("node-1", cpu="4"), pdb_json("web", ...)
+
+Amounts are Kubernetes quantities; resources beyond cpu, memory and storage go into ``others``. A
+pod's UID is its name unless a test says otherwise, and times are whole seconds after the epoch
+(``started=7``), since only their order matters. ``pod_json`` takes ``metadata``, ``spec`` and
+``status`` to add or override any field.
+"""
+
+from __future__ import annotations
+
+from tests.builders.manifests import (
+    Document,
+    blocking,
+    container_json,
+    encoded,
+    manifest,
+    node_json,
+    owner,
+    pdb_json,
+    pod_json,
+    rfc3339,
+    running_pod,
+    thing,
+    without_none,
+)
+from tests.builders.values import (
+    LATE,
+    NO_LABELS,
+    SECOND,
+    amounts,
+    budget,
+    claim,
+    holding,
+    host_port,
+    late_claim,
+    node,
+    pod,
+    snapshot,
+    taint,
+    toleration,
+    volume,
+    workload,
+)
+
+__all__ = [
+    "LATE",
+    "NO_LABELS",
+    "SECOND",
+    "Document",
+    "amounts",
+    "blocking",
+    "budget",
+    "claim",
+    "container_json",
+    "encoded",
+    "holding",
+    "host_port",
+    "late_claim",
+    "manifest",
+    "node",
+    "node_json",
+    "owner",
+    "pdb_json",
+    "pod",
+    "pod_json",
+    "rfc3339",
+    "running_pod",
+    "snapshot",
+    "taint",
+    "thing",
+    "toleration",
+    "volume",
+    "without_none",
+    "workload",
+]

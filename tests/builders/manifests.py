@@ -1,0 +1,187 @@
+"""Builders of documents as Kubernetes writes them: metadata, spec and status with defaults.
+
+``metadata``, ``spec`` and ``status`` add or override any field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from tests.builders.values import NO_LABELS, taint
+
+Document = dict[str, Any]
+
+_CLUSTER_SCOPED: Final = (
+    "ClusterRole",
+    "CustomResourceDefinition",
+    "Namespace",
+    "Node",
+    "PersistentVolume",
+    "PriorityClass",
+    "StorageClass",
+)
+_API_VERSIONS: Final = {
+    "CloneSet": "apps.kruise.io/v1alpha1",
+    "CustomResourceDefinition": "apiextensions.k8s.io/v1",
+    "Deployment": "apps/v1",
+    "Lease": "coordination.k8s.io/v1",
+    "PodDisruptionBudget": "policy/v1",
+    "PriorityClass": "scheduling.k8s.io/v1",
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "StorageClass": "storage.k8s.io/v1",
+    "WorkloadSpread": "apps.kruise.io/v1beta1",
+}
+
+
+def manifest(
+    kind: str,
+    name: str,
+    *,
+    version: str = "",
+    namespace: str | None = None,
+    metadata: Mapping[str, Any] = NO_LABELS,
+    **fields: Any,
+) -> Document:
+    """Build an object of any kind, in the namespace default if its kind has namespaces."""
+    if namespace is None:
+        namespace = "" if kind in _CLUSTER_SCOPED else "default"
+    return {
+        "apiVersion": version or _API_VERSIONS.get(kind, "v1"),
+        "kind": kind,
+        "metadata": without_none(name=name, namespace=namespace or None) | dict(metadata),
+        **fields,
+    }
+
+
+def container_json(
+    name: str = "main", requests: Mapping[str, str] = NO_LABELS, **fields: Any
+) -> Document:
+    """Build a container."""
+    return {"name": name, "image": "pause", "resources": {"requests": dict(requests)}, **fields}
+
+
+def pod_json(
+    name: str = "pod",
+    *,
+    on: str | None = None,
+    cpu: str | None = None,
+    memory: str | None = None,
+    priority: int | None = None,
+    labels: Mapping[str, str] | None = None,
+    namespace: str = "default",
+    uid: str | None = None,
+    phase: str | None = None,
+    started: int | None = None,
+    containers: list[Document] | None = None,
+    metadata: Document | None = None,
+    spec: Document | None = None,
+    status: Document | None = None,
+) -> Document:
+    """Build a v1 Pod with one container, running on node ``on`` or pending."""
+    asked = without_none(cpu=cpu, memory=memory)
+    meta = without_none(uid=uid or name, labels=labels)
+    own = {"containers": containers or [container_json(requests=asked)]}
+    state = {"phase": phase or ("Running" if on else "Pending")}
+    return manifest(
+        "Pod",
+        name,
+        namespace=namespace,
+        metadata=meta | (metadata or {}),
+        spec=own | without_none(nodeName=on, priority=priority) | (spec or {}),
+        status=state | without_none(startTime=rfc3339(started)) | (status or {}),
+    )
+
+
+def node_json(
+    name: str = "node-1",
+    *,
+    cpu: str = "100",
+    memory: str = "1Ti",
+    pods: str = "110",
+    others: Mapping[str, str] = NO_LABELS,
+    labels: Mapping[str, str] | None = None,
+    taints: Iterable[str] = (),
+    unschedulable: bool | None = None,
+) -> Document:
+    """Build a v1 Node; ``taints`` are written ``key=value:Effect``."""
+    room = {"cpu": cpu, "memory": memory, "pods": pods, **others}
+    marks = [without_none(key=t.key, value=t.value, effect=t.effect) for t in map(taint, taints)]
+    return manifest(
+        "Node",
+        name,
+        metadata=without_none(uid=f"node-{name}", labels=labels),
+        spec=without_none(taints=marks or None, unschedulable=unschedulable),
+        status={"capacity": room, "allocatable": room},
+    )
+
+
+def pdb_json(
+    name: str = "budget",
+    *,
+    match: Mapping[str, str] | None = None,
+    allowed: int = 0,
+    namespace: str = "default",
+    disrupted: Iterable[str] = (),
+) -> Document:
+    """Build a policy/v1 PodDisruptionBudget for pods labelled ``match`` (None: no selector)."""
+    charged = dict.fromkeys(disrupted, "2026-01-01T00:00:00Z")
+    selector = None if match is None else {"matchLabels": dict(match)}
+    return manifest(
+        "PodDisruptionBudget",
+        name,
+        namespace=namespace,
+        metadata={"uid": f"pdb-{name}"},
+        spec=without_none(selector=selector),
+        status={"disruptionsAllowed": allowed} | without_none(disruptedPods=charged or None),
+    )
+
+
+def thing(
+    name: str,
+    *owners: Document,
+    kind: str = "ConfigMap",
+    version: str = "v1",
+    namespace: str = "default",
+    finalizers: Iterable[str] = (),
+) -> Document:
+    """Build an object that does nothing but belong to others; its UID is its name."""
+    meta = without_none(
+        uid=name, ownerReferences=list(owners) or None, finalizers=list(finalizers) or None
+    )
+    return manifest(kind, name, version=version, namespace=namespace, metadata=meta)
+
+
+def owner(name: str, kind: str = "ConfigMap", version: str = "v1", **fields: Any) -> Document:
+    """Build a reference to an owner, whose UID is its name."""
+    return {"apiVersion": version, "kind": kind, "name": name, "uid": name, **fields}
+
+
+def blocking(name: str) -> Document:
+    """Build a reference that the owner's deletion in the foreground waits for."""
+    return owner(name, blockOwnerDeletion=True)
+
+
+def running_pod(name: str, node: str, *, namespace: str = "default", **spec: Any) -> Document:
+    """Build a pod that runs on a node and is ready."""
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    return pod_json(name, on=node, namespace=namespace, spec=spec, status=ready)
+
+
+def encoded(document: object) -> bytes:
+    """Return a document's JSON."""
+    return msgspec.json.encode(document)
+
+
+def rfc3339(seconds: int | None) -> str | None:
+    """Write seconds after the epoch as Kubernetes writes times."""
+    return None if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def without_none(**fields: object) -> Document:
+    """Return the fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,215 @@
+"""A real kube-apiserver, with an etcd behind it, as the server that scenes are played on.
+
+One pair serves many scenes, one after the other: each leaves nothing behind but what is the same
+for all of them. No controller runs beside it, and what is loaded comes in as clients would have to
+bring it: an object first, its status afterwards, a priority by its class.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import aiohttp
+import orjson
+
+from tests.conformance.objects import NAMESPACE, Document
+from tests.conformance.scheduling.pods import priority_class
+from tests.conformance.scheduling.servers import Write
+from tests.conformance.watched_cluster import open_session
+from tests.conformance.world import AGENT
+from tests.e2e.scenario_runner import write_kubeconfig
+from tests.real_server import TOKEN, real_server
+
+_AT_A_TIME: Final = 32
+_BETWEEN_SECONDS: Final = 0.05
+_PATIENCE_SECONDS: Final = 60.0
+_MERGE: Final = {"Content-Type": "application/merge-patch+json"}
+_NOW: Final = {"gracePeriodSeconds": 0}
+_IN_NAMESPACE: Final = f"namespaces/{NAMESPACE}"
+_COLLECTIONS: Final[Mapping[str, str]] = {
+    "Namespace": "/api/v1/namespaces",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "Node": "/api/v1/nodes",
+    "Pod": f"/api/v1/{_IN_NAMESPACE}/pods",
+    "PodDisruptionBudget": f"/apis/policy/v1/{_IN_NAMESPACE}/poddisruptionbudgets",
+}
+_STAYING: Final = ("Namespace", "PriorityClass", "CustomResourceDefinition")
+"""Kinds of what is the same in all scenes, and may be there already."""
+_ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
+_PASSING: Final = (
+    f"{_ADMISSION}/mutatingwebhookconfigurations",
+    f"{_ADMISSION}/validatingwebhookconfigurations",
+    f"/apis/apps.kruise.io/v1beta1/{_IN_NAMESPACE}/workloadspreads",
+    f"/apis/apps/v1/{_IN_NAMESPACE}/replicasets",
+    _COLLECTIONS["Pod"],
+    _COLLECTIONS["PodDisruptionBudget"],
+    _COLLECTIONS["Node"],
+)
+"""What a scene leaves behind, in the order of deletion: first webhooks without a server."""
+_METHODS: Final = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
+_AUDITED: Final = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["ResponseStarted", "ResponseComplete", "Panic"],
+    "rules": [
+        {
+            "level": "Metadata",
+            "verbs": list(_METHODS),
+            "resources": [{"group": "", "resources": ["pods", "pods/*"]}],
+        },
+        {"level": "None"},
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RealApi:
+    """A pair that is running: where, where it notes what is written, and what leads to it."""
+
+    url: str
+    audit: Path
+    kubeconfig: Path
+
+    @asynccontextmanager
+    async def opened(self, run: str) -> AsyncIterator[RealServer]:
+        """Let one scene be played; raises ValueError if it wants parts of the control plane."""
+        if run != "none":
+            raise ValueError(f"{run}: a real API server has no such parts")
+        async with _session(self.url) as http:
+            made = RealServer(
+                self.url, self.kubeconfig, self.audit, self.audit.stat().st_size, http
+            )
+            try:
+                yield made
+            finally:
+                await made.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class RealServer:
+    """The pair as one scene has it: what was noted before ``begun`` is not its own."""
+
+    url: str
+    kubeconfig: Path
+    audit: Path
+    begun: int
+    http: aiohttp.ClientSession
+
+    def session(self) -> aiohttp.ClientSession:
+        """Return a session whose requests it answers."""
+        return _session(self.url)
+
+    async def load(self, objects: Iterable[Mapping[str, Any]]) -> None:
+        """Create objects, each before its status is written; whose turn is first may vary."""
+        things = [dict(each) for each in objects]
+        await asyncio.gather(*map(self._create, _classes_of(things)))
+        turns = asyncio.Semaphore(_AT_A_TIME)
+
+        async def in_turn(thing: Document) -> None:
+            async with turns:
+                await self._create(thing)
+
+        await asyncio.gather(*map(in_turn, things))
+
+    def writes(self, agent: str) -> list[Write]:
+        """Return the writes since the scene began: the server logs them before it answers."""
+        with self.audit.open("rb") as log:
+            log.seek(self.begun)
+            noted = [orjson.loads(line) for line in log]
+        return [
+            Write(_METHODS[each["verb"]], urlsplit(each["requestURI"]).path)
+            for each in noted
+            if each["userAgent"].startswith(agent)
+        ]
+
+    async def clear(self) -> None:
+        """Delete what a scene has left behind."""
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            for collection in _PASSING:
+                await self._empty(collection)
+
+    async def _empty(self, collection: str) -> None:
+        """Delete all that a collection has, if it is served at all."""
+        while True:
+            async with self.http.get(collection, params={"limit": 1}) as answer:
+                if answer.status == 404 or not (await answer.json())["items"]:
+                    return
+            async with self.http.delete(collection, json=_NOW) as answer:
+                if answer.status != 200:  # a webhook that was forgotten just now may be asked yet
+                    await asyncio.sleep(_BETWEEN_SECONDS)
+
+    async def _create(self, thing: Mapping[str, Any]) -> None:
+        kind, name = thing["kind"], thing["metadata"]["name"]
+        collection = _COLLECTIONS[kind]
+        async with self.http.post(collection, json=_as_clients_write(thing)) as answer:
+            if answer.status == 409 and kind in _STAYING:
+                return
+            assert answer.status == 201, await answer.text()
+        if kind == "CustomResourceDefinition":
+            await self._served(thing["spec"])
+        elif status := thing.get("status"):
+            where, patch = f"{collection}/{name}/status", {"status": status}
+            async with self.http.patch(where, json=patch, headers=_MERGE) as answer:
+                assert answer.status == 200, await answer.text()
+
+    async def _served(self, definition: Mapping[str, Any]) -> None:
+        """Return once a kind's objects can be listed."""
+        version = next(each["name"] for each in definition["versions"] if each["storage"])
+        where = f"/apis/{definition['group']}/{version}/{definition['names']['plural']}"
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            while True:
+                async with self.http.get(where) as answer:
+                    if answer.status == 200:
+                        return
+                await asyncio.sleep(_BETWEEN_SECONDS)
+
+
+@asynccontextmanager
+async def real_api(etcd: Path, apiserver: Path) -> AsyncIterator[RealApi]:
+    """Run a pair until the block ends, which notes what is written about pods.
+
+    New nodes are taken for ready: there is no controller that would take the taint away again.
+    """
+    with TemporaryDirectory(prefix="audit-") as name:
+        policy, audit = Path(name) / "policy.json", Path(name) / "log"
+        policy.write_bytes(orjson.dumps(_AUDITED))
+        audit.touch()
+        flags = (
+            f"--audit-policy-file={policy}",
+            f"--audit-log-path={audit}",
+            "--disable-admission-plugins=TaintNodesByCondition",
+            "--delete-collection-workers=16",
+        )
+        async with real_server(etcd, apiserver, "--unsafe-no-fsync", serving=flags) as server:
+            kubeconfig = write_kubeconfig(server.directory / "kubeconfig", server.url, TOKEN)
+            yield RealApi(server.url, audit, kubeconfig)
+
+
+def _session(url: str) -> aiohttp.ClientSession:
+    return open_session(url, {"User-Agent": AGENT, "Authorization": f"Bearer {TOKEN}"})
+
+
+def _as_clients_write(thing: Mapping[str, Any]) -> Document:
+    """Return an object without what a server says itself."""
+    meta = {key: value for key, value in thing["metadata"].items() if key != "uid"}
+    written = {key: value for key, value in thing.items() if key != "status"}
+    if priority := _priority_of(thing):
+        written["spec"] = {**thing["spec"], "priorityClassName": f"p{priority}"}
+    return {**written, "metadata": meta}
+
+
+def _classes_of(things: Iterable[Mapping[str, Any]]) -> list[Document]:
+    """Return the classes of the priorities that pods have."""
+    return [priority_class(value) for value in sorted(set(map(_priority_of, things)) - {0})]
+
+
+def _priority_of(thing: Mapping[str, Any]) -> int:
+    return int(thing["spec"].get("priority", 0)) if thing["kind"] == "Pod" else 0

@@ -1,0 +1,118 @@
+"""Whether ``explain preempt`` decides as a real kube-scheduler did.
+
+Where upstream leaves a choice to chance, any of its outcomes will do: which of the equally good
+nodes is chosen, and in which order disruption budgets are charged (a map's; since 1.37 the order
+matters, so a case is only a mismatch if no order explains it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import permutations
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from extender.explain.cluster_files import load_cluster, load_pod
+from extender.explain.decisions import explain_preempt
+from policies.kubernetes.releases import release
+from policies.preemption import fit_error
+from policies.preemption.decision import PreemptionDecision
+from policies.preemption.filtering.status import FEASIBLE
+from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER, SchedulerRules
+from tests.differential.case import Answer, Case, Document
+
+_BUDGET = "PodDisruptionBudget"
+
+
+def differences(case: Case) -> list[str]:
+    """Return the differences between our answer and kube-scheduler's."""
+    found = _compared(case, case.items)
+    if not found:
+        return []
+    for items in _charged_otherwise(case.items):
+        if not _compared(case, items):
+            return []
+    return found
+
+
+def decide(case: Case) -> PreemptionDecision:
+    """Decide as ``explain preempt`` does."""
+    return _decide(case, case.items)
+
+
+def _decide(case: Case, items: Sequence[Document]) -> PreemptionDecision:
+    rules = SchedulerRules(release(case.upstream))
+    with TemporaryDirectory(prefix="case-") as name:
+        cluster, pod = Path(name) / "cluster.json", Path(name) / "pod.json"
+        cluster.write_bytes(msgspec.json.encode({"kind": "List", "items": items}))
+        pod.write_bytes(msgspec.json.encode(case.pod))
+        files = load_cluster([str(cluster)], rules.release)
+        asking = load_pod(str(pod), files, rules.release)
+    return explain_preempt(asking, files.snapshot, rules, None)
+
+
+def _compared(case: Case, items: Sequence[Document]) -> list[str]:
+    return list(_differences(_decide(case, items), case))
+
+
+def _differences(ours: PreemptionDecision, case: Case) -> Iterator[str]:
+    theirs = case.answer
+    if ours.not_evaluated:
+        yield f"we do not judge {', '.join(sorted(ours.not_evaluated))}"
+    elif theirs.bound_to:
+        if ours.rejected.get(theirs.bound_to) != FEASIBLE:
+            yield f"it was bound to {theirs.bound_to}; we say that it does not fit: {ours.message}"
+    elif _fits(ours):
+        yield f"it was not bound; we say that it fits {_fitting(ours)}"
+    else:
+        yield from _preemption(ours, case, theirs)
+
+
+def _fits(ours: PreemptionDecision) -> bool:
+    return ours.reason == str(FEASIBLE)
+
+
+def _fitting(ours: PreemptionDecision) -> str:
+    return ", ".join(node for node, each in ours.rejected.items() if each == FEASIBLE)
+
+
+def _preemption(ours: PreemptionDecision, case: Case, theirs: Answer) -> Iterator[str]:
+    offered = theirs.candidates or {}
+    for node in sorted({*offered, *ours.candidates}):
+        found = ours.candidates.get(node)
+        one = None if node not in offered else (offered[node].victims, offered[node].violations)
+        other = None
+        if found is not None:
+            other = tuple(pod.uid for pod in found.victims.pods), found.victims.violations
+        if one != other:
+            yield f"on {node} its victims and violations are {one}, ours {other}"
+    yield from _choice(ours, case, theirs)
+
+
+def _choice(ours: PreemptionDecision, case: Case, theirs: Answer) -> Iterator[str]:
+    chosen, nominated = ours.chosen, ours.candidates.get(theirs.nominated_node)
+    if chosen is None or nominated is None:
+        node = None if chosen is None else chosen.node
+        if node or theirs.nominated_node:
+            yield f"it chose {theirs.nominated_node or None}, we {node}"
+        message = ours.message
+    else:
+        if DEFAULT_CANDIDATE_ORDER.key(chosen)[0] != DEFAULT_CANDIDATE_ORDER.key(nominated)[0]:
+            yield f"it chose {theirs.nominated_node}, we {chosen.node}, by {ours.decided_by}"
+        going = {pod.uid for pod in nominated.victims.pods if not pod.terminating}
+        if going != set(theirs.victims):
+            yield f"it told {sorted(theirs.victims)} to go, we {sorted(going)}"
+        rules = release(case.upstream)
+        told, other = (fit_error.candidate_found(each, rules) for each in (chosen, nominated))
+        message = ours.message.replace(told, other) if told else ours.message
+    if message != theirs.message:
+        yield f"it says {theirs.message!r}, we {message!r}"
+
+
+def _charged_otherwise(items: Sequence[Document]) -> Iterator[Sequence[Document]]:
+    budgets = [item for item in items if item["kind"] == _BUDGET]
+    others = [item for item in items if item["kind"] != _BUDGET]
+    for order in permutations(budgets):
+        yield [*others, *order]

@@ -1,0 +1,307 @@
+"""Many clusters put to one real kube-scheduler, one after another.
+
+fakeapi and an extender that echoes what it is sent live in this process, the scheduler in its own.
+Between clusters everything is deleted, so that the scheduler's caches live on.
+
+Watches of different kinds tell of things in any order. So before each question a *witness*, a tiny
+pod that fits only its own node, has to be bound: by then the scheduler has heard of all that came
+before. Node and witnesses are part of the cluster for both sides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import orjson
+from aiohttp import web
+
+from fakeapi import FakeCluster
+from fakeapi.apiserver.endpoints import Api, Request, Response
+from tests.builders import node_json, pod_json, rfc3339
+from tests.conformance.scheduling.kube_scheduler import Extender, configuration, kube_scheduler
+from tests.differential.case import Answer, Case, Document, Offer
+from tests.differential.random_clusters import NAMESPACES, SCHEDULER, Generated
+
+PATIENCE_SECONDS: Final = 60.0
+_WITNESSES: Final = "witnesses"
+_KINDS: Final = (
+    "/api/v1/namespaces",
+    "/api/v1/nodes",
+    "/api/v1/persistentvolumes",
+    "/api/v1/persistentvolumeclaims",
+    "/apis/storage.k8s.io/v1/csinodes",
+    "/apis/storage.k8s.io/v1/csidrivers",
+    "/apis/storage.k8s.io/v1/storageclasses",
+    "/apis/policy/v1/poddisruptionbudgets",
+    "/api/v1/pods",
+)
+_CLUSTER_WIDE: Final = tuple(
+    path for path in _KINDS[1:] if not path.endswith(("claims", "budgets", "pods"))
+)
+_NAMESPACED: Final = (
+    ("/api/v1", "persistentvolumeclaims"),
+    ("/apis/policy/v1", "poddisruptionbudgets"),
+)
+_LATER: Final = 1_760_000_000
+"""A time after that at which any generated pod has started, and long ago."""
+_LONGEST_LINE: Final = 2**22
+
+
+class UnansweredError(RuntimeError):
+    """The scheduler did not do what it was waited for; the text says what."""
+
+
+@dataclass(slots=True)
+class Asker:
+    """Puts pods to a scheduler: the API that it watches, and what it has sent to its extender."""
+
+    api: Api
+    load: Callable[[Sequence[Document]], int]
+    upstream: str
+    _pods: dict[str, Document] = field(default_factory=dict)
+    _said: dict[str, str] = field(default_factory=dict)
+    _offers: dict[str, dict[str, Offer]] = field(default_factory=dict)
+    _others: set[tuple[str, str]] = field(default_factory=set)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _witnesses: int = 0
+    _running: int = 0
+
+    async def ask(self, name: str, generated: Generated) -> list[Case]:
+        """Set a cluster up, put its pods to it, and take it down again."""
+        self.load([*generated.items, _witness_node()])
+        cases: list[Case] = []
+        for number, pod in enumerate(generated.pods):
+            cases.append(await self._put(f"{name}-{number}", pod))
+            if _takes_a_promise_back(cases):
+                break  # a pod that lost its node looks for another one at once
+        await self._clear()
+        return cases
+
+    async def _put(self, name: str, pod: Document) -> Case:
+        await self._hear_a_witness()
+        items = self._items()
+        uid = pod["metadata"]["uid"]
+        self._others.clear()
+        self.load([pod])
+        await self._until(f"an answer to {name}", lambda: self._is_answered(uid))
+        case = Case(name, self.upstream, items, pod, self._answer(uid, items))
+        if case.answer.bound_to:
+            self._start(uid)
+        elif not case.answer.nominated_node:
+            self._delete(_path(pod))  # or it would ask again when something changes
+        return case
+
+    def _start(self, uid: str) -> None:
+        """Let a pod that was bound run: of equal pods that have not started any may go first."""
+        self._running += 1
+        pod, started = self._pods[uid], rfc3339(_LATER + self._running)
+        status = {**pod["status"], "phase": "Running", "startTime": started}
+        self.load([{**pod, "kind": "Pod", "apiVersion": "v1", "status": status}])
+
+    def _is_answered(self, uid: str) -> bool:
+        pod = self._pods.get(uid)
+        if pod is None or self._is_bound(uid):
+            return pod is not None
+        if not (nominated := pod["status"].get("nominatedNodeName")):
+            return uid in self._said
+        return all(map(self._is_leaving, self._offers[uid][nominated].victims))
+
+    def _is_leaving(self, uid: str) -> bool:
+        pod = self._pods.get(uid)
+        return pod is None or "deletionTimestamp" in pod["metadata"]
+
+    def _answer(self, uid: str, items: Sequence[Document]) -> Answer:
+        pod, offers = self._pods[uid], self._offers.get(uid, {})
+        nominated = pod["status"].get("nominatedNodeName", "")
+        own = offers[nominated].victims if nominated else ()
+        others = {victim for asking, victim in self._others if asking != uid}.difference(own)
+        staying = [
+            item["metadata"]["uid"]
+            for item in items
+            if item["kind"] == "Pod" and "deletionTimestamp" not in item["metadata"]
+        ]
+        return Answer(
+            bound_to=pod["spec"].get("nodeName", ""),
+            candidates=self._offers.get(uid),
+            nominated_node=nominated,
+            victims=tuple(sorted(filter(self._is_leaving, {*staying} - others))),
+            message=self._said.get(uid, ""),
+        )
+
+    async def _hear_a_witness(self) -> None:
+        """Return once the scheduler knows of all that there is.
+
+        A witness that came before its node would be tried again only after a second: so another
+        one is put in its place.
+        """
+        while True:
+            self._witnesses += 1
+            pod = _witness(self._witnesses)
+            uid = pod["metadata"]["uid"]
+            self.load([pod])
+            await self._until("a witness", partial(self._is_heard, uid))
+            if self._is_bound(uid):
+                return
+            self._delete(_path(pod))
+
+    def _is_heard(self, uid: str) -> bool:
+        return self._is_bound(uid) or uid in self._said
+
+    def _is_bound(self, uid: str) -> bool:
+        pod = self._pods.get(uid)
+        return pod is not None and "nodeName" in pod["spec"]
+
+    async def _clear(self) -> None:
+        for namespace in (*NAMESPACES, _WITNESSES):
+            for root, plural in (("/api/v1", "pods"), *_NAMESPACED):
+                self._delete(f"{root}/namespaces/{namespace}/{plural}")
+        for path in _CLUSTER_WIDE:
+            self._delete(path)
+        await self._until("an empty cluster", lambda: not self._pods)
+        self._said.clear()
+        self._offers.clear()
+
+    def _delete(self, path: str) -> None:
+        request = Request("DELETE", path, {"gracePeriodSeconds": "0"})
+        _sure(self.api.handle(request), path)
+
+    def _items(self) -> list[Document]:
+        found = []
+        for path in _KINDS:
+            listed = orjson.loads(_sure(self.api.handle(Request("GET", path)), path).body)
+            kind = listed["kind"].removesuffix("List")
+            found += [{**item, "kind": kind} for item in listed["items"]]
+        return found
+
+    async def _until(self, what: str, holds: Callable[[], bool]) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while not holds():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            raise UnansweredError(f"waited in vain for {what}") from None
+
+    # What the scheduler does.
+
+    async def echo(self, request: web.Request) -> web.Response:
+        """Answer a preempt call with what it offers, and remember the first about each pod."""
+        asked = orjson.loads(await request.read())
+        uid, offered = asked["Pod"]["metadata"]["uid"], asked["NodeNameToMetaVictims"]
+        offers = {
+            node: Offer(tuple(pod["UID"] for pod in each["Pods"]), each["NumPDBViolations"])
+            for node, each in offered.items()
+        }
+        self._offers.setdefault(uid, offers)
+        self._others |= {(uid, victim) for each in offers.values() for victim in each.victims}
+        return web.json_response({"NodeNameToMetaVictims": offered})
+
+    async def follow(self, url: str) -> None:
+        """Keep a copy of all pods, and what is first said of each that is not scheduled."""
+        forever = aiohttp.ClientTimeout(total=None)
+        async with (
+            aiohttp.ClientSession(url, timeout=forever, read_bufsize=_LONGEST_LINE) as http,
+            http.get("/api/v1/pods", params={"watch": "true"}) as answer,
+        ):
+            async for line in answer.content:
+                event = orjson.loads(line)
+                self._note(event["type"], event["object"])
+
+    def _note(self, change: str, pod: Document) -> None:
+        uid = pod["metadata"]["uid"]
+        if change == "DELETED":
+            self._pods.pop(uid, None)
+        else:
+            self._pods[uid] = pod
+            for condition in pod.get("status", {}).get("conditions", ()):
+                if condition["type"] == "PodScheduled" and condition.get("status") == "False":
+                    self._said.setdefault(uid, condition["message"])
+        self._changed.set()
+
+
+@asynccontextmanager
+async def asker(program: Path, upstream: str) -> AsyncIterator[Asker]:
+    """Run a scheduler of the release ``upstream`` with all that it needs until the block ends."""
+    async with FakeCluster(run="none") as cluster:
+        cluster.load(_namespaces())
+        made = Asker(cluster.api, cluster.load, upstream)
+        async with _extender(made) as url, asyncio.TaskGroup() as group:
+            following = group.create_task(made.follow(cluster.url))
+            given = configuration(cluster.kubeconfig_path, [Extender(url, ("preempt",))])
+            async with kube_scheduler(program, given):
+                yield made
+            following.cancel()
+
+
+@asynccontextmanager
+async def _extender(made: Asker) -> AsyncIterator[str]:
+    app = web.Application(client_max_size=_LONGEST_LINE)
+    app.router.add_post("/preempt", made.echo)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        host, port = runner.addresses[0][:2]
+        yield f"http://{host}:{port}"
+    finally:
+        await runner.cleanup()
+
+
+def _takes_a_promise_back(cases: Sequence[Case]) -> bool:
+    nominated = [case.answer.nominated_node for case in cases]
+    return bool(nominated[-1]) and nominated[-1] in nominated[:-1]
+
+
+def _namespaces() -> list[Document]:
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+        for name, labels in (
+            *((each, {"team": each}) for each in NAMESPACES),
+            (_WITNESSES, {"team": "none"}),
+        )
+    ]
+
+
+def _witness_node() -> Document:
+    return node_json("witness", cpu="1", taints=["witness:NoSchedule"])
+
+
+def _witness(number: int) -> Document:
+    """Return a witness; it asks for nothing, so that any number of them fits."""
+    name = f"witness-{number}"
+    return pod_json(
+        name,
+        namespace=_WITNESSES,
+        uid=name,
+        priority=2_000_000_000,
+        spec={
+            "schedulerName": SCHEDULER,
+            "tolerations": [{"key": "witness", "operator": "Exists"}],
+            "affinity": _only_on("witness"),
+        },
+    )
+
+
+def _only_on(node: str) -> Document:
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    terms = [{"matchFields": [field]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {"nodeAffinity": required}
+
+
+def _path(pod: Document) -> str:
+    meta = pod["metadata"]
+    return f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+
+
+def _sure(answer: Any, path: str) -> Response:
+    if not isinstance(answer, Response) or answer.status != 200:
+        raise UnansweredError(f"{path}: {answer}")
+    return answer

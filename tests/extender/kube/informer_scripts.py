@@ -1,0 +1,84 @@
+"""Scripts for informers: what the server does, and what the informer holds in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from extender.kube.informers.reflector import Reflector, ReflectorContext
+from extender.kube.rest.client import Client, Selection
+from extender.kube.rest.resources import PODS
+from tests.extender.kube.conftest import Reply, ScriptedApi, SteppedClock, Thing, an_object, thing
+
+A1, B2 = an_object("a", 1), an_object("b", 2)
+
+
+class Copy:
+    """A store that keeps the state and the sequence of its events."""
+
+    def __init__(self) -> None:
+        self.state: dict[str, str] = {}
+        self.told: list[str] = []
+
+    def replace(self, items: Sequence[Thing]) -> None:
+        self.state = {item.name: item.version for item in items}
+        self.told.append("=" + ",".join(f"{item.name}{item.version}" for item in items))
+
+    def upsert(self, item: Thing) -> None:
+        self.state[item.name] = item.version
+        self.told.append(f"+{item.name}{item.version}")
+
+    def remove(self, item: Thing) -> None:
+        del self.state[item.name]
+        self.told.append(f"-{item.name}{item.version}")
+
+
+@dataclass
+class Story:
+    """The state after a script has run."""
+
+    api: ScriptedApi
+    clock: SteppedClock
+    copy: Copy
+    informer: Reflector[Thing]
+
+    @property
+    def versions(self) -> list[str]:
+        """The resourceVersion of each request; lists and streams are marked."""
+        asked = [item.query for item in self.api.asked]
+        return [_asked_for(query) + query.get("resourceVersion", "newest") for query in asked]
+
+    @property
+    def pauses(self) -> list[float]:
+        """Seconds from each request to the next."""
+        times = [item.at for item in self.api.asked]
+        return [after - before for before, after in itertools.pairwise(times)]
+
+
+async def play(
+    *script: Reply,
+    selection: Selection | None = None,
+    kind: type[Reflector[Thing]] = Reflector[Thing],
+) -> Story:
+    clock, copy = SteppedClock(), Copy()
+    api = ScriptedApi(clock, *script)
+    context = ReflectorContext(Client(api), clock, random.Random(7))
+    informer = kind(context, PODS, thing, copy, selection or Selection())
+    running = asyncio.create_task(informer.run())
+    await asyncio.wait(
+        {running, asyncio.create_task(api.played.wait())}, return_when="FIRST_COMPLETED"
+    )
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+    return Story(api, clock, copy, informer)
+
+
+def _asked_for(query: dict[str, str]) -> str:
+    if "watch" not in query:
+        return "list "
+    return "stream " if "sendInitialEvents" in query else ""

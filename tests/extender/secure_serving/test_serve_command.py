@@ -1,0 +1,118 @@
+"""``reprieve serve`` and ``check-config`` as processes: configured from a file, over TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import ssl
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from fakeapi.testing.fake_cluster import FakeCluster
+from tests.commands import reprieve, start
+from tests.extender.secure_serving.conftest import Papers
+
+
+def configuration(papers: Papers) -> str:
+    path = papers.folder / "reprieve.yaml"
+    mounted = papers.folder / "data"
+    path.write_text(
+        f"""
+port: 0
+tls:
+  certificate: {mounted}/tls.crt
+  key: {mounted}/tls.key
+  clientCA: {mounted}/ca.crt
+  allowedClientNames: [system:kube-scheduler]
+"""
+    )
+    return str(path)
+
+
+async def test_it_serves_over_tls_and_ends_well(papers: Papers) -> None:
+    async with FakeCluster(run="none") as cluster:
+        await ask_over_tls(papers, cluster.url)
+
+
+async def ask_over_tls(papers: Papers, server: str) -> None:
+    process = await start("serve", "--server", server, "--config", configuration(papers))
+    assert process.stdout is not None
+    try:
+        line = (await process.stdout.readline()).decode()
+        assert line.startswith("listening on https://127.0.0.1:")
+        url = line.split()[-1]
+        async with aiohttp.ClientSession() as session:
+
+            async def status(path: str, context: ssl.SSLContext) -> int:
+                async with session.get(f"{url}{path}", ssl=context) as response:
+                    return response.status
+
+            assert await status("/livez", papers.client()) == 200
+            assert await status("/metrics", papers.client()) == 403
+            assert await status("/metrics", papers.client("system:kube-scheduler")) == 200
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()
+
+
+@pytest.mark.slow
+async def test_the_demo_speaks_no_tls(papers: Papers) -> None:
+    done = await reprieve("serve", "--embedded", "demo", "--config", configuration(papers))
+    assert (done.code, done.out) == (2, "")
+    problem = "--embedded serves plain HTTP; expected no tls"
+    assert done.err == f"reprieve: {problem}\n"
+
+
+@pytest.mark.slow
+async def test_a_configuration_that_is_good_is_said_to_be(papers: Papers) -> None:
+    path = configuration(papers)
+    done = await reprieve("check-config", path)
+    assert (done.code, done.out, done.err) == (0, f"{path}: valid\n", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [["check-config"], ["serve", "--embedded", "demo", "--config"]])
+async def test_all_errors_are_reported_in_a_line_each_and_nothing_starts(
+    tmp_path: Path, command: list[str]
+) -> None:
+    path = tmp_path / "reprieve.yaml"
+    path.write_text("port: many\nhost: 0.0.0.0\nlimits: {connections: 0}\n")
+    done = await reprieve(*command, str(path))
+    assert (done.code, done.out) == (2, "")
+    assert [line.split(": ")[:3] for line in done.err.splitlines()] == [
+        ["reprieve", str(path), "port"],
+        ["reprieve", str(path), "limits.connections"],
+        ["reprieve", str(path), "host"],
+    ]
+
+
+@pytest.mark.slow
+async def test_requests_that_have_begun_are_finished_before_the_process_ends() -> None:
+    process = await start("serve", "--embedded", "demo", "--port", "0")
+    assert process.stdout is not None
+    port = int((await process.stdout.readline()).decode().rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{")
+    await writer.drain()
+    # One more answer on another connection: by then the first one's header has been read.
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{port}/livez") as response,
+    ):
+        assert response.status == 200
+    process.send_signal(signal.SIGTERM)
+    while True:
+        try:
+            _, other = await asyncio.open_connection("127.0.0.1", port)
+        except ConnectionError:
+            break
+        other.close()
+    writer.write(b"}")
+    answer = await reader.readuntil(b"\r\n\r\n")
+    assert answer.startswith((b"HTTP/1.1 400", b"HTTP/1.1 503"))
+    writer.close()
+    _, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()

@@ -1,0 +1,361 @@
+"""Webhooks that refuse, warn, or fail: the client's answer, in upstream's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fakeapi.apiserver.endpoints import Api
+from fakeapi.apiserver.webhooks.calls import InvalidReviewError, WebhookCallError
+from tests.fakeapi.admission_webhooks import Hook, Review, add, answered, answering, patching
+from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure, Told
+
+Tell = Callable[..., Told]
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+MAP = {"metadata": {"name": "m"}}
+NAME = "validating.example.com"
+FAILED = f'failed calling webhook "{NAME}": '
+POST = 'failed to call webhook: Post "https://hooks.example.com/review?timeout=10s": '
+UNMARSHAL = "json: cannot unmarshal "
+LIST: Any = []
+INVALID = "received invalid webhook response: "
+
+
+def responding(**response: Any) -> Hook:
+    """Return a hook whose response has these members and no others."""
+    return lambda review: {**answered(review), "response": response}
+
+
+def failing(error: Exception) -> Hook:
+    def hook(_review: Review) -> Review:
+        raise error
+
+    return hook
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("status", "code", "reason", "message"),
+        [
+            (None, 400, None, "without explanation"),
+            ({}, 400, None, "without explanation"),
+            ({"message": "too loud"}, 400, None, ": too loud"),
+            ({"reason": "Loud"}, 400, "Loud", ": Loud"),
+            (
+                {"message": "too loud", "reason": "Forbidden", "code": 403},
+                403,
+                "Forbidden",
+                ": too loud",
+            ),
+            ({"message": "fine", "code": 200, "status": "Success"}, 400, None, ": fine"),
+            ({"code": 429}, 429, None, "without explanation"),
+            ({"code": 99999}, 400, None, "without explanation"),
+        ],
+    )
+    @pytest.mark.parametrize("role", ["mutating", "validating"])
+    def test_denials_have_the_webhooks_code_and_reason(
+        self,
+        tell: Tell,
+        configure: Configure,
+        role: str,
+        status: Any,
+        code: int,
+        reason: str | None,
+        message: str,
+    ) -> None:
+        configure(role, name=NAME, answer=answering(allowed=False, status=status))
+        found, refusal, _ = tell("POST", MAPS, MAP)
+        assert (found, refusal["code"], refusal.get("reason")) == (code, code, reason)
+        denied = f'admission webhook "{NAME}" denied the request'
+        separator = "" if message.startswith(":") else " "
+        assert refusal["message"] == f"{denied}{separator}{message}"
+
+    def test_details_are_handed_on(self, tell: Tell, configure: Configure) -> None:
+        details = {"name": "m", "causes": [{"field": "data", "message": "empty"}]}
+        configure("validating", answer=answering(allowed=False, status={"details": details}))
+        assert tell("POST", MAPS, MAP)[1]["details"] == details
+
+    def test_nothing_is_stored_and_the_failure_policy_is_no_excuse(
+        self, tell: Tell, configure: Configure, api: Api
+    ) -> None:
+        configure("validating", failurePolicy="Ignore", answer=answering(allowed=False))
+        before = api.store.version
+        assert tell("POST", MAPS, MAP)[0] == 400
+        assert api.store.version == before
+
+    def test_of_several_denials_the_first_in_order_is_reported(
+        self, tell: Tell, configure: Configure
+    ) -> None:
+        others = [
+            configure("validating", name=f"{name}.b.c", answer=answering(allowed=False))
+            for name in "zya"
+        ]
+        assert tell("POST", MAPS, MAP)[1]["message"].startswith('admission webhook "a.b.c" denied')
+        assert all(other.requests for other in others)
+
+    def test_after_a_mutating_webhook_denies_no_other_is_called(
+        self, tell: Tell, configure: Configure
+    ) -> None:
+        configure("mutating", name="a.b.c", answer=answering(allowed=False))
+        later = [configure("mutating", name="b.b.c"), configure("validating")]
+        tell("POST", MAPS, MAP)
+        assert not any(recorder.requests for recorder in later)
+
+
+class TestWarnings:
+    def test_they_come_with_the_answer_each_once(self, tell: Tell, configure: Configure) -> None:
+        configure("mutating", answer=answering(warnings=["one", "two"]))
+        configure("validating", answer=answering(warnings=["two", "three"]))
+        assert tell("POST", MAPS, MAP)[2] == ("one", "two", "three")
+
+    def test_they_come_after_those_of_unknown_fields(
+        self, tell: Tell, configure: Configure
+    ) -> None:
+        configure("validating", answer=answering(warnings=["one"]))
+        assert tell("POST", MAPS, {**MAP, "colour": "red"})[2] == ('unknown field "colour"', "one")
+
+    @pytest.mark.parametrize(
+        ("given", "lengths"),
+        [([4_096], [4_096]), ([3_000, 3_000], [256, 256]), ([300] * 20, [256] * 16)],
+    )
+    def test_many_and_long_ones_are_cut(
+        self, tell: Tell, configure: Configure, given: list[int], lengths: list[int]
+    ) -> None:
+        texts = [f"{number:02}".ljust(length, "!") for number, length in enumerate(given)]
+        configure("validating", answer=answering(warnings=texts))
+        assert list(map(len, tell("POST", MAPS, MAP)[2])) == lengths
+
+    def test_a_refusal_has_them_too(self, tell: Tell, configure: Configure) -> None:
+        configure("validating", answer=answering(allowed=False, warnings=["one"]))
+        status, _, warnings = tell("POST", MAPS, MAP)
+        assert (status, warnings) == (400, ("one",))
+
+
+FAILURES: list[tuple[str, Hook, str]] = [
+    (
+        "nobody listens",
+        failing(WebhookCallError("dial tcp 10.0.0.1:443: connect: connection refused")),
+        f"{POST}dial tcp 10.0.0.1:443: connect: connection refused",
+    ),
+    (
+        "no such path",
+        failing(InvalidReviewError("the server could not find the requested resource")),
+        "failed to call webhook: the server could not find the requested resource",
+    ),
+    ("no response", lambda review: {**answered(review), "response": None}, "response was absent"),
+    (
+        "no object",
+        lambda _review: LIST,
+        (
+            "failed to call webhook: couldn't get version/kind; json parse error: json: cannot "
+            "unmarshal array into Go value of type struct"
+        ),
+    ),
+    (
+        "another uid",
+        lambda review: answered(review, uid="other"),
+        'expected response.uid="<uid>", got "other"',
+    ),
+    ("no uid", responding(allowed=True), 'expected response.uid="<uid>", got ""'),
+    (
+        "another version",
+        lambda review: answered(review) | {"apiVersion": "admission.k8s.io/v2"},
+        (
+            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got "
+            "admission.k8s.io/v2, Kind=AdmissionReview"
+        ),
+    ),
+    (
+        "no header",
+        lambda review: {"response": answered(review)["response"]},
+        "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=",
+    ),
+    (
+        "a word for a flag",
+        answering(allowed="yes"),
+        (f"{UNMARSHAL}string into Go struct field AdmissionResponse.response.allowed of type bool"),
+    ),
+    (
+        "a word for a code",
+        answering(status={"code": "403"}),
+        (f"{UNMARSHAL}string into Go struct field Status.response.status.code of type int32"),
+    ),
+    (
+        "a word for warnings",
+        answering(warnings="loud"),
+        (
+            f"{UNMARSHAL}string into Go struct field AdmissionResponse.response.warnings of "
+            "type []string"
+        ),
+    ),
+    (
+        "a number among warnings",
+        answering(warnings=[1]),
+        (
+            f"{UNMARSHAL}number into Go struct field AdmissionResponse.response.warnings of "
+            "type string"
+        ),
+    ),
+    (
+        "a list for a response",
+        lambda review: {**answered(review), "response": []},
+        "json: cannot unmarshal array into Go struct field AdmissionReview.response",
+    ),
+]
+MUTATING: list[tuple[str, Hook, str]] = [
+    (
+        "a patch without its type",
+        answering(patch=patching(add("/data", {}))["patch"]),
+        f"{INVALID}webhook returned response.patch but not response.patchType",
+    ),
+    (
+        "a type without its patch",
+        answering(patchType="JSONPatch"),
+        f"{INVALID}webhook returned response.patchType but not response.patch",
+    ),
+    (
+        "an empty type",
+        answering(**patching(add("/data", {})) | {"patchType": ""}),
+        f'{INVALID}webhook returned invalid response.patchType of ""',
+    ),
+    (
+        "another type",
+        answering(**patching(add("/data", {})) | {"patchType": "MergePatch"}),
+        'unsupported patch type "MergePatch"',
+    ),
+    (
+        "a patch that is no base64",
+        answering(patch="§", patchType="JSONPatch"),
+        "failed to call webhook: illegal base64 data",
+    ),
+    (
+        "a patch that is no JSON",
+        answering(patch="eHg=", patchType="JSONPatch"),
+        "received undecodable patch in webhook response: ",
+    ),
+    (
+        "a patch that is no list",
+        answering(patch="e30=", patchType="JSONPatch"),
+        "received undecodable patch in webhook response: ",
+    ),
+]
+VALIDATING: list[tuple[str, Hook, str]] = [
+    (
+        "a patch",
+        answering(**patching(add("/data", {}))),
+        f"{INVALID}validating webhook may not return response.patch",
+    ),
+    (
+        "a patch's type",
+        answering(patchType="JSONPatch"),
+        f"{INVALID}validating webhook may not return response.patchType",
+    ),
+]
+CASES = [
+    (role, *failure)
+    for role, failures in (
+        ("mutating", FAILURES + MUTATING),
+        ("validating", FAILURES + VALIDATING),
+    )
+    for failure in failures
+]
+
+
+@pytest.mark.parametrize(
+    ("role", "hook", "words"),
+    [(role, hook, words) for role, _, hook, words in CASES],
+    ids=[f"{role}: {name}" for role, name, _, _ in CASES],
+)
+class TestFailures:
+    def test_they_fail_the_request(
+        self, tell: Tell, configure: Configure, role: str, hook: Hook, words: str
+    ) -> None:
+        recorder = configure(role, name=NAME, answer=hook)
+        status, refusal, _ = tell("POST", MAPS, MAP)
+        assert (status, refusal["reason"]) == (500, "InternalError")
+        assert refusal["message"].startswith(f"Internal error occurred: {FAILED}")
+        [seen] = recorder.seen("uid")
+        assert words.replace("<uid>", seen) in refusal["message"]
+        [cause] = refusal["details"]["causes"]
+        assert f"Internal error occurred: {cause['message']}" == refusal["message"]
+
+    def test_they_are_passed_over_where_the_policy_says_so(
+        self, tell: Tell, configure: Configure, role: str, hook: Hook, words: str
+    ) -> None:
+        configure(role, name=NAME, answer=hook, failurePolicy="Ignore")
+        assert tell("POST", MAPS, MAP)[0] == 201, words
+
+
+def test_a_webhook_that_knows_no_known_version_fails(tell: Tell, configure: Configure) -> None:
+    configure("validating", admissionReviewVersions=["v7"])
+    assert tell("POST", MAPS, MAP)[1]["message"] == (
+        f"Internal error occurred: {FAILED}could not create admission objects: webhook does not "
+        "accept known AdmissionReview versions (v1, v1beta1)"
+    )
+
+
+def test_a_webhook_without_an_address_fails(tell: Tell, configure: Configure) -> None:
+    configure("validating", clientConfig={})
+    words = "webhook configuration must have either service or URL"
+    assert words in tell("POST", MAPS, MAP)[1]["message"]
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ({"url": "https://a.b"}, 'Post "https://a.b/?timeout=10s"'),
+        ({"url": "https://a.b:8443/c/"}, 'Post "https://a.b:8443/c?timeout=10s"'),
+        ({"url": "https://[a"}, 'Post "https://[a/?timeout=10s"'),
+        (
+            {"service": {"namespace": "n", "name": "s"}},
+            'Post "https://s.n.svc:443/?timeout=10s"',
+        ),
+        (
+            {"service": {"namespace": "n", "name": "s", "port": 8443, "path": "/p/"}},
+            'Post "https://s.n.svc:8443/p?timeout=10s"',
+        ),
+    ],
+)
+def test_the_failing_address_is_reported(
+    tell: Tell, configure: Configure, config: dict[str, Any], named: str
+) -> None:
+    configure("validating", clientConfig=config, answer=failing(WebhookCallError("EOF")))
+    assert named in tell("POST", MAPS, MAP)[1]["message"]
+
+
+@pytest.mark.parametrize("role", ["mutating", "validating"])
+class TestDryRuns:
+    @pytest.mark.parametrize("effects", ["None", "NoneOnDryRun"])
+    def test_dry_run_webhooks_are_called_with_dry_run_set(
+        self, tell: Tell, configure: Configure, api: Api, role: str, effects: str
+    ) -> None:
+        recorder = configure(role, sideEffects=effects)
+        before = api.store.version
+        assert tell("POST", MAPS, MAP, dryRun="All")[0] == 201
+        [(dry, options)] = recorder.seen("dryRun", "options")
+        assert (dry, options["dryRun"]) == (True, ["All"])
+        assert api.store.version == before
+
+    @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+    def test_with_side_effects_they_are_refused(
+        self, tell: Tell, configure: Configure, role: str, policy: str
+    ) -> None:
+        name = f"{role}.example.com"
+        recorder = configure(role, sideEffects="Some", failurePolicy=policy)
+        status, refusal, _ = tell("POST", MAPS, MAP, dryRun="All")
+        assert (status, refusal["reason"]) == (400, "BadRequest")
+        assert refusal["message"] == f'admission webhook "{name}" does not support dry run'
+        assert not recorder.requests
+        assert tell("POST", MAPS, MAP)[0] == 201
+
+    def test_a_delete_says_so_in_its_body(
+        self, tell: Tell, configure: Configure, role: str
+    ) -> None:
+        tell("POST", MAPS, MAP)
+        recorder = configure(role)
+        assert tell("DELETE", f"{MAPS}/m", {"dryRun": ["All"]})[0] == 200
+        assert recorder.seen("dryRun") == [True]
+        assert tell("GET", f"{MAPS}/m")[0] == 200

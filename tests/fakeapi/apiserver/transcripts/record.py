@@ -1,0 +1,89 @@
+"""Ask a real kube-apiserver, and write its answers down: see :mod:`steps`."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+from tests.fakeapi.apiserver.transcripts.normalization import normal
+from tests.fakeapi.apiserver.transcripts.scenes import SCENES
+from tests.fakeapi.apiserver.transcripts.steps import NAMESPACE, Step, delete, get, post, put
+
+ANSWERS = Path(__file__).parents[3] / "transcripts" / "api"
+
+
+class RealServer:
+    """A kube-apiserver that is asked with a token; its certificate is not checked."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._url = url
+        self._token = token
+        self._context = ssl.create_default_context()
+        self._context.check_hostname = False
+        self._context.verify_mode = ssl.CERT_NONE
+
+    def ask(self, step: Step) -> tuple[int, Any]:
+        query = f"?{urlencode(step.query)}" if step.query else ""
+        body = None if step.body is None else json.dumps(step.body).encode()
+        request = Request(f"{self._url}{step.path}{query}", body, method=step.method)  # noqa: S310
+        request.add_header("Authorization", f"Bearer {self._token}")
+        request.add_header("Content-Type", step.content_type)
+        for name, value in step.headers:
+            request.add_header(name, value)
+        try:
+            with urlopen(request, context=self._context) as response:  # noqa: S310
+                return response.status, json.load(response)
+        except HTTPError as refusal:
+            return refusal.code, json.load(refusal)
+
+
+def record(server: RealServer, scene: str) -> None:
+    """Play one scene on a fresh namespace and write the answers."""
+    _clear(server)
+    server.ask(post("/api/v1/namespaces", {"metadata": {"name": "scene"}}))
+    answers = []
+    for step in SCENES[scene]():
+        status, answer = server.ask(step)
+        answers.append({"request": str(step), "status": status, "answer": normal(answer)})
+        if "priorityclasses" in step.path:
+            time.sleep(0.2)  # admission reads classes from a cache
+    text = json.dumps(answers, indent=1, ensure_ascii=False)
+    (ANSWERS / f"{scene}.json").write_text(text + "\n")
+    _clear(server)
+
+
+def _clear(server: RealServer) -> None:
+    """Remove the namespace with all that is in it, without the controllers that usually do it."""
+    kinds = (
+        ("/api/v1", ("pods", "configmaps", "serviceaccounts", "replicationcontrollers")),
+        ("/apis/apps/v1", ("deployments",)),
+        ("/apis/policy/v1", ("poddisruptionbudgets",)),
+    )
+    for root, plurals in kinds:
+        for plural in plurals:
+            path = f"{root}/namespaces/scene/{plural}"
+            server.ask(delete(path, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}))
+            for item in server.ask(get(path))[1].get("items", []):
+                clear = [{"op": "remove", "path": "/metadata/finalizers"}]
+                name = item["metadata"]["name"]
+                server.ask(Step("PATCH", f"{path}/{name}", clear, "application/json-patch+json"))
+    server.ask(delete(NAMESPACE))
+    server.ask(put(f"{NAMESPACE}/finalize", {"metadata": {"name": "scene"}, "spec": {}}))
+
+
+def main() -> None:
+    """Record all scenes, or those named after URL and token."""
+    url, token, *scenes = sys.argv[1:]
+    for scene in scenes or SCENES:
+        record(RealServer(url, token), scene)
+
+
+if __name__ == "__main__":
+    main()

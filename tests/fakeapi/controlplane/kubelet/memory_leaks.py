@@ -1,0 +1,217 @@
+"""Clusters whose pods leak: what they use is known at any time, and so is who should have gone.
+
+Nodes have 4Gi of memory and 8Gi of disk. On them run a *hoarder* of low priority that leaks
+slowly, a *gobbler* of higher priority that leaks fast, a *modest* one within its request, and a
+critical *agent* that leaks beyond its request, too. ReplicaSets keep them; an evicted pod is
+replaced on a node that has no taint. How fast pods leak differs from node to node.
+
+Nothing here asks the code under test what is used, who is short of it, or who ranks first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from extender.kube.decoders.object_meta import parse_time
+from extender.kube.rest.client import Selection
+from extender.kube.rest.resources import NODES, PODS, REPLICA_SETS
+from fakeapi import VirtualCluster
+from tests.builders import Document, manifest
+from tests.stage import Stage, decode
+
+MI: Final = 2**20
+SECOND: Final = 10**9
+CAPACITY: Final = {"memory": 4096 * MI, "disk": 8192 * MI}
+NODES_OWN: Final = {"memory": 256 * MI, "disk": (2048 + 1024) * MI}
+THRESHOLD: Final = {"memory": 200 * MI, "disk": 1024 * MI}
+REQUESTED: Final = {"memory": "memory", "disk": "ephemeral-storage"}
+SIGNAL: Final = {"memory": "memory.available", "disk": "nodefs.available"}
+CONDITION: Final = {"memory": "MemoryPressure", "disk": "DiskPressure"}
+TRANSITION: Final = 300 * SECOND
+CRITICAL: Final = "system-node-critical"
+LOGS: Final = 64 * 2**10  # what every container writes of which nothing is said
+
+
+@dataclass(frozen=True)
+class Leak:
+    """One kind of pods: Mi that are requested, used at first, and in the end, and when it leaks."""
+
+    app: str
+    priority: int
+    request: int
+    first: int
+    last: int
+    after: int
+    over: int
+
+
+LEAKS: Final = {
+    each.app: each
+    for each in (
+        Leak("hoarder", 0, 300, 100, 2600, 120, 2400),
+        Leak("gobbler", 1000, 200, 100, 3800, 300, 900),
+        Leak("modest", 0, 600, 500, 500, 0, 0),
+        Leak("agent", 2_000_001_000, 100, 100, 500, 60, 3000),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Stay:
+    """A pod that ran on a node from ``began`` to ``ended``; times in nanoseconds."""
+
+    name: str
+    uid: str
+    node: str
+    leak: Leak
+    began: int
+    ended: int | None
+    evicted: bool
+
+    def uses(self, resource: str, at: int) -> int:
+        """Return its usage at a time, in bytes."""
+        leak, pace = self.leak, 1 + int(self.node[-1]) % 5 * 0.25
+        over = round(leak.over * pace) * SECOND
+        leaked = min(max(0, at - self.began - leak.after * SECOND), over)
+        growth = (leak.last - leak.first) * MI
+        used = leak.first * MI + (growth * leaked // over if over else 0)
+        return used + (LOGS if resource == "disk" else 0)
+
+    def above(self, resource: str, at: int) -> int:
+        """Return its usage above its request."""
+        return self.uses(resource, at) - self.leak.request * MI
+
+    def rank(self, resource: str, at: int) -> tuple[bool, int, int, str]:
+        """Return its place in the order of eviction: the least goes first."""
+        above = self.above(resource, at)
+        return above <= 0, self.leak.priority, -above, self.name
+
+
+def book(resource: str, count: int) -> Document:
+    """Return the simulation script for so many nodes."""
+    pods = []
+    for leak in LEAKS.values():
+        for digit in range(10):
+            over = round(leak.over * (1 + digit % 5 * 0.25))
+            grows = {"after": f"{leak.after}s", resource: f"{leak.last}Mi", "over": f"{over}s"}
+            match = {"labels": {"app": leak.app}, "nodes": [f"*{digit}"]}
+            stages = [{resource: f"{leak.first}Mi"}, grows]
+            pods.append({"match": match, "start": 0, "stop": 0, "stages": stages})
+    capacity = {"memory": "4Gi", "ephemeral-storage": "8Gi"}
+    config = {"evictionHard": {SIGNAL[resource]: f"{THRESHOLD[resource] // MI}Mi"}}
+    return {
+        "register": [{"name": "node-{:02}", "count": count, "capacity": capacity}],
+        "pods": pods,
+        "nodes": [{"config": config}],
+    }
+
+
+def replica_set(leak: Leak, resource: str, replicas: int) -> Document:
+    """Build the ReplicaSet that keeps pods of one kind."""
+    labels = {"app": leak.app}
+    requests = {REQUESTED[resource]: f"{leak.request}Mi"}
+    priority = CRITICAL if leak.priority > 10**9 else f"p{leak.priority}"
+    container = {"name": "main", "image": "i", "resources": {"requests": requests}}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [container], "priorityClassName": priority},
+    }
+    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+    metadata = {"name": leak.app, "namespace": "default", "uid": leak.app}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec}
+
+
+class LeakingCluster(Stage):
+    """A cluster whose pods leak one resource; someone else plays its kubelets."""
+
+    def __init__(self, cluster: VirtualCluster, resource: str, count: int) -> None:
+        super().__init__(cluster)
+        self.resource = resource
+        classes = [("p0", 0), ("p1000", 1000)]
+        self.load(*(manifest("PriorityClass", name, value=value) for name, value in classes))
+        self.load(*(replica_set(each, resource, count) for each in LEAKS.values()))
+
+    async def live(self, seconds: int, every: int = 5) -> None:
+        """Let time pass, and bind whatever is not bound yet."""
+        for _ in range(0, seconds, every):
+            await self.passes(every)
+            await self.schedule()
+
+    async def schedule(self) -> None:
+        """Bind pods to nodes without taints, each kind to those that have the fewest of it."""
+        unbound = Selection(field_selector="spec.nodeName=")
+        waiting = (await self.client.list(PODS, decode, unbound)).items
+        if not waiting:
+            return
+        running = await self.all(PODS)
+        nodes = await self.all(NODES)
+        free = [each["metadata"]["name"] for each in nodes if not each["spec"].get("taints")]
+        taken = [
+            (each["spec"].get("nodeName"), each["metadata"]["labels"]["app"])
+            for each in running
+            if each["status"]["phase"] not in ("Failed", "Succeeded")
+        ]
+        for each in waiting if free else ():
+            app, name = each["metadata"]["labels"]["app"], each["metadata"]["name"]
+            node = min(free, key=lambda it: (taken.count((it, app)), it))
+            taken.append((node, app))
+            await self.bind(name, node)
+
+    def stays(self) -> list[Stay]:
+        """List where and when pods ran, from what was written of them."""
+        *_, last = self.cluster.history("pods").states()
+        return list(_stays(last))
+
+    async def check_replicas(self) -> None:
+        """Check that each ReplicaSet has what it asks for, and that bound pods are ready."""
+        wanted = {
+            each["metadata"]["name"]: each["spec"]["replicas"]
+            for each in await self.all(REPLICA_SETS)
+        }
+        active = [
+            each
+            for each in await self.all(PODS)
+            if each["status"]["phase"] not in ("Failed", "Succeeded")
+        ]
+        assert Counter(each["metadata"]["labels"]["app"] for each in active) == wanted
+        for each in active:
+            ready = [c["status"] for c in each["status"]["conditions"] if c["type"] == "Ready"]
+            assert ready == ["True"] or "nodeName" not in each["spec"], each["metadata"]["name"]
+
+    def pressed(self, node: str) -> list[tuple[int, int | None]]:
+        """List from when to when a node reported pressure; None: it does still."""
+        found: list[tuple[int, int | None]] = []
+        for change in self.cluster.history("nodes", "", node):
+            for each in change.object["status"].get("conditions", ()):
+                if each["type"] == CONDITION[self.resource]:
+                    at, open_ = (
+                        parse_time(each["lastTransitionTime"]),
+                        found and found[-1][1] is None,
+                    )
+                    if each["status"] == "True" and not open_:
+                        found.append((at, None))
+                    elif each["status"] != "True" and open_:
+                        found[-1] = found[-1][0], at
+        return found
+
+
+def _stays(pods: Iterable[Document]) -> Iterator[Stay]:
+    for each in pods:
+        status = each["status"]
+        [state] = [told["state"] for told in status.get("containerStatuses", ())] or [{}]
+        times: Any = state.get("terminated") or state.get("running")
+        if times is None:
+            continue
+        ended = times.get("finishedAt")
+        yield Stay(
+            each["metadata"]["name"],
+            each["metadata"]["uid"],
+            each["spec"]["nodeName"],
+            LEAKS[each["metadata"]["labels"]["app"]],
+            parse_time(times["startedAt"]),
+            parse_time(ended) if ended else None,
+            status.get("reason") == "Evicted",
+        )

@@ -1,0 +1,256 @@
+"""The in-tree filters as a kube-scheduler's own configuration changes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from policies import SchedulerRules, decide_filter, decide_preemption
+from policies.kubernetes.default_selector import REPLICA_SET, SERVICE, PodOwner
+from policies.kubernetes.selectors import (
+    LabelSelector,
+    NodeSelector,
+    NodeSelectorTerm,
+    equals_all,
+    field_requirement,
+    node_requirement,
+)
+from policies.kubernetes.snapshot import Pod, Snapshot, SpreadConstraint
+from policies.kubernetes.storage import DeviceClaim, ResourceClaim
+from policies.preemption.filtering import (
+    IN_TREE,
+    FilterSettings,
+    UnknownFilterError,
+    configured_filters,
+    filters_named,
+    reads_workloads,
+)
+from tests.builders import node, pod, snapshot, workload
+
+GPU = "example.com/gpu"
+DISK = "kubernetes.io/disk"
+WEB = {"app": "web"}
+
+
+def outcome(settings: FilterSettings, asking: Pod, cluster: Snapshot) -> dict[str, str]:
+    """Each node with the reason why the pod does not fit it, or "fits"."""
+    decision = decide_filter(asking, cluster, SchedulerRules(filters=configured_filters(settings)))
+    return {
+        **dict.fromkeys(decision.feasible, "fits"),
+        **{name: str(rejection) for name, rejection in decision.rejected.items()},
+    }
+
+
+def test_without_settings_they_are_the_defaults() -> None:
+    assert configured_filters(FilterSettings()) == IN_TREE
+    assert not reads_workloads(IN_TREE)
+
+
+def test_settings_change_neither_their_names_nor_their_order() -> None:
+    changed = configured_filters(FilterSettings(ignored=frozenset([GPU])))
+    assert changed != IN_TREE
+    assert [each.name for each in changed] == [each.name for each in IN_TREE]
+
+
+def test_some_of_the_configured_ones_can_be_taken_by_name() -> None:
+    changed = configured_filters(FilterSettings(ignored=frozenset([GPU])))
+    assert filters_named(["NodeResourcesFit"], changed) == tuple(
+        each for each in changed if each.name == "NodeResourcesFit"
+    )
+    with pytest.raises(UnknownFilterError):
+        filters_named(["NodeAffection"], changed)
+
+
+def test_unevaluated_filters_are_reported_for_configured_filters_too() -> None:
+    asking = pod(devices=[DeviceClaim("gpu", "gpu")])
+    rules = SchedulerRules(filters=configured_filters(FilterSettings(ignored=frozenset([GPU]))))
+    cluster = snapshot(node("node-1"), ResourceClaim("default", "gpu"))
+    assert decide_filter(asking, cluster, rules).not_evaluated == {"DynamicResources"}
+    assert not decide_filter(
+        asking, cluster, SchedulerRules(filters=rules.filters[:3])
+    ).not_evaluated
+
+
+# NodeResourcesFit
+
+
+@pytest.mark.parametrize(
+    ("settings", "resource", "said"),
+    [
+        (FilterSettings(), GPU, f"Insufficient {GPU}"),
+        (FilterSettings(ignored=frozenset([GPU])), GPU, "fits"),
+        (FilterSettings(ignored=frozenset(["example.com/fpga"])), GPU, f"Insufficient {GPU}"),
+        (FilterSettings(ignored_groups=frozenset(["example.com"])), GPU, "fits"),
+        (FilterSettings(ignored_groups=frozenset(["example"])), GPU, f"Insufficient {GPU}"),
+        # Only extended resources can be ignored.
+        (FilterSettings(ignored=frozenset([DISK])), DISK, f"Insufficient {DISK}"),
+        (FilterSettings(ignored_groups=frozenset(["kubernetes.io"])), DISK, f"Insufficient {DISK}"),
+        (
+            FilterSettings(ignored=frozenset(["hugepages-2Mi"]), ignored_groups=frozenset([""])),
+            "hugepages-2Mi",
+            "Insufficient hugepages-2Mi",
+        ),
+    ],
+)
+def test_ignored_resources_are_not_counted(
+    settings: FilterSettings, resource: str, said: str
+) -> None:
+    asking = pod(others={resource: "1"})
+    assert outcome(settings, asking, snapshot(node("node-1"))) == {"node-1": said}
+
+
+def test_cpu_cannot_be_ignored() -> None:
+    settings = FilterSettings(ignored=frozenset(["cpu"]), ignored_groups=frozenset(["cpu", ""]))
+    cluster = snapshot(node("node-1", cpu="1"))
+    assert outcome(settings, pod(cpu="2"), cluster) == {"node-1": "Insufficient cpu"}
+
+
+def test_no_pod_is_preempted_for_an_ignored_resource() -> None:
+    cluster = snapshot(
+        node("node-1", cpu="2", others={GPU: "1"}),
+        pod("gpu", on="node-1", cpu="1", others={GPU: "1"}, priority=1),
+        pod("web", on="node-1", cpu="1"),
+    )
+    asking = pod("vip", cpu="1", others={GPU: "1"}, priority=9)
+    counting = decide_preemption(asking, cluster).candidates["node-1"]
+    ignoring = decide_preemption(
+        asking,
+        cluster,
+        SchedulerRules(filters=configured_filters(FilterSettings(ignored=frozenset([GPU])))),
+    ).candidates["node-1"]
+    assert [each.name for each in counting.victims.pods] == ["gpu"]
+    assert [each.name for each in ignoring.victims.pods] == ["web"]
+
+
+# NodeAffinity
+
+ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
+OWN = "node(s) didn't match Pod's node affinity/selector"
+POOLS = snapshot(
+    node("both", labels={"pool": "a", "disk": "ssd"}),
+    node("pool", labels={"pool": "a"}),
+    node("disk", labels={"disk": "ssd"}),
+    node("none"),
+)
+
+
+def asks_for(key: str, value: str) -> NodeSelector:
+    return NodeSelector((NodeSelectorTerm((node_requirement(key, "In", [value]),)),))
+
+
+def test_the_added_affinity_comes_before_the_pods_own() -> None:
+    settings = FilterSettings(added_affinity=asks_for("pool", "a"))
+    for asking in (
+        pod(node_affinity=asks_for("disk", "ssd")),
+        pod(node_selector=equals_all({"disk": "ssd"})),
+    ):
+        assert outcome(settings, asking, POOLS) == {
+            "both": "fits",
+            "pool": OWN,
+            "disk": ENFORCED,
+            "none": ENFORCED,
+        }
+
+
+def test_the_added_affinity_concerns_every_pod_and_eviction_cannot_help() -> None:
+    settings = FilterSettings(added_affinity=asks_for("pool", "a"))
+    rules = SchedulerRules(filters=configured_filters(settings))
+    rejected = decide_filter(pod(), POOLS, rules).rejected
+    assert {name: str(why) for name, why in rejected.items()} == {
+        "disk": ENFORCED,
+        "none": ENFORCED,
+    }
+    assert not any(why.resolvable for why in rejected.values())
+
+
+def test_an_added_affinity_without_terms_matches_no_node() -> None:
+    said = outcome(FilterSettings(added_affinity=NodeSelector()), pod(), POOLS)
+    assert set(said.values()) == {ENFORCED}
+
+
+def test_the_pods_own_node_names_still_limit_what_is_looked_at() -> None:
+    """The added affinity limits nothing, even if it names nodes."""
+
+    def on(name: str) -> NodeSelector:
+        term = NodeSelectorTerm(fields=(field_requirement("metadata.name", "In", [name]),))
+        return NodeSelector((term,))
+
+    skipped = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+    asking = pod(node_affinity=on("pool"))
+    assert outcome(FilterSettings(added_affinity=on("both")), asking, POOLS) == {
+        "both": skipped,
+        "pool": ENFORCED,
+        "disk": skipped,
+        "none": skipped,
+    }
+    said = outcome(FilterSettings(added_affinity=on("both")), pod(), POOLS)
+    assert said == {"both": "fits", **dict.fromkeys(("pool", "disk", "none"), ENFORCED)}
+
+
+# PodTopologySpread
+
+SKEWED = "node(s) didn't match pod topology spread constraints"
+SPREAD = FilterSettings(default_spread=(SpreadConstraint(1, "zone", None),))
+SERVED = workload(SERVICE, "web", WEB)
+OWNED = workload(REPLICA_SET, "web-5d4", WEB)
+
+
+def zones(*pods: Pod) -> Snapshot:
+    """Nodes in the zones a and b, the first with two web pods, and whatever selects pods."""
+    return snapshot(
+        node("a", labels={"zone": "a"}),
+        node("b", labels={"zone": "b"}),
+        pod("a-0", on="a", labels=WEB),
+        pod("a-1", on="a", labels=WEB),
+        *pods,
+        workloads=[SERVED, OWNED, workload(SERVICE, "all", {}, namespace="other")],
+    )
+
+
+SOFT_OF_ITS_OWN = pod(labels=WEB, soft_spread=True)
+LAX_OF_ITS_OWN = pod(
+    labels=WEB, spread=(SpreadConstraint(9, "zone", LabelSelector(equals_all(WEB))),)
+)
+
+
+@pytest.mark.parametrize(
+    ("asking", "fits_a"),
+    [
+        (pod(labels=WEB), False),
+        (pod(controller=PodOwner(REPLICA_SET, "web-5d4")), False),
+        (pod(controller=PodOwner(REPLICA_SET, "gone")), True),
+        (pod(labels=WEB, controller=PodOwner(REPLICA_SET, "web-5d4")), False),
+        (pod(labels={"app": "db"}), True),
+        (pod(labels=WEB, namespace="other"), True),
+        (SOFT_OF_ITS_OWN, True),
+        (LAX_OF_ITS_OWN, True),
+    ],
+)
+def test_defaults_spread_pods_that_something_selects_and_that_say_nothing_themselves(
+    asking: Pod, *, fits_a: bool
+) -> None:
+    said = outcome(SPREAD, asking, zones())
+    assert said["b"] == "fits"
+    assert (said["a"] == "fits") is fits_a
+
+
+def test_a_pod_that_its_controller_selects_by_others_labels_is_not_counted_itself() -> None:
+    """Two pods stand in zone a and none in b; a third that does not count may join at skew 2."""
+    three = FilterSettings(default_spread=(SpreadConstraint(2, "zone", None),))
+    owned = pod(controller=PodOwner(REPLICA_SET, "web-5d4"))
+    assert outcome(three, owned, zones())["a"] == "fits"
+    assert outcome(three, pod(labels=WEB), zones())["a"] == SKEWED
+
+
+def test_defaults_count_as_victims_leave() -> None:
+    rules = SchedulerRules(filters=configured_filters(SPREAD))
+    cluster = zones(pod("full", on="b", cpu="100", priority=99))
+    decision = decide_preemption(pod("vip", labels=WEB, cpu="1", priority=9), cluster, rules)
+    assert {
+        name: [each.name for each in candidate.victims.pods]
+        for name, candidate in decision.candidates.items()
+    } == {"a": ["a-0", "a-1"]}
+
+
+def test_only_defaults_need_to_know_what_selects_pods() -> None:
+    assert reads_workloads(configured_filters(SPREAD))
+    assert not reads_workloads(configured_filters(FilterSettings(ignored=frozenset([GPU]))))

@@ -1,0 +1,144 @@
+"""A cluster without sockets on a virtual clock, and short ways to act on it and to read it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, TypeVar
+
+import orjson
+
+from extender.kube.decoders.object_meta import format_time
+from extender.kube.rest.api_errors import ApiError
+from extender.kube.rest.client import Client, PatchType, Propagation
+from extender.kube.rest.resources import PODS, Resource
+from fakeapi import VirtualCluster
+from tests.builders import Document, manifest
+
+CONFIG_MAPS = Resource("", "v1", "configmaps", namespaced=True)
+EVENTS = Resource("", "v1", "events", namespaced=True)
+CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False)
+
+
+def decode(raw: Any) -> Document:
+    """Read a whole object."""
+    document: Document = orjson.loads(bytes(raw))
+    return document
+
+
+class Stage:
+    """A cluster, and what tests do with it."""
+
+    def __init__(self, cluster: VirtualCluster) -> None:
+        self.cluster = cluster
+
+    @property
+    def client(self) -> Client:
+        return self.cluster.client
+
+    def load(self, *things: Document) -> None:
+        """Put objects there, as they are."""
+        self.cluster.load(things)
+
+    async def passes(self, seconds: float = 1.0) -> None:
+        """Let time pass."""
+        await self.cluster.clock.advance(seconds)
+
+    async def create(self, resource: Resource, document: Document) -> Document:
+        """Create an object; its UID is the server's."""
+        place = resource.collection(document["metadata"].get("namespace", ""))
+        return await self.client.create(place, orjson.dumps(document), decode)
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        how: Propagation | None = None,
+        namespace: str = "default",
+    ) -> None:
+        """Delete an object."""
+        place = namespace if resource.namespaced else ""
+        await self.client.delete(resource.object(name, place), propagation=how)
+
+    async def end(self, name: str, grace: int | None = 0) -> None:
+        """Delete a pod at once, or with another grace period; None is the pod's own."""
+        await self.client.delete(PODS.object(name, "default"), grace_period_seconds=grace)
+
+    async def bind(self, name: str, node: str) -> None:
+        """Bind a pod to a node."""
+        body = manifest("Binding", name, target={"kind": "Node", "name": node})
+        path = PODS.object(name, "default").subresource("binding")
+        await self.client.create(path, orjson.dumps(body), decode)
+
+    async def make_ready(self, name: str) -> None:
+        """Have a pod run and be ready from now on."""
+        now = format_time(self.cluster.clock.now_ns())
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": now}
+        await self.patch(PODS, name, {"status": {"phase": "Running", "conditions": [ready]}})
+
+    async def patch(
+        self, resource: Resource, name: str, change: Document, namespace: str = "default"
+    ) -> None:
+        """Merge a change into an object, or into its status if that is all that changes."""
+        path = resource.object(name, namespace if resource.namespaced else "")
+        path = path.subresource("status") if set(change) == {"status"} else path
+        await self.client.patch(path, PatchType.MERGE, orjson.dumps(change), decode)
+
+    async def get(self, resource: Resource, name: str, namespace: str = "default") -> Document:
+        """Return an object that is there."""
+        found = await self.find(resource, name, namespace)
+        assert found is not None, f"there is no {name} in {resource}"
+        return found
+
+    async def pod(self, name: str) -> Document:
+        """Return a pod that is there."""
+        return await self.get(PODS, name)
+
+    async def find(
+        self, resource: Resource, name: str, namespace: str = "default"
+    ) -> Document | None:
+        """Return an object, None if there is none."""
+        path = resource.object(name, namespace if resource.namespaced else "")
+        try:
+            return await self.client.get(path, decode)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def all(self, resource: Resource) -> Sequence[Document]:
+        """Return all objects of a resource."""
+        return (await self.client.list(resource, decode)).items
+
+    async def names(self, resource: Resource = CONFIG_MAPS) -> list[str]:
+        """Return the names of all objects of a resource, without those that every cluster has."""
+        names = [each["metadata"]["name"] for each in await self.all(resource)]
+        return sorted(name for name in names if not name.startswith(("kube-", "default")))
+
+    async def told(self) -> list[tuple[str, str, str]]:
+        """Return reason, object and message of all Events."""
+        told = await self.all(EVENTS)
+        return [(e["reason"], e["involvedObject"]["name"], e["message"]) for e in told]
+
+
+def without_version(document: Mapping[str, Any]) -> Document:
+    """Return a document without what counts writes."""
+    metadata = {k: v for k, v in document["metadata"].items() if k != "resourceVersion"}
+    return {**document, "metadata": metadata}
+
+
+S = TypeVar("S", bound=Stage)
+Opener = Callable[..., Awaitable[S]]
+
+
+@asynccontextmanager
+async def opener(kind: type[S], **defaults: Any) -> AsyncIterator[Opener[S]]:
+    """Return a function that opens stages by options of a cluster; they end with the block."""
+    async with AsyncExitStack() as stack:
+
+        async def open_stage(run: str = "", **options: Any) -> S:
+            given = {**defaults, **options, **({"run": run} if run else {})}
+            cluster = VirtualCluster(**given)
+            return kind(await stack.enter_async_context(cluster))
+
+        yield open_stage
