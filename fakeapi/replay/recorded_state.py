@@ -14,7 +14,7 @@ condition DisruptionTarget, and deletions by controllers follow from the state:
     its controller has more pods than replicas   the controller: replicaset, statefulset, …
     it was unschedulable for longer than its     workloadspread
       WorkloadSpread allows
-    otherwise                                    somebody
+    otherwise                                    a client
 
 Sources: k8s.io/api/core/v1 (PodReasonPreemptionByScheduler and its like), pkg/apis/core/types.go.
 """
