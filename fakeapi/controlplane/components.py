@@ -88,7 +88,7 @@ def parse_run(run: str) -> tuple[str, ...]:
     """
     if run in ("none", "all"):
         return tuple(COMPONENTS) if run == "all" else ()
-    return parse_names(run, COMPONENTS, "control-plane part", ("none", "all", *COMPONENTS))
+    return parse_names(run, COMPONENTS, "component", ("none", "all", *COMPONENTS))
 
 
 def read_simulation_script(kubelet: ScriptSource) -> SimulationScript | None:

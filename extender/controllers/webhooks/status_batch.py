@@ -7,6 +7,7 @@ would read it back. The last status includes all of them; no pod is admitted bef
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -52,26 +53,26 @@ class PendingPod:
     attempt: int = 0
     answer: InjectionResult | None = None
     conflict: ApiError | None = None
-    _settled: list[InjectionResult | Exception | None] = field(default_factory=list)
+    _settled: list[InjectionResult | BaseException | None] = field(default_factory=list)
 
     @property
     def is_resolved(self) -> bool:
         """Whether this attempt has ended."""
         return bool(self._settled) or self.conflict is not None
 
-    def resolve(self, outcome: InjectionResult | Exception | None) -> None:
+    def resolve(self, outcome: InjectionResult | BaseException | None) -> None:
         """Set the final answer or the error; None means that the WorkloadSpread is gone."""
         self._settled.append(outcome)
 
     def result(self) -> InjectionResult | None:
         """Return the answer, or raise the error."""
         [outcome] = self._settled
-        if isinstance(outcome, Exception):
+        if isinstance(outcome, BaseException):
             raise outcome
         return outcome
 
 
-def decide_batch(
+async def decide_batch(
     current: StoredWorkloadSpread, batch: Sequence[PendingPod]
 ) -> tuple[WorkloadSpreadStatus | None, list[PendingPod]]:
     """Decide about pods, each on the status that the previous one resulted in.
@@ -85,10 +86,9 @@ def decide_batch(
     for each in batch:
         if status is not None:
             current = replace(current, spread=replace(current.spread, status=status))
-        try:
-            answer = each.decide(current)
-        except Exception as error:  # noqa: BLE001 - an error affects only this pod
-            each.resolve(error)
+        [answer] = await asyncio.gather(_decide(each, current), return_exceptions=True)
+        if isinstance(answer, BaseException):
+            each.resolve(answer)
             continue
         status = answer.admission.status or status
         if status is None:
@@ -103,3 +103,8 @@ def resolve_all_with_error(pods: Iterable[PendingPod], error: Exception) -> None
     """Settle all of these pods with an error."""
     for each in pods:
         each.resolve(error)
+
+
+async def _decide(pod: PendingPod, current: StoredWorkloadSpread) -> InjectionResult:
+    """Decide within a task, so that an error only affects this pod."""
+    return pod.decide(current)

@@ -173,7 +173,7 @@ class WorkloadSpreadStatusWriter:
             for each in together:
                 each.resolve(None)
             return
-        status, depending = decide_batch(current, together)
+        status, depending = await decide_batch(current, together)
         if status is not None:
             await self._write_for(depending, current, status)
 

@@ -60,7 +60,7 @@ async def test_an_extender_without_readyz_is_ready(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("statuses", "said"), [((503,), "is not ready, for 0 s"), ((), "does not answer")]
+    ("statuses", "said"), [((503,), "is not ready, for 0 s"), ((), "does not respond")]
 )
 async def test_an_extender_that_never_gets_ready_is_reported(
     statuses: tuple[int, ...], said: str

@@ -97,7 +97,7 @@ def test_a_process_serves_its_forks() -> None:
 
 
 def test_an_error_in_the_thread_is_raised_in_the_caller() -> None:
-    with pytest.raises(ValueError, match="no control-plane part 'sorcery'"):
+    with pytest.raises(ValueError, match="no component 'sorcery'"):
         FakeCluster.in_thread(run="sorcery").__enter__()
 
 

@@ -53,7 +53,7 @@ async def line(process: Process) -> str:
 
 
 async def count_reaches(cluster: FakeCluster, replicas: int) -> None:
-    """Return when the status says so, and as many pods are there."""
+    """Return when the status reports it, and as many pods are there."""
     path = REPLICA_SETS.object("web", "default")
     listed = await cluster.client.list(REPLICA_SETS, decode)
     async with (

@@ -67,11 +67,13 @@ def one_by_one(
 
 @settings(max_examples=examples(150))
 @given(LIMITS, COMING)
-def test_together_is_as_one_by_one(limits: list[int], pods: list[tuple[str, str, int]]) -> None:
+async def test_together_is_as_one_by_one(
+    limits: list[int], pods: list[tuple[str, str, int]]
+) -> None:
     subsets = ({"name": f"s{n}", "maxReplicas": limit} for n, limit in enumerate(limits))
     current = decode_workloadspread(msgspec.json.encode(spread_json(*subsets, {"name": "last"})))
     together = [PendingPod(decides(*each)) for each in pods]
-    status, depending = decide_batch(current, together)
+    status, depending = await decide_batch(current, together)
     answers, after = one_by_one(current, [decides(*each) for each in pods])
     for each in depending:
         each.resolve(each.answer)
@@ -80,7 +82,7 @@ def test_together_is_as_one_by_one(limits: list[int], pods: list[tuple[str, str,
     assert written == encode_status(after.spread.status)
 
 
-def test_the_mistake_of_one_is_no_matter_of_the_others() -> None:
+async def test_the_mistake_of_one_is_no_matter_of_the_others() -> None:
     def mistaken(_current: StoredWorkloadSpread) -> InjectionResult:
         raise LookupError("nobody has thought of that")
 
@@ -89,7 +91,7 @@ def test_the_mistake_of_one_is_no_matter_of_the_others() -> None:
 
     current = decode_workloadspread(msgspec.json.encode(spread_json({"name": "a"})))
     one, wrong, other = together = [PendingPod(each) for each in (counted, mistaken, counted)]
-    status, depending = decide_batch(current, together)
+    status, depending = await decide_batch(current, together)
     assert (status, depending) == (WorkloadSpreadStatus(observed_generation=1), [one, other])
     assert wrong.is_resolved
 

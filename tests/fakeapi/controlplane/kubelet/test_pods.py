@@ -250,7 +250,7 @@ async def test_a_pod_is_evicted_from_a_node_that_falls_silent(kubelets: SetKubel
     await stage.say(NODES, "n", "{stages: [{silent: true}]}")
     await stage.passes(120)
     gone = await stage.pod("p")
-    assert "deletionTimestamp" in gone["metadata"]  # and nobody is there to end it
+    assert "deletionTimestamp" in gone["metadata"]  # no kubelet is there to delete it
     await stage.say(NODES, "n", "{}")
     await stage.passes(15)
     assert await stage.phases() == {}
