@@ -75,7 +75,7 @@ def inside(image: Image, files: Path, *command: str) -> subprocess.CompletedProc
 def test_only_two_of_our_packages_are_in_it(image: Image) -> None:
     home = image.tree / HOME
     assert (home / "extender" / "__main__.py").exists()
-    assert (home / "policies" / "engine.py").exists()
+    assert (home / "policies" / "preemption" / "engine.py").exists()
     assert not [name for name in ("fakeapi", "tests", "docs") if (home / name).exists()]
 
 
@@ -118,7 +118,8 @@ import importlib, pkgutil
 for package in ("extender", "policies"):
     place = importlib.import_module(package).__path__
     for module in pkgutil.walk_packages(place, f"{package}."):
-        importlib.import_module(module.name)
+        if module.name != "extender.secure_serving.self_signed":  # needs the extra "tls"
+            importlib.import_module(module.name)
         print(module.name)
 """
 
