@@ -6,7 +6,7 @@ import gc
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -37,6 +37,16 @@ class RunningCluster:
 
     def kubectl(self, *arguments: str) -> str:
         """Run kubectl and give what it printed; raises CalledProcessError if it failed."""
+        try:
+            return self._run(arguments)
+        except subprocess.CalledProcessError as error:
+            if arguments[0] != "create" or "object is being deleted" not in error.stderr:
+                raise
+        # kr8s names a namespace by four random digits, and earlier ones may still be terminating.
+        self._run(("wait", *arguments[1:], "--for=delete"))
+        return self._run(arguments)
+
+    def _run(self, arguments: Sequence[str]) -> str:
         environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig_path)}
         command = [self.kubectl_path, *arguments]
         done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)

@@ -77,7 +77,7 @@ VALUES: st.SearchStrategy[Any] = st.sampled_from(
         [{"key": "k", "operator": "Exists"}],
         {"containers": [{"name": "e", "resources": {"requests": {"cpu": "1000m"}}}]},
     ]
-)
+).map(deepcopy)  # values of one patch share nothing, as in what was decoded from JSON
 OPERATIONS = st.lists(
     st.builds(
         lambda op, path, value: {"op": op, "path": path, "value": value},
