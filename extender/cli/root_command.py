@@ -47,8 +47,9 @@ from extender.explain.workloadspread_files import SpreadFileError
 from extender.kube.decoders.manifests import ManifestError
 from extender.kube.decoders.pods import epoch_ns
 from extender.kube.decoders.typed_decoder import ObjectError
+from extender.kube.rest.api_errors import ConnectionConfigError
 from extender.kube.rest.clock import SystemClock
-from extender.kube.rest.kubeconfig import ConnectionConfigError, connect
+from extender.kube.rest.kubeconfig import connect
 from extender.kube.rest.transport import Transport
 from extender.observability.decision_log import DecisionLog
 from extender.protocol.verb_context import Search

@@ -133,12 +133,9 @@ async def _run_recorder(options: RecordOptions) -> None:
 
 
 async def _connect(options: RecordOptions) -> AiohttpTransport:
-    from extender.kube.rest.kubeconfig import ConnectionConfigError, connect  # takes half a second
+    from extender.kube.rest.kubeconfig import connect  # takes half a second
 
-    try:
-        return await connect(options.server, options.kubeconfig)
-    except ConnectionConfigError as error:
-        raise ConfigError(str(error)) from None
+    return await connect(options.server, options.kubeconfig)
 
 
 def _open_file(out: str) -> RecordingFile:

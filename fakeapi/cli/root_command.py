@@ -22,7 +22,7 @@ from typer.exceptions import TyperException
 
 from extender.config.component_config import ConfigError
 from extender.kube.decoders.manifests import ManifestError
-from extender.kube.rest.kubeconfig import ConnectionConfigError
+from extender.kube.rest.api_errors import ConnectionConfigError
 from extender.terminal.command_line import exit_with_errors, log_to_stderr
 
 YOUNG_GENERATION_THRESHOLD: Final = 10_000

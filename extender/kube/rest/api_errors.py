@@ -40,6 +40,10 @@ _REMEDIES = {
 }
 
 
+class ConnectionConfigError(Exception):
+    """The client configuration is incomplete; the text names problem, source and remedy."""
+
+
 class MalformedError(Exception):
     """A response that is not Kubernetes JSON. The peer sent it; its meaning is unknown."""
 

@@ -43,6 +43,7 @@ from kubernetes_asyncio.config.incluster_config import (
 )
 from kubernetes_asyncio.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
+from extender.kube.rest.api_errors import ConnectionConfigError
 from extender.kube.rest.http_transport import (
     AiohttpTransport,
     Endpoint,
@@ -97,10 +98,6 @@ def _contains(entry: str, address: IPv4Address | IPv6Address) -> bool:
 # file raises one of the second row.
 _CONFIG_ERRORS = (ConfigException, aiohttp.ClientError, yaml.YAMLError, OSError, RuntimeError)
 _FORMAT_ERRORS = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
-
-
-class ConnectionConfigError(Exception):
-    """The client configuration is incomplete; the text names problem, source and remedy."""
 
 
 async def connect(

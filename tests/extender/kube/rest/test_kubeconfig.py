@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from extender.kube.rest.api_errors import ConnectionConfigError
 from extender.kube.rest.kubeconfig import (
-    ConnectionConfigError,
     connect,
     in_cluster_endpoint,
     kubeconfig_endpoint,
