@@ -20,7 +20,7 @@ from policies.workloadspread.reconcile import SpreadRules
 from policies.workloadspread.spread_lookup import OwnerLookup
 from policies.workloadspread.workload_versions import DEFAULT_VERSIONED_KINDS, versioned_kinds
 from tests.builders import encoded
-from tests.spreads import files, moment
+from tests.builders.workloadspread import files, moment
 
 CASES: list[dict[str, Any]] = msgspec.json.decode(
     (Path(__file__).parent / "vectors" / "workloadspread.json").read_bytes()

@@ -25,7 +25,7 @@ from policies.eviction.signals import Signal
 from policies.eviction.stats import NodeStats, PodStats, Summary
 from tests.bench.budgets import Figure
 from tests.bench.timing import Effort, latency, milliseconds, repeated
-from tests.evictions import container, disk, evictable, filesystem, node, scratch, uses
+from tests.builders.eviction import container, disk, evictable, filesystem, node, scratch, uses
 
 _RANKED: Final = 500
 _NODES: Final = 5_000

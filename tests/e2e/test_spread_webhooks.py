@@ -15,6 +15,7 @@ import aiohttp
 
 from extender.controllers.process.webhook_server import generate_certificate
 from fakeapi import FakeCluster
+from tests.builders.workloadspread import Document, pod_of, spread_json
 from tests.commands import start
 from tests.extender.controllers.webhooks.clusters import (
     CLONE_SETS,
@@ -24,7 +25,6 @@ from tests.extender.controllers.webhooks.clusters import (
     put_into,
     registered,
 )
-from tests.spreads import Document, pod_of, spread_json
 
 THREE = ({"name": "a", "maxReplicas": 60}, {"name": "b", "maxReplicas": 60}, {"name": "c"})
 COMING = 200

@@ -16,7 +16,7 @@ from fakeapi.apiserver.endpoints import Api, Request, Response
 from fakeapi.apiserver.kinds.schemas import shipped_definitions
 from fakeapi.apiserver.testing.object_history import find_kind
 from policies.workloadspread.quirks import UPSTREAM, UnknownModeError
-from tests.spreads import Document, spread_json
+from tests.builders.workloadspread import Document, spread_json
 
 ROOT = Path(__file__).parents[2]
 DEFINITION = ROOT / "deploy" / "crds" / "workloadspreads.apps.kruise.io.yaml"

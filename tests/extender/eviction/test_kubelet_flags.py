@@ -12,7 +12,7 @@ from extender.kube.decoders.manifests import ManifestError
 from policies.eviction.config import DEFAULT_THRESHOLDS, EvictionConfig
 from policies.eviction.filesystems import ONE_FILESYSTEM
 from policies.eviction.kubelet_releases import NEWEST_EVICTION
-from tests.evictions import bound
+from tests.builders.eviction import bound
 
 
 def configured(flags: KubeletFlags) -> EvictionConfig:

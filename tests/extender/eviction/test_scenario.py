@@ -16,7 +16,7 @@ from policies.eviction.config import DEFAULT_TRANSITION_NS, EvictionConfig
 from policies.eviction.filesystems import SPLIT
 from policies.eviction.kubelet_releases import EVICTION_RELEASES, NEWEST_EVICTION
 from tests.builders import encoded, pod_json
-from tests.evictions import bound
+from tests.builders.eviction import bound
 from tests.extender.eviction.documents import measured, summary, written
 
 LOW = {"signal": "memory.available", "operator": "LessThan", "value": {"quantity": "500Mi"}}

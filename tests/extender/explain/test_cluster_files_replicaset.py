@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from extender.explain.cluster_files import ReplicaFileError, ReplicaSetPods, load_replica_set_pods
 from extender.kube.decoders.manifests import ManifestError
 from tests.builders import encoded, node_json
-from tests.replicas import member_json, names, replica_set_json
+from tests.builders.replicas import member_json, names, replica_set_json
 
 BROKEN_SELECTOR = {"selector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}}
 

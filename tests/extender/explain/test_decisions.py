@@ -23,7 +23,7 @@ from policies.kubernetes.storage import build_storage
 from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER, DEFAULT_RULES
 from policies.replicaset import decide_scale_down
 from tests.builders import LATE, budget, late_claim, node, pod, snapshot
-from tests.replicas import NOW_NS, replica
+from tests.builders.replicas import NOW_NS, replica
 
 VIP = pod("vip", cpu="2", priority=10)
 CLUSTER = snapshot(

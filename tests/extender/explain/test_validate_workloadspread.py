@@ -14,7 +14,7 @@ from extender.kube.workloadspread.spreads import decode_workloadspread
 from policies.workloadspread.placement_validation import FieldValidationError
 from policies.workloadspread.quirks import FIXED, UPSTREAM, Quirks
 from tests.builders import encoded
-from tests.spreads import Document, clone_set_json, files, spread_json
+from tests.builders.workloadspread import Document, clone_set_json, files, spread_json
 
 POD: Document = {"spec": {"containers": [{"name": "main", "image": "web:1"}]}}
 

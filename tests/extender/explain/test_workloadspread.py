@@ -25,7 +25,15 @@ from policies.preemption.policy import DEFAULT_RULES
 from policies.workloadspread.quirks import FIXED, UPSTREAM, Quirks
 from tests.builders import encoded, node_json, snapshot
 from tests.builders import node as node_of
-from tests.spreads import NOW_NS, Document, clone_set_json, files, pod_of, rules, spread_json
+from tests.builders.workloadspread import (
+    NOW_NS,
+    Document,
+    clone_set_json,
+    files,
+    pod_of,
+    rules,
+    spread_json,
+)
 
 A = {"name": "a", "maxReplicas": 1}
 B = {"name": "b"}

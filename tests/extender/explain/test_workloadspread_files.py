@@ -13,7 +13,7 @@ from extender.kube.decoders.manifests import ManifestError
 from policies.workloadspread.model import SpreadPod
 from policies.workloadspread.object_references import ObjectKey
 from tests.builders import encoded, node_json
-from tests.spreads import Document, clone_set_json, files, pod_of, spread_json
+from tests.builders.workloadspread import Document, clone_set_json, files, pod_of, spread_json
 
 OWNER = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d"}
 REPLICA_SET: Document = {

@@ -13,10 +13,10 @@ import aiohttp
 import pytest
 
 from tests.builders import encoded, node_json, pod_json
+from tests.builders.replicas import RECORDED, member_json, replica_set_json
+from tests.builders.workloadspread import spread_json
 from tests.commands import reprieve, serving, written
 from tests.extender.go_decoder import filtered
-from tests.replicas import RECORDED, member_json, replica_set_json
-from tests.spreads import spread_json
 
 VIP = pod_json("vip", cpu="1", priority=10)
 CLUSTER = (

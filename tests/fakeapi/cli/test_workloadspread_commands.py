@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.workloadspread import clone_set_json, pod_of, spread_json
 from tests.commands import reprieve, written
-from tests.spreads import clone_set_json, pod_of, spread_json
 
 SPREAD = spread_json({"name": "a", "maxReplicas": 1}, {"name": "b"})
 

@@ -20,7 +20,7 @@ from policies.eviction.kubelet_releases import EVICTION_RELEASES, NEWEST_EVICTIO
 from policies.eviction.signals import Signal
 from policies.eviction.stats import FilesystemStats, NodeStats
 from policies.eviction.thresholds import Threshold
-from tests.evictions import bound, filesystem
+from tests.builders.eviction import bound, filesystem
 
 LAYERS, LOGS, VOLUMES = DiskUsageSource.LAYERS, DiskUsageSource.LOGS, DiskUsageSource.VOLUMES
 CONTAINERS, IMAGES = ReclaimAction.CONTAINERS, ReclaimAction.IMAGES

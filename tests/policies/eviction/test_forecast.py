@@ -19,7 +19,7 @@ from policies.eviction.forecast import (
 from policies.eviction.manager import SyncInput, SyncOutcome
 from policies.eviction.ranking import PodUsage
 from policies.eviction.stats import NodeStats
-from tests.evictions import (
+from tests.builders.eviction import (
     SECOND,
     bound,
     disk,

@@ -28,7 +28,17 @@ from policies.eviction.signals import (
 )
 from policies.eviction.stats import FilesystemStats, MemoryStats, NodeStats, PodStats, ProcessStats
 from policies.eviction.thresholds import Threshold
-from tests.evictions import SECOND, Kubelet, bound, container, disk, evictable, node, scratch, uses
+from tests.builders.eviction import (
+    SECOND,
+    Kubelet,
+    bound,
+    container,
+    disk,
+    evictable,
+    node,
+    scratch,
+    uses,
+)
 
 TRANSITIONS = (0, 20, 60)
 

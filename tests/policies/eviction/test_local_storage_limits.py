@@ -12,7 +12,7 @@ from policies.eviction.kubelet_releases import MEMORY_BACKED_VOLUMES, NEWEST_EVI
 from policies.eviction.manager import exceeded_limit_message
 from policies.eviction.pods import EvictablePod
 from policies.eviction.stats import DiskUsage, PodStats, VolumeStats
-from tests.evictions import container, disk, evictable, scratch, uses, whole
+from tests.builders.eviction import container, disk, evictable, scratch, uses, whole
 
 PLAIN = EvictionConfig()
 RESIZABLE = EvictionConfig(

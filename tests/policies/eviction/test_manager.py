@@ -19,7 +19,7 @@ from policies.eviction.pods import EvictablePod
 from policies.eviction.signals import Pressure
 from policies.eviction.stats import NodeStats, PodStats
 from policies.eviction.thresholds import Threshold
-from tests.evictions import (
+from tests.builders.eviction import (
     Kubelet,
     bound,
     container,

@@ -14,7 +14,7 @@ from policies.eviction.observations import Observation
 from policies.eviction.signals import Resource, Signal, read_quantity
 from policies.eviction.stats import ContainerStats, DiskUsage, PodStats
 from policies.eviction.thresholds import Threshold
-from tests.evictions import bound, container, disk, evictable, uses, whole
+from tests.builders.eviction import bound, container, disk, evictable, uses, whole
 
 
 def short_of(

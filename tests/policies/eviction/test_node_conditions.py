@@ -8,7 +8,7 @@ from policies.eviction.node_conditions import admit, pressure_conditions, pressu
 from policies.eviction.pods import EvictablePod
 from policies.eviction.signals import Pressure
 from tests.builders import taint, toleration
-from tests.evictions import evictable
+from tests.builders.eviction import evictable
 
 MEMORY, DISK, PID = Pressure.MEMORY, Pressure.DISK, Pressure.PID
 

@@ -20,7 +20,7 @@ from policies.eviction.proactive_eviction import (
     relief_steps,
 )
 from policies.eviction.stats import PodStats
-from tests.evictions import SECOND, bound, evictable, node, plan, summary, uses, whole
+from tests.builders.eviction import SECOND, bound, evictable, node, plan, summary, uses, whole
 
 HARD = bound("memory.available<1Gi")
 Pods = dict[EvictablePod, PodStats | None]

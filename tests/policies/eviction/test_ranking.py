@@ -13,7 +13,7 @@ from policies.eviction.pods import EvictablePod
 from policies.eviction.ranking import first_evictable_pod, order_for, rank, ranking_steps
 from policies.eviction.signals import Signal
 from policies.eviction.stats import PodStats
-from tests.evictions import disk, evictable, scratch, uses
+from tests.builders.eviction import disk, evictable, scratch, uses
 
 Pods = Mapping[EvictablePod, PodStats | None]
 

@@ -7,7 +7,7 @@ import pytest
 from policies.eviction.signals import parse_percentage, percentage_from_fraction, read_quantity
 from policies.kubernetes.duration import format_duration, parse_duration, quoted
 from policies.kubernetes.quantity import NANOS
-from tests.evictions import whole
+from tests.builders.eviction import whole
 
 MINUTE = 60 * NANOS
 

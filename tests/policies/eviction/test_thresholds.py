@@ -17,7 +17,7 @@ from policies.eviction.thresholds import (
     parse_thresholds,
 )
 from policies.kubernetes.quantity import MALFORMED
-from tests.evictions import bound
+from tests.builders.eviction import bound
 
 MEMORY = "memory.available"
 

@@ -21,7 +21,7 @@ from policies.eviction.trends import (
     extend_measurements,
 )
 from policies.kubernetes.quantity import NANOS
-from tests.evictions import SECOND
+from tests.builders.eviction import SECOND
 
 MINUTE = 60 * SECOND
 MEMORY = Signal.MEMORY

@@ -9,7 +9,7 @@ import pytest
 from policies.kubernetes.criteria import Comparison
 from policies.replicaset import RankedPod, log2_rank, scale_down_order
 from tests.builders import SECOND
-from tests.replicas import NOW_NS, VECTORS, replica
+from tests.builders.replicas import NOW_NS, VECTORS, replica
 
 NOTHING_NEAR: dict[str, int] = {}
 MINUTE, HOUR, DAY = 60, 3600, 86_400

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from policies.replicaset import is_deletion_cost, parse_deletion_cost
-from tests.replicas import VECTORS
+from tests.builders.replicas import VECTORS
 
 
 @pytest.mark.parametrize("case", VECTORS["deletion_cost"], ids=lambda case: repr(case["value"]))

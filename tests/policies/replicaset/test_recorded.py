@@ -30,7 +30,7 @@ from policies.replicaset import (
     related_pods_per_node,
     scale_down_order,
 )
-from tests.replicas import RECORDED, members, of_kind, replica_sets
+from tests.builders.replicas import RECORDED, members, of_kind, replica_sets
 
 
 @dataclass(frozen=True)

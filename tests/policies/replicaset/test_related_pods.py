@@ -15,7 +15,14 @@ from policies.replicaset import (
 )
 from policies.replicaset.related_pods import siblings
 from tests.builders import pod_json
-from tests.replicas import VECTORS, member_json, members, names, replica_set_json, replica_sets
+from tests.builders.replicas import (
+    VECTORS,
+    member_json,
+    members,
+    names,
+    replica_set_json,
+    replica_sets,
+)
 
 
 def written_set(row: dict[str, Any]) -> dict[str, Any]:

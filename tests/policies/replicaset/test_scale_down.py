@@ -15,7 +15,7 @@ from policies.replicaset import (
     deletion_age_ratio,
     pods_to_delete,
 )
-from tests.replicas import NOW_NS, names, replica
+from tests.builders.replicas import NOW_NS, names, replica
 
 HOUR = 3600
 THREE = [replica("old", ready=9 * HOUR), replica("new", ready=60), replica("lost", node="")]

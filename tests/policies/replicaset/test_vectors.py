@@ -10,7 +10,7 @@ import pytest
 from extender.kube.decoders.pods import epoch_ns
 from policies.kubernetes.criteria import NonTransitiveOrder
 from policies.replicaset import RankedPod, pods_to_delete, related_pods_per_node, scale_down_order
-from tests.replicas import VECTORS, members, names
+from tests.builders.replicas import VECTORS, members, names
 
 CASES = {case["name"]: case for case in VECTORS["cases"]}
 PAIRS = {name: case for name, case in CASES.items() if case.get("comparator_only")}

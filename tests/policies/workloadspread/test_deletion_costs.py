@@ -17,7 +17,7 @@ from policies.workloadspread.deletion_costs import (
 from policies.workloadspread.model import FAKE_SUBSET, SpreadPod
 from policies.workloadspread.object_references import WorkloadReference
 from policies.workloadspread.quirks import FIXED, UPSTREAM, Quirks
-from tests.spreads import (
+from tests.builders.workloadspread import (
     CLONE_SET,
     DEPLOYMENT,
     JOB,

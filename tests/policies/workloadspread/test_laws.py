@@ -29,7 +29,17 @@ from policies.workloadspread.reconcile import ReconcileResult, reconcile
 from policies.workloadspread.spread_lookup import OwnerLookup
 from policies.workloadspread.targets import Target
 from tests.builders import node
-from tests.spreads import NOW_NS, around, at, condition, member, rules, spread, subset, workload
+from tests.builders.workloadspread import (
+    NOW_NS,
+    around,
+    at,
+    condition,
+    member,
+    rules,
+    spread,
+    subset,
+    workload,
+)
 
 NAMES = "abc"
 NODES = around(node("node-1"))

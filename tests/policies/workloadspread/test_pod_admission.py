@@ -26,7 +26,7 @@ from policies.workloadspread.pod_admission import (
 from policies.workloadspread.quirks import FIXED, UPSTREAM, Quirks
 from policies.workloadspread.spread_lookup import OwnerLookup
 from policies.workloadspread.workloads import TargetWorkload
-from tests.spreads import (
+from tests.builders.workloadspread import (
     CLONE_SET,
     DEPLOYMENT,
     NOW_NS,

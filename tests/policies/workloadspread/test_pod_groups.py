@@ -9,7 +9,7 @@ from policies.workloadspread.quirks import FIXED, UPSTREAM, Quirks
 from policies.workloadspread.targets import TargetPods
 from policies.workloadspread.workload_versions import DEFAULT_VERSIONED_KINDS
 from tests.builders import node
-from tests.spreads import REPLICA_SET, around, member, spread, subset, term
+from tests.builders.workloadspread import REPLICA_SET, around, member, spread, subset, term
 
 NODE = node("node-1", labels={"zone": "a"})
 ELSEWHERE = node("node-2", labels={"zone": "b"})

@@ -17,7 +17,7 @@ from policies.workloadspread.model import (
 )
 from policies.workloadspread.pod_groups import match_score
 from tests.builders import node
-from tests.spreads import member, subset, term
+from tests.builders.workloadspread import member, subset, term
 
 ZONE_A = node("node-1", labels={"zone": "a", "disk": "ssd"})
 EXISTS = Toleration("gpu", "Exists")

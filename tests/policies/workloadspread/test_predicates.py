@@ -25,7 +25,7 @@ from policies.workloadspread.workloads import (
     AllowedKinds,
     TargetWorkload,
 )
-from tests.spreads import (
+from tests.builders.workloadspread import (
     CLONE_SET,
     DEPLOYMENT,
     JOB,

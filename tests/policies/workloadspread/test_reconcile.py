@@ -16,7 +16,7 @@ from policies.workloadspread.reconcile import ReconcileResult, delete_failed_eve
 from policies.workloadspread.targets import Target
 from policies.workloadspread.workloads import TargetWorkload
 from tests.builders import node
-from tests.spreads import (
+from tests.builders.workloadspread import (
     CLONE_SET,
     DEPLOYMENT,
     NOW_NS,

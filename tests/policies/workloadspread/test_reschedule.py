@@ -13,7 +13,7 @@ from policies.workloadspread.reschedule import (
     not_evaluated,
     pods_to_reschedule,
 )
-from tests.spreads import NOW_NS, at, condition, member, spread, stuck, subset
+from tests.builders.workloadspread import NOW_NS, at, condition, member, spread, stuck, subset
 
 COUNTED = SubsetStatus("a", 2, 1)
 SPREAD = spread(subset("a", 2), subset("b"), adaptive=20)

@@ -46,7 +46,7 @@ from policies.workloadspread.workload_versions import (
     pod_version,
 )
 from tests.builders import encoded
-from tests.spreads import files
+from tests.builders.workloadspread import files
 from tests.workloadspread_vectors import CASES, PARTS, Case, of
 
 

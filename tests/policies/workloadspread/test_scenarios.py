@@ -31,7 +31,7 @@ from policies.preemption.policy import SchedulerRules
 from policies.workloadspread.model import SECOND, SubsetStatus, WorkloadSpread
 from policies.workloadspread.quirks import FIXED, UPSTREAM, Quirks
 from tests.builders import encoded, rfc3339
-from tests.spreads import files, moment, rules
+from tests.builders.workloadspread import files, moment, rules
 
 CASES: list[dict[str, Any]] = [
     case

@@ -10,7 +10,7 @@ from policies.workloadspread.model import MaxReplicas, SpreadPod, SubsetInjectio
 from policies.workloadspread.quirks import FIXED, UPSTREAM, Quirks
 from policies.workloadspread.reschedule import SyncSideEffects
 from policies.workloadspread.subset_counts import MaxReplicasError, SubsetCounter
-from tests.spreads import NOW_NS, at, member, spread, subset
+from tests.builders.workloadspread import NOW_NS, at, member, spread, subset
 
 
 def counted(

@@ -14,7 +14,7 @@ from policies.workloadspread.subset_selection import (
     record_deletion,
     select_by_ordinal,
 )
-from tests.spreads import NOW_NS, at, condition, spread, status, subset
+from tests.builders.workloadspread import NOW_NS, at, condition, spread, status, subset
 
 A = SubsetStatus("a", 0)
 B = SubsetStatus("b", 2)

@@ -18,7 +18,7 @@ from policies.workloadspread.targets import (
     replicas_for_webhook,
 )
 from policies.workloadspread.workloads import AllowedKind, AllowedKinds, Scale, TargetWorkload
-from tests.spreads import (
+from tests.builders.workloadspread import (
     CLONE_SET,
     DEPLOYMENT,
     JOB,

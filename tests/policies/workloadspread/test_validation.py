@@ -24,7 +24,7 @@ from policies.workloadspread.placement_validation import FieldValidationError
 from policies.workloadspread.quirks import FIXED, UPSTREAM
 from policies.workloadspread.validation import label_selector_error, template_holder, validate
 from policies.workloadspread.workloads import AllowedKind, AllowedKinds
-from tests.spreads import CLONE_SET, STATEFUL_SET, spread, subset, term
+from tests.builders.workloadspread import CLONE_SET, STATEFUL_SET, spread, subset, term
 
 ADVANCED = WorkloadReference("apps.kruise.io/v1beta1", "StatefulSet", "web")
 GAME = WorkloadReference("game.io/v1", "Game", "web")

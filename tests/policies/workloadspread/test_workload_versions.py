@@ -21,7 +21,14 @@ from policies.workloadspread.workload_versions import (
     versioned_kinds,
 )
 from policies.workloadspread.workloads import TargetWorkload
-from tests.spreads import CLONE_SET, DEPLOYMENT, REPLICA_SET, member, replica_set, workload
+from tests.builders.workloadspread import (
+    CLONE_SET,
+    DEPLOYMENT,
+    REPLICA_SET,
+    member,
+    replica_set,
+    workload,
+)
 
 WEB = LabelSelector(equals_all({"app": "web"}))
 ALL_KINDS = versioned_kinds(["Deployment", "CloneSet"])

@@ -31,7 +31,7 @@ from extender.kube.rest.http_transport import AiohttpTransport, Endpoint
 from fakeapi import FakeCluster
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.apiserver.validation.object_validation import pod_spec_errors
-from tests.spreads import NOW_NS
+from tests.builders.workloadspread import NOW_NS
 from tests.stage import decode
 
 Document = dict[str, Any]

@@ -23,8 +23,8 @@ from extender.kube.rest.client import Client
 from extender.kube.rest.resources import PODS
 from fakeapi import VirtualCluster
 from fakeapi.apiserver.validation.object_validation import pod_spec_errors
+from tests.builders.workloadspread import Document, pod_of
 from tests.extender.controllers.webhooks.clusters import CLONE_SETS, DEFINITION
-from tests.spreads import Document, pod_of
 from tests.stage import Stage
 
 KRUISE = (DEFINITION, CLONE_SETS)

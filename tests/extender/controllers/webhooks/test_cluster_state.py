@@ -8,9 +8,9 @@ import pytest
 
 from extender.controllers.workloadspread.spread_cache import WORKLOAD_SPREADS
 from tests.builders import running_pod
+from tests.builders.workloadspread import Document, spread_json
 from tests.extender.controllers.webhooks.clusters import put_into
 from tests.extender.controllers.webhooks.stages import KRUISE, counts, pod, stage
-from tests.spreads import Document, spread_json
 from tests.stage import Stage
 
 

@@ -15,9 +15,9 @@ from extender.kube.rest.client import PatchType
 from extender.kube.workloadspread.spread_pods import MATCHED_WORKLOADSPREAD
 from fakeapi import VirtualCluster
 from fakeapi.testing.faults import fault
+from tests.builders.workloadspread import Document, pod_of, spread_json
 from tests.extender.controllers.webhooks.stages import KRUISE, Process, counts, processes
 from tests.sampling import seeds
-from tests.spreads import Document, pod_of, spread_json
 from tests.stage import Stage, decode
 
 THREE = (

@@ -15,11 +15,11 @@ from extender.kube.rest.resources import PODS, REPLICA_SETS
 from fakeapi import VirtualCluster
 from fakeapi.testing.faults import fault
 from tests.builders import manifest
+from tests.builders.workloadspread import Document, clone_set_json, pod_of, spread_json
 from tests.extender.controllers.replicaset.upstream_tables import a_replica_set
 from tests.extender.controllers.webhooks.clusters import PODS as POD_PATH
 from tests.extender.controllers.webhooks.clusters import in_process, kruise_kind, put_into
 from tests.extender.controllers.webhooks.stages import KRUISE, counts, pod, processes, stage
-from tests.spreads import Document, clone_set_json, pod_of, spread_json
 from tests.stage import Stage, decode
 
 TWO = ({"name": "a", "maxReplicas": 1}, {"name": "b"})

@@ -18,8 +18,8 @@ from extender.controllers.workloadspread.types import DEFINITIONS
 from extender.kube.rest.resources import PODS, Resource
 from fakeapi import VirtualCluster
 from tests.builders import encoded
+from tests.builders.workloadspread import Document, pod_of
 from tests.extender.controllers.webhooks.stages import KRUISE, processes, stage
-from tests.spreads import Document, pod_of
 from tests.stage import Stage, decode
 
 BOTH = (MUTATING, VALIDATING)

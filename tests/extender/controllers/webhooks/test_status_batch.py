@@ -22,10 +22,10 @@ from fakeapi.testing.faults import fault
 from policies.workloadspread.model import SECOND, WorkloadSpreadStatus
 from policies.workloadspread.pod_admission import AdmissionContext, PodAdmission, admit_release
 from policies.workloadspread.spread_lookup import OwnerLookup
+from tests.builders.workloadspread import NOW_NS, pod_of, spread_json
 from tests.extender.controllers.webhooks.stages import KRUISE, counts, processes
 from tests.extender.controllers.webhooks.test_conflicts import SLOW, subset_of
 from tests.sampling import examples
-from tests.spreads import NOW_NS, pod_of, spread_json
 from tests.stage import Stage
 
 LIMITS = st.lists(st.integers(0, 3), min_size=1, max_size=3)

@@ -10,6 +10,7 @@ import pytest
 
 from extender.controllers.webhooks.workloadspread_webhook import answer_conversion
 from tests.builders import encoded
+from tests.builders.workloadspread import decoded
 from tests.extender.controllers.webhooks.clusters import (
     CLONE_SETS,
     DEFINITION,
@@ -24,7 +25,6 @@ from tests.extender.controllers.webhooks.clusters import (
 )
 from tests.policies.workloadspread.test_rule_vectors import assert_contains, at
 from tests.policies.workloadspread.test_vectors import meaningful, versions
-from tests.spreads import decoded
 from tests.workloadspread_vectors import CASES, of
 
 Case = dict[str, Any]

@@ -10,8 +10,8 @@ from extender.controllers.webhooks.registration import VALIDATE
 from extender.controllers.workloadspread.spread_cache import WORKLOAD_SPREADS
 from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.resources import Resource
+from tests.builders.workloadspread import Document, clone_set_json, spread_json
 from tests.extender.controllers.webhooks.stages import KRUISE, stage
-from tests.spreads import Document, clone_set_json, spread_json
 from tests.stage import Stage
 
 OLD = Resource("apps.kruise.io", "v1alpha1", "workloadspreads", namespaced=True)

@@ -7,7 +7,7 @@ import pytest
 from extender.controllers.workloadspread.assumed_statuses import AssumedStatuses
 from extender.kube.workloadspread.spreads import StoredWorkloadSpread, decode_workloadspread
 from tests.builders import encoded
-from tests.spreads import spread_json
+from tests.builders.workloadspread import spread_json
 
 
 def at_version(version: str) -> StoredWorkloadSpread:

@@ -31,6 +31,7 @@ from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from policies.replicaset import DELETION_COST
 from policies.workloadspread.model import SECOND
 from policies.workloadspread.quirks import FIXED, UPSTREAM, Quirks
+from tests.builders.workloadspread import moment
 from tests.extender.controllers.workloadspread.objects import (
     CLONE_SET_DEFINITION,
     CLONE_SETS,
@@ -40,7 +41,6 @@ from tests.extender.controllers.workloadspread.objects import (
     Document,
     definition,
 )
-from tests.spreads import moment
 from tests.stage import CONFIG_MAPS, decode
 from tests.workloadspread_vectors import CASES, Case, of
 

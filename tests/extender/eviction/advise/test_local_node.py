@@ -22,7 +22,7 @@ from extender.eviction.memory.cgroups import ROOT_CGROUP, MemoryReadError
 from extender.kube.rest.resources import NODES
 from extender.kube.rest.transport import Transport
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
-from tests.evictions import SECOND
+from tests.builders.eviction import SECOND
 from tests.extender.eviction.advise.clusters import Recorder, leaking, using, watching
 from tests.extender.eviction.memory.kernel_files import (
     MIB,

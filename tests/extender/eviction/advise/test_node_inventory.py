@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from extender.eviction.advise.node_inventory import AdvisedNodeStore, AdvisedPodStore, NodeInventory
 from extender.kube.decoders.node_hosts import AdvisedNode, AdvisedPod
-from tests.evictions import evictable
+from tests.builders.eviction import evictable
 
 
 def on(node: str, name: str, *, active: bool = True) -> AdvisedPod:

@@ -15,7 +15,7 @@ from extender.eviction.advise.rounds import ObservationRound
 from policies.eviction.forecast import NO_HISTORY, NodeForecast, forecast_node
 from policies.eviction.manager import SyncInput
 from policies.eviction.proactive_eviction import MIN_TREND_MEASUREMENTS, ReliefLimits, plan_relief
-from tests.evictions import SECOND, bound, evictable, node, plan, summary, uses
+from tests.builders.eviction import SECOND, bound, evictable, node, plan, summary, uses
 
 HOG = evictable("hog")
 

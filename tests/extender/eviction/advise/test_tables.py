@@ -18,7 +18,7 @@ from policies.eviction.signals import Signal
 from policies.eviction.thresholds import Threshold
 from policies.eviction.trends import Trend
 from policies.kubernetes.quantity import NANOS
-from tests.evictions import SECOND, bound, evictable, filesystem, node, plan, summary, uses
+from tests.builders.eviction import SECOND, bound, evictable, filesystem, node, plan, summary, uses
 
 MI, GI = 2**20, 2**30
 HOG = evictable("hog", memory="1Gi")

@@ -13,7 +13,7 @@ from policies.eviction.filesystems import ONE_FILESYSTEM, SPLIT
 from policies.eviction.kubelet_releases import EVICTION_RELEASES, NEWEST_EVICTION
 from policies.eviction.thresholds import ThresholdError
 from tests.builders import encoded
-from tests.evictions import bound
+from tests.builders.eviction import bound
 
 MINUTE = 60 * 10**9
 

@@ -11,7 +11,7 @@ from extender.kube.decoders.typed_decoder import ObjectError
 from policies.kubernetes.selectors import LabelSelector, equals_all, label_requirement
 from policies.replicaset import RankedPod, ReplicaSet, ReplicaSetPod
 from tests.builders import Document, encoded
-from tests.replicas import NOW, NOW_NS, condition, member_json, reference, replica_set_json
+from tests.builders.replicas import NOW, NOW_NS, condition, member_json, reference, replica_set_json
 
 COST = "controller.kubernetes.io/pod-deletion-cost"
 SECOND = 10**9

@@ -19,7 +19,7 @@ from extender.kube.workloadspread.pod_injection import (
 from extender.kube.workloadspread.spread_pods import MATCHED_WORKLOADSPREAD
 from extender.kube.workloadspread.spreads import StoredWorkloadSpread, decode_workloadspread
 from tests.builders import encoded
-from tests.spreads import pod_of, spread_json
+from tests.builders.workloadspread import pod_of, spread_json
 
 IN_A = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
 ON_X = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["x"]}]}

@@ -17,7 +17,7 @@ from policies.kubernetes.selectors import Toleration
 from policies.workloadspread.model import Expression, NodeTerm, SpreadPod, SubsetInjection
 from policies.workloadspread.object_references import WorkloadReference
 from tests.builders import encoded
-from tests.spreads import CLONE_SET, at, pod_of
+from tests.builders.workloadspread import CLONE_SET, at, pod_of
 
 
 def decoded(document: Any) -> SpreadPod:

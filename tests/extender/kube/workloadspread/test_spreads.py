@@ -30,7 +30,7 @@ from policies.workloadspread.model import (
 )
 from policies.workloadspread.object_references import WorkloadReference
 from tests.builders import encoded
-from tests.spreads import CLONE_SET, at, moment, spread_json
+from tests.builders.workloadspread import CLONE_SET, at, moment, spread_json
 
 ALPHA = "apps.kruise.io/v1alpha1"
 ZONE = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}

@@ -12,7 +12,7 @@ from extender.kube.workloadspread.version_conversion import (
     UnknownVersionError,
     convert,
 )
-from tests.spreads import spread_json
+from tests.builders.workloadspread import spread_json
 
 TERM: dict[str, Any] = {"matchExpressions": []}
 CONDITION = {"type": "Schedulable", "status": "True", "reason": "Sufficient"}

@@ -23,12 +23,12 @@ NOW = 1_700_000_000
 NOW_NS = NOW * SECOND
 
 VECTORS: Mapping[str, Any] = msgspec.json.decode(
-    (Path(__file__).parent / "vectors" / "replicaset.json").read_bytes()
+    (Path(__file__).parents[1] / "vectors" / "replicaset.json").read_bytes()
 )
 RECORDED: Mapping[str, Mapping[str, Any]] = {
     each["name"]: each
     for each in msgspec.json.Decoder().decode_lines(
-        gzip.decompress((Path(__file__).parent / "recorded/scaledowns.jsonl.gz").read_bytes())
+        gzip.decompress((Path(__file__).parents[1] / "recorded/scaledowns.jsonl.gz").read_bytes())
     )
 }
 """Scale-downs of a real controller by name; tests/recorded/README.md describes them."""
