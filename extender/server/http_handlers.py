@@ -33,7 +33,7 @@ from extender.protocol.extender_v1 import ExtenderDecodeError
 from extender.protocol.verbs import VERBS
 from extender.secure_serving.connection_limits import ConnectionProtocol
 from extender.secure_serving.listener import ClientCertAuthorizer
-from extender.server.call_queue import DegradedError
+from extender.server.fallback_policy import DegradedError
 from extender.server.openapi import openapi_document
 from extender.server.service import NotReadyError, Service, UnknownVerbError, VerbCall
 

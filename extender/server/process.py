@@ -28,7 +28,8 @@ from extender.observability.preemption_events import COMPONENT, PreemptionEventR
 from extender.secure_serving.connection_limits import ConnectionRegistry
 from extender.secure_serving.dynamic_certificates import CertificateReloader
 from extender.secure_serving.listener import ClientCertAuthorizer, serve_app
-from extender.server.call_queue import CallQueue, configured_fallbacks
+from extender.server.call_queue import CallQueue
+from extender.server.fallback_policy import configured_fallbacks
 from extender.server.http_handlers import build_app
 from extender.server.service import Service
 from policies.kubernetes.releases import release

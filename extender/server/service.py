@@ -28,13 +28,8 @@ from extender.protocol.verb_context import (
     VerbResult,
 )
 from extender.protocol.verbs import VERBS
-from extender.server.call_queue import (
-    CallQueue,
-    DegradedError,
-    FallbackPolicy,
-    FallbackReason,
-    OverloadedError,
-)
+from extender.server.call_queue import CallQueue, OverloadedError
+from extender.server.fallback_policy import DegradedError, FallbackPolicy, FallbackReason
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.engine import DeadlineExceededError, Engine
 

@@ -36,7 +36,7 @@ from extender.kube.rest.transport import IdleTimeoutError, Request, Response, St
 from extender.kube.rest.transport import TransportError as Lost
 from extender.protocol.verb_context import CallContext, Search
 from extender.protocol.verbs import VERBS
-from extender.server.call_queue import FallbackPolicy
+from extender.server.fallback_policy import FallbackPolicy
 from extender.server.http_handlers import handle_verb
 from extender.server.service import Service, VerbCall
 from fakeapi import VirtualCluster

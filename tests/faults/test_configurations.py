@@ -19,7 +19,8 @@ from extender.cli.config_validation import load_serving_config
 from extender.config.component_config import Config, ConfigError, filters_from_config, find_policy
 from extender.observability.decision_history import DecisionHistory
 from extender.secure_serving.connection_limits import ConnectionRegistry
-from extender.server.call_queue import CallQueue, configured_fallbacks
+from extender.server.call_queue import CallQueue
+from extender.server.fallback_policy import configured_fallbacks
 from extender.server.http_handlers import build_app
 from extender.server.service import Service
 from policies.kubernetes.releases import release

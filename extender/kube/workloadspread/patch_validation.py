@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from extender.kube.decoders.strategic_merge_patch import PatchError
+from extender.kube.patches.strategic_merge_patch import PatchError
 from extender.kube.workloadspread.pod_injection import strategic_merge_pod
 from extender.kube.workloadspread.spreads import StoredWorkloadSpread
 from policies.workloadspread.placement_validation import INVALID, FieldValidationError

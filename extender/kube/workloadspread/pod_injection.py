@@ -30,8 +30,8 @@ from typing import Any, Final
 import msgspec
 
 from extender.kube.decoders.pods import decode_undefaulted_pod
-from extender.kube.decoders.strategic_merge_patch import PatchError, strategic_merge
 from extender.kube.decoders.typed_decoder import ObjectError
+from extender.kube.patches.strategic_merge_patch import PatchError, strategic_merge
 from extender.kube.workloadspread.spread_pods import MATCHED_WORKLOADSPREAD, write_injection
 from extender.kube.workloadspread.spreads import StoredWorkloadSpread
 from extender.kube.workloadspread.types import without_empty

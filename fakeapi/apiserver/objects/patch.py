@@ -12,7 +12,7 @@ Source: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
 
 Strategic merge patches of any kind, by its structural type.
 
-:mod:`extender.kube.decoders.strategic_merge_patch` implements the merge, and
+:mod:`extender.kube.patches.strategic_merge_patch` implements the merge, and
 :mod:`fakeapi.apiserver.kinds.structural_types` has the types. Fields that a type does not know
 merge as in a JSON merge patch.
 
@@ -30,8 +30,8 @@ import jsonpatch
 import jsonpointer
 import orjson
 
-from extender.kube.decoders import strategic_merge_patch
-from extender.kube.decoders.strategic_merge_patch import PatchError
+from extender.kube.patches import strategic_merge_patch
+from extender.kube.patches.strategic_merge_patch import PatchError
 from fakeapi.apiserver.kinds import ResourceInfo
 from fakeapi.apiserver.kinds.structural_types import (
     UNTYPED,

@@ -14,7 +14,7 @@ import yaml
 from extender.config.component_config import Config, DegradedConfig, FallbackConfig
 from extender.protocol.verb_context import FallbackKind
 from extender.secure_serving.connection_limits import Phase
-from extender.server.call_queue import configured_fallbacks
+from extender.server.fallback_policy import configured_fallbacks
 from extender.server.service import Service
 from fakeapi.testing.fake_cluster import FakeCluster
 from policies.preemption.filtering.status import Code

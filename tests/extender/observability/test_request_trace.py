@@ -15,7 +15,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from extender.observability.opentelemetry_export import TraceExporter
 from extender.protocol.verb_context import FallbackKind
-from extender.server.call_queue import FallbackPolicy, FallbackReason
+from extender.server.fallback_policy import FallbackPolicy, FallbackReason
 from tests.builders import node, pod, pod_json
 from tests.extender.conftest import (
     Extender,

@@ -13,12 +13,11 @@ from extender.config.component_config import Config, Deadlines, DegradedConfig, 
 from extender.protocol.extender_v1 import CandidateVictims
 from extender.protocol.preempt_verb import PreemptArgs
 from extender.protocol.verb_context import FallbackKind
-from extender.server.call_queue import (
-    CallQueue,
+from extender.server.call_queue import CallQueue, OverloadedError
+from extender.server.fallback_policy import (
     DegradedError,
     FallbackPolicy,
     FallbackReason,
-    OverloadedError,
     configured_fallbacks,
 )
 from extender.server.service import Service, VerbCall

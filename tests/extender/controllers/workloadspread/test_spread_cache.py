@@ -19,7 +19,7 @@ from policies.workloadspread.spread_lookup import (
 )
 from policies.workloadspread.workloads import TargetWorkload
 from tests.builders import encoded
-from tests.spreads import Document, member, spread_json
+from tests.builders.workloadspread import Document, member, spread_json
 
 KINDS = {"ReplicaSet": "apps/v1", "Deployment": "apps/v1", "Sorcery": "example.com/v1"}
 REFERENCES = st.builds(

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from extender.kube.decoders.strategic_merge_patch import PatchError
+from extender.kube.patches.strategic_merge_patch import PatchError
 from extender.kube.workloadspread.pod_injection import (
     adoption_patch,
     cost_patch,

@@ -1,0 +1,1 @@
+"""Patches that clients and servers compute alike, as in apimachinery; pure."""
