@@ -111,11 +111,7 @@ USER_ERRORS = (
 
 def build_command_line(embed: StartEmbedded) -> typer.Typer:
     """Return the command line; ``embed`` starts the cluster that ``serve --embedded`` names."""
-    app = typer.Typer(
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-    )
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     explain = typer.Typer(rich_markup_mode=None)
     app.add_typer(explain, name="explain", help="Explain a decision; no server needed.")
     explain.command("filter", epilog=usage_example("explain filter --cluster c.yaml --pod p.yaml"))(
@@ -189,8 +185,7 @@ def _explain_preempt(
     ] = None,
     upstream: UpstreamOption = None,
     nodes: Annotated[
-        str | None,
-        typer.Option("--nodes", metavar="a,b", help="Try only these nodes."),
+        str | None, typer.Option("--nodes", metavar="a,b", help="Try only these nodes.")
     ] = None,
     filters: FiltersOption = None,
     now: NowOption = None,  # noqa: ARG001 - preemption is independent of time; every explain has it

@@ -147,12 +147,7 @@ def scale_down_document(decision: ScaleDownDecision) -> ScaleDownDocument:
 def _candidate_document(candidate: Candidate) -> CandidateDocument:
     return {
         "victims": [
-            {
-                "namespace": pod.namespace,
-                "name": pod.name,
-                "uid": pod.uid,
-                "priority": pod.priority,
-            }
+            {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid, "priority": pod.priority}
             for pod in candidate.victims.pods
         ],
         "numPDBViolations": candidate.victims.violations,

@@ -202,12 +202,7 @@ def _as_candidate(
 def _candidate_violation(candidate: Candidate, preemptor: Pod, context: CallContext) -> str | None:
     rules = context.rules
     return guardrail_violation(
-        candidate.node,
-        candidate.victims,
-        preemptor,
-        context.snapshot,
-        rules.release,
-        rules.policy,
+        candidate.node, candidate.victims, preemptor, context.snapshot, rules.release, rules.policy
     )
 
 

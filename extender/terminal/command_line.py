@@ -85,8 +85,7 @@ ClusterFilesOption = Annotated[
 ]
 PodFileOption = Annotated[str, typer.Option("--pod", metavar="FILE", help="The pod to schedule.")]
 ConfigFileOption = Annotated[
-    Path | None,
-    typer.Option("--config", metavar="F", help="A configuration file, as for serve."),
+    Path | None, typer.Option("--config", metavar="F", help="A configuration file, as for serve.")
 ]
 KubeconfigOption = Annotated[
     Path | None, typer.Option("--kubeconfig", metavar="F", help="Kubeconfig of the cluster.")
@@ -99,8 +98,7 @@ UpstreamOption = Annotated[
     str | None, typer.Option("--upstream", metavar="V", help="kube-scheduler release to follow.")
 ]
 FiltersOption = Annotated[
-    str | None,
-    typer.Option("--filters", metavar="NAME,…", help="Run only these in-tree filters."),
+    str | None, typer.Option("--filters", metavar="NAME,…", help="Run only these in-tree filters.")
 ]
 OutputOption = Annotated[
     OutputFormat | None, typer.Option("-o", help="Default: text on a terminal, json elsewhere.")
@@ -122,9 +120,7 @@ def split_names(names: str) -> list[str]:
 
 
 def print_output(
-    output: OutputFormat | None,
-    document: Callable[[], object],
-    table: Callable[[], RenderableType],
+    output: OutputFormat | None, document: Callable[[], object], table: Callable[[], RenderableType]
 ) -> None:
     """Print an answer in the given format; by default text on a terminal, otherwise JSON."""
     if output is None:

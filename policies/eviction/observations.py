@@ -34,13 +34,7 @@ class Observation:
 Observations = Mapping[Signal, Observation]
 
 BYTE_SIGNALS = frozenset(
-    {
-        Signal.MEMORY,
-        Signal.ALLOCATABLE_MEMORY,
-        Signal.NODE_FS,
-        Signal.IMAGE_FS,
-        Signal.CONTAINER_FS,
-    }
+    {Signal.MEMORY, Signal.ALLOCATABLE_MEMORY, Signal.NODE_FS, Signal.IMAGE_FS, Signal.CONTAINER_FS}
 )
 """Signals that observe bytes; the others count inodes or processes."""
 

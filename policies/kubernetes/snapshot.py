@@ -252,10 +252,7 @@ class NodeState:
 
 
 def build_node_state(
-    node: Node,
-    pods: Iterable[Pod],
-    nominated: Iterable[Pod] = (),
-    unreadable: Iterable[str] = (),
+    node: Node, pods: Iterable[Pod], nominated: Iterable[Pod] = (), unreadable: Iterable[str] = ()
 ) -> NodeState:
     """Return the state of ``node`` with ``pods``; finished pods use nothing and are left out."""
     present = tuple([pod for pod in pods if not pod.finished])

@@ -154,10 +154,7 @@ class NodeDryRun:
 
 
 def select_victims(
-    pipeline: Pipeline,
-    node: NodeState,
-    coverage: BudgetCoverage,
-    policy: Policy,
+    pipeline: Pipeline, node: NodeState, coverage: BudgetCoverage, policy: Policy
 ) -> Candidate | Rejection:
     """Return the victims on ``node``, or why preemption cannot help there (SelectVictimsOnNode)."""
     potential = policy.victims.sort(

@@ -41,12 +41,7 @@ from policies.workloadspread.targets import PathError, replicas_at
 from policies.workloadspread.workload_versions import pod_version
 from policies.workloadspread.workloads import NO_ALLOWED_KINDS, AllowedKinds, TargetWorkload
 
-_WATCHED: Final = (
-    (KRUISE, CLONE_SET),
-    (APPS, DEPLOYMENT),
-    (APPS, REPLICA_SET),
-    ("batch", JOB),
-)
+_WATCHED: Final = ((KRUISE, CLONE_SET), (APPS, DEPLOYMENT), (APPS, REPLICA_SET), ("batch", JOB))
 _STATEFUL: Final = ((APPS, STATEFUL_SET), (KRUISE, STATEFUL_SET))
 
 

@@ -154,9 +154,7 @@ def record_deletion(
     if own.missing == UNLIMITED:
         return SelectedSubset(own.name)
     gone = replace(
-        own,
-        deleting={**own.deleting, name: now_ns},
-        missing=own.missing + (own.missing >= 0),
+        own, deleting={**own.deleting, name: now_ns}, missing=own.missing + (own.missing >= 0)
     )
     changed = tuple(gone if each is own else each for each in counts)
     return SelectedSubset(own.name, _with_version(spread.status, version, changed))

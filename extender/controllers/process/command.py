@@ -125,8 +125,7 @@ def controllers_command(check_pod: PodSpecValidation) -> Callable[..., None]:
             ),
         ] = None,
         leader_elect: Annotated[  # noqa: FBT002 - a flag of the command line
-            bool,
-            typer.Option("--leader-elect", help="Run only while holding the Lease."),
+            bool, typer.Option("--leader-elect", help="Run only while holding the Lease.")
         ] = False,
         lease: Annotated[
             str, typer.Option("--lease", metavar="NAMESPACE/NAME", help="Name of the Lease.")

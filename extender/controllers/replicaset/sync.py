@@ -217,11 +217,7 @@ class ReplicaSetController:
     """
 
     def __init__(
-        self,
-        context: ControllerContext,
-        *,
-        burst: int = BURST,
-        workers: int = WORKERS,
+        self, context: ControllerContext, *, burst: int = BURST, workers: int = WORKERS
     ) -> None:
         clock = context.clock
         self._client = context.client
@@ -232,10 +228,7 @@ class ReplicaSetController:
         self.caches = ReplicaSetCaches(context.informers)
         self.expectations = UIDTrackingControllerExpectations(clock)
         self._writes = ConsistencyStore(
-            {
-                PODS: self.caches.pods.reflector,
-                REPLICA_SETS: self.caches.replica_sets.reflector,
-            }
+            {PODS: self.caches.pods.reflector, REPLICA_SETS: self.caches.replica_sets.reflector}
         )
         self._pods = PodControl(context.client, context.events.recorder(_COMPONENT), self._writes)
         self._scaling = ReplicaManager(

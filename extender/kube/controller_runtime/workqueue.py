@@ -74,10 +74,7 @@ class WorkQueue(Generic[K]):
     """
 
     def __init__(
-        self,
-        clock: Clock,
-        max_delay: float = MAX_DELAY_SECONDS,
-        rank: Callable[[K], int] = _equal,
+        self, clock: Clock, max_delay: float = MAX_DELAY_SECONDS, rank: Callable[[K], int] = _equal
     ) -> None:
         self._clock = clock
         self._longest = max_delay

@@ -21,9 +21,7 @@ ResourceList = dict[str, Quantity | None]
 
 
 class OwnerReferenceV1(Struct):
-    """metav1.OwnerReference."""
-
-    apiVersion: str = ""  # noqa: N815 - the key as Kubernetes writes it
+    apiVersion: str = ""
     kind: str = ""
     name: str = ""
     uid: str = ""
@@ -31,14 +29,12 @@ class OwnerReferenceV1(Struct):
 
 
 class ObjectMetaV1(Struct):
-    """metadata."""
-
     name: str = ""
     namespace: str | None = None
     uid: str | None = None
     labels: dict[str, str] | None = None
-    deletionTimestamp: datetime | None = None  # noqa: N815
-    ownerReferences: list[OwnerReferenceV1] | None = None  # noqa: N815
+    deletionTimestamp: datetime | None = None
+    ownerReferences: list[OwnerReferenceV1] | None = None
 
 
 class SelectorRequirementV1(Struct):
@@ -50,23 +46,17 @@ class SelectorRequirementV1(Struct):
 
 
 class LabelSelectorV1(Struct):
-    """metav1.LabelSelector."""
-
-    matchLabels: dict[str, str] | None = None  # noqa: N815
-    matchExpressions: list[SelectorRequirementV1] | None = None  # noqa: N815
+    matchLabels: dict[str, str] | None = None
+    matchExpressions: list[SelectorRequirementV1] | None = None
 
 
 class NodeSelectorTermV1(Struct):
-    """v1.NodeSelectorTerm."""
-
-    matchExpressions: list[SelectorRequirementV1] | None = None  # noqa: N815
-    matchFields: list[SelectorRequirementV1] | None = None  # noqa: N815
+    matchExpressions: list[SelectorRequirementV1] | None = None
+    matchFields: list[SelectorRequirementV1] | None = None
 
 
 class NodeSelectorV1(Struct):
-    """v1.NodeSelector."""
-
-    nodeSelectorTerms: list[NodeSelectorTermV1] | None = None  # noqa: N815
+    nodeSelectorTerms: list[NodeSelectorTermV1] | None = None
 
 
 class NodeAffinityV1(Struct, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}):
@@ -76,14 +66,12 @@ class NodeAffinityV1(Struct, rename={"required": "requiredDuringSchedulingIgnore
 
 
 class PodAffinityTermV1(Struct):
-    """v1.PodAffinityTerm."""
-
-    labelSelector: LabelSelectorV1 | None = None  # noqa: N815
+    labelSelector: LabelSelectorV1 | None = None
     namespaces: list[str] | None = None
-    namespaceSelector: LabelSelectorV1 | None = None  # noqa: N815
-    topologyKey: str = ""  # noqa: N815
-    matchLabelKeys: list[str] | None = None  # noqa: N815
-    mismatchLabelKeys: list[str] | None = None  # noqa: N815
+    namespaceSelector: LabelSelectorV1 | None = None
+    topologyKey: str = ""
+    matchLabelKeys: list[str] | None = None
+    mismatchLabelKeys: list[str] | None = None
 
 
 class PodAffinityV1(Struct, rename={"required": "requiredDuringSchedulingIgnoredDuringExecution"}):
@@ -93,75 +81,59 @@ class PodAffinityV1(Struct, rename={"required": "requiredDuringSchedulingIgnored
 
 
 class AffinityV1(Struct):
-    """v1.Affinity."""
-
-    nodeAffinity: NodeAffinityV1 | None = None  # noqa: N815
-    podAffinity: PodAffinityV1 | None = None  # noqa: N815
-    podAntiAffinity: PodAffinityV1 | None = None  # noqa: N815
+    nodeAffinity: NodeAffinityV1 | None = None
+    podAffinity: PodAffinityV1 | None = None
+    podAntiAffinity: PodAffinityV1 | None = None
 
 
 class TopologySpreadConstraintV1(Struct):
-    """v1.TopologySpreadConstraint."""
-
-    maxSkew: int = 1  # noqa: N815
-    topologyKey: str = ""  # noqa: N815
-    whenUnsatisfiable: str = ""  # noqa: N815
-    labelSelector: LabelSelectorV1 | None = None  # noqa: N815
-    minDomains: int | None = None  # noqa: N815
-    nodeAffinityPolicy: str | None = None  # noqa: N815
-    nodeTaintsPolicy: str | None = None  # noqa: N815
-    matchLabelKeys: list[str] | None = None  # noqa: N815
+    maxSkew: int = 1
+    topologyKey: str = ""
+    whenUnsatisfiable: str = ""
+    labelSelector: LabelSelectorV1 | None = None
+    minDomains: int | None = None
+    nodeAffinityPolicy: str | None = None
+    nodeTaintsPolicy: str | None = None
+    matchLabelKeys: list[str] | None = None
 
 
 class ClaimVolumeSourceV1(Struct):
-    """v1.PersistentVolumeClaimVolumeSource."""
-
-    claimName: str = ""  # noqa: N815
+    claimName: str = ""
 
 
 class VolumeV1(InTreeVolumeSources):
     """v1.Volume, as far as filter plugins read it."""
 
     name: str = ""
-    persistentVolumeClaim: ClaimVolumeSourceV1 | None = None  # noqa: N815
+    persistentVolumeClaim: ClaimVolumeSourceV1 | None = None
     ephemeral: object = None
 
 
 class PodResourceClaimV1(Struct):
-    """v1.PodResourceClaim."""
-
     name: str = ""
-    resourceClaimName: str | None = None  # noqa: N815
-    resourceClaimTemplateName: str | None = None  # noqa: N815
+    resourceClaimName: str | None = None
+    resourceClaimTemplateName: str | None = None
 
 
 class ResourceRequirementsV1(Struct):
-    """v1.ResourceRequirements."""
-
     requests: ResourceList | None = None
     limits: ResourceList | None = None
 
 
 class ContainerPortV1(Struct):
-    """v1.ContainerPort."""
-
-    hostPort: int | None = None  # noqa: N815
-    hostIP: str | None = None  # noqa: N815
+    hostPort: int | None = None
+    hostIP: str | None = None
     protocol: str | None = None
 
 
 class ContainerV1(Struct):
-    """v1.Container."""
-
     name: str = ""
     resources: ResourceRequirementsV1 | None = None
     ports: list[ContainerPortV1] | None = None
-    restartPolicy: str | None = None  # noqa: N815
+    restartPolicy: str | None = None
 
 
 class TolerationV1(Struct):
-    """v1.Toleration."""
-
     key: str | None = None
     operator: str | None = None
     value: str | None = None
@@ -169,27 +141,23 @@ class TolerationV1(Struct):
 
 
 class PodSpecV1(Struct):
-    """v1.PodSpec."""
-
     containers: list[ContainerV1] | None = None
-    initContainers: list[ContainerV1] | None = None  # noqa: N815
+    initContainers: list[ContainerV1] | None = None
     overhead: ResourceList | None = None
     resources: ResourceRequirementsV1 | None = None
-    nodeName: str | None = None  # noqa: N815
-    nodeSelector: dict[str, str] | None = None  # noqa: N815
+    nodeName: str | None = None
+    nodeSelector: dict[str, str] | None = None
     affinity: AffinityV1 | None = None
     tolerations: list[TolerationV1] | None = None
-    topologySpreadConstraints: list[TopologySpreadConstraintV1] | None = None  # noqa: N815
+    topologySpreadConstraints: list[TopologySpreadConstraintV1] | None = None
     volumes: list[VolumeV1] | None = None
-    resourceClaims: list[PodResourceClaimV1] | None = None  # noqa: N815
+    resourceClaims: list[PodResourceClaimV1] | None = None
     priority: Int32 | None = None
-    priorityClassName: str | None = None  # noqa: N815
-    preemptionPolicy: str | None = None  # noqa: N815
+    priorityClassName: str | None = None
+    preemptionPolicy: str | None = None
 
 
 class PodConditionV1(Struct):
-    """v1.PodCondition."""
-
     type: str = ""
     status: str = ""
     reason: str | None = None
@@ -199,7 +167,7 @@ class ContainerStatusV1(Struct):
     """v1.ContainerStatus, as far as in-place resizing reports resources in it."""
 
     name: str = ""
-    allocatedResources: ResourceList | None = None  # noqa: N815
+    allocatedResources: ResourceList | None = None
     resources: ResourceRequirementsV1 | None = None
 
 
@@ -207,76 +175,58 @@ class PodResourceClaimStatusV1(Struct):
     """v1.PodResourceClaimStatus: the claim created from a template; null if none is needed."""
 
     name: str = ""
-    resourceClaimName: str | None = None  # noqa: N815
+    resourceClaimName: str | None = None
 
 
 class PodStatusV1(Struct):
-    """v1.PodStatus."""
-
     phase: str | None = None
     conditions: list[PodConditionV1] | None = None
-    nominatedNodeName: str | None = None  # noqa: N815
-    startTime: datetime | None = None  # noqa: N815
-    containerStatuses: list[ContainerStatusV1] | None = None  # noqa: N815
-    initContainerStatuses: list[ContainerStatusV1] | None = None  # noqa: N815
+    nominatedNodeName: str | None = None
+    startTime: datetime | None = None
+    containerStatuses: list[ContainerStatusV1] | None = None
+    initContainerStatuses: list[ContainerStatusV1] | None = None
     resources: ResourceRequirementsV1 | None = None
-    allocatedResources: ResourceList | None = None  # noqa: N815
-    resourceClaimStatuses: list[PodResourceClaimStatusV1] | None = None  # noqa: N815
+    allocatedResources: ResourceList | None = None
+    resourceClaimStatuses: list[PodResourceClaimStatusV1] | None = None
 
 
 class PodV1(Struct):
-    """v1.Pod."""
-
     metadata: ObjectMetaV1
     spec: PodSpecV1
     status: PodStatusV1 | None = None
 
 
 class TaintV1(Struct):
-    """v1.Taint."""
-
     key: str = ""
     value: str | None = None
     effect: str = ""
 
 
 class NodeSpecV1(Struct):
-    """v1.NodeSpec."""
-
     taints: list[TaintV1] | None = None
     unschedulable: bool | None = None
 
 
 class NodeStatusV1(Struct):
-    """v1.NodeStatus."""
-
     allocatable: ResourceList | None = None
 
 
 class NodeV1(Struct):
-    """v1.Node."""
-
     metadata: ObjectMetaV1
     spec: NodeSpecV1 | None = None
     status: NodeStatusV1 | None = None
 
 
 class PodDisruptionBudgetSpecV1(Struct):
-    """policy/v1.PodDisruptionBudgetSpec."""
-
     selector: LabelSelectorV1 | None = None
 
 
 class PodDisruptionBudgetStatusV1(Struct):
-    """policy/v1.PodDisruptionBudgetStatus."""
-
-    disruptionsAllowed: int | None = None  # noqa: N815
-    disruptedPods: dict[str, object] | None = None  # noqa: N815
+    disruptionsAllowed: int | None = None
+    disruptedPods: dict[str, object] | None = None
 
 
 class PodDisruptionBudgetV1(Struct):
-    """policy/v1.PodDisruptionBudget."""
-
     metadata: ObjectMetaV1
     spec: PodDisruptionBudgetSpecV1 | None = None
     status: PodDisruptionBudgetStatusV1 | None = None
@@ -309,15 +259,11 @@ class LabelSelectorWorkloadV1(Struct):
 
 
 class NamespaceV1(Struct):
-    """v1.Namespace."""
-
     metadata: ObjectMetaV1
 
 
 class PriorityClassV1(Struct):
-    """scheduling.k8s.io/v1.PriorityClass."""
-
     metadata: ObjectMetaV1
     value: int = 0
-    globalDefault: bool | None = None  # noqa: N815
-    preemptionPolicy: str | None = None  # noqa: N815
+    globalDefault: bool | None = None
+    preemptionPolicy: str | None = None

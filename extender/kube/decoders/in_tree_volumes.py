@@ -25,30 +25,30 @@ from policies.kubernetes.storage import Disk
 class GceDisk(Struct):
     """v1.GCEPersistentDiskVolumeSource."""
 
-    pdName: str = ""  # noqa: N815 - the key as Kubernetes writes it
-    readOnly: bool | None = None  # noqa: N815
+    pdName: str = ""
+    readOnly: bool | None = None
 
 
 class CloudVolume(Struct):
     """The sources that name a volume by its ID: EBS, Cinder, Portworx."""
 
-    volumeID: str = ""  # noqa: N815
-    readOnly: bool | None = None  # noqa: N815
+    volumeID: str = ""
+    readOnly: bool | None = None
 
 
 class AzureDisk(Struct):
     """v1.AzureDiskVolumeSource."""
 
-    diskURI: str = ""  # noqa: N815
+    diskURI: str = ""
     kind: str | None = None
-    readOnly: bool | None = None  # noqa: N815
+    readOnly: bool | None = None
 
 
 class IscsiVolume(Struct):
     """v1.ISCSIVolumeSource."""
 
     iqn: str = ""
-    readOnly: bool | None = None  # noqa: N815
+    readOnly: bool | None = None
 
 
 class RbdImage(Struct):
@@ -57,17 +57,17 @@ class RbdImage(Struct):
     monitors: list[str] | None = None
     pool: str | None = None
     image: str = ""
-    readOnly: bool | None = None  # noqa: N815
+    readOnly: bool | None = None
 
 
 class InTreeVolumeSources(Struct):
     """The fields of v1.VolumeSource and v1.PersistentVolumeSource that filter plugins read."""
 
-    gcePersistentDisk: GceDisk | None = None  # noqa: N815
-    awsElasticBlockStore: CloudVolume | None = None  # noqa: N815
-    azureDisk: AzureDisk | None = None  # noqa: N815
+    gcePersistentDisk: GceDisk | None = None
+    awsElasticBlockStore: CloudVolume | None = None
+    azureDisk: AzureDisk | None = None
     cinder: CloudVolume | None = None
-    portworxVolume: CloudVolume | None = None  # noqa: N815
+    portworxVolume: CloudVolume | None = None
     iscsi: IscsiVolume | None = None
     rbd: RbdImage | None = None
 

@@ -52,13 +52,13 @@ class _KubeletVolume(Struct, rename="camel"):
 
 class _KubeletPodSpec(Struct):
     containers: list[core_v1_types.ContainerV1] | None = None
-    initContainers: list[core_v1_types.ContainerV1] | None = None  # noqa: N815 - as Kubernetes writes it
+    initContainers: list[core_v1_types.ContainerV1] | None = None
     overhead: core_v1_types.ResourceList | None = None
     resources: core_v1_types.ResourceRequirementsV1 | None = None
     tolerations: list[core_v1_types.TolerationV1] | None = None
     volumes: list[_KubeletVolume] | None = None
     priority: core_v1_types.Int32 | None = None
-    terminationGracePeriodSeconds: int | None = None  # noqa: N815
+    terminationGracePeriodSeconds: int | None = None
 
 
 class _KubeletPodStatus(Struct, rename={"quality": "qosClass"}):

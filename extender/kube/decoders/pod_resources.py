@@ -38,7 +38,7 @@ class PodResourceFields(Protocol):
     """The fields of a pod spec that list its containers."""
 
     containers: list[core_v1_types.ContainerV1] | None
-    initContainers: list[core_v1_types.ContainerV1] | None  # noqa: N815 - the key as Kubernetes writes it
+    initContainers: list[core_v1_types.ContainerV1] | None
 
 
 def default_requests(spec: PodResourceFields) -> None:

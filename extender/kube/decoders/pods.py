@@ -131,11 +131,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _LAST_NS = 2**63 - 1
 
-_FOLLOWED = {
-    ("v1", REPLICATION_CONTROLLER),
-    ("apps/v1", REPLICA_SET),
-    ("apps/v1", STATEFUL_SET),
-}
+_FOLLOWED = {("v1", REPLICATION_CONTROLLER), ("apps/v1", REPLICA_SET), ("apps/v1", STATEFUL_SET)}
 
 _NO_AFFINITY = core_v1_types.AffinityV1()
 _pods = msgspec.json.Decoder(core_v1_types.PodV1)

@@ -28,21 +28,21 @@ class ReplicaMetaV1(core_v1_types.ObjectMetaV1):
     """metadata, with the fields that controllers read."""
 
     annotations: dict[str, str] | None = None
-    creationTimestamp: datetime | None = None  # noqa: N815 - the key as Kubernetes writes it
+    creationTimestamp: datetime | None = None
 
 
 class SidecarContainerV1(Struct):
     """v1.Container, as far as it may be a sidecar."""
 
     name: str = ""
-    restartPolicy: str | None = None  # noqa: N815
+    restartPolicy: str | None = None
 
 
 class ReplicaPodSpecV1(Struct):
     """v1.PodSpec."""
 
-    nodeName: str | None = None  # noqa: N815
-    initContainers: list[SidecarContainerV1] | None = None  # noqa: N815
+    nodeName: str | None = None
+    initContainers: list[SidecarContainerV1] | None = None
 
 
 class ReplicaPodConditionV1(Struct):
@@ -51,14 +51,14 @@ class ReplicaPodConditionV1(Struct):
     type: str = ""
     status: str = ""
     reason: str | None = None
-    lastTransitionTime: datetime | None = None  # noqa: N815
+    lastTransitionTime: datetime | None = None
 
 
 class ContainerRestartsV1(Struct):
     """v1.ContainerStatus."""
 
     name: str = ""
-    restartCount: core_v1_types.Int32 | None = None  # noqa: N815
+    restartCount: core_v1_types.Int32 | None = None
 
 
 class ReplicaPodStatusV1(Struct):
@@ -66,8 +66,8 @@ class ReplicaPodStatusV1(Struct):
 
     phase: str | None = None
     conditions: list[ReplicaPodConditionV1] | None = None
-    containerStatuses: list[ContainerRestartsV1] | None = None  # noqa: N815
-    initContainerStatuses: list[ContainerRestartsV1] | None = None  # noqa: N815
+    containerStatuses: list[ContainerRestartsV1] | None = None
+    initContainerStatuses: list[ContainerRestartsV1] | None = None
 
 
 class _ReplicaPodV1(Struct):

@@ -15,22 +15,16 @@ class StorageMetaV1(core_v1_types.ObjectMetaV1):
 
 
 class PersistentVolumeClaimSpecV1(Struct):
-    """v1.PersistentVolumeClaimSpec."""
-
-    accessModes: list[str] | None = None  # noqa: N815 - the key as Kubernetes writes it
-    storageClassName: str | None = None  # noqa: N815
-    volumeName: str | None = None  # noqa: N815
+    accessModes: list[str] | None = None
+    storageClassName: str | None = None
+    volumeName: str | None = None
 
 
 class PersistentVolumeClaimStatusV1(Struct):
-    """v1.PersistentVolumeClaimStatus."""
-
     phase: str | None = None
 
 
 class PersistentVolumeClaimV1(Struct):
-    """v1.PersistentVolumeClaim."""
-
     metadata: StorageMetaV1
     spec: PersistentVolumeClaimSpecV1 | None = None
     status: PersistentVolumeClaimStatusV1 | None = None
@@ -40,114 +34,82 @@ class CsiVolumeSourceV1(Struct):
     """v1.CSIPersistentVolumeSource."""
 
     driver: str = ""
-    volumeHandle: str = ""  # noqa: N815
+    volumeHandle: str = ""
 
 
 class VolumeNodeAffinityV1(Struct):
-    """v1.VolumeNodeAffinity."""
-
     required: core_v1_types.NodeSelectorV1 | None = None
 
 
 class PersistentVolumeSpecV1(InTreeVolumeSources):
-    """v1.PersistentVolumeSpec."""
-
     csi: CsiVolumeSourceV1 | None = None
-    nodeAffinity: VolumeNodeAffinityV1 | None = None  # noqa: N815
+    nodeAffinity: VolumeNodeAffinityV1 | None = None
 
 
 class PersistentVolumeV1(Struct):
-    """v1.PersistentVolume."""
-
     metadata: StorageMetaV1
     spec: PersistentVolumeSpecV1 | None = None
 
 
 class StorageClassV1(Struct):
-    """storage.k8s.io/v1.StorageClass."""
-
     metadata: StorageMetaV1
     provisioner: str = ""
-    volumeBindingMode: str | None = None  # noqa: N815
+    volumeBindingMode: str | None = None
 
 
 class VolumeNodeResourcesV1(Struct):
-    """storage.k8s.io/v1.VolumeNodeResources."""
-
     count: int | None = None
 
 
 class CsiNodeDriverV1(Struct):
-    """storage.k8s.io/v1.CSINodeDriver."""
-
     name: str = ""
     allocatable: VolumeNodeResourcesV1 | None = None
 
 
 class CsiNodeSpecV1(Struct):
-    """storage.k8s.io/v1.CSINodeSpec."""
-
     drivers: list[CsiNodeDriverV1] | None = None
 
 
 class CsiNodeV1(Struct):
-    """storage.k8s.io/v1.CSINode."""
-
     metadata: StorageMetaV1
     spec: CsiNodeSpecV1 | None = None
 
 
 class CsiDriverSpecV1(Struct):
-    """storage.k8s.io/v1.CSIDriverSpec."""
-
-    preventPodSchedulingIfMissing: bool | None = None  # noqa: N815
+    preventPodSchedulingIfMissing: bool | None = None
 
 
 class CsiDriverV1(Struct):
-    """storage.k8s.io/v1.CSIDriver."""
-
     metadata: StorageMetaV1
     spec: CsiDriverSpecV1 | None = None
 
 
 class VolumeAttachmentSourceV1(Struct):
-    """storage.k8s.io/v1.VolumeAttachmentSource."""
-
-    persistentVolumeName: str | None = None  # noqa: N815
+    persistentVolumeName: str | None = None
 
 
 class VolumeAttachmentSpecV1(Struct):
-    """storage.k8s.io/v1.VolumeAttachmentSpec."""
-
     attacher: str = ""
-    nodeName: str = ""  # noqa: N815
+    nodeName: str = ""
     source: VolumeAttachmentSourceV1 | None = None
 
 
 class VolumeAttachmentV1(Struct):
-    """storage.k8s.io/v1.VolumeAttachment."""
-
     metadata: StorageMetaV1
     spec: VolumeAttachmentSpecV1 | None = None
 
 
 class DeviceRequestAllocationResultV1(Struct):
-    """resource.k8s.io/v1.DeviceRequestAllocationResult."""
-
-    bindingConditions: list[str] | None = None  # noqa: N815
+    bindingConditions: list[str] | None = None
 
 
 class DeviceAllocationResultV1(Struct):
-    """resource.k8s.io/v1.DeviceAllocationResult."""
-
     results: list[DeviceRequestAllocationResultV1] | None = None
 
 
 class AllocationResultV1(Struct):
-    """resource.k8s.io/v1.AllocationResult."""
-
     devices: DeviceAllocationResultV1 | None = None
-    nodeSelector: core_v1_types.NodeSelectorV1 | None = None  # noqa: N815
+    nodeSelector: core_v1_types.NodeSelectorV1 | None = None
 
 
 class ResourceClaimConsumerV1(Struct):
@@ -157,10 +119,8 @@ class ResourceClaimConsumerV1(Struct):
 
 
 class ResourceClaimStatusV1(Struct):
-    """resource.k8s.io/v1.ResourceClaimStatus."""
-
     allocation: AllocationResultV1 | None = None
-    reservedFor: list[ResourceClaimConsumerV1] | None = None  # noqa: N815
+    reservedFor: list[ResourceClaimConsumerV1] | None = None
 
 
 class ResourceClaimV1(Struct):

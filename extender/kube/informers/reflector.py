@@ -207,10 +207,7 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> None:
         listing = await self._client.list(
-            self._resource,
-            self._decode,
-            self._selection,
-            resource_version=self._least_version("0"),
+            self._resource, self._decode, self._selection, resource_version=self._least_version("0")
         )
         self._replace(listing)
 

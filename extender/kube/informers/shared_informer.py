@@ -56,10 +56,7 @@ class SharedInformerFactory:
         self.failure = asyncio.Event()
 
     def of(
-        self,
-        resource: Resource,
-        decode: Decode[T],
-        selection: Selection = EVERYTHING,
+        self, resource: Resource, decode: Decode[T], selection: Selection = EVERYTHING
     ) -> SharedInformer[T]:
         """Return the shared informer of a resource, and start it if it is new."""
         wanted = (resource, decode, selection)
@@ -82,10 +79,7 @@ class SharedInformerFactory:
             self._shared.pop(wanted).objects.replace(())
 
     def join(
-        self,
-        resource: Resource,
-        decode: Decode[T],
-        selection: Selection = EVERYTHING,
+        self, resource: Resource, decode: Decode[T], selection: Selection = EVERYTHING
     ) -> SharedInformer[T]:
         """Return the shared informer of a resource, to be followed by :meth:`leave`."""
         self._joined[resource, decode, selection] += 1

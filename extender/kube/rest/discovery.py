@@ -61,11 +61,11 @@ class _CoreVersions(msgspec.Struct):
 
 
 class _GroupVersion(msgspec.Struct):
-    groupVersion: str  # noqa: N815 - the key as Kubernetes writes it
+    groupVersion: str
 
 
 class _Group(msgspec.Struct):
-    preferredVersion: _GroupVersion  # noqa: N815
+    preferredVersion: _GroupVersion
 
 
 class _NamedGroup(msgspec.Struct):

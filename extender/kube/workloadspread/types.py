@@ -29,30 +29,22 @@ PodTimes = dict[str, datetime]
 
 
 class WorkloadSpreadMetaV1(replicasets.ReplicaMetaV1):
-    """metadata."""
-
-    resourceVersion: str | None = None  # noqa: N815 - the key as Kubernetes writes it
+    resourceVersion: str | None = None
     generation: int | None = None
 
 
 class TargetReferenceV1Beta1(Struct, rename="camel"):
-    """TargetReference."""
-
     api_version: str = ""
     kind: str = ""
     name: str = ""
 
 
 class TargetFilterV1Beta1(Struct, rename="camel"):
-    """TargetFilter."""
-
     selector: LabelSelectorV1 | None = None
     replicas_path_list: list[str] | None = None
 
 
 class PreferredSchedulingTermV1(Struct):
-    """v1.PreferredSchedulingTerm."""
-
     weight: Int32 = 0
     preference: NodeSelectorTermV1 = field(default_factory=NodeSelectorTermV1)
 
@@ -64,8 +56,6 @@ class SubsetTolerationV1(TolerationV1, rename="camel"):
 
 
 class SubsetV1Beta1(Struct, rename="camel"):
-    """WorkloadSpreadSubset."""
-
     name: str = ""
     required_node_selector: NodeSelectorTermV1 | None = None
     preferred_node_selector: list[PreferredSchedulingTermV1] | None = None
@@ -82,15 +72,11 @@ class AdaptiveStrategyV1Beta1(Struct, rename="camel"):
 
 
 class ScheduleStrategyV1Beta1(Struct):
-    """WorkloadSpreadScheduleStrategy."""
-
     type: str | None = None
     adaptive: AdaptiveStrategyV1Beta1 | None = None
 
 
 class WorkloadSpreadSpecV1Beta1(Struct, rename="camel"):
-    """WorkloadSpreadSpec."""
-
     target_ref: TargetReferenceV1Beta1 | None = None
     target_filter: TargetFilterV1Beta1 | None = None
     subsets: list[SubsetV1Beta1] | None = None
@@ -105,8 +91,6 @@ class SubsetConditionV1Beta1(replicasets.ReplicaPodConditionV1, rename="camel"):
 
 
 class SubsetStatusV1Beta1(Struct, rename="camel"):
-    """WorkloadSpreadSubsetStatus."""
-
     name: str = ""
     replicas: Int32 = 0
     conditions: list[SubsetConditionV1Beta1] | None = None
@@ -116,16 +100,12 @@ class SubsetStatusV1Beta1(Struct, rename="camel"):
 
 
 class WorkloadSpreadStatusV1Beta1(Struct, rename="camel"):
-    """WorkloadSpreadStatus."""
-
     observed_generation: int | None = None
     subset_statuses: list[SubsetStatusV1Beta1] | None = None
     versioned_subset_statuses: dict[str, list[SubsetStatusV1Beta1] | None] | None = None
 
 
 class WorkloadSpreadV1Beta1(Struct):
-    """WorkloadSpread."""
-
     metadata: WorkloadSpreadMetaV1
     spec: WorkloadSpreadSpecV1Beta1 | None = None
     status: WorkloadSpreadStatusV1Beta1 | None = None
@@ -198,8 +178,6 @@ class ObjectOfAnyKind(Struct):
 
 
 class ConfigMapV1(Struct):
-    """v1.ConfigMap."""
-
     metadata: WorkloadSpreadMetaV1
     data: dict[str, str] | None = None
 
@@ -239,8 +217,6 @@ class CrdSpec(Struct):
 
 
 class CustomResourceDefinitionV1(Struct):
-    """CustomResourceDefinition."""
-
     metadata: WorkloadSpreadMetaV1
     spec: CrdSpec | None = None
 
