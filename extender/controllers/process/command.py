@@ -211,10 +211,9 @@ async def _run(controllers_options: ControllersOptions) -> None:
             await work()
         else:
             events = EventWriter(client, clock, rng)
-            lock = LeaseLock(client, *controllers_options.lease)
-            who = f"{socket.gethostname()}_{uuid4()}"
-            recorder = events.recorder(_COMPONENT)
-            elector = LeaderElector(lock, who, clock, rng, recorder=recorder)
+            lock = LeaseLock(client, *controllers_options.lease, events.recorder(_COMPONENT))
+            identity = f"{socket.gethostname()}_{uuid4()}"
+            elector = LeaderElector(lock, identity, clock, rng)
             await _while_leading(elector, work, stop, plane)
             await events.flush()
 

@@ -1,1 +1,1 @@
-"""Controller loop, work queue, expectations, event recorder, leader election."""
+"""The controller loop and its tools: work queue, expectations, events, leader election."""

@@ -72,8 +72,8 @@ class Controller(Generic[K]):
     async def _process_key(self, key: K) -> None:
         try:
             again = await self._sync(key)
-        except (ApiError, MalformedError, TransportError, RetryError) as trouble:
-            self._log.debug("sync_failed", key=str(key), error=str(trouble))
+        except (ApiError, MalformedError, TransportError, RetryError) as error:
+            self._log.debug("sync_failed", key=str(key), error=str(error))
             self.queue.add_rate_limited(key)
         else:
             self.queue.forget(key)

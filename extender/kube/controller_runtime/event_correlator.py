@@ -127,8 +127,8 @@ class EventCorrelator:
 
     def __init__(self) -> None:
         self._similar: _LruCache[Hashable, _SimilarEvents] = _LruCache()
-        self._told: _LruCache[Hashable, EventRecord] = _LruCache()
-        self._allowances: _LruCache[Hashable, _SpamFilterBucket] = _LruCache()
+        self._last: _LruCache[Hashable, EventRecord] = _LruCache()
+        self._buckets: _LruCache[Hashable, _SpamFilterBucket] = _LruCache()
 
     def correlate(self, event: EventRecord, now_ns: int) -> EventRecord | None:
         """Return the Event to write for a recorded event; None if it is dropped.
@@ -137,10 +137,10 @@ class EventCorrelator:
         count, last time and message are new.
         """
         key, event = self._aggregate(event, now_ns)
-        told = self._told.get(key)
-        if told is not None:
-            event = replace(event, name=told.name, first_ns=told.first_ns, count=told.count + 1)
-        self._told.put(key, event)
+        last = self._last.get(key)
+        if last is not None:
+            event = replace(event, name=last.name, first_ns=last.first_ns, count=last.count + 1)
+        self._last.put(key, event)
         return event if self._is_allowed(event, now_ns) else None
 
     def _aggregate(self, event: EventRecord, now_ns: int) -> tuple[Hashable, EventRecord]:
@@ -159,6 +159,6 @@ class EventCorrelator:
 
     def _is_allowed(self, event: EventRecord, now_ns: int) -> bool:
         source = (event.component, event.involved_object, event.type)
-        allowance = self._allowances.get(source) or _SpamFilterBucket(now_ns)
-        self._allowances.put(source, allowance)
-        return allowance.take(now_ns)
+        bucket = self._buckets.get(source) or _SpamFilterBucket(now_ns)
+        self._buckets.put(source, bucket)
+        return bucket.take(now_ns)

@@ -79,22 +79,15 @@ class EventWriter:
         return EventRecorder(self, component)
 
     def enqueue(
-        self,
-        component: str,
-        involved_object: ObjectReference,
-        type_: str,
-        reason: str,
-        message: str,
+        self, component: str, involved: ObjectReference, type_: str, reason: str, message: str
     ) -> None:
         """Enqueue an event to be written."""
         if len(self._waiting) >= MAX_PENDING:
             self._log.warning("event_dropped", reason=reason, error="too many events are pending")
             return
         now_ns = self._last_ns = max(self._last_ns + 1, self._clock.now_ns())
-        name = self._event_name(involved_object.name, now_ns)
-        event = EventRecord(
-            name, component, involved_object, type_, reason, message, now_ns, now_ns
-        )
+        name = self._event_name(involved.name, now_ns)
+        event = EventRecord(name, component, involved, type_, reason, message, now_ns, now_ns)
         self._waiting.append(event)
         if self._writing is None:
             self._writing = asyncio.create_task(self._write_all())
@@ -107,7 +100,7 @@ class EventWriter:
         if self._pause is not None:
             self._pause.cancel()
         try:
-            await within(self._clock, FLUSH_SECONDS, _wait_for_task(writing))
+            await within(self._clock, FLUSH_SECONDS, _wait(writing))
         except TimeoutError:
             self._log.warning("events_dropped", left=len(self._waiting) + 1)
             self._waiting.clear()
@@ -128,9 +121,9 @@ class EventWriter:
         self._writing = None
 
     async def _write(self, event: EventRecord) -> None:
-        for tried in range(MAX_ATTEMPTS):
-            if tried:
-                await self._sleep(RETRY_SECONDS * (self._rng.random() if tried == 1 else 1))
+        for attempt in range(MAX_ATTEMPTS):
+            if attempt:
+                await self._sleep(RETRY_SECONDS * (self._rng.random() if attempt == 1 else 1))
             if await self._try_write(event):
                 return
             if self._flushing:
@@ -142,22 +135,22 @@ class EventWriter:
         try:
             if event.count == 1 or not await self._patch_count(event):
                 await self._create(event)
-        except ApiError as refusal:
-            self._log.debug("event_dropped", event_name=event.name, error=str(refusal))
+        except ApiError as error:
+            self._log.debug("event_dropped", event_name=event.name, error=str(error))
         except (MalformedError, TransportError):
             return False
         return True
 
     async def _patch_count(self, event: EventRecord) -> bool:
         """Update the count of an Event; return False if it has expired or was never written."""
-        news = {
+        changes = {
             "count": event.count,
             "lastTimestamp": format_time(event.last_ns),
             "message": event.message,
         }
-        path, body = EVENTS.object(event.name, _event_namespace(event)), msgspec.json.encode(news)
+        path = EVENTS.object(event.name, _event_namespace(event))
         try:
-            await self._client.patch(path, PatchType.STRATEGIC, body, bytes)
+            await self._client.patch(path, PatchType.STRATEGIC, msgspec.json.encode(changes), bytes)
         except ApiError as error:
             if error.status == 404:
                 return False
@@ -197,7 +190,7 @@ class EventRecorder:
         self._writer.enqueue(self._component, involved_object, "Warning", reason, message)
 
 
-async def _wait_for_task(task: asyncio.Task[None]) -> None:
+async def _wait(task: asyncio.Task[None]) -> None:
     await asyncio.wait((task,))
 
 

@@ -43,7 +43,6 @@ from typing import Any, Final
 
 import structlog
 
-from extender.kube.controller_runtime.event_recorder import EventRecorder
 from extender.kube.controller_runtime.lease_lock import LeaseLock, LeaseSpec, format_micro_time
 from extender.kube.rest.api_errors import ApiError, MalformedError
 from extender.kube.rest.clock import Clock, within
@@ -82,10 +81,7 @@ class LeaderElectionConfig:
 
 
 class LeaderElector:
-    """One candidate for a Lease. Its ``identity`` must be unique.
-
-    ``recorder`` records Events about the Lease when the candidate starts and stops leading.
-    """
+    """One candidate for a Lease. Its ``identity`` must be unique."""
 
     def __init__(
         self,
@@ -94,18 +90,16 @@ class LeaderElector:
         clock: Clock,
         rng: Random,
         config: LeaderElectionConfig | None = None,
-        recorder: EventRecorder | None = None,
         log: Any = None,
     ) -> None:
         self.identity = identity
         self._lock = lock
-        self._recorder = recorder
         self._clock = clock
         self._rng = rng
-        self._terms = config or LeaderElectionConfig()
+        self._config = config or LeaderElectionConfig()
         self._log = (log or structlog.get_logger()).bind(lease=str(lock), identity=identity)
-        self._seen = LeaseSpec()
-        self._seen_at = 0.0
+        self._observed = LeaseSpec()
+        self._observed_at = 0.0
         self._leads_until = -1.0
 
     @property
@@ -116,7 +110,7 @@ class LeaderElector:
     @property
     def holder(self) -> str:
         """The last observed holder of the Lease; "" if there was none."""
-        return self._seen.holder
+        return self._observed.holder
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Wait for the leadership, then run ``work`` while this candidate leads.
@@ -130,7 +124,7 @@ class LeaderElector:
             await self._release_if_held()
             raise
         self._log.info("leader_elected")
-        self._record_event("became leader")
+        self._lock.record_event(f"{self.identity} became leader")
         renewing = asyncio.create_task(self._renew())
         working = asyncio.create_task(work())
         try:
@@ -143,36 +137,36 @@ class LeaderElector:
             raise LeadershipLostError(f"{self.identity} no longer holds {self._lock}")
 
     async def _acquire(self) -> None:
-        while not await self._attempt(self._terms.attempt_seconds):
-            pause = self._terms.retry_period * (1 + JITTER * self._rng.random())
+        while not await self._attempt(self._config.attempt_seconds):
+            pause = self._config.retry_period * (1 + JITTER * self._rng.random())
             await self._clock.sleep(pause)
 
     async def _renew(self) -> None:
         """Renew the Lease periodically, until the renew deadline has passed."""
         now = began = self._clock.monotonic()
         while (left := self._leads_until - now) > _MIN_WAIT_SECONDS:
-            pause = min(began + self._terms.retry_period - now, left)
+            pause = min(began + self._config.retry_period - now, left)
             if pause > _MIN_WAIT_SECONDS:
                 await self._clock.sleep(pause)
             else:
                 began = now
-                await self._attempt(min(self._terms.attempt_seconds, left))
+                await self._attempt(min(self._config.attempt_seconds, left))
             now = self._clock.monotonic()
 
     async def _attempt(self, seconds: float) -> bool:
         """Return whether one attempt to acquire or renew succeeded within a timeout."""
         try:
             return await within(self._clock, seconds, self._acquire_or_renew())
-        except (ApiError, MalformedError, TransportError, TimeoutError) as trouble:
-            self._log.debug("leader_attempt_failed", error=str(trouble))
+        except (ApiError, MalformedError, TransportError, TimeoutError) as error:
+            self._log.debug("leader_attempt_failed", error=str(error))
             return False
 
     async def _acquire_or_renew(self) -> bool:
         if self.is_leader:
             try:
-                await self._claim(self._lock.update, self._next_spec(self._seen))
-            except (ApiError, MalformedError, TransportError) as trouble:
-                self._log.debug("leader_looks_again", error=str(trouble))
+                await self._claim(self._lock.update, self._next_spec(self._observed))
+            except (ApiError, MalformedError, TransportError) as error:
+                self._log.debug("leader_looks_again", error=str(error))
             else:
                 return True
         found = await self._lock.read()
@@ -189,20 +183,20 @@ class LeaderElector:
         sent = self._clock.monotonic()
         await write(spec)
         self._observe(spec)
-        self._leads_until = sent + self._terms.renew_deadline
+        self._leads_until = sent + self._config.renew_deadline
 
     def _observe(self, spec: LeaseSpec) -> None:
         """Record an observed spec, and the time of its first observation."""
-        if spec.holder != self._seen.holder:
+        if spec.holder != self._observed.holder:
             self._log.info("leader_seen", holder=spec.holder)
-        if spec != self._seen:
-            self._seen, self._seen_at = spec, self._clock.monotonic()
+        if spec != self._observed:
+            self._observed, self._observed_at = spec, self._clock.monotonic()
         if spec.holder != self.identity:
             self._leads_until = -1.0
 
     def _is_lease_valid(self) -> bool:
         """Return whether the last observed Lease has not expired."""
-        return self._clock.monotonic() < self._seen_at + self._seen.seconds
+        return self._clock.monotonic() < self._observed_at + self._observed.seconds
 
     def _next_spec(self, spec: LeaseSpec) -> LeaseSpec:
         """Return the spec that follows an observed one: a renewal, or a change of the holder."""
@@ -212,7 +206,7 @@ class LeaderElector:
 
     def _new_spec(self, acquired: str | None, transitions: int) -> LeaseSpec:
         now = format_micro_time(self._clock.now_ns())
-        seconds = self._terms.lease_seconds
+        seconds = self._config.lease_seconds
         return LeaseSpec(self.identity, seconds, acquired or now, now, transitions)
 
     async def _step_down(self, renewing: asyncio.Task[None], working: asyncio.Task[None]) -> None:
@@ -228,25 +222,20 @@ class LeaderElector:
             renewing.cancel()
             self._leads_until = -1.0
         await asyncio.wait((renewing,))
-        self._record_event("stopped leading")
+        self._lock.record_event(f"{self.identity} stopped leading")
         await self._release_if_held()
         for task in (working, renewing):
             if not task.cancelled():
                 task.result()
-
-    def _record_event(self, what: str) -> None:
-        if self._recorder is not None:
-            told = f"{self.identity} {what}"
-            self._recorder.normal(self._lock.reference, "LeaderElection", told)
 
     async def _release_if_held(self) -> None:
         self._leads_until = -1.0
         if self.holder != self.identity:
             return
         try:
-            await within(self._clock, self._terms.attempt_seconds, self._release())
-        except (ApiError, MalformedError, TransportError, TimeoutError) as trouble:
-            self._log.warning("leader_not_released", error=str(trouble))
+            await within(self._clock, self._config.attempt_seconds, self._release())
+        except (ApiError, MalformedError, TransportError, TimeoutError) as error:
+            self._log.warning("leader_not_released", error=str(error))
 
     async def _release(self) -> None:
         while (found := await self._lock.read()) is not None and found.holder == self.identity:

@@ -17,13 +17,12 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from extender.kube.controller_runtime.event_correlator import ObjectReference
+from extender.kube.controller_runtime.event_recorder import EventRecorder, ObjectReference
 from extender.kube.rest.api_errors import ApiError, MalformedError
 from extender.kube.rest.client import Client
 from extender.kube.rest.resources import LEASES
 
 _API_VERSION: Final = "coordination.k8s.io/v1"
-_NS_PER_MICROSECOND: Final = 1000
 
 
 class LeaseSpec(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -66,26 +65,30 @@ _identities = msgspec.json.Decoder(_LeaseIdentity)
 
 
 class LeaseLock:
-    """One Lease, read and written by a candidate.
+    """One Lease, read and written by a candidate; ``recorder`` records Events about it.
 
-    All methods raise ApiError, MalformedError, TransportError.
+    The methods that read or write raise ApiError, MalformedError, TransportError.
     """
 
-    def __init__(self, client: Client, namespace: str, name: str) -> None:
+    def __init__(
+        self, client: Client, namespace: str, name: str, recorder: EventRecorder | None = None
+    ) -> None:
         self.namespace = namespace
         self.name = name
         self._client = client
+        self._recorder = recorder
         self._metadata = b"{}"
-
-    @property
-    def reference(self) -> ObjectReference:
-        """The involved object of events about the Lease, as it was last read or written."""
-        known = _identities.decode(self._metadata)
-        place = (self.namespace, self.name)
-        return ObjectReference(_API_VERSION, "Lease", *place, known.uid, known.resource_version)
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    def record_event(self, message: str) -> None:
+        """Record an Event about the Lease as it was last read or written."""
+        if self._recorder is not None:
+            known = _identities.decode(self._metadata)
+            identity = (self.namespace, self.name, known.uid, known.resource_version)
+            lease = ObjectReference(_API_VERSION, "Lease", *identity)
+            self._recorder.normal(lease, "LeaderElection", message)
 
     async def read(self) -> LeaseSpec | None:
         """Return the current spec; None if there is no such Lease."""
@@ -100,15 +103,13 @@ class LeaseLock:
     async def create(self, spec: LeaseSpec) -> None:
         """Create the Lease; a 409 means that another candidate has created it."""
         metadata = msgspec.json.encode({"name": self.name, "namespace": self.namespace})
-        place = LEASES.collection(self.namespace)
-        self._remember_metadata(await self._client.create(place, _encode(metadata, spec), _decode))
+        path = LEASES.collection(self.namespace)
+        self._remember_metadata(await self._client.create(path, _encode(metadata, spec), _decode))
 
     async def update(self, spec: LeaseSpec) -> None:
         """Replace the spec that was last read or written; a 409 means that it has changed."""
-        place = LEASES.object(self.name, self.namespace)
-        self._remember_metadata(
-            await self._client.update(place, _encode(self._metadata, spec), _decode)
-        )
+        path, body = LEASES.object(self.name, self.namespace), _encode(self._metadata, spec)
+        self._remember_metadata(await self._client.update(path, body, _decode))
 
     def _remember_metadata(self, lease: _Lease) -> LeaseSpec:
         self._metadata = bytes(lease.metadata)
@@ -119,7 +120,7 @@ def format_micro_time(epoch_ns: int) -> str:
     """Format a time as metav1.MicroTime."""
     seconds, rest = divmod(epoch_ns, 10**9)
     whole = datetime.fromtimestamp(seconds, UTC)
-    return f"{whole:%Y-%m-%dT%H:%M:%S}.{rest // _NS_PER_MICROSECOND:06d}Z"
+    return f"{whole:%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
 
 
 def _decode(raw: msgspec.Raw) -> _Lease:

@@ -63,7 +63,7 @@ class _TokenBucket:
         return max(0.0, -self._tokens / self._rate)
 
 
-def _equal(_key: object) -> int:
+def _no_rank(_key: object) -> int:
     return 0
 
 
@@ -74,21 +74,24 @@ class WorkQueue(Generic[K]):
     """
 
     def __init__(
-        self, clock: Clock, max_delay: float = MAX_DELAY_SECONDS, rank: Callable[[K], int] = _equal
+        self,
+        clock: Clock,
+        max_delay: float = MAX_DELAY_SECONDS,
+        rank: Callable[[K], int] = _no_rank,
     ) -> None:
         self._clock = clock
-        self._longest = max_delay
+        self._max_delay = max_delay
         self._rank = rank
         self._waiting: dict[K, int] = {}
-        self._lined_up: list[tuple[int, int, K]] = []
-        self._working: dict[K, None] = {}
+        self._heap: list[tuple[int, int, K]] = []
+        self._processing: dict[K, None] = {}
         self._again: dict[K, None] = {}
         self._failures: dict[K, int] = {}
         self._bucket = _TokenBucket(clock, OVERALL_RATE, OVERALL_BURST)
         self._order = count()
         self._later: list[tuple[float, int, K]] = []
         self._due: dict[K, float] = {}
-        self._alarm: asyncio.Task[None] | None = None
+        self._timer: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._paused = self._shut = self._draining = False
 
@@ -98,13 +101,13 @@ class WorkQueue(Generic[K]):
     @property
     def idle(self) -> bool:
         """Whether no key waits and none is processed (delayed keys do not count)."""
-        return not self._waiting and not self._working
+        return not self._waiting and not self._processing
 
     def add(self, key: K) -> None:
         """Enqueue ``key``."""
         if self._shut:
             return
-        if key in self._working:
+        if key in self._processing:
             self._again[key] = None
         else:
             self._push(key)
@@ -126,7 +129,7 @@ class WorkQueue(Generic[K]):
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         own = BASE_DELAY_SECONDS * 2 ** min(failures, _MAX_DOUBLINGS)
-        self.add_after(key, max(min(own, self._longest), self._bucket.delay()))
+        self.add_after(key, max(min(own, self._max_delay), self._bucket.delay()))
 
     def forget(self, key: K) -> None:
         """Reset the delay of ``key``."""
@@ -161,7 +164,7 @@ class WorkQueue(Generic[K]):
 
     def done(self, key: K) -> None:
         """Mark a key as processed."""
-        self._working.pop(key, None)
+        self._processing.pop(key, None)
         if key in self._again:
             del self._again[key]
             self._push(key)
@@ -183,8 +186,8 @@ class WorkQueue(Generic[K]):
         It may be called more than once.
         """
         self._shut, self._paused, self._draining = True, False, False
-        if self._alarm is not None:
-            self._alarm.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         self._later.clear()
         self._due.clear()
         self._changed.set()
@@ -202,14 +205,14 @@ class WorkQueue(Generic[K]):
     def close(self) -> None:
         """Shut down, and drop the remaining keys."""
         self._waiting.clear()
-        self._lined_up.clear()
+        self._heap.clear()
         self._again.clear()
         self.shut_down()
 
     def _push(self, key: K) -> None:
         if key not in self._waiting:
             self._waiting[key] = place = next(self._order)
-            heappush(self._lined_up, (self._rank(key), place, key))
+            heappush(self._heap, (self._rank(key), place, key))
         self._changed.set()
 
     async def _next_change(self) -> None:
@@ -218,16 +221,16 @@ class WorkQueue(Generic[K]):
 
     def _take(self) -> K:
         while True:
-            _, place, key = heappop(self._lined_up)
+            _, place, key = heappop(self._heap)
             if self._waiting.get(key) == place:
                 del self._waiting[key]
-                self._working[key] = None
+                self._processing[key] = None
                 return key
 
     def _set_timer(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm = asyncio.create_task(self._run_timer())
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.create_task(self._run_timer())
 
     async def _run_timer(self) -> None:
         while self._later:

@@ -1,21 +1,20 @@
-"""Nodes, disruption budgets, namespaces and priority classes, decoded to the decisions' model.
+"""Cluster objects other than pods and storage, decoded to what decisions read of them.
 
-Services and controllers, decoded to the pods that they select.
+Nodes, PodDisruptionBudgets, namespaces and PriorityClasses; of Services and controllers, the
+selector of their pods. Every decoder raises ObjectError.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-
-import msgspec
 
 from extender.kube.decoders import core_v1_types
 from extender.kube.decoders.typed_decoder import (
     Decode,
     amounts_of,
-    decode_object,
     label_selector_of,
+    object_decoder,
 )
 from policies.kubernetes.default_selector import (
     REPLICA_SET,
@@ -28,11 +27,6 @@ from policies.kubernetes.pod_requests import as_resources
 from policies.kubernetes.quantity import units
 from policies.kubernetes.selectors import Labels, LabelSelector, Taint, equals_all
 from policies.kubernetes.snapshot import DisruptionBudget, Node
-
-_nodes = msgspec.json.Decoder(core_v1_types.NodeV1)
-_budgets = msgspec.json.Decoder(core_v1_types.PodDisruptionBudgetV1)
-_namespaces = msgspec.json.Decoder(core_v1_types.NamespaceV1)
-_priority_classes = msgspec.json.Decoder(core_v1_types.PriorityClassV1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,40 +47,9 @@ class PriorityClass:
     preempts: bool
 
 
-def decode_node(raw: bytes) -> Node:
-    """Decode a v1.Node. Raise ObjectError."""
-    return decode_object("Node", _nodes, raw, _node)
-
-
-def decode_budget(raw: bytes) -> DisruptionBudget:
-    """Decode a policy/v1.PodDisruptionBudget. Raise ObjectError."""
-    return decode_object("PodDisruptionBudget", _budgets, raw, _budget)
-
-
-def decode_namespace(raw: bytes) -> Namespace:
-    """Decode a v1.Namespace. Raise ObjectError."""
-    return decode_object(
-        "Namespace", _namespaces, raw, lambda s: Namespace(s.metadata.name, s.metadata.labels or {})
-    )
-
-
-def decode_priority_class(raw: bytes) -> PriorityClass:
-    """Decode a scheduling.k8s.io/v1.PriorityClass. Raise ObjectError."""
-    return decode_object(
-        "PriorityClass",
-        _priority_classes,
-        raw,
-        lambda s: PriorityClass(
-            s.metadata.name, s.value, bool(s.globalDefault), s.preemptionPolicy != "Never"
-        ),
-    )
-
-
 def _node(shape: core_v1_types.NodeV1) -> Node:
-    spec, status = (
-        shape.spec or core_v1_types.NodeSpecV1(),
-        shape.status or core_v1_types.NodeStatusV1(),
-    )
+    spec = shape.spec or core_v1_types.NodeSpecV1()
+    status = shape.status or core_v1_types.NodeStatusV1()
     amounts = amounts_of("status.allocatable", status.allocatable)
     return Node(
         name=shape.metadata.name,
@@ -99,10 +62,8 @@ def _node(shape: core_v1_types.NodeV1) -> Node:
 
 
 def _budget(shape: core_v1_types.PodDisruptionBudgetV1) -> DisruptionBudget:
-    spec, status = (
-        shape.spec or core_v1_types.PodDisruptionBudgetSpecV1(),
-        shape.status or core_v1_types.PodDisruptionBudgetStatusV1(),
-    )
+    spec = shape.spec or core_v1_types.PodDisruptionBudgetSpecV1()
+    status = shape.status or core_v1_types.PodDisruptionBudgetStatusV1()
     return DisruptionBudget(
         namespace=shape.metadata.namespace or "default",
         name=shape.metadata.name,
@@ -112,8 +73,21 @@ def _budget(shape: core_v1_types.PodDisruptionBudgetV1) -> DisruptionBudget:
     )
 
 
-_by_map = msgspec.json.Decoder(core_v1_types.MapSelectorWorkloadV1)
-_by_selector = msgspec.json.Decoder(core_v1_types.LabelSelectorWorkloadV1)
+def _namespace(shape: core_v1_types.NamespaceV1) -> Namespace:
+    return Namespace(shape.metadata.name, shape.metadata.labels or {})
+
+
+def _priority_class(shape: core_v1_types.PriorityClassV1) -> PriorityClass:
+    preempts = shape.preemptionPolicy != "Never"
+    return PriorityClass(shape.metadata.name, shape.value, bool(shape.globalDefault), preempts)
+
+
+decode_node = object_decoder("Node", core_v1_types.NodeV1, _node)
+decode_budget = object_decoder("PodDisruptionBudget", core_v1_types.PodDisruptionBudgetV1, _budget)
+decode_namespace = object_decoder("Namespace", core_v1_types.NamespaceV1, _namespace)
+decode_priority_class = object_decoder(
+    "PriorityClass", core_v1_types.PriorityClassV1, _priority_class
+)
 
 
 def _decode_by_map(kind: str) -> Decode[PodSelectingObject]:
@@ -122,15 +96,15 @@ def _decode_by_map(kind: str) -> Decode[PodSelectingObject]:
         selector = None if labels is None else LabelSelector(equals_all(labels))
         return _workload(kind, shape.metadata, selector)
 
-    return lambda raw: decode_object(kind, _by_map, raw, convert)
+    return object_decoder(kind, core_v1_types.MapSelectorWorkloadV1, convert)
 
 
 def _decode_by_selector(kind: str) -> Decode[PodSelectingObject]:
     def convert(shape: core_v1_types.LabelSelectorWorkloadV1) -> PodSelectingObject:
-        written = None if shape.spec is None else shape.spec.selector
-        return _workload(kind, shape.metadata, label_selector_of("spec.selector", written))
+        selector = None if shape.spec is None else shape.spec.selector
+        return _workload(kind, shape.metadata, label_selector_of("spec.selector", selector))
 
-    return lambda raw: decode_object(kind, _by_selector, raw, convert)
+    return object_decoder(kind, core_v1_types.LabelSelectorWorkloadV1, convert)
 
 
 def _workload(
@@ -139,10 +113,10 @@ def _workload(
     return PodSelectingObject(kind, meta.namespace or "default", meta.name, selector)
 
 
-WORKLOAD_DECODERS: Mapping[str, Callable[[bytes], PodSelectingObject]] = {
+WORKLOAD_DECODERS: Mapping[str, Decode[PodSelectingObject]] = {
     SERVICE: _decode_by_map(SERVICE),
     REPLICATION_CONTROLLER: _decode_by_map(REPLICATION_CONTROLLER),
     REPLICA_SET: _decode_by_selector(REPLICA_SET),
     STATEFUL_SET: _decode_by_selector(STATEFUL_SET),
 }
-"""The decoder of each kind of workload; each raises ObjectError."""
+"""The decoder of each kind of workload."""

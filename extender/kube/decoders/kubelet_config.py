@@ -9,11 +9,11 @@ Source: k8s.io/kubelet/config/v1beta1 and its defaults in pkg/kubelet/apis/confi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
 
 import msgspec
 from msgspec import Struct
 
+from extender.kube.decoders.core_v1_types import Int32
 from extender.kube.decoders.manifests import Document, ManifestError, decode_document
 from policies.eviction.config import DEFAULT_HARD, DEFAULT_TRANSITION_NS, EvictionConfig
 from policies.eviction.filesystems import Layout
@@ -34,9 +34,7 @@ class KubeletConfig(Struct, rename="camel", frozen=True):
     eviction_soft_grace_period: dict[str, str] | None = None
     eviction_minimum_reclaim: dict[str, str] | None = None
     eviction_pressure_transition_period: str | None = None
-    eviction_max_pod_grace_period: (
-        Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)] | None
-    ) = None
+    eviction_max_pod_grace_period: Int32 | None = None
     enforce_node_allocatable: list[str] | None = None
     local_storage_capacity_isolation: bool | None = None
     merge_default_eviction_settings: bool | None = None
@@ -75,7 +73,8 @@ class KubeletConfig(Struct, rename="camel", frozen=True):
         if self.eviction_hard is None:
             return DEFAULT_HARD
         if self.merge_default_eviction_settings and release.merges_defaults:
-            return {**self.eviction_hard, **_absent(DEFAULT_HARD, self.eviction_hard)}
+            missing = {k: v for k, v in DEFAULT_HARD.items() if k not in self.eviction_hard}
+            return {**self.eviction_hard, **missing}
         return self.eviction_hard
 
 
@@ -94,7 +93,3 @@ def decode_kubelet_config(document: Document) -> KubeletConfig:
     if config.kind != _KIND:
         raise ManifestError(f"{document.source}: kind: expected {_KIND}, got {config.kind}")
     return config
-
-
-def _absent(defaults: Mapping[str, str], given: Mapping[str, str]) -> Mapping[str, str]:
-    return {name: text for name, text in defaults.items() if name not in given}

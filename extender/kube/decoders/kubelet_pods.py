@@ -100,7 +100,7 @@ def static_pod_uid(raw: bytes) -> str:
 def _pod(shape: _KubeletPod, release: EvictionRelease) -> EvictablePod:
     meta, spec = shape.metadata, shape.spec
     annotations = meta.annotations or {}
-    claims = _kubelet_requests(spec)
+    resources = _kubelet_requests(spec)
     quality = shape.status.quality if shape.status is not None else None
     whole = (spec.resources or core_v1_types.ResourceRequirementsV1()).requests or {}
     return EvictablePod(
@@ -110,18 +110,18 @@ def _pod(shape: _KubeletPod, release: EvictionRelease) -> EvictablePod:
         priority=spec.priority or 0,
         source=annotations.get(_SOURCE),
         mirror=_MIRROR in annotations,
-        best_effort=quality == "BestEffort" if quality else is_best_effort(claims, release),
+        best_effort=quality == "BestEffort" if quality else is_best_effort(resources, release),
         tolerations=tuple(map(toleration_of, spec.tolerations or ())),
         grace_seconds=spec.terminationGracePeriodSeconds,
         generation=meta.generation or 0,
-        memory_request=units(requested_nanos(claims, Resource.MEMORY, release)),
-        storage_request=units(requested_nanos(claims, Resource.STORAGE, release)),
+        memory_request=units(requested_nanos(resources, Resource.MEMORY, release)),
+        storage_request=units(requested_nanos(resources, Resource.STORAGE, release)),
         pod_memory_request=(
             _quantity(whole[Resource.MEMORY])
-            if reports_pod_memory_request(claims, release)
+            if reports_pod_memory_request(resources, release)
             else None
         ),
-        storage_limit=_storage_limit(claims, spec),
+        storage_limit=_storage_limit(resources, spec),
         containers=tuple(_containers(spec, release)),
         volumes=tuple(_volumes(spec.volumes or ())),
     )
@@ -164,11 +164,11 @@ def _containers(spec: _KubeletPodSpec, release: EvictionRelease) -> Iterator[Con
 
 
 def _container(container: core_v1_types.ContainerV1, limit: Quantity | None) -> Container:
-    asked = (container.resources or core_v1_types.ResourceRequirementsV1()).requests or {}
+    requests = (container.resources or core_v1_types.ResourceRequirementsV1()).requests or {}
     return Container(
         container.name,
-        _quantity(asked.get(Resource.MEMORY)),
-        _quantity(asked.get(Resource.STORAGE)),
+        _quantity(requests.get(Resource.MEMORY)),
+        _quantity(requests.get(Resource.STORAGE)),
         limit,
     )
 
@@ -178,9 +178,9 @@ def _limit(container: core_v1_types.ContainerV1) -> Quantity | None:
     return _quantity(limits[Resource.STORAGE]) if Resource.STORAGE in limits else None
 
 
-def _storage_limit(claims: KubeletRequests, spec: _KubeletPodSpec) -> Quantity | None:
+def _storage_limit(resources: KubeletRequests, spec: _KubeletPodSpec) -> Quantity | None:
     """Return the sum of the limits, in the format of the first that is not zero."""
-    total = storage_limit_nanos(claims)
+    total = storage_limit_nanos(resources)
     if total is None:
         return None
     largest = max(_limits_at_once(spec), key=lambda limits: sum(each.nanos for each in limits))
@@ -204,27 +204,27 @@ def _limits_at_once(spec: _KubeletPodSpec) -> list[list[Quantity]]:
 
 def _volumes(volumes: Iterable[_KubeletVolume]) -> Iterator[Volume]:
     for index, volume in enumerate(volumes):
-        held = volume.empty_dir
-        on_disk = held is not None and not held.medium
+        empty_dir = volume.empty_dir
+        on_disk = empty_dir is not None and not empty_dir.medium
         others = (volume.host_path, volume.git_repo, volume.config_map)
         yield Volume(
             volume.name,
             local=on_disk or any(each is not None for each in others),
-            size_limit=None if held is None else _size_limit(f"spec.volumes[{index}]", held),
-            in_memory=held is not None and held.medium == "Memory",
+            size_limit=_size_limit(f"spec.volumes[{index}].emptyDir", empty_dir),
+            in_memory=empty_dir is not None and empty_dir.medium == "Memory",
         )
 
 
-def _size_limit(path: str, held: _EmptyDirVolume) -> Quantity | None:
-    if held.size_limit is None:
+def _size_limit(path: str, empty_dir: _EmptyDirVolume | None) -> Quantity | None:
+    if empty_dir is None or empty_dir.size_limit is None:
         return None
-    amounts_of(f"{path}.emptyDir", {"sizeLimit": held.size_limit})
-    return _quantity(held.size_limit)
+    amounts_of(path, {"sizeLimit": empty_dir.size_limit})
+    return _quantity(empty_dir.size_limit)
 
 
-def _quantity(given: core_v1_types.Quantity | None) -> Quantity:
+def _quantity(amount: core_v1_types.Quantity | None) -> Quantity:
     """Parse an amount that was already validated as a quantity."""
-    return ZERO_QUANTITY if given is None else read_quantity(str(given).strip())
+    return ZERO_QUANTITY if amount is None else read_quantity(str(amount).strip())
 
 
 def _listed(

@@ -30,7 +30,7 @@ from extender.kube.decoders.typed_decoder import (
 T = TypeVar("T")
 
 _GZIP = b"\x1f\x8b"
-_SPACE = re.compile(r"\s*")
+_NOT_SPACE = re.compile(r"\S")
 
 
 class ManifestError(ValueError):
@@ -138,16 +138,10 @@ def _documents(data: bytes, name: str) -> Iterable[bytes]:
 
 def _concatenated(text: str) -> Iterator[bytes]:
     """Split JSON documents that follow each other without being lines."""
-    decoder, at = json.JSONDecoder(), _end_of_space(text, 0)
-    while at < len(text):
-        value, end = decoder.raw_decode(text, at)
+    decoder, end = json.JSONDecoder(), 0
+    while start := _NOT_SPACE.search(text, end):
+        value, end = decoder.raw_decode(text, start.start())
         yield msgspec.json.encode(value)
-        at = _end_of_space(text, end)
-
-
-def _end_of_space(text: str, at: int) -> int:
-    space = _SPACE.match(text, at)
-    return at if space is None else space.end()
 
 
 def _yaml_documents(data: bytes, name: str) -> list[bytes]:

@@ -1,7 +1,7 @@
 """Nodes and pods as `advise eviction` reads them, in addition to what eviction itself reads.
 
-Of a pod: its node, and whether it is active, terminating, or owned by a DaemonSet, which would
-recreate it. A pod that cannot be decoded is kept with the error.
+A pod that cannot be decoded is kept with the error. A pod of a DaemonSet is marked, as the
+DaemonSet would recreate it.
 """
 
 from __future__ import annotations

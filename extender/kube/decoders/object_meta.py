@@ -1,10 +1,8 @@
-"""metav1.ObjectMeta: the metadata of objects of any kind, as controllers read it.
+"""metav1.ObjectMeta as controllers read it, of objects of any kind; and metav1.Time.
 
 A controller that deletes or labels objects of any kind decodes only their metadata. Decoding is
 partial and cheap (a few microseconds), and never fails on an object that an API server stores: of
 malformed metadata, as much of the identity is kept as can be decoded.
-
-Times as Kubernetes writes them (RFC 3339), as nanoseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -15,6 +13,11 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct, field
+
+NS_PER_SECOND: Final = 10**9
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class OwnerReference(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -97,12 +100,6 @@ def format_time(epoch_ns: int) -> str:
 @lru_cache(maxsize=64)
 def _format_seconds(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-NS_PER_SECOND: Final = 10**9
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 @lru_cache(maxsize=8192)

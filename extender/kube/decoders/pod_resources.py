@@ -22,7 +22,7 @@ def pod_resources(spec: core_v1_types.PodSpecV1, status: core_v1_types.PodStatus
         pod_level=_requests("spec.resources", of_pod),
         pod_actuated=reported_amounts("status.resources", in_force.requests if in_force else None),
         pod_allocated=reported_amounts("status.allocatedResources", status.allocatedResources),
-        resize_infeasible=_infeasible(status.conditions or ()),
+        resize_infeasible=_is_resize_infeasible(status.conditions or ()),
     )
 
 
@@ -56,7 +56,7 @@ def _all_containers(spec: PodResourceFields) -> Iterable[core_v1_types.Container
     return (*(spec.initContainers or ()), *(spec.containers or ()))
 
 
-def _infeasible(conditions: Iterable[core_v1_types.PodConditionV1]) -> bool:
+def _is_resize_infeasible(conditions: Iterable[core_v1_types.PodConditionV1]) -> bool:
     pending = next((c for c in conditions if c.type == "PodResizePending"), None)
     return pending is not None and pending.reason == "Infeasible"
 

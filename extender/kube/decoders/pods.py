@@ -1,7 +1,5 @@
 """v1.Pod decoded to the scheduler's Pod, with requests summed and selectors compiled once.
 
-Placement constraints of a pod: node affinity, pod (anti-)affinity, and topology spread.
-
 ``matchLabelKeys`` and ``mismatchLabelKeys`` select by the pod's own values of these labels. The API
 server merges them into the selector when a pod is created; kube-scheduler does so for spread
 constraints in older releases. A repeated merge has no effect, and pods from files need it.
@@ -44,6 +42,15 @@ from policies.kubernetes.selectors import (
 )
 from policies.kubernetes.snapshot import ANY_ADDRESS, AffinityTerm, HostPort, Pod, SpreadConstraint
 from policies.kubernetes.storage import ClaimVolume, DeviceClaim, Disk, PodStorage
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_LAST_NS = 2**63 - 1
+
+_FOLLOWED = {("v1", REPLICATION_CONTROLLER), ("apps/v1", REPLICA_SET), ("apps/v1", STATEFUL_SET)}
+
+_NO_AFFINITY = core_v1_types.AffinityV1()
+_pods = msgspec.json.Decoder(core_v1_types.PodV1)
 
 
 def node_affinity(affinity: core_v1_types.AffinityV1) -> NodeSelector | None:
@@ -125,16 +132,6 @@ def _with_own_labels(
     selector: LabelSelector | None, own: Iterable[Requirement]
 ) -> LabelSelector | None:
     return None if selector is None else LabelSelector((*selector.requirements, *own))
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-_LAST_NS = 2**63 - 1
-
-_FOLLOWED = {("v1", REPLICATION_CONTROLLER), ("apps/v1", REPLICA_SET), ("apps/v1", STATEFUL_SET)}
-
-_NO_AFFINITY = core_v1_types.AffinityV1()
-_pods = msgspec.json.Decoder(core_v1_types.PodV1)
 
 
 def decode_pod(raw: bytes, release: Release) -> Pod:

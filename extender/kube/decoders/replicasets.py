@@ -1,16 +1,19 @@
-"""ReplicaSets and their pods, decoded to the model of scale-down."""
+"""ReplicaSets and their pods, decoded to the model of scale-down.
+
+Pods are identified by UID; for a pod from a file, which has none, the key is used. Every decoder
+raises ObjectError.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
 
-import msgspec
 from msgspec import Struct, field
 
 from extender.kube.decoders import core_v1_types
 from extender.kube.decoders.pods import epoch_ns
-from extender.kube.decoders.typed_decoder import FINISHED, decode_object, label_selector_of
+from extender.kube.decoders.typed_decoder import FINISHED, label_selector_of, object_decoder
 from policies.kubernetes.default_selector import REPLICA_SET
 from policies.replicaset import (
     DELETION_COST,
@@ -19,9 +22,6 @@ from policies.replicaset import (
     ReplicaSetPod,
     parse_deletion_cost,
 )
-
-_ZERO_YEAR = 1
-"""The year of Go's zero time, 0001-01-01T00:00:00Z."""
 
 
 class ReplicaMetaV1(core_v1_types.ObjectMetaV1):
@@ -79,21 +79,6 @@ class _ReplicaPodV1(Struct):
 
 
 _NOT_READY = ReplicaPodConditionV1()
-_pods = msgspec.json.Decoder(_ReplicaPodV1)
-_replica_sets = msgspec.json.Decoder(core_v1_types.LabelSelectorWorkloadV1)
-
-
-def decode_member(raw: bytes) -> ReplicaSetPod:
-    """Decode a v1.Pod. Raise ObjectError.
-
-    Pods are identified by UID; for a pod from a file, which has none, the key is used.
-    """
-    return decode_object("Pod", _pods, raw, _member)
-
-
-def decode_replica_set(raw: bytes) -> ReplicaSet:
-    """Decode an apps/v1.ReplicaSet. Raise ObjectError."""
-    return decode_object(REPLICA_SET, _replica_sets, raw, _replica_set)
 
 
 def _member(shape: _ReplicaPodV1) -> ReplicaSetPod:
@@ -133,6 +118,12 @@ def _replica_set(shape: core_v1_types.LabelSelectorWorkloadV1) -> ReplicaSet:
     )
 
 
+decode_member = object_decoder("Pod", _ReplicaPodV1, _member)
+decode_replica_set = object_decoder(
+    REPLICA_SET, core_v1_types.LabelSelectorWorkloadV1, _replica_set
+)
+
+
 def _controller(namespace: str, meta: core_v1_types.ObjectMetaV1) -> str | None:
     """Return the UID of an object's controller."""
     for each in meta.ownerReferences or ():
@@ -165,5 +156,5 @@ def max_restarts(statuses: Iterable[ContainerRestartsV1] | None) -> int:
 
 
 def time_to_ns(time: datetime | None) -> int | None:
-    """Return a time in nanoseconds since the epoch; None for Go's zero time."""
-    return None if time is None or time.year == _ZERO_YEAR else epoch_ns(time)
+    """Return a time in nanoseconds since the epoch; None for Go's zero time, in the year 1."""
+    return None if time is None or time.year == 1 else epoch_ns(time)

@@ -1,18 +1,17 @@
-"""Volumes, volume claims and resource claims, decoded to the decisions' model.
+"""Volumes, volume claims, resource claims and CSI objects, decoded to the decisions' model.
 
-An annotation may name a claim's class, as older clients write it; it takes precedence.
+An annotation may name a claim's class, as older clients write it; it takes precedence. Every
+decoder raises ObjectError.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import msgspec
-
 from extender.kube.decoders import storage_types as shapes
 from extender.kube.decoders.in_tree_volumes import disks_of
 from extender.kube.decoders.pods import node_selector
-from extender.kube.decoders.typed_decoder import decode_object
+from extender.kube.decoders.typed_decoder import object_decoder
 from policies.kubernetes.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, translate_volume
 from policies.kubernetes.selectors import Labels
 from policies.kubernetes.storage import (
@@ -32,76 +31,15 @@ _MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 _TOPOLOGY = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 
 
-_claims = msgspec.json.Decoder(shapes.PersistentVolumeClaimV1)
-_volumes = msgspec.json.Decoder(shapes.PersistentVolumeV1)
-_classes = msgspec.json.Decoder(shapes.StorageClassV1)
-_csi_nodes = msgspec.json.Decoder(shapes.CsiNodeV1)
-_drivers = msgspec.json.Decoder(shapes.CsiDriverV1)
-_attachments = msgspec.json.Decoder(shapes.VolumeAttachmentV1)
-_device_claims = msgspec.json.Decoder(shapes.ResourceClaimV1)
-
-
-def decode_claim(raw: bytes) -> PersistentVolumeClaim:
-    """Decode a v1.PersistentVolumeClaim. Raise ObjectError."""
-    return decode_object("PersistentVolumeClaim", _claims, raw, _claim)
-
-
-def decode_volume(raw: bytes) -> PersistentVolume:
-    """Decode a v1.PersistentVolume. Raise ObjectError."""
-    return decode_object("PersistentVolume", _volumes, raw, _volume)
-
-
-def decode_storage_class(raw: bytes) -> StorageClass:
-    """Decode a storage.k8s.io/v1.StorageClass; the default mode is Immediate. Raise ObjectError."""
-    return decode_object(
-        "StorageClass",
-        _classes,
-        raw,
-        lambda shape: StorageClass(
-            shape.metadata.name,
-            shape.provisioner,
-            waits_for_first_consumer=shape.volumeBindingMode == "WaitForFirstConsumer",
-        ),
-    )
-
-
-def decode_csi_node(raw: bytes) -> CsiNode:
-    """Decode a storage.k8s.io/v1.CSINode. Raise ObjectError."""
-    return decode_object("CSINode", _csi_nodes, raw, _csi_node)
-
-
-def decode_csi_driver(raw: bytes) -> CsiDriver:
-    """Decode a storage.k8s.io/v1.CSIDriver. Raise ObjectError."""
-    return decode_object(
-        "CSIDriver",
-        _drivers,
-        raw,
-        lambda shape: CsiDriver(
-            shape.metadata.name,
-            required=bool((shape.spec or shapes.CsiDriverSpecV1()).preventPodSchedulingIfMissing),
-        ),
-    )
-
-
-def decode_volume_attachment(raw: bytes) -> VolumeAttachment:
-    """Decode a storage.k8s.io/v1.VolumeAttachment. Raise ObjectError."""
-    return decode_object("VolumeAttachment", _attachments, raw, _attachment)
-
-
-def decode_resource_claim(raw: bytes) -> ResourceClaim:
-    """Decode a resource.k8s.io ResourceClaim. Raise ObjectError."""
-    return decode_object("ResourceClaim", _device_claims, raw, _resource_claim)
-
-
 def _claim(shape: shapes.PersistentVolumeClaimV1) -> PersistentVolumeClaim:
     meta, spec = shape.metadata, shape.spec or shapes.PersistentVolumeClaimSpecV1()
-    notes = meta.annotations or {}
+    annotations = meta.annotations or {}
     return PersistentVolumeClaim(
         namespace=meta.namespace or "default",
         name=meta.name,
         volume=spec.volumeName or "",
-        storage_class=notes.get(_CLASS, spec.storageClassName or ""),
-        bound=_BOUND in notes,
+        storage_class=annotations.get(_CLASS, spec.storageClassName or ""),
+        bound=_BOUND in annotations,
         lost=(shape.status or shapes.PersistentVolumeClaimStatusV1()).phase == "Lost",
         deleting=meta.deletionTimestamp is not None,
         read_write_once_pod="ReadWriteOncePod" in (spec.accessModes or ()),
@@ -133,6 +71,16 @@ def _topology(labels: Labels) -> Iterator[tuple[str, frozenset[str]]]:
             values = frozenset(value.strip() for value in labels[key].split("__"))
             if "" not in values:
                 yield key, values
+
+
+def _storage_class(shape: shapes.StorageClassV1) -> StorageClass:
+    waits = shape.volumeBindingMode == "WaitForFirstConsumer"  # the default is Immediate
+    return StorageClass(shape.metadata.name, shape.provisioner, waits)
+
+
+def _csi_driver(shape: shapes.CsiDriverV1) -> CsiDriver:
+    spec = shape.spec or shapes.CsiDriverSpecV1()
+    return CsiDriver(shape.metadata.name, required=bool(spec.preventPodSchedulingIfMissing))
 
 
 def _csi_node(shape: shapes.CsiNodeV1) -> CsiNode:
@@ -178,3 +126,14 @@ def _resource_claim(shape: shapes.ResourceClaimV1) -> ResourceClaim:
 def _controller(meta: shapes.StorageMetaV1) -> str:
     owners = meta.ownerReferences or ()
     return next((owner.uid for owner in owners if owner.controller), "")
+
+
+decode_claim = object_decoder("PersistentVolumeClaim", shapes.PersistentVolumeClaimV1, _claim)
+decode_volume = object_decoder("PersistentVolume", shapes.PersistentVolumeV1, _volume)
+decode_storage_class = object_decoder("StorageClass", shapes.StorageClassV1, _storage_class)
+decode_csi_node = object_decoder("CSINode", shapes.CsiNodeV1, _csi_node)
+decode_csi_driver = object_decoder("CSIDriver", shapes.CsiDriverV1, _csi_driver)
+decode_volume_attachment = object_decoder(
+    "VolumeAttachment", shapes.VolumeAttachmentV1, _attachment
+)
+decode_resource_claim = object_decoder("ResourceClaim", shapes.ResourceClaimV1, _resource_claim)

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from extender.kube.decoders.manifests import Document, decode_document
-from extender.kube.decoders.pods import epoch_ns
+from extender.kube.decoders.replicasets import time_to_ns
 from policies.eviction.stats import (
     ContainerStats,
     DiskUsage,
@@ -144,9 +144,8 @@ def _node(node: _NodeStats) -> NodeStats:
 def _memory(stats: _MemoryStats | None) -> MemoryStats | None:
     if stats is None:
         return None
-    return MemoryStats(
-        stats.available_bytes, stats.working_set_bytes, stats.usage_bytes, _time(stats.time)
-    )
+    at_ns = time_to_ns(stats.time)
+    return MemoryStats(stats.available_bytes, stats.working_set_bytes, stats.usage_bytes, at_ns)
 
 
 def _filesystem(stats: _FsStats | None) -> FilesystemStats | None:
@@ -157,29 +156,25 @@ def _filesystem(stats: _FsStats | None) -> FilesystemStats | None:
         stats.capacity_bytes,
         stats.inodes_free,
         stats.inodes,
-        _time(stats.time),
+        time_to_ns(stats.time),
     )
 
 
 def _processes(limits: _RlimitStats | None) -> ProcessStats | None:
     if limits is None:
         return None
-    return ProcessStats(limits.maxpid, limits.curproc, _time(limits.time))
+    return ProcessStats(limits.maxpid, limits.curproc, time_to_ns(limits.time))
 
 
 def _pod(pod: _PodStats) -> PodStats:
     return PodStats(
-        working_set=_working_set(pod.memory),
+        # To the kubelet, a memory section without a working set is zero.
+        working_set=None if pod.memory is None else pod.memory.working_set_bytes or 0,
         processes=None if pod.process_stats is None else pod.process_stats.process_count,
         storage_used=None if pod.storage is None else pod.storage.used_bytes,
         containers=tuple(map(_container, pod.containers or ())),
         volumes=tuple(_volumes(pod.volume or ())),
     )
-
-
-def _working_set(memory: _MemoryStats | None) -> int | None:
-    # A memory section without a working set is zero to the kubelet.
-    return None if memory is None else memory.working_set_bytes or 0
 
 
 def _container(container: _ContainerStats) -> ContainerStats:
@@ -200,7 +195,3 @@ def _volumes(volumes: Iterable[_VolumeStats]) -> Iterable[VolumeStats]:
 
 def _usage(stats: _FsUsage | None) -> DiskUsage | None:
     return None if stats is None else DiskUsage(stats.used_bytes, stats.inodes_used)
-
-
-def _time(moment: datetime | None) -> int | None:
-    return None if moment is None or moment.year == 1 else epoch_ns(moment)

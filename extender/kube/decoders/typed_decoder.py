@@ -88,6 +88,12 @@ def tolerant_decoder(kind: str, decode: Decode[T]) -> Decode[T | Unreadable]:
     return read
 
 
+def object_decoder(kind: str, shape: type[S], convert: Callable[[S], T]) -> Decode[T]:
+    """Return a decoder of a kind: it decodes to ``shape`` and converts. It raises ObjectError."""
+    decoder = msgspec.json.Decoder(shape)
+    return lambda raw: decode_object(kind, decoder, raw, convert)
+
+
 def decode_object(
     kind: str, decoder: msgspec.json.Decoder[S], raw: bytes, convert: Callable[[S], T]
 ) -> T:

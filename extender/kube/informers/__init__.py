@@ -1,1 +1,1 @@
-"""Reflector, shared informers, indexers, WatchList, consistency."""
+"""Local caches of resources: reflectors, indexers, shared informers, and their consistency."""

@@ -67,7 +67,7 @@ class ConsistencyStore:
     """
 
     def __init__(self, caches: Mapping[Resource, ObjectVersion]) -> None:
-        self._copies = caches
+        self._caches = caches
         self._records: dict[str, _Record] = {}
 
     def __len__(self) -> int:
@@ -86,7 +86,7 @@ class ConsistencyStore:
         """Return a cache that lags behind an owner's writes; None if all have caught up."""
         record = self._records.get(owner)
         for resource, written in (record.versions if record else {}).items():
-            read = self._copies[resource].resource_version
+            read = self._caches[resource].resource_version
             if _newer(written, read):
                 return StaleCache(resource, read, written)
         self._records.pop(owner, None)

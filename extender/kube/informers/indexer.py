@@ -15,12 +15,10 @@ share. Guarantees:
 
 Iteration is in the order of arrival, so that the same events lead to the same order everywhere.
 
-Common index functions, for :meth:`extender.kube.informers.indexer.Indexer.add_index`.
-
     pods.add_index(BY_NODE, node_of)
     pods.by(BY_NODE, "node-1")            the pods on that node
 
-An object without a value is not in the index. The objects of an index value are in the order of
+An object without a value is not in an index. The objects of an index value are in the order of
 arrival, or of the last change that set an object's present version.
 """
 
@@ -30,6 +28,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final, Generic, Protocol, TypeVar, runtime_checkable
 
 from extender.kube.decoders.object_meta import ObjectMeta
+
+BY_NAMESPACE: Final = "namespace"
+BY_NODE: Final = "node"
 
 
 class IndexedObject(Protocol):
@@ -176,14 +177,10 @@ class Indexer(Generic[T]):
         key = item.metadata.key
         for name, index_by in self._index_by.items():
             for value in index_by(item):
-                shelf = self._indexed[name].get(value, {})
-                shelf.pop(key, None)
-                if not shelf:
+                items = self._indexed[name].get(value, {})
+                items.pop(key, None)
+                if not items:
                     self._indexed[name].pop(value, None)
-
-
-BY_NAMESPACE: Final = "namespace"
-BY_NODE: Final = "node"
 
 
 class AssignedPodSpec(Protocol):

@@ -10,8 +10,8 @@ Guarantees towards the store, independent of connection errors:
 - Between two `replace` the store never goes back in time: a list is requested at the version last
   seen, or newer. Only when the server rejects that version, the newest state is taken as it is.
 
-The reaction to each behaviour of the server (the rules of client-go's tools/cache/reflector.go,
-except that it lists again after a lost connection where this one resumes):
+The reaction to each behaviour of the server (rules and numbers are those of client-go's
+tools/cache/reflector.go, but it lists again after a lost connection where this one resumes):
 
     watch ends by its timeout         resume at once
     watch ends at once, without event resume after a delay
@@ -22,23 +22,20 @@ except that it lists again after a lost connection where this one resumes):
                                       newest state at once
     any other error, malformed frame  list again after a delay
 
-Delays are exponential, with jitter. Each watch requests a timeout of 5 to 10 minutes, at random, so
+Delays are exponential, with jitter: the n-th in a row is uniform in [base, 2 * base) with
+base = min(0.8 s * 2^n, 30 s), so that many clients do not return at the same time after an outage.
+
+    attempt    1        2        3        4         5          6          7 and later
+    seconds    0.8-1.6  1.6-3.2  3.2-6.4  6.4-12.8  12.8-25.6  25.6-51.2  30-60
+
+After two minutes without a new delay, the server counts as healthy and the backoff starts again.
+
+Each watch requests a timeout of 5 to 10 minutes, at random, so
 that many clients do not return at the same time. Bookmarks come each minute, so a longer silence
 means a dead connection or a server that hangs; from servers without bookmarks, an opened watch is
 the only sign of life. After an idle timeout, an opened watch does not count as one: a server that
 hangs may open watches and send nothing. Only changes of condition are logged: a repeated error is
 not logged again.
-
-Backoff of list and watch requests: exponential, with jitter, reset after a healthy period.
-
-The n-th delay in a row is uniform in [base, 2 * base) with base = min(0.8 s * 2^n, 30 s):
-
-    attempt    1        2        3        4         5          6          7 and later
-    seconds    0.8-1.6  1.6-3.2  3.2-6.4  6.4-12.8  12.8-25.6  25.6-51.2  30-60
-
-The jitter prevents many clients from returning at the same time after an outage. After two minutes
-without a new delay, the server counts as healthy and the backoff starts again. The numbers are
-those of client-go's reflector (tools/cache/reflector.go).
 """
 
 from __future__ import annotations
@@ -69,6 +66,11 @@ from extender.kube.rest.watch_events import EventStream, WatchEvent
 INITIAL_BACKOFF_SECONDS = 0.8
 MAX_BACKOFF_SECONDS = 30.0
 BACKOFF_RESET_SECONDS = 120.0
+MIN_WATCH_SECONDS = 300
+SHORT_WATCH_SECONDS = 1.0
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class ReflectorBackoff:
@@ -88,14 +90,6 @@ class ReflectorBackoff:
         self._last = now
         base, self._base = self._base, min(self._base * 2, MAX_BACKOFF_SECONDS)
         return base * (1 + self._rng.random())
-
-
-MIN_WATCH_SECONDS = 300
-SHORT_WATCH_SECONDS = 1.0
-_REFUSALS = frozenset({403, 404})
-
-T = TypeVar("T")
-T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class ReflectorStore(Protocol[T_contra]):
@@ -150,26 +144,25 @@ class Reflector(Generic[T]):
         store: ReflectorStore[T],
         selection: Selection = EVERYTHING,
     ) -> None:
-        clock, rng = context.clock, context.rng
         self._client = context.client
+        self._clock = context.clock
+        self._rng = context.rng
+        self._silence_seconds = context.silence_seconds
         self._resource = resource
         self._decode = decode
-        self._sink = store
-        self._silence_seconds = context.silence_seconds
-        self._clock = clock
-        self._rng = rng
+        self._store = store
         self._selection = selection
-        self._backoff = ReflectorBackoff(clock, rng)
+        self._backoff = ReflectorBackoff(context.clock, context.rng)
         self._log = (context.log or structlog.get_logger()).bind(resource=str(resource))
         self._synced = asyncio.Event()
         self._settled = asyncio.Event()
         self._must_list = True
         self._version_refused = False
         self._resuming = False
-        self._doubted = False
-        self._trouble = ""
+        self._suspect = False
+        self._error_kind = ""
         self.resource_version = ""
-        self.last_heard = clock.monotonic()
+        self.last_heard = context.clock.monotonic()
         self.watching = False
         self.relists = 0
         self.reconnects = 0
@@ -197,8 +190,8 @@ class Reflector(Generic[T]):
         while True:
             try:
                 await self._list_and_watch()
-            except (ApiError, MalformedError, TransportError) as trouble:
-                await self._recover(trouble)
+            except (ApiError, MalformedError, TransportError) as error:
+                await self._recover(error)
 
     async def _list_and_watch(self) -> None:
         if self._must_list:
@@ -213,7 +206,7 @@ class Reflector(Generic[T]):
 
     def _replace(self, listing: ObjectList[T]) -> None:
         """Replace the state of the store."""
-        self._sink.replace(listing.items)
+        self._store.replace(listing.items)
         self._reached(listing.resource_version)
         self._must_list = self._version_refused = self._resuming = False
         self.relists += self.synced
@@ -250,32 +243,29 @@ class Reflector(Generic[T]):
         self.watching = True
         self.reconnects += self._resuming
         self._resuming = True
-        if not self._doubted:
+        if not self._suspect:
             self.last_heard = self._clock.monotonic()
         self._log_recovery()
         try:
             async for event in events:
-                self._apply(event)
-            self._doubted = False
+                self._apply_to_store(event)
+                self._reached(event.resource_version)
+            self._suspect = False
         except IdleTimeoutError:
-            self._doubted = True
+            self._suspect = True
             raise
         finally:
             self.watching = False
 
-    def _apply(self, event: WatchEvent) -> None:
-        self._apply_to_store(event)
-        self._reached(event.resource_version)
-
     def _apply_to_store(self, event: WatchEvent) -> None:
         if event.type == "DELETED":
-            self._sink.remove(self._decode(event.object))
+            self._store.remove(self._decode(event.object))
         elif event.type != "BOOKMARK":
-            self._sink.upsert(self._decode(event.object))
+            self._store.upsert(self._decode(event.object))
 
     def _reached(self, resource_version: str) -> None:
         self.resource_version = resource_version
-        self._doubted = False
+        self._suspect = False
         self.last_heard = self._clock.monotonic()
 
     async def _recover(self, error: RequestError) -> None:
@@ -295,17 +285,17 @@ class Reflector(Generic[T]):
 
     def _log_failure(self, error: RequestError, delay: float) -> None:
         kind = error_kind(error)
-        if kind != self._trouble:
+        if kind != self._error_kind:
             then = "list" if self._must_list else "resume"
             self._log.warning(
                 "informer_trouble", error=str(error), then=then, in_seconds=round(delay, 1)
             )
-        self._trouble = kind
+        self._error_kind = kind
 
     def _log_recovery(self) -> None:
-        if self._trouble:
+        if self._error_kind:
             self._log.info("informer_recovered", resource_version=self.resource_version)
-        self._trouble = ""
+        self._error_kind = ""
 
 
 class OptionalReflector(Reflector[T]):
@@ -316,4 +306,4 @@ class OptionalReflector(Reflector[T]):
     """
 
     def _is_unavailable(self, error: RequestError) -> bool:
-        return isinstance(error, ApiError) and error.status in _REFUSALS
+        return isinstance(error, ApiError) and error.status in (403, 404)

@@ -31,6 +31,7 @@ from extender.kube.rest.rate_limited_log import quiet_log
 from extender.kube.rest.resources import Resource
 
 T = TypeVar("T", bound=IndexedObject)
+InformerKey = tuple[Resource, Decode[Any], Selection]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +51,22 @@ class SharedInformerFactory:
 
     def __init__(self, client: Client, clock: Clock, rng: Random) -> None:
         self._context = ReflectorContext(client, clock, rng, quiet_log())
-        self._shared: dict[tuple[Resource, Decode[Any], Selection], SharedInformer[Any]] = {}
-        self._tasks: dict[tuple[Resource, Decode[Any], Selection], asyncio.Task[None]] = {}
-        self._joined: Counter[tuple[Resource, Decode[Any], Selection]] = Counter()
+        self._shared: dict[InformerKey, SharedInformer[Any]] = {}
+        self._tasks: dict[InformerKey, asyncio.Task[None]] = {}
+        self._joined: Counter[InformerKey] = Counter()
         self.failure = asyncio.Event()
 
     def of(
         self, resource: Resource, decode: Decode[T], selection: Selection = EVERYTHING
     ) -> SharedInformer[T]:
         """Return the shared informer of a resource, and start it if it is new."""
-        wanted = (resource, decode, selection)
-        shared = self._shared.get(wanted)
+        key = (resource, decode, selection)
+        shared = self._shared.get(key)
         if shared is None:
             objects: Indexer[T] = Indexer()
             informer = WatchListReflector(self._context, resource, decode, objects, selection)
-            shared = self._shared[wanted] = SharedInformer(objects, informer)
-            task = self._tasks[wanted] = asyncio.create_task(informer.run())
+            shared = self._shared[key] = SharedInformer(objects, informer)
+            task = self._tasks[key] = asyncio.create_task(informer.run())
             task.add_done_callback(self._ended)
         return cast("SharedInformer[T]", shared)
 
@@ -73,10 +74,10 @@ class SharedInformerFactory:
         self, resource: Resource, decode: Decode[T], selection: Selection = EVERYTHING
     ) -> None:
         """Stop an informer, and drop it; its handlers receive its objects as removed."""
-        wanted = (resource, decode, selection)
-        if task := self._tasks.pop(wanted, None):
+        key = (resource, decode, selection)
+        if task := self._tasks.pop(key, None):
             task.cancel()
-            self._shared.pop(wanted).objects.replace(())
+            self._shared.pop(key).objects.replace(())
 
     def join(
         self, resource: Resource, decode: Decode[T], selection: Selection = EVERYTHING
@@ -97,13 +98,13 @@ class SharedInformerFactory:
 
         The informer is dropped with its last user.
         """
-        wanted = (resource, decode, selection)
-        self._joined[wanted] -= 1
-        if self._joined[wanted] > 0:
+        key = (resource, decode, selection)
+        self._joined[key] -= 1
+        if self._joined[key] > 0:
             for handler in handlers:
-                self._shared[wanted].objects.remove_handler(handler)
+                self._shared[key].objects.remove_handler(handler)
         else:
-            del self._joined[wanted]
+            del self._joined[key]
             self.drop(resource, decode, selection)
 
     def _ended(self, task: asyncio.Task[None]) -> None:

@@ -74,7 +74,7 @@ class _Merge(Generic[S]):
     """A merge under one schema."""
 
     def __init__(self, schema: PatchSchema[S]) -> None:
-        self._grammar = schema
+        self._schema = schema
 
     def map(self, shape: S, target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
         """Merge a map of the patch into one of the document."""
@@ -102,12 +102,12 @@ class _Merge(Generic[S]):
         elif not isinstance(value, list):
             merged[key] = value
         else:
-            below = self._grammar.child(shape, key)
-            merge_key = self._grammar.merge_key(below)
+            below = self._schema.child(shape, key)
+            merge_key = self._schema.merge_key(below)
             if merge_key is None:
                 merged[key] = value
             elif merge_key:
-                element = self._grammar.element(below)
+                element = self._schema.element(below)
                 merged[key] = (
                     self._list(merge_key, element, present, value)
                     if isinstance(present, list)
@@ -117,12 +117,12 @@ class _Merge(Generic[S]):
                 merged[key] = _union(_list(present), value)
 
     def _object(self, shape: S, key: str, merged: dict[str, Any], value: Mapping[str, Any]) -> None:
-        if self._grammar.replaces(shape, key):
+        if self._schema.replaces(shape, key):
             merged[key] = value
             return
         present = merged.get(key)
         base = present if isinstance(present, dict) else {}
-        merged[key] = self.map(self._grammar.child(shape, key), base, value)
+        merged[key] = self.map(self._schema.child(shape, key), base, value)
 
     def _new_list(self, shape: S, patch: list[Any]) -> list[Any]:
         """Return a list for an absent field: nothing merges, not even elements of the same key."""
@@ -165,7 +165,7 @@ class _Merge(Generic[S]):
                 if prefix == _DELETE:
                     merged[name] = _without(merged[name], value)
                 else:
-                    key = self._grammar.merge_key(self._grammar.child(shape, name)) or ""
+                    key = self._schema.merge_key(self._schema.child(shape, name)) or ""
                     merged[name] = _arrange(key, merged[name], value, _list(before.get(name)))
 
 
@@ -187,13 +187,12 @@ def _arrange(
     key: str, present: list[Any], named: Sequence[Any], before: Sequence[Any]
 ) -> list[Any]:
     """Order the named elements as the patch does, and the others as they were in ``before``."""
-    wanted, had = _ranks(key, named), _ranks(key, before)
+    ranks, old_ranks = _ranks(key, named), _ranks(key, before)
     identified = [(_identity(key, element), element) for element in present]
-    ours = sorted((e for e in identified if e[0] in wanted), key=lambda e: wanted[e[0]])
-    others = [e for e in identified if e[0] not in wanted]
-    arranged, rest = [], deque(others)
-    for identity, element in ours:
-        while rest and _preceded(had, rest[0][0], identity):
+    ordered = sorted((e for e in identified if e[0] in ranks), key=lambda e: ranks[e[0]])
+    arranged, rest = [], deque(e for e in identified if e[0] not in ranks)
+    for identity, element in ordered:
+        while rest and _preceded(old_ranks, rest[0][0], identity):
             arranged.append(rest.popleft()[1])
         arranged.append(element)
     return arranged + [element for _, element in rest]
@@ -206,8 +205,8 @@ def _ranks(key: str, elements: Sequence[Any]) -> dict[bytes, int]:
     return ranks
 
 
-def _preceded(had: Mapping[bytes, int], one: bytes, other: bytes) -> bool:
-    return one in had and other in had and had[one] < had[other]
+def _preceded(ranks: Mapping[bytes, int], one: bytes, other: bytes) -> bool:
+    return one in ranks and other in ranks and ranks[one] < ranks[other]
 
 
 def _by_key(key: str, elements: list[Any]) -> dict[bytes, Any]:

@@ -1,1 +1,1 @@
-"""Client-go's rest: transport, client, kubeconfig, discovery, errors, clock."""
+"""A REST client of the Kubernetes API: transport, configuration, discovery, errors, clock."""

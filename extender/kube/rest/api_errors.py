@@ -3,9 +3,7 @@
 The API server reports an error as a `Status` object: in the body of a response, or as the object
 of a watch's ERROR frame. A proxy in between may answer with any other text. An `ApiError` keeps
 the machine-readable fields (status, reason, causes) for decisions. Its text is one line: the
-request, the server's message, and a remedy.
-
-Classification of list and watch errors, for reflectors.
+request, the server's message, and a remedy. Reflectors distinguish three classes of errors:
 
     401 403 408 429 5xx, no response  the same request may succeed later
     410, version ahead of the server  the requested version can no longer be used
@@ -25,8 +23,11 @@ import msgspec
 
 from extender.kube.rest.transport import Request, TransportError
 
+MAX_RETRY_AFTER_SECONDS: Final = 300.0
+
 _TOO_LARGE = "ResourceVersionTooLarge"
 _SHOWN_CHARS = 300
+_RETRIABLE: Final = frozenset({401, 403, 408, 429})
 _REMEDIES = {
     400: "the request is invalid",
     401: "the server does not accept our credentials; renew them",
@@ -81,9 +82,8 @@ class ApiError(Exception):
         self.request = request
 
     def __str__(self) -> str:
-        said = f"{self.status} {self.reason}: {self.message}"
-        line = f"{self.request}: {said}" if self.request else said
-        return f"{line} ({self.remedy})"
+        prefix = f"{self.request}: " if self.request else ""
+        return f"{prefix}{self.status} {self.reason}: {self.message} ({self.remedy})"
 
     @property
     def remedy(self) -> str:
@@ -129,9 +129,9 @@ def error_from_body(
 
     `headers` have lower-case names.
     """
-    said = _decode_status(body)
-    said.code = status
-    return _api_error(request, said, _parse_retry_after(headers.get("retry-after", "")))
+    decoded = _decode_status(body)
+    decoded.code = status
+    return _api_error(request, decoded, _parse_retry_after(headers.get("retry-after", "")))
 
 
 def error_from_status(request: Request, status: bytes) -> ApiError:
@@ -141,11 +141,11 @@ def error_from_status(request: Request, status: bytes) -> ApiError:
 
 def _decode_status(body: bytes) -> _Status:
     try:
-        said = _statuses.decode(body)
+        status = _statuses.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        said = _Status()
+        status = _Status()
     text = " ".join(body.decode(errors="replace").split())[:_SHOWN_CHARS]
-    return said if said.kind == "Status" else _Status(message=text or "empty answer")
+    return status if status.kind == "Status" else _Status(message=text or "empty answer")
 
 
 def _api_error(request: Request, status: _Status, header_seconds: float | None) -> ApiError:
@@ -171,10 +171,6 @@ def _phrase(code: int) -> str:
     except ValueError:
         return "Unknown"
 
-
-MAX_RETRY_AFTER_SECONDS: Final = 300.0
-
-_RETRIABLE: Final = frozenset({401, 403, 408, 429})
 
 RequestError: TypeAlias = ApiError | MalformedError | TransportError
 

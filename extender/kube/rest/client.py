@@ -35,8 +35,11 @@ from extender.kube.rest.watch_events import EventStream
 CHUNK = 500
 WATCH_GRACE_SECONDS = 30
 
+_LIMIT = ("limit", str(CHUNK))
+
 T = TypeVar("T")
 Decode = Callable[[msgspec.Raw], T]
+Query = tuple[tuple[str, str], ...]
 
 
 class PatchType(StrEnum):
@@ -55,7 +58,7 @@ class Selection:
     label_selector: str = ""
     field_selector: str = ""
 
-    def query(self) -> tuple[tuple[str, str], ...]:
+    def query(self) -> Query:
         """Return the selectors as query parameters."""
         pairs = (("labelSelector", self.label_selector), ("fieldSelector", self.field_selector))
         return tuple(pair for pair in pairs if pair[1])
@@ -146,11 +149,10 @@ class Client:
         The default grace period is the object's, the default propagation policy the kind's. Raise
         ApiError, TransportError.
         """
-        given = {"uid": uid, "resourceVersion": resource_version}
-        preconditions = {name: value for name, value in given.items() if value}
+        fields = {"uid": uid, "resourceVersion": resource_version}
+        preconditions = {name: value for name, value in fields.items() if value}
         options = _DeleteOptions(grace_period_seconds, preconditions, propagation)
-        body = msgspec.json.encode(options)
-        await self._body(Request("DELETE", path.path, body=body))
+        await self._body(Request("DELETE", path.path, body=msgspec.json.encode(options)))
 
     async def delete_collection(self, path: CollectionPath, propagation: Propagation) -> None:
         """Delete all objects of a collection. Raise ApiError, TransportError."""
@@ -173,8 +175,10 @@ class Client:
         """
         path = resource.collection(selection.namespace).path
         items: MutableSequence[T] = []
-        whole = _first_page_query(selection, resource_version)
-        query, token = (*whole, *_limit_for(resource_version)), ""
+        version = (("resourceVersion", resource_version),) if resource_version else ()
+        whole: Query = (*selection.query(), *version)
+        # With a limit, the server reads the version as "exactly", which it may no longer have.
+        query, token = (*whole, _LIMIT) if resource_version in ("", "0") else whole, ""
         while True:
             try:
                 page = await self._page(Request("GET", path, query))
@@ -187,7 +191,7 @@ class Client:
             token = page.metadata.continue_
             if not token:
                 return ObjectList(page.metadata.resource_version, items)
-            query = _next_page_query(selection, token)
+            query = (*selection.query(), _LIMIT, ("continue", token))
 
     def watch(
         self,
@@ -229,7 +233,7 @@ class Client:
         self,
         resource: Resource,
         selection: Selection,
-        beginning: tuple[tuple[str, str], ...],
+        beginning: Query,
         timeout_seconds: int,
         silence_seconds: float | None = None,
     ) -> AbstractAsyncContextManager[EventStream]:
@@ -265,20 +269,6 @@ class Client:
         if not 200 <= response.status < 300:
             raise error_from_body(request, response.status, response.headers, response.body)
         return response.body
-
-
-def _first_page_query(selection: Selection, resource_version: str) -> tuple[tuple[str, str], ...]:
-    version = (("resourceVersion", resource_version),) if resource_version else ()
-    return (*selection.query(), *version)
-
-
-def _limit_for(resource_version: str) -> tuple[tuple[str, str], ...]:
-    # With a limit, the server reads the version as "exactly", which it may no longer have.
-    return (("limit", str(CHUNK)),) if resource_version in ("", "0") else ()
-
-
-def _next_page_query(selection: Selection, token: str) -> tuple[tuple[str, str], ...]:
-    return (*selection.query(), ("limit", str(CHUNK)), ("continue", token))
 
 
 async def _decode_into(

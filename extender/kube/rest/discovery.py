@@ -45,8 +45,8 @@ class DiscoveryResult:
 
     def deletable(self) -> Sequence[ServedResource]:
         """Return the resources that can be listed, watched and deleted."""
-        wanted = {"delete", "list", "watch"}
-        return [each for each in self.resources if wanted <= each.verbs]
+        verbs = {"delete", "list", "watch"}
+        return [each for each in self.resources if verbs <= each.verbs]
 
     def of_kind(self, api_version: str, kind: str) -> ServedResource | None:
         """Return the resource of a kind: in that version, else in the group's preferred one."""

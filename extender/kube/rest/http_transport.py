@@ -107,8 +107,8 @@ class AiohttpTransport:
     async def stream(self, request: Request) -> AsyncIterator[Stream]:
         """Send a request and stream the response. Raise TransportError on entering."""
         async with self._exchange(request) as answer:
-            faults = _TransportErrors(self._endpoint, request)
-            yield _AiohttpStream(answer, faults, LineSplitter(self._max_line_bytes))
+            errors = _TransportErrors(self._endpoint, request)
+            yield _AiohttpStream(answer, errors, LineSplitter(self._max_line_bytes))
 
     async def close(self) -> None:
         """Close every connection."""
@@ -148,7 +148,7 @@ class _AiohttpStream:
         self.status = answer.status
         self.headers = _with_lower_case_names(answer.headers)
         self._content = answer.content
-        self._faults = errors
+        self._errors = errors
         self._splitter = splitter
         self._lines: deque[bytes] = deque()
 
@@ -157,7 +157,7 @@ class _AiohttpStream:
 
     async def __anext__(self) -> bytes:
         while not self._lines:
-            with self._faults:
+            with self._errors:
                 chunk = await self._content.readany()
             if not chunk:
                 raise StopAsyncIteration
@@ -167,7 +167,7 @@ class _AiohttpStream:
     async def read(self) -> bytes:
         """Return the body as one piece, cut after MAX_ERROR_BODY_BYTES."""
         body = b""
-        with self._faults:
+        with self._errors:
             while len(body) < MAX_ERROR_BODY_BYTES and (chunk := await self._content.readany()):
                 body += chunk
         return body[:MAX_ERROR_BODY_BYTES]
@@ -182,12 +182,12 @@ class _TransportErrors:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: type[BaseException] | None, fault: object, trace: object) -> None:
-        if isinstance(fault, aiohttp.ClientError | OSError):
-            detail = " ".join(str(fault).split()) or type(fault).__name__
-            silent = isinstance(fault, aiohttp.SocketTimeoutError)
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if isinstance(error, aiohttp.ClientError | OSError):
+            detail = " ".join(str(error).split()) or type(error).__name__
+            silent = isinstance(error, aiohttp.SocketTimeoutError)
             kind = IdleTimeoutError if silent else TransportError
-            raise kind(f"{self._where}: {detail}") from fault
+            raise kind(f"{self._where}: {detail}") from error
 
 
 def open_session(

@@ -11,13 +11,8 @@
 kubernetes_asyncio reads the files and runs the credential plugins; the resulting `Configuration`
 becomes an `Endpoint`. Tokens are refreshed: a service account's is read again every minute, a
 credential plugin's is renewed before it expires, and after any 401 the next request reloads
-everything. Client certificates and the CA are read once.
-
-The proxy for a URL from the environment, as Go's ProxyFromEnvironment.
-
-HTTPS_PROXY or HTTP_PROXY by the URL's scheme, in upper or lower case. No proxy for `localhost`, for
-loopback addresses, and for the entries of NO_PROXY, separated by commas: `*`, an address, a network
-(`10.0.0.0/8`), or a domain with its subdomains (`example.com`, `.example.com`).
+everything. Client certificates and the CA are read once. A proxy that the kubeconfig does not name
+is taken from the environment, as Go's ProxyFromEnvironment does.
 """
 
 from __future__ import annotations
@@ -54,7 +49,13 @@ from extender.kube.rest.transport import TransportError
 
 
 def proxy_for(url: str, environ: Mapping[str, str]) -> str | None:
-    """Return the URL of the proxy for requests to `url`, or None to connect directly."""
+    """Return the URL of the proxy for requests to `url`, or None to connect directly.
+
+    It is HTTPS_PROXY or HTTP_PROXY by the URL's scheme, in upper or lower case. There is none for
+    `localhost`, for loopback addresses, and for the entries of NO_PROXY, separated by commas: `*`,
+    an address, a network (`10.0.0.0/8`), or a domain (`example.com`, `.example.com`), with its
+    subdomains.
+    """
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
     proxy = _either_case(environ, f"{parts.scheme}_proxy")
@@ -290,5 +291,5 @@ def _tls(configuration: Configuration, where: str) -> ssl.SSLContext:
 
 def _error_line(error: BaseException) -> str:
     """Return an error's message on one line."""
-    said = " ".join(str(error).split()) or type(error).__name__
-    return f"not a valid kubeconfig: {said}" if isinstance(error, _FORMAT_ERRORS) else said
+    line = " ".join(str(error).split()) or type(error).__name__
+    return f"not a valid kubeconfig: {line}" if isinstance(error, _FORMAT_ERRORS) else line

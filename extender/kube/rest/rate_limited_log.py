@@ -1,4 +1,4 @@
-"""Quiet logs for components with many instances: routine events are not logged."""
+"""Logs of components with many instances: no routine events, and repeated warnings once."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class OnceLog:
 
     def __init__(self, **bound: object) -> None:
         self._log = quiet_log(**bound)
-        self._said: dict[tuple[str, str], str] = {}
+        self._logged: dict[tuple[str, str], str] = {}
 
     def warning(self, event: str, object_name: str, **details: object) -> None:
         """Log a warning about an object, unless it equals the last one about that object."""
-        said, details_said = (event, object_name), repr(details)
-        if self._said.get(said) != details_said:
-            self._said[said] = details_said
+        key, text = (event, object_name), repr(details)
+        if self._logged.get(key) != text:
+            self._logged[key] = text
             self._log.warning(event, object=object_name, **details)
-        while len(self._said) > _REMEMBERED:
-            del self._said[next(iter(self._said))]
+        while len(self._logged) > _REMEMBERED:
+            del self._logged[next(iter(self._logged))]

@@ -113,21 +113,21 @@ class LineSplitter:
     def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self._max = max_line_bytes
         self._parts: list[bytes] = []
-        self._held = 0
+        self._length = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Return the lines that `chunk` completes, without newlines. Raise LineTooLongError."""
         first, *rest = chunk.split(b"\n")
-        self._hold(first)
+        self._append(first)
         lines = []
         for part in rest:
             lines.append(b"".join(self._parts))
-            self._parts, self._held = [], 0
-            self._hold(part)
+            self._parts, self._length = [], 0
+            self._append(part)
         return lines
 
-    def _hold(self, part: bytes) -> None:
-        self._held += len(part)
-        if self._held > self._max:
+    def _append(self, part: bytes) -> None:
+        self._length += len(part)
+        if self._length > self._max:
             raise LineTooLongError(f"a streamed line exceeds {self._max} bytes")
         self._parts.append(part)

@@ -1,23 +1,16 @@
-"""Subset injection into pods: all of it into new pods, only metadata into existing ones.
+"""Subset injection: the admission of a pod to a WorkloadSpread, and the mutated pod.
+
+A new pod is injected with all of a subset, an existing one with metadata only. The pod webhook does
+this between decoding a request and encoding the response, and ``explain spread --pod`` shows the
+result. Scheduling is simulated with the pod as it would be in the subset, by the filters that
+kube-scheduler runs.
 
 A pod may have any fields, so these functions work on JSON. They do not modify their arguments;
-unchanged values may be shared with the result.
+unchanged values may be shared with the result. A subset's patch is a strategic merge patch.
 
-Sources: openkruise/kruise pkg/util/workloadspread/workloadspread.go (injectWorkloadSpreadIntoPod),
-and pkg/controller/workloadspread (patchFavoriteSubsetMetadataToPod, podPreferredScore).
-
-Strategic merge patch of pods: the merge keys of a pod's lists.
-
-Source: the ``patchStrategy`` and ``patchMergeKey`` tags of k8s.io/api/core/v1/types.go and
-apimachinery's meta/v1/types.go, v1.37. A patch of a pod's status has no effect anyway.
-
-Pod injection: the admission of a pod to a WorkloadSpread, and the mutated pod.
-
-The pod webhook does this between decoding a request and encoding the response, and ``explain spread
---pod`` shows the result. A subset is simulated with the pod as it would be in the subset, by the
-filters that kube-scheduler runs.
-
-Source: openkruise/kruise pkg/util/workloadspread/workloadspread.go (mutatingPod).
+Sources: openkruise/kruise pkg/util/workloadspread/workloadspread.go (mutatingPod,
+injectWorkloadSpreadIntoPod), and pkg/controller/workloadspread (patchFavoriteSubsetMetadataToPod,
+podPreferredScore).
 """
 
 from __future__ import annotations
@@ -72,7 +65,16 @@ MERGE_KEYS: Final[Mapping[str, str]] = {
     ".spec.topologySpreadConstraints": "topologyKey",
     ".spec.volumes": "name",
 }
-"""The merge key of each list, by path; "" for lists of scalars."""
+"""The merge key of each list of a pod, by path; "" for lists of scalars.
+
+Source: the ``patchStrategy`` and ``patchMergeKey`` tags of k8s.io/api/core/v1/types.go and
+apimachinery's meta/v1/types.go, v1.37. A patch of a pod's status has no effect anyway.
+"""
+
+Document = Mapping[str, Any]
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class _PodPatchSchema:
@@ -99,12 +101,6 @@ def strategic_merge_pod(pod: Mapping[str, Any], patch: object) -> dict[str, Any]
     if not isinstance(patch, Mapping):
         raise PatchError("invalid JSON document")
     return strategic_merge(_POD_PATCH_SCHEMA, "", pod, patch)
-
-
-Document = Mapping[str, Any]
-
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def inject(
@@ -183,9 +179,9 @@ def _narrowed(selector: Document, required: Document) -> dict[str, Any]:
 def _both(term: Document, required: Document) -> dict[str, Any]:
     both = dict(term)
     for name in ("matchExpressions", "matchFields"):
-        asked = [*(term.get(name) or ()), *(required.get(name) or ())]
-        if asked:
-            both[name] = asked
+        requirements = [*(term.get(name) or ()), *(required.get(name) or ())]
+        if requirements:
+            both[name] = requirements
     return both
 
 
@@ -245,7 +241,7 @@ def inject_new_pod(
     Without ``simulation``, scheduling is not simulated.
     """
     by_name = {each.spread.name: each for each in spreads}
-    simulate = None if simulation is None else _subset_simulator(document, by_name, simulation)
+    simulate = _subset_simulator(document, by_name, simulation)
     values = [each.spread for each in by_name.values()]
     admission = admit_creation(pod, values, context, new_id, simulate)
     if admission.spread is None:
@@ -262,11 +258,7 @@ def inject_placed_pod(
     simulation: SchedulingSimulation | None,
 ) -> InjectionResult:
     """Return the result for a new pod of a known WorkloadSpread; repeated with newer versions."""
-    simulate = (
-        None
-        if simulation is None
-        else _subset_simulator(document, {written.spread.name: written}, simulation)
-    )
+    simulate = _subset_simulator(document, {written.spread.name: written}, simulation)
     admission = admit_placement(pod, written.spread, context, new_id, simulate)
     return _inject_subset(admission, document, written)
 
@@ -286,9 +278,10 @@ def simulated_fit_error(document: Document, simulation: SchedulingSimulation) ->
     decision = decide_filter(pod, simulation.snapshot, simulation.rules)
     if decision.feasible or not simulation.snapshot.nodes:
         return ""
-    reasons = Counter(each for why in decision.rejected.values() for each in why.reasons)
-    told = fit_error(len(decision.rejected), decision.conflict, reasons, simulation.rules.release)
-    return f"The pod fits no node: {told}"
+    rejected, release = decision.rejected, simulation.rules.release
+    reasons = Counter(each for status in rejected.values() for each in status.reasons)
+    message = fit_error(len(rejected), decision.conflict, reasons, release)
+    return f"The pod fits no node: {message}"
 
 
 def _inject_subset(
@@ -306,8 +299,11 @@ def _inject_subset(
 def _subset_simulator(
     document: Document,
     spreads: Mapping[str, StoredWorkloadSpread],
-    simulation: SchedulingSimulation,
-) -> Simulate:
+    simulation: SchedulingSimulation | None,
+) -> Simulate | None:
+    if simulation is None:
+        return None
+
     def simulate(spread: WorkloadSpread, subset: Subset) -> str:
         try:
             injected = inject(document, spreads[spread.name], subset.name)

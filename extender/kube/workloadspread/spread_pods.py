@@ -95,8 +95,8 @@ def _pod(shape: types.SpreadPodV1) -> SpreadPod:
 
 
 def _is_unschedulable(condition: ReplicaPodConditionV1) -> bool:
-    told = condition.type, condition.status, condition.reason
-    return told == ("PodScheduled", "False", "Unschedulable")
+    found = condition.type, condition.status, condition.reason
+    return found == ("PodScheduled", "False", "Unschedulable")
 
 
 def _terms(affinity: types.SpreadAffinityV1 | None) -> Iterable[NodeTerm]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -68,10 +68,10 @@ def encode_status(status: model.WorkloadSpreadStatus) -> dict[str, Any]:
     if status.observed_generation:
         document["observedGeneration"] = status.observed_generation
     if status.subsets:
-        document["subsetStatuses"] = _entries(status.subsets)
+        document["subsetStatuses"] = list(map(_entry, status.subsets))
     if status.versions:
         document["versionedSubsetStatuses"] = {
-            version: _entries(subsets) for version, subsets in status.versions.items()
+            version: list(map(_entry, subsets)) for version, subsets in status.versions.items()
         }
     return document
 
@@ -189,10 +189,6 @@ def _condition(shape: types.SubsetConditionV1Beta1) -> model.SubsetCondition:
         changed_ns=time_to_ns(shape.lastTransitionTime),
         observed_generation=shape.observed_generation or 0,
     )
-
-
-def _entries(subsets: Iterable[model.SubsetStatus]) -> list[dict[str, Any]]:
-    return [_entry(each) for each in subsets]
 
 
 def _entry(status: model.SubsetStatus) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """Types of apps.kruise.io and of related kinds with the fields that are read.
 
-WorkloadSpreads are v1beta1; older ones are converted before.
-
-Fields that several of these objects have: owners, node selector terms, tolerations.
+WorkloadSpreads are v1beta1; older ones are converted before. Below are conversions of fields that
+several of these objects have: owners, node selector terms, tolerations.
 """
 
 from __future__ import annotations

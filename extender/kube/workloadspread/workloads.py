@@ -13,6 +13,7 @@ from extender.kube.decoders.typed_decoder import (
     ObjectError,
     decode_object,
     label_selector_of,
+    object_decoder,
 )
 from extender.kube.workloadspread import types
 from extender.kube.workloadspread.types import controller_of, uid_or_placeholder, without_empty
@@ -51,8 +52,6 @@ _DEFAULT_API_VERSIONS: Final = {
 _workloads = msgspec.json.Decoder(types.TargetWorkload)
 _others = msgspec.json.Decoder(types.ObjectOfAnyKind)
 _documents = msgspec.json.Decoder(dict[str, Any])
-_config_maps = msgspec.json.Decoder(types.ConfigMapV1)
-_definitions = msgspec.json.Decoder(types.CustomResourceDefinitionV1)
 
 
 class ScaledKind(NamedTuple):
@@ -95,24 +94,9 @@ def decode_workload(kind: str, raw: bytes, scaled: Iterable[ScaledKind] = ()) ->
     return workload if paths is None else replace(workload, scale=_scale(paths, document))
 
 
-def decode_scaled_kinds(raw: bytes) -> list[ScaledKind]:
-    """Decode the scale subresource of a CustomResourceDefinition. Raise ObjectError."""
-    return decode_object("CustomResourceDefinition", _definitions, raw, _scaled_kinds)
-
-
-def decode_allowed_kinds(raw: bytes) -> AllowedKinds:
-    """Decode the kinds that may be targeted from OpenKruise's configuration. Raise ObjectError.
-
-    Keys are case-insensitive, as in Go's decoder.
-    """
-    return decode_object("ConfigMap", _config_maps, raw, _allowed_kinds)
-
-
 def _with_known(workload: TargetWorkload, shape: types.TargetWorkload) -> TargetWorkload:
-    spec, status = (
-        shape.spec or types.TargetWorkloadSpec(),
-        shape.status or types.TargetWorkloadStatus(),
-    )
+    spec = shape.spec or types.TargetWorkloadSpec()
+    status = shape.status or types.TargetWorkloadStatus()
     return replace(
         workload,
         selector=label_selector_of("spec.selector", spec.selector),
@@ -127,13 +111,13 @@ def _with_known(workload: TargetWorkload, shape: types.TargetWorkload) -> Target
 
 def _comparable(template: object) -> object:
     """Return a pod template without its hash and without empty fields."""
-    said = without_empty(template)
-    if not isinstance(said, dict) or not isinstance(said.get("metadata"), dict):
-        return said
-    labels = said["metadata"].get("labels")
+    compared = without_empty(template)
+    if not isinstance(compared, dict) or not isinstance(compared.get("metadata"), dict):
+        return compared
+    labels = compared["metadata"].get("labels")
     if isinstance(labels, dict):
         labels.pop(TEMPLATE_HASH, None)
-    return without_empty(said)
+    return without_empty(compared)
 
 
 def _scale(paths: ScaledKind, document: Mapping[str, Any]) -> Scale:
@@ -172,6 +156,12 @@ def _scaled_kinds(shape: types.CustomResourceDefinitionV1) -> list[ScaledKind]:
     ]
 
 
+decode_scaled_kinds = object_decoder(
+    "CustomResourceDefinition", types.CustomResourceDefinitionV1, _scaled_kinds
+)
+"""Decodes the scale subresource of a CustomResourceDefinition; raises ObjectError."""
+
+
 def _allowed_kinds(shape: types.ConfigMapV1) -> AllowedKinds:
     text = (shape.data or {}).get(WHITELIST_KEY)
     if text is None:
@@ -180,8 +170,15 @@ def _allowed_kinds(shape: types.ConfigMapV1) -> AllowedKinds:
         written = _with_folded_keys(_documents.decode(text)).get("workloads") or []
         return AllowedKinds(tuple(_allowed(_with_folded_keys(each)) for each in written))
     except (msgspec.DecodeError, RecursionError, AttributeError, TypeError):
-        told = 'expected JSON such as {"workloads": [{"Group": …, "Kind": …}]}'
-        raise FieldError(f"data.{WHITELIST_KEY}", told) from None
+        problem = 'expected JSON such as {"workloads": [{"Group": …, "Kind": …}]}'
+        raise FieldError(f"data.{WHITELIST_KEY}", problem) from None
+
+
+decode_allowed_kinds = object_decoder("ConfigMap", types.ConfigMapV1, _allowed_kinds)
+"""Decodes the kinds that OpenKruise's configuration allows as targets; raises ObjectError.
+
+Keys are case-insensitive, as in Go's decoder.
+"""
 
 
 def _allowed(written: Mapping[str, Any]) -> AllowedKind:

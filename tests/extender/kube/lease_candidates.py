@@ -108,17 +108,10 @@ class Candidate:
         self.running.set()
         self.clock = Watch(cluster.clock, rate, self.running)
         self.wire = Wire(cluster.local_transport(name), self.running)
-        self.lock = LeaseLock(Client(self.wire), NAMESPACE, LEASE)
         self.events = EventWriter(cluster.client, cluster.clock, Random(name))
-        self.elector = LeaderElector(
-            self.lock,
-            name,
-            self.clock,
-            Random(name),
-            terms,
-            self.events.recorder("the-component"),
-            quiet_log(),
-        )
+        recorder = self.events.recorder("the-component")
+        self.lock = LeaseLock(Client(self.wire), NAMESPACE, LEASE, recorder)
+        self.elector = LeaderElector(self.lock, name, self.clock, Random(name), terms, quiet_log())
         self.elections = 0
         self.losses = 0
         self.working = False

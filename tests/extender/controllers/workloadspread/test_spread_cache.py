@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.spreads import Document, member, spread_json
 
 from extender.controllers.workloadspread.controller_finder import OwnerChain
 from extender.controllers.workloadspread.spread_cache import WorkloadSpreadIndex
@@ -20,6 +19,7 @@ from policies.workloadspread.spread_lookup import (
 )
 from policies.workloadspread.workloads import TargetWorkload
 from tests.builders import encoded
+from tests.builders.workloadspread import Document, member, spread_json
 
 KINDS = {"ReplicaSet": "apps/v1", "Deployment": "apps/v1", "Sorcery": "example.com/v1"}
 REFERENCES = st.builds(
