@@ -1,12 +1,10 @@
 """Entry point of the ``reprieve`` command.
 
-Tests wait for ``fakeapi`` to start, and users wait for ``record`` and ``replay``. These commands
-import only what they need. Garbage collection is disabled during the imports, because the modules
-stay loaded. Afterwards the young generation is collected somewhat less often than by default:
-serving one request allocates about as many objects as the default threshold, most of which are
-still in use when the collection runs.
-
-Runs one command without loading the others, for commands whose start-up time matters.
+Tests wait for ``fakeapi`` to start, and users wait for ``record`` and ``replay``. So these commands
+run without loading the others, and import only what they need. Garbage collection is disabled
+during the imports, because the modules stay loaded. Afterwards the young generation is collected
+somewhat less often than by default: serving one request allocates about as many objects as the
+default threshold, most of which are still in use when the collection runs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""``reprieve fakeapi``: the API server as a process.
+"""``reprieve fakeapi``: the API server as a process, and the options of its components.
 
 Tests start it often and wait for it, so this module imports nothing that only other commands need.
-
-Command-line options for control-plane components, and the files that options name.
 """
 
 from __future__ import annotations

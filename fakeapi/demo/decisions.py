@@ -1,12 +1,8 @@
-"""Explained preemption decisions of the extender.
+"""The extender's preemption decisions, collected as they are sent, and explained.
 
 A pod is reprieved if, after all potential victims were removed from the node, the preemptor still
 fits with the pod added again. The order of reprieving is the reason for the result: first the pods
 whose eviction would violate a disruption budget, then by importance (:mod:`policies.preemption`).
-
-Pure.
-
-Collects the extender's preemption decisions as they are sent.
 """
 
 from __future__ import annotations

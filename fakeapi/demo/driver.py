@@ -1,9 +1,8 @@
 """Drives the demo: creates its objects step by step; the control plane does the rest.
 
-Each step starts with an action and ends when all its conditions are met. A step that does not
-complete in time ends the demo.
-
-Observes the cluster with list requests for pods, nodes, Events and webhook configurations.
+Each step starts with an action and ends when all its conditions are met, as list requests for pods,
+nodes, Events and webhook configurations show them. A step that does not complete in time ends the
+demo.
 """
 
 from __future__ import annotations

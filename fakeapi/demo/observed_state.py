@@ -1,11 +1,7 @@
 """The observed state of the cluster at one moment, as far as the demo shows it.
 
 It consists of pods, nodes and Events of the API server, and the calls between scheduler and
-extender. Pure.
-
-Decodes pods, nodes and Events of an API server into observed objects.
-
-Decoding is partial: only the fields that the demo shows are read. Pure.
+extender. Decoding is partial: only the fields that the demo shows are read. Pure.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Output of the demo while it runs: a live display, or plain lines.
+"""Output of the demo: a live display or plain lines while it runs, and tables at the end.
 
 A terminal with cursor control shows the live display; a pipe, a file and a dumb terminal get lines.
-
-Human-readable output of the demo: a live screen during the run, tables at the end.
-
-Pure: observed states and summaries are converted to rich renderables.
 """
 
 from __future__ import annotations

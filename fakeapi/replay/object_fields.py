@@ -1,6 +1,4 @@
-"""Access to the fields of an object of any kind, as a replay needs them.
-
-Fields of WorkloadSpread: the subset of a pod, and the pods in flight in a status.
+"""Access to the fields of an object of any kind, and to those of WorkloadSpread.
 
 An annotation of a pod contains its subset, and possibly the id under which it was counted before it
 had a name. The id is valid in one world only, and so are the keys of a status's ``creatingPods``

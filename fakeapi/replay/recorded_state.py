@@ -3,8 +3,6 @@
 It is updated by one event after another. A replay keeps two, one of the recording and one of the
 world, with the same rules.
 
-The cause of a deletion, as far as it follows from the recorded objects.
-
 An object does not contain the client that deleted it. But components that disrupt pods set the
 condition DisruptionTarget, and deletions by controllers follow from the state:
 

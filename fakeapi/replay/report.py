@@ -1,7 +1,4 @@
-"""The report of a replay; its fields are the JSON output.
-
-The report of a replay as a human-readable table.
-"""
+"""The report of a replay: its fields are the JSON output, and a table is for people."""
 
 from __future__ import annotations
 

@@ -5,17 +5,13 @@ plane uses a client like any other component, but its requests are not in the re
 components enable admission plugins (:mod:`fakeapi.apiserver.admission.builtin_plugins`); others
 install the CustomResourceDefinition of their kind (:mod:`fakeapi.apiserver.kinds.schemas`).
 
-In-process webhooks: an API in the same process calls the control plane's webhooks directly.
+An API in the same process calls the control plane's webhooks directly. Their configurations name a
+Service, as if they ran in the cluster. The Service is not resolved while they are served;
+afterwards requests fail as they do for a Service without endpoints.
 
-The webhook configurations name a Service, as if the webhooks ran in the cluster. The Service is not
-resolved while the webhooks are served. Afterwards requests fail as they do for a Service without
-endpoints.
-
-Event TTL: Events are deleted one hour after their last write.
-
-As with etcd leases, the store deletes them directly: there is no request, and no admission or
-finalizer delays the deletion. Events that exist at the start, or are restored from a snapshot, have
-the full hour.
+Events are deleted one hour after their last write. As with etcd leases, the store deletes them
+directly: there is no request, and no admission or finalizer delays the deletion. Events that exist
+at the start, or are restored from a snapshot, have the full hour.
 
 Source: kube-apiserver's ``--event-ttl``.
 """

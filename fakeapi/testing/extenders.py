@@ -1,17 +1,16 @@
-"""Reprieve as an extender in the same process: its service and its informers, without sockets.
+"""Extenders of fake clusters: Reprieve in the same process, and extenders in other processes.
 
-Enter the cluster, then :meth:`InProcessReprieve.following`:
+:class:`InProcessReprieve` is Reprieve's service and its informers, without sockets. Enter the
+cluster, then :meth:`InProcessReprieve.following`:
 
     reprieve = InProcessReprieve(Search.CLUSTER)
     async with VirtualCluster(run="scheduler", extenders={REPRIEVE_URL: reprieve}) as cluster:
         async with reprieve.following(cluster):
             ...
 
-Extenders in other processes, and how a replay waits for them.
-
-Recorded events are due at fixed times. So a replay starts once all extenders are ready, and the
-world's clock is paused during each call. The latency of an extender then does not affect the
-comparison.
+A replay with extenders in other processes starts once all of them are ready, since recorded events
+are due at fixed times, and the world's clock is paused during each call. The latency of an extender
+then does not affect the comparison.
 """
 
 from __future__ import annotations

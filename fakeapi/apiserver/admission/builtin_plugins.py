@@ -1,41 +1,26 @@
-"""Admission plugins that depend on a controller, and are enabled with it.
+"""Built-in admission plugins: checks and changes between a valid request and the stored object.
 
-    plugin                with the component   on create
-    ServiceAccount        serviceaccounts      a pod gets a service account, which must exist, and
-                                               the volume with its token
-    TaintNodesByCondition nodelifecycle        a node gets the taint node.kubernetes.io/not-ready
-
-Without the controllers the first plugin would reject every pod, and no component would remove the
-taint of the second; a server without the controllers therefore has neither, as test servers usually
-do.
-
-A pod that is created before the controller has created the ``default`` account of a new namespace
-waits a second or two upstream. Here the plugin creates the account immediately.
-
-The volume is the projected one that upstream uses since 1.22: a token for 3607 seconds, the
-cluster's certificate and the namespace. It is never mounted here, but clients see it.
-
-Source: kubernetes/plugin/pkg/admission/serviceaccount/admission.go,
-plugin/pkg/admission/nodetaint/admission.go.
-
-Topology labels: a pod has the zone and region labels of its node.
-
-They are set when a pod is bound, or created with a node name, and replace existing labels. A
-missing node has no labels.
-
-Source: plugin/pkg/admission/podtopologylabels/admission.go, v1.37.
-
-Built-in admission: checks and changes between a valid request and the stored object.
+Always enabled, for objects but not for subresources:
 
 - A create in a namespace that does not exist, or that is being terminated, is rejected.
 - A pod gets its priority from its PriorityClass, or from the global default class.
-- A pod that names its node gets the zone and region of the node as labels.
+- A pod that is created with a node name, or bound, gets the zone and region labels of its node.
 - A create of a custom resource is rejected while its definition is being deleted.
 - Only one PriorityClass may be the global default, and ``system-`` names are reserved.
 
-Subresources are not admitted here. Sources:
-k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle; kubernetes/plugin/pkg/admission/priority,
-pkg/apis/scheduling/validation.
+Enabled together with a controller, as test servers without controllers would reject every pod and
+never remove the taint:
+
+    plugin                with the component   on create
+    ServiceAccount        serviceaccounts      a pod gets a service account, which must exist, and
+                                               the volume with its token (it is never mounted)
+    TaintNodesByCondition nodelifecycle        a node gets the taint node.kubernetes.io/not-ready
+
+Upstream, a pod that is created before the controller has created the ``default`` account of a new
+namespace waits a second or two. Here the plugin creates the account immediately.
+
+Sources: kubernetes/plugin/pkg/admission/{serviceaccount,nodetaint,podtopologylabels,priority},
+v1.37; k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle; pkg/apis/scheduling/validation.
 """
 
 from __future__ import annotations

@@ -1,19 +1,15 @@
-"""Authentication: client certificates and bearer tokens become users.
+"""Authentication and impersonation: the user that a request acts as.
 
 A client certificate (its issuer was verified by the TLS layer) takes precedence: its common name is
 the user, its organizations are the groups. Otherwise the bearer token counts: a static one, or one
 that TokenRequest issued. An unknown token is rejected (401), even where anonymous requests are
 allowed. A request without credentials is rejected unless an anonymous user is configured.
 
-Source: k8s.io/apiserver/pkg/authentication/request (x509, bearertoken, union, anonymous) and
-group/authenticated_group_adder.go.
+A user acts as another one by the ``Impersonate-*`` headers. This needs the verb ``impersonate`` on
+the user (or service account), and on each group, UID and extra value.
 
-Impersonation: acting as another user, by the ``Impersonate-*`` headers.
-
-The requesting user needs the verb ``impersonate`` on the user (or service account), and on each
-group, UID and extra value.
-
-Source: k8s.io/apiserver/pkg/endpoints/filters/impersonation.
+Sources: k8s.io/apiserver/pkg/authentication/request (x509, bearertoken, union, anonymous),
+group/authenticated_group_adder.go, pkg/endpoints/filters/impersonation.
 """
 
 from __future__ import annotations

@@ -4,15 +4,11 @@ A binding grants the rules of a role to its subjects (users, groups, service acc
 ClusterRoleBinding everywhere, a RoleBinding in its own namespace. Members of ``system:masters`` may
 do everything. A role that does not exist grants nothing.
 
-Sources: kubernetes/plugin/pkg/auth/authorizer/rbac, pkg/registry/rbac/validation/rule.go,
-pkg/apis/rbac/v1/evaluation_helpers.go.
+Of upstream's bootstrap policy a cluster has the roles that clients rely on: ``cluster-admin``, and
+those for discovery, the health endpoints and self reviews of access.
 
-Bootstrap policy: the roles that a cluster with RBAC has from the start.
-
-Only those that clients rely on: ``cluster-admin`` for ``system:masters``, and the roles for
-discovery, the health endpoints and self reviews of access.
-
-Source: kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go.
+Sources: kubernetes/plugin/pkg/auth/authorizer/rbac (with bootstrappolicy/policy.go),
+pkg/registry/rbac/validation/rule.go, pkg/apis/rbac/v1/evaluation_helpers.go.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-"""Tokens that this server has issued, with their users and expiry.
+"""Service account tokens: the JSON web tokens of TokenRequest that this server has issued.
 
-Timestamps are RFC 3339 in UTC with whole seconds, so they can be compared as text.
-
-JSON web tokens of TokenRequest; clients decode them to see the service account.
-
-The claims are upstream's: ``sub`` (the user), ``aud`` (the audiences), ``exp`` (the expiry), and in
-``kubernetes.io`` the service account and the object that the token is bound to. The signature is a
-hash that is never verified: the server stores the tokens that it has issued
-(:class:`IssuedTokens`).
+Clients decode the claims, which are upstream's: ``sub`` (the user), ``aud`` (the audiences),
+``exp`` (the expiry), and in ``kubernetes.io`` the service account and the object that the token is
+bound to. The signature is a hash that is never verified: the server stores the tokens that it has
+issued, with their expiry (RFC 3339 in UTC with whole seconds, compared as text).
 
 Source: kubernetes/pkg/serviceaccount/claims.go.
 """

@@ -5,18 +5,15 @@ operation of a kind show whether the server validates fields, the schemas define
 and what ``explain`` prints. The index has the address of each document with a hash; a client may
 cache a document at that address for ever.
 
-Documents are built from the archive on first use and kept as bytes. Kinds without a schema are
-described as objects with any fields.
+Documents are built from the archive and from CustomResourceDefinitions on first use, and kept as
+bytes. Kinds without a schema are described as objects with any fields.
 
 Version 2 is a document without definitions. ``kubectl`` reads it where version 3 has no answer (a
-``List``, a kind that is not served), to check an object itself, and skips the check for kinds that
-it does not find there; without any document it would fail.
+``List``, a kind that is not served), and skips its own check of kinds that it does not find there;
+without any document it would fail.
 
-Source: k8s.io/kube-openapi/pkg/handler3, k8s.io/apiserver/pkg/endpoints/installer.go.
-
-OpenAPI schemas of custom resources.
-
-Source: pkg/controller/openapi/builder/builder.go of k8s.io/apiextensions-apiserver.
+Sources: k8s.io/kube-openapi/pkg/handler3, k8s.io/apiserver/pkg/endpoints/installer.go,
+k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder/builder.go.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
-"""The version of Kubernetes that the server reports; clients adapt their behaviour to it.
+"""The version of Kubernetes that the server reports, and its health endpoints.
 
-Source: k8s.io/apimachinery/pkg/version.
+Clients adapt their behaviour to the version. ``/healthz``, ``/livez`` and ``/readyz`` are served as
+a whole and check by check; ``?verbose`` lists the checks, ``?exclude=NAME`` leaves one out. Few
+components of a server in one process can fail by themselves, so every check succeeds.
 
-Health endpoints: ``/healthz``, ``/livez`` and ``/readyz``, as a whole and check by check.
-
-``?verbose`` lists the checks, ``?exclude=NAME`` leaves one out. Few components of a server in one
-process can fail by themselves, so every check succeeds.
-
-Source: k8s.io/apiserver/pkg/server/healthz/healthz.go.
+Sources: k8s.io/apimachinery/pkg/version, k8s.io/apiserver/pkg/server/healthz/healthz.go.
 """
 
 from __future__ import annotations

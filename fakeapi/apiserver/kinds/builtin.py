@@ -2,13 +2,11 @@
 
 Scope, names, verbs, subresources and schemas come from the archive
 (:mod:`fakeapi.apiserver.kinds.schemas`). This module has a row for each kind whose strategy differs
-from the default.
+from the default, and the kinds of documents that are sent to subresources and never stored.
 
 Source: upstream's ``pkg/registry/*/*/strategy.go`` and ``storage/storage.go`` (``Generation = 1``,
 ``Status =`` in PrepareForCreate, ``AllowUnconditionalUpdate``, ``AllowCreateOnUpdate``,
 ``ReturnDeletedObject``), and the field label conversions of ``pkg/apis/*/*/conversion.go``, v1.37.
-
-Kinds of documents that are sent to subresources and never stored.
 """
 
 from __future__ import annotations

@@ -2,14 +2,12 @@
 
 All differences between kinds are values of :class:`ResourceInfo`; the API has no branch on a kind's
 name. Built-in kinds come from a table (:mod:`fakeapi.apiserver.kinds.builtin`). Kinds that a
-CustomResourceDefinition declares are values of the same type, with ``custom`` set.
+CustomResourceDefinition declares are values of the same type, with the data of one version of the
+definition in ``custom``.
 
 Sources: for each kind, upstream's ``pkg/registry/GROUP/RESOURCE/strategy.go`` (what a create or an
-update keeps, generations, selectable fields) and the ``patchMergeKey`` tags of ``k8s.io/api``.
-
-Data of a CustomResourceDefinition about one version of its resource.
-
-Source: k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/types.go.
+update keeps, generations, selectable fields) and the ``patchMergeKey`` tags of ``k8s.io/api``;
+k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1/types.go.
 """
 
 from __future__ import annotations

@@ -1,19 +1,13 @@
-"""Kinds, schemas and descriptions of ``builtin.zip``, read on first use.
+"""The archive ``builtin.zip``: kinds, schemas and descriptions, read on first use.
 
-A definition has its OpenAPI name, ``io.k8s.api.core.v1.Pod``: the package, a dot, the short name. A
-package is one member of the archive and is parsed once.
+:mod:`fakeapi.kinds.generate` generates it. A definition has its OpenAPI name,
+``io.k8s.api.core.v1.Pod``: the package, a dot, the short name. A package is one member of the
+archive and is parsed once. The structural type of a definition is built once; a reference becomes
+the struct of the definition that it names. A definition may refer to itself, so its struct is
+created before its fields.
 
-:mod:`fakeapi.kinds.generate` generates the archive.
-
-Structural types built from the schemas in the archive; each definition is built once.
-
-A reference becomes the struct of the definition that it names. A definition may refer to itself, so
-its struct is created before its fields.
-
-CustomResourceDefinitions that are installed with a control-plane component.
-
-A component that manages custom resources needs their definition, so it is installed at the start.
-The definition is the one in deploy/crds, as JSON.
+A component that manages custom resources installs their definition (deploy/crds, as JSON) when it
+starts.
 """
 
 from __future__ import annotations

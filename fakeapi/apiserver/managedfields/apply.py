@@ -1,18 +1,16 @@
 """Server-side apply: a configuration is merged into an object, and its manager owns its fields.
 
-1. The configuration is merged into the live object.
+1. The configuration is validated against the kind's structural type, and merged into the live
+   object.
 2. Fields that the manager applied before and no longer applies are removed, unless others own them.
 3. A change of a field that others own is a conflict; with force, the manager takes ownership.
 
 ``kubectl`` is special: fields that it has applied on the client side, as the last-applied
 annotation records, are no conflict, and the annotation is updated to the applied configuration.
 
-Source: structured-merge-diff/merge/update.go (Apply); k8s.io/apimachinery/pkg/util/managedfields/
-internal (conflict.go, lastappliedmanager.go, lastappliedupdater.go, skipnonapplied.go).
-
-Validation of an applied configuration against the kind's structural type.
-
-Source: sigs.k8s.io/structured-merge-diff/typed/validate.go.
+Sources: structured-merge-diff/merge/update.go (Apply), typed/validate.go; k8s.io/apimachinery/pkg/
+util/managedfields/internal (conflict.go, lastappliedmanager.go, lastappliedupdater.go,
+skipnonapplied.go).
 """
 
 from __future__ import annotations

@@ -1,25 +1,23 @@
 """Field sets: sets of field paths, and their operations.
 
-A set is a tree of path elements, in the serialized form of ``managedFields`` (FieldsV1), so that no
-decoding is needed:
-
-    {"f:spec": {"f:containers": {'k:{"name":"web"}': {".": {}, "f:image": {}}}}}
-
-The path of a node is a member of the set if the node has the key ``.`` or is empty; its other keys
-are the elements below it. The root is not a member; an empty root is the empty set.
-
-Sets are immutable; results share nodes with their operands.
-
-Source: sigs.k8s.io/structured-merge-diff/fieldpath (set.go, serialize.go).
-
-Path elements: one step of a field path, serialized as in FieldsV1.
+A path element is one step of a field path, serialized as in FieldsV1:
 
     f:image                                 the field, or the key of a map, ``image``
     k:{"containerPort":80,"protocol":"TCP"} the list item with these keys
     v:"kubernetes"                          the set item with this value
     i:3                                     the list item at this index
 
-Source: sigs.k8s.io/structured-merge-diff/fieldpath (element.go, serialize-pe.go).
+A set is a tree of path elements, in the serialized form of ``managedFields``, so that no decoding
+is needed:
+
+    {"f:spec": {"f:containers": {'k:{"name":"web"}': {".": {}, "f:image": {}}}}}
+
+The path of a node is a member of the set if the node has the key ``.`` or is empty; its other keys
+are the elements below it. The root is not a member; an empty root is the empty set. Sets are
+immutable; results share nodes with their operands.
+
+Source: sigs.k8s.io/structured-merge-diff/fieldpath (set.go, serialize.go, element.go,
+serialize-pe.go).
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
-"""The merge of an applied configuration into the live document.
+"""The merge of an applied configuration into the live document, and pruning afterwards.
 
 Fields of the configuration replace those of the live object; other fields are kept. A granular list
 keeps its items; the items of the configuration are in its order, and items that only the live list
-has keep their positions between them.
+has keep their positions between them. Pruning removes the fields that a manager no longer applies,
+unless another manager owns them.
 
-Source: sigs.k8s.io/structured-merge-diff/typed/merge.go.
-
-Pruning: fields that a manager no longer applies are removed, unless another manager owns them.
-
-Source: sigs.k8s.io/structured-merge-diff/merge/update.go (prune), typed/remove.go.
+Source: sigs.k8s.io/structured-merge-diff/typed (merge.go, remove.go), merge/update.go (prune).
 """
 
 from __future__ import annotations

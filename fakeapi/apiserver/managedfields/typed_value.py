@@ -1,4 +1,4 @@
-"""Typed values: granular and atomic values by type, and fields that Go structs always have.
+"""Typed values: granular and atomic values by type, and the field set of an applied configuration.
 
 A value is a leaf, or a granular object or list, whose items have their own owners. Its type
 determines which; untyped objects are granular, untyped lists are atomic.
@@ -7,14 +7,11 @@ Go structs have fields by value: a Deployment always has a ``strategy``, even an
 manager owns its existence. OpenAPI marks these fields with ``default: {}``. Likewise, a required
 list is always there, if only as null.
 
-Source: sigs.k8s.io/structured-merge-diff/typed (helpers.go), the structs of k8s.io/api.
-
-The field set of an applied configuration: the fields that its manager owns afterwards.
-
 A manager that applies ``spec.containers[name="web"].image`` owns the image and the container, not
 the list and not the spec. Empty objects, nulls and the keys of maps are in the set themselves.
 
-Source: sigs.k8s.io/structured-merge-diff/typed/tofieldset.go, fieldpath/set.go.
+Source: sigs.k8s.io/structured-merge-diff/typed (helpers.go, tofieldset.go), fieldpath/set.go, the
+structs of k8s.io/api.
 """
 
 from __future__ import annotations

@@ -4,14 +4,12 @@ A manager that changes or adds a field takes it from all other owners; a removed
 The change is attributed to the manager with the operation Update. An object whose entries were
 cleared, or which was stored without any, is tracked again from the next apply on.
 
-Source: k8s.io/apimachinery/pkg/util/managedfields/internal (fieldmanager.go, capmanagers.go,
-managedfieldsupdater.go, skipnonapplied.go, stripmeta.go), structured-merge-diff/merge/update.go.
+*Reset fields* are those that a write cannot change, and whose ownership it does not take: the
+status for a write to the object itself, the spec for a write to the status.
 
-Reset fields: fields that a write cannot change, and whose ownership it does not take.
-
-A write to the object itself resets the status; a write to the status resets the spec.
-
-Source: ``GetResetFields`` in pkg/registry/GROUP/RESOURCE/strategy.go, v1.37.
+Sources: k8s.io/apimachinery/pkg/util/managedfields/internal (fieldmanager.go, capmanagers.go,
+managedfieldsupdater.go, skipnonapplied.go, stripmeta.go), structured-merge-diff/merge/update.go,
+``GetResetFields`` in pkg/registry/GROUP/RESOURCE/strategy.go, v1.37.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 """ObjectMeta: checks on every document before it is stored (type, metadata fields, name).
 
-Only fields that the server itself reads are checked. Other fields (a pod's spec, say) are accepted.
+Only fields that the server itself reads, and owners, labels, annotations and finalizers are
+checked. Other fields (a pod's spec, say) are accepted.
 
-Source: k8s.io/apimachinery/pkg/apis/meta/v1 (ObjectMeta) and pkg/api/validation; upstream's decoder
-for the wording of type errors.
-
-Validation rules of object metadata: owners, labels, annotations, finalizers.
-
-Source: k8s.io/apimachinery/pkg/api/validation/objectmeta.go.
+Sources: k8s.io/apimachinery/pkg/apis/meta/v1 (ObjectMeta), pkg/api/validation (objectmeta.go);
+upstream's decoder for the wording of type errors.
 """
 
 from __future__ import annotations

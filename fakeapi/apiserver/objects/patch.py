@@ -2,23 +2,17 @@
 
 - ``application/merge-patch+json`` (RFC 7386): maps merge, null deletes, other values replace.
 - ``application/json-patch+json`` (RFC 6902): operations in order, all or none.
-- ``application/strategic-merge-patch+json``: see :func:`strategic_merge`.
+- ``application/strategic-merge-patch+json``: the merge of
+  :mod:`extender.kube.patches.strategic_merge_patch`, by the kind's structural type. Fields that
+  the type does not have merge as in a JSON merge patch.
 
-Server-side apply is not a patch of this kind (:mod:`fakeapi.apiserver.managedfields`). Limits are
-upstream's: 10,000 JSON patch operations, and ``copy`` operations may not copy more than the size of
-a request body (a few nested copies could otherwise exhaust the memory).
+Limits are upstream's: 10,000 JSON patch operations, and ``copy`` operations may not copy more than
+the size of a request body (a few nested copies could otherwise exhaust the memory).
+
+Server-side apply is not a patch of this kind (:mod:`fakeapi.apiserver.managedfields`); only its
+body, one object in YAML or JSON, is decoded here.
 
 Source: k8s.io/apiserver/pkg/endpoints/handlers/patch.go.
-
-Strategic merge patches of any kind, by its structural type.
-
-:mod:`extender.kube.patches.strategic_merge_patch` implements the merge, and
-:mod:`fakeapi.apiserver.kinds.structural_types` has the types. Fields that a type does not know
-merge as in a JSON merge patch.
-
-Apply configurations: bodies of one object in YAML or JSON.
-
-Source: k8s.io/apiserver/pkg/endpoints/handlers/patch.go (applyPatcher).
 """
 
 from __future__ import annotations

@@ -1,22 +1,17 @@
-"""The Table columns of custom resources, from their definitions.
+"""The columns of Tables: those of built-in kinds, and those that custom resources define.
 
-Source: pkg/registry/customresource/tableconvertor/tableconvertor.go and pkg/apiserver/helpers.go of
-k8s.io/apiextensions-apiserver.
+Built-in kinds have upstream's definitions and descriptions, as recorded in ``columns.json``. A
+column of priority 0 is always shown, one of priority 1 in wide output. Other kinds have the default
+columns: name and creation time.
 
-JSONPath, as used by printer columns.
+A custom resource defines a column by a JSONPath:
 
     .spec.size   .metadata.labels['a.b/c']   .items[0].name   .items[-1]   .items[1:3]
     .items[*].name   ..image   .conditions[?(@.type=="Ready")].status
 
-Source: k8s.io/client-go/util/jsonpath.
-
-The Table columns of built-in kinds, with upstream's definitions and descriptions.
-
-A column of priority 0 is always shown, one of priority 1 in wide output. Other kinds have the
-default columns: name and creation time.
-
-Source: the Tables of kube-apiserver 1.37 (pkg/printers/internalversion/printers.go), recorded in
-``columns.json``.
+Sources: the Tables of kube-apiserver 1.37 (pkg/printers/internalversion/printers.go);
+pkg/registry/customresource/tableconvertor/tableconvertor.go and pkg/apiserver/helpers.go of
+k8s.io/apiextensions-apiserver; k8s.io/client-go/util/jsonpath.
 """
 
 from __future__ import annotations

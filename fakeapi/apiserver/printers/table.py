@@ -5,15 +5,12 @@
 Rows always have all cells; clients hide the columns of priority 1 unless output is wide. Depending
 on ``includeObject`` each row has the object's metadata, the whole object or nothing.
 
-Sources: k8s.io/apiserver/pkg/endpoints/handlers/response.go, pkg/registry/rest/table.go.
+A *printer* is a function from a document and the current time to the cells of its row, in the order
+of the kind's columns (:mod:`fakeapi.apiserver.printers.columns`). It reads stored documents: a
+field that is missing or has another type counts as absent.
 
-The printers of built-in kinds: the cells of a Table's row, one printer for each kind.
-
-A printer is a function from a document and the current time to the cells of its row, in the order
-of the kind's columns (:mod:`fakeapi.apiserver.printers.columns`). A printer reads stored documents:
-a field that is missing or has another type counts as absent.
-
-Source: pkg/printers/internalversion/printers.go of kubernetes, at v1.37.
+Sources: k8s.io/apiserver/pkg/endpoints/handlers/response.go, pkg/registry/rest/table.go;
+kubernetes/pkg/printers/internalversion/printers.go, v1.37.
 """
 
 from __future__ import annotations

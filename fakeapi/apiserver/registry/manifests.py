@@ -1,15 +1,13 @@
-"""Loading of manifests, as ``kubectl get -o json`` prints them, into the store.
+"""Manifests: loading and exporting of all objects, as ``kubectl get -o json`` prints them.
 
 Objects are stored as they are, status, UID and timestamps included; only their resourceVersion is
 new. An object of the same name is replaced. Either all objects are stored or none: all are checked
 first. Missing namespaces of objects are created. Custom resources may come with their definitions,
 in any order.
 
-Export of all objects as manifests, as ``kubectl get -o json`` prints them.
-
-:mod:`fakeapi.apiserver.registry.manifests` loads them again, into this world or another. Namespaces
-come first, then other cluster-scoped kinds, so other tools can create the objects in this order,
-too. An object of a kind with several served versions is exported once, in the stored version.
+An export can be loaded into this world or another. Namespaces come first, then other cluster-scoped
+kinds, so other tools can create the objects in this order, too. An object of a kind with several
+served versions is exported once, in the stored version.
 """
 
 from __future__ import annotations

@@ -1,18 +1,10 @@
-"""The scope of a request: the request, its target, and the components that serve it.
+"""The scope of a request: its target, its field manager, and the components that serve it.
 
 Handlers of subresources and reviews are functions from a RequestScope to a response. Tables assign
 them to methods and resources (:mod:`fakeapi.apiserver.registry.subresources`,
 :mod:`fakeapi.apiserver.endpoints.access_reviews`).
 
-Field managers: the name that a request writes under.
-
-The query names the field manager. An update without it uses the first part of the User-Agent, up to
-the slash. An apply must name it.
-
-Source: k8s.io/apiserver/pkg/endpoints/handlers/create.go (managerOrUserAgent),
-k8s.io/apimachinery/pkg/apis/meta/v1/validation.
-
-Request paths: the objects that a URL names.
+A URL names the target:
 
     /api/v1/pods                                 all pods
     /api/v1/namespaces/default/pods              the pods of one namespace
@@ -20,7 +12,11 @@ Request paths: the objects that a URL names.
     /api/v1/namespaces/x/pods/web/status         its subresource
     /api/v1/namespaces/x                         a namespace (and /status its subresource)
 
-Source: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go.
+The query names the field manager. An update without it uses the first part of the User-Agent, up to
+the slash. An apply must name it.
+
+Sources: k8s.io/apiserver/pkg/endpoints/request/requestinfo.go, handlers/create.go
+(managerOrUserAgent), k8s.io/apimachinery/pkg/apis/meta/v1/validation.
 """
 
 from __future__ import annotations

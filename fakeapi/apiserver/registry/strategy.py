@@ -1,29 +1,22 @@
 """Create and update strategies: fields that the server sets or keeps.
 
-    write             from the client              from the server, or kept as before
-    create            metadata, spec               uid, creationTimestamp, generation 1, status
-    update            metadata, spec               identity, deletion, status
-    update of status  metadata but owners, status  identity, deletion, owners, spec
-                      (of a custom resource: the status only)
+    write                    changes                               keeps, or sets
+    create                   metadata, spec                        uid, creationTimestamp,
+                                                                   generation 1, status
+    update                   metadata, spec                        identity, deletion, status
+      of status              status, metadata but owners           identity, deletion, owners, spec
+      of a custom status     status
+      of scale               as of the object itself (the caller changes replicas only)
+      of binding             as set by the caller
+      of approval            status.conditions, metadata           spec, the rest of the status
+      of finalize            spec.finalizers, metadata             status
+      of ephemeralcontainers spec.ephemeralContainers              everything else
+      of resize              resources and resize policies         everything else
 
 ``metadata.generation`` counts changes of the spec, for kinds that have it. For a kind whose
 ``first_status`` is None (nodes), create keeps the client's status.
 
-Source: k8s.io/apiserver/pkg/registry/rest (create.go, update.go) and the strategies of the kinds.
-
-Updates through subresources: the fields that each may change.
-
-    through               changes                             keeps
-    the object itself     metadata, spec                      status
-    status                status, metadata but owners         spec
-    scale                 as the object itself (the caller changes replicas only)
-    binding               as set by the caller
-    approval              status.conditions, metadata         spec, the rest of the status
-    finalize              spec.finalizers, metadata           status
-    ephemeralcontainers   spec.ephemeralContainers            everything else
-    resize                resources and resize policies       everything else
-
-Sources: pkg/registry/core/{pod,namespace}/strategy.go, pkg/registry/certificates/strategy.go,
+Sources: k8s.io/apiserver/pkg/registry/rest (create.go, update.go), the strategies in pkg/registry,
 pkg/apis/core/validation (ValidatePodEphemeralContainersUpdate).
 """
 

@@ -1,13 +1,10 @@
 """Typed documents: a document is reduced to the fields of its kind, in place.
 
 Built-in kinds are decoded by their Go structs (:mod:`fakeapi.apiserver.wire.struct_decoder`),
-custom resources by the schema of their definition, and the schemas in a definition by both.
-
-Nested schemas of a definition, decoded as Go decodes them.
-
+custom resources by the schema of their definition. The schemas in a definition are decoded by both:
 ``items`` and ``additionalProperties`` are a schema or another type (a list, a boolean), so the
-structural type of a definition allows any value there. Here they are decoded as schemas, so that
-their unknown fields are removed, too.
+structural type allows any value there; here they are decoded as schemas, so that their unknown
+fields are removed, too.
 
 Source: pkg/apis/apiextensions/v1/marshal.go of k8s.io/apiextensions-apiserver.
 """

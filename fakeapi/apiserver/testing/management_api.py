@@ -6,7 +6,10 @@ POST compact       drop the history up to now, or up to ``?resourceVersion=N``
 POST snapshot      save the present state as ``?name=N`` or as a new name, which is returned
 POST restore/NAME  restore the objects of a snapshot; versions continue, and every watch expires
 POST fork[/NAME]   serve a world that continues from a snapshot or from now, at the returned ``url``
-POST clock         move the clock (see "Moving a world's clock"), and return its time
+POST clock         return the time of the clock; with a parameter, move the clock first:
+                   ``?advance=90`` lets 90 seconds pass, with all events in them;
+                   ``?jump=true`` goes on to the next moment for which a timer is set;
+                   ``?factor=60`` lets a minute pass in each second from now on; 0 stops the clock
 GET  export        all objects, as one ``List`` that ``load`` accepts
 GET  history       every retained event, after ``?since=N``; with ``?kind=K`` the changes of that
                    kind (of ``?namespace=S`` and ``?name=N``), and the objects ``before`` them
@@ -19,17 +22,8 @@ DELETE faults      end the fault plan, and return what GET returns
 GET  scheduler/trace     the scheduler's calls of extenders, their replies, and the results
 DELETE scheduler/trace   clear the trace, and return what GET returns
 
-Snapshots: saved worlds by name, to restore or to fork.
-
 A snapshot is a fork of the store (:mod:`fakeapi.apiserver.store.object_store`), so saving costs
 next to nothing, and a snapshot holds only what has changed since.
-
-Moving a world's clock over HTTP.
-
-POST /_fakeapi/clock                 return the time
-POST /_fakeapi/clock?advance=90      let 90 seconds pass, with all events in them
-POST /_fakeapi/clock?jump=true       go on to the next moment for which a timer is set
-POST /_fakeapi/clock?factor=60       from now on a minute passes in each second; 0: stop the clock
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
-"""The history of the objects of one kind, and invariants over it.
+"""The history of the objects of one kind: invariants over it, and comparison with another history.
 
     pods = cluster.history("pods", "default")
     pods.always(lambda present: sum(map(is_down, present)) <= 2)
-
-A history begins where that of the store does: with the first write or, after a compaction, a reset
-or a restore, with the state at that time (``before``). That state is checked, too.
-
-Comparison of two histories: where they diverge, and how the final objects differ.
 
     async with cluster.fork() as fork:
         ...                                            # one policy here, another one there
         print(compare(cluster.history("pods"), fork.history("pods")))
 
-Up to the point of divergence everything is equal, versions and UIDs included. After it, versions,
-UIDs and times differ even for the same changes; the final objects are compared without them.
+A history begins where that of the store does: with the first write or, after a compaction, a reset
+or a restore, with the state at that time (``before``). That state is checked, too.
+
+Up to the point where two histories diverge everything is equal, versions and UIDs included. After
+it, versions, UIDs and times differ even for the same changes; the final objects are compared
+without them.
 """
 
 from __future__ import annotations

@@ -1,20 +1,15 @@
-"""Validation of objects: the rules that clients meet, with upstream's messages.
+"""Validation of objects: the rules that clients meet, with upstream's messages, and warnings.
 
 This is a subset of upstream's rules: required fields, enums, ranges, duplicate names, labels that
 no selector can match. Simple rules are data (:mod:`fakeapi.apiserver.kinds.field_limits`); rules on
-several fields are functions here.
+several fields are functions.
 
 For each kind a field walk is built once from its structural type, so only places with rules are
 visited; errors come in the order of the type's fields.
 
-Sources: pkg/apis/*/validation/validation.go, k8s.io/apimachinery/pkg/api/validation, v1.37.
-
-Warnings for objects that were written.
-
-Sources: WarningsOnCreate and WarningsOnUpdate in pkg/registry/customresource/strategy.go and
-pkg/registry/customresourcedefinition/strategy.go of k8s.io/apiextensions-apiserver.
-
-Validation of a pod that is not stored, such as a template with a patch.
+Sources: pkg/apis/*/validation/validation.go, k8s.io/apimachinery/pkg/api/validation, v1.37;
+WarningsOnCreate and WarningsOnUpdate in pkg/registry/{customresource,customresourcedefinition}/
+strategy.go of k8s.io/apiextensions-apiserver.
 """
 
 from __future__ import annotations

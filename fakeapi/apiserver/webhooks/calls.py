@@ -1,4 +1,4 @@
-"""Webhook calls from within a pure function.
+"""Webhook calls from within a pure function, and their addresses.
 
 The API is a function from a request to an answer, and waits for nothing. Where it needs the answers
 of webhooks, it *suspends*: it raises :class:`CallsPendingError` with the calls. The caller
@@ -18,12 +18,9 @@ several deletions, use :meth:`PendingCalls.once`; so do expensive steps that rea
 change, such as decoding a body.
 
 A function of this process may replace a webhook: a plain one is called immediately, an ``async``
-one by the caller.
-
-Addresses of webhooks: the URL of a client configuration, or its Service.
-
-There is no network between pods here. A Service therefore resolves to its configured URL, or to the
-first ready address of its EndpointSlices or Endpoints, or to its external name. The serving
+one by the caller. Other webhooks are called at the URL of their client configuration, or at that of
+its Service. There is no network between pods here, so a Service resolves to its configured URL, or
+to the first ready address of its EndpointSlices or Endpoints, or to its external name. The serving
 certificate must in any case be for the Service (``name.namespace.svc``).
 
 Source: k8s.io/apiserver/pkg/util/webhook/client.go, pkg/util/proxy/proxy.go.

@@ -1,17 +1,15 @@
 """Client for the webhook calls of a pure API (:mod:`fakeapi.apiserver.webhooks.calls`).
 
 :class:`CallDispatcher` runs the API: it makes the pending calls, independent ones concurrently, and
-runs the request again with the answers. Other requests are served meanwhile. Timeouts use the
-world's clock.
+runs the request again with the answers. Other requests are served meanwhile.
+
+Timeouts use the world's clock. One task serves all pending timeouts: one that does not expire costs
+an entry in a dict. Without pending timeouts no task sleeps on the clock, so that a jumping virtual
+clock does not stop at times at which nothing is due.
 
 Calls use HTTPS. The certificate must be signed by the configuration's CA bundle, or by a CA that
 the system trusts if there is no bundle. :class:`WebhookConnections` keeps idle connections open for
 a while, as an API server does, because a TLS handshake takes longer than a call.
-
-Timeouts by a clock: one task serves all pending timeouts.
-
-A timeout that does not expire costs one entry in a dict. Without pending timeouts no task sleeps on
-the clock, so that a jumping virtual clock does not stop at times at which nothing is due.
 """
 
 from __future__ import annotations

@@ -2,13 +2,11 @@
 
 Clients compare reasons, codes and sometimes the whole text, so wording and key order are
 upstream's: kind, apiVersion, metadata, status, message, reason, details (name, group, kind, causes,
-retryAfterSeconds), code; compact JSON and a newline.
+retryAfterSeconds), code; compact JSON and a newline. The field errors of a 422 have one function
+for each type.
 
-Source: k8s.io/apimachinery/pkg/api/errors/errors.go and apis/meta/v1/types.go.
-
-Field errors of a 422 in upstream's words, one function for each type.
-
-Source: k8s.io/apimachinery/pkg/util/validation/field/errors.go.
+Sources: k8s.io/apimachinery/pkg/api/errors/errors.go, apis/meta/v1/types.go,
+util/validation/field/errors.go.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Requests and responses of the API, as plain values without sockets.
 
-ETags: conditional requests for responses that clients cache.
-
-Discovery and OpenAPI documents are large and rarely change. Each response has the hash of its bytes
-as its ETag; a client that sends the hash back (``If-None-Match``) gets 304 and no body.
+Discovery and OpenAPI documents are large and rarely change, so clients cache them: each response
+has the hash of its bytes as its ETag, and a client that sends the hash back (``If-None-Match``)
+gets 304 and no body.
 
 Source: k8s.io/apiserver/pkg/endpoints/discovery/aggregated/etag.go.
 """

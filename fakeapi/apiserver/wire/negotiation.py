@@ -10,11 +10,8 @@ document than the object itself:
 A clause that cannot be served is skipped. Protobuf is offered, as upstream does, but the answer is
 JSON: clients decode it by its Content-Type.
 
-Sources: k8s.io/apiserver/pkg/endpoints/handlers/negotiation, munnerz/goautoneg.
-
-PartialObjectMetadata: metadata only, for clients such as garbage collectors.
-
-Source: k8s.io/apiserver/pkg/endpoints/handlers/response.go (asPartialObjectMetadata).
+Sources: k8s.io/apiserver/pkg/endpoints/handlers (negotiation, and asPartialObjectMetadata in
+response.go), munnerz/goautoneg.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 Answers are bytes that were encoded when the objects were written. Code that needs one part of a
 document extracts it and leaves the rest undecoded, which is ten times faster than parsing whole
 lists.
-
-Equality of JSON values.
 """
 
 from __future__ import annotations

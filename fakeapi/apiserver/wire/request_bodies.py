@@ -1,14 +1,13 @@
-"""Request bodies: accepted media types, and the decoding of bytes into documents.
+"""Request bodies: accepted media types, and the decoding of JSON and YAML into documents.
 
 Nesting is bounded. A document that cannot be encoded again (more than about 250 levels, integers
 beyond 64 bits) is rejected here, so later stages never meet one.
 
-YAML bodies, decoded as upstream does: one document that is equivalent to JSON.
-
-libyaml parses the bytes; this module builds the value, event by event, so nothing is built before
-it is known to be small. Nesting is bounded as in JSON, and a body may contain at most
-``MAX_VALUES`` values, including those that aliases repeat (a "billion laughs" is rejected after a
-few hundred). Upstream bounds only the size of the body; here, a second of one thread is enough.
+YAML is one document that is equivalent to JSON. libyaml parses the bytes; this module builds the
+value, event by event, so nothing is built before it is known to be small. A body may contain at
+most ``MAX_VALUES`` values, including those that aliases repeat (a "billion laughs" is rejected
+after a few hundred). Upstream bounds only the size of the body; here, a second of one thread is
+enough.
 
 Source: sigs.k8s.io/yaml (keys become strings, JSON's types only), go.yaml.in/yaml (resolution of
 plain scalars: YAML 1.1 without sexagesimals and without dates; aliases).

@@ -1,12 +1,11 @@
-"""ListOptions: the query of a list, watch or get, with upstream's validation.
+"""ListOptions and DeleteOptions, with upstream's validation.
 
-Source: k8s.io/apimachinery/pkg/apis/meta/internalversion (defaults.go, validation) and pkg/runtime
-conversion of query parameters.
+ListOptions are the query of a list, watch or get; DeleteOptions come from the body or, without one,
+from the query.
 
-DeleteOptions of a request, from its body or, without one, from its query.
-
-Source: k8s.io/apiserver/pkg/endpoints/handlers/delete.go, k8s.io/apimachinery/pkg/apis/meta/v1
-(DeleteOptions) and its validation.
+Sources: k8s.io/apimachinery/pkg/apis/meta/internalversion (defaults.go, validation),
+pkg/apis/meta/v1 (DeleteOptions, validation), pkg/runtime (conversion of query parameters);
+k8s.io/apiserver/pkg/endpoints/handlers/delete.go.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Node health, from the kubelet's heartbeats.
+"""Node health from the kubelet's heartbeats, and the rate at which unhealthy nodes are tainted.
 
 A kubelet's heartbeats are renewals of its Lease (every 10 s) and writes of the node's status. The
 observation time is when either was seen to change, by the controller's own clock, so that clocks
@@ -17,10 +17,7 @@ The node's conditions are reflected in taints:
     MemoryPressure True ...     node.kubernetes.io/memory-pressure ...
     (spec.unschedulable)        node.kubernetes.io/unschedulable
 
-Source: kubernetes/pkg/controller/nodelifecycle/node_lifecycle_controller.go (tryUpdateNodeHealth,
-doNoScheduleTaintingPass).
-
-Rate limits for tainting unhealthy nodes by zone, so that a network failure evicts few pods.
+Each zone limits the rate of NoExecute taints, so that a network failure evicts few pods:
 
     zone                          nodes tainted
     most nodes are ready          one each 10 s
@@ -28,8 +25,8 @@ Rate limits for tainting unhealthy nodes by zone, so that a network failure evic
     none is ready                 one each 10 s
     none is ready in any zone     none, and all taints are removed: the controller is cut off
 
-Source: kubernetes/pkg/controller/nodelifecycle/node_lifecycle_controller.go (ComputeZoneState,
-handleDisruption), scheduler/rate_limited_queue.go.
+Source: kubernetes/pkg/controller/nodelifecycle/node_lifecycle_controller.go (tryUpdateNodeHealth,
+doNoScheduleTaintingPass, ComputeZoneState, handleDisruption), scheduler/rate_limited_queue.go.
 """
 
 from __future__ import annotations

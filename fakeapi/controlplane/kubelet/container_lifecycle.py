@@ -1,13 +1,11 @@
-"""The lifecycle of one container: its state and its next transition.
+"""The lifecycle of one container: its state, its next transition, and the backoff of restarts.
 
 A container is waiting, running, or terminated; its script determines when it exits by itself. Usage
 of memory above its limit kills it at once. After a stop request it exits after its preStop hook and
 its script's delay, and is killed (137) at the end of its grace period.
 
-The backoff of container restarts and image pulls.
-
-The first failure has no delay; then 10 s, 20 s, … at most 5 min, counted from the failure. The
-backoff is reset when a container has not failed for ten minutes.
+The first failure (of a container or an image pull) has no delay; then 10 s, 20 s, … at most 5 min,
+counted from the failure. The backoff is reset when a container has not failed for ten minutes.
 
     runs     5 s      5 s      5 s      11 min    5 s
     waits        0 s      10 s     20 s       0 s      10 s

@@ -1,11 +1,9 @@
-"""The eviction manager of a hollow node, whose rules are in :mod:`policies.eviction`.
+"""The eviction manager of hollow nodes, whose rules are in :mod:`policies.eviction`.
 
 A round observes the node first. Only if it is under pressure, or if pods write to its disks, the
 round observes the pods one by one, so that other nodes cost little. Rounds do not run periodically:
 they run ten seconds apart, from a change of usage until usage is constant and no condition is left
 to be cleared.
-
-The sync of a node's eviction manager.
 """
 
 from __future__ import annotations

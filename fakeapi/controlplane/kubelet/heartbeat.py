@@ -1,16 +1,14 @@
-"""Node leases, which kubelets renew every ten seconds as a heartbeat.
+"""Node leases, which kubelets renew every ten seconds as a heartbeat, and the heartbeat schedule.
 
 A renewal sends the server's last response with a new time in it, so that nothing is read or encoded
 again; many renewals run concurrently. A lease that another client has changed or deleted is read
 again, or recreated.
 
-Source: k8s.io/component-helpers/apimachinery/lease/controller.go, pkg/kubelet/util/nodelease.go.
-
-The heartbeat schedule: when the leases and status heartbeats of nodes are due.
-
 Every node has a slot among the tenths of ten seconds for its lease, and among the seconds of five
 minutes for the times in its status, chosen at random when it is added. Work items are per slot, so
 that the queue holds some hundred entries, independent of the number of nodes.
+
+Source: k8s.io/component-helpers/apimachinery/lease/controller.go, pkg/kubelet/util/nodelease.go.
 """
 
 from __future__ import annotations

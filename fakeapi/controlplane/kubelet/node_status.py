@@ -4,8 +4,6 @@ Every five minutes the heartbeat times of the conditions are written, and on any
 capacity of a node that already has one is kept.
 
 Sources: pkg/kubelet/kubelet_node_status.go, pkg/kubelet/nodestatus/setters.go.
-
-The sync of one node: its registration, its status and its events.
 """
 
 from __future__ import annotations

@@ -1,29 +1,23 @@
 """Pod admission: whether a node admits a pod that was bound to it.
 
 The scheduler has checked most of this; pods that were bound by other clients, or concurrently, are
-rejected here. All insufficient resources are found, and the first is reported:
+rejected here. The requests and host ports of the node's pods are allocated. All insufficient
+resources are found, and the first is reported:
 
     OutOfcpu      Node didn't have enough resource: cpu, requested: 500, used: 3800, capacity: 4000
     OutOfpods     Node didn't have enough resource: pods, requested: 1, used: 110, capacity: 110
     NodeAffinity  Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector
     NodePorts, NodeName, TaintToleration (of NoExecute taints)
 
-A critical pod that fails only for insufficient resources preempts other pods (critical pod
-admission).
+A critical pod that fails only for insufficient resources preempts other pods. The victims are as
+few and as small as possible. First those guaranteed pods are chosen that are needed even if all
+others are preempted, then burstable pods, then best-effort ones. Within a QoS class the pod with
+the smallest distance to the missing amounts is chosen repeatedly: for each resource the fraction
+that it leaves missing, squared, summed up. Ties are broken by the smaller memory request, then CPU
+request.
 
-Sources: pkg/kubelet/lifecycle/predicate.go, AdmissionCheck in pkg/scheduler/eventhandlers.go.
-
-The resources that are allocated on a node: the requests and host ports of its pods.
-
-Critical pod admission: which pods are preempted for a critical pod.
-
-The victims are as few and as small as possible. First those guaranteed pods are chosen that are
-needed even if all others are preempted, then burstable pods, then best-effort ones. Within a QoS
-class the pod with the smallest distance to the missing amounts is chosen repeatedly: for each
-resource the fraction that it leaves missing, squared, summed up. Ties are broken by the smaller
-memory request, then CPU request.
-
-Source: pkg/kubelet/preemption/preemption.go.
+Sources: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/preemption/preemption.go, AdmissionCheck in
+pkg/scheduler/eventhandlers.go.
 """
 
 from __future__ import annotations

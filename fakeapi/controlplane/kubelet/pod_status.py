@@ -1,14 +1,11 @@
-"""A pod's status as the kubelet writes it: the JSON of a strategic merge patch.
+"""A pod's status as the kubelet writes it (a strategic merge patch), and its Events.
 
 A condition keeps its transition time as long as its status stays; conditions of other clients are
-unchanged. The patch has the pod's UID, so that it cannot modify another pod of the same name.
+unchanged. The patch has the pod's UID, so that it cannot modify another pod of the same name. Each
+Event is recorded once.
 
 Sources: convertToAPIContainerStatuses in pkg/kubelet/kubelet_pods.go, PatchPodStatus in
-pkg/util/pod.
-
-The Events about a pod's lifecycle, each recorded once.
-
-Sources: pkg/kubelet/events/event.go, pkg/kubelet/kuberuntime/kuberuntime_container.go,
+pkg/util/pod; pkg/kubelet/events/event.go, pkg/kubelet/kuberuntime/kuberuntime_container.go,
 pkg/kubelet/images/image_manager.go.
 """
 

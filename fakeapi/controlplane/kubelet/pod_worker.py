@@ -1,9 +1,8 @@
 """The pod worker: one sync of a pod admits it, advances its lifecycle, and writes its status.
 
-Restoring a pod that was admitted before: after a restart of the kubelet, in a fork, from a dump.
-
-The pod's status is taken as its state. A container that was started by a simulated kubelet (by its
-ID) continues in its script where it was; other containers begin their scripts now.
+A pod that was admitted before (after a restart of the kubelet, in a fork, from a dump) is restored:
+its status is taken as its state. A container that was started by a simulated kubelet (by its ID)
+continues in its script where it was; other containers begin their scripts now.
 """
 
 from __future__ import annotations

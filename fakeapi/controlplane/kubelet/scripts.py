@@ -1,17 +1,11 @@
-"""Simulation scripts as values: the behaviour of simulated pods and nodes.
+"""Simulation scripts as values: the behaviour of simulated pods and nodes, and kubelet options.
 
 A container's *run*, from its start to its exit, is a list of stages. Each changes something at its
 time: the container's readiness, its usage, or its exit. A restarted container performs its next
 run, and repeats the last one.
 
 A :class:`SimulationScript` assigns scripts to pods and nodes: the first that matches applies. Times
-are nanoseconds, bytes and processes integers, CPU nanocores.
-
-The options of the component ``kubelet``, beside those of every component.
-
-They are separate from the kubelet's code, since a cluster needs them with or without kubelets.
-
-Default resource usage, where no script defines it.
+are nanoseconds, bytes and processes integers, CPU nanocores. Usage that no script defines:
 
     memory       half of what is requested, or 16Mi
     cpu          a tenth of what is requested, or 1m
@@ -19,6 +13,9 @@ Default resource usage, where no script defines it.
     processes    1
 
 A node itself uses 256Mi of memory, 2Gi of its disk, 1Gi of the one for images, 100m, 100 processes.
+
+The options of the component ``kubelet`` are separate from its code, since a cluster needs them with
+or without kubelets.
 """
 
 from __future__ import annotations

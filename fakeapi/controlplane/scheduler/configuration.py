@@ -1,10 +1,8 @@
 """The scheduler's configuration: profiles, extenders, and backoff.
 
+It is separate from the scheduler, because a cluster takes these options even if it runs none.
+
 Source: pkg/scheduler/apis/config/types.go.
-
-The options of the scheduler, beyond the context of all components.
-
-They are separate from the scheduler, because a cluster takes them even if it runs no scheduler.
 """
 
 from __future__ import annotations

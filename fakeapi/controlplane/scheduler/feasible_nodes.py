@@ -1,19 +1,15 @@
 """Find the feasible nodes of a pod: the in-tree filters, then extenders' filters in order.
 
 For a nominated pod its node is tried first, alone, and taken if it is feasible. Otherwise nodes are
-examined from where the last search stopped, until enough are feasible. Each extender is sent the
-nodes that the previous one has left, and may reject them with reasons. Nodes that were not
-examined, and those that an extender dropped without a reason, have no status.
+examined from where the last search stopped, until enough are feasible. So an extender is sent only
+a part of a large cluster. Each extender is sent the nodes that the previous one has left, and may
+reject them with reasons. Nodes that were not examined, and those that an extender dropped without a
+reason, have no status.
 
-Source: findNodesThatFitPod in pkg/scheduler/schedule_one.go.
+Preemption examines a sample of nodes in the same way: from an offset, and around.
 
-How many nodes kube-scheduler examines, where it does not examine all of them.
-
-Both samples start at an offset and wrap around; so an extender is sent only a part of a large
-cluster.
-
-Pure. Sources: numFeasibleNodesToFind in pkg/scheduler/schedule_one.go; GetOffsetAndNumCandidates in
-plugins/defaultpreemption and DryRunPreemption in framework/preemption.
+Sources: findNodesThatFitPod and numFeasibleNodesToFind in pkg/scheduler/schedule_one.go;
+GetOffsetAndNumCandidates in plugins/defaultpreemption and DryRunPreemption in framework/preemption.
 """
 
 from __future__ import annotations

@@ -1,18 +1,15 @@
-"""DefaultPreemption: eligibility, candidates and selection for a pod that fits nowhere.
+"""DefaultPreemption: eligibility, candidates, selection and eviction for a pod that fits nowhere.
 
     eligibility              if not eligible, the pod keeps its nomination
     dry run on nodes that    no candidates: the nomination is cleared, unless a node had an error
       eviction may help
     extenders                one after another, each on the result of the previous one
     selection                by kube-scheduler's criteria; at random between equal candidates
+    eviction                 lower nominations are cleared, victims are marked and deleted
 
 A node that the in-tree filters accept without victims (an extender rejected it) is an error of the
 dry run. Since 1.38 it is sent to extenders with an empty list of victims, and is a candidate if it
 is returned with some.
-
-Source: pkg/scheduler/framework/preemption/preemption.go.
-
-The preemption executor: marks and deletes victims, and clears lower nominations.
 
 Up to 1.32 kube-scheduler deletes all victims concurrently, then clears nominations; the first error
 ends the preemption. Since 1.33 (SchedulerAsyncPreemption) this runs concurrently with scheduling:

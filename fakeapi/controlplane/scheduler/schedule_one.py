@@ -1,27 +1,23 @@
-"""The scheduling cycle: one attempt for one pod, decided without side effects.
+"""The scheduling cycle: one attempt for one pod, decided without side effects; and binding.
 
     no nodes at all                        unschedulable, retried after the backoff
     an extender's filter fails             an error; the nomination ends, no preemption
     a node is feasible                     the pod is placed there
     no node is feasible                    unschedulable; preemption is tried
 
-Source: schedulingCycle in pkg/scheduler/schedule_one.go.
-
-Scores of feasible nodes: two simple rules, and extenders' scores.
+Feasible nodes are scored by two simple rules instead of kube-scheduler's plugins, which spread pods
+in a similar way:
 
     least_allocated      the percentage of CPU and memory that would be left, on average  0 … 100
     selector_spread      how few pods of the same controller (or with the same labels)    0 … 100
                          there are, compared with the other feasible nodes
     extenders' scores, times their weight, times 10
 
-The highest sum wins; a tie is broken at random. kube-scheduler's plugins would score otherwise, but
-these rules spread pods as they do.
+The highest sum wins; a tie is broken at random. The pod is bound by the extender that binds, if
+there is one, or by the API.
 
-Source of the extenders' part: prioritizeNodes in pkg/scheduler/schedule_one.go.
-
-Bind a pod: through the extender that binds, if there is one, or through the API.
-
-Source: bind and extendersBinding in pkg/scheduler/schedule_one.go, plugins/defaultbinder.
+Source: schedulingCycle, prioritizeNodes, bind and extendersBinding in
+pkg/scheduler/schedule_one.go, plugins/defaultbinder.
 """
 
 from __future__ import annotations

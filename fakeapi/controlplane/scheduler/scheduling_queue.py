@@ -11,9 +11,7 @@ work queue in the order of priority; this module only decides when a pod is adde
 (kube-scheduler checks backoffs every second, and the 5 minutes every 30 s; here the times are
 exact. Unlike upstream since 1.33, the backoff is not shortened when no other pod waits.)
 
-Pure: time is an argument, in seconds. Source: pkg/scheduler/backend/queue/scheduling_queue.go.
-
-Queueing hints: which events may help a pod, by the reasons of the nodes that rejected it.
+Queueing hints are the events that may help a pod, by the reasons of the nodes that rejected it:
 
     reason                                            events that may help
     unschedulable, taints, affinity, name             a node is added or changed
@@ -25,7 +23,8 @@ Queueing hints: which events may help a pod, by the reasons of the nodes that re
 An update of the pod itself always may. Upstream's hints are more precise (whether the changed node
 fits now); here a pod is sometimes retried without need.
 
-Source: EventsToRegister in pkg/scheduler/framework/plugins.
+Pure: time is an argument, in seconds. Sources: pkg/scheduler/backend/queue/scheduling_queue.go,
+EventsToRegister in pkg/scheduler/framework/plugins.
 """
 
 from __future__ import annotations

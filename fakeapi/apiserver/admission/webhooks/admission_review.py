@@ -1,19 +1,15 @@
-"""AdmissionReviews: the request that a webhook receives, and its decoded response.
+"""AdmissionReviews: whether a webhook is called, the request that it receives, and its response.
+
+All match conditions (CEL expressions over ``object``, ``oldObject`` and ``request``) must be true
+for a webhook to be called. If none is false and one cannot be evaluated, the request fails, or,
+with the failure policy Ignore, the webhook is not called.
 
 A webhook that cannot be called, or whose response is invalid, is a :class:`CallError`; its failure
 policy decides whether the request then fails. A webhook that denies a request rejects it with the
 code, reason and details of its response.
 
-Sources: k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go,
-plugin/webhook/errors/statuserror.go.
-
-Match conditions: CEL expressions that must all be true for a webhook to be called.
-
-If any of them is false, the webhook is not called. If none is false and one cannot be evaluated,
-the request fails, or, with the failure policy Ignore, the webhook is not called. Their variables
-are ``object``, ``oldObject`` and ``request``.
-
-Source: k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions/matcher.go.
+Sources: k8s.io/apiserver/pkg/admission/plugin/webhook (request/admissionreview.go,
+errors/statuserror.go, matchconditions/matcher.go).
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""Admission attributes: the user, the operation, and the objects of a request.
-
-Source: k8s.io/apiserver/pkg/admission/attributes.go.
-
-The versions of an object that webhooks may request: an Event of ``v1`` or ``events.k8s.io``.
+"""Admission attributes: the user, the operation, and the objects of a request in each version.
 
 A webhook whose rules name one version also receives requests for the others (``matchPolicy:
-Equivalent``), with converted objects. Custom resources have one kind for each version.
+Equivalent``), with converted objects: an Event has two versions, and custom resources have one kind
+for each version.
 
-Source: k8s.io/apimachinery/pkg/runtime/mapper.go (EquivalentResourceRegistry).
+Sources: k8s.io/apiserver/pkg/admission/attributes.go, k8s.io/apimachinery/pkg/runtime/mapper.go
+(EquivalentResourceRegistry).
 """
 
 from __future__ import annotations

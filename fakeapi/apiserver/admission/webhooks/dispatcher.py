@@ -1,18 +1,16 @@
-"""The dispatcher of admission plugins and webhooks for one request.
+"""The dispatcher of admission plugins and webhooks for one request, and the resulting warnings.
 
     admit       admission plugins, then mutating webhooks one after the other; if one has changed
                 the object, admission plugins again, and then those webhooks with
                 ``reinvocationPolicy: IfNeeded`` that were called before a later change
     validate    validating webhooks, in parallel, with the object as it would be stored
 
+Warnings have no duplicates, and are truncated if they are too long together.
+
 Sources: k8s.io/apiserver/pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go,
 mutating/reinvocationcontext.go, pkg/admission/reinvocation.go, pkg/endpoints/handlers
 (fieldmanager/admission.go for the managed fields, create.go for the fields of a new object that
-webhooks receive).
-
-Warnings of one response: without duplicates, and truncated if they are too long together.
-
-Source: k8s.io/apiserver/pkg/endpoints/filters/warning.go.
+webhooks receive), pkg/endpoints/filters/warning.go.
 """
 
 from __future__ import annotations

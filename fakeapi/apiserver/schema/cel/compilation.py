@@ -1,9 +1,9 @@
-"""Validation of a schema's rules: their fields, and the compilation of their expressions.
+"""Compilation of a schema's rules: expressions with their variables, their cost and their result.
+
+Errors of rules, fields and expressions are found when a definition is written.
 
 Source: ValidateCustomResourceDefinitionOpenAPISchema in k8s.io/apiextensions-apiserver/pkg/apis/
 apiextensions/validation/validation.go; compileRule in pkg/apiserver/schema/cel/compilation.go.
-
-Compiled expressions: their variables, their cost and their result.
 """
 
 from __future__ import annotations

@@ -1,17 +1,14 @@
-"""References of an expression to undeclared names, functions and fields.
+"""References of an expression to undeclared names, functions and fields; field paths of rules.
 
 The library finds these errors only when it evaluates the branch that has them, but a definition
 must be rejected when it is written. One pass over the tokens finds undeclared names, unknown
 functions, and fields that the schema does not have. The type of a call's result is not known, nor
-that of a selection from it.
-
-Source: github.com/google/cel-go/checker (errors.go) for the messages.
-
-Field paths of rules, resolved in a schema.
+that of a selection from it. Paths are resolved in the schema:
 
     .spec.size    .spec['size']    .labels['app.io/name']
 
-Source: ValidFieldPath in k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go.
+Sources: github.com/google/cel-go/checker (errors.go) for the messages; ValidFieldPath in
+k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/validation.go.
 """
 
 from __future__ import annotations

@@ -1,19 +1,14 @@
-"""The tokens of a CEL expression: names, literals and operators, each with its position.
+"""The tokens of CEL expressions, and the CEL library that compiles them.
 
-Source: the lexis in https://github.com/google/cel-spec/blob/master/doc/langdef.md.
-
-The CEL library; an optional dependency that only schemas with rules need.
-
-Its compiler reports syntax errors; it checks types only at run time.
-
-Optional field selection, rewritten as function calls because the library cannot parse it.
+The library is an optional dependency that only schemas with rules need. Its compiler reports syntax
+errors; it checks types only at run time. It cannot parse optional field selections, so they are
+rewritten as function calls. A selection from an optional value is optional, too.
 
     self.?a.b.orValue(1)    optional_field(optional_field(self, 'a'), 'b').orValue(1)
     self[?'a']              optional_field(self, 'a')
 
-A selection from an optional value is optional, too.
-
-Source: https://github.com/google/cel-spec/wiki/proposal-246.
+Sources: https://github.com/google/cel-spec/blob/master/doc/langdef.md (the lexis),
+https://github.com/google/cel-spec/wiki/proposal-246.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
 """The kinds of a definition: one for each version, and the one in which objects are stored.
 
 Kinds are cached by the content of a definition, so that they can be compared by identity: a
-definition that changes gets new kinds.
+definition that changes gets new kinds. Server-side apply and managed fields use the structural type
+of a version.
 
-Sources: pkg/apiserver/customresource_handler.go, customresource_discovery_controller.go,
-helpers.go of k8s.io/apiextensions-apiserver.
-
-The structural type of a custom resource, which server-side apply and managed fields use.
-
-Source: k8s.io/kube-openapi/pkg/schemaconv, applied to the output of
-k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder.
+Sources: pkg/apiserver/customresource_handler.go, customresource_discovery_controller.go, helpers.go
+of k8s.io/apiextensions-apiserver; k8s.io/kube-openapi/pkg/schemaconv, applied to the output of
+pkg/controller/openapi/builder.
 """
 
 from __future__ import annotations

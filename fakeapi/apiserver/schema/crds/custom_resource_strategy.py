@@ -1,6 +1,6 @@
 """The strategy of custom resources: validation, preparation for updates, and warnings.
 
-The schema of one version, compiled once: pruning, defaulting, validation and CEL rules.
+The schema of each version is compiled once: pruning, defaulting, validation and CEL rules.
 """
 
 from __future__ import annotations

@@ -1,16 +1,12 @@
-"""Validation of whole CustomResourceDefinitions.
-
-Paths are those of upstream's internal type. Upstream tolerates errors in definitions that are older
-than a rule; here no definition is older, so every rule always applies.
-
-Source: pkg/apis/apiextensions/validation/validation.go of k8s.io/apiextensions-apiserver.
-
-A definition in upstream's internal representation, which validation uses.
+"""Validation of whole CustomResourceDefinitions, in upstream's internal representation.
 
 Values that all versions share are moved to the spec: a schema that is the same in all versions (or
-that of the only version) is ``spec.validation``, and messages use that path.
+that of the only version) is ``spec.validation``, and messages use that path. Upstream tolerates
+errors in definitions that are older than a rule; here no definition is older, so every rule always
+applies.
 
-Source: pkg/apis/apiextensions/v1/conversion.go of k8s.io/apiextensions-apiserver.
+Sources: pkg/apis/apiextensions (validation/validation.go, v1/conversion.go) of
+k8s.io/apiextensions-apiserver.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Validation of structural schemas: the type of every field is specified outside quantifiers.
+"""Validation of structural schemas, and of their defaults.
 
-Sources: pkg/apiserver/schema/validation.go and complete.go of k8s.io/apiextensions-apiserver.
+The type of every field must be specified outside quantifiers, and each default must be valid in its
+schema.
 
-Validation of a schema's defaults: each default must be valid in its schema.
-
-Source: pkg/apiserver/schema/defaulting/validation.go of k8s.io/apiextensions-apiserver.
+Sources: pkg/apiserver/schema (validation.go, complete.go, defaulting/validation.go) of
+k8s.io/apiextensions-apiserver.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Validation of a definition's versions: columns, subresources, selectable fields, warnings.
+"""Validation of a definition's versions and of the conversion between them.
 
-Source: pkg/apis/apiextensions/validation/validation.go of k8s.io/apiextensions-apiserver.
+Versions have columns, subresources, selectable fields and warnings; a conversion has the client
+configuration of its webhook.
 
-Validation of a definition's conversion, and of the client configuration of webhooks.
-
-Sources: validateCustomResourceConversion in pkg/apis/apiextensions/validation/validation.go of
-k8s.io/apiextensions-apiserver, k8s.io/apiserver/pkg/util/webhook/validation.go.
+Sources: pkg/apis/apiextensions/validation/validation.go of k8s.io/apiextensions-apiserver,
+k8s.io/apiserver/pkg/util/webhook/validation.go.
 """
 
 from __future__ import annotations

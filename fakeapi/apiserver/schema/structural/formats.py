@@ -1,17 +1,12 @@
-r"""Formats of strings (``format: ipv4`` and others).
+r"""Formats (``format: ipv4`` and others) and patterns of strings.
 
-Formats that are not in the table are ignored, as upstream ignores them.
+Formats that are not in the table are ignored, as upstream ignores them. Patterns are Go's RE2,
+translated for Python's ``re``: in Python, ``$`` also matches before a final line break, and classes
+like ``\d`` match all of Unicode. ``\z`` becomes ``\Z``, and POSIX classes are expanded. Syntax that
+Python cannot express (``\pL`` and similar) is rejected as an invalid regular expression.
 
 Sources: k8s.io/kube-openapi/pkg/validation/strfmt, k8s.io/apiextensions-apiserver/pkg/apiserver/
-validation/formats.go.
-
-Regular expressions of Go's RE2, translated for Python's ``re``.
-
-In Python, ``$`` also matches before a final line break, and classes like ``\d`` match all of
-Unicode. ``\z`` becomes ``\Z``, and POSIX classes are expanded. Syntax that Python cannot express
-(``\pL`` and similar) is rejected as an invalid regular expression.
-
-Source: https://github.com/google/re2/wiki/Syntax.
+validation/formats.go, https://github.com/google/re2/wiki/Syntax.
 """
 
 from __future__ import annotations

@@ -1,19 +1,14 @@
-"""Pruning: unknown fields of an object are removed.
+"""Pruning and defaulting of custom resources by their structural schema.
 
 Fields that are not in the schema are removed, unless it preserves them
-(``x-kubernetes-preserve-unknown-fields``); known fields below a preserving node are pruned again. A
-null is removed if it is not allowed and no default replaces it. Objects in fields of any type
-(``additionalProperties: true``) lose their fields, as upstream.
-
-Sources: pkg/apiserver/schema/pruning/algorithm.go, defaulting/prunenulls.go of
-k8s.io/apiextensions-apiserver.
-
-Defaulting: the schema's defaults for fields that an object does not set.
+(``x-kubernetes-preserve-unknown-fields``); known fields below a preserving node are pruned again.
+Objects in fields of any type (``additionalProperties: true``) lose their fields, as upstream.
 
 A default replaces a field that is missing, and a null that is not allowed; defaults are also
-applied to the fields inside a default.
+applied to the fields inside a default. A null that is not allowed and has no default is removed.
 
-Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting/algorithm.go.
+Sources: pkg/apiserver/schema (pruning/algorithm.go, defaulting/algorithm.go,
+defaulting/prunenulls.go) of k8s.io/apiextensions-apiserver.
 """
 
 from __future__ import annotations

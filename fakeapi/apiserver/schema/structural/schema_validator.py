@@ -1,15 +1,13 @@
 """The validator of a schema: one function from a value to its errors, compiled once.
 
 A schema has a list of checks for each type of JSON value, so that checks of strings do not run for
-numbers. A value that an update does not change is not validated again (upstream's ratcheting), if
-its old value can be correlated; items of a list only by the keys of a list of type map.
+numbers. Items of a set and keys of a list of type map must be unique. A value that an update does
+not change is not validated again (upstream's ratcheting), if its old value can be correlated; items
+of a list only by the keys of a list of type map.
 
 Sources: k8s.io/kube-openapi/pkg/validation/validate (schema.go, type.go, object_validator.go,
-slice_validator.go), k8s.io/apiextensions-apiserver/pkg/apiserver/validation/ratcheting.go.
-
-Lists of type set or map: items of a set and keys of a map must be unique.
-
-Source: k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype/validation.go.
+slice_validator.go), k8s.io/apiextensions-apiserver/pkg/apiserver (validation/ratcheting.go,
+schema/listtype/validation.go).
 """
 
 from __future__ import annotations

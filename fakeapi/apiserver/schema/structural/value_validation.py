@@ -1,13 +1,10 @@
-"""Checks of strings, numbers and enums.
-
-Source: k8s.io/kube-openapi/pkg/validation/validate (values.go, validator.go, formats.go).
-
-Checks of ``anyOf``, ``oneOf``, ``allOf`` and ``not``.
+"""Checks of strings, numbers and enums, and of ``anyOf``, ``oneOf``, ``allOf`` and ``not``.
 
 If a value matches none of several schemas, the errors of the best match are reported: the schema
 with the most passed checks. So every check returns the number of passed checks, as upstream.
 
-Source: k8s.io/kube-openapi/pkg/validation/validate/schema_props.go.
+Source: k8s.io/kube-openapi/pkg/validation/validate (values.go, validator.go, formats.go,
+schema_props.go).
 """
 
 from __future__ import annotations

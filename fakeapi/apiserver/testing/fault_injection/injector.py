@@ -1,6 +1,13 @@
 """The fault injector of one world: its current plan, and the faults injected so far.
 
-The input of rules for a request, and reads from a watch cache that lags behind.
+The effects on a request are a function of the plan, its progress so far, and the request. The rules
+are evaluated in the order of the plan. Each rule that injects its fault adds an effect; evaluation
+ends with the first effect that ends the request (an error, a drop, a cut, a 410).
+
+There is no shared stream of random numbers, because requests of other clients would advance it.
+Each random number is the hash of its purpose, the seed, the rule, the client, and the number of the
+client's request among those that the rule matched. So it is the same in any order of requests and
+in any process.
 
 A watch cache may answer these requests from an older state (``resourceVersion`` of the request):
 
@@ -14,16 +21,6 @@ state is never older than the requested version, nor than the history. It is the
 newest events of the resource, so within one plan it never goes back.
 
 Source: k8s.io/apiserver/pkg/storage/cacher/delegator; "Resource versions" in the API concepts.
-
-The effects on a request: a function of the plan, its progress so far, and the request.
-
-The rules are evaluated in the order of the plan. Each rule that injects its fault adds an effect;
-evaluation ends with the first effect that ends the request (an error, a drop, a cut, a 410).
-
-There is no shared stream of random numbers, because requests of other clients would advance it.
-Each random number is the hash of its purpose, the seed, the rule, the client, and the number of the
-client's request among those that the rule matched. So it is the same in any order of requests and
-in any process.
 """
 
 from __future__ import annotations

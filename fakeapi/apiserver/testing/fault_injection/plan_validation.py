@@ -1,13 +1,9 @@
-"""Validation of plans: a rule that can match no request is an error when the plan is parsed.
-
-Only resources that are served at that time are valid: a rule for custom resources must be made
-after their definition.
-
-Decoding of a plan field by field, so that every error names the path of its field.
-
-An example of an error:
+"""Validation of plans field by field, so that every error names the path of its field.
 
     faults[2].probability: expected a number from 0 to 1, got 1.5
+
+A rule that can match no request is an error. Only resources that are served when the plan is parsed
+are valid: a rule for custom resources must be made after their definition.
 """
 
 from __future__ import annotations
