@@ -38,8 +38,7 @@ KubeletScriptFile = Annotated[
     str, typer.Option("--kubelet", metavar="FILE", help="Simulation script of the kubelets.")
 ]
 SchedulerConfig = Annotated[
-    str,
-    typer.Option("--scheduler-config", metavar="FILE", help="A KubeSchedulerConfiguration."),
+    str, typer.Option("--scheduler-config", metavar="FILE", help="A KubeSchedulerConfiguration.")
 ]
 UpstreamVersion = Annotated[
     str,
@@ -120,8 +119,7 @@ def serve_fakeapi(
     kubelet: KubeletScriptFile = "",
     quirks: Annotated[str, typer.Option("--quirks", metavar="MODE", help=_QUIRKS)] = "fixed",
     extender: Annotated[
-        str,
-        typer.Option("--extender", metavar="URL", help="URL prefix of a scheduler extender."),
+        str, typer.Option("--extender", metavar="URL", help="URL prefix of a scheduler extender.")
     ] = "",
     scheduler_config: SchedulerConfig = "",
     upstream: UpstreamVersion = "",

@@ -95,9 +95,7 @@ async def _send(
     async with session.post(f"{extender.url}/{request.verb}", data=request.body) as response:
         text = await response.text()
     console.print(
-        f"POST /{request.verb} → {response.status} {text[:_SHOWN_BYTES]}",
-        style="dim",
-        markup=False,
+        f"POST /{request.verb} → {response.status} {text[:_SHOWN_BYTES]}", style="dim", markup=False
     )
     answer = last_result.last
     if response.status != 200 or answer is None:

@@ -117,10 +117,7 @@ EFFECTS: Final[Mapping[str, ComponentEffects]] = MappingProxyType(
         "replicaset": ComponentEffects(
             makes=(ControlledObjects("pods", owner="ReplicaSet"),),
             deletes=("replicaset",),
-            writes={
-                "replicasets.apps": (("status",),),
-                "pods": (("metadata", "ownerReferences"),),
-            },
+            writes={"replicasets.apps": (("status",),), "pods": (("metadata", "ownerReferences"),)},
         ),
         "kubelet": ComponentEffects(
             makes=(ControlledObjects("leases.coordination.k8s.io", namespace="kube-node-lease"),),

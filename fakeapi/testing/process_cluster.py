@@ -53,9 +53,7 @@ class ProcessCluster:
             directory = stack.enter_context(TemporaryDirectory(prefix="fakeapi-"))
             self.kubeconfig_path = Path(directory) / "kubeconfig"
             process = subprocess.Popen(  # noqa: S603 - our own program
-                [sys.executable, *_PROGRAM, *self._options()],
-                stdout=subprocess.PIPE,
-                text=True,
+                [sys.executable, *_PROGRAM, *self._options()], stdout=subprocess.PIPE, text=True
             )
             stack.callback(_stop, process)
             line = process.stdout.readline() if process.stdout else ""

@@ -152,12 +152,7 @@ def _token_volume(name: str) -> dict[str, Any]:
     namespace = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
     sources = [
         {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
-        {
-            "configMap": {
-                "name": "kube-root-ca.crt",
-                "items": [{"key": "ca.crt", "path": "ca.crt"}],
-            }
-        },
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
         {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": namespace}]}},
     ]
     return {"name": name, "projected": {"sources": sources, "defaultMode": 420}}

@@ -32,12 +32,7 @@ _CREATED: Final = frozenset(("create", "update", "patch"))
 _PATH_TEXT: Final = "object name and auth scope, such as for teams and projects"
 
 _WRITING: Final = ("dryRun", "fieldManager", "fieldValidation")
-_DELETING: Final = (
-    "dryRun",
-    "gracePeriodSeconds",
-    "orphanDependents",
-    "propagationPolicy",
-)
+_DELETING: Final = ("dryRun", "gracePeriodSeconds", "orphanDependents", "propagationPolicy")
 _LISTING: Final = (
     "allowWatchBookmarks",
     "continue",

@@ -300,10 +300,7 @@ def _update_last_applied(merged: dict[str, Any], config: Mapping[str, Any]) -> N
         kept = {key: value for key, value in own.items() if key != LAST_APPLIED}
         applied["metadata"]["annotations"] = kept
     text = orjson.dumps(applied, option=orjson.OPT_SORT_KEYS).decode() + "\n"
-    merged["metadata"] = {
-        **merged["metadata"],
-        "annotations": {**annotations, LAST_APPLIED: text},
-    }
+    merged["metadata"] = {**merged["metadata"], "annotations": {**annotations, LAST_APPLIED: text}}
 
 
 def _annotations(document: Mapping[str, Any]) -> Mapping[str, Any]:

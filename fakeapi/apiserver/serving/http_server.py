@@ -123,11 +123,7 @@ class Server:
     """
 
     def __init__(
-        self,
-        api: Api,
-        clock: Clock,
-        rng: Random,
-        options: ServerOptions = ServerOptions(),
+        self, api: Api, clock: Clock, rng: Random, options: ServerOptions = ServerOptions()
     ) -> None:
         self.management = options.management or ManagementApi(api, clock.now_ns)
         self._fault_delivery = FaultDelivery(self.management.faults, clock)

@@ -28,10 +28,7 @@ _STORED: Final = ("disk", "logs")
 
 def node_and_pods_summary(host: HollowNode, now: int) -> Document:
     """Return the whole summary of a node."""
-    return {
-        "node": _node(host, now),
-        "pods": [_pod(guest, now) for guest in _present(host)],
-    }
+    return {"node": _node(host, now), "pods": [_pod(guest, now) for guest in _present(host)]}
 
 
 def node_summary(host: HollowNode, now: int) -> Document:
@@ -92,10 +89,7 @@ def _disks(host: HollowNode, guests: list[RunningPod], time: str, now: int) -> D
         disk = _disk(time, size, rest + layers + images, own + pods)
         return {"fs": disk, "runtime": {"imageFs": disk, "containerFs": disk}}
     other = _disk(time, host.script.image_disk, layers + images, pods)
-    return {
-        "fs": _disk(time, size, rest, own),
-        "runtime": {"imageFs": other, "containerFs": other},
-    }
+    return {"fs": _disk(time, size, rest, own), "runtime": {"imageFs": other, "containerFs": other}}
 
 
 def _disk(time: str, capacity: int, used: int, inodes_used: int) -> Document:

@@ -70,9 +70,7 @@ def encode_filter_args(pod: bytes, names: Sequence[str], nodes: Sequence[bytes] 
 
 
 def encode_preemption_args(
-    pod: bytes,
-    victims: Mapping[str, tuple[Sequence[str], int]],
-    whole: Mapping[str, bytes] | None,
+    pod: bytes, victims: Mapping[str, tuple[Sequence[str], int]], whole: Mapping[str, bytes] | None
 ) -> bytes:
     """Encode ExtenderPreemptionArgs from UIDs and PDB violations by node (sorted, as Go's maps).
 

@@ -68,10 +68,7 @@ def selector_spread(pod: Pod, states: Sequence[NodeState]) -> list[int]:
 
 
 def best_node(
-    pod: Pod,
-    states: Sequence[NodeState],
-    extender_scores: Iterable[Mapping[str, int]],
-    rng: Random,
+    pod: Pod, states: Sequence[NodeState], extender_scores: Iterable[Mapping[str, int]], rng: Random
 ) -> str:
     """Return the best node; ``extender_scores`` are those of each extender, by node."""
     told = list(extender_scores)

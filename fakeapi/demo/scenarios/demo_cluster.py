@@ -149,12 +149,7 @@ def _running(
 
 
 def _pod(
-    namespace: str,
-    name: str,
-    uid: str,
-    app: str,
-    priority_class: str,
-    requests: dict[str, str],
+    namespace: str, name: str, uid: str, app: str, priority_class: str, requests: dict[str, str]
 ) -> Document:
     pod = _object("v1", "Pod", name, namespace)
     pod["metadata"] |= {"uid": uid, "labels": {"app": app}}

@@ -56,11 +56,7 @@ def structural_type(schema: Json) -> Struct:
 
 def _resource_struct(node: SchemaNode, *, opened: bool) -> Struct:
     fields = {name: Field(_type_of(below)) for name, below in node.properties.items()}
-    own = {
-        "apiVersion": Field(_TEXT),
-        "kind": Field(_TEXT),
-        "metadata": Field(object_meta()),
-    }
+    own = {"apiVersion": Field(_TEXT), "kind": Field(_TEXT), "metadata": Field(object_meta())}
     return Struct(MappingProxyType(fields | own), open=opened, go=False)
 
 

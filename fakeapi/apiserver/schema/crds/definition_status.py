@@ -45,10 +45,7 @@ DELETION_BEGUN: Final = condition(
     message="CustomResource deletion is in progress",
 )
 DELETION_DONE: Final = condition(
-    TERMINATING,
-    holds=False,
-    reason="InstanceDeletionCompleted",
-    message="removed all instances",
+    TERMINATING, holds=False, reason="InstanceDeletionCompleted", message="removed all instances"
 )
 
 
