@@ -16,8 +16,8 @@ from extender.server.service import Service
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import DisruptionBudget, Pod
 from policies.preemption.decision import Candidate, PreemptionDecision
+from policies.preemption.disruption_budgets import BudgetCoverage, split_by_pdb_violation
 from policies.preemption.policy import DEFAULT_VICTIM_ORDER
-from policies.preemption.victim_selection import BudgetCoverage, split_by_pdb_violation
 
 
 @dataclass(frozen=True, slots=True)

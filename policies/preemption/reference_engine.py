@@ -14,17 +14,13 @@ from dataclasses import dataclass, replace
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption import fit_error
 from policies.preemption.decision import Candidate, PreemptionDecision
+from policies.preemption.departing_pods import affects_other_nodes, without_departing
+from policies.preemption.disruption_budgets import BudgetCoverage
 from policies.preemption.engine import DeadlineExceededError, HasTimeLeft, no_deadline
 from policies.preemption.filtering import not_evaluated, run_pre_filters
 from policies.preemption.filtering.status import FEASIBLE, Code, FilterDecision, Reason, Rejection
 from policies.preemption.policy import DEFAULT_RULES, SchedulerRules
-from policies.preemption.victim_selection import (
-    BudgetCoverage,
-    affects_other_nodes,
-    ineligibility,
-    select_victims,
-    without_departing,
-)
+from policies.preemption.victim_selection import ineligibility, select_victims
 
 _NO_STATUS = Rejection((Reason(Code.NOT_HELPFUL),), resolvable=False)
 

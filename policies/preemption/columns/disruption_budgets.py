@@ -16,7 +16,7 @@ from policies.kubernetes.snapshot import DisruptionBudget, Pod
 from policies.preemption.columns.encoded_column import Ints
 from policies.preemption.columns.label_classes import LabelClasses, SelectorIndex
 from policies.preemption.columns.node_columns import clamp_amount
-from policies.preemption.victim_selection import covers
+from policies.preemption.disruption_budgets import covers
 
 
 class DisruptionBudgetColumns:

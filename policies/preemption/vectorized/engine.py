@@ -22,6 +22,7 @@ from policies.preemption.columns.cluster_columns import DEPARTING
 from policies.preemption.columns.encoded_column import Bools
 from policies.preemption.columns.pod_block import FLAGS
 from policies.preemption.decision import PreemptionDecision
+from policies.preemption.departing_pods import affects_other_nodes, without_departing
 from policies.preemption.engine import HasTimeLeft, no_deadline
 from policies.preemption.filtering import not_evaluated
 from policies.preemption.filtering.status import FEASIBLE, FilterDecision
@@ -37,11 +38,7 @@ from policies.preemption.vectorized.status import (
     count_reasons,
     fits_without_preemption,
 )
-from policies.preemption.victim_selection import (
-    affects_other_nodes,
-    ineligibility,
-    without_departing,
-)
+from policies.preemption.victim_selection import ineligibility
 
 _EVERY_ROW: Rows = slice(None)
 _MANY = 4

@@ -17,6 +17,7 @@ from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
 from policies.preemption.columns.encoded_column import Bools
 from policies.preemption.columns.node_columns import is_regular
 from policies.preemption.decision import Candidate
+from policies.preemption.disruption_budgets import BudgetCoverage
 from policies.preemption.engine import DeadlineExceededError, HasTimeLeft
 from policies.preemption.filtering import (
     DynamicResources,
@@ -58,7 +59,7 @@ from policies.preemption.vectorized.framework import (
 )
 from policies.preemption.vectorized.row_view import RowView, rows_where
 from policies.preemption.vectorized.status import Codes, Rejections, RowStatuses
-from policies.preemption.victim_selection import BudgetCoverage, select_victims
+from policies.preemption.victim_selection import select_victims
 
 _COUNTING = (PodTopologySpread, InterPodAffinity)
 

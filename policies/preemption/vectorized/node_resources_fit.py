@@ -1,4 +1,4 @@
-"""NodeResourcesFit and NodePorts on columns: resources are sums, a port is used or free."""
+"""NodeResourcesFit on columns: requests are sums of the pods on a node."""
 
 from __future__ import annotations
 

@@ -29,6 +29,7 @@ from hypothesis import strategies as st
 from policies.kubernetes.releases import NEWEST, RELEASES, Release
 from policies.kubernetes.snapshot import Pod, Resources, Snapshot
 from policies.preemption.decision import Candidate, PreemptionDecision
+from policies.preemption.disruption_budgets import BudgetCoverage, split_by_pdb_violation
 from policies.preemption.filtering import IN_TREE, run_pre_filters
 from policies.preemption.filtering.status import Code
 from policies.preemption.policy import (
@@ -39,7 +40,7 @@ from policies.preemption.policy import (
     SchedulerRules,
 )
 from policies.preemption.reference_engine import filter_nodes, preempt
-from policies.preemption.victim_selection import BudgetCoverage, NodeDryRun, split_by_pdb_violation
+from policies.preemption.victim_selection import NodeDryRun
 from tests.builders import snapshot
 from tests.strategies import Cluster, clusters, rich_clusters
 

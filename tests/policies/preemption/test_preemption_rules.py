@@ -9,15 +9,14 @@ import pytest
 from policies.kubernetes.releases import NEWEST, RELEASES
 from policies.kubernetes.selectors import LabelSelector, Requirement
 from policies.kubernetes.snapshot import DisruptionBudget, Pod
-from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
-from policies.preemption.victim_selection import (
+from policies.preemption.disruption_budgets import (
     BudgetCoverage,
     PodsByPdbViolation,
     covers,
-    ineligibility,
-    is_terminating_by_preemption,
     split_by_pdb_violation,
 )
+from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
+from policies.preemption.victim_selection import ineligibility, is_terminating_by_preemption
 from tests.builders import budget, node, pod, snapshot
 
 WEB = {"app": "web"}

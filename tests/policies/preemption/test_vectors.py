@@ -31,6 +31,7 @@ from policies.kubernetes.releases import NEWEST, RELEASES, Release
 from policies.kubernetes.snapshot import Pod
 from policies.kubernetes.storage import Storage, build_storage
 from policies.preemption.decision import Candidate, VictimSet
+from policies.preemption.disruption_budgets import BudgetCoverage, split_by_pdb_violation
 from policies.preemption.filtering import IN_TREE, filters_named
 from policies.preemption.filtering.status import Code, FilterDecision, Reason, Rejection
 from policies.preemption.policy import (
@@ -38,12 +39,7 @@ from policies.preemption.policy import (
     DEFAULT_CANDIDATE_ORDER,
     DEFAULT_VICTIM_ORDER,
 )
-from policies.preemption.victim_selection import (
-    BudgetCoverage,
-    ineligibility,
-    is_terminating_by_preemption,
-    split_by_pdb_violation,
-)
+from policies.preemption.victim_selection import ineligibility, is_terminating_by_preemption
 from tests.builders import encoded
 
 CASES: list[dict[str, Any]] = msgspec.json.decode(

@@ -6,10 +6,11 @@ from policies.kubernetes.criteria import Criterion
 from policies.kubernetes.releases import NEWEST
 from policies.kubernetes.snapshot import DisruptionBudget, NodeState, Pod, Snapshot
 from policies.preemption.decision import Candidate
+from policies.preemption.disruption_budgets import BudgetCoverage
 from policies.preemption.filtering import IN_TREE, run_pre_filters
 from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
 from policies.preemption.policy import KUBE_SCHEDULER, Policy, ProtectedPods, pod_order
-from policies.preemption.victim_selection import BudgetCoverage, select_victims
+from policies.preemption.victim_selection import select_victims
 from tests.builders import budget, holding, node, pod
 
 WEB = {"app": "web"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fakeapi.apiserver.printers.columns import JsonPathError, compile_path
+from fakeapi.apiserver.printers.json_path import JsonPathError, compile_path
 
 THING: dict[str, Any] = {
     "metadata": {"labels": {"a.b/c": "x"}},

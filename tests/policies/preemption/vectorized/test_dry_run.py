@@ -11,10 +11,10 @@ from policies.kubernetes.releases import RELEASES, PdbViolationCount, Release
 from policies.kubernetes.snapshot import Snapshot
 from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.encoded_column import Bools
+from policies.preemption.disruption_budgets import BudgetCoverage, split_by_pdb_violation
 from policies.preemption.policy import KUBE_SCHEDULER
-from policies.preemption.vectorized.dry_run import pdb_violations
+from policies.preemption.vectorized.disruption_budgets import pdb_violations
 from policies.preemption.vectorized.row_view import RowView
-from policies.preemption.victim_selection import BudgetCoverage, split_by_pdb_violation
 from tests.builders import budget, node, pod, snapshot
 
 RELEASE_BY_RULE = {each.pdb_violation_count: each for each in RELEASES.values()}

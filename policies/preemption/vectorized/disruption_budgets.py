@@ -1,0 +1,93 @@
+"""The PDB violations of a dry run, for all rows at once.
+
+As in :func:`policies.preemption.disruption_budgets.split_by_pdb_violation`: along each row, each
+pod is counted against the budgets that cover it, in their order, with counters that start at 0 and
+may reach what the budget allows. There is a counter for each pair of a row and a budget; if these
+are too many, the rows are processed in several groups.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from policies.kubernetes.releases import PdbViolationCount, Release
+from policies.preemption.columns.encoded_column import Bools, Ints
+from policies.preemption.columns.pod_block import CLASS
+from policies.preemption.vectorized.row_view import RowView
+
+MAX_COUNTERS = 2**21
+"""The maximum number of counters at once: 8 MiB of them."""
+
+
+@dataclass(frozen=True)
+class CoveredPods:
+    """Covered pods by depth: the position of each, and the budgets that count it.
+
+    ``budgets`` is (budgets of a pod, pods), in the order of counting; -1 means none.
+    """
+
+    depths: Ints
+    rows: Ints
+    budgets: Ints
+
+
+def pdb_violations(
+    view: RowView, potential: Bools, release: Release, counters: int = MAX_COUNTERS
+) -> Bools:
+    """Return which of the ``potential`` victims are PDB violations; both are (depth, rows)."""
+    breaks = np.zeros(potential.shape, np.bool_)
+    charges = _covered_pods(view, potential)
+    rows_at_once = max(counters // max(len(view.columns.budgets.allowed), 1), 1)
+    if len(charges.rows):
+        for first in range(0, len(view), rows_at_once):
+            some = slice(first, first + rows_at_once)
+            _count_group(charges, breaks, some, view.columns.budgets.allowed, release)
+    return breaks
+
+
+def _count_group(
+    charges: CoveredPods, breaks: Bools, some: slice, allowed: Ints, release: Release
+) -> None:
+    """Count the pods on the rows ``some`` and mark PDB violations in ``breaks``."""
+    ends_at_violation = release.pdb_violation_count is PdbViolationCount.UNTIL_FIRST_VIOLATION
+    inside = (charges.rows >= some.start) & (charges.rows < some.stop)
+    depths, rows, budgets = charges.depths, charges.rows, charges.budgets
+    if not inside.all():
+        depths, rows, budgets = depths[inside], rows[inside], budgets[:, inside]
+    spent = np.zeros((some.stop - some.start) * len(allowed), np.int32)
+    starts = np.searchsorted(depths, np.arange(len(breaks) + 1)).tolist()
+    for depth, (start, stop) in enumerate(pairwise(starts)):
+        here, broken = rows[start:stop], breaks[depth]
+        for charged_to in budgets[:, start:stop]:
+            charged = charged_to >= 0
+            if ends_at_violation:
+                charged &= ~broken[here]
+            concerned, budget = here[charged], charged_to[charged]
+            counters = (concerned - some.start) * len(allowed) + budget
+            spent[counters] += 1
+            broken[concerned[spent[counters] > allowed[budget]]] = True
+
+
+def _covered_pods(view: RowView, potential: Bools) -> CoveredPods:
+    covering, classes = view.columns.budgets.covering, view.channel(CLASS)
+    covered = (covering[0] >= 0).take(classes)
+    covered &= potential
+    depths, rows = np.nonzero(covered)
+    budgets = covering[:, classes[depths, rows]].astype(np.int64)
+    _skip_disrupted(budgets, view, depths, rows)
+    return CoveredPods(depths, rows, budgets)
+
+
+def _skip_disrupted(budgets: Ints, view: RowView, depths: Ints, rows: Ints) -> None:
+    """Remove the pods from ``budgets`` whose eviction a budget has already counted."""
+    disrupted = view.columns.budgets.disrupted
+    if not disrupted:
+        return
+    ranks, entries = np.nonzero(np.isin(budgets, list(disrupted)))
+    for rank, entry in zip(ranks.tolist(), entries.tolist(), strict=True):
+        pods = view.columns.pods[int(view.numbers[rows[entry]])]
+        if pods[int(depths[entry])].name in disrupted[int(budgets[rank, entry])]:
+            budgets[rank, entry] = -1
