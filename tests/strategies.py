@@ -210,6 +210,7 @@ def rich_residents(draw: st.DrawFn, number: int, places: tuple[str, ...]) -> Pod
     )
 
 
+_features = st.sampled_from([frozenset(["A", "B"]), frozenset(["A"]), frozenset[str]()])
 _devices = st.sampled_from([pod().requests] * 2 + [pod(others={DEVICE: "1"}).requests])
 
 
@@ -227,6 +228,7 @@ def rich_nodes(draw: st.DrawFn, name: str) -> Node:
         taints=tuple(each for each in drawn.taints if closed or not each.forbids_scheduling),
         labels={key: value for key, value in labels.items() if key not in lacking},
         allocatable=replace(drawn.allocatable, scalars=devices),
+        declared_features=draw(_features),
     )
 
 
@@ -257,6 +259,7 @@ def preemptors(draw: st.DrawFn, places: tuple[str, ...]) -> Pod:
             spread=draw(spreads()) if draw(_sometimes) else (),
         ),
         requests=pod(cpu=asked).requests + draw(_devices),
+        required_features=draw(_features) if draw(_sometimes) else frozenset(),
     )
 
 

@@ -91,6 +91,7 @@ class Release:
     attachments_count: bool  # a VolumeAttachment counts, whether or not a pod uses the volume
     driver_may_be_required: bool  # CSIDriver.spec.preventPodSchedulingIfMissing is followed
     portworx: PortworxMigration
+    node_declared_features: bool  # NodeDeclaredFeatures filters (beta since 1.36)
     device_claims: bool  # DynamicResources filters (GA, and on, since 1.34)
     binding_conditions: bool  # an allocated device may have to become ready first
     claim_owner_is_capitalised: bool  # "was not created for Pod …", earlier "for pod …"
@@ -139,6 +140,7 @@ def _release(minor: int) -> Release:
             if minor < 36
             else PortworxMigration.ALWAYS
         ),
+        node_declared_features=minor >= 36,
         device_claims=minor >= 34,
         binding_conditions=minor >= 36,
         claim_owner_is_capitalised=minor >= 36,

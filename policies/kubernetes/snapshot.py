@@ -130,7 +130,8 @@ class Pod:
     container requests or limits, even at zero. ``affinity`` and ``anti_affinity`` are required
     terms, ``spread`` hard constraints, ``soft_spread`` whether there are soft ones; ``controller``
     is the controller that owns the pod. ``storage`` is None for a pod without volumes and device
-    claims, as most are. ``priority_class`` is for display only; no decision reads it.
+    claims, as most are. ``required_features`` are those that a node has to declare.
+    ``priority_class`` is for display only; no decision reads it.
     """
 
     namespace: str
@@ -158,6 +159,7 @@ class Pod:
     soft_spread: bool = False
     controller: PodOwner | None = None
     storage: PodStorage | None = None
+    required_features: frozenset[str] = frozenset()
     priority_class: str = ""
 
     @property
@@ -181,7 +183,11 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node without its pods; ``allowed_pods`` is its allocatable number of pods."""
+    """A node without its pods.
+
+    ``allowed_pods`` is its allocatable number of pods, ``declared_features`` are the features that
+    its kubelet has declared.
+    """
 
     name: str
     labels: Labels = field(default_factory=dict)
@@ -189,6 +195,7 @@ class Node:
     unschedulable: bool = False
     allocatable: Resources = NO_RESOURCES
     allowed_pods: int = 0
+    declared_features: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from extender.kube.decoders import core_v1_types
 from extender.kube.decoders.typed_decoder import (
@@ -58,7 +59,11 @@ def _node(shape: core_v1_types.NodeV1) -> Node:
         unschedulable=bool(spec.unschedulable),
         allocatable=as_resources(amounts),
         allowed_pods=units(amounts.get("pods", 0)),
+        declared_features=_interned_features(tuple(status.declaredFeatures or ())),
     )
+
+
+_interned_features = lru_cache(maxsize=256)(frozenset[str])
 
 
 def _budget(shape: core_v1_types.PodDisruptionBudgetV1) -> DisruptionBudget:

@@ -126,11 +126,21 @@ class ContainerPortV1(Struct):
     protocol: str | None = None
 
 
+class RestartPolicyRuleV1(Struct):
+    action: str = ""
+
+
+class VolumeMountV1(Struct):
+    bindMountOptions: list[str] | None = None
+
+
 class ContainerV1(Struct):
     name: str = ""
     resources: ResourceRequirementsV1 | None = None
     ports: list[ContainerPortV1] | None = None
     restartPolicy: str | None = None
+    restartPolicyRules: list[RestartPolicyRuleV1] | None = None
+    volumeMounts: list[VolumeMountV1] | None = None
 
 
 class TolerationV1(Struct):
@@ -146,6 +156,8 @@ class PodSpecV1(Struct):
     overhead: ResourceList | None = None
     resources: ResourceRequirementsV1 | None = None
     nodeName: str | None = None
+    hostNetwork: bool | None = None
+    hostUsers: bool | None = None
     nodeSelector: dict[str, str] | None = None
     affinity: AffinityV1 | None = None
     tolerations: list[TolerationV1] | None = None
@@ -209,6 +221,7 @@ class NodeSpecV1(Struct):
 
 class NodeStatusV1(Struct):
     allocatable: ResourceList | None = None
+    declaredFeatures: list[str] | None = None
 
 
 class NodeV1(Struct):

@@ -190,6 +190,7 @@ def _pod(shape: core_v1_types.PodV1, release: Release) -> Pod:
         soft_spread=any(each.whenUnsatisfiable != "DoNotSchedule" for each in constraints),
         controller=_controller(meta.ownerReferences or ()),
         storage=_storage(meta.name, spec, status),
+        required_features=frozenset(_required_features(spec)),
         priority_class=intern(spec.priorityClassName or ""),  # many pods share few priority classes
     )
 
@@ -207,6 +208,22 @@ def _host_ports(spec: core_v1_types.PodSpecV1, release: Release) -> Iterator[Hos
         for port in container.ports or ():
             if port.hostPort is not None and port.hostPort > 0:
                 yield HostPort(port.hostIP or ANY_ADDRESS, port.protocol or "TCP", port.hostPort)
+
+
+def _required_features(spec: core_v1_types.PodSpecV1) -> Iterator[str]:
+    """Yield the features that a node has to declare to run the pod.
+
+    Source: the InferForScheduling of each feature in
+    k8s.io/component-helpers/nodedeclaredfeatures/features.
+    """
+    if spec.hostNetwork and spec.hostUsers is False:
+        yield "UserNamespacesHostNetworkSupport"
+    for container in (*(spec.initContainers or ()), *(spec.containers or ())):
+        for rule in container.restartPolicyRules or ():
+            if rule.action == "RestartAllContainers":
+                yield "RestartAllContainersOnContainerExits"
+        if any(mount.bindMountOptions for mount in container.volumeMounts or ()):
+            yield "VolumeBindMountOptions"
 
 
 def _controller(references: Iterable[core_v1_types.OwnerReferenceV1]) -> PodOwner | None:

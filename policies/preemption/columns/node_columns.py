@@ -41,6 +41,7 @@ class NodeColumns:
         self.resources: dict[str, int] = {name: place for place, name in enumerate(STANDARD)}
         self.regular: list[bool] = []
         self.taints: DictionaryColumn[tuple[Taint, ...]] = DictionaryColumn(())
+        self.declared_features: DictionaryColumn[frozenset[str]] = DictionaryColumn(())
         self.unschedulable: Bools = np.zeros(16, np.bool_)
         self.allowed_pods = np.zeros(16, np.int64)
         self.allocatable: Block = np.zeros((len(STANDARD), 16), np.int64)
@@ -82,6 +83,7 @@ class NodeColumns:
         self._nodes.append(node)
         self.regular.append(True)
         self.taints.append(node.taints)
+        self.declared_features.append(node.declared_features)
         for key, column in self._labels.items():
             column.append(node.labels.get(key))
         self._write(row, node)
@@ -90,6 +92,7 @@ class NodeColumns:
         """Replace a changed node."""
         self._nodes[row] = node
         self.taints.set(row, node.taints)
+        self.declared_features.set(row, node.declared_features)
         for key, column in self._labels.items():
             column.set(row, node.labels.get(key))
         self._write(row, node)
@@ -102,6 +105,7 @@ class NodeColumns:
         self.regular[row] = self.regular[last]
         self.regular.pop()
         self.taints.drop(row)
+        self.declared_features.drop(row)
         for column in self._labels.values():
             column.drop(row)
         for values in (self.unschedulable, self.allowed_pods):

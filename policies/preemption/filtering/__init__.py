@@ -32,6 +32,7 @@ from policies.preemption.filtering.framework import (
 )
 from policies.preemption.filtering.inter_pod_affinity import InterPodAffinity
 from policies.preemption.filtering.node_affinity import NodeAffinity
+from policies.preemption.filtering.node_declared_features import NodeDeclaredFeatures
 from policies.preemption.filtering.node_name import NodeName
 from policies.preemption.filtering.node_ports import NodePorts
 from policies.preemption.filtering.node_resources_fit import NodeResourcesFit
@@ -57,6 +58,7 @@ IN_TREE: tuple[Filter, ...] = (
     PodTopologySpread(),
     InterPodAffinity(),
     DynamicResources(),
+    NodeDeclaredFeatures(),
 )
 
 _CANNOT_EVALUATE: Mapping[str, Callable[[Pod, Snapshot, Release], bool]] = {
@@ -144,6 +146,7 @@ __all__ = [
     "FilterSettings",
     "InterPodAffinity",
     "NodeAffinity",
+    "NodeDeclaredFeatures",
     "NodeFilter",
     "NodeName",
     "NodePorts",

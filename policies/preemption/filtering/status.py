@@ -69,6 +69,7 @@ class Code(Enum):
     DEVICE_CLAIM_OF_OTHER = "ResourceClaim {0} was not created for pod {1} (pod is not owner)"
     DEVICE_CLAIM_OF_OTHER_POD = "ResourceClaim {0} was not created for Pod {1} (Pod is not owner)"
     DEVICES_ELSEWHERE = "resourceclaim not available on the node"
+    UNDECLARED_FEATURES = "node(s) didn't match Pod's required features"
     NO_VICTIMS = "No preemption victims found for incoming pod"
     NO_VICTIM_NEEDED = 'expected at least one victim pod on node "{0}"'
     NOT_HELPFUL = "Preemption is not helpful for scheduling"

@@ -25,6 +25,7 @@ from policies.preemption.filtering import (
     FilterPlugin,
     InterPodAffinity,
     NodeAffinity,
+    NodeDeclaredFeatures,
     NodeName,
     NodePorts,
     NodeResourcesFit,
@@ -243,6 +244,9 @@ _VECTORIZED_FILTERS: Mapping[
     VolumeBinding: volume_filters.vectorize_node_local,
     VolumeZone: volume_filters.vectorize_node_local,
     DynamicResources: volume_filters.vectorize_node_local,
+    NodeDeclaredFeatures: lambda _, asked: static_node_filters.vectorize_node_declared_features(
+        asked
+    ),
 }
 """The vectorized filters of filters without settings."""
 

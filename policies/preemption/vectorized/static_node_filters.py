@@ -1,4 +1,4 @@
-"""Filters that read only node properties: cordons, names, taints, labels.
+"""Filters that read only node properties: cordons, names, taints, labels, declared features.
 
 Each distinct value is evaluated once, however many nodes have it.
 """
@@ -24,6 +24,7 @@ from policies.preemption.columns.encoded_column import Bools
 from policies.preemption.filtering import (
     NodeAffinity,
     node_affinity,
+    node_declared_features,
     node_name,
     node_unschedulable,
     taint_toleration,
@@ -58,6 +59,15 @@ def vectorize_node_name(filter_input: FilterInput) -> VectorizedFilter:
 def vectorize_taint_toleration(filter_input: FilterInput) -> VectorizedFilter:
     """Return the vectorized TaintToleration."""
     return VectorizedFilter((TaintsConstraint(filter_input.pod, filter_input.release),))
+
+
+def vectorize_node_declared_features(filter_input: FilterInput) -> VectorizedFilter:
+    """Return the vectorized NodeDeclaredFeatures."""
+    required = filter_input.pod.required_features
+    if not filter_input.release.node_declared_features or not required:
+        return VectorizedFilter()
+    declared = filter_input.columns.nodes.declared_features.where(required.issubset)
+    return VectorizedFilter((NodeConstraint(~declared, node_declared_features.REFUSAL),))
 
 
 def vectorize_node_affinity(affinity: NodeAffinity, filter_input: FilterInput) -> VectorizedFilter:

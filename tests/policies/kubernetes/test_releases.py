@@ -117,6 +117,11 @@ def refused_by_a_taint(release: Release) -> str:
     return str(filter_nodes(pod(), cluster, SchedulerRules(release)).rejected["node-1"])
 
 
+def fits_a_node_without_a_required_feature(release: Release) -> bool:
+    asking = pod(required_features=frozenset(["RestartAllContainersOnContainerExits"]))
+    return bool(filter_nodes(asking, snapshot(node()), SchedulerRules(release)).feasible)
+
+
 def tried_for_more_than_there_is(release: Release) -> bool:
     cluster = snapshot(node(cpu="1"), pod("web", on="node-1"))
     found = filter_nodes(pod(cpu="2"), cluster, SchedulerRules(release)).rejected["node-1"]
@@ -244,6 +249,13 @@ CHANGES = [
         refused_by_its_own_node_name,
         before="node(s) didn't match the requested node name",
         since="node(s) didn't satisfy plugin(s) [NodeName]",
+    ),
+    Change(
+        "node_declared_features",
+        36,
+        fits_a_node_without_a_required_feature,
+        before=True,
+        since=False,
     ),
     *STORAGE_CHANGES,
 ]

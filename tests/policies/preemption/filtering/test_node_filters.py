@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from policies import SchedulerRules, decide_preemption
 from policies.kubernetes.releases import NEWEST, RELEASES
 from policies.kubernetes.selectors import (
     NodeSelector,
@@ -309,3 +310,47 @@ def test_filters_that_have_more_to_say_than_can_be_judged_are_named() -> None:
     assert not_evaluated(asking, moment, NEWEST) == {"VolumeBinding"}
     assert not_evaluated(asking, moment, NEWEST, filters_named(["VolumeZone"])) == frozenset()
     assert not_evaluated(pod(), moment, NEWEST) == frozenset()
+
+
+# NodeDeclaredFeatures
+
+ALL_RESTART = "RestartAllContainersOnContainerExits"
+
+
+@pytest.mark.parametrize(
+    ("required", "declared", "release", "fits"),
+    [
+        ([ALL_RESTART], [], "1.35", True),
+        ([ALL_RESTART], [], "1.36", False),
+        ([ALL_RESTART], ["GuaranteedQoSPodCPUResize"], "1.37", False),
+        ([ALL_RESTART], ["GuaranteedQoSPodCPUResize", ALL_RESTART], "1.37", True),
+        ([ALL_RESTART, "VolumeBindMountOptions"], [ALL_RESTART], "1.37", False),
+        ([], [], "1.37", True),
+    ],
+)
+def test_a_node_has_to_declare_the_features_that_a_pod_requires(
+    required: list[str], declared: list[str], release: str, *, fits: bool
+) -> None:
+    asking = pod(required_features=frozenset(required))
+    state = holding(node(declared_features=frozenset(declared)))
+    found = refusal(state, asking, "NodeDeclaredFeatures", release=release)
+    rejected = ("node(s) didn't match Pod's required features", False)
+    assert said(found) == (None if fits else rejected)
+
+
+def test_a_full_node_without_the_feature_has_the_status_of_an_earlier_filter() -> None:
+    asking = pod(cpu="1", required_features=frozenset([ALL_RESTART]))
+    found = refusal(holding(node(cpu="1"), pod("other", cpu="1")), asking)
+    assert said(found) == ("Insufficient cpu", True)
+
+
+def test_preemption_evicts_nobody_on_a_node_without_the_feature() -> None:
+    cluster = snapshot(
+        node("old", cpu="1"),
+        node("new", cpu="1", declared_features=frozenset([ALL_RESTART])),
+        pod("small", on="old", cpu="1"),
+        pod("large", on="new", cpu="1", priority=5),
+    )
+    asking = pod("vip", cpu="1", priority=10, required_features=frozenset([ALL_RESTART]))
+    decision = decide_preemption(asking, cluster, SchedulerRules(NEWEST))
+    assert list(decision.candidates) == ["new"]
