@@ -40,11 +40,11 @@ def load_serving_config(path: Path | None, overrides: Mapping[str, Any], clock: 
             return f"--{field}"
         return field if path is None else f"{path}: {field}"
 
-    faults = (*read.errors, *validate_config(config, clock.now_ns() / 1e9, place))
+    errors = (*read.errors, *validate_config(config, clock.now_ns() / 1e9, place))
     if "tls" not in read.invalid_fields:
-        faults = (*faults, *validate_insecure_serving(config, place))
-    if faults:
-        raise ConfigError(*faults)
+        errors = (*errors, *validate_insecure_serving(config, place))
+    if errors:
+        raise ConfigError(*errors)
     return config
 
 
@@ -53,9 +53,7 @@ def validate_config(config: Config, now: float, locate: Callable[[str], str]) ->
 
     ``locate`` returns a field with its source, a file or a flag. ``now`` is in epoch seconds.
     """
-    yield from (
-        locate(fault) for fault in (*_validate_host(config.host), *validate_filters(config))
-    )
+    yield from map(locate, (*_validate_host(config.host), *validate_filters(config)))
     try:
         release(config.upstream)
     except UnknownReleaseError as error:
@@ -63,22 +61,19 @@ def validate_config(config: Config, now: float, locate: Callable[[str], str]) ->
     try:
         find_policy(config.policy)
     except ConfigError as error:
-        yield from (f"{locate('policy')}: {fault}" for fault in error.errors)
-    yield from (locate(fault) for fault in _validate_path_prefixes(config.path_prefixes))
+        yield from (f"{locate('policy')}: {problem}" for problem in error.errors)
+    yield from map(locate, _validate_path_prefixes(config.path_prefixes))
     yield from _validate_certificates(config, now, locate)
-    yield from (locate(fault) for fault in _validate_tracing(config.tracing))
+    yield from map(locate, _validate_tracing(config.tracing))
 
 
 def _validate_host(host: str) -> Iterator[str]:
-    if not _is_host(host):
-        yield f"host: {host!r} is not a valid host; expected an address or a name"
-
-
-def _is_host(host: str) -> bool:
     try:
-        return b"\0" not in host.encode("idna")
+        valid = b"\0" not in host.encode("idna")
     except UnicodeError:  # a label is empty, too long, or has invalid characters
-        return False
+        valid = False
+    if not valid:
+        yield f"host: {host!r} is not a valid host; expected an address or a name"
 
 
 def validate_insecure_serving(config: Config, locate: Callable[[str], str]) -> Iterator[str]:

@@ -195,10 +195,10 @@ def _explain_preempt(
     rules = _explanation_rules(config, upstream, filters, policy)
     files = load_cluster(cluster, rules.release)
     preemptor = load_pod(pod, files, rules.release)
-    place = f"--cluster {', '.join(cluster)}"
-    potential = (
-        None if nodes is None else require_known_nodes(split_names(nodes), files.snapshot, place)
-    )
+    potential = None
+    if nodes is not None:
+        source = f"--cluster {', '.join(cluster)}"
+        potential = require_known_nodes(split_names(nodes), files.snapshot, source)
     order = rules.policy.candidates
     decision = explain_preempt(preemptor, files.snapshot, rules, potential)
     print_output(output, lambda: preempt_document(decision), lambda: preempt_table(decision, order))
@@ -254,21 +254,18 @@ def _serve_command(embed: StartEmbedded) -> Callable[..., None]:
         search: Annotated[
             Search | None, typer.Option("--search", help="Nodes that preempt considers.")
         ] = None,
-        upstream: Annotated[
-            str | None,
-            typer.Option("--upstream", metavar="V", help="kube-scheduler release to follow."),
-        ] = None,
+        upstream: UpstreamOption = None,
     ) -> None:
         """Answer kube-scheduler's filter and preempt calls."""
-        given = {
+        flags = {
             "host": host,
             "port": port,
             "policy": policy,
             "search": search,
             "upstream": upstream,
         }
-        said = {key: value for key, value in given.items() if value is not None}
-        settings = load_serving_config(config, said, SystemClock())
+        overrides = {name: value for name, value in flags.items() if value is not None}
+        settings = load_serving_config(config, overrides, SystemClock())
         if sum(source is not None for source in (kubeconfig, server, embedded)) > 1:
             raise ConfigError("--kubeconfig, --server and --embedded exclude each other")
         if embedded is not None and settings.tls is not None:
@@ -286,32 +283,32 @@ async def _serve(
     embed: StartEmbedded,
 ) -> None:
     async with AsyncExitStack() as stack:
-        inside: EmbeddedCluster | None = None
+        cluster: EmbeddedCluster | None = None
         transport: Transport
         if embedded is not None:
-            inside = await stack.enter_async_context(embed(embedded))
-            transport = inside.transport
+            cluster = await stack.enter_async_context(embed(embedded))
+            transport = cluster.transport
         else:
             transport = await connect(server, kubeconfig)
             stack.push_async_callback(transport.close)
-        journal = None if inside is None else inside.decision_log
+        decision_log = None if cluster is None else cluster.decision_log
         # Used for jitter only: no decision depends on it.
         rng = random.Random()  # noqa: S311
         try:
             extender = await stack.enter_async_context(
-                run_server(config, transport, SystemClock(), rng, journal)
+                run_server(config, transport, SystemClock(), rng, decision_log)
             )
         except OSError as error:
             raise ConfigError(f"{config.host}:{config.port}: {error.strerror}") from None
         stop = stop_signal()  # before the line that tells a parent process that the server is up
         print(f"listening on {extender.url}", flush=True)  # noqa: T201 - part of the interface
-        if inside is not None:
-            await inside.on_serving(extender)
-        sparing = asyncio.create_task(
+        if cluster is not None:
+            await cluster.on_serving(extender)
+        limiting = asyncio.create_task(
             limit_collections(extender.wait_synced, SystemClock(), extender.is_idle)
         )
         await stop.wait()
-        sparing.cancel()
+        limiting.cancel()
 
 
 def _explanation_rules(

@@ -101,10 +101,10 @@ def explain_spread_command(
         raise typer.BadParameter("--operation needs --pod")
     files = load_spread_files(cluster)
     now_ns = SystemClock().now_ns() if now is None else epoch_ns(now)
-    question = _read_query(pod, workloadspread, operation or Operation.CREATE)
+    query = _read_query(pod, workloadspread, operation or Operation.CREATE)
     rules = SpreadRules(_parse_versioned_kinds(versioned_kinds), quirks.quirks)
     explained = explain_spread(
-        files, workloadspread, now_ns, rules, question, lambda: _build_simulation(cluster)
+        files, workloadspread, now_ns, rules, query, lambda: _build_simulation(cluster)
     )
     print_output(output, lambda: spread_document(explained), lambda: spread_table(explained))
 
@@ -135,9 +135,9 @@ def validate_commands(validate_pod: PodSpecValidation) -> typer.Typer:
         """Validate a WorkloadSpread by OpenKruise's rules; the output has all errors."""
         written = load_spread(file)
         files = load_spread_files(cluster or [])
-        faults = spread_errors(written, files, quirks.quirks, validate_pod)
+        errors = spread_errors(written, files, quirks.quirks, validate_pod)
         key = written.spread.key
-        print_output(output, lambda: validation_document(faults), lambda: errors_table(key, faults))
+        print_output(output, lambda: validation_document(errors), lambda: errors_table(key, errors))
 
     return commands
 
@@ -162,6 +162,5 @@ def _parse_versioned_kinds(names: str | None) -> frozenset[str]:
 
 def _build_simulation(cluster: Sequence[str]) -> SchedulingSimulation:
     """Return the scheduling simulation on the cluster of the files."""
-    return SchedulingSimulation(
-        load_cluster(cluster, DEFAULT_RULES.release).snapshot, DEFAULT_RULES
-    )
+    loaded = load_cluster(cluster, DEFAULT_RULES.release)
+    return SchedulingSimulation(loaded.snapshot, DEFAULT_RULES)

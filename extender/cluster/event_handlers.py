@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from extender.cluster.readiness import InformerState
 from extender.cluster.scheduler_cache import SchedulerCache
+from extender.cluster.storage_stores import StorageStores
 from extender.kube.decoders import storage
 from extender.kube.decoders.cluster_objects import (
     WORKLOAD_DECODERS,
@@ -54,11 +55,12 @@ _WORKLOAD_RESOURCES = {
 
 @dataclass(frozen=True, slots=True)
 class _ReflectorBuilder:
-    """Builds reflectors that share one context."""
+    """Builds reflectors of one class that share one context."""
 
     context: ReflectorContext
+    reflector: type[Reflector[Any]] = Reflector
 
-    def reflector(
+    def build(
         self,
         resource: Resource,
         kind: str,
@@ -66,17 +68,7 @@ class _ReflectorBuilder:
         store: ReflectorStore[T | Unreadable],
     ) -> tuple[str, InformerState]:
         read = tolerant_decoder(kind, decode)
-        return resource.plural, Reflector(self.context, resource, read, store)
-
-    def optional_reflector(
-        self,
-        resource: Resource,
-        kind: str,
-        decode: Decode[T],
-        store: ReflectorStore[T | Unreadable],
-    ) -> tuple[str, InformerState]:
-        read = tolerant_decoder(kind, decode)
-        return resource.plural, OptionalReflector(self.context, resource, read, store)
+        return resource.plural, self.reflector(self.context, resource, read, store)
 
 
 def build_reflectors(
@@ -88,59 +80,35 @@ def build_reflectors(
     def read_pod(raw: bytes) -> Pod:
         return decode_pod(raw, rules.release)
 
-    return dict(
-        [
-            builder.reflector(resources.NODES, "Node", decode_node, cluster.nodes),
-            builder.reflector(resources.PODS, "Pod", read_pod, cluster.pods),
-            builder.reflector(
-                resources.POD_DISRUPTION_BUDGETS,
-                "PodDisruptionBudget",
-                decode_budget,
-                cluster.budgets,
-            ),
-            builder.reflector(
-                resources.NAMESPACES, "Namespace", decode_namespace, cluster.namespaces
-            ),
-            *(_workload_reflectors(builder, cluster) if reads_workloads(rules.filters) else ()),
-            *_storage_reflectors(builder, cluster, rules.release),
-        ]
-    )
-
-
-def _workload_reflectors(
-    builder: _ReflectorBuilder, cluster: SchedulerCache
-) -> Iterator[tuple[str, InformerState]]:
-    for kind, resource in _WORKLOAD_RESOURCES.items():
-        yield builder.reflector(resource, kind, WORKLOAD_DECODERS[kind], cluster.workloads[kind])
+    budgets = resources.POD_DISRUPTION_BUDGETS, "PodDisruptionBudget"
+    reflectors = [
+        builder.build(resources.NODES, "Node", decode_node, cluster.nodes),
+        builder.build(resources.PODS, "Pod", read_pod, cluster.pods),
+        builder.build(*budgets, decode_budget, cluster.budgets),
+        builder.build(resources.NAMESPACES, "Namespace", decode_namespace, cluster.namespaces),
+    ]
+    if reads_workloads(rules.filters):
+        for kind, resource in _WORKLOAD_RESOURCES.items():
+            decode = WORKLOAD_DECODERS[kind]
+            reflectors.append(builder.build(resource, kind, decode, cluster.workloads[kind]))
+    return dict([*reflectors, *_storage_reflectors(context, cluster.storage, rules.release)])
 
 
 def _storage_reflectors(
-    builder: _ReflectorBuilder, cluster: SchedulerCache, release: Release
+    context: ReflectorContext, stores: StorageStores, release: Release
 ) -> Iterator[tuple[str, InformerState]]:
-    follow, into = builder.optional_reflector, cluster.storage
-    yield follow(
-        resources.PERSISTENT_VOLUME_CLAIMS,
-        "PersistentVolumeClaim",
-        storage.decode_claim,
-        into.claims,
-    )
-    yield follow(
-        resources.PERSISTENT_VOLUMES, "PersistentVolume", storage.decode_volume, into.volumes
-    )
-    yield follow(
-        resources.STORAGE_CLASSES, "StorageClass", storage.decode_storage_class, into.classes
-    )
-    yield follow(resources.CSI_NODES, "CSINode", storage.decode_csi_node, into.csi_nodes)
+    build = _ReflectorBuilder(context, OptionalReflector).build
+    claims, volumes = resources.PERSISTENT_VOLUME_CLAIMS, resources.PERSISTENT_VOLUMES
+    classes, attachments = resources.STORAGE_CLASSES, resources.VOLUME_ATTACHMENTS
+    yield build(claims, "PersistentVolumeClaim", storage.decode_claim, stores.claims)
+    yield build(volumes, "PersistentVolume", storage.decode_volume, stores.volumes)
+    yield build(classes, "StorageClass", storage.decode_storage_class, stores.classes)
+    yield build(resources.CSI_NODES, "CSINode", storage.decode_csi_node, stores.csi_nodes)
     if release.attachments_count:
-        yield follow(
-            resources.VOLUME_ATTACHMENTS,
-            "VolumeAttachment",
-            storage.decode_volume_attachment,
-            into.attachments,
-        )
+        decode = storage.decode_volume_attachment
+        yield build(attachments, "VolumeAttachment", decode, stores.attachments)
     if release.driver_may_be_required:
-        yield follow(resources.CSI_DRIVERS, "CSIDriver", storage.decode_csi_driver, into.drivers)
+        yield build(resources.CSI_DRIVERS, "CSIDriver", storage.decode_csi_driver, stores.drivers)
     if release.device_claims:
-        yield follow(
-            resources.RESOURCE_CLAIMS, "ResourceClaim", storage.decode_resource_claim, into.devices
-        )
+        device_claims = resources.RESOURCE_CLAIMS, "ResourceClaim"
+        yield build(*device_claims, storage.decode_resource_claim, stores.devices)

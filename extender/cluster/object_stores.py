@@ -22,12 +22,18 @@ from policies.kubernetes.snapshot import Node, NodeState, Pod, build_node_state
 T = TypeVar("T")
 
 
+def _ignore_change(_: object) -> None:
+    """Ignore a change: a store that is filled from files has no observers."""
+
+
 class ObjectStore(Generic[T]):
     """The objects of one kind by key, filled by their reflector."""
 
-    def __init__(self, key: Callable[[T], str], on_change: Callable[[T], None]) -> None:
+    def __init__(
+        self, key: Callable[[T], str], on_change: Callable[[T], None] = _ignore_change
+    ) -> None:
         self._key = key
-        self._touch = on_change
+        self._notify = on_change
         self._warn = DecodeWarnings()
         self._view: tuple[T, ...] | None = ()
         self.by_key: dict[str, T] = {}
@@ -74,7 +80,7 @@ class ObjectStore(Generic[T]):
 
     def _change(self, item: T) -> None:
         self._view = None
-        self._touch(item)
+        self._notify(item)
 
 
 class PodStore:
@@ -83,7 +89,7 @@ class PodStore:
     def __init__(
         self, mark_nodes: Callable[[Iterable[str]], None], assumed: AssumedPreemptions
     ) -> None:
-        self._touch = mark_nodes
+        self._mark_nodes = mark_nodes
         self._overlay = assumed
         self._warn = DecodeWarnings()
         self._on: dict[str, dict[str, Pod]] = {}
@@ -121,7 +127,7 @@ class PodStore:
         if self.by_key.get(item.key) != item:
             self._replace(item)
         if isinstance(item, Pod):
-            self._touch(self._overlay.observe_pod(item))
+            self._mark_nodes(self._overlay.observe_pod(item))
 
     def remove(self, item: Pod | Unreadable) -> None:
         """Remove a pod."""
@@ -130,7 +136,7 @@ class PodStore:
     def _replace(self, item: Pod | Unreadable) -> None:
         old = self._remove_from_node(item.key)
         if isinstance(old, Pod) and old.uid != item.uid:
-            self._touch(self._overlay.observe_deletion(old))  # another pod has taken the name
+            self._mark_nodes(self._overlay.observe_deletion(old))  # another pod has taken the name
         self.by_key[item.key] = item
         if isinstance(item, Unreadable):
             self._warn(item)
@@ -143,7 +149,7 @@ class PodStore:
         gone = self._remove_from_node(key)
         self.by_key.pop(key, None)
         if isinstance(gone, Pod):
-            self._touch(self._overlay.observe_deletion(gone))
+            self._mark_nodes(self._overlay.observe_deletion(gone))
 
     def _add_to_node(self, pod: Pod) -> None:
         if pod.finished:
@@ -179,12 +185,12 @@ class PodStore:
 
     def _put(self, index: dict[str, dict[str, P]], node: str, key: str, pod: P) -> None:
         index.setdefault(node, {})[key] = pod
-        self._touch((node,))
+        self._mark_nodes((node,))
 
     def _take(self, index: dict[str, dict[str, P]], node: str | None, key: str) -> None:
         pods = index.get(node or "")
         if pods is not None and pods.pop(key, None) is not None:
-            self._touch((node or "",))
+            self._mark_nodes((node or "",))
             if not pods:
                 del index[node or ""]
 

@@ -1,8 +1,7 @@
-"""Prometheus metrics of the ReplicaSet controller, under upstream's names.
+"""Prometheus metrics of the ReplicaSet controller and of the WorkloadSpread webhooks.
 
-Source: kubernetes/pkg/controller/replicaset/metrics/metrics.go.
-
-Prometheus metrics of the WorkloadSpread webhooks.
+Those of the ReplicaSet controller have upstream's names; source:
+kubernetes/pkg/controller/replicaset/metrics/metrics.go.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from extender.kube.informers.consistency_store import StaleCache
 
 _AGE_RATIO_BUCKETS = tuple(0.25 * 2**power for power in range(6))
+_LATENCY_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
 class ReplicaSetMetrics:
@@ -44,49 +44,31 @@ class ReplicaSetMetrics:
         self._stale.labels(stale.resource.group, stale.resource.plural).inc()
 
 
-_LATENCY_BUCKETS = (
-    0.0005,
-    0.001,
-    0.0025,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-)
-
-
 class WebhookMetrics:
     """Counters and histograms, registered in ``registry`` if given."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        kept = registry or CollectorRegistry()
+        registry = registry or CollectorRegistry()
         self.seconds = Histogram(
             "workloadspread_webhook_seconds",
             "Latency of admission reviews in seconds.",
             ["path"],
             buckets=_LATENCY_BUCKETS,
-            registry=kept,
+            registry=registry,
         )
         self.refused = Counter(
             "workloadspread_webhook_refusals",
             "Number of rejected admission reviews.",
             ["path"],
-            registry=kept,
+            registry=registry,
         )
         self.conflicts = Counter(
             "workloadspread_webhook_conflicts",
             "Number of status updates retried because of a conflict.",
-            registry=kept,
+            registry=registry,
         )
         self.injected = Counter(
             "workloadspread_webhook_pods_injected",
             "Number of created pods with an injected subset.",
-            registry=kept,
+            registry=registry,
         )

@@ -1,7 +1,4 @@
-"""The command ``explain evict`` and its options.
-
-The query of ``explain evict`` and its explanations: of a node, or of a scenario.
-"""
+"""The command ``explain evict``, which explains the evictions of a node, or of a scenario."""
 
 from __future__ import annotations
 
@@ -25,12 +22,27 @@ from extender.eviction.scenario import (
 )
 from extender.eviction.tables import evict_table, scenario_table
 from extender.kube.decoders.pods import epoch_ns
-from extender.terminal.command_line import NowOption, OutputOption, print_output
+from extender.terminal.command_line import (
+    EvictionHardOption,
+    EvictionSoftOption,
+    GracePeriodOption,
+    KubeletConfigOption,
+    KubeletReleaseOption,
+    MinimumReclaimOption,
+    NowOption,
+    OutputOption,
+    print_output,
+)
 from policies.eviction.config import resolve
 from policies.eviction.filesystems import Layout, infer_layout
 from policies.eviction.kubelet_releases import EvictionRelease, eviction_release
 from policies.eviction.manager import SyncResult
 from policies.kubernetes.releases import NEWEST, release
+
+EVICT_EXAMPLE: Final = (
+    "explain evict --cluster c.yaml --node node-1 --summary s.json "
+    "--eviction-hard 'memory.available<500Mi,nodefs.available<10%'"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +98,7 @@ def explain_query(query: EvictQuery) -> NodeExplanation | ScenarioExplanation:
     if query.scenario is not None:
         _check_scenario_alone(query)
         scenario = load_scenario(query.scenario, query.release)
-        return ScenarioExplanation(run_scenario(scenario))
+        return ScenarioExplanation(list(run_scenario(scenario)))
     if not query.cluster or query.node is None or not query.summaries:
         raise ConfigError("explain evict needs --cluster, --node and --summary, or --scenario")
     # Check the flags first, so that their errors do not depend on the files.
@@ -98,7 +110,7 @@ def explain_query(query: EvictQuery) -> NodeExplanation | ScenarioExplanation:
 
 
 def _check_scenario_alone(query: EvictQuery) -> None:
-    beside = {
+    options = {
         "--cluster": bool(query.cluster),
         "--node": query.node is not None,
         "--summary": bool(query.summaries),
@@ -106,9 +118,9 @@ def _check_scenario_alone(query: EvictQuery) -> None:
         "--now": query.now_ns is not None,
         "the kubelet's flags": query.flags != KubeletFlags(),
     }
-    given = [name for name, there in beside.items() if there]
-    if given:
-        raise ConfigError(f"--scenario excludes {', '.join(given)}")
+    excluded = [name for name, is_set in options.items() if is_set]
+    if excluded:
+        raise ConfigError(f"--scenario excludes {', '.join(excluded)}")
 
 
 def _layout(name: str | None) -> Layout | None:
@@ -119,23 +131,16 @@ def _layout(name: str | None) -> Layout | None:
     return LAYOUTS[name]
 
 
-EVICT_EXAMPLE: Final = (
-    "explain evict --cluster c.yaml --node node-1 --summary s.json "
-    "--eviction-hard 'memory.available<500Mi,nodefs.available<10%'"
-)
-_Texts = list[str] | None
-
-
 def explain_evict(
     cluster: Annotated[
-        _Texts,
+        list[str] | None,
         typer.Option("--cluster", metavar="FILE", help="Objects of the cluster; may be repeated."),
     ] = None,
     node: Annotated[
         str | None, typer.Option("--node", metavar="N", help="Node under resource pressure.")
     ] = None,
     summary: Annotated[
-        _Texts,
+        list[str] | None,
         typer.Option(
             "--summary", metavar="FILE", help="Its /stats/summary; repeat for later samples."
         ),
@@ -146,26 +151,11 @@ def explain_evict(
             "--scenario", metavar="FILE", help="A kubelet, its pods and steps in one file."
         ),
     ] = None,
-    eviction_hard: Annotated[
-        _Texts, typer.Option("--eviction-hard", metavar="S", help="memory.available<500Mi,…")
-    ] = None,
-    eviction_soft: Annotated[
-        _Texts, typer.Option("--eviction-soft", metavar="S", help="memory.available<1Gi,…")
-    ] = None,
-    grace_period: Annotated[
-        _Texts, typer.Option("--grace-period", metavar="S", help="memory.available=1m30s,…")
-    ] = None,
-    minimum_reclaim: Annotated[
-        _Texts, typer.Option("--minimum-reclaim", metavar="S", help="memory.available=100Mi,…")
-    ] = None,
-    kubelet_config: Annotated[
-        str | None,
-        typer.Option(
-            "--kubelet-config",
-            metavar="FILE",
-            help="KubeletConfiguration, or the response of /configz.",
-        ),
-    ] = None,
+    eviction_hard: EvictionHardOption = None,
+    eviction_soft: EvictionSoftOption = None,
+    grace_period: GracePeriodOption = None,
+    minimum_reclaim: MinimumReclaimOption = None,
+    kubelet_config: KubeletConfigOption = None,
     layout: Annotated[
         str | None,
         typer.Option(
@@ -174,9 +164,7 @@ def explain_evict(
             help="Filesystems: one, dedicated-imagefs or split; default: by their sizes.",
         ),
     ] = None,
-    upstream: Annotated[
-        str | None, typer.Option("--upstream", metavar="V", help="kubelet release to follow.")
-    ] = None,
+    upstream: KubeletReleaseOption = None,
     now: NowOption = None,
     output: OutputOption = None,
 ) -> None:
@@ -186,7 +174,7 @@ def explain_evict(
         kubelet_config, eviction_hard, eviction_soft, grace_period, minimum_reclaim
     )
     at = None if now is None else epoch_ns(now)
-    found = explain_query(
+    explained = explain_query(
         EvictQuery(cluster or (), node, summary or (), scenario, rules, flags, layout, at)
     )
-    print_output(output, found.document, found.table)
+    print_output(output, explained.document, explained.table)

@@ -1,6 +1,6 @@
-"""Explanation of one kubelet's rounds over samples of its stats.
+"""Explanation of a kubelet's rounds over samples of its stats.
 
-The result of a round in sentences: why no pod is evicted, and what the result depends on.
+The result of a round is explained in sentences: why no pod is evicted, and what that depends on.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, TypedDict
 
 from extender.eviction.input_files import NodeFiles
+from extender.eviction.scenario import EvictionDocument, eviction_document
+from extender.explain.decisions import PrecedenceDocument
 from policies.eviction.config import INTERVAL_NS, ResolvedConfig
 from policies.eviction.filesystems import DEDICATED_IMAGES, ONE_FILESYSTEM, SPLIT, Layout
 from policies.eviction.manager import (
@@ -20,13 +22,17 @@ from policies.eviction.manager import (
     synchronize,
 )
 from policies.eviction.manager_state import ManagerState
-from policies.eviction.messages import Eviction
 from policies.eviction.observations import observe
-from policies.eviction.ranking import ranking_steps
+from policies.eviction.ranking import PodUsage, ranking_steps
 from policies.eviction.signals import Signal
 from policies.eviction.stats import Summary
 from policies.eviction.thresholds import Threshold
 from policies.kubernetes.duration import format_duration
+
+LAYOUTS = {"one": ONE_FILESYSTEM, "dedicated-imagefs": DEDICATED_IMAGES, "split": SPLIT}
+"""Layouts by their names on the command line."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _SENTENCES: Final[Mapping[SyncOutcome, str]] = {
     SyncOutcome.UNWATCHED: "there are no thresholds, and limits of local storage are not enforced",
@@ -79,8 +85,8 @@ def _stale_notes(sync: SyncResult) -> Iterator[str]:
 def _missing_observation_notes(sync: SyncResult) -> Iterator[str]:
     if sync.input.stats is None or sync.outcome in (SyncOutcome.REFUSED, SyncOutcome.UNWATCHED):
         return
-    given = _signals(sync.config.config.thresholds)
-    missing = [signal for signal in given if signal not in sync.state.observations]
+    signals = _signals(sync.config.config.thresholds)
+    missing = [signal for signal in signals if signal not in sync.state.observations]
     if missing:
         yield f"no observation found for eviction signal {', '.join(missing)}"
 
@@ -95,29 +101,6 @@ def _reclaim_notes(sync: SyncResult) -> Iterator[str]:
 
 def _signals(thresholds: Sequence[Threshold]) -> list[Signal]:
     return list(dict.fromkeys(threshold.signal for threshold in thresholds))
-
-
-LAYOUTS = {"one": ONE_FILESYSTEM, "dedicated-imagefs": DEDICATED_IMAGES, "split": SPLIT}
-"""Layouts by their names on the command line."""
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class EvictionDocument(TypedDict):
-    """A pod that is evicted."""
-
-    pod: str
-    gracePeriodSeconds: int
-    message: str
-    disruptionTarget: bool
-
-
-class RankingStepDocument(TypedDict):
-    """The criterion that ranks a pod directly ahead of another."""
-
-    pod: str
-    ahead_of: str
-    criterion: str
 
 
 class SampleDocument(TypedDict):
@@ -137,7 +120,7 @@ class EvictDocument(TypedDict):
     evict: str | None
     gracePeriodSeconds: int
     message: str
-    because: list[RankingStepDocument]
+    because: list[PrecedenceDocument]
     evictions: list[EvictionDocument]
     layout: str
     notes: list[str]
@@ -171,12 +154,14 @@ def evict_document(rounds: Sequence[SyncResult]) -> EvictDocument:
     return {
         "thresholdsMet": [str(threshold) for threshold in last.state.first_observed_at],
         "conditions": list(last.state.pressures),
-        "order": [standing.pod.key for standing in last.ranking],
+        "order": [each.pod.key for each in last.ranking],
         "evict": None if chosen is None else chosen.pod.key,
         "gracePeriodSeconds": 0 if chosen is None else chosen.grace_seconds,
         "message": result_message(last),
-        "because": _ranking_steps(last),
-        "evictions": [_eviction(each) for each in last.evictions],
+        "because": (
+            precedence_documents(last.ranking, last.triggered[0].signal) if last.ranking else []
+        ),
+        "evictions": [eviction_document(each.pod.key, each) for each in last.evictions],
         "layout": layout_name(last.config.config.layout),
         "notes": result_notes(last),
         "samples": [_sample(each) for each in rounds],
@@ -190,27 +175,16 @@ def layout_name(layout: Layout) -> str:
 
 def format_time(nanoseconds: int) -> str:
     """Format a time as Kubernetes does."""
-    written = _EPOCH + timedelta(microseconds=nanoseconds // 1000)
-    return written.isoformat().replace("+00:00", "Z")
+    time = _EPOCH + timedelta(microseconds=nanoseconds // 1000)
+    return time.isoformat().replace("+00:00", "Z")
 
 
-def _ranking_steps(sync: SyncResult) -> list[RankingStepDocument]:
-    ranking = sync.ranking
-    if not ranking:
-        return []
+def precedence_documents(ranking: Sequence[PodUsage], signal: Signal) -> list[PrecedenceDocument]:
+    """Return, for each pod of a ranking, the criterion that ranks it ahead of the next."""
     return [
         {"pod": each.pod.key, "ahead_of": each.ahead_of.key, "criterion": each.criterion}
-        for each in ranking_steps(ranking, sync.triggered[0].signal)
+        for each in ranking_steps(ranking, signal)
     ]
-
-
-def _eviction(eviction: Eviction) -> EvictionDocument:
-    return {
-        "pod": eviction.pod.key,
-        "gracePeriodSeconds": eviction.grace_seconds,
-        "message": eviction.message,
-        "disruptionTarget": eviction.condition is not None,
-    }
 
 
 def _sample(sync: SyncResult) -> SampleDocument:

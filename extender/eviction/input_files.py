@@ -11,7 +11,7 @@ from extender.kube.decoders.cluster_objects import PriorityClass
 from extender.kube.decoders.kubelet_pods import decode_undefaulted_evictable_pod, static_pod_uid
 from extender.kube.decoders.manifests import Manifest, ManifestError, read_documents, read_manifests
 from extender.kube.decoders.summary_stats import decode_summary
-from extender.kube.decoders.typed_decoder import ObjectError, identify_unreadable
+from extender.kube.decoders.typed_decoder import ObjectError, Unreadable, identify_unreadable
 from policies.eviction.kubelet_releases import EvictionRelease
 from policies.eviction.pods import EvictablePod
 from policies.eviction.stats import Summary
@@ -35,12 +35,13 @@ def load_node(
     samples = tuple(sample for path in summaries for sample in _samples(path, node))
     manifests = [manifest for path in cluster for manifest in read_manifests(path)]
     classes = priority_classes(manifests)
-    here = [each for each in manifests if each.kind == "Pod" and _node_of(each) == node]
-    if not here and node not in {_name_of(each) for each in manifests if each.kind == "Node"}:
+    pods = [each for each in manifests if each.kind == "Pod" and _identity(each).node_name == node]
+    nodes = {_identity(each).name for each in manifests if each.kind == "Node"}
+    if not pods and node not in nodes:
         raise UnknownNodeError(f"--node: no node {node!r} in --cluster {', '.join(cluster)}")
     measured = {uid for sample in samples for uid in sample.pods}
     return NodeFiles(
-        tuple(_with_stats_uid(_pod(each, classes, release), each, measured) for each in here),
+        tuple(_with_stats_uid(_pod(each, classes, release), each, measured) for each in pods),
         samples,
     )
 
@@ -58,12 +59,8 @@ def _samples(path: str, node: str) -> Iterable[Summary]:
         yield summary
 
 
-def _node_of(manifest: Manifest) -> str | None:
-    return identify_unreadable(manifest.kind, manifest.raw, "").node_name
-
-
-def _name_of(manifest: Manifest) -> str:
-    return identify_unreadable(manifest.kind, manifest.raw, "").name
+def _identity(manifest: Manifest) -> Unreadable:
+    return identify_unreadable(manifest.kind, manifest.raw, "")
 
 
 def _pod(

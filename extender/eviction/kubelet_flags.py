@@ -46,14 +46,14 @@ class KubeletFlags:
     def read(self) -> KubeletConfig:
         """Read the configuration file, and apply the flags. Raise ConfigError or ManifestError."""
         base = KubeletConfig() if self.config is None else _read_config(self.config)
-        given = {
+        maps = {
             "eviction_hard": _pairs("evictionHard", self.eviction_hard, "<"),
             "eviction_soft": _pairs("evictionSoft", self.eviction_soft, "<"),
             "eviction_soft_grace_period": _pairs("evictionSoftGracePeriod", self.grace_period, "="),
             "eviction_minimum_reclaim": _pairs("evictionMinimumReclaim", self.minimum_reclaim, "="),
         }
         return msgspec.structs.replace(
-            base, **{name: pairs for name, pairs in given.items() if pairs is not None}
+            base, **{name: pairs for name, pairs in maps.items() if pairs is not None}
         )
 
     def eviction_config(self, layout: Layout, release: EvictionRelease) -> EvictionConfig:
@@ -65,13 +65,13 @@ class KubeletFlags:
 
     def _location(self, error: ThresholdError) -> str:
         field = error.field
-        given = {
+        flags = {
             "evictionHard": self.eviction_hard,
             "evictionSoft": self.eviction_soft,
             "evictionSoftGracePeriod": self.grace_period,
             "evictionMinimumReclaim": self.minimum_reclaim,
         }
-        if self.config is None or given.get(field) is not None:
+        if self.config is None or flags.get(field) is not None:
             middle = "<" if field in _BOUNDS else "="
             return " ".join((_FLAGS[field], *([middle.join(error.entry)] if error.entry else ())))
         return f"{self.config}: {field}{f'[{error.entry[0]}]' if error.entry else ''}"

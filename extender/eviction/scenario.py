@@ -1,10 +1,7 @@
 """Scenarios: the round of a kubelet in each step, and the pods that it admits after it.
 
-Clocks start at 0. Evicted pods stay in the scenario, as if the eviction had not been carried out.
-
-The format of scenario files: a kubelet's configuration, its pods, and its stats step by step.
-
-::
+Clocks start at 0. Evicted pods stay in the scenario, as if the eviction had not been carried out. A
+file has the kubelet's configuration, its pods, and its stats step by step::
 
     config:
       thresholds:
@@ -48,11 +45,17 @@ from policies.eviction.manager import (
     synchronize,
 )
 from policies.eviction.manager_state import ManagerState
+from policies.eviction.messages import Eviction
 from policies.eviction.node_conditions import admit
 from policies.eviction.pods import EvictablePod
 from policies.eviction.signals import ThresholdValue, percentage_from_fraction, read_quantity
 from policies.eviction.stats import Summary
 from policies.eviction.thresholds import Threshold, ThresholdError, parse_signal
+
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=2**33)]
+
+_SECOND = 10**9
+_LESS_THAN = "LessThan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +87,8 @@ class ScenarioStepResult:
     admitted: tuple[bool, ...]
 
 
-class EvictedDocument(TypedDict):
-    """A pod that is evicted in a step."""
+class EvictionDocument(TypedDict):
+    """A pod that is evicted."""
 
     pod: str
     gracePeriodSeconds: int
@@ -102,7 +105,7 @@ class ReclaimDocument(TypedDict):
 
 class _Round(TypedDict):
     nodeConditions: list[str]
-    evicted: list[EvictedDocument]
+    evicted: list[EvictionDocument]
     admit: list[bool]
     nodeReclaim: ReclaimDocument
 
@@ -119,22 +122,28 @@ class ScenarioDocument(TypedDict):
     steps: list[ScenarioStepDocument]
 
 
-def run_scenario(scenario: Scenario) -> list[ScenarioStepResult]:
-    """Run all steps."""
-    return list(_run_steps(scenario))
-
-
 def scenario_document(results: Sequence[ScenarioStepResult]) -> ScenarioDocument:
     """Return the JSON document of a scenario."""
     return {"steps": [_step_document(each) for each in results]}
 
 
-def _run_steps(scenario: Scenario) -> Iterator[ScenarioStepResult]:
-    plan, state, now_ns, pods = resolve(scenario.config), ManagerState(), 0, scenario.pods
+def eviction_document(name: str, eviction: Eviction) -> EvictionDocument:
+    """Return the JSON document of an eviction; the pod is named as its output names pods."""
+    return {
+        "pod": name,
+        "gracePeriodSeconds": eviction.grace_seconds,
+        "message": eviction.message,
+        "disruptionTarget": eviction.condition is not None,
+    }
+
+
+def run_scenario(scenario: Scenario) -> Iterator[ScenarioStepResult]:
+    """Run the steps one by one."""
+    config, state, now_ns, pods = resolve(scenario.config), ManagerState(), 0, scenario.pods
     for step in scenario.steps:
         now_ns += step.advance_ns
         pods = pods if step.pods is None else step.pods
-        sync = synchronize(plan, state, SyncInput(now_ns, pods, step.summary))
+        sync = synchronize(config, state, SyncInput(now_ns, pods, step.summary))
         reclaimed = sync.reclaim
         if reclaimed:
             sync = finish_after_reclaim(sync, step.after_reclaim or step.summary)
@@ -143,34 +152,20 @@ def _run_steps(scenario: Scenario) -> Iterator[ScenarioStepResult]:
         yield ScenarioStepResult(sync, reclaimed, admitted)
 
 
-def _step_document(played: ScenarioStepResult) -> ScenarioStepDocument:
-    sync = played.sync
+def _step_document(result: ScenarioStepResult) -> ScenarioStepDocument:
+    sync = result.sync
     document: ScenarioStepDocument = {
         "nodeConditions": list(sync.state.pressures),
-        "evicted": [
-            {
-                "pod": each.pod.name,
-                "gracePeriodSeconds": each.grace_seconds,
-                "message": each.message,
-                "disruptionTarget": each.condition is not None,
-            }
-            for each in sync.evictions
-        ],
-        "admit": list(played.admitted),
+        "evicted": [eviction_document(each.pod.name, each) for each in sync.evictions],
+        "admit": list(result.admitted),
         "nodeReclaim": {
-            "imageGC": ReclaimAction.IMAGES in played.reclaimed,
-            "containerGC": ReclaimAction.CONTAINERS in played.reclaimed,
+            "imageGC": ReclaimAction.IMAGES in result.reclaimed,
+            "containerGC": ReclaimAction.CONTAINERS in result.reclaimed,
         },
     }
     if sync.outcome is SyncOutcome.REFUSED:
         document["error"] = sync.error
     return document
-
-
-_SECOND = 10**9
-_LESS_THAN = "LessThan"
-
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=2**33)]
 
 
 class _ScenarioValue(Struct, rename="camel"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -10,6 +11,7 @@ from rich.text import Text
 
 from extender.eviction import explanation
 from extender.eviction.scenario import ScenarioStepResult
+from extender.terminal.tables import plain_table
 from policies.eviction.manager import SyncResult
 from policies.eviction.messages import format_available
 from policies.eviction.ranking import PodUsage, ranking_steps
@@ -26,9 +28,11 @@ def evict_table(node: str, rounds: Sequence[SyncResult]) -> RenderableType:
     parts: list[RenderableType] = [Text(_headline(node, last), style="bold")]
     if last.config.config.thresholds:
         parts.append(_thresholds(last))
-    ranking = last.ranking
-    if ranking:
-        parts.append(_ranking(last, ranking))
+    if last.ranking:
+        evicted = {each.pod.uid for each in last.evictions}
+        signal = last.triggered[0].signal
+        table = RankingTable(signal, evicted, format_available, _SHOWN_PODS)
+        parts.append(table.render(last.ranking))
     parts.extend(Text(each.message.strip(), style="italic") for each in last.evictions)
     if last.evictions:
         parts.extend(Text(note, style="yellow") for note in explanation.result_notes(last))
@@ -37,7 +41,7 @@ def evict_table(node: str, rounds: Sequence[SyncResult]) -> RenderableType:
 
 def scenario_table(results: Sequence[ScenarioStepResult]) -> RenderableType:
     """Return the result of each step as a table."""
-    table = _table("step", "at", "conditions", "reclaimed", "evicted", "admitted")
+    table = plain_table("step", "at", "conditions", "reclaimed", "evicted", "admitted")
     for number, each in enumerate(results):
         sync = each.sync
         table.add_row(
@@ -60,7 +64,7 @@ def _headline(node: str, sync: SyncResult) -> str:
 
 
 def _thresholds(sync: SyncResult) -> Table:
-    table = _table("", "threshold", "available", "of", "grace")
+    table = plain_table("", "threshold", "available", "of", "grace")
     for threshold in sync.config.thresholds:
         found = sync.state.observations.get(threshold.signal)
         table.add_row(
@@ -81,32 +85,29 @@ def _mark(sync: SyncResult, threshold: Threshold) -> str:
     return "" if threshold.signal in sync.state.observations else "?"
 
 
-def _ranking(sync: SyncResult, ranking: Sequence[PodUsage]) -> Table:
-    signal = sync.triggered[0].signal
-    because = {step.pod.uid: step.criterion for step in ranking_steps(ranking, signal)}
-    gone = {each.pod.uid for each in sync.evictions}
-    table = _table("", "pod", "priority", "usage", "request", "ahead of the next by")
-    for standing in ranking[:_SHOWN_PODS]:
-        table.add_row(*_row(standing, signal, gone, because))
-    if len(ranking) > _SHOWN_PODS:
-        table.add_row("", f"and {len(ranking) - _SHOWN_PODS} more", "", "", "", "")
-    return table
+@dataclass(frozen=True, slots=True)
+class RankingTable:
+    """A table of pods in eviction order; ``marked`` has the UIDs of the pods with an arrow."""
 
+    signal: Signal
+    marked: Collection[str]
+    format_amount: Callable[[Signal, int], str]
+    max_pods: int
 
-def _row(
-    standing: PodUsage, signal: Signal, evicted: set[str], because: Mapping[str, str]
-) -> Iterator[str]:
-    pod = standing.pod
-    yield "→" if pod.uid in evicted else "never" if pod.critical else ""
-    yield pod.key
-    yield str(pod.priority)
-    yield "no stats" if standing.usage is None else format_available(signal, standing.usage)
-    yield "" if signal is Signal.PIDS else format_available(signal, standing.request)
-    yield because.get(pod.uid, "")
+    def render(self, ranking: Sequence[PodUsage]) -> Table:
+        """Return the table of a ranking."""
+        criteria = {step.pod.uid: step.criterion for step in ranking_steps(ranking, self.signal)}
+        table = plain_table("", "pod", "priority", "usage", "request", "ahead of the next by")
+        for each in ranking[: self.max_pods]:
+            table.add_row(*self._cells(each), criteria.get(each.pod.uid, ""))
+        if len(ranking) > self.max_pods:
+            table.add_row("", f"and {len(ranking) - self.max_pods} more", "", "", "", "")
+        return table
 
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+    def _cells(self, usage: PodUsage) -> Iterator[str]:
+        pod, signal = usage.pod, self.signal
+        yield "→" if pod.uid in self.marked else "never" if pod.critical else ""
+        yield pod.key
+        yield str(pod.priority)
+        yield "no stats" if usage.usage is None else self.format_amount(signal, usage.usage)
+        yield "" if signal is Signal.PIDS else self.format_amount(signal, usage.request)

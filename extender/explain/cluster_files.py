@@ -1,11 +1,8 @@
-"""A cluster from files: the same objects and decoders as from an API server.
-
-A ReplicaSet and its pods from files, with related ReplicaSets and pods.
-"""
+"""A cluster, or a ReplicaSet and its pods, from files, decoded as those from an API server."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -31,7 +28,7 @@ from extender.kube.decoders.manifests import (
 )
 from extender.kube.decoders.pods import decode_undefaulted_pod
 from extender.kube.decoders.replicasets import decode_member, decode_replica_set
-from extender.kube.decoders.typed_decoder import ObjectError, Unreadable
+from extender.kube.decoders.typed_decoder import Decode, ObjectError, Unreadable
 from policies.kubernetes.default_selector import REPLICA_SET
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Pod, Snapshot
@@ -110,29 +107,29 @@ def priority_classes(manifests: Iterable[Manifest]) -> Mapping[str, PriorityClas
 
 def priority_of_class(raw: bytes, classes: Mapping[str, PriorityClass]) -> int | None:
     """Return the priority of a pod's class if the pod has none of its own, otherwise None."""
-    asked = _priority_fields(raw)
-    named = classes.get(asked.priorityClassName or "")
-    return named.value if named is not None and asked.priority is None else None
+    fields = _priority_fields(raw)
+    named = classes.get(fields.priorityClassName or "")
+    return named.value if named is not None and fields.priority is None else None
 
 
-def _load_storage(tables: StorageStores, manifests: Sequence[Manifest]) -> None:
+def _load_storage(stores: StorageStores, manifests: Sequence[Manifest]) -> None:
     """Fill the storage stores; a kind without an object in the files counts as unknown.
 
     CSIDriver and VolumeAttachment always count as listed, since a cluster may have none of them.
     """
     kinds = {manifest.kind for manifest in manifests} | {"CSIDriver", "VolumeAttachment"}
 
-    def load(kind: str, decode: Callable[[bytes], T], table: StorageStore[T]) -> None:
+    def load(kind: str, decode: Decode[T], store: StorageStore[T]) -> None:
         if kind in kinds:
-            table.replace(decode_manifests(manifests, kind, decode))
+            store.replace(decode_manifests(manifests, kind, decode))
 
-    load("PersistentVolumeClaim", storage.decode_claim, tables.claims)
-    load("PersistentVolume", storage.decode_volume, tables.volumes)
-    load("StorageClass", storage.decode_storage_class, tables.classes)
-    load("CSINode", storage.decode_csi_node, tables.csi_nodes)
-    load("CSIDriver", storage.decode_csi_driver, tables.drivers)
-    load("VolumeAttachment", storage.decode_volume_attachment, tables.attachments)
-    load("ResourceClaim", storage.decode_resource_claim, tables.devices)
+    load("PersistentVolumeClaim", storage.decode_claim, stores.claims)
+    load("PersistentVolume", storage.decode_volume, stores.volumes)
+    load("StorageClass", storage.decode_storage_class, stores.classes)
+    load("CSINode", storage.decode_csi_node, stores.csi_nodes)
+    load("CSIDriver", storage.decode_csi_driver, stores.drivers)
+    load("VolumeAttachment", storage.decode_volume_attachment, stores.attachments)
+    load("ResourceClaim", storage.decode_resource_claim, stores.devices)
 
 
 def load_pod(path: str, cluster: LoadedCluster, release: Release) -> Pod:
@@ -147,13 +144,12 @@ def load_pod(path: str, cluster: LoadedCluster, release: Release) -> Pod:
         pod = _decode_pod_with_uid(pods[0].raw, release)
     except ObjectError as error:
         raise ManifestError(f"{pods[0].source}: {error}") from None
-    asked = _priority_fields(pods[0].raw)
+    fields = _priority_fields(pods[0].raw)
     known = (None, "", *cluster.priority_classes)
-    if asked.priority is None and asked.priorityClassName not in known:
+    if fields.priority is None and fields.priorityClassName not in known:
         raise ManifestError(
             f"{pods[0].source}: spec.priorityClassName: no PriorityClass "
-            f"{asked.priorityClassName!r} "
-            "in the cluster's files"
+            f"{fields.priorityClassName!r} in the cluster's files"
         )
     return _with_class_priority(pod, pods[0].raw, cluster.priority_classes)
 
@@ -166,14 +162,14 @@ def _decode_pod_with_uid(raw: bytes, release: Release) -> Pod:
 
 def _with_class_priority(pod: Pod, raw: bytes, classes: Mapping[str, PriorityClass]) -> Pod:
     """Apply the Priority admission plugin: a pod without a priority gets that of its class."""
-    asked = _priority_fields(raw)
-    if asked.priority is not None:
+    fields = _priority_fields(raw)
+    if fields.priority is not None:
         return pod
-    named = asked.priorityClassName
+    named = fields.priorityClassName
     chosen = classes.get(named) if named else _default_class(classes)
     if chosen is None:
         return pod
-    preempts = chosen.preempts if asked.preemptionPolicy is None else pod.preempts
+    preempts = chosen.preempts if fields.preemptionPolicy is None else pod.preempts
     return replace(pod, priority=chosen.value, preempts=preempts)
 
 
@@ -213,7 +209,7 @@ def load_replica_set_pods(paths: Sequence[str], key: str, count: int) -> Replica
     one = sets.by_key.get(key)
     if one is None:
         raise ReplicaFileError(f"--replicaset: no ReplicaSet {key!r} in {place}")
-    pods: ObjectStore[ReplicaSetPod] = ObjectStore(lambda pod: pod.key, _ignore_change)
+    pods: ObjectStore[ReplicaSetPod] = ObjectStore(lambda pod: pod.key)
     pods.replace(decode_manifests(manifests, "Pod", decode_member))
     active = claimed_pods(one, pods.view())
     if count > len(active):
@@ -226,16 +222,12 @@ def load_replica_set_pods(paths: Sequence[str], key: str, count: int) -> Replica
     )
 
 
-def _replica_sets(manifests: Sequence[Manifest], wanted: str) -> ObjectStore[ReplicaSet]:
+def _replica_sets(manifests: Sequence[Manifest], key: str) -> ObjectStore[ReplicaSet]:
     written = [manifest for manifest in manifests if manifest.kind == REPLICA_SET]
     found = decode_manifests(written, REPLICA_SET, decode_replica_set)
     for manifest, each in zip(written, found, strict=True):
-        if isinstance(each, Unreadable) and each.key in (wanted, wanted.removeprefix("default/")):
+        if isinstance(each, Unreadable) and each.key in (key, key.removeprefix("default/")):
             raise ReplicaFileError(f"{manifest.source}: {each.problem}")
-    sets: ObjectStore[ReplicaSet] = ObjectStore(lambda each: each.key, _ignore_change)
+    sets: ObjectStore[ReplicaSet] = ObjectStore(lambda each: each.key)
     sets.replace(found)
     return sets
-
-
-def _ignore_change(_: object) -> None:
-    """Ignore a change: a store that is filled from files has no observers."""

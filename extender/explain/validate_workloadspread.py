@@ -58,6 +58,6 @@ def spread_errors(
 def validation_document(field_errors: Iterable[FieldValidationError]) -> ValidationDocument:
     """Return the JSON document of a validation."""
     errors: list[FieldErrorDocument] = [
-        {"field": fault.field, "message": fault.detail} for fault in field_errors
+        {"field": each.field, "message": each.detail} for each in field_errors
     ]
     return {"valid": not errors, "errors": errors}

@@ -115,8 +115,8 @@ def explain_spread(
     )
     if query is None:
         return SpreadExplanation(written, outcome)
-    asking = AdmissionContext(files.owners(query.pod), files.workload_of, now_ns, rules)
-    return SpreadExplanation(written, outcome, _inject_pod(files, asking, query, simulation))
+    context = AdmissionContext(files.owners(query.pod), files.workload_of, now_ns, rules)
+    return SpreadExplanation(written, outcome, _inject_pod(files, context, query, simulation))
 
 
 def spread_document(explained: SpreadExplanation) -> SpreadDocument:
@@ -155,15 +155,15 @@ def _inject_pod(
     if query.operation is not Operation.CREATE:
         values = [each.spread for each in spreads]
         return InjectionResult(admit_removal(pod, values, context), query.document)
-    tries = SIMULATION_MISSING not in context.rules.quirks and any(
+    simulates = SIMULATION_MISSING not in context.rules.quirks and any(
         each.spread.strategy.simulates for each in spreads
     )
-    tried = simulation() if tries and simulation is not None else None
+    simulated = simulation() if simulates and simulation is not None else None
 
     def new_id() -> str:
         return str(uuid5(NAMESPACE_OID, f"{pod.namespace} {context.now_ns}"))
 
-    return inject_new_pod(pod, query.document, spreads, context, new_id, tried)
+    return inject_new_pod(pod, query.document, spreads, context, new_id, simulated)
 
 
 def _admitted_document(spread: WorkloadSpread, injection: InjectionResult) -> AdmittedDocument:

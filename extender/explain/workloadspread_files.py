@@ -54,13 +54,13 @@ class WorkloadSpreadFiles:
 
     def __init__(self, manifests: Sequence[Manifest], source: str) -> None:
         self._manifests = manifests
-        self._place = source
+        self._source = source
 
     def spread(self, key: str) -> StoredWorkloadSpread:
         """Return the WorkloadSpread ``namespace/name``. Raise SpreadFileError."""
         named = [manifest for manifest in self._of_kind(_SPREAD) if _key(manifest) == key]
         if not named:
-            raise SpreadFileError(f"no WorkloadSpread {key!r} in {self._place}")
+            raise SpreadFileError(f"no WorkloadSpread {key!r} in {self._source}")
         return decode_spread_manifest(named[-1])
 
     @cached_property
@@ -84,12 +84,9 @@ class WorkloadSpreadFiles:
 
     def workload_of(self, spread: WorkloadSpread) -> TargetWorkload | None:
         """Return the target workload of a WorkloadSpread; None if it is not found."""
-        reference = spread.target
-        return (
-            None
-            if reference is None
-            else self.workload(reference.lenient_identity, spread.namespace)
-        )
+        if spread.target is None:
+            return None
+        return self.workload(spread.target.lenient_identity, spread.namespace)
 
     def workload(self, identity: ObjectKey, namespace: str) -> TargetWorkload | None:
         """Return an object that may own pods; None if it is not found."""
@@ -146,8 +143,8 @@ class WorkloadSpreadFiles:
 
     def _workloads(self, kind: str, namespace: str, name: str = "") -> Iterator[TargetWorkload]:
         for manifest in self._of_kind(kind):
-            where, _, named = _key(manifest).partition("/")
-            if where == namespace and name in ("", named):
+            own_namespace, _, own_name = _key(manifest).partition("/")
+            if own_namespace == namespace and name in ("", own_name):
                 yield _read(manifest, lambda raw: decode_workload(kind, raw, self._scaled))
 
     def _of_kind(self, kind: str) -> Iterator[Manifest]:
@@ -160,9 +157,9 @@ class WorkloadSpreadFiles:
     def _decoded_by_key(
         self, kind: str, decode: Decode[T], key: Callable[[T], str]
     ) -> Mapping[str, T]:
-        table: ObjectStore[T] = ObjectStore(key, _ignore_change)
-        table.replace(self._decoded(kind, decode))
-        return table.by_key
+        store: ObjectStore[T] = ObjectStore(key)
+        store.replace(self._decoded(kind, decode))
+        return store.by_key
 
 
 def load_spread_files(paths: Sequence[str]) -> WorkloadSpreadFiles:
@@ -187,7 +184,3 @@ def _key(manifest: Manifest) -> str:
     """Return ``namespace/name`` of an object, even if the rest of it cannot be decoded."""
     named = identify_unreadable(manifest.kind, manifest.raw, "")
     return f"{named.namespace or 'default'}/{named.name}"
-
-
-def _ignore_change(_: object) -> None:
-    """Ignore a change: a store that is filled from files has no observers."""

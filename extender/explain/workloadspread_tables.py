@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -42,16 +42,16 @@ def spread_table(explained: SpreadExplanation) -> RenderableType:
 
 def errors_table(key: str, errors: Iterable[FieldValidationError]) -> RenderableType:
     """Return the validation errors of a WorkloadSpread as text."""
-    told = [Text(str(fault)) for fault in errors]
-    verdict = f"{key} is not valid" if told else f"{key} is valid"
-    return Group(Text(verdict, style="bold"), *told)
+    lines = [Text(str(error)) for error in errors]
+    heading = f"{key} is not valid" if lines else f"{key} is valid"
+    return Group(Text(heading, style="bold"), *lines)
 
 
 def _heading(spread: WorkloadSpread, outcome: ReconcileResult) -> Text:
     pods = sum(len(pods) for pods in outcome.groups.subsets.values())
     target = "no target" if spread.target is None else str(spread.target)
-    told = f"{spread.key} spreads {target}: {pods} pods, {outcome.replicas} replicas wanted"
-    return Text(told, style="bold")
+    heading = f"{spread.key} spreads {target}: {pods} pods, {outcome.replicas} replicas wanted"
+    return Text(heading, style="bold")
 
 
 def _subsets_table(spread: WorkloadSpread, outcome: ReconcileResult) -> RenderableType:
@@ -77,9 +77,9 @@ def _subsets_table(spread: WorkloadSpread, outcome: ReconcileResult) -> Renderab
 
 def _version_cell(outcome: ReconcileResult, version: str, subset: Subset) -> str:
     """Return the pod counts of a subset in a version, and the deletion costs of its pods."""
-    told = _count_text(_find_status(outcome.status.versions[version], subset))
+    text = _count_text(_find_status(outcome.status.versions[version], subset))
     costs = _cost_text(outcome, version, subset.name)
-    return f"{told}; {costs}" if costs else told
+    return f"{text}; {costs}" if costs else text
 
 
 def _no_subset_cell(outcome: ReconcileResult, version: str) -> str:
@@ -95,8 +95,8 @@ def _cost_text(outcome: ReconcileResult, version: str, subset: str) -> str:
     counted = sorted(Counter(costs).items())
     if len(counted) == 1:
         return f"cost {counted[0][0]}"
-    told = ", ".join(f"{count} at {value}" for value, count in counted)
-    return f"cost {told}" if told else ""
+    text = ", ".join(f"{count} at {value}" for value, count in counted)
+    return f"cost {text}" if text else ""
 
 
 def _find_status(statuses: Iterable[SubsetStatus], subset: Subset) -> SubsetStatus | None:
@@ -107,14 +107,14 @@ def _count_text(status: SubsetStatus | None) -> str:
     """Return the numbers of replicas, of missing ones, and of those in creation or deletion."""
     if status is None:
         return ""
-    told = [str(status.replicas)]
+    text = [str(status.replicas)]
     if status.missing != UNLIMITED:
-        told.append(f"{status.missing} missing" if status.missing else "full")
+        text.append(f"{status.missing} missing" if status.missing else "full")
     if status.creating:
-        told.append(f"{len(status.creating)} creating")
+        text.append(f"{len(status.creating)} creating")
     if status.deleting:
-        told.append(f"{len(status.deleting)} deleting")
-    return ", ".join(told)
+        text.append(f"{len(status.deleting)} deleting")
+    return ", ".join(text)
 
 
 def _condition_text(status: SubsetStatus | None) -> str:
@@ -134,12 +134,12 @@ def _pods_table(spread: WorkloadSpread, outcome: ReconcileResult) -> RenderableT
         for pod in pods
     }
     subsets = {pod.name: name for name, pods in outcome.groups.subsets.items() for pod in pods}
-    doomed = {each.pod.name for each in outcome.pods_to_delete}
+    deleted = {each.pod.name for each in outcome.pods_to_delete}
     ranked = list(_ranked(outcome))
     for pod in ranked[:_MAX_SHOWN_PODS]:
         cost, subset = outcome.costs[pod.name], subsets[pod.name]
         table.add_row(
-            "→" if pod.name in doomed else "",
+            "→" if pod.name in deleted else "",
             pod.name,
             "" if subset == FAKE_SUBSET else subset,
             versions[pod.name],
@@ -167,7 +167,8 @@ def _because(cost: Cost, subset: str, spread: WorkloadSpread) -> str:
             return "it is in no subset"
         case SubsetRank.EXCESS:
             by = "" if cost.criterion is None else f", and is deleted first by {cost.criterion}"
-            return f"{subset} has more than {_limits(spread)[subset]}{by}"
+            limits = {each.name: each.max_replicas for each in spread.subsets}
+            return f"{subset} has more than {limits[subset]}{by}"
         case SubsetRank.WITHIN:
             places = [each.name for each in spread.subsets]
             return f"{subset} is number {places.index(subset) + 1} of {len(places)}"
@@ -178,10 +179,6 @@ def _old_version_remark(cost: Cost, version: str, outcome: ReconcileResult) -> s
     if version == outcome.newest or cost.subset_rank is SubsetRank.OUTSIDE:
         return ""
     return "; pods of an old version are deleted from the first subset on"
-
-
-def _limits(spread: WorkloadSpread) -> Mapping[str, object]:
-    return {each.name: each.max_replicas for each in spread.subsets}
 
 
 def _notes(outcome: ReconcileResult) -> Iterator[Text]:
@@ -207,5 +204,5 @@ def _injection_text(injection: InjectionResult) -> Text:
     where = "no subset" if admission.subset is None else f"subset {admission.subset}"
     passed = "".join(f"\nskipped {name}: {problem}" for name, problem in admission.skipped.items())
     cost = "" if admission.cost is None else f", deletion cost {admission.cost}"
-    told = f"the pod is allowed, in {where} of {admission.spread}{cost}{passed}"
-    return Text(told, style="bold")
+    text = f"the pod is allowed, in {where} of {admission.spread}{cost}{passed}"
+    return Text(text, style="bold")

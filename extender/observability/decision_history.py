@@ -29,6 +29,11 @@ class PodReference(msgspec.Struct, rename="camel", frozen=True):
     uid: str
     priority: int
 
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
 
 class DecisionRecord(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     """One answer; times are RFC 3339, durations milliseconds.
@@ -79,7 +84,7 @@ class DecisionHistory:
         chosen = [
             each
             for each in reversed(self._records)
-            if pod in (None, _key(each.pod)) and verb in (None, each.verb)
+            if pod in (None, each.pod.key) and verb in (None, each.verb)
         ]
         return msgspec.json.encode({"decisions": chosen[:limit]})
 
@@ -122,7 +127,3 @@ def pod_reference(pod: Pod) -> PodReference:
 
 def _pod_references(pods: Iterable[Pod]) -> tuple[PodReference, ...]:
     return tuple(pod_reference(pod) for pod in pods)
-
-
-def _key(pod: PodReference) -> str:
-    return f"{pod.namespace}/{pod.name}"

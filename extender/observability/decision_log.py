@@ -1,7 +1,4 @@
-"""The decision log: one structured line for each answer, with the decision, state and reason.
-
-The number of rejected nodes by reason.
-"""
+"""The decision log: one structured line for each answer, with the decision, state and reason."""
 
 from __future__ import annotations
 
@@ -17,6 +14,8 @@ from policies.preemption.decision import PreemptionDecision
 from policies.preemption.filtering.status import Code, FilterDecision, Reason, Rejection
 from policies.preemption.vectorized.status import RejectionsByNode
 
+ReasonCounts = Counter[Reason]
+
 
 class DecisionLog:
     """Logs answers; ``watch_silence`` is the age of the newest watch event in seconds."""
@@ -27,15 +26,14 @@ class DecisionLog:
     def log_answer(self, answer: VerbResult, context: AnswerContext, watch_silence: float) -> None:
         """Log one answer."""
         decision = answer.decision
-        facts = (
-            _filter_fields(decision)
-            if isinstance(decision, FilterDecision)
-            else _preemption_fields(decision, answer)
-        )
+        if isinstance(decision, FilterDecision):
+            fields = {"fits": len(decision.feasible), "refused": len(decision.rejected)}
+        else:
+            fields = _preemption_fields(decision, answer)
         self._log.info(
             context.verb,
             pod=decision.pod.key,
-            **facts,
+            **fields,
             notes=list(answer.notes),
             generation=context.generation,
             pods_version=context.pods_version,
@@ -52,10 +50,6 @@ class DecisionLog:
         self._log.warning("refused", verb=verb, status=status, problem=problem)
 
 
-def _filter_fields(decision: FilterDecision) -> dict[str, Any]:
-    return {"fits": len(decision.feasible), "refused": len(decision.rejected)}
-
-
 def _preemption_fields(decision: PreemptionDecision, answer: VerbResult) -> dict[str, Any]:
     chosen = answer.named_candidate
     return {
@@ -66,9 +60,6 @@ def _preemption_fields(decision: PreemptionDecision, answer: VerbResult) -> dict
         "candidates": len(decision.candidates),
         "rejected": len(decision.rejected),
     }
-
-
-ReasonCounts = Counter[Reason]
 
 
 def count_reasons(rejected: Mapping[str, Rejection]) -> ReasonCounts:

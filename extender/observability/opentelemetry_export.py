@@ -65,10 +65,10 @@ class TraceExporter:
         )
         if result.status >= _SERVER_ERROR:
             span.set_status(Status(StatusCode.ERROR, result.problem))
-        inside, began = set_span_in_context(span), trace.arrived
-        for stage, ended in trace.step_ends.items():
-            part = self._tracer.start_span(stage.value, inside, start_time=epoch(began))
-            part.end(epoch(ended))
+        context, began = set_span_in_context(span), trace.arrived
+        for step, ended in trace.step_ends.items():
+            child = self._tracer.start_span(step.value, context, start_time=epoch(began))
+            child.end(epoch(ended))
             began = ended
         span.end(epoch(result.ended))
 
@@ -84,21 +84,21 @@ class ExportReport(SpanExporter):
     def __init__(self, inner: SpanExporter, endpoint: str) -> None:
         self._inner = inner
         self._endpoint = endpoint
-        self._lost = 0
-        self._heard = _FirstLogMessage()
+        self._dropped = 0
+        self._messages = _FirstLogMessage()
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Send spans; those that cannot be sent are dropped."""
         result = self._inner.export(spans)
-        said = self._heard.take()
+        problem = self._messages.take()
         log = structlog.get_logger()
         if result is not SpanExportResult.SUCCESS:
-            if not self._lost:
-                log.warning("traces_not_sent", endpoint=self._endpoint, problem=said)
-            self._lost += len(spans)
-        elif self._lost:
-            log.info("traces_sent_again", endpoint=self._endpoint, lost_spans=self._lost)
-            self._lost = 0
+            if not self._dropped:
+                log.warning("traces_not_sent", endpoint=self._endpoint, problem=problem)
+            self._dropped += len(spans)
+        elif self._dropped:
+            log.info("traces_sent_again", endpoint=self._endpoint, lost_spans=self._dropped)
+            self._dropped = 0
         return result
 
     def shutdown(self) -> None:
@@ -107,12 +107,12 @@ class ExportReport(SpanExporter):
 
     def capture_logs(self) -> None:
         """Capture the library's log messages instead of logging them."""
-        _LIBRARY.addHandler(self._heard)
+        _LIBRARY.addHandler(self._messages)
         _LIBRARY.propagate = False
 
     def release_logs(self) -> None:
         """Stop capturing the library's log messages."""
-        _LIBRARY.removeHandler(self._heard)
+        _LIBRARY.removeHandler(self._messages)
         _LIBRARY.propagate = True
 
 
@@ -121,16 +121,16 @@ class _FirstLogMessage(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._said = ""
+        self._first = ""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the message if it is the first."""
-        self._said = self._said or record.getMessage()
+        self._first = self._first or record.getMessage()
 
     def take(self) -> str:
         """Return the first message since the last call."""
-        said, self._said = self._said, ""
-        return said
+        first, self._first = self._first, ""
+        return first
 
 
 @asynccontextmanager

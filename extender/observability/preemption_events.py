@@ -41,9 +41,8 @@ class PreemptionEventRecorder:
         if not chosen.victims.pods:
             return
         why = _describe_criterion(decision)
-        self._recorder.normal(
-            _object_reference(decision.pod), "VictimsNamed", f"{_describe_victims(chosen)}; {why}"
-        )
+        message = f"{_describe_victims(chosen)}; {why}"
+        self._recorder.normal(_object_reference(decision.pod), "VictimsNamed", message)
         preemptor = f"{decision.pod.key} (priority {decision.pod.priority})"
         for victim in chosen.victims.pods:
             message = f"Named as a victim for pod {preemptor} on node {chosen.node}; {why}"

@@ -1,1 +1,1 @@
-"""Extender/v1 on the wire, the verbs, guardrails; pure."""
+"""The extender protocol: its types, and the verbs with their guardrails; without IO."""

@@ -18,6 +18,8 @@ import msgspec
 
 from policies.kubernetes.packed_names import parse_names
 
+T = TypeVar("T")
+
 
 class ExtenderDecodeError(ValueError):
     """A request body is invalid; the text has the error and what was expected."""
@@ -250,9 +252,6 @@ def _pod(fields: Mapping[str, msgspec.Raw], what: str) -> bytes:
     return bytes(raw)
 
 
-T = TypeVar("T")
-
-
 def _utf8_nodes(nodes: Iterable[msgspec.Raw]) -> tuple[msgspec.Raw, ...]:
     """Return nodes that can be sent back; also their undecoded fields must be UTF-8."""
     sent = tuple(nodes)
@@ -263,18 +262,17 @@ def _utf8_nodes(nodes: Iterable[msgspec.Raw]) -> tuple[msgspec.Raw, ...]:
 
 def _decode_field(fields: Mapping[str, msgspec.Raw], name: str, kind: type[T]) -> T | None:
     raw = fields.get(name.lower())
-    return (
-        None if raw is None else _decode_or_raise(name, lambda: msgspec.json.decode(raw, type=kind))
-    )
+    if raw is None:
+        return None
+    return _decode_or_raise(name, lambda: msgspec.json.decode(raw, type=kind))
 
 
 def _decode_or_raise(name: str, read: Callable[[], T]) -> T:
     try:
         return read()
     except msgspec.ValidationError as error:
-        raise ExtenderDecodeError(
-            f"{name}: {error}".replace("`", "").replace(" - at $", " at ")
-        ) from None
+        problem = f"{name}: {error}".replace("`", "").replace(" - at $", " at ")
+        raise ExtenderDecodeError(problem) from None
     except UnicodeDecodeError as error:
         raise ExtenderDecodeError(f"{name}: not UTF-8: {error.reason}") from None
     except RecursionError:

@@ -77,19 +77,16 @@ class FilterArgs:
             failed = _unknown_nodes(self.names, decision, snapshot)
         else:
             states, failed = _sent_node_states(self.sent, snapshot)
-            seen = replace(snapshot, nodes={**snapshot.nodes, **states})
+            updated = replace(snapshot, nodes={**snapshot.nodes, **states})
             decision = filter_with_terminating_pods(
-                pod, seen, context.rules, states, context.has_time_left
+                pod, updated, context.rules, states, context.has_time_left
             )
         if failed:
             decision = replace(decision, rejected={**decision.rejected, **failed})
         return VerbResult(lambda: extender_v1.encode(_filter_result(self, decision)), decision)
 
     def refuse_all(self, reason: str) -> bytes:
-        """Return an answer that rejects every node resolvably.
-
-        So preemption and retries go on.
-        """
+        """Return an answer that rejects every node resolvably, so that preemption goes on."""
         by_name = self.sent is None
         result = extender_v1.FilterResult(
             Nodes=None if by_name else extender_v1.RawNodeList({}, []),

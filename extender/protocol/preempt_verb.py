@@ -10,11 +10,10 @@ There are three results:
 - no node: the pod may not preempt, or no entry passes the guardrails. kube-scheduler retries
   later.
 
-Guardrails: the last check of a preempt answer before it is sent.
-
-kube-scheduler deletes any pods that an extender names on a node it knows; it was observed to delete
-a pod of the preemptor's own priority. And one UID that it does not find makes it discard the whole
-answer. So every entry is validated, whichever code computed it:
+Guardrails are the last check of an answer before it is sent. kube-scheduler deletes any pods that
+an extender names on a node it knows; it was observed to delete a pod of the preemptor's own
+priority. And one UID that it does not find makes it discard the whole answer. So every entry is
+validated, whichever code computed it:
 
 - the node is known, and every victim is on it now;
 - every victim has strictly lower priority than the preemptor, and no guard of the policy protects
@@ -28,7 +27,7 @@ An invalid entry is left out, and a note has the reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from extender.kube.decoders.pods import decode_pod
@@ -67,13 +66,9 @@ def guardrail_violation(
         guard = policy.protection_of(pod)
         if guard is not None:
             return f"victim {pod.key} is protected by {guard.name}"
-    if not _most_important_first(victims.pods):
+    if list(victims.pods) != DEFAULT_VICTIM_ORDER.sort(victims.pods):
         return f"the victims on node {node} are not ordered by importance"
     return None
-
-
-def _most_important_first(pods: Sequence[Pod]) -> bool:
-    return list(pods) == DEFAULT_VICTIM_ORDER.sort(pods)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +100,9 @@ class PreemptArgs:
             notes.append(_deferral_note(decision))
             decision = _deferred(self, context, decision, notes)
         chosen = decision.chosen
-        refusal = None if chosen is None else _candidate_violation(chosen, self.pod, context)
-        if refusal is not None:
-            return _verb_result(decision, None, [*notes, refusal])
+        violation = None if chosen is None else _candidate_violation(chosen, self.pod, context)
+        if violation is not None:
+            return _verb_result(decision, None, [*notes, violation])
         return _verb_result(decision, chosen, notes)
 
     def refuse_all(self, _reason: str) -> bytes:
@@ -120,15 +115,12 @@ class PreemptArgs:
         Leave out a candidate with a victim without UID, and one without victims if the release
         refuses these: either makes kube-scheduler discard the whole answer.
         """
-        return extender_v1.encode(
-            extender_v1.PreemptionResult(
-                {
-                    node: extender_v1.meta_victims(offer.uids, offer.violations)
-                    for node, offer in self.candidates.items()
-                    if all(offer.uids) and (offer.uids or rules.release.victimless_candidates)
-                }
-            )
-        )
+        victims = {
+            node: extender_v1.meta_victims(offer.uids, offer.violations)
+            for node, offer in self.candidates.items()
+            if all(offer.uids) and (offer.uids or rules.release.victimless_candidates)
+        }
+        return extender_v1.encode(extender_v1.PreemptionResult(victims))
 
 
 def decode(body: bytes, rules: SchedulerRules) -> PreemptArgs:
@@ -147,8 +139,8 @@ def _decide_own(args: PreemptArgs, context: CallContext) -> PreemptionDecision:
     pod, snapshot, engine = args.pod, context.snapshot, context.engine
     if context.search is Search.CLUSTER:
         return engine.preempt(pod, snapshot, has_time_left=context.has_time_left)
-    concerned = {*args.candidates, *([pod.nominated_node] if pod.nominated_node else ())}
-    return engine.preempt(pod, snapshot, args.candidates.keys(), concerned, context.has_time_left)
+    nodes = {*args.candidates, *([pod.nominated_node] if pod.nominated_node else ())}
+    return engine.preempt(pod, snapshot, args.candidates.keys(), nodes, context.has_time_left)
 
 
 def _deferral_note(decision: PreemptionDecision) -> str:
@@ -164,13 +156,12 @@ def _deferred(
     candidates: dict[str, Candidate] = {}
     for node, offer in args.candidates.items():
         found = _as_candidate(node, offer, context.snapshot)
-        refusal = (
-            found if isinstance(found, str) else _candidate_violation(found, args.pod, context)
-        )
-        if refusal is None and isinstance(found, Candidate):
-            candidates[node] = found
+        if isinstance(found, str):
+            notes.append(f"left out: {found}")
+        elif violation := _candidate_violation(found, args.pod, context):
+            notes.append(f"left out: {violation}")
         else:
-            notes.append(f"left out: {refusal}")
+            candidates[node] = found
     costly = [candidate for candidate in candidates.values() if candidate.victims.pods]
     order = context.rules.policy.candidates
     ranked = order.sort(costly)

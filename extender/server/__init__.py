@@ -1,1 +1,1 @@
-"""The extender over HTTP: service, call queue, handlers, OpenAPI, process."""
+"""The extender over HTTP: its service, call queue, handlers and process."""

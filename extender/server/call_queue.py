@@ -1,8 +1,9 @@
-"""The call queue: while calls wait, few decisions are made in each iteration of the event loop.
+"""The call queue, and the answers to calls for which no decision can be made.
 
 A decision blocks the event loop. Without a queue, calls that arrive together would be decided one
-after another, and the deadline of the last ones could not be checked in time. A call that finds the
-queue empty is decided at once.
+after another, and the deadline of the last ones could not be checked in time. So while calls wait,
+few decisions are made in each iteration of the event loop. A call that finds the queue empty is
+decided at once.
 
 By default one decision is made per iteration. Under load an iteration takes long, because it reads
 and refuses calls, and queued calls would starve when the load is highest. So the number of
@@ -36,7 +37,7 @@ class CallQueue:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._taken = False
         self._batch_size = 1
-        self._round_began = 0.0
+        self._iteration_began = 0.0
         self._deciding = 0.0
 
     @property
@@ -55,9 +56,9 @@ class CallQueue:
             return
         if self.waiting >= self._limit:
             raise OverloadedError(f"{self._limit} calls are queued")
-        turn = loop.create_future()
-        self._waiting.append(turn)
-        await turn
+        admitted = loop.create_future()
+        self._waiting.append(admitted)
+        await admitted
 
     def record_duration(self, seconds: float) -> None:
         """Record the duration of a decision."""
@@ -68,21 +69,21 @@ class CallQueue:
         self._begin_iteration()
         passed = 0
         while self._waiting and passed < self._batch_size:
-            turn = self._waiting.popleft()
-            if not turn.done():  # a cancelled call, whose client has disconnected, is skipped
-                turn.set_result(None)
+            call = self._waiting.popleft()
+            if not call.done():  # a cancelled call, whose client has disconnected, is skipped
+                call.set_result(None)
                 passed += 1
         self._taken = passed > 0
         if passed:
             asyncio.get_running_loop().call_soon(self._run_iteration)
 
     def _begin_iteration(self) -> None:
-        self._round_began = self._monotonic()
+        self._iteration_began = self._monotonic()
         self._deciding = 0.0
 
     def _adjust_batch_size(self) -> None:
         """Double the decisions per iteration if its rest took longer than them, or halve them."""
-        rest = self._monotonic() - self._round_began - self._deciding
+        rest = self._monotonic() - self._iteration_began - self._deciding
         if rest > self._deciding:
             self._batch_size = min(2 * self._batch_size, max(1, self._limit))
         elif 2 * rest < self._deciding:

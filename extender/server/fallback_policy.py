@@ -58,14 +58,14 @@ class FallbackPolicy:
     def fallback_labels(self, verbs: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         """Yield the labels of all configured fallbacks: verb, reason and fallback."""
         for verb in verbs:
-            for case in FallbackReason:
-                yield verb, case.value, self.fallback(case, verb).value
+            for reason in FallbackReason:
+                yield verb, reason.value, self.fallback(reason, verb).value
 
 
 def configured_fallbacks(config: Config) -> FallbackPolicy:
     """Return the fallback policy of a configuration."""
     deadlines: dict[str, int] = structs.asdict(config.deadline_milliseconds)
-    by_case = {
+    by_reason = {
         FallbackReason.LATE: config.degraded.late,
         FallbackReason.STALE: config.degraded.stale,
         FallbackReason.OVERLOADED: config.degraded.overloaded,
@@ -74,8 +74,8 @@ def configured_fallbacks(config: Config) -> FallbackPolicy:
         {verb: milliseconds / 1000 for verb, milliseconds in deadlines.items()},
         config.stale_seconds,
         {
-            (case, verb): substitute
-            for case, substitutes in by_case.items()
-            for verb, substitute in structs.asdict(substitutes).items()
+            (reason, verb): fallback
+            for reason, fallbacks in by_reason.items()
+            for verb, fallback in structs.asdict(fallbacks).items()
         },
     )

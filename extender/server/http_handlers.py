@@ -85,10 +85,10 @@ def _client_authorization(client_authorizer: ClientCertAuthorizer) -> Middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         transport = request.transport
         certificate = None if transport is None else transport.get_extra_info("peercert")
-        objection = client_authorizer.denial_reason(request.path, certificate)
-        if objection:
-            structlog.get_logger().warning("turned_away", path=request.path, problem=objection)
-            return web.Response(status=403, text=f"reprieve: {objection}\n")
+        problem = client_authorizer.denial_reason(request.path, certificate)
+        if problem:
+            structlog.get_logger().warning("turned_away", path=request.path, problem=problem)
+            return web.Response(status=403, text=f"reprieve: {problem}\n")
         return await handler(request)
 
     return guard
@@ -108,15 +108,14 @@ def _verb_handler(service: Service, body_limit: int, id_prefix: str) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         verb = request.match_info["verb"]
         request_id = _received_request_id(request) or f"{id_prefix}-{next(numbers)}"
-        asked = VerbCall(
-            verb, b"", 0.0, request_id, RequestTrace(_parent_trace_headers(service, request))
-        )
+        trace = RequestTrace(_parent_trace_headers(service, request))
+        call = VerbCall(verb, b"", 0.0, request_id, trace)
         with structlog.contextvars.bound_contextvars(request_id=request_id):
-            response = await _read_and_handle(service, request, asked, body_limit)
+            response = await _read_and_handle(service, request, call, body_limit)
         response.headers[REQUEST_ID] = request_id
         known = verb if verb in VERBS else UNKNOWN
         service.metrics.requests.labels(known, str(response.status)).inc()
-        _export_trace(service, known, asked, response)
+        _export_trace(service, known, call, response)
         return response
 
     return handle
@@ -139,24 +138,23 @@ def _export_trace(service: Service, verb: str, call: VerbCall, response: web.Res
 
 
 def _received_request_id(request: web.Request) -> str:
-    given = request.headers.get(REQUEST_ID, "")
-    return given if _REQUEST_ID_PATTERN.fullmatch(given) else ""
+    received = request.headers.get(REQUEST_ID, "")
+    return received if _REQUEST_ID_PATTERN.fullmatch(received) else ""
 
 
 async def _read_and_handle(
     service: Service, request: web.Request, call: VerbCall, body_limit: int
 ) -> web.Response:
-    verb, course = call.verb, call.trace
+    verb, trace = call.verb, call.trace
     try:
-        course.arrived = service.clock.monotonic()
+        trace.arrived = service.clock.monotonic()
         if isinstance(request.protocol, ConnectionProtocol) and request.protocol.exceeds_call_limit:
-            refusal = _error_response(
-                service, verb, 503, "overloaded: there are too many connections"
-            )
-            refusal.force_close()
-            return refusal
+            problem = "overloaded: there are too many connections"
+            response = _error_response(service, verb, 503, problem)
+            response.force_close()
+            return response
         body = await _read_body(request, body_limit)
-        course.step_ends[TraceStep.READING] = service.clock.monotonic()
+        trace.step_ends[TraceStep.READING] = service.clock.monotonic()
     except web.HTTPRequestEntityTooLarge:
         problem = f"the body is larger than the limit of {body_limit} bytes"
         return _error_response(service, verb, 413, problem)
@@ -166,7 +164,7 @@ async def _read_and_handle(
         return _error_response(service, verb, 408, "the connection ended before the body did")
     except Exception as error:  # noqa: BLE001 - as in handle_verb
         return _internal_error(service, verb, error)
-    return await handle_verb(service, replace(call, body=body, arrived=course.arrived))
+    return await handle_verb(service, replace(call, body=body, arrived=trace.arrived))
 
 
 async def handle_verb(service: Service, call: VerbCall) -> web.Response:
@@ -189,9 +187,9 @@ def _internal_error(service: Service, verb: str, error: Exception) -> web.Respon
 
 
 async def _read_body(request: web.Request, limit: int) -> bytes:
-    said = request.content_length or 0
-    if said > limit:  # the body need not be read
-        raise web.HTTPRequestEntityTooLarge(limit, said)
+    length = request.content_length or 0
+    if length > limit:  # the body need not be read
+        raise web.HTTPRequestEntityTooLarge(limit, length)
     connection = request.protocol
     if not isinstance(connection, ConnectionProtocol):
         return await request.read()
@@ -215,15 +213,11 @@ async def _health_handler(_: web.Request) -> web.Response:
 def _ready_handler(service: Service) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         problem = service.readiness.problem()
-        verdict = f"not ready: {problem}" if problem else "ok"
-        shown = (
-            [*service.readiness.verbose_lines(), verdict]
-            if "verbose" in request.query
-            else [verdict]
-        )
+        lines = [*service.readiness.verbose_lines()] if "verbose" in request.query else []
+        lines.append(f"not ready: {problem}" if problem else "ok")
         status = 503 if problem else 200
         headers = _RETRY_AFTER.get(status)
-        return web.Response(status=status, text="\n".join(shown) + "\n", headers=headers)
+        return web.Response(status=status, text="\n".join(lines) + "\n", headers=headers)
 
     return handle
 
@@ -245,8 +239,8 @@ def _decisions_handler(service: Service) -> Handler:
         if verb is not None and verb not in VERBS:
             problem = f"verb: {verb!r}; expected one of {', '.join(VERBS)}"
             return web.Response(status=400, text=f"reprieve: {problem}\n")
-        most, pod = int(limit) if limit else None, request.query.get("pod")
-        body = service.decision_history.document(most, pod, verb)
+        size, pod = int(limit) if limit else None, request.query.get("pod")
+        body = service.decision_history.document(size, pod, verb)
         return web.Response(body=body, content_type="application/json")
 
     return handle

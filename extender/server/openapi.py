@@ -106,6 +106,7 @@ _REFUSALS: Final = {
     "400": "the request is invalid; one line describes what was expected",
     "403": "the client's certificate does not allow it",
 }
+_FORBIDDEN: Final = _REFUSALS["403"]
 _VERB_REFUSALS: Final = {
     **_REFUSALS,
     "413": "the body is larger than bodyLimitMiB",
@@ -168,7 +169,7 @@ def _verb_path(summary: str, request: JsonObject, result: JsonObject) -> JsonObj
 
 def _other_paths(decisions: JsonObject) -> dict[str, JsonObject]:
     limit: JsonObject = {"type": "integer", "minimum": 0, "maximum": 10**9 - 1}
-    asked: list[JsonObject] = [
+    parameters: list[JsonObject] = [
         {"name": "limit", "in": "query", "schema": limit},
         {"name": "pod", "in": "query", "schema": {"type": "string"}, "example": "default/web"},
         {"name": "verb", "in": "query", "schema": {"type": "string", "enum": list(VERBS)}},
@@ -184,15 +185,12 @@ def _other_paths(decisions: JsonObject) -> dict[str, JsonObject]:
             "Return metrics for Prometheus.", {"200": "metrics", "403": _FORBIDDEN}
         ),
         "/decisions": _get_path(
-            "Return the latest decisions with their explanations.", _REFUSALS, asked, decisions
+            "Return the latest decisions with their explanations.", _REFUSALS, parameters, decisions
         ),
         "/openapi.json": _get_path(
             "Return this document.", {"403": _FORBIDDEN}, (), {"type": "object"}
         ),
     }
-
-
-_FORBIDDEN: Final = _REFUSALS["403"]
 
 
 def _get_path(

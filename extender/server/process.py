@@ -1,7 +1,4 @@
-"""The extender as a process: reflectors that fill its cache, and the server of its API.
-
-Metrics of the server's connections and certificate, and a readiness warning.
-"""
+"""The extender as a process: reflectors that fill its cache, the server of its API, its metrics."""
 
 from __future__ import annotations
 
@@ -36,6 +33,8 @@ from policies.kubernetes.releases import release
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.vectorized import VectorizedEngine
 
+_SNAPSHOT_INTERVAL_SECONDS = 0.1
+
 
 def register_serving_metrics(
     service: Service, connections: ConnectionRegistry, reloader: CertificateReloader | None
@@ -45,11 +44,11 @@ def register_serving_metrics(
     if reloader is not None:
         service.metrics.registry.register(_CertificateMetrics(reloader))
 
-        def alarm() -> str:
-            said = reloader.warning()
-            return said and f"certificate {said}"
+        def certificate_warning() -> str:
+            warning = reloader.warning()
+            return warning and f"certificate {warning}"
 
-        service.readiness.warnings.append(alarm)
+        service.readiness.warnings.append(certificate_warning)
 
 
 @dataclass(frozen=True)
@@ -98,9 +97,6 @@ class _CertificateMetrics(Collector):
         )
 
 
-_SNAPSHOT_INTERVAL_SECONDS = 0.1
-
-
 @dataclass(frozen=True, slots=True)
 class ServerProcess:
     """A served extender: its base URL, its service, and its open connections."""
@@ -111,8 +107,8 @@ class ServerProcess:
 
     async def wait_synced(self) -> None:
         """Return when every informer has its first list, or the server refuses its kind."""
-        for feed in self.service.informers.values():
-            await feed.wait_settled()
+        for informer in self.service.informers.values():
+            await informer.wait_settled()
 
     def is_idle(self) -> bool:
         """Return whether no call is in progress."""
@@ -153,42 +149,35 @@ async def run_server(
         fallback_policy=configured_fallbacks(config),
         call_queue=CallQueue(config.queue_limit, clock.monotonic),
         decision_history=DecisionHistory(config.decisions_kept),
-        preemption_events=PreemptionEventRecorder(events.recorder(COMPONENT))
-        if config.events
-        else None,
+        preemption_events=(
+            PreemptionEventRecorder(events.recorder(COMPONENT)) if config.events else None
+        ),
     )
-    visits = ConnectionRegistry(config.limits, clock)
-    rotation = None if config.tls is None else CertificateReloader(config.tls, clock)
-    register_serving_metrics(service, visits, rotation)
-    doorkeeper = (
-        ClientCertAuthorizer(config.tls.allowed_client_names)
-        if config.tls is not None and config.tls.client_ca
-        else None
-    )
-    app = build_app(
-        service,
-        config.path_prefixes,
-        config.body_limit_mib * 2**20,
-        doorkeeper,
-        f"{rng.getrandbits(32):08x}",
-    )
-    context = None if rotation is None else lambda: rotation.context
+    connections = ConnectionRegistry(config.limits, clock)
+    reloader = None if config.tls is None else CertificateReloader(config.tls, clock)
+    register_serving_metrics(service, connections, reloader)
+    authorizer = None
+    if config.tls is not None and config.tls.client_ca:
+        authorizer = ClientCertAuthorizer(config.tls.allowed_client_names)
+    body_limit, id_prefix = config.body_limit_mib * 2**20, f"{rng.getrandbits(32):08x}"
+    app = build_app(service, config.path_prefixes, body_limit, authorizer, id_prefix)
+    context = None if reloader is None else lambda: reloader.context
     async with (
         _exporting_traces(service, config, clock),
-        serve_app(app, config, visits, context) as socket,
-        asyncio.TaskGroup() as following,
+        serve_app(app, config, connections, context) as listener,
+        asyncio.TaskGroup() as group,
     ):
-        beside = [feed.run() for feed in service.informers.values()]
-        beside += [_refresh_snapshot(cluster, clock), visits.run_sweeper()]
-        if rotation is not None:
-            beside.append(rotation.run())
-        tasks = [following.create_task(work) for work in beside]
+        work = [informer.run() for informer in service.informers.values()]
+        work += [_refresh_snapshot(cluster, clock), connections.run_sweeper()]
+        if reloader is not None:
+            work.append(reloader.run())
+        tasks = [group.create_task(each) for each in work]
         try:
-            yield ServerProcess(socket.url, service, visits)
+            yield ServerProcess(listener.url, service, connections)
         finally:
             service.readiness.stopping = True
             await clock.sleep(config.shutdown_delay_seconds)
-            await socket.finish()
+            await listener.finish()
             await events.flush()
             for task in tasks:
                 task.cancel()

@@ -40,17 +40,17 @@ class FrozenObjects:
     """Frozen objects: first all that exist, then at least ``threshold`` more at a time."""
 
     def __init__(self, threshold: int = FREEZE_THRESHOLD) -> None:
-        self._many = threshold
+        self._threshold = threshold
         self._freeze_all()
 
     def collect(self) -> None:
         """Collect the objects that are not frozen; freeze the rest if there are ``threshold``."""
         gc.collect()
-        come = len(gc.get_objects())
-        if come < self._many:
+        added = len(gc.get_objects())
+        if added < self._threshold:
             return
-        if 2 * (self._added + come) < self._first:
-            self._added += come
+        if 2 * (self._added + added) < self._first:
+            self._added += added
             gc.freeze()
             return
         gc.unfreeze()
@@ -77,11 +77,11 @@ async def limit_collections(
     """
     await synced()
     await _wait_idle(is_idle, clock)
-    hidden = FrozenObjects()
+    frozen = FrozenObjects()
     while True:
         await clock.sleep(interval_seconds)
         await _wait_idle(is_idle, clock)
-        hidden.collect()
+        frozen.collect()
 
 
 async def _wait_idle(is_idle: Callable[[], bool], clock: Clock) -> None:

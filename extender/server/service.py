@@ -118,53 +118,47 @@ class Service:
 
         Raise DegradedError, and ExtenderDecodeError or ObjectError for an invalid body.
         """
-        course = verb_call.trace
-        started = course.step_ends[TraceStep.WAITING] = self.clock.monotonic()
+        trace = verb_call.trace
+        started = trace.step_ends[TraceStep.WAITING] = self.clock.monotonic()
         deadline = verb_call.arrived + self.fallback_policy.deadline(verb_call.verb)
         if started > deadline:
             waited = f"waited {started - verb_call.arrived:.3f} s"
             return self._fall_back(FallbackReason.LATE, verb_call, waited)
         silent = self.readiness.silent_kinds()
         if silent:
-            return self._fall_back(
-                FallbackReason.STALE, verb_call, f"no recent data for {', '.join(silent)}"
-            )
+            detail = f"no recent data for {', '.join(silent)}"
+            return self._fall_back(FallbackReason.STALE, verb_call, detail)
         call = VERBS[verb_call.verb](verb_call.body, self.engine.rules)
-        course.pod = call.pod.key
+        trace.pod = call.pod.key
         snapshot = self.cluster.snapshot()
         pods = self.informers.get("pods")
         pods_version = "" if pods is None else pods.resource_version
         clock = self.clock
-        situation = CallContext(
+        context = CallContext(
             snapshot, self.engine, self.search, lambda: clock.monotonic() <= deadline
         )
         try:
-            answer = call.decide(situation)
+            answer = call.decide(context)
         except DeadlineExceededError:
-            return self._fall_back(
-                FallbackReason.LATE, verb_call, "the search did not finish before the deadline"
-            )
-        course.answer, course.generation = answer, snapshot.generation
-        course.step_ends[TraceStep.DECIDING] = clock.monotonic()
+            detail = "the search did not finish before the deadline"
+            return self._fall_back(FallbackReason.LATE, verb_call, detail)
+        trace.answer, trace.generation = answer, snapshot.generation
+        trace.step_ends[TraceStep.DECIDING] = clock.monotonic()
         body = answer.encode()
         self._assume_preemption(call.pod, answer)
-        ended = course.step_ends[TraceStep.ENCODING] = clock.monotonic()
+        ended = trace.step_ends[TraceStep.ENCODING] = clock.monotonic()
 
-        def tell() -> None:
-            around = AnswerContext(
-                self._now(),
-                verb_call.request_id,
-                verb_call.verb,
-                snapshot.generation,
-                pods_version,
-                ended - started,
+        def record() -> None:
+            request_id, verb, took = verb_call.request_id, verb_call.verb, ended - started
+            answered = AnswerContext(
+                self._now(), request_id, verb, snapshot.generation, pods_version, took
             )
-            self._record(answer, around)
+            self._record(answer, answered)
             self.metrics.queue_seconds.labels(verb_call.verb).observe(started - verb_call.arrived)
             if ended > deadline:
                 self.metrics.overdue.labels(verb_call.verb).inc()
 
-        return VerbReply(body, tell)
+        return VerbReply(body, record)
 
     def scrape(self) -> bytes:
         """Return the metrics with current gauges."""
@@ -192,28 +186,27 @@ class Service:
 
     def _fall_back(self, reason: FallbackReason, verb_call: VerbCall, detail: str) -> VerbReply:
         """Return the configured fallback for a decision. Raise the errors of :meth:`answer`."""
-        verb, substitute = verb_call.verb, self.fallback_policy.fallback(reason, verb_call.verb)
-        self.metrics.degraded.labels(verb, reason.value, substitute.value).inc()
-        verb_call.trace.fallback_reason, verb_call.trace.fallback = reason.value, substitute.value
-        if substitute is FallbackKind.ERROR:
+        verb, fallback = verb_call.verb, self.fallback_policy.fallback(reason, verb_call.verb)
+        self.metrics.degraded.labels(verb, reason.value, fallback.value).inc()
+        verb_call.trace.fallback_reason, verb_call.trace.fallback = reason.value, fallback.value
+        if fallback is FallbackKind.ERROR:
             raise DegradedError(f"{reason.value}: {detail}")
         call = VERBS[verb](verb_call.body, self.engine.rules)
         verb_call.trace.pod = call.pod.key
-        refusal = f"the extender cannot decide now ({reason.value}: {detail})"
-        if substitute is FallbackKind.ECHO:
+        if fallback is FallbackKind.ECHO:
             body = call.pass_through(self.engine.rules)
         else:
-            body = call.refuse_all(refusal)
-        degraded = f"{reason.value}: {detail}; {substitute.value}"
+            body = call.refuse_all(f"the extender cannot decide now ({reason.value}: {detail})")
+        degraded = f"{reason.value}: {detail}; {fallback.value}"
 
-        def tell() -> None:
+        def record() -> None:
             self.decision_log.log_fallback(verb, call.pod, degraded)
             pod = pod_reference(call.pod)
             self.decision_history.add(
                 DecisionRecord(self._now(), verb_call.request_id, verb, pod, degraded=degraded)
             )
 
-        return VerbReply(body, tell)
+        return VerbReply(body, record)
 
     def _now(self) -> str:
         return format_time(self.clock.now_ns())

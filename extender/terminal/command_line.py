@@ -113,6 +113,34 @@ NowOption = Annotated[
     ),
 ]
 
+EvictionHardOption = Annotated[
+    list[str] | None,
+    typer.Option("--eviction-hard", metavar="S", help="memory.available<500Mi,…"),
+]
+EvictionSoftOption = Annotated[
+    list[str] | None,
+    typer.Option("--eviction-soft", metavar="S", help="memory.available<1Gi,…"),
+]
+GracePeriodOption = Annotated[
+    list[str] | None,
+    typer.Option("--grace-period", metavar="S", help="memory.available=1m30s,…"),
+]
+MinimumReclaimOption = Annotated[
+    list[str] | None,
+    typer.Option("--minimum-reclaim", metavar="S", help="memory.available=100Mi,…"),
+]
+KubeletConfigOption = Annotated[
+    str | None,
+    typer.Option(
+        "--kubelet-config",
+        metavar="FILE",
+        help="KubeletConfiguration, or the response of /configz.",
+    ),
+]
+KubeletReleaseOption = Annotated[
+    str | None, typer.Option("--upstream", metavar="V", help="kubelet release to follow.")
+]
+
 
 def split_names(names: str) -> list[str]:
     """Split a list that is separated by commas."""

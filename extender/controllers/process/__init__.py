@@ -1,1 +1,1 @@
-"""Controller manager, webhook server, `reprieve controllers`."""
+"""The process of `reprieve controllers`: its controller manager and webhook server."""

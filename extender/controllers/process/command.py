@@ -139,19 +139,21 @@ def controllers_command(check_pod: PodSpecValidation) -> Callable[..., None]:
             followed = quirks_of_mode(quirks)
         except (UnknownModeError, UnknownComponentError) as error:
             raise ConfigError(f"--{error}") from None
-        hooks = read_webhook_address(webhook_host, webhook_port, webhook_url, webhook_certs)
-        if hooks is not None and not any(SPREAD_WEBHOOKS in companions_of(name) for name in names):
+        webhooks = read_webhook_address(webhook_host, webhook_port, webhook_url, webhook_certs)
+        if webhooks and not any(SPREAD_WEBHOOKS in companions_of(name) for name in names):
             raise ConfigError(f"--webhook-port: no webhooks in --run {','.join(names)}")
-        figures = None if metrics_port is None else (metrics_host, metrics_port)
-        chosen = _read_lease(lease) if leader_elect else None
+        options = ControllersOptions(
+            names,
+            server,
+            kubeconfig,
+            None if metrics_port is None else (metrics_host, metrics_port),
+            webhooks,
+            _read_lease(lease) if leader_elect else None,
+            followed,
+            check_pod,
+        )
         try:
-            asyncio.run(
-                _run(
-                    ControllersOptions(
-                        names, server, kubeconfig, figures, hooks, chosen, followed, check_pod
-                    )
-                )
-            )
+            asyncio.run(_run(options))
         except LeadershipLostError as error:
             log_line(str(error))
             raise typer.Exit(1) from None
@@ -166,55 +168,54 @@ def _read_lease(text: str) -> tuple[str, str]:
     return namespace, name
 
 
-async def _run(controllers_options: ControllersOptions) -> None:
+async def _run(options: ControllersOptions) -> None:
     async with AsyncExitStack() as stack:
-        transport = await connect(controllers_options.server, controllers_options.kubeconfig)
+        transport = await connect(options.server, options.kubeconfig)
         stack.push_async_callback(transport.close)
-        registry, figures = CollectorRegistry(), controllers_options.metrics_address
-        url = await stack.enter_async_context(_serve_metrics(registry, *figures)) if figures else ""
-        place = controllers_options.webhook_address
-        hooks = (
-            await stack.enter_async_context(serve_webhooks(place, controllers_options.check_pod))
-            if place
-            else None
-        )
+        registry, url, webhooks = CollectorRegistry(), "", None
+        if options.metrics_address:
+            url = await stack.enter_async_context(
+                _serve_metrics(registry, *options.metrics_address)
+            )
+        if options.webhook_address:
+            webhooks = await stack.enter_async_context(
+                serve_webhooks(options.webhook_address, options.check_pod)
+            )
         # Jitter only: no decision depends on it.
         rng = random.Random()  # noqa: S311
         clock, client = SystemClock(), Client(transport)
         stop = stop_signal()  # before the line after which callers may send the signal
         if url:
             print(f"listening on {url}", flush=True)  # noqa: T201 - as all servers
-        if hooks:
-            print(f"webhooks on {hooks.address}", flush=True)  # noqa: T201 - the server's address
-        print(f"running {', '.join(controllers_options.names)} on {transport.url}", flush=True)  # noqa: T201
-        reception = hooks.endpoint if hooks else None
-        shared = ManagerOptions(
-            registry=registry, quirks=controllers_options.quirks, webhook_endpoint=reception
-        )
-        plane = ControllerManager(client, clock, rng, controllers_options.names, shared)
-        stack.push_async_callback(plane.stop)
-        sparing = asyncio.create_task(
+        if webhooks:
+            print(f"webhooks on {webhooks.address}", flush=True)  # noqa: T201 - the server's address
+        print(f"running {', '.join(options.names)} on {transport.url}", flush=True)  # noqa: T201
+        endpoint = webhooks.endpoint if webhooks else None
+        shared = ManagerOptions(registry=registry, quirks=options.quirks, webhook_endpoint=endpoint)
+        manager = ControllerManager(client, clock, rng, options.names, shared)
+        stack.push_async_callback(manager.stop)
+        limiting = asyncio.create_task(
             limit_collections(_no_wait, clock, interval_seconds=FREEZE_INTERVAL_SECONDS)
         )
-        stack.callback(sparing.cancel)
-        if hooks:
-            plane[SPREAD_WEBHOOKS].start()
+        stack.callback(limiting.cancel)
+        if webhooks:
+            manager[SPREAD_WEBHOOKS].start()
 
         async def work() -> None:
-            plane.start()
+            manager.start()
             try:
-                await _run_until_stopped(stop, plane)
+                await _run_until_stopped(stop, manager)
             finally:
-                await plane.stop()
+                await manager.stop()
 
-        if controllers_options.lease is None:
+        if options.lease is None:
             await work()
         else:
             events = EventWriter(client, clock, rng)
-            lock = LeaseLock(client, *controllers_options.lease, events.recorder(_COMPONENT))
+            lock = LeaseLock(client, *options.lease, events.recorder(_COMPONENT))
             identity = f"{socket.gethostname()}_{uuid4()}"
             elector = LeaderElector(lock, identity, clock, rng)
-            await _while_leading(elector, work, stop, plane)
+            await _while_leading(elector, work, stop, manager)
             await events.flush()
 
 
@@ -223,37 +224,37 @@ async def _no_wait() -> None:
 
 
 async def _while_leading(
-    elector: LeaderElector, work: RunControllers, stop: asyncio.Event, plane: ControllerManager
+    elector: LeaderElector, work: RunControllers, stop: asyncio.Event, manager: ControllerManager
 ) -> None:
     """Run ``work`` once elected, until stopped; raises LeadershipLostError if the Lease is lost."""
-    begun = asyncio.Event()
+    elected = asyncio.Event()
 
     async def begin() -> None:
-        begun.set()
+        elected.set()
         await work()
 
     electing = asyncio.create_task(elector.run(begin))
-    told = asyncio.create_task(stop.wait())
-    broken = asyncio.create_task(plane.wait_for_failure())
-    await asyncio.wait((electing, told, broken), return_when=FIRST_COMPLETED)
-    told.cancel()
-    broken.cancel()
-    if not begun.is_set():
+    stopped = asyncio.create_task(stop.wait())
+    failed = asyncio.create_task(manager.wait_for_failure())
+    await asyncio.wait((electing, stopped, failed), return_when=FIRST_COMPLETED)
+    stopped.cancel()
+    failed.cancel()
+    if not elected.is_set():
         electing.cancel()  # stopped before the election
     await asyncio.wait((electing,))
     if not electing.cancelled():
         electing.result()
 
 
-async def _run_until_stopped(stop: asyncio.Event, plane: ControllerManager) -> None:
+async def _run_until_stopped(stop: asyncio.Event, manager: ControllerManager) -> None:
     """Wait for a stop signal and for queued work to finish, or for the failure of a component."""
-    broken = asyncio.create_task(plane.wait_for_failure())
-    told = asyncio.create_task(stop.wait())
-    tasks = [broken, told]
+    failed = asyncio.create_task(manager.wait_for_failure())
+    stopped = asyncio.create_task(stop.wait())
+    tasks = [failed, stopped]
     try:
         await asyncio.wait(tasks, return_when=FIRST_COMPLETED)
-        tasks.append(asyncio.create_task(plane.drain()))
-        await asyncio.wait((broken, tasks[-1]), timeout=FINISH_SECONDS, return_when=FIRST_COMPLETED)
+        tasks.append(asyncio.create_task(manager.drain()))
+        await asyncio.wait((failed, tasks[-1]), timeout=FINISH_SECONDS, return_when=FIRST_COMPLETED)
     finally:
         for task in tasks:
             task.cancel()
@@ -263,11 +264,11 @@ async def _run_until_stopped(stop: asyncio.Event, plane: ControllerManager) -> N
 async def _serve_metrics(registry: CollectorRegistry, host: str, port: int) -> AsyncIterator[str]:
     """Serve ``/metrics`` until the block ends; yield the base URL. Raises ConfigError."""
 
-    async def figures(_: web.Request) -> web.Response:
+    async def answer(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE})
 
     app = web.Application()
-    app.router.add_get("/metrics", figures)
+    app.router.add_get("/metrics", answer)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:

@@ -9,12 +9,8 @@
     await manager.stop()
 
 All components share one client, one clock, one event recorder and, per resource and decoder, one
-informer.
-
-The interface of control plane components, and the context they are created with.
-
-While a component runs, it keeps its caches and enqueues keys; its controller processes them, one
-key at a time, unless it is paused.
+informer. While a component runs, it keeps its caches and enqueues keys; its controller processes
+them, one key at a time, unless it is paused.
 """
 
 from __future__ import annotations
@@ -143,11 +139,11 @@ class ComponentSwitch:
     ) -> None:
         self.name = name
         self._make = make
-        self._setting = context
-        self._part: Component | None = None
+        self._context = context
+        self._component: Component | None = None
         self._task: asyncio.Task[None] | None = None
         self._paused = False
-        self._fault = failed or asyncio.Event()
+        self._failed = failed or asyncio.Event()
 
     @property
     def on(self) -> bool:
@@ -162,47 +158,47 @@ class ComponentSwitch:
     @property
     def pending(self) -> int:
         """The number of keys that are ready to be processed."""
-        return len(self._part.controller.queue) if self._part else 0
+        return len(self._component.controller.queue) if self._component else 0
 
     def start(self) -> None:
         """Start the component; it begins with the current state of the cluster."""
         if self._task is None:
-            self._part = self._make(self._setting)
+            self._component = self._make(self._context)
             if self._paused:
-                self._part.controller.queue.pause()
-            self._task = asyncio.create_task(self._part.run())
+                self._component.controller.queue.pause()
+            self._task = asyncio.create_task(self._component.run())
             self._task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
         """Stop the component and drop its state. Raises the error that ended it before."""
-        task, self._task, self._part = self._task, None, None
+        task, self._task, self._component = self._task, None, None
         if task is not None:
             await cancel_tasks((task,))
 
     async def drain(self) -> None:
         """Drain the component: accept no further keys, and wait until the queue is empty."""
-        if self._part is not None:
-            await self._part.controller.drain()
+        if self._component is not None:
+            await self._component.controller.drain()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
-            self._fault.set()
+            self._failed.set()
 
     def pause(self) -> None:
         """Pause the component: keys are enqueued, but not processed."""
         self._paused = True
-        if self._part is not None:
-            self._part.controller.queue.pause()
+        if self._component is not None:
+            self._component.controller.queue.pause()
 
     def resume(self) -> None:
         """Resume processing."""
         self._paused = False
-        if self._part is not None:
-            self._part.controller.queue.resume()
+        if self._component is not None:
+            self._component.controller.queue.resume()
 
     async def step(self) -> str:
         """Process the next key and return it as text; "" if none is ready."""
-        done = await self._part.controller.step() if self._part else None
+        done = await self._component.controller.step() if self._component else None
         return "" if done is None else str(done)
 
 
@@ -238,7 +234,7 @@ class ControllerManager(Mapping[str, ComponentSwitch]):
         self.run = tuple(run)
         self._informers = SharedInformerFactory(client, clock, rng)
         self._events = EventWriter(client, clock, rng)
-        self._fault = self._informers.failure
+        self._failed = self._informers.failure
         common = client, self._informers, clock, rng, self._events
         context = ComponentContext(*common, options.registry, options.certificate, options.quirks)
         components = dict(options.components)
@@ -247,7 +243,7 @@ class ControllerManager(Mapping[str, ComponentSwitch]):
                 _make_workload_spread_webhooks, webhook_endpoint=options.webhook_endpoint
             )
         self._switches = {
-            name: ComponentSwitch(name, make, context, self._fault)
+            name: ComponentSwitch(name, make, context, self._failed)
             for name, make in components.items()
         }
 
@@ -263,13 +259,13 @@ class ControllerManager(Mapping[str, ComponentSwitch]):
     def start(self) -> None:
         """Start the components to run, each with its companions."""
         for name in self.run:
-            for part in (name, *companions_of(name)):
-                if part in self._switches:
-                    self._switches[part].start()
+            for component in (name, *companions_of(name)):
+                if component in self._switches:
+                    self._switches[component].start()
 
     async def wait_for_failure(self) -> None:
         """Wait until a component or an informer has failed; :meth:`stop` then raises the error."""
-        await self._fault.wait()
+        await self._failed.wait()
 
     async def drain(self) -> None:
         """Drain all components."""

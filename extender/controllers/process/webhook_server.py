@@ -8,8 +8,6 @@ which a TLS Secret is mounted (``tls.crt``, ``tls.key``, and ``ca.crt`` for the 
     a body that is not a review           400 and the reason
     another path                          404
     no webhooks attached                  503
-
-Webhook options of ``reprieve controllers``, and serving the webhooks while it runs.
 """
 
 from __future__ import annotations
@@ -90,9 +88,8 @@ def read_certificate(directory: Path) -> WebhookCertificate:
         try:
             found.append((directory / name).read_bytes())
         except OSError as error:
-            raise WebhookCertificateError(
-                f"{directory / name}: {error.strerror or error}"
-            ) from None
+            message = f"{directory / name}: {error.strerror or error}"
+            raise WebhookCertificateError(message) from None
     return WebhookCertificate(*found)
 
 
@@ -152,9 +149,8 @@ class WebhookServer:
         if not self._handlers:
             return _error_response(503, "webhooks are starting or stopping")
         if handler is None:
-            return _error_response(
-                404, f"{request.path}: expected one of {', '.join(self._handlers)}"
-            )
+            expected = ", ".join(self._handlers)
+            return _error_response(404, f"{request.path}: expected one of {expected}")
         if request.method != "POST":
             return _error_response(405, f"{request.method}: expected POST")
         try:
@@ -225,27 +221,25 @@ def read_webhook_address(
 
 @asynccontextmanager
 async def serve_webhooks(
-    webhook_address: WebhookAddress, check_pod: PodSpecValidation
+    address: WebhookAddress, check_pod: PodSpecValidation
 ) -> AsyncIterator[ServedWebhooks]:
     """Serve webhooks until the block ends. Raises ConfigError."""
     try:
-        server = WebhookServer(_load_certificate(webhook_address), webhook_address.url)
-        address = await server.start(webhook_address.host, webhook_address.port)
+        server = WebhookServer(_load_certificate(address), address.url)
+        base_url = await server.start(address.host, address.port)
     except WebhookCertificateError as error:
         raise ConfigError(f"--webhook-certs: {error}") from None
     except MissingExtraError as error:
         raise ConfigError(f"--webhook-port: {error}") from None
     except OSError as error:
-        raise ConfigError(
-            f"--webhook-port: {webhook_address.port}: {error.strerror or error}"
-        ) from None
+        raise ConfigError(f"--webhook-port: {address.port}: {error.strerror or error}") from None
     try:
-        yield ServedWebhooks(address, server.endpoint(check_pod))
+        yield ServedWebhooks(base_url, server.endpoint(check_pod))
     finally:
         await server.stop()
 
 
-def _load_certificate(webhook_address: WebhookAddress) -> WebhookCertificate:
-    if webhook_address.certificates is None:
-        return generate_certificate(webhook_address.host, webhook_address.url)
-    return read_certificate(webhook_address.certificates)
+def _load_certificate(address: WebhookAddress) -> WebhookCertificate:
+    if address.certificates is None:
+        return generate_certificate(address.host, address.url)
+    return read_certificate(address.certificates)

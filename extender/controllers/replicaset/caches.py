@@ -103,13 +103,13 @@ class ReplicaSetCaches:
 
     def _selected(self, namespace: str, selector: LabelSelector) -> Iterator[OwnedPod]:
         pods = self.pods.objects
-        shelves = [
+        by_label = [
             pods.by(_BY_LABEL, _label_key(namespace, each.key, each.values[0]))
             for each in selector.requirements
             if each.operator == "In" and len(each.values) == 1
         ]
-        least = min(shelves, key=len) if shelves else pods.by(_BY_LABEL, namespace)
-        return (pod for pod in least if selector.matches(pod.labels))
+        fewest = min(by_label, key=len) if by_label else pods.by(_BY_LABEL, namespace)
+        return (pod for pod in fewest if selector.matches(pod.labels))
 
 
 def _controller_keys(pod: OwnedPod) -> tuple[str]:

@@ -1,20 +1,17 @@
 """Claim, adopt and release pods, one after another.
 
-Before the first adoption the ReplicaSet is read from the API server: the cache may be stale, and a
-ReplicaSet that is being deleted must not adopt pods. The result of this check is used for all
-adoptions of one sync.
-
-Source: controller_ref_manager.go (ClaimPods, RecheckDeletionTimestamp).
-
-Decide whether a ReplicaSet claims, adopts, releases or ignores a pod.
-
     controlled by                selector matches   does not match
     another UID                  ignored            ignored
     this ReplicaSet              claimed            released, unless the ReplicaSet is deleting
     none, in its namespace       adopted, unless    ignored
                                  either is deleting
 
-Source: controller_ref_manager.go (ClaimObject), controller_utils.go (FilterClaimedPods).
+Before the first adoption the ReplicaSet is read from the API server: the cache may be stale, and a
+ReplicaSet that is being deleted must not adopt pods. The result of this check is used for all
+adoptions of one sync.
+
+Source: controller_ref_manager.go (ClaimPods, ClaimObject, RecheckDeletionTimestamp),
+controller_utils.go (FilterClaimedPods).
 """
 
 from __future__ import annotations
@@ -22,8 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum, auto
 from typing import Any
-
-import msgspec
 
 from extender.controllers.replicaset.pod_control import (
     SYNC_ERRORS,
@@ -34,10 +29,11 @@ from extender.controllers.replicaset.pod_control import (
 )
 from extender.controllers.replicaset.types import KIND, OwnedPod, ReplicaSet, controller_reference
 from extender.kube.controller_runtime.controller import RetryError
-from extender.kube.decoders.object_meta import ObjectMeta, decode_partial
-from extender.kube.rest.api_errors import MalformedError
-from extender.kube.rest.client import Client
+from extender.kube.decoders.object_meta import decode_partial
+from extender.kube.rest.client import Client, response_decoder
 from extender.kube.rest.resources import REPLICA_SETS
+
+_decode = response_decoder(f"a {KIND}", lambda raw: decode_partial(raw).metadata)
 
 
 class ClaimDecision(Enum):
@@ -54,12 +50,9 @@ def decide_claim(replica_set: ReplicaSet, pod: OwnedPod) -> ClaimDecision:
     controller, meta = pod.metadata.controller, replica_set.metadata
     matches = selects(replica_set, pod)
     if controller is None:
-        adoptable = meta.namespace == pod.metadata.namespace and not pod.metadata.deleting
-        return (
-            ClaimDecision.ADOPT
-            if matches and adoptable and not meta.deleting
-            else ClaimDecision.IGNORE
-        )
+        deleting = meta.deleting or pod.metadata.deleting
+        adopts = matches and not deleting and meta.namespace == pod.metadata.namespace
+        return ClaimDecision.ADOPT if adopts else ClaimDecision.IGNORE
     if controller.uid != meta.uid:
         return ClaimDecision.IGNORE
     if matches:
@@ -114,19 +107,19 @@ class PodControllerRefManager:
             try:
                 if await self._claim_pod(pod):
                     claimed.append(pod)
-            except SYNC_ERRORS as trouble:
-                failures.append(error_message(trouble))
+            except SYNC_ERRORS as error:
+                failures.append(error_message(error))
         if failures:
             raise RetryError(aggregate_messages(failures))
         return claimed
 
     async def _claim_pod(self, pod: OwnedPod) -> bool:
-        verdict = decide_claim(self._replica_set, pod)
-        if verdict is ClaimDecision.ADOPT:
+        decision = decide_claim(self._replica_set, pod)
+        if decision is ClaimDecision.ADOPT:
             return await self._adopt(pod)
-        if verdict is ClaimDecision.RELEASE:
+        if decision is ClaimDecision.RELEASE:
             await self._release(pod)
-        return verdict is ClaimDecision.CLAIM
+        return decision is ClaimDecision.CLAIM
 
     async def _adopt(self, pod: OwnedPod) -> bool:
         """Adopt a pod; return False if the pod no longer exists."""
@@ -137,11 +130,10 @@ class PodControllerRefManager:
             named = f"{meta.namespace}/{meta.name} ({meta.uid})"
             raise RetryError(f"can't adopt Pod {named}: {self._objection}")
         try:
-            await self._pods.patch(
-                meta.namespace, meta.name, adoption_patch(self._replica_set, pod)
-            )
-        except SYNC_ERRORS as trouble:
-            if has_status(trouble, 404):
+            patch = adoption_patch(self._replica_set, pod)
+            await self._pods.patch(meta.namespace, meta.name, patch)
+        except SYNC_ERRORS as error:
+            if has_status(error, 404):
                 return False
             raise
         return True
@@ -152,8 +144,8 @@ class PodControllerRefManager:
         patch = release_patch(self._replica_set.metadata.uid, meta.uid)
         try:
             await self._pods.patch(meta.namespace, meta.name, patch)
-        except SYNC_ERRORS as trouble:
-            if not has_status(trouble, 404, 422):
+        except SYNC_ERRORS as error:
+            if not has_status(error, 404, 422):
                 raise
 
     async def _adoption_error(self) -> str:
@@ -162,18 +154,11 @@ class PodControllerRefManager:
         path = REPLICA_SETS.object(meta.name, meta.namespace)
         try:
             fresh = await self._client.get(path, _decode)
-        except SYNC_ERRORS as trouble:
-            return f"can't recheck DeletionTimestamp: {error_message(trouble)}"
+        except SYNC_ERRORS as error:
+            return f"can't recheck DeletionTimestamp: {error_message(error)}"
         if fresh.uid != meta.uid:
             gone = f"original {KIND} {meta.key} is gone: got uid {fresh.uid}, wanted {meta.uid}"
             return f"can't recheck DeletionTimestamp: {gone}"
         if fresh.deleting:
             return f"{meta.key} has just been deleted at {fresh.deletion_timestamp}"
         return ""
-
-
-def _decode(raw: msgspec.Raw) -> ObjectMeta:
-    try:
-        return decode_partial(raw).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedError(f"not a {KIND}: {error}") from error

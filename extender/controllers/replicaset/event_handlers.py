@@ -59,7 +59,7 @@ class ReplicaSetPodEventHandler:
         expectations: UIDTrackingControllerExpectations,
         log: OnceLog,
     ) -> None:
-        self._copies = caches
+        self._caches = caches
         self._queue = queue
         self._expectations = expectations
         self._log = log
@@ -70,7 +70,7 @@ class ReplicaSetPodEventHandler:
         if meta.deleting:
             self.removed(item)
         elif controller := self._controller(item):
-            if owner := self._copies.resolve_controller_ref(meta.namespace, controller):
+            if owner := self._caches.resolve_controller_ref(meta.namespace, controller):
                 self._expectations.creation_observed(owner.metadata.key)
                 self._queue.add(owner.metadata.key)
         else:
@@ -88,7 +88,7 @@ class ReplicaSetPodEventHandler:
             return
         before, controller = old.metadata.controller, self._controller(new)
         if before is not None and before != controller:
-            self._enqueue(self._copies.resolve_controller_ref(old.metadata.namespace, before))
+            self._enqueue(self._caches.resolve_controller_ref(old.metadata.namespace, before))
         if controller is not None:
             self._changed(old, new, controller)
         elif relabelled or before is not None:
@@ -97,16 +97,15 @@ class ReplicaSetPodEventHandler:
     def removed(self, item: OwnedPod) -> None:
         """Observe a deletion or a deletion timestamp; an orphan's deletion enqueues nothing."""
         meta = item.metadata
-        controller = meta.controller
-        owner = (
-            self._copies.resolve_controller_ref(meta.namespace, controller) if controller else None
-        )
+        if meta.controller is None:
+            return
+        owner = self._caches.resolve_controller_ref(meta.namespace, meta.controller)
         if owner is not None:
             self._expectations.deletion_observed(owner.metadata.key, meta.key)
             self._queue.add(owner.metadata.key)
 
     def _changed(self, old: OwnedPod, new: OwnedPod, controller: OwnerReference) -> None:
-        owner = self._copies.resolve_controller_ref(new.metadata.namespace, controller)
+        owner = self._caches.resolve_controller_ref(new.metadata.namespace, controller)
         self._enqueue(owner)
         if owner is not None and owner.min_ready_seconds > 0 and new.ready and not old.ready:
             self._queue.add_after(owner.metadata.key, owner.min_ready_seconds)
@@ -116,11 +115,11 @@ class ReplicaSetPodEventHandler:
             self._queue.add(owner.metadata.key)
 
     def _enqueue_matching(self, orphan: OwnedPod) -> None:
-        wanting = self._copies.replica_sets_of_orphan(orphan)
-        for each in wanting:
+        matching = self._caches.replica_sets_of_orphan(orphan)
+        for each in matching:
             self._queue.add(each.metadata.key)
-        if len(wanting) > 1:
-            names = [each.metadata.name for each in wanting]
+        if len(matching) > 1:
+            names = [each.metadata.name for each in matching]
             self._log.warning("several_replica_sets_select_a_pod", orphan.metadata.key, names=names)
 
     def _controller(self, pod: OwnedPod) -> OwnerReference | None:

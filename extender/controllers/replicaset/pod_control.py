@@ -3,8 +3,6 @@
 The version of each write is recorded, so that the next sync waits until the caches show it.
 
 Source: controller_utils.go (RealPodControl).
-
-Errors of requests to the API server, and their messages in Events and statuses.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from extender.kube.controller_runtime.event_recorder import EventRecorder
 from extender.kube.decoders.object_meta import OwnerReference
 from extender.kube.informers.consistency_store import ConsistencyStore
 from extender.kube.rest.api_errors import ApiError, MalformedError
-from extender.kube.rest.client import Client, PatchType
+from extender.kube.rest.client import Client, PatchType, response_decoder
 from extender.kube.rest.resources import PODS
 from extender.kube.rest.transport import TransportError
 
@@ -86,6 +84,7 @@ class _ReplicaSetDocument(Struct):
 
 
 _write_responses = msgspec.json.Decoder(_WriteResponse)
+_decode = response_decoder("a pod", lambda raw: _write_responses.decode(raw).metadata)
 _documents = msgspec.json.Decoder(_ReplicaSetDocument)
 
 
@@ -98,9 +97,8 @@ def pod_from_template(replica_set: ReplicaSet) -> bytes:
     """
     if not replica_set.template_labels:
         raise RetryError("unable to create pods, no labels")
-    if replica_set.selector is None or not replica_set.selector.matches(
-        replica_set.template_labels
-    ):
+    selector = replica_set.selector
+    if selector is None or not selector.matches(replica_set.template_labels):
         raise RetryError("unable to create pods, `selector` does not match template `labels`")
     try:
         template = _documents.decode(replica_set.document).spec.template
@@ -114,8 +112,8 @@ def pod_from_template(replica_set: ReplicaSet) -> bytes:
         "finalizers": own.finalizers,
         "ownerReferences": [controller_reference(replica_set)],
     }
-    given = {name: value for name, value in metadata.items() if value}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": given, "spec": template.spec}
+    metadata = {name: value for name, value in metadata.items() if value}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template.spec}
     return msgspec.json.encode(pod)
 
 
@@ -132,10 +130,10 @@ class PodControl:
         about, meta = replica_set.reference, replica_set.metadata
         try:
             made = await self._client.create(PODS.collection(meta.namespace), pod, _decode)
-        except SYNC_ERRORS as trouble:
-            if not is_namespace_terminating(trouble):
-                told = f"Error creating: {error_message(trouble)}"
-                self._recorder.warning(about, "FailedCreate", told)
+        except SYNC_ERRORS as error:
+            if not is_namespace_terminating(error):
+                message = f"Error creating: {error_message(error)}"
+                self._recorder.warning(about, "FailedCreate", message)
             raise
         self._writes.wrote(meta.key, meta.uid, PODS, made.resource_version)
         self._recorder.normal(about, "SuccessfulCreate", f"Created pod: {made.name}")
@@ -145,12 +143,12 @@ class PodControl:
         about = replica_set.reference
         try:
             await self._client.delete(PODS.object(name, about.namespace))
-        except SYNC_ERRORS as trouble:
-            if has_status(trouble, 404):
+        except SYNC_ERRORS as error:
+            if has_status(error, 404):
                 raise
-            told = f"Error deleting: {error_message(trouble)}"
-            self._recorder.warning(about, "FailedDelete", told)
-            raise RetryError(f"unable to delete pods: {error_message(trouble)}") from trouble
+            message = error_message(error)
+            self._recorder.warning(about, "FailedDelete", f"Error deleting: {message}")
+            raise RetryError(f"unable to delete pods: {message}") from error
         self._recorder.normal(about, "SuccessfulDelete", f"Deleted pod: {name}")
 
     async def patch(self, namespace: str, name: str, patch: Mapping[str, Any]) -> None:
@@ -161,10 +159,3 @@ class PodControl:
         if controller is not None:
             key = f"{namespace}/{controller.name}"
             self._writes.wrote(key, controller.uid, PODS, changed.resource_version)
-
-
-def _decode(raw: msgspec.Raw) -> _WriteResponseMeta:
-    try:
-        return _write_responses.decode(raw).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedError(f"not a pod: {error}") from error

@@ -1,4 +1,4 @@
-"""The status of a ReplicaSet, calculated from its pods.
+"""The status of a ReplicaSet, calculated from its pods, and its update.
 
     replicas               the active pods
     fullyLabeledReplicas   those with all labels of the template
@@ -11,10 +11,6 @@ inclusive.
 
 Source: replica_set_utils.go (calculateStatus, conditions, updateReplicaSetStatus),
 controller_utils.go (FindMinNextPodAvailabilityCheck), pkg/api/v1/pod (IsPodAvailable).
-
-Update the status of a ReplicaSet, with one retry on the server's current version.
-
-Source: replica_set_utils.go (updateReplicaSetStatus).
 """
 
 from __future__ import annotations
@@ -37,8 +33,7 @@ from extender.controllers.replicaset.types import (
     decode_replica_set,
 )
 from extender.kube.decoders.object_meta import NS_PER_SECOND
-from extender.kube.rest.api_errors import MalformedError
-from extender.kube.rest.client import Client
+from extender.kube.rest.client import Client, response_decoder
 from extender.kube.rest.resources import REPLICA_SETS
 
 REPLICA_FAILURE: Final = "ReplicaFailure"
@@ -168,6 +163,7 @@ class _UnchangedFields(Struct):
 
 
 _unchanged_fields = msgspec.json.Decoder(_UnchangedFields)
+_decode = response_decoder(f"a {KIND}", decode_replica_set)
 
 
 async def write_status(
@@ -191,20 +187,13 @@ async def write_status(
 
 
 async def _put(client: Client, replica_set: ReplicaSet, status: ReplicaSetStatus) -> ReplicaSet:
-    meta, parts = replica_set.metadata, _unchanged_fields.decode(replica_set.document)
+    meta, unchanged = replica_set.metadata, _unchanged_fields.decode(replica_set.document)
     body = {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": parts.metadata,
-        "spec": parts.spec,
+        "metadata": unchanged.metadata,
+        "spec": unchanged.spec,
         "status": status_document(status),
     }
     path = REPLICA_SETS.object(meta.name, meta.namespace).subresource("status")
     return await client.update(path, msgspec.json.encode(body), _decode)
-
-
-def _decode(raw: msgspec.Raw) -> ReplicaSet:
-    try:
-        return decode_replica_set(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedError(f"not a {KIND}: {error}") from error

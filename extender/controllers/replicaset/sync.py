@@ -4,26 +4,20 @@ Whether the expectations are satisfied is read before the pods are listed. A pod
 is then listed as well, and at worst the sync is postponed. In the opposite order a pod could be
 neither expected nor listed, and would be created twice.
 
-An error in claiming ends the sync. An error in scaling is written into the status first. If that
-status cannot be written, the write error is raised instead.
-
-Source: replica_set.go (syncReplicaSet).
-
-Calls in batches of doubling size, until one fails.
-
-The calls of a batch run concurrently; the next batch is twice as large. If all would fail for one
-reason (a quota, for example), few are made in vain: 100 pods under a quota of 10 take batches of 1,
-2, 4 and 8; in the last one five calls fail, and the other 85 are never made.
-
-Source: replica_set.go (slowStartBatch).
-
-Create or delete pods: at most 500 per sync, and not twice for the same difference.
-
+At most 500 pods are created or deleted per sync, and not twice for the same difference.
 Expectations are set before the requests are sent, because the watch may show the result before the
 response arrives. Expectations of failed requests are lowered again. Pods that a terminating
 namespace rejects stay expected, so that the ReplicaSet does not retry for five minutes.
 
-Source: replica_set.go (manageReplicas, getPodsToDelete, reportSortingDeletionAgeRatioMetric).
+Pods are created in batches of doubling size, until a request fails. If all would fail for one
+reason (a quota, for example), few are made in vain: 100 pods under a quota of 10 take batches of 1,
+2, 4 and 8; in the last one five requests fail, and the other 85 are never made.
+
+An error in claiming ends the sync. An error in scaling is written into the status first. If that
+status cannot be written, the write error is raised instead.
+
+Source: replica_set.go (syncReplicaSet, manageReplicas, slowStartBatch, getPodsToDelete,
+reportSortingDeletionAgeRatioMetric).
 """
 
 from __future__ import annotations
@@ -78,6 +72,11 @@ from policies.replicaset import (
 )
 
 FIRST_BATCH: Final = 1
+BURST: Final = 500
+WORKERS: Final = 5
+RESYNC_SECONDS: Final = 12 * 3600.0
+
+_COMPONENT: Final = "replicaset-controller"
 
 SlowStartCall = Callable[[], Awaitable[SyncError | None]]
 
@@ -97,15 +96,12 @@ async def slow_start_batch(
     successes, batch = 0, min(count, first_batch)
     while batch > 0:
         outcomes = await asyncio.gather(*(attempt() for _ in range(batch)))
-        troubles = [trouble for trouble in outcomes if trouble is not None]
-        successes += batch - len(troubles)
-        if troubles:
-            return SlowStartResult(successes, troubles[0])
+        errors = [error for error in outcomes if error is not None]
+        successes += batch - len(errors)
+        if errors:
+            return SlowStartResult(successes, errors[0])
         batch = min(2 * batch, count - successes)
     return SlowStartResult(successes)
-
-
-BURST: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +132,9 @@ class ReplicaManager:
         self.expectations.expect_creations(key, count)
         try:
             pod = pod_from_template(replica_set)
-        except RetryError as trouble:
-            self.log.warning("no_pods_can_be_made", key, why=str(trouble))
-            outcome = SlowStartResult(0, trouble)
+        except RetryError as error:
+            self.log.warning("no_pods_can_be_made", key, why=str(error))
+            outcome = SlowStartResult(0, error)
         else:
             outcome = await slow_start_batch(count, lambda: self._try_to_create(replica_set, pod))
         for _ in range(count - outcome.successes):
@@ -148,8 +144,8 @@ class ReplicaManager:
     async def _try_to_create(self, replica_set: ReplicaSet, pod: bytes) -> SyncError | None:
         try:
             await self.pods.create(replica_set, pod)
-        except SYNC_ERRORS as trouble:
-            return None if is_namespace_terminating(trouble) else trouble
+        except SYNC_ERRORS as error:
+            return None if is_namespace_terminating(error) else error
         return None
 
     async def _delete(
@@ -159,14 +155,14 @@ class ReplicaManager:
         victims = self._pods_to_delete(replica_set, active, count)
         self.expectations.expect_deletions(key, (pod.metadata.key for pod in victims))
         outcomes = await asyncio.gather(*(self._try_to_delete(replica_set, pod) for pod in victims))
-        return next((trouble for trouble in outcomes if trouble is not None), None)
+        return next((error for error in outcomes if error is not None), None)
 
     async def _try_to_delete(self, replica_set: ReplicaSet, pod: OwnedPod) -> SyncError | None:
         try:
             await self.pods.delete(replica_set, pod.metadata.name)
-        except SYNC_ERRORS as trouble:
+        except SYNC_ERRORS as error:
             self.expectations.deletion_observed(replica_set.metadata.key, pod.metadata.key)
-            return None if has_status(trouble, 404) else trouble
+            return None if has_status(error, 404) else error
         return None
 
     def _pods_to_delete(
@@ -201,12 +197,6 @@ class ReplicaManager:
             sidecar_restarts=pod.sidecar_restarts,
             created_ns=pod.created_ns,
         )
-
-
-WORKERS: Final = 5
-RESYNC_SECONDS: Final = 12 * 3600.0
-
-_COMPONENT: Final = "replicaset-controller"
 
 
 class ReplicaSetController:
@@ -249,12 +239,13 @@ class ReplicaSetController:
         self.caches.replica_sets.objects.add_handler(self.replica_set_handler)
         self.caches.pods.objects.add_handler(self.pod_handler)
         again = RESYNC_SECONDS * (1 + self._rng.random())
-        told = resync(self.caches.replica_sets, self.replica_set_handler, self._clock, again)
-        telling = asyncio.create_task(told)
+        resyncing = asyncio.create_task(
+            resync(self.caches.replica_sets, self.replica_set_handler, self._clock, again)
+        )
         try:
             await self.controller.run()
         finally:
-            await cancel_tasks((telling,))
+            await cancel_tasks((resyncing,))
 
     async def _sync(self, key: str) -> float | None:
         if stale := self._writes.stale(key):
@@ -275,20 +266,20 @@ class ReplicaSetController:
         candidates = self.caches.candidates(replica_set)
         claims = PodControllerRefManager(self._client, self._pods, replica_set)
         active = await claims.claim_pods(pod for pod in candidates if pod.active)
-        leaving = terminating_pods(replica_set, candidates)
-        trouble = None
+        terminating = terminating_pods(replica_set, candidates)
+        error = None
         if satisfied and not replica_set.metadata.deleting:
-            trouble = await self._scaling.manage_replicas(replica_set, active)
+            error = await self._scaling.manage_replicas(replica_set, active)
         now_ns = self._clock.now_ns()
-        failure = None if trouble is None else error_message(trouble)
+        failure = None if error is None else error_message(error)
         status = calculate_status(
-            replica_set, active, leaving, failure, now_ns, format_time(now_ns)
+            replica_set, active, terminating, failure, now_ns, format_time(now_ns)
         )
         written = await write_status(self._client, replica_set, status)
         meta = written.metadata
         self._writes.wrote(meta.key, replica_set.metadata.uid, REPLICA_SETS, meta.resource_version)
-        if trouble is not None:
-            raise trouble
+        if error is not None:
+            raise error
         return self._next_sync(written, active, now_ns)
 
     def _next_sync(

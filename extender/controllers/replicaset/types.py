@@ -28,6 +28,7 @@ KIND: Final = "ReplicaSet"
 API_VERSION: Final = "apps/v1"
 
 _NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
+_ZERO_TIME_NS: Final = -62_135_596_800 * 10**9
 
 
 class OwnedPod(Struct, frozen=True):
@@ -188,11 +189,8 @@ def decode_pod(raw: msgspec.Raw | bytes) -> OwnedPod:
     except msgspec.ValidationError:
         meta = decode_partial(raw).metadata
         return OwnedPod(meta, deletion_cost=_extract_deletion_cost(meta))
-    meta, spec, status = (
-        shape.metadata,
-        shape.spec or _OwnedPodSpec(),
-        shape.status or _OwnedPodStatus(),
-    )
+    meta = shape.metadata
+    spec, status = shape.spec or _OwnedPodSpec(), shape.status or _OwnedPodStatus()
     ready = _ready_condition(status)
     return OwnedPod(
         meta,
@@ -231,9 +229,6 @@ def _known_time(timestamp: str | None) -> int | None:
     """Return a time in epoch nanoseconds; None for Go's zero time or a missing time."""
     found = parse_time(timestamp)
     return found if found > _ZERO_TIME_NS and found else None
-
-
-_ZERO_TIME_NS: Final = -62_135_596_800 * 10**9
 
 
 def decode_replica_set(raw: msgspec.Raw | bytes) -> ReplicaSet:

@@ -1,15 +1,12 @@
 """AdmissionReview requests and responses: JSON in, JSON out.
 
 A response that rejects has a code and a message; the client of the API server receives the message.
+One that allows may have a JSON patch. For it, object members are compared one by one, and any other
+value is replaced as a whole. Webhooks add members and append to lists, so replacing a list is good
+enough. (The library that applies patches can also create them, with the fewest operations, but
+takes thirty times as long: as long as the create itself.)
 
 Sources: k8s.io/api/admission/v1/types.go, controller-runtime's pkg/webhook/admission/response.go.
-
-The JSON patch between two documents.
-
-Object members are compared one by one; any other value is replaced as a whole. Webhooks add members
-and append to lists, so replacing a list is good enough. (The library that applies patches can also
-create them, with the fewest operations, but takes thirty times as long: as long as the create
-itself.)
 """
 
 from __future__ import annotations
@@ -29,8 +26,8 @@ INTERNAL_ERROR: Final = 500
 
 _NOTHING: Final = Raw(b"null")
 
-Operations = Sequence[Mapping[str, Any]]
-"""A JSON patch."""
+Operation = Mapping[str, Any]
+"""An operation of a JSON patch."""
 
 
 class ReviewError(ValueError):
@@ -65,8 +62,8 @@ class AdmissionRequest(Struct, frozen=True, rename="camel"):
 
     def matches(self, operation: str, plural: str, sub_resource: str = "") -> bool:
         """Return whether the request is this operation on this resource and subresource."""
-        asked = self.operation, self.resource.resource, self.sub_resource
-        return asked == (operation, plural, sub_resource)
+        own = self.operation, self.resource.resource, self.sub_resource
+        return own == (operation, plural, sub_resource)
 
 
 class AdmissionReview(Struct, frozen=True, rename="camel"):
@@ -84,7 +81,7 @@ class AdmissionResponse:
     allowed: bool = True
     code: int = 0
     message: str = ""
-    patch: Operations = field(default=())
+    patch: Sequence[Operation] = field(default=())
 
 
 ALLOWED: Final = AdmissionResponse()
@@ -108,22 +105,17 @@ def decode_review(body: bytes) -> AdmissionReview:
         raise ReviewError(f"AdmissionReview: not JSON: {error}") from None
 
 
-def encode_response(review: AdmissionReview, admission_response: AdmissionResponse) -> bytes:
+def encode_response(review: AdmissionReview, response: AdmissionResponse) -> bytes:
     """Encode the response to an AdmissionReview."""
-    response: dict[str, Any] = {"uid": review.request.uid, "allowed": admission_response.allowed}
-    if not admission_response.allowed:
-        response["status"] = {
-            "code": admission_response.code,
-            "message": admission_response.message,
-        }
-    if admission_response.patch:
-        response["patchType"] = "JSONPatch"
-        response["patch"] = b64encode(_encoder.encode(admission_response.patch)).decode()
-    answered = {"apiVersion": review.api_version, "kind": review.kind, "response": response}
-    return _encoder.encode(answered)
-
-
-Operation = Mapping[str, Any]
+    document: dict[str, Any] = {"uid": review.request.uid, "allowed": response.allowed}
+    if not response.allowed:
+        document["status"] = {"code": response.code, "message": response.message}
+    if response.patch:
+        document["patchType"] = "JSONPatch"
+        document["patch"] = b64encode(_encoder.encode(response.patch)).decode()
+    return _encoder.encode(
+        {"apiVersion": review.api_version, "kind": review.kind, "response": document}
+    )
 
 
 def create_json_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Operation]:

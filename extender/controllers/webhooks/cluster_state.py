@@ -1,9 +1,8 @@
-"""The caches that the webhooks read, and how long a review waits for them to sync.
+"""The cluster state that the webhooks read, and how long a review waits for its caches to sync.
 
-The cluster on which new pods are simulated, in adaptive mode.
-
-Its reflectors start with the first simulation. A pod waits a limited time for them to sync; after
-that it is admitted without a simulation.
+In adaptive mode, the scheduling of new pods is simulated on a cache of the whole cluster. Its
+reflectors start with the first simulation. A pod waits a limited time for them to sync; after that
+it is admitted without a simulation.
 """
 
 from __future__ import annotations
@@ -30,6 +29,8 @@ from policies.preemption.policy import DEFAULT_RULES, SchedulerRules
 
 CACHE_SYNC_TIMEOUT_SECONDS: Final = 5.0
 """How long a review waits; the API server waits for ten seconds."""
+SIMULATION_SYNC_TIMEOUT_SECONDS: Final = 5.0
+"""How long a pod waits for the reflectors of the simulation to sync."""
 
 
 class CachesNotSyncedError(Exception):
@@ -61,10 +62,6 @@ class WebhookCaches:
         await self.configuration.wait_synced()
 
 
-SIMULATION_SYNC_TIMEOUT_SECONDS: Final = 5.0
-"""How long a pod waits for the reflectors to sync; the API server waits for ten seconds."""
-
-
 class SchedulingSimulator:
     """Caches nodes, pods and all else that filters read, until :meth:`stop`."""
 
@@ -75,14 +72,16 @@ class SchedulingSimulator:
         self._rules = rules
         self._cluster = SchedulerCache(clock.monotonic)
         context = ReflectorContext(client, clock, rng, quiet_log())
-        self._feeds = build_reflectors(context, self._cluster, rules)
-        self._following: list[asyncio.Task[None]] = []
+        self._reflectors = build_reflectors(context, self._cluster, rules)
+        self._running: list[asyncio.Task[None]] = []
 
     async def simulation(self) -> SchedulingSimulation | None:
         """Return a simulation on the current cluster; None if it has not synced."""
-        if not self._following:
-            self._following = [asyncio.create_task(feed.run()) for feed in self._feeds.values()]
-        if not all(feed.settled for feed in self._feeds.values()):
+        if not self._running:
+            self._running = [
+                asyncio.create_task(reflector.run()) for reflector in self._reflectors.values()
+            ]
+        if not all(reflector.settled for reflector in self._reflectors.values()):
             try:
                 await within(self._clock, SIMULATION_SYNC_TIMEOUT_SECONDS, self._wait_synced())
             except TimeoutError:
@@ -91,9 +90,9 @@ class SchedulingSimulator:
 
     async def stop(self) -> None:
         """Stop the reflectors; raises the error that ended one before."""
-        following, self._following = self._following, []
-        await cancel_tasks(following)
+        running, self._running = self._running, []
+        await cancel_tasks(running)
 
     async def _wait_synced(self) -> None:
-        for feed in self._feeds.values():
-            await feed.wait_settled()
+        for reflector in self._reflectors.values():
+            await reflector.wait_settled()

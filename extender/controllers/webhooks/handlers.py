@@ -1,6 +1,6 @@
-"""The webhooks as a component: their caches, handlers and registration.
+"""The webhooks as a component: their caches, handlers by path, and registration.
 
-The webhooks by path: JSON in, JSON out, independent of the transport.
+A handler takes and returns JSON, independent of the transport.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ def webhook_handlers(
     pods: PodWebhooks, spreads: WorkloadSpreadWebhook, clock: Clock, metrics: WebhookMetrics
 ) -> Handlers:
     """Return the handlers by path; each raises ReviewError if the body is not a review."""
-    judges: Mapping[str, AnswerReview] = {
+    reviews: Mapping[str, AnswerReview] = {
         MUTATE_POD: pods.mutate,
         VALIDATE_POD: pods.validate,
         VALIDATE_SPREAD: spreads.validate,
     }
-    reviewing = {
-        path: _review_handler(path, judge, clock, metrics) for path, judge in judges.items()
+    handlers = {
+        path: _review_handler(path, review, clock, metrics) for path, review in reviews.items()
     }
-    return {**reviewing, CONVERT: convert}
+    return {**handlers, CONVERT: convert}
 
 
 async def convert(body: bytes) -> bytes:
@@ -72,11 +72,11 @@ def _review_handler(
     async def answer(body: bytes) -> bytes:
         begun = clock.monotonic()
         review = decode_review(body)
-        verdict = await answer_review(review.request)
+        response = await answer_review(review.request)
         seconds.observe(clock.monotonic() - begun)
-        if not verdict.allowed:
+        if not response.allowed:
             refusals.inc()
-        return encode_response(review, verdict)
+        return encode_response(review, response)
 
     return answer
 
@@ -98,28 +98,28 @@ class WorkloadSpreadWebhooks:
         client, informers, clock = context.client, context.informers, context.clock
         log = OnceLog(controller="spreadwebhooks")
         self.metrics = WebhookMetrics(context.registry)
-        copies = WorkloadSpreadCache(informers, assumed_statuses, log)
+        cache = WorkloadSpreadCache(informers, assumed_statuses, log)
         workloads = ControllerFinder(client, informers)
-        known = WebhookCaches(copies, KruiseConfiguration(informers, log), workloads, clock)
+        caches = WebhookCaches(cache, KruiseConfiguration(informers, log), workloads, clock)
         self._webhook_endpoint = webhook_endpoint
         self._simulator = SchedulingSimulator(client, clock, context.rng)
         writer = WorkloadSpreadStatusWriter(
-            client, copies, assumed_statuses, clock, context.rng, self.metrics
+            client, cache, assumed_statuses, clock, context.rng, self.metrics
         )
-        pods = PodWebhooks(context, known, writer, self._simulator, rules, self.metrics)
-        spreads = WorkloadSpreadWebhook(known, webhook_endpoint.check_pod, rules.quirks)
+        pods = PodWebhooks(context, caches, writer, self._simulator, rules, self.metrics)
+        spreads = WorkloadSpreadWebhook(caches, webhook_endpoint.check_pod, rules.quirks)
         self.handlers = webhook_handlers(pods, spreads, clock, self.metrics)
         self._registration = WebhookRegistration(
-            client, informers, clock, copies, webhook_endpoint.client_config, log
+            client, informers, clock, cache, webhook_endpoint.client_config, log
         )
         self.controller = self._registration.controller
 
     async def run(self) -> None:
         """Serve the webhooks and keep them registered in the API server until cancelled."""
-        dismiss = self._webhook_endpoint.serve(self.handlers)
+        detach = self._webhook_endpoint.serve(self.handlers)
         try:
             await self._registration.run()
             await asyncio.Event().wait()  # draining: serve the other components
         finally:
-            dismiss()
+            detach()
             await self._simulator.stop()

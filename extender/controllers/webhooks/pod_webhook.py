@@ -140,11 +140,10 @@ class PodWebhooks:
         if request.is_dry_run:
             return ALLOWED
         try:
-            leaving = await self._removed_pod(request)
-            if leaving is None:
+            removed = await self._removed_pod(request)
+            if removed is None:
                 return ALLOWED
-            pod = _read_pod(leaving, request)
-            answer = await self._remove(pod)
+            answer = await self._remove(_read_pod(removed, request))
         except _REVIEW_ERRORS as error:
             return denied(BAD_REQUEST, _error_message(error))
         if answer is not None and answer.admission.error:
@@ -156,38 +155,36 @@ class PodWebhooks:
 
         Raises OwnerNotFoundError, WorkloadReadError, and the errors of StatusWriter.
         """
-        known, whitelist = self._caches, self._caches.configuration.allowed_kinds
-        chain = await known.workloads.owner_chain(pod.controller, pod.namespace, whitelist)
-        concerned = known.spreads.index.targeting(pod.namespace, chain)
-        written = {each.spread.name: each for each in concerned}
+        caches, allowed_kinds = self._caches, self._caches.configuration.allowed_kinds
+        chain = await caches.workloads.owner_chain(pod.controller, pod.namespace, allowed_kinds)
+        targeting = caches.spreads.index.targeting(pod.namespace, chain)
+        written = {each.spread.name: each for each in targeting}
         values = [each.spread for each in written.values()]
         spread = workloadspread_of_new_pod(pod, values, chain.owners, self._rules.quirks)
         if spread is None:
             return None
         target = await self._target(spread)
-        trial = await self._simulation(spread)
+        simulation = await self._simulation(spread)
 
         def decide(newest: StoredWorkloadSpread) -> InjectionResult:
-            asking = self._admission_context(chain.owners, target)
-            return inject_placed_pod(pod, document, newest, asking, self._new_id, trial)
+            context = self._admission_context(chain.owners, target)
+            return inject_placed_pod(pod, document, newest, context, self._new_id, simulation)
 
         return await self._writer.decide_and_write(written[spread.name], decide)
 
     async def _remove(self, pod: SpreadPod) -> InjectionResult | None:
         """Subtract a pod from its subset; raises the errors of :meth:`_create`."""
-        given = pod.injection
-        if given is None:
+        injection = pod.injection
+        if injection is None:
             return None
         await self._caches.wait_synced()
-        written = self._caches.spreads.index.get(pod.namespace, given.spread)
+        written = self._caches.spreads.index.get(pod.namespace, injection.spread)
         if written is None:
             return None
         owners = OwnerLookup(allowed_kinds=self._caches.configuration.allowed_kinds)
         target = await self._target(written.spread)
-        if (
-            admit_removal(pod, [written.spread], self._admission_context(owners, target))
-            == ADMITTED
-        ):
+        context = self._admission_context(owners, target)
+        if admit_removal(pod, [written.spread], context) == ADMITTED:
             return None
 
         def decide(newest: StoredWorkloadSpread) -> InjectionResult:

@@ -6,10 +6,6 @@ which another process has written after this one is kept, so that two processes 
 each other's: the last one to start is called. When this process ends they are kept as well, and
 pods wait for the next process that serves them.
 
-Sources: openkruise/kruise pkg/webhook/util/{configuration,crd}.
-
-Names, paths and rules of the webhooks.
-
     create-pod     /mutate-pod                                a pod is created
     delete-pod     /validate-pod                              a pod is deleted
     evict-pod      /validate-pod                              a pod is evicted
@@ -23,7 +19,8 @@ be counted. Namespaces labelled ``control-plane`` are excluded, so that system c
 depend on the webhooks. Upstream's webhooks have other names, because they serve several APIs; they
 are also called for updates of pods, for which WorkloadSpreads have no rules.
 
-Source: openkruise/kruise config/webhook (manifests.yaml, patch_manifests.yaml).
+Sources: openkruise/kruise pkg/webhook/util/{configuration,crd}, config/webhook (manifests.yaml,
+patch_manifests.yaml).
 """
 
 from __future__ import annotations
@@ -88,12 +85,8 @@ def mutating_webhooks(client_config: ClientConfig) -> list[Document]:
 
 def validating_webhooks(client_config: ClientConfig) -> list[Document]:
     """Return the validating webhooks."""
-    spreads = _rule(
-        WORKLOAD_SPREADS.group,
-        ["v1alpha1", "v1beta1"],
-        ["CREATE", "UPDATE"],
-        WORKLOAD_SPREADS.plural,
-    )
+    group, plural = WORKLOAD_SPREADS.group, WORKLOAD_SPREADS.plural
+    spreads = _rule(group, ["v1alpha1", "v1beta1"], ["CREATE", "UPDATE"], plural)
     return [
         _pod_webhook(DELETE_POD, "DELETE", "pods", client_config),
         _pod_webhook(EVICT_POD, "CREATE", "pods/eviction", client_config),
@@ -111,9 +104,8 @@ def conversion(client_config: ClientConfig) -> Document:
 
 
 def _pod_webhook(name: str, operation: str, resource: str, client_config: ClientConfig) -> Document:
-    return _webhook(
-        name, _rule("", ["v1"], [operation], resource), _OUTSIDE_CONTROL_PLANE, client_config
-    )
+    rule = _rule("", ["v1"], [operation], resource)
+    return _webhook(name, rule, _OUTSIDE_CONTROL_PLANE, client_config)
 
 
 def _rule(group: str, versions: list[str], operations: list[str], resource: str) -> Document:
@@ -172,22 +164,22 @@ class WebhookRegistration:
         log: OnceLog,
     ) -> None:
         self._client = client
-        self._copies = cache
-        self._leads_to = client_config
+        self._cache = cache
+        self._client_config = client_config
         self._log = log
-        self._placed: set[Resource] = set()
+        self._written: set[Resource] = set()
         self._queue: WorkQueue[str] = WorkQueue(clock)
         self.controller = Controller("workloadspread-webhooks", self._queue, self._sync)
-        self._seen = {
+        self._informers = {
             resource: informers.of(resource, decode_cached_document, _OURS)
             for resource in _CONFIGURATION_KINDS
         }
-        self._seen[DEFINITIONS] = cache.definition
+        self._informers[DEFINITIONS] = cache.definition
 
     async def run(self) -> None:
         """Reconcile until cancelled."""
-        await self._copies.wait_definition_synced()
-        for resource, shared in self._seen.items():
+        await self._cache.wait_definition_synced()
+        for resource, shared in self._informers.items():
             await shared.wait_synced()
             both = resource is DEFINITIONS
             keys = tuple(_RESOURCES) if both else (resource.plural,)
@@ -202,10 +194,10 @@ class WebhookRegistration:
     async def _sync(self, key: str) -> None:
         resource = _RESOURCES[key]
         try:
-            if not self._copies.defined:
+            if not self._cache.defined:
                 await self._remove(resource)
                 return
-            await self._copies.wait_synced()
+            await self._cache.wait_synced()
             if resource is DEFINITIONS:
                 await self._convert()
             else:
@@ -218,55 +210,51 @@ class WebhookRegistration:
     async def _configure(self, resource: Resource) -> None:
         """Create or update a webhook configuration."""
         kind, webhooks_of = _CONFIGURATION_KINDS[resource]
-        wanted = webhooks_of(self._leads_to)
-        there = self._seen[resource].objects.get(NAME)
-        if there is None:
-            made = {
-                "apiVersion": f"{GROUP}/v1",
-                "kind": kind,
-                "metadata": {"name": NAME},
-                "webhooks": wanted,
-            }
-            await self._client.create(resource.collection(), _encoded(made), decode_partial)
-        elif not _includes(there.document.get("webhooks"), wanted):
-            found = there.document.get("webhooks") or []
+        expected = webhooks_of(self._client_config)
+        cached = self._informers[resource].objects.get(NAME)
+        if cached is None:
+            head = {"apiVersion": f"{GROUP}/v1", "kind": kind, "metadata": {"name": NAME}}
+            body = msgspec.json.encode({**head, "webhooks": expected})
+            await self._client.create(resource.collection(), body, decode_partial)
+        elif not _includes(cached.document.get("webhooks"), expected):
+            found = cached.document.get("webhooks") or []
             if self._is_taken_over(
-                resource, _without_client_config(found), _without_client_config(wanted)
+                resource, _without_client_config(found), _without_client_config(expected)
             ):
                 return
-            path = resource.object(NAME)
-            changed = {**there.document, "webhooks": wanted}
-            await self._client.update(path, _encoded(changed), decode_partial)
-        self._placed.add(resource)
+            body = msgspec.json.encode({**cached.document, "webhooks": expected})
+            await self._client.update(resource.object(NAME), body, decode_partial)
+        self._written.add(resource)
 
     async def _convert(self) -> None:
         """Update the conversion of the definition, if its strategy is a webhook."""
-        there = self._seen[DEFINITIONS].objects.get(DEFINITION)
-        found = {} if there is None else there.document["spec"].get("conversion") or {}
+        cached = self._informers[DEFINITIONS].objects.get(DEFINITION)
+        found = {} if cached is None else cached.document["spec"].get("conversion") or {}
         if found.get("strategy") != "Webhook":
             return
-        wanted = conversion(self._leads_to)
-        if not _includes(found, wanted):
+        expected = conversion(self._client_config)
+        if not _includes(found, expected):
             if self._is_taken_over(DEFINITIONS, None, None):
                 return
             nothing = {"url": None, "service": None, "caBundle": None}
-            webhook = wanted["webhook"]
+            webhook = expected["webhook"]
             webhook["clientConfig"] = {**nothing, **webhook["clientConfig"]}
-            path, change = DEFINITIONS.object(DEFINITION), {"spec": {"conversion": wanted}}
-            await self._client.patch(path, PatchType.MERGE, _encoded(change), decode_partial)
-        self._placed.add(DEFINITIONS)
+            path = DEFINITIONS.object(DEFINITION)
+            change = msgspec.json.encode({"spec": {"conversion": expected}})
+            await self._client.patch(path, PatchType.MERGE, change, decode_partial)
+        self._written.add(DEFINITIONS)
 
-    def _is_taken_over(self, resource: Resource, found: Any, wanted: Any) -> bool:
+    def _is_taken_over(self, resource: Resource, found: Any, expected: Any) -> bool:
         """Return whether only the address differs, and another process wrote it after us."""
-        left = resource in self._placed and _includes(found, wanted)
-        if left:
+        taken_over = resource in self._written and _includes(found, expected)
+        if taken_over:
             why = "another process has registered its address since"
             self._log.warning("webhooks_taken_over", str(resource), why=why)
-        return left
+        return taken_over
 
     async def _remove(self, resource: Resource) -> None:
-        self._placed.discard(resource)
-        if resource is DEFINITIONS or self._seen[resource].objects.get(NAME) is None:
+        self._written.discard(resource)
+        if resource is DEFINITIONS or self._informers[resource].objects.get(NAME) is None:
             return
         try:
             await self._client.delete(resource.object(NAME))
@@ -279,37 +267,33 @@ class _RegistrationEventHandler:
     """Handles any event by enqueueing the given keys."""
 
     def __init__(self, enqueue: Callable[[], None]) -> None:
-        self._look = enqueue
+        self._enqueue = enqueue
 
     def added(self, item: IndexedObject) -> None:  # noqa: ARG002 - a handler's form
-        self._look()
+        self._enqueue()
 
     def updated(self, old: IndexedObject, new: IndexedObject) -> None:  # noqa: ARG002 - a handler's form
-        self._look()
+        self._enqueue()
 
     def removed(self, item: IndexedObject) -> None:  # noqa: ARG002 - a handler's form
-        self._look()
+        self._enqueue()
 
 
-def _includes(found: Any, wanted: Any) -> bool:
-    """Return whether a document includes all wanted fields; servers add default values."""
-    if isinstance(wanted, dict):
+def _includes(found: Any, expected: Any) -> bool:
+    """Return whether a document includes all expected fields; servers add default values."""
+    if isinstance(expected, dict):
         return isinstance(found, dict) and all(
-            key in found and _includes(found[key], value) for key, value in wanted.items()
+            key in found and _includes(found[key], value) for key, value in expected.items()
         )
-    if isinstance(wanted, list):
+    if isinstance(expected, list):
         return (
             isinstance(found, list)
-            and len(found) == len(wanted)
-            and all(map(_includes, found, wanted))
+            and len(found) == len(expected)
+            and all(map(_includes, found, expected))
         )
-    return bool(found == wanted)
+    return bool(found == expected)
 
 
 def _without_client_config(webhooks: list[Document]) -> list[Document]:
     """Return webhooks without their clientConfig."""
     return [{k: v for k, v in each.items() if k != "clientConfig"} for each in webhooks]
-
-
-def _encoded(document: Mapping[str, Any]) -> bytes:
-    return msgspec.json.encode(document)

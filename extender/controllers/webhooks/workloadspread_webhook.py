@@ -1,11 +1,7 @@
-"""``/validate-apps-kruise-io-workloadspread``: WorkloadSpreads that are created or updated.
+"""The webhooks of WorkloadSpreads: validation of those that are created or updated, and conversion.
 
-Source: openkruise/kruise pkg/webhook/workloadspread/validating.
-
-``/convert``: conversion of WorkloadSpreads between versions.
-
-Source: openkruise/kruise apis/apps/v1alpha1/workloadspread_conversion.go, and controller-runtime's
-pkg/webhook/conversion.
+Sources: openkruise/kruise pkg/webhook/workloadspread/validating and
+apis/apps/v1alpha1/workloadspread_conversion.go; controller-runtime's pkg/webhook/conversion.
 """
 
 from __future__ import annotations
@@ -42,7 +38,7 @@ class WorkloadSpreadWebhook:
     """Answers reviews of WorkloadSpreads; ``check_pod`` validates patched pods."""
 
     def __init__(self, caches: WebhookCaches, check_pod: PodSpecValidation, quirks: Quirks) -> None:
-        self._known = caches
+        self._caches = caches
         self._check_pod = check_pod
         self._quirks = quirks
 
@@ -53,27 +49,25 @@ class WorkloadSpreadWebhook:
         if request.operation not in ("CREATE", "UPDATE"):
             return ALLOWED
         try:
-            await self._known.wait_synced()
+            await self._caches.wait_synced()
             written = decode_workloadspread(bytes(request.object))
-            old = (
-                decode_workloadspread(bytes(request.old_object))
-                if request.operation == "UPDATE"
-                else None
-            )
-            faults = await self._validation_errors(written, old)
+            old = None
+            if request.operation == "UPDATE":
+                old = decode_workloadspread(bytes(request.old_object))
+            errors = await self._validation_errors(written, old)
         except (CachesNotSyncedError, ObjectError, WorkloadReadError) as error:
             return denied(BAD_REQUEST, str(error))
-        return denied(BAD_REQUEST, aggregate_errors(faults)) if faults else ALLOWED
+        return denied(BAD_REQUEST, aggregate_errors(errors)) if errors else ALLOWED
 
     async def _validation_errors(
         self, written: StoredWorkloadSpread, old: StoredWorkloadSpread | None
     ) -> tuple[FieldValidationError, ...]:
         spread = written.spread
-        others = [each.spread for each in self._known.spreads.index.of_namespace(spread.namespace)]
+        others = [each.spread for each in self._caches.spreads.index.of_namespace(spread.namespace)]
         return validate(
             spread,
             others,
-            self._known.configuration.allowed_kinds,
+            self._caches.configuration.allowed_kinds,
             patch_errors(written, await self._template_holder(written), self._check_pod),
             None if old is None else old.spread,
         )
@@ -86,13 +80,13 @@ class WorkloadSpreadWebhook:
         if target is None or holder is None or not patched:
             return None
         reference = _reference(holder, target)
-        return await self._known.workloads.get(reference, written.spread.namespace)
+        return await self._caches.workloads.get(reference, written.spread.namespace)
 
 
 def aggregate_errors(errors: Iterable[FieldValidationError]) -> str:
     """Join errors as apimachinery's ErrorList.ToAggregate does: each distinct text once."""
-    told = list(dict.fromkeys(map(str, errors)))
-    return told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    texts = list(dict.fromkeys(map(str, errors)))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
 
 def _reference(holder: ObjectKey, target: WorkloadReference) -> WorkloadReference:
@@ -126,16 +120,13 @@ def answer_conversion(body: bytes) -> bytes:
         raise ReviewError(f"ConversionReview: {with_field_path(str(error))}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ReviewError(f"ConversionReview: not JSON: {error}") from None
-    asked = review.request
+    request = review.request
     try:
-        converted = [convert(each, asked.desired_version) for each in asked.objects]
+        converted = [convert(each, request.desired_version) for each in request.objects]
         outcome = {"convertedObjects": converted, "result": {"status": "Success"}}
     except UnknownVersionError as error:
         outcome = {"convertedObjects": [], "result": {"status": "Failure", "message": str(error)}}
+    response = {"uid": request.uid, **outcome}
     return _encoder.encode(
-        {
-            "apiVersion": review.api_version,
-            "kind": review.kind,
-            "response": {"uid": asked.uid, **outcome},
-        }
+        {"apiVersion": review.api_version, "kind": review.kind, "response": response}
     )

@@ -24,23 +24,23 @@ class AssumedStatuses:
     def __init__(self) -> None:
         self._newest: dict[str, StoredWorkloadSpread] = {}
         self._own: dict[str, int] = {}
-        self._overtaken: dict[str, int] = {}
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._outdated: dict[str, int] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def __len__(self) -> int:
         return len(self._newest)
 
     def write_lock(self, uid: str) -> asyncio.Lock:
         """Return the lock to hold while a WorkloadSpread is read, changed and written."""
-        lock = self._turns.get(uid)
+        lock = self._locks.get(uid)
         if lock is None:
-            lock = self._turns[uid] = asyncio.Lock()
+            lock = self._locks[uid] = asyncio.Lock()
         return lock
 
-    def newest(self, seen: StoredWorkloadSpread) -> StoredWorkloadSpread:
+    def newest(self, cached: StoredWorkloadSpread) -> StoredWorkloadSpread:
         """Return the newer of a cached version and the version last written or read."""
-        kept = self._newest.get(seen.spread.uid)
-        return seen if kept is None or not is_older(seen, kept) else kept
+        kept = self._newest.get(cached.spread.uid)
+        return cached if kept is None or not is_older(cached, kept) else kept
 
     def record_write(self, written: StoredWorkloadSpread) -> None:
         """Record the server's response to a write."""
@@ -52,35 +52,35 @@ class AssumedStatuses:
         """Record a version read from the server, which another process may have written."""
         self._newest[read.spread.uid] = self.newest(read)
 
-    def is_written_by_others(self, seen: StoredWorkloadSpread) -> bool:
+    def is_written_by_others(self, cached: StoredWorkloadSpread) -> bool:
         """Return whether another process has written after this one, if this one has written."""
-        own = self._own.get(seen.spread.uid)
-        return own is not None and _version(seen) > own
+        own = self._own.get(cached.spread.uid)
+        return own is not None and _version(cached) > own
 
     def record_conflict(self, base: StoredWorkloadSpread) -> None:
         """Record that a newer version exists on the server, which has not been read yet."""
-        self._overtaken[base.spread.uid] = _version(base)
+        self._outdated[base.spread.uid] = _version(base)
 
     def is_outdated(self, known: StoredWorkloadSpread) -> bool:
         """Return whether a version is known to be outdated."""
-        return _version(known) <= self._overtaken.get(known.spread.uid, -1)
+        return _version(known) <= self._outdated.get(known.spread.uid, -1)
 
-    def observe(self, seen: StoredWorkloadSpread) -> None:
+    def observe(self, cached: StoredWorkloadSpread) -> None:
         """Forget a version that is not newer than the one in the cache."""
-        if self.newest(seen) is seen:
-            self._newest.pop(seen.spread.uid, None)
+        if self.newest(cached) is cached:
+            self._newest.pop(cached.spread.uid, None)
 
-    def observe_update(self, old: StoredWorkloadSpread, seen: StoredWorkloadSpread) -> None:
+    def observe_update(self, old: StoredWorkloadSpread, cached: StoredWorkloadSpread) -> None:
         """Forget versions that the cache shows, or all if the resourceVersion has decreased."""
-        if is_older(seen, old):
-            self.forget(seen.spread.uid)
-        self.observe(seen)
+        if is_older(cached, old):
+            self.forget(cached.spread.uid)
+        self.observe(cached)
 
     def forget(self, uid: str) -> None:
         """Forget a deleted WorkloadSpread."""
         self._newest.pop(uid, None)
         self._own.pop(uid, None)
-        self._overtaken.pop(uid, None)
+        self._outdated.pop(uid, None)
 
 
 def is_older(one: StoredWorkloadSpread, other: StoredWorkloadSpread) -> bool:

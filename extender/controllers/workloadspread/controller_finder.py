@@ -1,17 +1,15 @@
-"""Targets and owners of pods, and chains of owners.
+"""Targets and owners of pods, chains of owners, and the kinds that may be targeted.
 
 An object is read from an informer's cache if its kind is followed and the cache has it; otherwise
 it is read from the server, so that new objects are found and missing ones are known to be missing.
 A kind is followed once one of its objects has been found. Scale subresources are not read here,
 because no webhook needs them.
 
+The allowed kinds are in a ConfigMap in OpenKruise's own namespace. Without it no additional kinds
+are allowed; one that cannot be decoded is logged once, and allows none.
+
 Source: openkruise/kruise pkg/util/workloadspread/workloadspread.go (getParentNameAndKind; its
 client also caches the kinds that it is asked for).
-
-The kinds that OpenKruise's configuration currently allows.
-
-The configuration is a ConfigMap in OpenKruise's own namespace. Without it no additional kinds are
-allowed; one that cannot be decoded is logged once, and allows none.
 """
 
 from __future__ import annotations
@@ -90,23 +88,23 @@ class ControllerFinder:
     def __init__(self, client: Client, informers: SharedInformerFactory) -> None:
         self._client = client
         self.informers = informers
-        self._copies: dict[Resource, SharedInformer[CachedObject[TargetWorkload]]] = {}
+        self._followed: dict[Resource, SharedInformer[CachedObject[TargetWorkload]]] = {}
         self._served: dict[str, Resource] = {}
 
     async def get(self, reference: WorkloadReference, namespace: str) -> TargetWorkload | None:
-        """Return an object; None if it does not exist. Raises UnreadError."""
+        """Return an object; None if it does not exist. Raises WorkloadReadError."""
         try:
             resource = await self._resource(reference)
             if resource is None or not reference.name:
                 return None
-            copy = self._cached(resource, f"{namespace}/{reference.name}")
-            if copy is None:
-                copy = await self._fetch(resource, reference, namespace)
+            found = self._cached(resource, f"{namespace}/{reference.name}")
+            if found is None:
+                found = await self._fetch(resource, reference, namespace)
         except (ApiError, MalformedError, TransportError) as error:
             raise WorkloadReadError(f"{reference}: {error}") from None
-        if copy is not None and copy.value is None:
-            raise WorkloadReadError(copy.problem)
-        return None if copy is None else copy.value
+        if found is not None and found.value is None:
+            raise WorkloadReadError(found.problem)
+        return None if found is None else found.value
 
     async def owner_chain(
         self, controller: WorkloadReference | None, namespace: str, allowed_kinds: AllowedKinds
@@ -120,11 +118,8 @@ class ControllerFinder:
             try:
                 identity = controller.identity
             except ApiVersionError:
-                return OwnerChain(
-                    OwnerLookup(found, frozenset(unread), allowed_kinds),
-                    tuple(links),
-                    complete=False,
-                )
+                missing = True
+                break
             if identity in found:
                 break
             links.append(identity)
@@ -139,9 +134,8 @@ class ControllerFinder:
                 missing = True
                 break
             found[identity], controller = owner, owner.controller
-        return OwnerChain(
-            OwnerLookup(found, frozenset(unread), allowed_kinds), tuple(links), complete=not missing
-        )
+        owners = OwnerLookup(found, frozenset(unread), allowed_kinds)
+        return OwnerChain(owners, tuple(links), complete=not missing)
 
     async def _resource(self, reference: WorkloadReference) -> Resource | None:
         """Return the resource that serves an object's kind; None if there is none.
@@ -167,23 +161,23 @@ class ControllerFinder:
         return served
 
     def _cached(self, resource: Resource, key: str) -> CachedObject[TargetWorkload] | None:
-        copies = self._copies.get(resource)
-        return None if copies is None else copies.objects.get(key)
+        informer = self._followed.get(resource)
+        return None if informer is None else informer.objects.get(key)
 
     async def _fetch(
         self, resource: Resource, reference: WorkloadReference, namespace: str
     ) -> CachedObject[TargetWorkload] | None:
         decode = workload_decoder(reference.kind, ())
         try:
-            copy = await self._client.get(resource.object(reference.name, namespace), decode)
+            found = await self._client.get(resource.object(reference.name, namespace), decode)
         except ApiError as error:
             if error.status == _NOT_FOUND:
                 return None
             raise
         # The informer may have been dropped elsewhere together with the kind, which is served
         # again.
-        self._copies[resource] = self.informers.of(resource, decode)
-        return copy
+        self._followed[resource] = self.informers.of(resource, decode)
+        return found
 
 
 class KruiseConfiguration:

@@ -1,19 +1,15 @@
-"""Event handlers: which WorkloadSpreads an event enqueues.
+"""Event handlers: which WorkloadSpreads an event enqueues, and how soon.
 
 :mod:`policies.workloadspread.predicates` decides which changes matter.
-
-Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_event_handler.go.
-
-How soon a pod event makes a WorkloadSpread sync.
 
 Pods are created and deleted by the hundred, each with an event of its own and one of the status
 that counts it, and a sync goes through all pods of the target; meanwhile webhooks of the same
 process cannot answer. A WorkloadSpread that has just been synced is therefore delayed, the longer
 the more time the sync took, and one sync handles all events until then. Upstream syncs for each
-event.
+event. Changes of WorkloadSpreads and of their targets, which decide the subsets of new pods, are
+enqueued without delay.
 
-Changes of WorkloadSpreads and of their targets, which decide the subsets of new pods, are enqueued
-without delay.
+Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_event_handler.go.
 """
 
 from __future__ import annotations
@@ -56,7 +52,7 @@ class EnqueueDelay:
         self._queue = queue
         self._clock = clock
         self._due: dict[str, float] = {}
-        self._reckoned: dict[str, float] = {}
+        self._calculated: dict[str, float] = {}
 
     def enqueue(self, key: str) -> None:
         """Enqueue a WorkloadSpread: at once, or when its delay has passed."""
@@ -65,17 +61,17 @@ class EnqueueDelay:
 
     def record_calculation(self, key: str, seconds: float) -> None:
         """Record for how long a sync has blocked the event loop."""
-        self._reckoned[key] = self._reckoned.get(key, 0.0) + seconds
+        self._calculated[key] = self._calculated.get(key, 0.0) + seconds
 
     def record_sync_end(self, key: str) -> None:
         """Record that a sync has ended."""
-        pause = max(LEAST_DELAY_SECONDS, DELAY_FACTOR * self._reckoned.pop(key, 0.0))
+        pause = max(LEAST_DELAY_SECONDS, DELAY_FACTOR * self._calculated.pop(key, 0.0))
         self._due[key] = self._clock.monotonic() + pause
 
     def forget(self, key: str) -> None:
         """Forget a deleted WorkloadSpread."""
         self._due.pop(key, None)
-        self._reckoned.pop(key, None)
+        self._calculated.pop(key, None)
 
 
 RequestKinds = Callable[[Iterable[Kind]], None]
@@ -93,9 +89,9 @@ class WorkloadSpreadEventHandler:
         request_kinds: RequestKinds,
     ) -> None:
         self._queue = queue
-        self._pace = delay
-        self._states = assumed_statuses
-        self._want = request_kinds
+        self._delay = delay
+        self._assumed = assumed_statuses
+        self._request_kinds = request_kinds
 
     def added(self, item: CachedObject[StoredWorkloadSpread]) -> None:
         """Enqueue the WorkloadSpread, and request its target's kind."""
@@ -108,22 +104,22 @@ class WorkloadSpreadEventHandler:
         """Enqueue the WorkloadSpread, after its delay if only its status may have changed."""
         self._observe(new)
         if old.value is not None and new.value is not None:
-            self._states.observe_update(old.value, new.value)
+            self._assumed.observe_update(old.value, new.value)
             if _has_same_spec(old.value.spread, new.value.spread):
-                self._pace.enqueue(new.metadata.key)
+                self._delay.enqueue(new.metadata.key)
                 return
         self._queue.add(new.metadata.key)
 
     def removed(self, item: CachedObject[StoredWorkloadSpread]) -> None:
         """Forget the WorkloadSpread."""
-        self._states.forget(item.metadata.uid)
+        self._assumed.forget(item.metadata.uid)
         self._queue.add(item.metadata.key)
 
     def _observe(self, item: CachedObject[StoredWorkloadSpread]) -> None:
         if item.value is not None:
-            self._states.observe(item.value)
+            self._assumed.observe(item.value)
             if item.value.spread.target is not None:
-                self._want((item.value.spread.target.lenient_identity[:2],))
+                self._request_kinds((item.value.spread.target.lenient_identity[:2],))
 
 
 class WorkloadSpreadPodEventHandler:
@@ -132,8 +128,8 @@ class WorkloadSpreadPodEventHandler:
     def __init__(
         self, caches: WorkloadSpreadCaches, delay: EnqueueDelay, rules: SpreadRules, log: OnceLog
     ) -> None:
-        self._copies = caches
-        self._pace = delay
+        self._caches = caches
+        self._delay = delay
         self._rules = rules
         self._log = log
 
@@ -166,7 +162,7 @@ class WorkloadSpreadPodEventHandler:
 
     def _enqueue(self, pod: SpreadPod) -> None:
         if name := workloadspread_of_pod(pod):
-            self._pace.enqueue(f"{pod.namespace}/{name}")
+            self._delay.enqueue(f"{pod.namespace}/{name}")
 
     def _enqueue_adopter(self, old: SpreadPod | None, pod: SpreadPod) -> None:
         """Enqueue the WorkloadSpread of a pod's owner, if it may adopt the pod now."""
@@ -174,11 +170,11 @@ class WorkloadSpreadPodEventHandler:
         if owner is None or not has_become_adoptable(old, pod, self._rules.quirks):
             return
         group, kind, name = owner.lenient_identity
-        workload = self._copies.workload((group, kind), f"{pod.namespace}/{name}")
+        workload = self._caches.workload((group, kind), f"{pod.namespace}/{name}")
         if workload is not None and workload.uid == owner.uid:
-            spread = workloadspread_of_workload(workload, self._copies.spreads_of(pod.namespace))
+            spread = workloadspread_of_workload(workload, self._caches.spreads_of(pod.namespace))
             if spread is not None:
-                self._pace.enqueue(spread.key)
+                self._delay.enqueue(spread.key)
 
 
 class WorkloadEventHandler:
@@ -187,7 +183,7 @@ class WorkloadEventHandler:
     def __init__(
         self, caches: WorkloadSpreadCaches, queue: WorkQueue[str], rules: SpreadRules, log: OnceLog
     ) -> None:
-        self._copies = caches
+        self._caches = caches
         self._queue = queue
         self._rules = rules
         self._log = log
@@ -203,7 +199,7 @@ class WorkloadEventHandler:
         """Enqueue the WorkloadSpread that targets the workload, if the change matters."""
         if old.value is None or new.value is None:
             self.added(new)
-        elif is_relevant_workload_update(old.value, new.value, self._copies.allowed_kinds):
+        elif is_relevant_workload_update(old.value, new.value, self._caches.allowed_kinds):
             self._enqueue(new.value)
 
     def removed(self, item: CachedObject[TargetWorkload]) -> None:
@@ -213,10 +209,10 @@ class WorkloadEventHandler:
 
     def _enqueue(self, workload: TargetWorkload) -> None:
         if workload.identity[:2] not in watched_kinds(
-            self._copies.allowed_kinds, self._rules.quirks
+            self._caches.allowed_kinds, self._rules.quirks
         ):
             return  # this kind is read, not watched
-        spread = workloadspread_of_workload(workload, self._copies.spreads_of(workload.namespace))
+        spread = workloadspread_of_workload(workload, self._caches.spreads_of(workload.namespace))
         if spread is not None:
             self._queue.add(spread.key)
 
@@ -232,18 +228,18 @@ class KruiseConfigurationEventHandler:
         request_kinds: RequestKinds,
         log: OnceLog,
     ) -> None:
-        self._copies = caches
+        self._caches = caches
         self._queue = queue
         self._rules = rules
-        self._want = request_kinds
+        self._request_kinds = request_kinds
         self._log = log
 
     def added(self, item: CachedObject[AllowedKinds]) -> None:
         """Follow the allowed kinds, and enqueue all WorkloadSpreads."""
         if item.problem:
             self._log.warning("configuration_ignored", item.metadata.key, why=item.problem)
-        self._want(watched_kinds(self._copies.allowed_kinds, self._rules.quirks))
-        for spread in self._copies.all_spreads():
+        self._request_kinds(watched_kinds(self._caches.allowed_kinds, self._rules.quirks))
+        for spread in self._caches.all_spreads():
             self._queue.add(spread.key)
 
     def updated(self, _old: CachedObject[AllowedKinds], new: CachedObject[AllowedKinds]) -> None:

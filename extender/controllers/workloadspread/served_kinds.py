@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 from extender.controllers.workloadspread.types import (
     DEFINITIONS,
@@ -54,7 +54,7 @@ class ServedKinds:
         self._informers = informers
         self._clock = clock
         self._follower = follower
-        self._wanted: dict[Kind, None] = {}
+        self._requested: dict[Kind, None] = {}
         self._missing: set[Kind] = set()
         self._changed = asyncio.Event()
         self._definitions: SharedInformer[CachedObject[DefinedKind]] = informers.of(
@@ -65,8 +65,8 @@ class ServedKinds:
     def request(self, kinds: Iterable[Kind]) -> None:
         """Request further kinds."""
         for kind in kinds:
-            if kind not in self._wanted:
-                self._wanted[kind] = None
+            if kind not in self._requested:
+                self._requested[kind] = None
                 self._changed.set()
 
     async def run(self) -> None:
@@ -80,7 +80,7 @@ class ServedKinds:
 
     def added(self, item: CachedObject[DefinedKind]) -> None:
         """Run discovery if the definition is of a requested kind."""
-        if item.value is not None and item.value.kind in self._wanted:
+        if item.value is not None and item.value.kind in self._requested:
             self._changed.set()
 
     def updated(self, old: CachedObject[DefinedKind], new: CachedObject[DefinedKind]) -> None:
@@ -95,7 +95,7 @@ class ServedKinds:
     async def _discover(self) -> float | None:
         """Run discovery once; return the seconds until the next run, or None if none is due."""
         answered = True
-        for group in dict.fromkeys(group for group, _ in self._wanted):
+        for group in dict.fromkeys(group for group, _ in self._requested):
             try:
                 found = {each.kind: each for each in await discover_group(self._client, group)}
             except (ApiError, MalformedError, TransportError):
@@ -108,7 +108,7 @@ class ServedKinds:
 
     def _notify_follower(self, group: str, found: Mapping[str, ServedResource]) -> None:
         scaled = dict(self._defined())
-        for kind in [each for each in self._wanted if each[0] == group]:
+        for kind in [each for each in self._requested if each[0] == group]:
             served = found.get(kind[1])
             if served is None:
                 self._missing.add(kind)
@@ -124,17 +124,11 @@ class ServedKinds:
 
     async def _wait_for_change(self, seconds: float | None) -> None:
         """Wait until something has changed, for at most this many seconds."""
-        changed = asyncio.create_task(self._changed.wait())
-        waits = [changed]
+        waits: list[asyncio.Task[Any]] = [asyncio.create_task(self._changed.wait())]
         if seconds is not None:
-            waits.append(asyncio.create_task(_sleep(self._clock, seconds)))
+            waits.append(asyncio.create_task(self._clock.sleep(seconds)))
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for each in waits:
                 each.cancel()
-
-
-async def _sleep(clock: Clock, seconds: float) -> Literal[True]:
-    await clock.sleep(seconds)
-    return True

@@ -127,52 +127,52 @@ class _DefinitionEventHandler:
     """Handles events of the CustomResourceDefinition."""
 
     def __init__(self, cache: WorkloadSpreadCache) -> None:
-        self._copies = cache
+        self._cache = cache
 
     def added(self, item: CachedRawObject) -> None:  # noqa: ARG002 - a handler's form
-        self._copies.follow()
+        self._cache.follow()
 
     def updated(self, old: CachedRawObject, new: CachedRawObject) -> None:
         """Ignore updates of the definition."""
 
     def removed(self, item: CachedRawObject) -> None:  # noqa: ARG002 - a handler's form
-        self._copies.unfollow()
+        self._cache.unfollow()
 
 
 class _WorkloadSpreadCacheHandler:
     """Handles events of WorkloadSpreads."""
 
     def __init__(self, assumed_statuses: AssumedStatuses, log: OnceLog) -> None:
-        self._written = assumed_statuses
+        self._assumed = assumed_statuses
         self._log = log
 
     def added(self, item: CachedObject[StoredWorkloadSpread]) -> None:
         if item.value is None:
             self._log.warning("workloadspread_ignored", item.metadata.key, why=item.problem)
         else:
-            self._written.observe(item.value)
+            self._assumed.observe(item.value)
 
     def updated(
         self, old: CachedObject[StoredWorkloadSpread], new: CachedObject[StoredWorkloadSpread]
     ) -> None:
         if old.value and new.value:
-            self._written.observe_update(old.value, new.value)
+            self._assumed.observe_update(old.value, new.value)
         else:
             self.added(new)
 
     def removed(self, item: CachedObject[StoredWorkloadSpread]) -> None:
-        self._written.forget(item.metadata.uid)
+        self._assumed.forget(item.metadata.uid)
 
 
-def _decoded(copies: Iterable[CachedObject[StoredWorkloadSpread]]) -> list[StoredWorkloadSpread]:
-    found = [copy.value for copy in copies if copy.value is not None]
+def _decoded(items: Iterable[CachedObject[StoredWorkloadSpread]]) -> list[StoredWorkloadSpread]:
+    found = [item.value for item in items if item.value is not None]
     return sorted(found, key=lambda each: each.spread.name)
 
 
-def _target_keys(copy: CachedObject[StoredWorkloadSpread]) -> Iterator[str]:
-    target = None if copy.value is None else copy.value.spread.target
+def _target_keys(item: CachedObject[StoredWorkloadSpread]) -> Iterator[str]:
+    target = None if item.value is None else item.value.spread.target
     if target is not None:
-        yield _target_key(copy.metadata.namespace, target.lenient_identity)
+        yield _target_key(item.metadata.namespace, target.lenient_identity)
 
 
 def _target_key(namespace: str, target: ObjectKey) -> str:

@@ -78,27 +78,27 @@ class WorkloadSpreadController:
         self._clock = clock
         self._rng = context.rng
         self._rules = rules
-        self._states = assumed_statuses
+        self._assumed = assumed_statuses
         self._log = OnceLog(controller="workloadspread")
         self._queue: WorkQueue[str] = WorkQueue(clock)
         self.caches = WorkloadSpreadCaches(informers)
         self._missing: set[Kind] = set()
-        self._reading: dict[Kind, asyncio.Task[None]] = {}
-        self._kept: dict[Resource, ObjectVersion] = {PODS: self.caches.pods.reflector}
-        self._writes = ConsistencyStore(self._kept)
+        self._waits: dict[Kind, asyncio.Task[None]] = {}
+        self._versions: dict[Resource, ObjectVersion] = {PODS: self.caches.pods.reflector}
+        self._writes = ConsistencyStore(self._versions)
         self._writer = ResultWriter(
             client, context.events.recorder(_COMPONENT), self._writes, assumed_statuses
         )
         self._served = ServedKinds(client, informers, clock, self)
-        self._pace = EnqueueDelay(self._queue, clock)
-        given = self.caches, self._queue, rules
+        self._delay = EnqueueDelay(self._queue, clock)
+        common = self.caches, self._queue, rules
         self.workload_spread_handler = WorkloadSpreadEventHandler(
-            self._queue, self._pace, assumed_statuses, self._served.request
+            self._queue, self._delay, assumed_statuses, self._served.request
         )
-        self.pod_handler = WorkloadSpreadPodEventHandler(self.caches, self._pace, rules, self._log)
-        self.workload_handler = WorkloadEventHandler(*given, self._log)
+        self.pod_handler = WorkloadSpreadPodEventHandler(self.caches, self._delay, rules, self._log)
+        self.workload_handler = WorkloadEventHandler(*common, self._log)
         self._configuration_events = KruiseConfigurationEventHandler(
-            *given, self._served.request, self._log
+            *common, self._served.request, self._log
         )
         self.controller = Controller("workloadspread", self._queue, self._sync, workers)
 
@@ -114,7 +114,7 @@ class WorkloadSpreadController:
                 group.create_task(self._work())
         finally:
             self._queue.close()
-            await cancel_tasks(self._reading.values())
+            await cancel_tasks(self._waits.values())
             self.caches.stop()
 
     def kind_served(self, kind: Kind, resource: Resource, scaled: tuple[ScaledKind, ...]) -> None:
@@ -123,10 +123,10 @@ class WorkloadSpreadController:
         if kind == WORKLOAD_SPREAD:
             if self.caches.follow_spreads(resource, self.workload_spread_handler):
                 assert self.caches.spreads is not None
-                self._kept[resource] = self.caches.spreads.reflector
+                self._versions[resource] = self.caches.spreads.reflector
         elif self.caches.follow(kind, resource, scaled, self.workload_handler):
             self._cancel_wait(kind)
-            self._reading[kind] = asyncio.create_task(self._enqueue_when_synced(kind))
+            self._waits[kind] = asyncio.create_task(self._enqueue_when_synced(kind))
 
     def kind_not_served(self, kind: Kind) -> None:
         """Stop following a kind that the server does not serve."""
@@ -144,8 +144,8 @@ class WorkloadSpreadController:
                 self._queue.add(spread.key)
 
     def _cancel_wait(self, kind: Kind) -> None:
-        if reading := self._reading.pop(kind, None):
-            reading.cancel()
+        if waiting := self._waits.pop(kind, None):
+            waiting.cancel()
 
     async def _work(self) -> None:
         await self.caches.wait_synced()
@@ -163,20 +163,20 @@ class WorkloadSpreadController:
         item = self.caches.spread(key)
         if item is None:
             self._writes.clear(key)
-            self._pace.forget(key)
+            self._delay.forget(key)
             return None
         if item.value is None:
             self._log.warning("workload_spread_ignored", key, why=item.problem)
             return None
         if self._writes.stale(key):
             return STALE_SECONDS
-        newest = self._states.newest(item.value)
+        newest = self._assumed.newest(item.value)
         if not self._has_synced_target(newest.spread):
             return None
         try:
             return await self._sync_workload_spread(newest)
         finally:
-            self._pace.record_sync_end(key)
+            self._delay.record_sync_end(key)
 
     def _has_synced_target(self, spread: WorkloadSpread) -> bool:
         """Return whether the caches of a WorkloadSpread's target have synced."""
@@ -200,11 +200,10 @@ class WorkloadSpreadController:
         return None if due is None else due / SECOND + _DEADLINE_MARGIN_SECONDS
 
     def _reconcile(self, written: StoredWorkloadSpread) -> ReconcileResult:
-        spread, copies = written.spread, self.caches
-        begun = self._clock.monotonic()
-        target, around = copies.target(spread), copies.grouping_context(written)
-        outcome = reconcile(spread, target, around, self._clock.now_ns(), self._rules)
-        self._pace.record_calculation(spread.key, self._clock.monotonic() - begun)
+        spread, begun = written.spread, self._clock.monotonic()
+        target, context = self.caches.target(spread), self.caches.grouping_context(written)
+        outcome = reconcile(spread, target, context, self._clock.now_ns(), self._rules)
+        self._delay.record_calculation(spread.key, self._clock.monotonic() - begun)
         return outcome
 
     def _check_result(self, spread: WorkloadSpread, outcome: ReconcileResult) -> None:
@@ -223,7 +222,7 @@ class WorkloadSpreadController:
         resource = self.caches.spread_resource
         if not outcome.writes_status or resource is None:
             return outcome
-        async with self._states.write_lock(written.spread.uid):
+        async with self._assumed.write_lock(written.spread.uid):
             newest = self._newest(written)
             if newest is not written:
                 outcome = self._reconcile(newest)
@@ -237,8 +236,8 @@ class WorkloadSpreadController:
         item = self.caches.spread(written.spread.key)
         shown = None if item is None else item.value
         if shown is None or shown.spread.uid != written.spread.uid or not is_older(written, shown):
-            return self._states.newest(written)
-        return self._states.newest(shown)
+            return self._assumed.newest(written)
+        return self._assumed.newest(shown)
 
 
 def _needed_kinds(spread: WorkloadSpread) -> tuple[Kind, ...]:

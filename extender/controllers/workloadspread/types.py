@@ -1,12 +1,8 @@
-"""Pods, nodes and definitions as the controller caches them.
-
-Of a pod the whole JSON is kept as well: whether it already matches a subset's patch is only known
-by applying the patch to it.
-
-Objects as controller and webhooks cache them: their identity, and the fields decisions read.
+"""Objects as controller and webhooks cache them: their identity, and the fields decisions read.
 
 Objects are stored as clients wrote them, so a field may have the wrong type. Such an object is
-cached with its decode error, and is treated as absent.
+cached with its decode error, and is treated as absent. Of a pod the whole JSON is kept as well:
+whether it already matches a subset's patch is only known by applying the patch to it.
 
 Informers requested with the same of these decoders are shared within the process.
 """
@@ -22,18 +18,19 @@ import msgspec
 
 from extender.kube.decoders.cluster_objects import decode_node as read_node
 from extender.kube.decoders.object_meta import ObjectMeta, decode_partial
-from extender.kube.decoders.typed_decoder import ObjectError
+from extender.kube.decoders.typed_decoder import ObjectError, object_decoder
 from extender.kube.rest.client import Decode, Selection
 from extender.kube.rest.resources import Resource
 from extender.kube.workloadspread.spread_pods import decode_spread_pod
 from extender.kube.workloadspread.spreads import StoredWorkloadSpread
 from extender.kube.workloadspread.spreads import decode_workloadspread as read_spread
+from extender.kube.workloadspread.types import CrdSpec, CustomResourceDefinitionV1
 from extender.kube.workloadspread.workloads import (
     CONFIGURATION,
     ScaledKind,
     decode_allowed_kinds,
-    decode_scaled_kinds,
     decode_workload,
+    scaled_kinds,
 )
 from policies.kubernetes.snapshot import Node
 from policies.workloadspread.model import SpreadPod
@@ -42,6 +39,12 @@ from policies.workloadspread.workloads import AllowedKinds, TargetWorkload
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+
+Kind = tuple[str, str]
+"""A group and a kind."""
+
+WORKLOAD_SPREAD: Final[Kind] = (KRUISE, "WorkloadSpread")
+REPLICA_SET: Final[Kind] = ("apps", "ReplicaSet")
 
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps", namespaced=True)
 DEFINITIONS: Final = Resource(
@@ -115,13 +118,6 @@ def workload_decoder(
     return decode
 
 
-Kind = tuple[str, str]
-"""A group and a kind."""
-
-WORKLOAD_SPREAD: Final[Kind] = (KRUISE, "WorkloadSpread")
-REPLICA_SET: Final[Kind] = ("apps", "ReplicaSet")
-
-
 @dataclass(frozen=True, slots=True)
 class SpreadPodDocument:
     """A pod as decisions read it, and as JSON."""
@@ -138,22 +134,6 @@ class DefinedKind:
     scaled: tuple[ScaledKind, ...]
 
 
-class _DefinedNames(msgspec.Struct):
-    kind: str = ""
-
-
-class _DefinitionSpec(msgspec.Struct):
-    group: str = ""
-    names: _DefinedNames = msgspec.field(default_factory=_DefinedNames)
-
-
-class _DefinitionFields(msgspec.Struct):
-    spec: _DefinitionSpec = msgspec.field(default_factory=_DefinitionSpec)
-
-
-_definitions = msgspec.json.Decoder(_DefinitionFields)
-
-
 def decode_pod(raw: msgspec.Raw | bytes) -> CachedObject[SpreadPodDocument]:
     """Decode a pod."""
     return decode_cached_object(
@@ -168,12 +148,14 @@ def decode_node(raw: msgspec.Raw | bytes) -> CachedObject[Node]:
 
 def decode_definition(raw: msgspec.Raw | bytes) -> CachedObject[DefinedKind]:
     """Decode a CustomResourceDefinition."""
-    return decode_cached_object(raw, _definition)
+    return decode_cached_object(raw, _read_definition)
 
 
-def _definition(document: bytes) -> DefinedKind:
-    try:
-        spec = _definitions.decode(document).spec
-    except msgspec.ValidationError as error:
-        raise ObjectError(f"CustomResourceDefinition: {error}") from None
-    return DefinedKind((spec.group, spec.names.kind), tuple(decode_scaled_kinds(document)))
+def _defined_kind(shape: CustomResourceDefinitionV1) -> DefinedKind:
+    spec = shape.spec or CrdSpec()
+    return DefinedKind((spec.group, spec.names.kind), tuple(scaled_kinds(shape)))
+
+
+_read_definition = object_decoder(
+    "CustomResourceDefinition", CustomResourceDefinitionV1, _defined_kind
+)

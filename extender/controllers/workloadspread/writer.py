@@ -25,11 +25,11 @@ import msgspec
 from extender.controllers.workloadspread.assumed_statuses import AssumedStatuses
 from extender.controllers.workloadspread.types import WORKLOAD_SPREAD
 from extender.kube.controller_runtime.event_recorder import EventRecorder, ObjectReference
-from extender.kube.decoders.object_meta import ObjectMeta, decode_partial
+from extender.kube.decoders.object_meta import decode_partial
 from extender.kube.decoders.typed_decoder import ObjectError
 from extender.kube.informers.consistency_store import ConsistencyStore
 from extender.kube.rest.api_errors import ApiError, MalformedError
-from extender.kube.rest.client import Client, PatchType
+from extender.kube.rest.client import Client, PatchType, response_decoder
 from extender.kube.rest.resources import PODS, Resource
 from extender.kube.rest.transport import TransportError
 from extender.kube.workloadspread.pod_injection import adoption_patch, cost_patch
@@ -48,6 +48,8 @@ CONCURRENT_REQUESTS: Final = 8
 
 T = TypeVar("T")
 
+_metadata = response_decoder("an object", lambda raw: decode_partial(raw).metadata)
+
 
 class ResultWriter:
     """Writes the results of WorkloadSpreads; all methods raise the client's errors."""
@@ -62,7 +64,7 @@ class ResultWriter:
         self._client = client
         self._recorder = recorder
         self._writes = writes
-        self._states = assumed_statuses
+        self._assumed = assumed_statuses
 
     async def adopt(self, written: StoredWorkloadSpread, outcome: ReconcileResult) -> None:
         """Annotate the pods that were matched to a subset."""
@@ -89,30 +91,30 @@ class ResultWriter:
         body = msgspec.json.encode(convert(document, f"{resource.group}/{resource.version}"))
         path = resource.object(spread.name, spread.namespace).subresource("status")
         now = await self._client.update(path, body, _spread)
-        self._states.record_write(now)
+        self._assumed.record_write(now)
         self._writes.wrote(spread.key, spread.uid, resource, now.spread.resource_version)
 
-    async def delete(self, spread: WorkloadSpread, doomed: Collection[PodToDelete]) -> None:
+    async def delete(self, spread: WorkloadSpread, pods: Collection[PodToDelete]) -> None:
         """Delete the pods to reschedule, and record Events of those that cannot be deleted."""
 
         async def delete(each: PodToDelete) -> None:
             pod = each.pod
             try:
                 await self._client.delete(PODS.object(pod.name, pod.namespace), uid=pod.uid)
-            except (ApiError, MalformedError, TransportError) as trouble:
-                if isinstance(trouble, ApiError) and trouble.status in (404, 409):
+            except (ApiError, MalformedError, TransportError) as error:
+                if isinstance(error, ApiError) and error.status in (404, 409):
                     return  # gone, or replaced by another pod
                 self.record_events(spread, (delete_failed_event(spread, each),))
                 raise
 
-        await _for_each(doomed, delete)
+        await _for_each(pods, delete)
 
     def record_events(self, spread: WorkloadSpread, events: Iterable[Event]) -> None:
         """Record Events about a WorkloadSpread."""
         about = reference(spread)
         for event in events:
-            tell = self._recorder.warning if event.type == WARNING else self._recorder.normal
-            tell(about, event.reason, event.message)
+            record = self._recorder.warning if event.type == WARNING else self._recorder.normal
+            record(about, event.reason, event.message)
 
     async def _patch_pods(
         self, spread: WorkloadSpread, patches: Mapping[str, Mapping[str, Any]]
@@ -136,8 +138,8 @@ async def _for_each(items: Collection[T], apply: Callable[[T], Awaitable[None]])
     left = iter(items)
 
     async def work() -> None:
-        for thing in left:
-            await apply(thing)
+        for item in left:
+            await apply(item)
 
     workers = min(CONCURRENT_REQUESTS, len(items))  # most syncs have nothing to do
     if not workers:
@@ -153,10 +155,3 @@ def _spread(raw: msgspec.Raw | bytes) -> StoredWorkloadSpread:
         return decode_workloadspread(bytes(raw))
     except ObjectError as error:
         raise MalformedError(f"not a WorkloadSpread: {error}") from error
-
-
-def _metadata(raw: msgspec.Raw) -> ObjectMeta:
-    try:
-        return decode_partial(raw).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedError(f"not an object: {error}") from error

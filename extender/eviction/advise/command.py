@@ -6,11 +6,19 @@ from typing import Annotated, Final
 
 import typer
 
-from extender.terminal.command_line import KubeconfigOption, OutputOption, ServerOption
+from extender.terminal.command_line import (
+    EvictionHardOption,
+    EvictionSoftOption,
+    GracePeriodOption,
+    KubeconfigOption,
+    KubeletConfigOption,
+    KubeletReleaseOption,
+    MinimumReclaimOption,
+    OutputOption,
+    ServerOption,
+)
 
 ADVISE_EXAMPLE: Final = "advise eviction --kubeconfig ~/.kube/config --watch"
-
-_Texts = list[str] | None
 
 
 def advise_eviction(
@@ -81,30 +89,18 @@ def advise_eviction(
             "--cgroup", metavar="NAME", help="--local: a cgroup, or self; default: the root."
         ),
     ] = None,
-    eviction_hard: Annotated[
-        _Texts, typer.Option("--eviction-hard", metavar="S", help="--local: as the kubelet's.")
-    ] = None,
-    eviction_soft: Annotated[
-        _Texts, typer.Option("--eviction-soft", metavar="S", help="--local: as the kubelet's.")
-    ] = None,
-    grace_period: Annotated[
-        _Texts, typer.Option("--grace-period", metavar="S", help="--local: memory.available=1m.")
-    ] = None,
-    minimum_reclaim: Annotated[
-        _Texts, typer.Option("--minimum-reclaim", metavar="S", help="--local: as the kubelet's.")
-    ] = None,
-    kubelet_config: Annotated[
-        str | None,
-        typer.Option("--kubelet-config", metavar="FILE", help="--local: KubeletConfiguration."),
-    ] = None,
-    upstream: Annotated[
-        str | None, typer.Option("--upstream", metavar="V", help="kubelet release to follow.")
-    ] = None,
+    eviction_hard: EvictionHardOption = None,
+    eviction_soft: EvictionSoftOption = None,
+    grace_period: GracePeriodOption = None,
+    minimum_reclaim: MinimumReclaimOption = None,
+    kubelet_config: KubeletConfigOption = None,
+    upstream: KubeletReleaseOption = None,
     output: OutputOption = None,
 ) -> None:
     """Show which nodes are expected to evict pods, how soon, and which pods.
 
-    Nothing is changed unless --cordon-and-evict is combined with --yes.
+    Nothing is changed unless --cordon-and-evict is combined with --yes. The kubelet's own flags
+    (--eviction-hard to --kubelet-config) need --local.
     """
     from extender.eviction.advise.options import AdviseOptions, LocalFlags, ReliefFlags, run_advise
     from extender.eviction.kubelet_flags import KubeletFlags
@@ -112,8 +108,8 @@ def advise_eviction(
     flags = KubeletFlags(
         kubelet_config, eviction_hard, eviction_soft, grace_period, minimum_reclaim
     )
-    asked = AdviseOptions(
+    options = AdviseOptions(
         kubeconfig, server, node, watch, interval, samples, top, concurrency, upstream, output
     )
-    relieving = ReliefFlags(cordon_and_evict, within, yes, rate, max_nodes)
-    run_advise(asked, relieving, LocalFlags(local, cgroup, flags))
+    relief_flags = ReliefFlags(cordon_and_evict, within, yes, rate, max_nodes)
+    run_advise(options, relief_flags, LocalFlags(local, cgroup, flags))

@@ -8,13 +8,14 @@ from typing import Final, NotRequired, TypedDict
 from extender.eviction.advise.executor import Action
 from extender.eviction.advise.rounds import ObservationRound
 from extender.eviction.explanation import (
-    RankingStepDocument,
     format_time,
     layout_name,
+    precedence_documents,
     result_message,
 )
+from extender.explain.decisions import PrecedenceDocument
 from policies.eviction.forecast import NodeForecast, ThresholdForecast, pods_covering_shortage
-from policies.eviction.ranking import PodUsage, ranking_steps
+from policies.eviction.ranking import PodUsage
 
 _SECOND: Final = 10**9
 
@@ -59,7 +60,7 @@ class NodeDocument(TypedDict):
     actsInSeconds: int | None
     signals: list[SignalDocument]
     order: list[PodDocument]
-    because: list[RankingStepDocument]
+    because: list[PrecedenceDocument]
     first: str | None
     untilRelieved: list[str]
     reclaim: list[str]
@@ -112,23 +113,25 @@ def round_document(
     return document
 
 
-def _node(outlook: NodeForecast, seen: ObservationRound) -> NodeDocument:
-    leading, ranking, first = outlook.leading, outlook.ranking, outlook.first_victim
+def _node(forecast: NodeForecast, observed: ObservationRound) -> NodeDocument:
+    leading, ranking, first = forecast.leading, forecast.ranking, forecast.first_victim
     return {
-        "node": outlook.node,
-        "conditions": list(seen.pressures.get(outlook.node, ())),
+        "node": forecast.node,
+        "conditions": list(observed.pressures.get(forecast.node, ())),
         "leading": None if leading is None else str(leading.threshold),
         "actsInSeconds": None if leading is None else _seconds(leading.acts_in_ns),
-        "signals": [_signal(each) for each in outlook.forecasts],
+        "signals": [_signal(each) for each in forecast.forecasts],
         "order": [_pod(each) for each in ranking],
-        "because": _ranking_steps(outlook),
+        "because": (
+            [] if leading is None else precedence_documents(ranking, leading.threshold.signal)
+        ),
         "first": None if first is None else first.pod.key,
         "untilRelieved": _pods_covering_shortage(leading, ranking),
-        "reclaim": [each.name.lower() for each in outlook.reclaim],
-        "evicts": [each.pod.key for each in outlook.sync.evictions],
-        "message": result_message(outlook.sync),
-        "layout": layout_name(outlook.sync.config.config.layout),
-        "notes": list(seen.notes.get(outlook.node, ())),
+        "reclaim": [each.name.lower() for each in forecast.reclaim],
+        "evicts": [each.pod.key for each in forecast.sync.evictions],
+        "message": result_message(forecast.sync),
+        "layout": layout_name(forecast.sync.config.config.layout),
+        "notes": list(observed.notes.get(forecast.node, ())),
     }
 
 
@@ -150,24 +153,14 @@ def _signal(forecast: ThresholdForecast) -> SignalDocument:
     }
 
 
-def _pod(standing: PodUsage) -> PodDocument:
+def _pod(usage: PodUsage) -> PodDocument:
     return {
-        "pod": standing.pod.key,
-        "priority": standing.pod.priority,
-        "usage": standing.usage,
-        "request": standing.request,
-        "never": standing.pod.critical,
+        "pod": usage.pod.key,
+        "priority": usage.pod.priority,
+        "usage": usage.usage,
+        "request": usage.request,
+        "never": usage.pod.critical,
     }
-
-
-def _ranking_steps(outlook: NodeForecast) -> list[RankingStepDocument]:
-    leading = outlook.leading
-    if leading is None:
-        return []
-    return [
-        {"pod": each.pod.key, "ahead_of": each.ahead_of.key, "criterion": each.criterion}
-        for each in ranking_steps(outlook.ranking, leading.threshold.signal)
-    ]
 
 
 def _pods_covering_shortage(
@@ -179,15 +172,15 @@ def _pods_covering_shortage(
     return [each.pod.key for each in pods_covering_shortage(movable, leading.shortage)]
 
 
-def _action(deed: Action) -> ActionDocument:
-    pod = deed.step.pod
+def _action(action: Action) -> ActionDocument:
+    pod = action.step.pod
     return {
         "do": "cordon" if pod is None else "evict",
-        "node": deed.step.relief.node,
+        "node": action.step.relief.node,
         "pod": None if pod is None else pod.key,
-        "because": str(deed.step.relief.cause.threshold),
-        "outcome": deed.result.value,
-        "message": deed.message,
+        "because": str(action.step.relief.cause.threshold),
+        "outcome": action.result.value,
+        "message": action.message,
     }
 
 

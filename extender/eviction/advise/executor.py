@@ -1,4 +1,4 @@
-"""Execution of relief: cordons nodes, evicts pods through the Eviction API, reports each action.
+"""Relief of nodes: cordons them, evicts pods through the Eviction API, and reports each action.
 
     201            the pod terminates
     429            a disruption budget forbids the eviction for now: reported, and retried after the
@@ -11,8 +11,6 @@ could not be cordoned, because its replacement could be scheduled there again. A
 as Events of the nodes and of the pods.
 
 Source of the calls: pkg/drain of kubectl; the eviction subresource of pods (policy/v1).
-
-The actions that relieve nodes, and their results.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from extender.kube.decoders.node_hosts import AdvisedNode
 from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.client import Client, PatchType
 from extender.kube.rest.clock import Clock
-from extender.kube.rest.resources import NODES, PODS, ObjectPath
+from extender.kube.rest.resources import NODES, PODS
 from extender.kube.rest.transport import TransportError
 from policies.eviction.pods import EvictablePod
 from policies.eviction.proactive_eviction import (
@@ -44,7 +42,13 @@ from policies.eviction.proactive_eviction import (
 )
 from policies.kubernetes.duration import format_duration
 
+COMPONENT: Final = "reprieve-advisor"
+RETRY_SECONDS: Final = 5.0
+
 _SECOND: Final = 10**9
+_BUSY: Final = 429
+_GONE: Final = (404, 409)
+_CORDON: Final = b'{"spec":{"unschedulable":true}}'
 
 
 class ActionResult(Enum):
@@ -70,8 +74,8 @@ class Action:
         step, pod = self.step, self.step.pod
         what = f"cordon {step.relief.node}" if pod is None else f"evict {pod.key}"
         where = "" if pod is None else f" from {step.relief.node}"
-        said = f": {self.message}" if self.message else ""
-        return f"{_VERBS[self.result].format(what)}{where} ({relief_reason(step.relief)}){said}"
+        message = f": {self.message}" if self.message else ""
+        return f"{_VERBS[self.result].format(what)}{where} ({relief_reason(step.relief)}){message}"
 
 
 _VERBS: Final[Mapping[ActionResult, str]] = {
@@ -106,13 +110,6 @@ def skipped_actions(reliefs: Sequence[Relief]) -> list[Action]:
     ]
 
 
-COMPONENT: Final = "reprieve-advisor"
-RETRY_SECONDS: Final = 5.0
-
-_BUSY: Final = 429
-_GONE: Final = (404, 409)
-_CORDON: Final = b'{"spec":{"unschedulable":true}}'
-
 ReportAction = Callable[[Action], None]
 
 
@@ -135,9 +132,9 @@ class Executor:
         self._clock = clock
         self._recorder = recorder
         self._gap = 60 / per_minute
-        self._say = report
-        self._closed: set[str] = set()
-        self._sent: dict[str, str] = {}
+        self._report = report
+        self._cordoned: set[str] = set()
+        self._evicted: dict[str, str] = {}
         self._relieved_ns: dict[str, int] = {}
         self._blocked: dict[str, tuple[float, ReliefStep]] = {}
         self._next = clock.monotonic()
@@ -153,28 +150,28 @@ class Executor:
 
         Pods whose eviction is blocked are skipped, and reported again only when they are retried.
         """
-        left = replace(limits, max_nodes=max(0, limits.max_nodes - len(self._closed)))
+        left = replace(limits, max_nodes=max(0, limits.max_nodes - len(self._cordoned)))
         reliefs = plan_relief(observed.forecasts, self._pod_facts(observed), left)
-        deeds, unclosed = skipped_actions(reliefs), set[str]()
-        for deed in deeds:
-            self._say(deed)
+        actions, uncordoned = skipped_actions(reliefs), set[str]()
+        for action in actions:
+            self._report(action)
         for step in relief_steps(reliefs):
             node = step.relief.node
             if step.pod is None:
-                deed = await self._cordon(step, nodes.get(node, AdvisedNode(node)))
-                unclosed.update({node} if deed.result is ActionResult.FAILED else ())
-            elif node in unclosed or self._is_backing_off(step.pod):
+                action = await self._cordon(step, nodes.get(node, AdvisedNode(node)))
+                uncordoned.update({node} if action.result is ActionResult.FAILED else ())
+            elif node in uncordoned or self._is_backing_off(step.pod):
                 continue
             elif not await self._wait_for_rate(until):
                 break
             else:
-                deed = await self._evict(step, step.pod)
-            deeds.append(deed)
-        return deeds
+                action = await self._evict(step, step.pod)
+            actions.append(action)
+        return actions
 
     async def retry_blocked(self, until: float) -> list[Action]:
         """Retry blocked evictions, until all have succeeded or it is ``until`` (monotonic)."""
-        deeds = []
+        actions = []
         while self._blocked:
             at, step = min(self._blocked.values(), key=lambda each: each[0])
             at = max(at, self._next)
@@ -182,33 +179,33 @@ class Executor:
                 break
             await self._clock.sleep(at - self._clock.monotonic())
             await self._wait_for_rate(until)
-            deeds.append(await self._evict(step, step.pod))
-        return deeds
+            actions.append(await self._evict(step, step.pod))
+        return actions
 
-    def _pod_facts(self, seen: ObservationRound) -> dict[str, NodePodFacts]:
-        """Add actions that the cache may not have seen yet."""
-        self._record_terminated(seen)
+    def _pod_facts(self, observed: ObservationRound) -> dict[str, NodePodFacts]:
+        """Add actions that the cache may not have observed yet."""
+        self._record_terminated(observed)
         return {
             node: replace(
-                bearing,
-                terminating_pods=bearing.terminating_pods | self._sent.keys(),
-                cordoned=bearing.cordoned or node in self._closed,
-                relieved_ns=self._relieved_ns.get(node, bearing.relieved_ns),
+                facts,
+                terminating_pods=facts.terminating_pods | self._evicted.keys(),
+                cordoned=facts.cordoned or node in self._cordoned,
+                relieved_ns=self._relieved_ns.get(node, facts.relieved_ns),
             )
-            for node, bearing in seen.pod_facts.items()
+            for node, facts in observed.pod_facts.items()
         }
 
-    def _record_terminated(self, seen: ObservationRound) -> None:
+    def _record_terminated(self, observed: ObservationRound) -> None:
         """Record up to which time measurements may include evicted pods."""
-        for outlook in seen.forecasts:
-            sample = outlook.sync.input
-            there = {pod.uid for pod in sample.pods}
-            sent = [uid for uid, node in self._sent.items() if node == outlook.node]
-            if sent:
-                self._relieved_ns[outlook.node] = sample.now_ns
-            for uid in sent:
-                if uid not in there:
-                    del self._sent[uid]
+        for forecast in observed.forecasts:
+            sample = forecast.sync.input
+            present = {pod.uid for pod in sample.pods}
+            evicted = [uid for uid, node in self._evicted.items() if node == forecast.node]
+            if evicted:
+                self._relieved_ns[forecast.node] = sample.now_ns
+            for uid in evicted:
+                if uid not in present:
+                    del self._evicted[uid]
 
     def _is_backing_off(self, pod: EvictablePod) -> bool:
         at, _ = self._blocked.get(pod.uid, (0.0, None))
@@ -222,29 +219,30 @@ class Executor:
         self._next = self._clock.monotonic() + self._gap
         return True
 
-    async def _cordon(self, step: ReliefStep, host: AdvisedNode) -> Action:
+    async def _cordon(self, step: ReliefStep, node: AdvisedNode) -> Action:
         try:
-            await self._client.patch(NODES.object(host.name), PatchType.MERGE, _CORDON, bytes)
+            await self._client.patch(NODES.object(node.name), PatchType.MERGE, _CORDON, bytes)
         except (ApiError, TransportError) as error:
-            return self._report(Action(step, ActionResult.FAILED, str(error)))
-        self._closed.add(host.name)
-        about = ObjectReference("v1", "Node", "", host.name, host.uid)
+            return self._reported(Action(step, ActionResult.FAILED, str(error)))
+        self._cordoned.add(node.name)
+        about = ObjectReference("v1", "Node", "", node.name, node.uid)
         self._recorder.normal(about, "Cordoned", f"Cordoned: {relief_reason(step.relief)}")
-        return self._report(Action(step, ActionResult.DONE))
+        return self._reported(Action(step, ActionResult.DONE))
 
     async def _evict(self, step: ReliefStep, pod: EvictablePod) -> Action:
         about = ObjectReference("v1", "Pod", pod.namespace, pod.name, pod.uid)
         self._blocked.pop(pod.uid, None)
         try:
-            await self._client.create(_eviction_of(pod), _eviction(pod), bytes)
+            path = PODS.object(pod.name, pod.namespace).subresource("eviction")
+            await self._client.create(path, _eviction(pod), bytes)
         except ApiError as error:
-            return self._report(self._rejected(step, pod, about, error))
+            return self._reported(self._rejected(step, pod, about, error))
         except TransportError as error:
-            return self._report(Action(step, ActionResult.FAILED, str(error)))
-        self._sent[pod.uid] = step.relief.node
-        told = f"Evicted from {step.relief.node}: {relief_reason(step.relief)}"
-        self._recorder.normal(about, "EvictedAhead", told)
-        return self._report(Action(step, ActionResult.DONE))
+            return self._reported(Action(step, ActionResult.FAILED, str(error)))
+        self._evicted[pod.uid] = step.relief.node
+        message = f"Evicted from {step.relief.node}: {relief_reason(step.relief)}"
+        self._recorder.normal(about, "EvictedAhead", message)
+        return self._reported(Action(step, ActionResult.DONE))
 
     def _rejected(
         self, step: ReliefStep, pod: EvictablePod, about: ObjectReference, error: ApiError
@@ -258,13 +256,9 @@ class Executor:
         self._recorder.warning(about, "EvictionBlocked", error.message)
         return Action(step, ActionResult.BLOCKED, f"{error.message} Tried again in {later:g} s.")
 
-    def _report(self, deed: Action) -> Action:
-        self._say(deed)
-        return deed
-
-
-def _eviction_of(pod: EvictablePod) -> ObjectPath:
-    return PODS.object(pod.name, pod.namespace).subresource("eviction")
+    def _reported(self, action: Action) -> Action:
+        self._report(action)
+        return action
 
 
 def _eviction(pod: EvictablePod) -> bytes:

@@ -64,9 +64,9 @@ class KubeletClient:
         self._client = client
         self._clock = clock
         self._release = release
-        self._at_once = concurrency
-        self._told: dict[str, tuple[float, CachedConfig]] = {}
-        self._plans: dict[tuple[bytes, Layout], ResolvedConfig] = {}
+        self._concurrency = concurrency
+        self._cache: dict[str, tuple[float, CachedConfig]] = {}
+        self._resolved: dict[tuple[bytes, Layout], ResolvedConfig] = {}
 
     async def get(self, node: str) -> KubeletAnswer:
         """Return the stats and configuration of one kubelet. Raise KubeletReadError."""
@@ -78,7 +78,7 @@ class KubeletClient:
         if name and name != node:
             raise KubeletReadError(f"stats/summary: node.nodeName: expected {node!r}, got {name!r}")
         config, note = await self._config(node)
-        return KubeletAnswer(summary, self._plan(config, infer_layout(summary.node)), note)
+        return KubeletAnswer(summary, self._resolve(config, infer_layout(summary.node)), note)
 
     async def get_all(
         self, nodes: Iterable[str], use: Callable[[str, KubeletAnswer | KubeletReadError], None]
@@ -91,49 +91,46 @@ class KubeletClient:
             except KubeletReadError as error:
                 use(node, error)
 
-        await run_concurrently(self._at_once, nodes, one)
+        await run_concurrently(self._concurrency, nodes, one)
 
     def retain(self, nodes: Iterable[str]) -> None:
         """Drop the cached configurations of nodes that no longer exist."""
         kept = set(nodes)
-        self._told = {name: told for name, told in self._told.items() if name in kept}
+        self._cache = {name: cached for name, cached in self._cache.items() if name in kept}
 
     async def _config(self, node: str) -> CachedConfig:
-        now, known = self._clock.monotonic(), self._told.get(node)
+        now, known = self._clock.monotonic(), self._cache.get(node)
         if known is not None and now - known[0] < CONFIG_CACHE_SECONDS:
             return known[1]
         try:
             raw = await self._get(node, "configz")
         except KubeletReadError as error:
-            told = (_NO_CONFIG, f"{error}; assuming the kubelet's defaults")
+            config = (_NO_CONFIG, f"{error}; assuming the kubelet's defaults")
         else:
-            told = (_eviction_settings(raw), "")
-        self._told[node] = (now, told)
-        return told
+            config = (_eviction_settings(raw), "")
+        self._cache[node] = (now, config)
+        return config
 
-    def _plan(self, config: bytes, layout: Layout) -> ResolvedConfig:
+    def _resolve(self, config: bytes, layout: Layout) -> ResolvedConfig:
         """Return the resolved configuration, which most nodes of a cluster share."""
-        plan = self._plans.get((config, layout))
-        if plan is None:
-            plan = self._plans[config, layout] = self._planned(config, layout)
-        return plan
-
-    def _planned(self, config: bytes, layout: Layout) -> ResolvedConfig:
-        try:
-            return resolve(_configs.decode(config).configuration(layout, self._release))
-        except ThresholdError as error:
-            place = f"configz: {error.field}" if error.field else "configz"
-            raise KubeletReadError(f"{place}: {error}") from None
+        resolved = self._resolved.get((config, layout))
+        if resolved is None:
+            try:
+                resolved = resolve(_configs.decode(config).configuration(layout, self._release))
+            except ThresholdError as error:
+                place = f"configz: {error.field}" if error.field else "configz"
+                raise KubeletReadError(f"{place}: {error}") from None
+            self._resolved[config, layout] = resolved
+        return resolved
 
     async def _get(self, node: str, path: str) -> bytes:
-        where = ObjectPath(f"/api/v1/nodes/{quote(node, safe='')}/proxy/{path}")
+        proxy = ObjectPath(f"/api/v1/nodes/{quote(node, safe='')}/proxy/{path}")
+        request = self._client.get(proxy, bytes)
         try:
-            return await within(
-                self._clock, REQUEST_TIMEOUT_SECONDS, self._client.get(where, bytes)
-            )
+            return await within(self._clock, REQUEST_TIMEOUT_SECONDS, request)
         except ApiError as error:
-            said = " ".join(error.message.split())
-            raise KubeletReadError(f"{path}: {error.status} {error.reason}: {said}") from None
+            message = " ".join(error.message.split())
+            raise KubeletReadError(f"{path}: {error.status} {error.reason}: {message}") from None
         except TransportError as error:
             raise KubeletReadError(f"{path}: {' '.join(str(error).split())}") from None
         except TimeoutError as error:

@@ -86,75 +86,78 @@ class LocalRounds:
     def __init__(
         self,
         machine: LocalNode,
-        plan: ResolvedConfig,
+        config: ResolvedConfig,
         clock: Clock,
-        ears: NotifierListener,
-        beside: NodeClusterContext | None = None,
+        listener: NotifierListener,
+        cluster: NodeClusterContext | None = None,
     ) -> None:
         self._machine = machine
-        self._plan = plan
+        self._config = config
         self._clock = clock
-        self._ears = ears
-        self._beside = beside
-        self._past = NO_HISTORY
-        self._heard: list[str] = []
-        self._attention = CgroupNotifiers(ears, machine.reader.proc, machine.reader.cgroup)
+        self._listener = listener
+        self._cluster = cluster
+        self._history = NO_HISTORY
+        self._notifications: list[str] = []
+        self._notifiers = CgroupNotifiers(listener, machine.reader.proc, machine.reader.cgroup)
 
     async def observe(self) -> ObservationRound:
         """Measure memory, and register thresholds with the kernel. Raise MemoryReadError."""
         node, problem = self._machine.node, ""
-        answer = KubeletAnswer(Summary(NodeStats()), self._plan)
-        if self._beside is not None:
+        answer = KubeletAnswer(Summary(NodeStats()), self._config)
+        if self._cluster is not None:
             try:
-                answer = await self._beside.kubelets.get(node)
+                answer = await self._cluster.kubelets.get(node)
             except KubeletReadError as error:
                 problem = f"{error}; only memory is reported"
         now_ns = self._clock.now_ns()
         memory, together = self._machine.read(now_ns)
-        self._attention.set_thresholds(_levels(answer.config, memory))
+        self._notifiers.set_thresholds(_levels(answer.config, memory))
         measured = replace(
             answer.summary.node,
             memory=memory,
             allocatable=together or answer.summary.node.allocatable,
         )
         summary = replace(answer.summary, node=measured)
-        pods, bearing = self._read_pods(summary)
+        pods, facts = self._read_pods(summary)
         sample = SyncInput(now_ns, pods, summary)
-        outlook = forecast_node(node, answer.config, self._past, sample)
-        self._past = outlook.history
-        said = (answer.note, problem, *self._attention.unavailable)
-        heard, self._heard = self._heard, []
-        notes = [each for each in said if each]
-        pressures = {node: outlook.sync.state.pressures}
+        forecast = forecast_node(node, answer.config, self._history, sample)
+        self._history = forecast.history
+        notifications, self._notifications = self._notifications, []
+        notes = [each for each in (answer.note, problem, *self._notifiers.unavailable) if each]
         return ObservationRound(
-            now_ns, [outlook], {}, {node: notes}, pressures, {node: bearing}, heard
+            now_ns,
+            [forecast],
+            notes={node: notes},
+            pressures={node: forecast.sync.state.pressures},
+            pod_facts={node: facts},
+            notifications=notifications,
         )
 
     async def wait(self, seconds: float) -> None:
         """Return after ``seconds``, or as soon as the kernel notifies of memory pressure."""
-        self._heard = await self._ears.wait(seconds)
+        self._notifications = await self._listener.wait(seconds)
 
     def _read_pods(self, summary: Summary) -> tuple[list[EvictablePod], NodePodFacts]:
-        if self._beside is None:
+        if self._cluster is None:
             return [], NodePodFacts()
-        there = self._beside.inventory.pods_on(self._machine.node)
-        host = self._beside.inventory.nodes.get(self._machine.node)
-        pods = [pod for each in there if (pod := with_stats_uid(each, summary)) is not None]
-        return pods, node_pod_facts(there, cordoned=host is not None and host.unschedulable)
+        advised = self._cluster.inventory.pods_on(self._machine.node)
+        node = self._cluster.inventory.nodes.get(self._machine.node)
+        pods = [pod for each in advised if (pod := with_stats_uid(each, summary)) is not None]
+        return pods, node_pod_facts(advised, cordoned=node is not None and node.unschedulable)
 
 
-def _levels(plan: ResolvedConfig, memory: MemoryStats) -> list[int]:
+def _levels(config: ResolvedConfig, memory: MemoryStats) -> list[int]:
     """Return the usages at which thresholds of the machine's memory are met."""
-    bounds = [each for each in plan.thresholds if each.signal is Signal.MEMORY]
-    levels = {notification_usage(each, memory) for each in bounds}
+    thresholds = [each for each in config.thresholds if each.signal is Signal.MEMORY]
+    levels = {notification_usage(each, memory) for each in thresholds}
     return sorted(level for level in levels if level > 0)
 
 
 @asynccontextmanager
 async def open_listener(clock: Clock) -> AsyncIterator[NotifierListener]:
     """Open a listener, and close it on exit."""
-    ears = NotifierListener(clock)
+    listener = NotifierListener(clock)
     try:
-        yield ears
+        yield listener
     finally:
-        ears.close()
+        listener.close()

@@ -76,18 +76,18 @@ class AdvisedPodStore:
 class NodeInventory:
     """The current nodes and pods."""
 
-    def __init__(self, hosts: AdvisedNodeStore, occupants: AdvisedPodStore) -> None:
-        self._hosts = hosts
-        self._occupants = occupants
+    def __init__(self, nodes: AdvisedNodeStore, pods: AdvisedPodStore) -> None:
+        self._nodes = nodes
+        self._pods = pods
 
     @property
     def nodes(self) -> Mapping[str, AdvisedNode]:
         """The nodes by their names."""
-        return self._hosts.by_name
+        return self._nodes.by_name
 
     def pods_on(self, node: str) -> list[AdvisedPod]:
         """Return the active pods on a node."""
-        return [each for each in self._occupants.pods_on(node) if each.active]
+        return [each for each in self._pods.pods_on(node) if each.active]
 
 
 @asynccontextmanager
@@ -99,22 +99,20 @@ async def run_inventory(
     Raise ApiError, MalformedError or TransportError if the server rejects the first requests or
     cannot be reached; later errors are retried.
     """
-    chosen = "" if node is None else f"metadata.name={node}"
-    placed = "spec.nodeName!=" if node is None else f"spec.nodeName={node}"
-    hosts, occupants = AdvisedNodeStore(), AdvisedPodStore()
+    named = Selection(field_selector="" if node is None else f"metadata.name={node}")
+    bound = Selection(field_selector="spec.nodeName!=" if node is None else f"spec.nodeName={node}")
+    node_store, pod_store = AdvisedNodeStore(), AdvisedPodStore()
     nothing = Selection(field_selector="metadata.name=")
     for resource in (NODES, PODS):
         # An informer would retry without end.
         await client.list(resource, bytes, nothing, resource_version="0")
     context = ReflectorContext(client, clock, rng, quiet_log())
-    watched = Selection(field_selector=chosen)
-    nodes = Reflector(context, NODES, decode_advised_node, hosts, watched)
-    bound = Selection(field_selector=placed)
-    pods = Reflector(context, PODS, advised_pod_decoder(release), occupants, bound)
+    nodes = Reflector(context, NODES, decode_advised_node, node_store, named)
+    pods = Reflector(context, PODS, advised_pod_decoder(release), pod_store, bound)
     tasks = [asyncio.create_task(nodes.run()), asyncio.create_task(pods.run())]
     try:
         await nodes.wait_synced()
         await pods.wait_synced()
-        yield NodeInventory(hosts, occupants)
+        yield NodeInventory(node_store, pod_store)
     finally:
         await cancel_tasks(tasks)

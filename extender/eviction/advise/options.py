@@ -29,7 +29,7 @@ from extender.eviction.memory.cgroups import ROOT_CGROUP, MemoryReadError
 from extender.kube.rest.api_errors import ApiError, MalformedError
 from extender.kube.rest.clock import SystemClock
 from extender.kube.rest.kubeconfig import connect
-from extender.kube.rest.transport import Transport, TransportError
+from extender.kube.rest.transport import TransportError
 from extender.terminal.command_line import OutputFormat, log_line, stop_signal
 from policies.eviction.kubelet_releases import eviction_release
 from policies.eviction.proactive_eviction import MIN_TREND_MEASUREMENTS, ReliefLimits
@@ -87,11 +87,13 @@ AdviseRun = Callable[[RunContext], Coroutine[Any, Any, int]]
 
 def run_advise(options: AdviseOptions, relief_flags: ReliefFlags, local_flags: LocalFlags) -> None:
     """Run, and exit with the run's code. Raise ConfigError, and the errors of files and flags."""
-    doing = _relief_options(relief_flags)
-    looking = _observation_options(options, _SAMPLES if doing is None else MIN_TREND_MEASUREMENTS)
+    relief = _relief_options(relief_flags)
+    observation = _observation_options(
+        options, _SAMPLES if relief is None else MIN_TREND_MEASUREMENTS
+    )
     if options.kubeconfig is not None and options.server is not None:
         raise ConfigError("--kubeconfig and --server exclude each other")
-    if local_flags.enabled and doing is not None:
+    if local_flags.enabled and relief is not None:
         raise ConfigError("--local and --cordon-and-evict exclude each other")
     if not local_flags.enabled and (
         local_flags.cgroup is not None or local_flags.flags != KubeletFlags()
@@ -99,24 +101,24 @@ def run_advise(options: AdviseOptions, relief_flags: ReliefFlags, local_flags: L
         raise ConfigError("--cgroup and the kubelet's flags need --local")
     if local_flags.enabled:
         local = LocalNodeOptions(local_flags.cgroup or ROOT_CGROUP, local_flags.flags, PROC)
-        work = _local_run(options, looking, local)
+        work = _local_run(options, observation, local)
     else:
-        work = _cluster_run(options, looking, doing)
+        work = _cluster_run(options, observation, relief)
     gc.set_threshold(_GC_THRESHOLD)
     try:
-        code = asyncio.run(_run_printed(options, looking, work))
+        code = asyncio.run(_run_printed(options, observation, work))
     except (ApiError, MalformedError, TransportError, MemoryReadError) as error:
         _fail(str(error))
     sys.exit(code)
 
 
 def _cluster_run(
-    asked: AdviseOptions, looking: ObservationOptions, doing: ReliefOptions | None
+    options: AdviseOptions, observation: ObservationOptions, relief: ReliefOptions | None
 ) -> AdviseRun:
-    async def work(around: RunContext) -> int:
-        transport = await connect(asked.server, asked.kubeconfig)
+    async def work(context: RunContext) -> int:
+        transport = await connect(options.server, options.kubeconfig)
         try:
-            return await advise(transport, looking, doing, around)
+            return await advise(transport, observation, relief, context)
         finally:
             await transport.close()
 
@@ -124,27 +126,29 @@ def _cluster_run(
 
 
 def _local_run(
-    asked: AdviseOptions, looking: ObservationOptions, local: LocalNodeOptions
+    options: AdviseOptions, observation: ObservationOptions, local: LocalNodeOptions
 ) -> AdviseRun:
-    async def work(around: RunContext) -> int:
-        if asked.server is None and asked.kubeconfig is None:
-            return await advise_local(None, local, looking, around)
-        transport: Transport = await connect(asked.server, asked.kubeconfig)
+    async def work(context: RunContext) -> int:
+        if options.server is None and options.kubeconfig is None:
+            return await advise_local(None, local, observation, context)
+        transport = await connect(options.server, options.kubeconfig)
         try:
-            return await advise_local(transport, local, looking, around)
+            return await advise_local(transport, local, observation, context)
         finally:
             await transport.close()
 
     return work
 
 
-async def _run_printed(asked: AdviseOptions, looking: ObservationOptions, work: AdviseRun) -> int:
+async def _run_printed(
+    options: AdviseOptions, observation: ObservationOptions, work: AdviseRun
+) -> int:
     """Run until done; with --watch, a stop signal ends the run successfully."""
-    with _open_printer(asked) as screen:
+    with _open_printer(options) as printer:
         # For jitter only: no decision depends on it.
         rng = random.Random()  # noqa: S311
-        working = asyncio.create_task(work(RunContext(SystemClock(), rng, screen)))
-        if looking.samples is not None:
+        working = asyncio.create_task(work(RunContext(SystemClock(), rng, printer)))
+        if observation.samples is not None:
             return await working
         stop = asyncio.create_task(stop_signal().wait())
         await asyncio.wait((working, stop), return_when=asyncio.FIRST_COMPLETED)
@@ -155,43 +159,42 @@ async def _run_printed(asked: AdviseOptions, looking: ObservationOptions, work: 
         return 0 if working.cancelled() else working.result()
 
 
-def _open_printer(asked: AdviseOptions) -> AbstractContextManager[Printer]:
+def _open_printer(options: AdviseOptions) -> AbstractContextManager[Printer]:
     default = OutputFormat.TEXT if sys.stdout.isatty() else OutputFormat.JSON
-    json = (asked.output or default) is OutputFormat.JSON
-    return (
-        watch_printer(asked.top, json=json) if asked.watch else single_printer(asked.top, json=json)
-    )
+    json = (options.output or default) is OutputFormat.JSON
+    open_printer = watch_printer if options.watch else single_printer
+    return open_printer(options.top, json=json)
 
 
-def _observation_options(asked: AdviseOptions, least: int) -> ObservationOptions:
-    if asked.watch and asked.samples is not None:
+def _observation_options(options: AdviseOptions, least: int) -> ObservationOptions:
+    if options.watch and options.samples is not None:
         raise ConfigError("--watch and --samples exclude each other")
-    rules = eviction_release(release(asked.upstream or NEWEST.name))
-    interval = _duration("--interval", asked.interval) / _SECOND
-    samples = None if asked.watch else asked.samples or least
-    return ObservationOptions(rules, asked.node, interval, samples, asked.concurrency)
+    rules = eviction_release(release(options.upstream or NEWEST.name))
+    interval = _duration("--interval", options.interval) / _SECOND
+    samples = None if options.watch else options.samples or least
+    return ObservationOptions(rules, options.node, interval, samples, options.concurrency)
 
 
-def _relief_options(relieving: ReliefFlags) -> ReliefOptions | None:
-    if not relieving.enabled:
-        beside = {
-            "--within": relieving.within is not None,
-            "--yes": relieving.yes,
-            "--rate": relieving.rate is not None,
-            "--max-nodes": relieving.max_nodes is not None,
+def _relief_options(flags: ReliefFlags) -> ReliefOptions | None:
+    if not flags.enabled:
+        others = {
+            "--within": flags.within is not None,
+            "--yes": flags.yes,
+            "--rate": flags.rate is not None,
+            "--max-nodes": flags.max_nodes is not None,
         }
-        given = [name for name, there in beside.items() if there]
-        if given:
-            raise ConfigError(f"{', '.join(given)}: only with --cordon-and-evict")
+        misplaced = [name for name, is_set in others.items() if is_set]
+        if misplaced:
+            raise ConfigError(f"{', '.join(misplaced)}: only with --cordon-and-evict")
         return None
-    if relieving.within is None:
+    if flags.within is None:
         raise ConfigError("--cordon-and-evict needs --within DURATION, such as --within 5m")
-    rate = _PER_MINUTE if relieving.rate is None else relieving.rate
+    rate = _PER_MINUTE if flags.rate is None else flags.rate
     if not (math.isfinite(rate) and rate > 0):
         raise ConfigError(f"--rate: expected a number of evictions above 0, got {rate:g}")
-    within = _duration("--within", relieving.within)
-    terms = ReliefLimits(within, relieving.max_nodes or _MAX_NODES)
-    return ReliefOptions(terms, rate, relieving.yes)
+    within = _duration("--within", flags.within)
+    limits = ReliefLimits(within, flags.max_nodes or _MAX_NODES)
+    return ReliefOptions(limits, rate, flags.yes)
 
 
 def _duration(flag: str, text: str) -> int:

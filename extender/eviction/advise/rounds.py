@@ -69,11 +69,11 @@ class RoundSource(Protocol):
 class ClusterRounds:
     """Observes the nodes of an inventory."""
 
-    def __init__(self, known: NodeInventory, kubelets: KubeletClient, clock: Clock) -> None:
-        self._known = known
+    def __init__(self, inventory: NodeInventory, kubelets: KubeletClient, clock: Clock) -> None:
+        self._inventory = inventory
         self._kubelets = kubelets
         self._clock = clock
-        self._pasts: dict[str, ObservationHistory] = {}
+        self._histories: dict[str, ObservationHistory] = {}
 
     async def wait(self, seconds: float) -> None:
         """Wait for ``seconds``."""
@@ -81,36 +81,41 @@ class ClusterRounds:
 
     async def observe(self) -> ObservationRound:
         """Observe all nodes once."""
-        nodes = sorted(self._known.nodes)
-        self._pasts = {
-            name: past for name, past in self._pasts.items() if name in self._known.nodes
+        nodes = sorted(self._inventory.nodes)
+        self._histories = {
+            name: history
+            for name, history in self._histories.items()
+            if name in self._inventory.nodes
         }
         self._kubelets.retain(nodes)
-        looking = _NodeObservation(self._known, self._pasts, self._clock.now_ns)
-        await self._kubelets.get_all(nodes, looking.add)
-        self._pasts.update({each.node: each.history for each in looking.forecasts})
-        return looking.round(self._clock.now_ns())
+        observation = _NodeObservation(self._inventory, self._histories, self._clock.now_ns)
+        await self._kubelets.get_all(nodes, observation.add)
+        self._histories.update({each.node: each.history for each in observation.forecasts})
+        return observation.round(self._clock.now_ns())
 
 
 class _NodeObservation:
     """A round in progress."""
 
     def __init__(
-        self, known: NodeInventory, pasts: Mapping[str, ObservationHistory], now: Callable[[], int]
+        self,
+        inventory: NodeInventory,
+        histories: Mapping[str, ObservationHistory],
+        now: Callable[[], int],
     ) -> None:
-        self._known = known
-        self._pasts = pasts
+        self._inventory = inventory
+        self._histories = histories
         self._now = now
         self.forecasts: list[NodeForecast] = []
         self._unread: dict[str, str] = {}
         self._notes: dict[str, list[str]] = {}
         self._pressures: dict[str, Sequence[str]] = {}
-        self._bearings: dict[str, NodePodFacts] = {}
+        self._pod_facts: dict[str, NodePodFacts] = {}
 
     def add(self, node: str, answer: KubeletAnswer | KubeletReadError) -> None:
         """Add the answer of a kubelet."""
-        host = self._known.nodes.get(node)
-        if host is None:
+        advised = self._inventory.nodes.get(node)
+        if advised is None:
             return  # it was deleted during the request
         if isinstance(answer, KubeletReadError):
             self._unread[node] = str(answer)
@@ -119,17 +124,18 @@ class _NodeObservation:
         if stale:
             self._unread[node] = stale
             return
-        there = self._known.pods_on(node)
-        pods = [pod for each in there if (pod := with_stats_uid(each, answer.summary)) is not None]
-        sample = SyncInput(
-            measurement_time_ns(answer.summary.node, self._now()), pods, answer.summary
-        )
-        past = self._pasts.get(node, NO_HISTORY)
-        self.forecasts.append(forecast_node(node, answer.config, past, sample))
-        self._pressures[node] = host.pressures
-        self._bearings[node] = node_pod_facts(there, cordoned=host.unschedulable)
+        present = self._inventory.pods_on(node)
+        pods = [
+            pod for each in present if (pod := with_stats_uid(each, answer.summary)) is not None
+        ]
+        at_ns = measurement_time_ns(answer.summary.node, self._now())
+        history = self._histories.get(node, NO_HISTORY)
+        sample = SyncInput(at_ns, pods, answer.summary)
+        self.forecasts.append(forecast_node(node, answer.config, history, sample))
+        self._pressures[node] = advised.pressures
+        self._pod_facts[node] = node_pod_facts(present, cordoned=advised.unschedulable)
         notes = [answer.note] if answer.note else []
-        notes.extend(each.problem for each in there if each.pod is None)
+        notes.extend(each.problem for each in present if each.pod is None)
         if notes:
             self._notes[node] = notes
 
@@ -137,26 +143,28 @@ class _NodeObservation:
         """Return the round."""
         unread = dict(sorted(self._unread.items()))
         ranked = sort_by_urgency(self.forecasts)
-        return ObservationRound(at_ns, ranked, unread, self._notes, self._pressures, self._bearings)
+        return ObservationRound(
+            at_ns, ranked, unread, self._notes, self._pressures, self._pod_facts
+        )
 
 
-def with_stats_uid(occupant: AdvisedPod, summary: Summary) -> EvictablePod | None:
+def with_stats_uid(advised: AdvisedPod, summary: Summary) -> EvictablePod | None:
     """Return a pod with the UID under which it has stats; None if it cannot be decoded.
 
     A mirror pod represents a static pod, whose UID is in its annotation.
     """
-    pod = occupant.pod
-    if pod is None or not occupant.static_uid or pod.uid in summary.pods:
+    pod = advised.pod
+    if pod is None or not advised.static_uid or pod.uid in summary.pods:
         return pod
-    return replace(pod, uid=occupant.static_uid)
+    return replace(pod, uid=advised.static_uid)
 
 
 def node_pod_facts(pods: Iterable[AdvisedPod], *, cordoned: bool) -> NodePodFacts:
     """Return the facts about a node's pods that decide besides stats."""
-    there = [(each, each.pod.uid) for each in pods if each.pod is not None]
+    decoded = [(each, each.pod.uid) for each in pods if each.pod is not None]
     return NodePodFacts(
-        frozenset(uid for each, uid in there if each.daemon),
-        frozenset(uid for each, uid in there if each.terminating),
+        frozenset(uid for each, uid in decoded if each.daemon),
+        frozenset(uid for each, uid in decoded if each.terminating),
         cordoned,
     )
 

@@ -1,6 +1,6 @@
 """The process of ``advise eviction``: observe, print, respond, wait, repeat.
 
-The response to a round: nothing, a dry run, or execution; each action is printed immediately.
+The response to a round is nothing, a dry run, or execution. Each action is printed immediately.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ from policies.eviction.proactive_eviction import ReliefLimits, plan_relief
 EXIT_INCOMPLETE: Final = 1
 """The exit code if an action failed or remained blocked."""
 
+EXIT_UNREAD: Final = 1
+"""The exit code if no node could be read."""
+
 _SECOND: Final = 10**9
 _FAILURES: Final = frozenset({ActionResult.BLOCKED, ActionResult.FAILED})
 
@@ -64,15 +67,15 @@ class NoResponse:
     """Prints rounds, without any action."""
 
     def __init__(self, printer: Printer) -> None:
-        self._screen = printer
+        self._printer = printer
 
-    async def respond(self, observed: ObservationRound, until: float) -> None:  # noqa: ARG002 - as of Response
+    async def respond(self, observed: ObservationRound, until: float) -> None:  # noqa: ARG002
         """Print the round."""
-        self._screen.finish_round(observed, None)
+        self._printer.finish_round(observed, None)
 
     async def respond_last(self, observed: ObservationRound) -> int:
         """Print the round."""
-        self._screen.finish_round(observed, None)
+        self._printer.finish_round(observed, None)
         return 0
 
 
@@ -80,19 +83,19 @@ class DryRunResponse:
     """Prints the actions that would be taken."""
 
     def __init__(self, printer: Printer, limits: ReliefLimits) -> None:
-        self._screen = printer
-        self._terms = limits
+        self._printer = printer
+        self._limits = limits
 
-    async def respond(self, observed: ObservationRound, until: float) -> None:  # noqa: ARG002 - as of Response
+    async def respond(self, observed: ObservationRound, until: float) -> None:  # noqa: ARG002
         """Print the actions."""
         await self.respond_last(observed)
 
     async def respond_last(self, observed: ObservationRound) -> int:
         """Print the actions."""
-        deeds = planned_actions(plan_relief(observed.forecasts, observed.pod_facts, self._terms))
-        for deed in deeds:
-            self._screen.print_action(deed)
-        self._screen.finish_round(observed, deeds)
+        actions = planned_actions(plan_relief(observed.forecasts, observed.pod_facts, self._limits))
+        for action in actions:
+            self._printer.print_action(action)
+        self._printer.finish_round(observed, actions)
         return 0
 
 
@@ -107,34 +110,30 @@ class Execution:
         inventory: NodeInventory,
         clock: Clock,
     ) -> None:
-        self._screen = printer
-        self._terms = limits
-        self._actor = executor
-        self._known = inventory
+        self._printer = printer
+        self._limits = limits
+        self._executor = executor
+        self._inventory = inventory
         self._clock = clock
 
     async def respond(self, observed: ObservationRound, until: float) -> None:
         """Take the actions that are possible before the next round, which decides anew."""
-        deeds = await self._actor.execute(observed, self._known.nodes, self._terms, until)
-        self._screen.finish_round(observed, deeds)
+        actions = await self._executor.execute(observed, self._inventory.nodes, self._limits, until)
+        self._printer.finish_round(observed, actions)
 
     async def respond_last(self, observed: ObservationRound) -> int:
         """Take all actions, with retries, within the time of the forecast."""
-        until = self._clock.monotonic() + self._terms.within_ns / _SECOND
-        deeds = await self._actor.execute(observed, self._known.nodes, self._terms, until)
-        deeds += await self._actor.retry_blocked(until)
-        self._screen.finish_round(observed, deeds)
-        return EXIT_INCOMPLETE if _is_incomplete(deeds) else 0
+        until = self._clock.monotonic() + self._limits.within_ns / _SECOND
+        actions = await self._executor.execute(observed, self._inventory.nodes, self._limits, until)
+        actions += await self._executor.retry_blocked(until)
+        self._printer.finish_round(observed, actions)
+        return EXIT_INCOMPLETE if _is_incomplete(actions) else 0
 
 
-def _is_incomplete(deeds: Iterable[Action]) -> bool:
+def _is_incomplete(actions: Iterable[Action]) -> bool:
     """Return whether an action failed and no later attempt succeeded."""
-    last = {(deed.step.relief.node, deed.step.pod): deed.result for deed in deeds}
+    last = {(action.step.relief.node, action.step.pod): action.result for action in actions}
     return any(outcome in _FAILURES for outcome in last.values())
-
-
-EXIT_UNREAD: Final = 1
-"""The exit code if no node could be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,14 +191,14 @@ async def advise(
     """
     client = Client(transport)
     async with (
-        _checked_inventory(client, observation, context) as known,
-        _open_response(client, known, relief, context) as response,
+        _checked_inventory(client, observation, context) as inventory,
+        _open_response(client, inventory, relief, context) as response,
     ):
         kubelets = KubeletClient(
             client, context.clock, observation.release, observation.concurrency
         )
-        watcher = ClusterRounds(known, kubelets, context.clock)
-        return await _run_rounds(watcher, response, observation, context)
+        rounds = ClusterRounds(inventory, kubelets, context.clock)
+        return await _run_rounds(rounds, response, observation, context)
 
 
 async def advise_local(
@@ -214,69 +213,72 @@ async def advise_local(
     """
     node = observation.node or socket.gethostname()
     machine = find_local_node(node, local.group, local.proc)
-    plan = resolve(local.flags.eviction_config(Layout(), observation.release))
+    config = resolve(local.flags.eviction_config(Layout(), observation.release))
     async with AsyncExitStack() as stack:
-        beside = None
+        cluster = None
         if transport is not None:
             client = Client(transport)
-            known = await stack.enter_async_context(
+            inventory = await stack.enter_async_context(
                 _checked_inventory(client, observation, context)
             )
-            beside = NodeClusterContext(
-                known, KubeletClient(client, context.clock, observation.release, 1)
+            cluster = NodeClusterContext(
+                inventory, KubeletClient(client, context.clock, observation.release, 1)
             )
-        ears = await stack.enter_async_context(open_listener(context.clock))
-        watcher = LocalRounds(machine, plan, context.clock, ears, beside)
-        return await _run_rounds(watcher, NoResponse(context.printer), observation, context)
+        listener = await stack.enter_async_context(open_listener(context.clock))
+        rounds = LocalRounds(machine, config, context.clock, listener, cluster)
+        return await _run_rounds(rounds, NoResponse(context.printer), observation, context)
 
 
 @asynccontextmanager
 async def _checked_inventory(
-    client: Client, looking: ObservationOptions, around: RunContext
+    client: Client, observation: ObservationOptions, context: RunContext
 ) -> AsyncIterator[NodeInventory]:
     """Run an inventory; raise ConfigError if the node of the options does not exist."""
-    of = (client, around.clock, around.rng, looking.release, looking.node)
-    async with run_inventory(*of) as known:
-        if looking.node is not None and looking.node not in known.nodes:
-            raise ConfigError(f"--node: no node {looking.node!r} in the cluster")
-        yield known
+    arguments = (context.clock, context.rng, observation.release, observation.node)
+    async with run_inventory(client, *arguments) as inventory:
+        if observation.node is not None and observation.node not in inventory.nodes:
+            raise ConfigError(f"--node: no node {observation.node!r} in the cluster")
+        yield inventory
 
 
 @asynccontextmanager
 async def _open_response(
-    client: Client, known: NodeInventory, doing: ReliefOptions | None, around: RunContext
+    client: Client, inventory: NodeInventory, relief: ReliefOptions | None, context: RunContext
 ) -> AsyncIterator[RoundResponse]:
     """Return the response; its Events are written on exit."""
-    clock, screen = around.clock, around.printer
-    if doing is None:
-        yield NoResponse(screen)
-    elif not doing.execute:
-        yield DryRunResponse(screen, doing.limits)
+    clock, printer = context.clock, context.printer
+    if relief is None:
+        yield NoResponse(printer)
+    elif not relief.execute:
+        yield DryRunResponse(printer, relief.limits)
     else:
-        events = EventWriter(client, clock, around.rng)
+        events = EventWriter(client, clock, context.rng)
         recorder = events.recorder(COMPONENT)
-        actor = Executor(client, clock, recorder, doing.per_minute, screen.print_action)
+        executor = Executor(client, clock, recorder, relief.per_minute, printer.print_action)
         try:
-            yield Execution(screen, doing.limits, actor, known, clock)
+            yield Execution(printer, relief.limits, executor, inventory, clock)
         finally:
             await events.flush()
 
 
 async def _run_rounds(
-    watcher: RoundSource, response: RoundResponse, looking: ObservationOptions, around: RunContext
+    rounds: RoundSource,
+    response: RoundResponse,
+    observation: ObservationOptions,
+    context: RunContext,
 ) -> int:
     """Observe and respond for the number of samples, or without end; return the exit code."""
-    clock, left = around.clock, looking.samples
+    clock, left = context.clock, observation.samples
     while True:
-        due = clock.monotonic() + looking.interval
-        seen = await watcher.observe()
+        due = clock.monotonic() + observation.interval
+        observed = await rounds.observe()
         if left is None:
-            around.printer.print_round(seen)
-            await response.respond(seen, due)
+            context.printer.print_round(observed)
+            await response.respond(observed, due)
         elif left <= 1:
-            around.printer.print_round(seen)
-            code = await response.respond_last(seen)
-            return code or (EXIT_UNREAD if seen.unread and not seen.forecasts else 0)
+            context.printer.print_round(observed)
+            code = await response.respond_last(observed)
+            return code or (EXIT_UNREAD if observed.unread and not observed.forecasts else 0)
         else:
             left -= 1
-        await watcher.wait(due - clock.monotonic())
+        await rounds.wait(due - clock.monotonic())

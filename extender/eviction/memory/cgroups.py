@@ -1,15 +1,12 @@
-"""Lookup of the control group that accounts for memory, of version 1 or 2.
+"""The control group that accounts for memory, of version 1 or 2, and its measurements.
 
     /proc/self/mountinfo   where the hierarchies are mounted
     /proc/self/cgroup      the groups of this process, one per hierarchy
 
 A machine can have both versions; memory is in one of them. The group at the mount point of the
 hierarchy represents the whole machine (in a container: the container); the kubelet reads it for
-``memory.available``. ``/kubepods`` or ``/kubepods.slice`` contain all pods.
-
-Sources: proc_pid_mountinfo(5), cgroups(7).
-
-Memory capacity, usage and availability, as computed by the kubelet.
+``memory.available``. ``/kubepods`` or ``/kubepods.slice`` contain all pods. Capacity, usage and
+availability are computed as by the kubelet:
 
     working set = usage - inactive_file (immediately reclaimable), not below 0
     capacity    = the machine's, or the group's limit if that is smaller
@@ -21,8 +18,9 @@ Memory capacity, usage and availability, as computed by the kubelet.
     v2, machine    anon + file of its stat    memory.stat inactive_file      none
     no cgroup      MemTotal - MemFree         Inactive(file)                 none
 
-Sources: setMemoryStats in cadvisor's container/libcontainer/handler.go; cadvisorInfoToMemoryStats
-in pkg/kubelet/stats/helper.go; rootStatsFromMeminfo in opencontainers/cgroups fs2/memory.go.
+Sources: proc_pid_mountinfo(5), cgroups(7); setMemoryStats in cadvisor's
+container/libcontainer/handler.go; cadvisorInfoToMemoryStats in pkg/kubelet/stats/helper.go;
+rootStatsFromMeminfo in opencontainers/cgroups fs2/memory.go.
 """
 
 from __future__ import annotations
@@ -41,6 +39,8 @@ ROOT_CGROUP: Final = "/"
 OWN_CGROUP: Final = "self"
 """The group of this process."""
 
+_KIB: Final = 1024
+_UNLIMITED: Final = "max"
 _CONTROLLER: Final = "memory"
 _ESCAPED: Final = (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\"))
 
@@ -145,10 +145,6 @@ def _text(path: Path) -> str:
         return path.read_text(errors="surrogateescape")
     except OSError as error:
         raise MemoryReadError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-_KIB: Final = 1024
-_UNLIMITED: Final = "max"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Final
 
 from extender.eviction.memory.cgroups import Cgroup, CgroupVersion
 from extender.eviction.memory.notifiers import (
@@ -26,8 +25,6 @@ from extender.eviction.memory.notifiers import (
 )
 from extender.kube.rest.clock import Clock
 
-_PRESSURE: Final = "pressure/memory"
-
 
 class NotifierListener:
     """Polls notifiers from its construction until it is closed; requires a running event loop."""
@@ -35,21 +32,21 @@ class NotifierListener:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._set = select.epoll()
+        self._epoll = select.epoll()
         self._end = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._set.register(self._end, select.EPOLLIN)
+        self._epoll.register(self._end, select.EPOLLIN)
         self._notifiers: dict[int, Notifier] = {}
-        self._guard = Lock()
-        self._said: list[str] = []
-        self._called = asyncio.Event()
+        self._lock = Lock()
+        self._notifications: list[str] = []
+        self._notified = asyncio.Event()
         self._thread = Thread(target=self._poll, name="memory", daemon=True)
         self._thread.start()
 
     def add(self, notifier: Notifier) -> None:
         """Add a notifier, and take over closing it. Raise NotifierError."""
-        with self._guard:
+        with self._lock:
             try:
-                self._set.register(notifier.fileno(), notifier.mask)
+                self._epoll.register(notifier.fileno(), notifier.mask)
             except OSError as error:
                 notifier.close()
                 raise NotifierError(f"{notifier}: cannot be polled: {error.strerror}") from None
@@ -57,21 +54,21 @@ class NotifierListener:
 
     def remove(self, notifier: Notifier) -> None:
         """Remove and close a notifier, if it is still open."""
-        with self._guard:
+        with self._lock:
             self._remove(notifier)
 
     async def wait(self, seconds: float) -> list[str]:
         """Return notifications as soon as there are any, or an empty list after ``seconds``."""
-        alarm = asyncio.create_task(self._clock.sleep(seconds))
-        called = asyncio.create_task(self._called.wait())
+        timeout = asyncio.create_task(self._clock.sleep(seconds))
+        notified = asyncio.create_task(self._notified.wait())
         try:
-            await asyncio.wait((alarm, called), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((timeout, notified), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            alarm.cancel()
-            called.cancel()
-        said, self._said = self._said, []
-        self._called.clear()
-        return list(dict.fromkeys(said))
+            timeout.cancel()
+            notified.cancel()
+        texts, self._notifications = self._notifications, []
+        self._notified.clear()
+        return list(dict.fromkeys(texts))
 
     def close(self) -> None:
         """Stop polling, and close every notifier."""
@@ -79,26 +76,26 @@ class NotifierListener:
         self._thread.join()
         for notifier in list(self._notifiers.values()):
             self.remove(notifier)
-        self._set.close()
+        self._epoll.close()
         os.close(self._end)
 
     def _poll(self) -> None:
         """Poll in a thread until the end is signaled."""
         while True:
-            ready = self._set.poll()
-            with self._guard:
-                said = [heard for file, how in ready if (heard := self._read(file, how))]
-            if said:
-                self._loop.call_soon_threadsafe(self._deliver, said)
+            ready = self._epoll.poll()
+            with self._lock:
+                texts = [text for file, events in ready if (text := self._read(file, events))]
+            if texts:
+                self._loop.call_soon_threadsafe(self._deliver, texts)
             if any(file == self._end for file, _ in ready):
                 return
 
-    def _read(self, file: int, how: int) -> str:
+    def _read(self, file: int, events: int) -> str:
         notifier = self._notifiers.get(file)
         if notifier is None:
             return ""  # it was removed in the meantime
         try:
-            if how & notifier.mask:
+            if events & notifier.mask:
                 return notifier.read_notification()
         except OSError as error:
             problem = error.strerror
@@ -110,12 +107,12 @@ class NotifierListener:
     def _remove(self, notifier: Notifier) -> None:
         if self._notifiers.get(notifier.fileno()) is notifier:
             del self._notifiers[notifier.fileno()]
-            self._set.unregister(notifier.fileno())
+            self._epoll.unregister(notifier.fileno())
             notifier.close()
 
-    def _deliver(self, said: Sequence[str]) -> None:
-        self._said.extend(said)
-        self._called.set()
+    def _deliver(self, texts: Sequence[str]) -> None:
+        self._notifications.extend(texts)
+        self._notified.set()
 
 
 class CgroupNotifiers:
@@ -124,9 +121,9 @@ class CgroupNotifiers:
     ``unavailable`` lists the notifiers that are unavailable, each in one line.
     """
 
-    def __init__(self, ears: NotifierListener, proc: Path, group: Cgroup | None) -> None:
+    def __init__(self, listener: NotifierListener, proc: Path, group: Cgroup | None) -> None:
         self.unavailable: list[str] = []
-        self._ears = ears
+        self._listener = listener
         self._group = group
         self._thresholds: list[Notifier] = []
         self._levels: Sequence[int] = ()
@@ -147,14 +144,14 @@ class CgroupNotifiers:
             return
         self._levels = levels
         for notifier in self._thresholds:
-            self._ears.remove(notifier)
+            self._listener.remove(notifier)
         kept = (self._try(partial(ThresholdNotifier, group.directory, at)) for at in levels)
         self._thresholds = [notifier for notifier in kept if notifier is not None]
 
     def _try(self, make: Callable[[], Notifier]) -> Notifier | None:
         try:
             notifier = make()
-            self._ears.add(notifier)
+            self._listener.add(notifier)
         except NotifierError as error:
             if str(error) not in self.unavailable:
                 self.unavailable.append(str(error))
@@ -165,4 +162,4 @@ class CgroupNotifiers:
 def _pressure_of(proc: Path, group: Cgroup | None) -> Path:
     """Return the PSI file of a group, or the machine's if it has none."""
     own = None if group is None else group.directory / "memory.pressure"
-    return own if own is not None and own.exists() else proc / _PRESSURE
+    return own if own is not None and own.exists() else proc / "pressure/memory"

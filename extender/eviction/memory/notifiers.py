@@ -29,7 +29,7 @@ from typing import Final, Protocol
 STALL_US: Final = 100_000
 WINDOW_US: Final = 2_000_000
 
-_MOST_BYTES: Final = 4096
+_MAX_BYTES: Final = 4096
 
 
 class NotifierError(Exception):
@@ -65,7 +65,7 @@ class PsiNotifier:
     def __init__(self, path: Path, stall_us: int = STALL_US, window_us: int = WINDOW_US) -> None:
         """Register the trigger. Raise NotifierError."""
         self._path = path
-        self._told = f"{path}: tasks stalled for {stall_us // 1000} ms of {window_us // 1000}"
+        self._text = f"{path}: tasks stalled for {stall_us // 1000} ms of {window_us // 1000}"
         self._file = _open(path, os.O_RDWR)
         try:
             os.write(self._file, f"some {stall_us} {window_us}\0".encode())
@@ -79,7 +79,7 @@ class PsiNotifier:
 
     def read_notification(self) -> str:
         """Return the text of the notification; a trigger fires at most once per window."""
-        return self._told
+        return self._text
 
     def close(self) -> None:
         """Remove the trigger."""
@@ -123,7 +123,7 @@ class EventsNotifier:
         return str(self._path)
 
     def _read(self) -> Mapping[str, int]:
-        text = os.pread(self._file, _MOST_BYTES, 0).decode(errors="replace")
+        text = os.pread(self._file, _MAX_BYTES, 0).decode(errors="replace")
         lines = (line.split() for line in text.splitlines())
         return {each[0]: int(each[1]) for each in lines if len(each) == 2 and each[1].isdigit()}
 
@@ -136,7 +136,7 @@ class ThresholdNotifier:
     def __init__(self, directory: Path, usage: int) -> None:
         """Register an eventfd for ``usage`` bytes. Raise NotifierError."""
         self._path = directory / "memory.usage_in_bytes"
-        self._told = f"{self._path}: has crossed {usage} bytes"
+        self._text = f"{self._path}: has crossed {usage} bytes"
         with ExitStack() as stack:
             self._usage = _open(self._path, os.O_RDONLY)
             stack.callback(os.close, self._usage)
@@ -152,7 +152,7 @@ class ThresholdNotifier:
     def read_notification(self) -> str:
         """Return the text of the notification, and reset the descriptor."""
         os.eventfd_read(self._counter)
-        return self._told
+        return self._text
 
     def close(self) -> None:
         """Close the eventfd, which removes the threshold in the kernel."""
@@ -173,8 +173,8 @@ def _register(control: Path, line: str) -> None:
         os.close(file)
 
 
-def _open(path: Path, how: int) -> int:
+def _open(path: Path, flags: int) -> int:
     try:
-        return os.open(path, how | os.O_NONBLOCK | os.O_CLOEXEC)
+        return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise NotifierError(f"{path}: cannot be opened: {error.strerror}") from None

@@ -18,8 +18,8 @@ import msgspec
 from msgspec import Struct
 
 from extender.kube.controller_runtime.event_recorder import EventRecorder, ObjectReference
-from extender.kube.rest.api_errors import ApiError, MalformedError
-from extender.kube.rest.client import Client
+from extender.kube.rest.api_errors import ApiError
+from extender.kube.rest.client import Client, response_decoder
 from extender.kube.rest.resources import LEASES
 
 _API_VERSION: Final = "coordination.k8s.io/v1"
@@ -60,7 +60,7 @@ class _LeaseIdentity(Struct, rename="camel"):
     resource_version: str = ""
 
 
-_leases = msgspec.json.Decoder(_Lease)
+_decode = response_decoder("a Lease", msgspec.json.Decoder(_Lease).decode)
 _identities = msgspec.json.Decoder(_LeaseIdentity)
 
 
@@ -121,13 +121,6 @@ def format_micro_time(epoch_ns: int) -> str:
     seconds, rest = divmod(epoch_ns, 10**9)
     whole = datetime.fromtimestamp(seconds, UTC)
     return f"{whole:%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
-
-
-def _decode(raw: msgspec.Raw) -> _Lease:
-    try:
-        return _leases.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedError(f"not a Lease: {error}") from error
 
 
 def _encode(metadata: bytes, spec: LeaseSpec) -> bytes:

@@ -42,6 +42,18 @@ Decode = Callable[[msgspec.Raw], T]
 Query = tuple[tuple[str, str], ...]
 
 
+def response_decoder(name: str, decode: Decode[T]) -> Decode[T]:
+    """Return ``decode`` with MalformedError in place of the errors of msgspec."""
+
+    def read(raw: msgspec.Raw) -> T:
+        try:
+            return decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise MalformedError(f"not {name}: {error}") from error
+
+    return read
+
+
 class PatchType(StrEnum):
     """The type of a patch; its value is the content type."""
 

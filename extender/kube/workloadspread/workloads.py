@@ -141,7 +141,8 @@ def _scale_selector(path: str, document: object) -> LabelSelector | None:
         return None
 
 
-def _scaled_kinds(shape: types.CustomResourceDefinitionV1) -> list[ScaledKind]:
+def scaled_kinds(shape: types.CustomResourceDefinitionV1) -> list[ScaledKind]:
+    """Return the kind of a definition with its first scale subresource, if it has one."""
     spec = shape.spec or types.CrdSpec()
     scales = [
         version.subresources.scale
@@ -157,7 +158,7 @@ def _scaled_kinds(shape: types.CustomResourceDefinitionV1) -> list[ScaledKind]:
 
 
 decode_scaled_kinds = object_decoder(
-    "CustomResourceDefinition", types.CustomResourceDefinitionV1, _scaled_kinds
+    "CustomResourceDefinition", types.CustomResourceDefinitionV1, scaled_kinds
 )
 """Decodes the scale subresource of a CustomResourceDefinition; raises ObjectError."""
 
