@@ -1,1 +1,1 @@
-"""Commands that need no fake: serve, explain, advise, record, validate."""
+"""The commands that do not need fakeapi: serve, explain, advise, record, validate."""

@@ -1,1 +1,1 @@
-"""The live cluster: event handlers, object stores, scheduler cache, assumed preemptions."""
+"""The scheduler cache: the watched cluster with assumed preemptions, as snapshots."""

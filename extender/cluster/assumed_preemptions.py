@@ -60,10 +60,10 @@ class AssumedPreemptions:
 
     def _is_nomination_confirmed(self, pod: Pod) -> bool:
         """Return whether the watch shows more of a preemptor than was known when it was assumed."""
-        promise = self._by_preemptor.get(pod.uid)
-        if promise is None:
+        assumed = self._by_preemptor.get(pod.uid)
+        if assumed is None:
             return False
-        known = (None, promise.preemptor.nominated_node)
+        known = (None, assumed.preemptor.nominated_node)
         return pod.finished or pod.node_name is not None or pod.nominated_node not in known
 
     def observe_deletion(self, pod: Pod) -> frozenset[str]:
@@ -72,17 +72,17 @@ class AssumedPreemptions:
 
     def expire(self, now: float) -> frozenset[str]:
         """Drop assumed preemptions whose deadline has passed; return their nodes."""
-        late = [promise for promise in self._by_preemptor.values() if promise.deadline <= now]
-        for promise in late:
-            del self._by_preemptor[promise.preemptor.uid]
-        return frozenset(promise.node for promise in late)
+        late = [each for each in self._by_preemptor.values() if each.deadline <= now]
+        for each in late:
+            del self._by_preemptor[each.preemptor.uid]
+        return frozenset(each.node for each in late)
 
     def apply(self, state: NodeState) -> NodeState:
         """Return the state of a node with its assumed preemptions applied."""
-        promises = [p for p in self._by_preemptor.values() if p.node == state.node.name]
-        if not promises:
+        assumed = [p for p in self._by_preemptor.values() if p.node == state.node.name]
+        if not assumed:
             return state
-        leaving = frozenset().union(*(promise.victims for promise in promises))
+        leaving = frozenset().union(*(each.victims for each in assumed))
         present = {pod.uid for pod in state.nominated}
         return replace(
             state,
@@ -90,7 +90,7 @@ class AssumedPreemptions:
                 replace(pod, assumed_victim=True) if pod.uid in leaving else pod
                 for pod in state.pods
             ),
-            nominated=(*state.nominated, *_newly_nominated(promises, present)),
+            nominated=(*state.nominated, *_newly_nominated(assumed, present)),
         )
 
     def __len__(self) -> int:
@@ -98,15 +98,15 @@ class AssumedPreemptions:
 
     def _confirm(self, uid: str, *, ends_victim: bool, ends_nomination: bool) -> frozenset[str]:
         changed: set[str] = set()
-        for key, promise in list(self._by_preemptor.items()):
-            kept = promise
+        for key, each in list(self._by_preemptor.items()):
+            kept = each
             if ends_nomination and key == uid and kept.nominates:
                 kept = replace(kept, nominates=False)
             if ends_victim and uid in kept.victims:
                 kept = replace(kept, victims=kept.victims - {uid})
-            if kept is promise:
+            if kept is each:
                 continue
-            changed.add(promise.node)
+            changed.add(each.node)
             if kept.is_confirmed:
                 del self._by_preemptor[key]
             else:
@@ -115,6 +115,6 @@ class AssumedPreemptions:
 
 
 def _newly_nominated(assumed: Iterable[AssumedPreemption], present: set[str]) -> Iterable[Pod]:
-    for promise in assumed:
-        if promise.nominates and promise.preemptor.uid not in present:
-            yield replace(promise.preemptor, nominated_node=promise.node)
+    for each in assumed:
+        if each.nominates and each.preemptor.uid not in present:
+            yield replace(each.preemptor, nominated_node=each.node)

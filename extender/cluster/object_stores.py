@@ -3,8 +3,6 @@
 A store corresponds to client-go's Store. It calls its owner for each object that changed, but not
 if the decoded fields are equal. An object that cannot be decoded is skipped with one warning; if it
 is a pod that occupies a node, it is kept and marks the node.
-
-The index of Services and controllers, which select pods, by namespace.
 """
 
 from __future__ import annotations
@@ -20,6 +18,7 @@ from policies.kubernetes.default_selector import PodSelectingObject
 from policies.kubernetes.snapshot import Node, NodeState, Pod, build_node_state
 
 T = TypeVar("T")
+P = TypeVar("P", Pod, Unreadable)
 
 
 def _ignore_change(_: object) -> None:
@@ -90,7 +89,7 @@ class PodStore:
         self, mark_nodes: Callable[[Iterable[str]], None], assumed: AssumedPreemptions
     ) -> None:
         self._mark_nodes = mark_nodes
-        self._overlay = assumed
+        self._assumed = assumed
         self._warn = DecodeWarnings()
         self._on: dict[str, dict[str, Pod]] = {}
         self._nominated_to: dict[str, dict[str, Pod]] = {}
@@ -127,7 +126,7 @@ class PodStore:
         if self.by_key.get(item.key) != item:
             self._replace(item)
         if isinstance(item, Pod):
-            self._mark_nodes(self._overlay.observe_pod(item))
+            self._mark_nodes(self._assumed.observe_pod(item))
 
     def remove(self, item: Pod | Unreadable) -> None:
         """Remove a pod."""
@@ -136,7 +135,7 @@ class PodStore:
     def _replace(self, item: Pod | Unreadable) -> None:
         old = self._remove_from_node(item.key)
         if isinstance(old, Pod) and old.uid != item.uid:
-            self._mark_nodes(self._overlay.observe_deletion(old))  # another pod has taken the name
+            self._mark_nodes(self._assumed.observe_deletion(old))  # another pod has taken the name
         self.by_key[item.key] = item
         if isinstance(item, Unreadable):
             self._warn(item)
@@ -149,7 +148,7 @@ class PodStore:
         gone = self._remove_from_node(key)
         self.by_key.pop(key, None)
         if isinstance(gone, Pod):
-            self._mark_nodes(self._overlay.observe_deletion(gone))
+            self._mark_nodes(self._assumed.observe_deletion(gone))
 
     def _add_to_node(self, pod: Pod) -> None:
         if pod.finished:
@@ -195,29 +194,26 @@ class PodStore:
                 del index[node or ""]
 
 
-P = TypeVar("P", Pod, Unreadable)
-
-
 class DecodeWarnings:
     """Logs once that an object cannot be decoded, and again only if its error changes."""
 
     def __init__(self) -> None:
-        self._said: dict[str, str] = {}
+        self._logged: dict[str, str] = {}
         self._log = structlog.get_logger()
 
     def __call__(self, item: Unreadable) -> None:
         """Log the error of ``item``, unless it is logged already."""
-        if self._said.get(item.key) != item.problem:
-            self._said[item.key] = item.problem
+        if self._logged.get(item.key) != item.problem:
+            self._logged[item.key] = item.problem
             self._log.warning("object_skipped", kind=item.kind, key=item.key, problem=item.problem)
 
     def forget(self, key: str) -> None:
         """Forget an object that was deleted."""
-        self._said.pop(key, None)
+        self._logged.pop(key, None)
 
     def forget_all_but(self, keys: Collection[str]) -> None:
         """Forget all objects but those with the given keys."""
-        self._said = {key: problem for key, problem in self._said.items() if key in keys}
+        self._logged = {key: problem for key, problem in self._logged.items() if key in keys}
 
 
 class WorkloadIndex:
@@ -230,14 +226,14 @@ class WorkloadIndex:
 
     def put(self, workload: PodSelectingObject) -> None:
         """Add or update a workload."""
-        there = self._by_namespace.setdefault(workload.namespace, {})
-        there[workload.kind, workload.name] = workload
+        workloads = self._by_namespace.setdefault(workload.namespace, {})
+        workloads[workload.kind, workload.name] = workload
         self._stale.add(workload.namespace)
 
     def drop(self, workload: PodSelectingObject) -> None:
         """Remove a workload."""
-        there = self._by_namespace.get(workload.namespace, {})
-        there.pop((workload.kind, workload.name), None)
+        workloads = self._by_namespace.get(workload.namespace, {})
+        workloads.pop((workload.kind, workload.name), None)
         self._stale.add(workload.namespace)
 
     def view(self) -> Mapping[str, tuple[PodSelectingObject, ...]]:
@@ -246,6 +242,6 @@ class WorkloadIndex:
             view = dict(self._view)
             for namespace in self._stale:
                 view[namespace] = tuple(self._by_namespace.get(namespace, {}).values())
-            self._view = {namespace: them for namespace, them in view.items() if them}
+            self._view = {name: workloads for name, workloads in view.items() if workloads}
             self._stale.clear()
         return self._view

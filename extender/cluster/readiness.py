@@ -58,22 +58,19 @@ class Readiness:
 
     def unsynced_kinds(self) -> list[str]:
         """Return the kinds whose first list has not arrived."""
-        return [kind for kind, feed in self.informers.items() if not feed.settled]
+        return [kind for kind, informer in self.informers.items() if not informer.settled]
 
     def silent_kinds(self) -> list[str]:
         """Return the kinds whose watch has been silent for more than ``stale_seconds``."""
         oldest = self.clock.monotonic() - self.stale_seconds
-        return [
-            kind
-            for kind, feed in self.informers.items()
-            if feed.synced and feed.last_heard < oldest
-        ]
+        informers = self.informers.items()
+        return [kind for kind, each in informers if each.synced and each.last_heard < oldest]
 
     def ages(self) -> Mapping[str, float]:
         """Return the seconds since the server was last heard of, by kind."""
         now = self.clock.monotonic()
-        synced = ((kind, feed) for kind, feed in self.informers.items() if feed.synced)
-        return {kind: max(0.0, now - feed.last_heard) for kind, feed in synced}
+        synced = ((kind, informer) for kind, informer in self.informers.items() if informer.synced)
+        return {kind: max(0.0, now - informer.last_heard) for kind, informer in synced}
 
     def problem(self) -> str:
         """Return why the extender is not ready, "" if it is."""
@@ -87,19 +84,17 @@ class Readiness:
     def verbose_lines(self) -> Iterator[str]:
         """Yield the lines of ``/readyz?verbose``: the state of each kind, then the warnings."""
         silent, ages = frozenset(self.silent_kinds()), self.ages()
-        for kind, feed in self.informers.items():
+        for kind, informer in self.informers.items():
             if kind in silent:
                 yield f"[-] {kind} no data received for {ages[kind]:.0f} s"
             else:
-                yield f"[{'+' if feed.settled else '-'}] {kind} {_describe_state(feed)}"
-        yield from (f"[!] {alarm}" for alarm in (each() for each in self.warnings) if alarm)
+                yield f"[{'+' if informer.settled else '-'}] {kind} {_describe_state(informer)}"
+        yield from (f"[!] {warning}" for warning in (each() for each in self.warnings) if warning)
 
 
 def _describe_state(informer: InformerState) -> str:
     if informer.synced:
         return "synced"
-    return (
-        "rejected by the server: pods that need it are not evaluated"
-        if informer.settled
-        else "not synced"
-    )
+    if informer.settled:
+        return "rejected by the server: pods that need it are not evaluated"
+    return "not synced"

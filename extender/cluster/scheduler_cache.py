@@ -50,7 +50,7 @@ class SchedulerCache:
         self._monotonic = monotonic
         self._follow = on_snapshot
         self._storage_changed = on_storage_change
-        self._overlay = AssumedPreemptions()
+        self._assumed = AssumedPreemptions()
         self._stale: set[str] = set()
         self._changed = True
         self._states: Mapping[str, NodeState] = {}
@@ -58,7 +58,7 @@ class SchedulerCache:
         self._repelling_seen: tuple[Pod, ...] = ()
         self._labelled: tuple[Namespace, ...] = ()
         self._namespace_labels: Mapping[str, Labels] = {}
-        self.pods = PodStore(self._mark_nodes, self._overlay)
+        self.pods = PodStore(self._mark_nodes, self._assumed)
         self.nodes = ObjectStore[Node](lambda node: node.name, self._mark_node)
         self.budgets = ObjectStore[DisruptionBudget](_budget_key, self._mark_changed)
         self.namespaces = ObjectStore[Namespace](
@@ -76,7 +76,7 @@ class SchedulerCache:
     @property
     def assumed_count(self) -> int:
         """The number of assumed preemptions that the watch has not confirmed yet."""
-        return len(self._overlay)
+        return len(self._assumed)
 
     def object_counts(self) -> Mapping[str, int]:
         """Return the number of known objects by kind."""
@@ -90,11 +90,11 @@ class SchedulerCache:
 
     def assume(self, assumed: AssumedPreemption) -> None:
         """Assume a preemption until the watch confirms it or its deadline passes."""
-        self._mark_nodes(self._overlay.assume(assumed))
+        self._mark_nodes(self._assumed.assume(assumed))
 
     def snapshot(self) -> Snapshot:
         """Return the current snapshot; the same object as before if nothing has changed."""
-        self._mark_nodes(self._overlay.expire(self._monotonic()))
+        self._mark_nodes(self._assumed.expire(self._monotonic()))
         if self._changed:
             changed = frozenset(self._stale)
             self._current = self._rebuilt()
@@ -109,7 +109,7 @@ class SchedulerCache:
             if node is None:
                 states.pop(name, None)
             else:
-                states[name] = self._overlay.apply(self.pods.node_state(node))
+                states[name] = self._assumed.apply(self.pods.node_state(node))
         repelling = self._repelling(states)
         self._stale.clear()
         self._states = states
@@ -161,8 +161,8 @@ class SchedulerCache:
     def _mark_changed(self, _: object) -> None:
         self._changed = True
 
-    def _mark_storage(self, thing: object) -> None:
-        self._mark_changed(thing)
+    def _mark_storage(self, changed: object) -> None:
+        self._mark_changed(changed)
         self._storage_changed()
 
 

@@ -60,7 +60,8 @@ class StorageStore(ObjectStore[T]):
         """Add or update an object."""
         super().upsert(item)
         rest = self.unread - {UnreadableObject(self.kind, self._key_of(item))}
-        self._set_unread(rest | self._unread_entry(item))
+        entry = {UnreadableObject(self.kind, item.key)} if isinstance(item, Unreadable) else set()
+        self._set_unread(rest | entry)
 
     def remove(self, item: T | Unreadable) -> None:
         """Remove an object."""
@@ -70,11 +71,6 @@ class StorageStore(ObjectStore[T]):
     def _change(self, item: T) -> None:
         self._mapping = None
         super()._change(item)
-
-    def _unread_entry(self, item: T | Unreadable) -> frozenset[UnreadableObject]:
-        return frozenset(
-            [UnreadableObject(self.kind, item.key)] if isinstance(item, Unreadable) else ()
-        )
 
     def _set_unread(self, unread: Iterable[UnreadableObject]) -> None:
         now = frozenset(unread)
@@ -97,7 +93,7 @@ class VolumeAttachmentStore(StorageStore[VolumeAttachment]):
         """Return each node's attachments; the same mapping as before if none has changed."""
         if self._stale:
             grouped = {**self._grouped, **{name: self._on_node(name) for name in self._stale}}
-            self._grouped = {name: there for name, there in grouped.items() if there}
+            self._grouped = {name: items for name, items in grouped.items() if items}
             self._on = {name: self._on[name] for name in self._grouped}
             self._stale.clear()
         return self._grouped
@@ -122,7 +118,7 @@ class StorageStores:
     """The stores of all storage kinds; ``on_change`` is called with each changed object."""
 
     def __init__(self, on_change: Callable[[object], None]) -> None:
-        self._touch = on_change
+        self._on_change = on_change
         self._current: Storage | None = None
         changed = self._changed
         self.claims = StorageStore[PersistentVolumeClaim](
@@ -159,11 +155,11 @@ class StorageStores:
 
     def _changed(self, what: object) -> None:
         self._current = None
-        self._touch(what)
+        self._on_change(what)
 
     def _all(self) -> tuple[StorageStore[object], ...]:
         # The stores differ in their type of object; only kinds and keys are read here.
-        tables = (
+        stores = (
             self.claims,
             self.volumes,
             self.classes,
@@ -172,4 +168,4 @@ class StorageStores:
             self.attachments,
             self.devices,
         )
-        return cast("tuple[StorageStore[object], ...]", tables)
+        return cast("tuple[StorageStore[object], ...]", stores)

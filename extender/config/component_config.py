@@ -74,7 +74,12 @@ from typing import Annotated, NamedTuple, TypeVar
 import msgspec
 
 from extender.config.plugin_args import ManagedResource, PluginConfig, filter_settings
-from extender.config.strict_decoding import ConfigFileError, decode_strictly, read_document
+from extender.config.strict_decoding import (
+    ConfigFileError,
+    StrictResult,
+    decode_strictly,
+    read_document,
+)
 from extender.kube.decoders import core_v1_types
 from extender.kube.decoders.typed_decoder import FieldError, label_selector_of
 from extender.protocol.verb_context import FallbackKind, Search
@@ -231,9 +236,9 @@ class PolicyFile(msgspec.Struct, forbid_unknown_fields=True):
 def load_config(path: Path) -> Config:
     """Return a configuration file with valid filters. Raise ConfigError."""
     read = read_config(path)
-    faults = (*read.errors, *(f"{path}: {fault}" for fault in validate_filters(read.value)))
-    if faults:
-        raise ConfigError(*faults)
+    errors = (*read.errors, *(f"{path}: {problem}" for problem in validate_filters(read.value)))
+    if errors:
+        raise ConfigError(*errors)
     return read.value
 
 
@@ -250,12 +255,10 @@ def read_config(path: Path) -> PartialConfig:
 
     Raise ConfigError if nothing can be read.
     """
-    document, faults = _read_yaml(path)
-    sifted = decode_strictly(document, Config)
-    told = tuple(f"{path}: {fault}" for fault in (*faults, *sifted.errors))
-    if sifted.value is None:
-        raise ConfigError(*told)
-    return PartialConfig(sifted.value, told, sifted.invalid_fields)
+    result = _decode_file(path, Config)
+    if result.value is None:
+        raise ConfigError(*result.errors)
+    return PartialConfig(result.value, result.errors, result.invalid_fields)
 
 
 def validate_filters(config: Config) -> tuple[str, ...]:
@@ -283,7 +286,10 @@ def find_policy(name_or_path: str) -> Policy:
     if not _exists(path):
         known = ", ".join(POLICIES)
         raise ConfigError(f"policy {name_or_path!r}: no such file or built-in policy ({known})")
-    file = _load_strictly(path, PolicyFile)
+    result = _decode_file(path, PolicyFile)
+    file = result.value
+    if file is None or result.errors:
+        raise ConfigError(*result.errors)
     try:
         return Policy(
             name=file.name,
@@ -306,19 +312,15 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _load_strictly(path: Path, kind: type[T]) -> T:
-    document, faults = _read_yaml(path)
-    sifted = decode_strictly(document, kind)
-    if sifted.value is None or faults or sifted.errors:
-        raise ConfigError(*(f"{path}: {fault}" for fault in (*faults, *sifted.errors)))
-    return sifted.value
-
-
-def _read_yaml(path: Path) -> tuple[object, tuple[str, ...]]:
+def _decode_file(path: Path, kind: type[T]) -> StrictResult[T]:
+    """Decode a file, with all of its errors. Raise ConfigError if it cannot be read."""
     try:
-        return read_document(path)
+        document, duplicates = read_document(path)
     except ConfigFileError as error:
         raise ConfigError(f"{path}: {error}") from None
+    result = decode_strictly(document, kind)
+    errors = tuple(f"{path}: {problem}" for problem in (*duplicates, *result.errors))
+    return StrictResult(result.value, errors, result.invalid_fields)
 
 
 def _select_criteria(field: str, names: tuple[str, ...], known: Mapping[str, T]) -> tuple[T, ...]:
@@ -329,15 +331,14 @@ def _select_criteria(field: str, names: tuple[str, ...], known: Mapping[str, T])
 
 
 def _build_guard(path: str, rule: _ProtectRule) -> ProtectedPods:
-    written = rule.selector
     selector = label_selector_of(
-        f"{path}.selector", None if written is None else written.to_core_v1()
+        f"{path}.selector", None if rule.selector is None else rule.selector.to_core_v1()
     )
     if selector is None and not rule.namespaces:
         raise FieldError(path, "protects nothing; expected namespaces, a selector, or both")
 
     def protects(pod: Pod) -> bool:
-        here = not rule.namespaces or pod.namespace in rule.namespaces
-        return here and (selector is None or selector.matches(pod.labels))
+        matches = not rule.namespaces or pod.namespace in rule.namespaces
+        return matches and (selector is None or selector.matches(pod.labels))
 
     return ProtectedPods(rule.name, protects)

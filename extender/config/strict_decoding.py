@@ -1,8 +1,7 @@
-"""Strict decoding of a configuration file: one YAML document without duplicate keys.
+"""Strict decoding of a configuration file, which reports all errors, not only the first.
 
-YAML parsers take the last value of a duplicate key, so the other value would be ignored silently.
-
-Strict decoding that reports all errors of a document, not only the first.
+YAML parsers take the last value of a duplicate key, so the other value would be ignored silently;
+here duplicate keys are errors.
 
 msgspec stops at the first error. So the invalid field is removed from the document, and decoding is
 retried until no error is left. The remaining document is decoded as well, so that one error does
@@ -20,7 +19,12 @@ import msgspec
 import yaml
 from msgspec import inspect
 
-_YamlPath = tuple[str, ...]
+T = TypeVar("T")
+
+_Path = tuple[str | int, ...]
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|\[\.\.\.\]")
+_UNKNOWN = re.compile(r"Object contains unknown field (.*)")
+_MISSING = re.compile(r"Object missing required field (.*)")
 
 
 class ConfigFileError(ValueError):
@@ -33,7 +37,7 @@ class _DuplicateKeyFinder:
     def __init__(self) -> None:
         self._seen: set[int] = set()
 
-    def find(self, node: yaml.Node, path: _YamlPath) -> Iterator[str]:
+    def find(self, node: yaml.Node, path: _Path) -> Iterator[str]:
         """Yield one line for each duplicate key, with its path and line numbers."""
         if id(node) in self._seen:
             return
@@ -42,18 +46,18 @@ class _DuplicateKeyFinder:
             yield from self._find_in_mapping(node, path)
         elif isinstance(node, yaml.SequenceNode):
             for index, each in enumerate(node.value):
-                yield from self.find(each, (*path, f"[{index}]"))
+                yield from self.find(each, (*path, index))
 
-    def _find_in_mapping(self, node: yaml.MappingNode, path: _YamlPath) -> Iterator[str]:
+    def _find_in_mapping(self, node: yaml.MappingNode, path: _Path) -> Iterator[str]:
         lines: dict[str, int] = {}
         for key, value in node.value:
             name = key.value if isinstance(key, yaml.ScalarNode) else "(a key that is no text)"
-            here, line = (*path, f".{name}"), key.start_mark.line + 1
+            inner, line = (*path, name), key.start_mark.line + 1
             if name in lines:
                 both = f"written in lines {lines[name]} and {line}"
-                yield f"{_format_yaml_path(here)}: {both}; expected it once"
+                yield f"{_format_path(inner)}: {both}; expected it once"
             lines.setdefault(name, line)
-            yield from self.find(value, here)
+            yield from self.find(value, inner)
 
 
 def read_document(path: Path) -> tuple[object, tuple[str, ...]]:
@@ -64,8 +68,10 @@ def read_document(path: Path) -> tuple[object, tuple[str, ...]]:
     try:
         loader = yaml.CSafeLoader(path.read_bytes().decode("utf-8-sig"))
         node = loader.get_single_node()
-        faults = () if node is None else tuple(_DuplicateKeyFinder().find(node, ()))
-        return (None if node is None else loader.construct_document(node)), faults
+        if node is None:
+            return None, ()
+        duplicates = tuple(_DuplicateKeyFinder().find(node, ()))
+        return loader.construct_document(node), duplicates
     except OSError as error:
         raise ConfigFileError(f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -74,18 +80,6 @@ def read_document(path: Path) -> tuple[object, tuple[str, ...]]:
         raise ConfigFileError(f"not YAML: {' '.join(str(error).split())}") from None
     except RecursionError:
         raise ConfigFileError("nested too deeply") from None
-
-
-def _format_yaml_path(path: _YamlPath) -> str:
-    return "".join(path).removeprefix(".")
-
-
-T = TypeVar("T")
-
-_Path = tuple[str | int, ...]
-_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|\[\.\.\.\]")
-_UNKNOWN = re.compile(r"Object contains unknown field (.*)")
-_MISSING = re.compile(r"Object missing required field (.*)")
 
 
 class StrictResult(msgspec.Struct, Generic[T], frozen=True):
@@ -101,14 +95,14 @@ class StrictResult(msgspec.Struct, Generic[T], frozen=True):
 
 def decode_strictly(document: object, kind: type[T]) -> StrictResult[T]:
     """Convert a document to a struct, and collect all errors in the order they are found."""
-    sieve = _StrictDecoder(document, kind)
+    decoder = _StrictDecoder(document, kind)
     while True:
         try:
-            value = msgspec.convert(sieve.document, kind)
-            return StrictResult(value, tuple(sieve.errors), sieve.invalid_fields)
+            value = msgspec.convert(decoder.document, kind)
+            return StrictResult(value, tuple(decoder.errors), decoder.invalid_fields)
         except msgspec.ValidationError as error:
-            if not sieve.remove_invalid(str(error).replace("`", "")):
-                return StrictResult(None, tuple(sieve.errors))
+            if not decoder.remove_invalid(str(error).replace("`", "")):
+                return StrictResult(None, tuple(decoder.errors))
 
 
 class _StrictDecoder:
@@ -131,8 +125,8 @@ class _StrictDecoder:
         place = place.removeprefix("key in ")
         path = _parse_path(place)
         unknown, missing = _UNKNOWN.fullmatch(problem), _MISSING.fullmatch(problem)
-        strange = unknown is not None and not path and self._is_other_kind()
-        if strange:
+        is_other_kind = unknown is not None and not path and self._is_other_kind()
+        if is_other_kind:
             problem = f"Object contains unknown field {', '.join(map(str, self.document))}"
         if missing is None or (*self._original_path(path), missing[1]) not in self._removed:
             shown = _format_path(self._original_path(path)) + (
@@ -140,7 +134,7 @@ class _StrictDecoder:
             )
             allowed = "" if missing else self._allowed_text(path)
             self.errors.append(f"{shown or '(the document)'}: {problem}{allowed}")
-        if strange:
+        if is_other_kind:
             return False
         if unknown is not None:
             path = (*path, unknown[1])

@@ -1,1 +1,1 @@
-"""Decision log and history, metrics, Events, traces."""
+"""What is recorded of decisions: log, history, metrics, Events and traces."""

@@ -81,12 +81,11 @@ def record_events(
     if kubeconfig is not None and server is not None:
         raise ConfigError("--kubeconfig and --server exclude each other")
     seconds = _read_duration(duration)
-    discretion = UNREDACTED if include_sensitive else REDACTED
-    wanted = RecordOptions(
-        server, kubeconfig, out, tuple(split_names(resources)), namespace, seconds, discretion
-    )
+    redaction = UNREDACTED if include_sensitive else REDACTED
+    names = tuple(split_names(resources))
+    options = RecordOptions(server, kubeconfig, out, names, namespace, seconds, redaction)
     try:
-        asyncio.run(_run_recorder(wanted))
+        asyncio.run(_run_recorder(options))
     except ResourceNameError as error:
         raise ConfigError(f"--resources: {error}") from None
     except (ApiError, MalformedError, TransportError, RecordingError, FormatError) as error:
@@ -115,10 +114,10 @@ async def _run_recorder(options: RecordOptions) -> None:
         client = Client(transport)
         plan = await make_plan(client, options.resources, options.namespace)
         file = stack.enter_context(_open_file(options.out))
-        tape = RecordingWriter(file.write, clock, options.redaction)
+        writer = RecordingWriter(file.write, clock, options.redaction)
         # Used for jitter only: no recorded event depends on it.
         context = ReflectorContext(client, clock, random.Random(), quiet_log())  # noqa: S311
-        recorder = Recorder(context, plan, tape)
+        recorder = Recorder(context, plan, writer)
         log_line(f"recording {len(plan.sources)} resources of {transport.url} to {file.name}")
         helpers = [asyncio.create_task(file.flush_periodically(clock))]
         if options.seconds is not None:
@@ -129,7 +128,7 @@ async def _run_recorder(options: RecordOptions) -> None:
             await recorder.run(stop)
         finally:
             await cancel_tasks(helpers)
-        log_line(f"recorded {tape.lines} events to {file.name}")
+        log_line(f"recorded {writer.lines} events to {file.name}")
 
 
 async def _connect(options: RecordOptions) -> AiohttpTransport:

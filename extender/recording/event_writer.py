@@ -1,13 +1,12 @@
-"""The recording writer: encodes events as timed lines, and redacts their objects.
+"""The recording writer: encodes the informer events of resources as timed lines, and redacts them.
 
 Until :meth:`RecordingWriter.begin`, events are buffered, so that a recording begins with one state
 of all resources: at time 0 all listed objects, then the changes made while others were listed.
 
-Resource tracks: the informer events of one resource as events of a recording.
-
-A track keeps the last state of each object, so that a later list is recorded as its changes: first
-deletions, then additions and modifications in the order of the list. An object that replaces one of
-the same name but another UID is recorded as a deletion and an addition.
+A resource track keeps the last state of each object of one resource, so that a later list is
+recorded as its changes: first deletions, then additions and modifications in the order of the list.
+An object that replaces one of the same name but another UID is recorded as a deletion and an
+addition.
 """
 
 from __future__ import annotations
@@ -36,6 +35,8 @@ from extender.recording.format import (
 from extender.recording.redaction import REDACTED_FIELDS, keep_all, redact
 
 Write: TypeAlias = Callable[[bytes], None]
+EventCallback: TypeAlias = Callable[[EventType, str, Document], None]
+"""Receives an event: its type, the name of the resource, the object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,27 +57,27 @@ class RecordingWriter:
     def __init__(self, write: Write, clock: Clock, redaction: RedactionRules) -> None:
         self._write = write
         self._clock = clock
-        self._discretion = redaction
+        self._redaction = redaction
         self._start = clock.monotonic()
-        self._held: list[tuple[EventType, str, Document]] | None = []
+        self._pending: list[tuple[EventType, str, Document]] | None = []
         self.lines = 0
 
     def begin(
         self, server: str, resources: Sequence[RecordedResource], namespace: str = ""
     ) -> None:
         """Write the header and the buffered events. Raise the errors of :meth:`write_event`."""
-        left_out = self._discretion.left_out
+        left_out = self._redaction.left_out
         start = format_start(self._clock.now_ns())
         self._start = self._clock.monotonic()
         self._write(encode_header(Header(start, server, namespace, left_out, tuple(resources))))
-        held, self._held = self._held or [], None
-        for event in sorted(held, key=_is_not_listed):
+        pending, self._pending = self._pending or [], None
+        for event in sorted(pending, key=lambda event: event[0] != "LISTED"):
             self._put(0, *event)
 
     @property
     def has_begun(self) -> bool:
         """Whether the header has been written."""
-        return self._held is None
+        return self._pending is None
 
     def write_event(self, kind: EventType, resource: str, document: Document) -> None:
         """Write one event; ``document`` may be changed.
@@ -84,8 +85,8 @@ class RecordingWriter:
         Raise FormatError with the object's name if it is nested too deeply, and the errors of
         ``write``.
         """
-        if self._held is not None:
-            self._held.append((kind, resource, document))
+        if self._pending is not None:
+            self._pending.append((kind, resource, document))
             return
         # Rounded to microseconds: a clock in floats is not reliable below that.
         at_ns = round((self._clock.monotonic() - self._start) * 10**6) * 1000
@@ -93,7 +94,7 @@ class RecordingWriter:
 
     def _put(self, at_ns: int, kind: EventType, resource: str, document: Document) -> None:
         try:
-            line = encode_event(at_ns, kind, resource, self._discretion.redact(document))
+            line = encode_event(at_ns, kind, resource, self._redaction.redact(document))
         except (FormatError, RecursionError):
             raise FormatError(f"{resource} {_key(document)}: {TOO_DEEP}") from None
         self._write(line)
@@ -101,16 +102,8 @@ class RecordingWriter:
 
 
 def _key(document: Document) -> str:
-    of = document["metadata"]
-    return "/".join(filter(None, (of.get("namespace"), of["name"])))
-
-
-def _is_not_listed(event: tuple[EventType, str, Document]) -> bool:
-    return event[0] != "LISTED"
-
-
-EventCallback: TypeAlias = Callable[[EventType, str, Document], None]
-"""Receives an event: its type, the name of the resource, the object."""
+    metadata = document["metadata"]
+    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +141,7 @@ class ResourceTrack:
 
     def __init__(self, resource: RecordedResource, on_event: EventCallback) -> None:
         self._resource = resource
-        self._tell = on_event
+        self._on_event = on_event
         self._known: dict[tuple[str, str], ObservedObject] = {}
         self._listed = False
 
@@ -164,7 +157,7 @@ class ResourceTrack:
     def upsert(self, item: ObservedObject) -> None:
         """Record that an object was added or modified."""
         known = self._known.get(item.key)
-        if known is not None and _is_other_object(known, item):
+        if known is not None and known.metadata.uid != item.metadata.uid:
             self.remove(known)
             known = None
         self._record("ADDED" if known is None else "MODIFIED", item)
@@ -176,11 +169,11 @@ class ResourceTrack:
 
     def bookmark(self, resource_version: str) -> None:
         """Record the resource version that the cache has reached."""
-        self._tell("BOOKMARK", self._resource.name, version_object(resource_version))
+        self._on_event("BOOKMARK", self._resource.name, version_object(resource_version))
 
     def relisted(self, resource_version: str) -> None:
         """Record that the following changes were found by a relist."""
-        self._tell("RELISTED", self._resource.name, version_object(resource_version))
+        self._on_event("RELISTED", self._resource.name, version_object(resource_version))
 
     def _record_differences(self, items: Sequence[ObservedObject]) -> None:
         present = {item.key for item in items}
@@ -196,10 +189,6 @@ class ResourceTrack:
         self._emit(kind, item)
 
     def _emit(self, kind: EventType, item: ObservedObject) -> None:
-        of = self._resource
-        head = {"apiVersion": of.api_version, "kind": of.kind}
-        self._tell(kind, of.name, {**head, **item.document()})
-
-
-def _is_other_object(previous: ObservedObject, item: ObservedObject) -> bool:
-    return previous.metadata.uid != item.metadata.uid
+        resource = self._resource
+        head = {"apiVersion": resource.api_version, "kind": resource.kind}
+        self._on_event(kind, resource.name, {**head, **item.document()})

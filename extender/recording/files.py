@@ -61,7 +61,7 @@ class RecordingFile:
     def __init__(self, path: str) -> None:
         self.name = "standard output" if path == "-" else path
         self._deflate = zlib.compressobj(wbits=_GZIP) if path.endswith(".gz") else None
-        self._held = bytearray()
+        self._buffer = bytearray()
         try:
             self._file: BinaryIO = sys.stdout.buffer if path == "-" else _open_unbuffered(path)
         except OSError as error:
@@ -80,13 +80,13 @@ class RecordingFile:
 
     def write(self, data: bytes) -> None:
         """Add lines."""
-        self._held += data
-        if len(self._held) >= _BUFFER_BYTES:
+        self._buffer += data
+        if len(self._buffer) >= _BUFFER_BYTES:
             self.flush()
 
     def flush(self) -> None:
         """Write buffered lines to the file, so that they can be read."""
-        if self._held:
+        if self._buffer:
             self._put(zlib.Z_SYNC_FLUSH)
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ class RecordingFile:
             self.flush()
 
     def _put(self, mode: int) -> None:
-        data, self._held = bytes(self._held), bytearray()
+        data, self._buffer = bytes(self._buffer), bytearray()
         if self._deflate is not None:
             data = self._deflate.compress(data) + self._deflate.flush(mode)
         left = memoryview(data)
@@ -133,15 +133,15 @@ def parse_recording(data: bytes, name: str) -> Recording:
     """Parse the bytes of a recording; errors call it ``name``. Raise RecordingError."""
     text, cut = _decompress(data, name) if data.startswith(_GZIP_MAGIC) else (data, False)
     *lines, tail = text.split(b"\n")
-    torn = bool(tail) and (cut or not _is_json(tail))
-    if tail and not torn:
+    partial = bool(tail) and (cut or not _is_json(tail))
+    if tail and not partial:
         lines.append(tail)
     if not lines:
         expected = "expected the header of a recording"
-        raise RecordingError(f"{name}: line 1: {expected}{', it breaks off' if torn else ''}")
+        raise RecordingError(f"{name}: line 1: {expected}{', it breaks off' if partial else ''}")
     header, events = _parse_lines(lines, name)
-    broken = f"{name}: breaks off in line {len(lines) + 1}" if torn or cut else ""
-    return Recording(name, header, tuple(events), broken)
+    truncated_at = f"{name}: breaks off in line {len(lines) + 1}" if partial or cut else ""
+    return Recording(name, header, tuple(events), truncated_at)
 
 
 def _parse_lines(lines: list[bytes], name: str) -> tuple[Header, list[RecordedEvent]]:

@@ -129,8 +129,8 @@ class RecordedEvent:
     @property
     def key(self) -> str:
         """``namespace/name``, or the name alone."""
-        of = self.metadata
-        return f"{of.namespace}/{of.name}" if of.namespace else of.name
+        meta = self.metadata
+        return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
     @property
     def is_object_event(self) -> bool:
@@ -223,7 +223,7 @@ def decode_event(line: bytes, number: int = 0) -> RecordedEvent:
         read = _line_decoder.decode(line)
         raw = bytes(read.object)
         value = orjson.loads(raw)  # validates the JSON of fields that the decoder above skips
-        thing = _object_decoder.decode(raw)
+        head = _object_decoder.decode(raw)
         if raw.count(b"{") + raw.count(b"[") >= _MAX_NESTING:
             orjson.dumps([value])
     except msgspec.ValidationError as error:
@@ -233,8 +233,8 @@ def decode_event(line: bytes, number: int = 0) -> RecordedEvent:
         raise FormatError(problem) from None
     except (RecursionError, orjson.JSONEncodeError):
         raise FormatError(TOO_DEEP) from None
-    of = thing.api_version, thing.kind, thing.metadata
-    event = RecordedEvent(read.t, read.type, read.resource, *of, raw, number)
+    described = head.api_version, head.kind, head.metadata
+    event = RecordedEvent(read.t, read.type, read.resource, *described, raw, number)
     if event.is_object_event and not (event.api_version and event.kind and event.metadata.name):
         raise FormatError("object: expected an apiVersion, a kind and a metadata.name")
     return event

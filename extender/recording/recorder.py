@@ -79,7 +79,7 @@ class Recorder:
     ) -> None:
         self._clock = context.clock
         self._plan = plan
-        self._tape = writer
+        self._writer = writer
         self._informers = [
             TrackedReflector(context, each, ResourceTrack(each.recorded, writer.write_event))
             for each in plan.sources
@@ -92,16 +92,16 @@ class Recorder:
         recording file.
         """
         tasks = [asyncio.create_task(informer.run()) for informer in self._informers]
-        told = asyncio.create_task(stop.wait())
+        stopped = asyncio.create_task(stop.wait())
         try:
             beginning = asyncio.create_task(self._begin())
-            await _wait_first(told, beginning, *tasks)
+            await _wait_first(stopped, beginning, *tasks)
             beginning.cancel()
-            if not self._tape.has_begun:
+            if not self._writer.has_begun:
                 self._start()
-            await _wait_first(told, *tasks)
+            await _wait_first(stopped, *tasks)
         finally:
-            told.cancel()
+            stopped.cancel()
             await cancel_tasks(tasks)
         for informer in self._informers:
             informer.record_bookmark()
@@ -117,7 +117,7 @@ class Recorder:
 
     def _start(self) -> None:
         plan = self._plan
-        self._tape.begin(plan.server, [each.recorded for each in plan.sources], plan.namespace)
+        self._writer.begin(plan.server, [each.recorded for each in plan.sources], plan.namespace)
 
 
 async def _wait_first(*tasks: asyncio.Task[object]) -> None:

@@ -20,12 +20,11 @@ other fields of custom resources.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import orjson
 
-Document: TypeAlias = dict[str, Any]
-"""One API object as parsed JSON, of any kind."""
+from extender.recording.format import Document
 
 REDACTED_FIELDS: Final = (
     "environment values",
@@ -70,11 +69,11 @@ def _walk(value: Any) -> None:
 
 def _drop_values(parent: Document, key: str) -> None:
     """Empty the values in a list or a map of names and values."""
-    given = parent[key]
-    if isinstance(given, list):
-        parent[key] = [_without_value(each) for each in given]
-    elif isinstance(given, dict):
-        parent[key] = {name: _emptied_value(each) for name, each in given.items()}
+    values = parent[key]
+    if isinstance(values, list):
+        parent[key] = [_without_value(each) for each in values]
+    elif isinstance(values, dict):
+        parent[key] = {name: _emptied_value(each) for name, each in values.items()}
 
 
 def _without_value(entry: Any) -> Any:
@@ -117,14 +116,14 @@ def _keep_program(parent: Document, key: str) -> None:
 
 
 def _redact_annotations(parent: Document, key: str) -> None:
-    marks = parent[key]
-    if not isinstance(marks, dict):
+    annotations = parent[key]
+    if not isinstance(annotations, dict):
         return
-    if marks.pop(_LAST_APPLIED, None) is not None and not marks:
+    if annotations.pop(_LAST_APPLIED, None) is not None and not annotations:
         del parent[key]
-    for name, text in marks.items():
+    for name, text in annotations.items():
         if isinstance(text, str) and text.lstrip()[:1] in ("{", "["):
-            marks[name] = _redacted_json(text)
+            annotations[name] = _redacted_json(text)
 
 
 def _redacted_json(text: str) -> str:

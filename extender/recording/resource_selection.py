@@ -85,12 +85,12 @@ async def make_plan(client: Client, names: Sequence[str], namespace: str) -> Rec
         ObjectPath("/version"), lambda raw: msgspec.json.decode(raw, type=_ServerVersion)
     )
     served = select_resources(await discover(client), names)
-    followed = [_recorded_source(each, namespace) for each in served]
+    recorded = [_recorded_source(each, namespace) for each in served]
     definitions = [
         await _definition(client, each) for each in served if each.resource.group.count(".")
     ]
-    of = *(each for each in definitions if each is not None), *followed
-    return RecordingPlan(release.gitVersion, namespace, of)
+    sources = *(each for each in definitions if each is not None), *recorded
+    return RecordingPlan(release.gitVersion, namespace, sources)
 
 
 def select_resources(discovered: DiscoveryResult, names: Sequence[str]) -> Sequence[ServedResource]:
@@ -98,12 +98,12 @@ def select_resources(discovered: DiscoveryResult, names: Sequence[str]) -> Seque
 
     A name is a plural, optionally with its group. Raise ResourceNameError.
     """
-    able = [each for each in discovered.resources if {"list", "watch"} <= each.verbs]
+    recordable = [each for each in discovered.resources if {"list", "watch"} <= each.verbs]
     if ALL in names:
-        return [each for each in able if str(each.resource) not in EXCLUDED_FROM_ALL]
+        return [each for each in recordable if str(each.resource) not in EXCLUDED_FROM_ALL]
     if not names:
-        return [each for name in DEFAULT for each in able if str(each.resource) == name]
-    return [_find_named(able, name) for name in dict.fromkeys(names)]
+        return [each for name in DEFAULT for each in recordable if str(each.resource) == name]
+    return [_find_named(recordable, name) for name in dict.fromkeys(names)]
 
 
 def _find_named(recordable: Iterable[ServedResource], name: str) -> ServedResource:

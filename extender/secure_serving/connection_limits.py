@@ -93,22 +93,22 @@ class ConnectionRegistry:
 
     def register(self, transport: asyncio.BaseTransport, phase: Phase) -> OpenConnection | None:
         """Register a connection; abort it and return None if there are too many."""
-        visit = OpenConnection(transport, phase, self._clock.monotonic())
+        connection = OpenConnection(transport, phase, self._clock.monotonic())
         if len(self._connections) >= self._limit:
             self.at_limit += 1
-            self._close_waiting(visit.since)
+            self._close_waiting(connection.since)
         if len(self._connections) >= 2 * self._limit:
-            visit.abort()
+            connection.abort()
             return None
-        self._connections[visit] = None
-        return visit
+        self._connections[connection] = None
+        return connection
 
     @property
     def too_many_calls(self) -> bool:
         """Whether the number of calls in progress has reached the limit of connections."""
         if len(self._connections) <= self._limit:
             return False
-        return sum(visit.phase in _CALLING for visit in self._connections) >= self._limit
+        return sum(connection.phase in _CALLING for connection in self._connections) >= self._limit
 
     def remove(self, connection: OpenConnection) -> None:
         """Remove a connection that has ended."""
@@ -124,7 +124,7 @@ class ConnectionRegistry:
     @property
     def is_idle(self) -> bool:
         """Whether no request is in progress."""
-        return not any(visit.phase in _UNDER_WAY for visit in self._connections)
+        return not any(connection.phase in _UNDER_WAY for connection in self._connections)
 
     async def wait_idle(self, seconds: float) -> None:
         """Return when no request is in progress, or after ``seconds``."""
@@ -139,11 +139,11 @@ class ConnectionRegistry:
     def sweep(self) -> None:
         """Abort the connections that exceed the time limit of their phase."""
         now = self._clock.monotonic()
-        for visit in tuple(self._connections):
-            limit = self._seconds.get(visit.phase)
-            if limit is not None and now - visit.since > limit:
-                self.aborted[visit.phase] += 1
-                self._abort(visit)
+        for connection in tuple(self._connections):
+            limit = self._seconds.get(connection.phase)
+            if limit is not None and now - connection.since > limit:
+                self.aborted[connection.phase] += 1
+                self._abort(connection)
 
     async def run_sweeper(self) -> None:
         """Sweep once a second, until cancelled."""
@@ -152,10 +152,10 @@ class ConnectionRegistry:
             self.sweep()
 
     def _close_waiting(self, now: float) -> None:
-        waiting = [visit for visit in self._connections if visit.phase in _AWAITS_CLIENT]
+        waiting = [each for each in self._connections if each.phase in _AWAITS_CLIENT]
         if not waiting:
             return
-        longest = min(waiting, key=lambda visit: visit.since)
+        longest = min(waiting, key=lambda connection: connection.since)
         if now - longest.since >= _MIN_WAIT_SECONDS or len(self._connections) >= 2 * self._limit:
             self._abort(longest)
 
@@ -167,39 +167,39 @@ class ConnectionRegistry:
 class ConnectionProtocol(web.RequestHandler):
     """The protocol of one connection: its requests, one after another."""
 
-    __slots__ = ("_visit", "_visits")
+    __slots__ = ("_open_connection", "_registry")
 
     def __init__(self, server: web.Server, registry: ConnectionRegistry, **options: Any) -> None:
         super().__init__(server, loop=asyncio.get_running_loop(), **options)
-        self._visits = registry
-        self._visit: OpenConnection | None = None
+        self._registry = registry
+        self._open_connection: OpenConnection | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to serve, if the number of connections permits it."""
-        visit = self._visits.register(transport, Phase.IDLE)
-        if visit is not None:
-            self.begin_serving(visit, transport)
+        connection = self._registry.register(transport, Phase.IDLE)
+        if connection is not None:
+            self.begin_serving(connection, transport)
 
     def begin_serving(self, connection: OpenConnection, transport: asyncio.BaseTransport) -> None:
         """Begin to serve a connection that is registered already."""
-        self._visit = connection
+        self._open_connection = connection
         connection.transport = transport
         self._enter(Phase.IDLE)
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """End, if serving has begun."""
-        if self._visit is not None:
-            self._visits.remove(self._visit)
+        if self._open_connection is not None:
+            self._registry.remove(self._open_connection)
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Parse received data."""
-        visit = self._visit
-        if visit is None:
+        connection = self._open_connection
+        if connection is None:
             return
-        if visit.phase is Phase.IDLE:
-            self._visits.enter_phase(visit, Phase.HEADER)
+        if connection.phase is Phase.IDLE:
+            self._registry.enter_phase(connection, Phase.HEADER)
         super().data_received(data)
 
     def handle_error(
@@ -215,8 +215,8 @@ class ConnectionProtocol(web.RequestHandler):
         a response has begun already.
         """
         problem = _parser_message(message or HTTPStatus(status).phrase)
-        fault = exc if message is None else None  # without a message it is an internal error
-        structlog.get_logger().warning("refused", status=status, problem=problem, exc_info=fault)
+        cause = exc if message is None else None  # without a message it is an internal error
+        structlog.get_logger().warning("refused", status=status, problem=problem, exc_info=cause)
         if request.writer.output_size > 0:
             raise ConnectionError("the response has already begun")
         response = web.Response(status=status, text=f"reprieve: {problem}\n")
@@ -226,7 +226,7 @@ class ConnectionProtocol(web.RequestHandler):
     @property
     def exceeds_call_limit(self) -> bool:
         """Whether a call that begins now must be refused because there are too many."""
-        return self._visits.too_many_calls
+        return self._registry.too_many_calls
 
     def header_read(self) -> None:
         """Record that the header is complete."""
@@ -241,8 +241,8 @@ class ConnectionProtocol(web.RequestHandler):
         self._enter(Phase.IDLE)
 
     def _enter(self, phase: Phase) -> None:
-        if self._visit is not None:
-            self._visits.enter_phase(self._visit, phase)
+        if self._open_connection is not None:
+            self._registry.enter_phase(self._open_connection, phase)
 
 
 def _parser_message(message: str) -> str:

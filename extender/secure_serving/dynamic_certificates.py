@@ -1,15 +1,14 @@
-"""Serving certificates, loaded from files and validated before they are used.
+"""Serving certificates: loaded from files, validated before use, and reloaded when files change.
 
 A certificate is validated by a handshake in memory, with a client that trusts only this
 certificate. So a certificate in use is known to be readable, to match its key, and to be valid for
 serving. The client also yields the validity period, which Python's ssl returns for a peer only.
 
-Reloading of certificate files while they are in use, as apiserver's dynamiccertificates.
-
 Kubernetes replaces mounted files by renaming one symlink; other tools rename or overwrite files. So
-the contents of the files are compared every ten seconds. Invalid files are not used: the previous
-certificate stays in use, and the error is reported until the files are valid again. A certificate
-that does not match its key is most often a rotation in progress; the next reload succeeds.
+the contents of the files are compared every ten seconds, as apiserver's dynamiccertificates does.
+Invalid files are not used: the previous certificate stays in use, and the error is reported until
+the files are valid again. A certificate that does not match its key is most often a rotation in
+progress; the next reload succeeds.
 """
 
 from __future__ import annotations
@@ -25,9 +24,13 @@ import structlog
 from extender.config.component_config import TlsConfig
 from extender.kube.rest.clock import Clock
 
+RELOAD_INTERVAL_SECONDS: Final = 10.0
+EXPIRY_WARNING_SECONDS: Final = 7 * 86400.0
+
 # X509_V_FLAG_NO_CHECK_TIME: the validity period is compared with our own clock.
 _ANY_TIME: Final = 0x200000
 _MAX_HANDSHAKE_STEPS: Final = 10
+_EXPECTED: Final = "expected a certificate chain in PEM, the server's first, and its key"
 
 
 class CertificateError(Exception):
@@ -82,9 +85,6 @@ def load_serving_certificate(tls: TlsConfig, now: float) -> ServingCertificate:
     return ServingCertificate(context, begins, ends)
 
 
-_EXPECTED: Final = "expected a certificate chain in PEM, the server's first, and its key"
-
-
 class _EncryptedError(Exception):
     def __str__(self) -> str:
         return "the key is encrypted"
@@ -106,10 +106,8 @@ def _request_client_certificates(context: ssl.SSLContext, path: str) -> None:
     try:
         context.load_verify_locations(path)
     except OSError as error:
-        expected = "expected certificates of authorities in PEM"
-        raise CertificateError(
-            f"tls.clientCA: {path}: {_error_reason(error)}; {expected}"
-        ) from None
+        problem = f"{_error_reason(error)}; expected certificates of authorities in PEM"
+        raise CertificateError(f"tls.clientCA: {path}: {problem}") from None
     context.verify_mode = ssl.CERT_OPTIONAL
     # Most cluster certificates are issued by Go, which omits fields that strict checks require.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -117,23 +115,23 @@ def _request_client_certificates(context: ssl.SSLContext, path: str) -> None:
 
 def _validity(context: ssl.SSLContext, tls: TlsConfig) -> tuple[int, int]:
     try:
-        shown = _handshake_in_memory(context, Path(tls.certificate).read_text())
+        certificate = _handshake_in_memory(context, Path(tls.certificate).read_text())
     except (OSError, UnicodeDecodeError) as error:
         place = f"tls.certificate: {tls.certificate}"
         raise CertificateError(f"{place}: {_error_reason(error)}; {_EXPECTED}") from None
-    begins, ends = (str(shown[name]) for name in ("notBefore", "notAfter"))
+    begins, ends = (str(certificate[name]) for name in ("notBefore", "notAfter"))
     return ssl.cert_time_to_seconds(begins), ssl.cert_time_to_seconds(ends)
 
 
 def _handshake_in_memory(context: ssl.SSLContext, trusted: str) -> dict[str, object]:
     """Return the server certificate that a client receives, as Python decodes it. Raise OSError."""
-    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    trusting.check_hostname = False
-    trusting.load_verify_locations(cadata=trusted)
-    flags = (trusting.verify_flags | ssl.VERIFY_X509_PARTIAL_CHAIN) & ~ssl.VERIFY_X509_STRICT
-    trusting.verify_flags = ssl.VerifyFlags(flags | _ANY_TIME)
+    client_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client_context.check_hostname = False
+    client_context.load_verify_locations(cadata=trusted)
+    flags = (client_context.verify_flags | ssl.VERIFY_X509_PARTIAL_CHAIN) & ~ssl.VERIFY_X509_STRICT
+    client_context.verify_flags = ssl.VerifyFlags(flags | _ANY_TIME)
     to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
-    client = trusting.wrap_bio(to_client, to_server)
+    client = client_context.wrap_bio(to_client, to_server)
     server = context.wrap_bio(to_server, to_client, server_side=True)
     for _ in range(_MAX_HANDSHAKE_STEPS):
         if sum(_is_done(side) for side in (client, server)) == 2:
@@ -159,10 +157,6 @@ def _error_reason(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-RELOAD_INTERVAL_SECONDS: Final = 10.0
-EXPIRY_WARNING_SECONDS: Final = 7 * 86400.0
-
-
 class CertificateReloader:
     """The serving certificate in use. Raises CertificateError if the first load fails.
 
@@ -173,8 +167,8 @@ class CertificateReloader:
     def __init__(self, tls: TlsConfig, clock: Clock) -> None:
         self._tls = tls
         self._clock = clock
-        self._seen = read_key_pair_files(tls)
-        self._identity = load_serving_certificate(tls, self._now())
+        self._files = read_key_pair_files(tls)
+        self._serving = load_serving_certificate(tls, self._now())
         self._log = structlog.get_logger()
         self.error = ""
         self.reloads = 0
@@ -183,12 +177,12 @@ class CertificateReloader:
     @property
     def context(self) -> ssl.SSLContext:
         """The current SSL context."""
-        return self._identity.context
+        return self._serving.context
 
     @property
     def not_after(self) -> int:
         """When the certificate in use expires, in epoch seconds."""
-        return self._identity.not_after
+        return self._serving.not_after
 
     def warning(self) -> str:
         """Return a warning about the certificate, "" if there is none."""
@@ -203,11 +197,11 @@ class CertificateReloader:
     def reload(self) -> None:
         """Load the files if they have changed; keep the previous ones if they are invalid."""
         try:
-            material = read_key_pair_files(self._tls)
-            if material == self._seen and not self.error:
+            files = read_key_pair_files(self._tls)
+            if files == self._files and not self.error:
                 return
             self._use(load_serving_certificate(self._tls, self._now()))
-            self._seen = material
+            self._files = files
         except CertificateError as error:
             self._keep_previous(str(error))
 
@@ -218,7 +212,7 @@ class CertificateReloader:
             self.reload()
 
     def _use(self, found: ServingCertificate) -> None:
-        self._identity = found
+        self._serving = found
         self.error = ""
         self.reloads += 1
         self._log.info("certificate_reloaded", ends=found.not_after)

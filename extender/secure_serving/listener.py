@@ -3,11 +3,10 @@
 Each handshake uses the certificate that is current at that time, so a rotation needs no new socket
 and closes no connection.
 
-Authorization of clients by their certificates.
-
-Probes need no certificate: a kubelet sends none, and learns only whether the server is ready. All
-other paths are for the clients that the configuration allows. The names of a client are its
-certificate's common name, as for users in Kubernetes, and its DNS names and URIs.
+With client certificates, clients are authorized by them. Probes need no certificate: a kubelet
+sends none, and learns only whether the server is ready. All other paths are for the clients that
+the configuration allows. The names of a client are its certificate's common name, as for users in
+Kubernetes, and its DNS names and URIs.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from extender.secure_serving.connection_limits import (
     Phase,
 )
 
+OPEN_PATHS: Final = frozenset({"/livez", "/readyz", "/healthz"})
 FINISH_SECONDS: Final = 10.0
 _MAX_HEADERS: Final = 64
 _LOOP_ITERATIONS_AFTER_ACCEPT: Final = 2
@@ -44,12 +44,12 @@ class Listener:
     def __init__(self, url: str, server: asyncio.Server, acceptor: _Acceptor) -> None:
         self.url = url
         self._listener = server
-        self._door = acceptor
+        self._acceptor = acceptor
 
     async def finish(self) -> None:
         """Accept no more connections, and finish the requests in progress."""
         await _close(self._listener)
-        await self._door.finish()
+        await self._acceptor.finish()
 
 
 async def _close(listener: asyncio.Server) -> None:
@@ -81,15 +81,15 @@ async def serve_app(
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=FINISH_SECONDS)
     await runner.setup()
     assert runner.server is not None
-    door = _Acceptor(runner, runner.server, config, connections, context)
+    acceptor = _Acceptor(runner, runner.server, config, connections, context)
     try:
         loop = asyncio.get_running_loop()
-        listener = await loop.create_server(door.accept, config.host, config.port)
+        listener = await loop.create_server(acceptor.accept, config.host, config.port)
         host = f"[{config.host}]" if ":" in config.host else config.host
         scheme = "http" if context is None else "https"
         url = f"{scheme}://{host}:{listener.sockets[0].getsockname()[1]}"
         try:
-            yield Listener(url, listener, door)
+            yield Listener(url, listener, acceptor)
         finally:
             listener.close()
     finally:
@@ -140,15 +140,15 @@ class _TlsHandshake(asyncio.Protocol):
     """The protocol of a connection during its TLS handshake; passes on early data."""
 
     def __init__(self, acceptor: _Acceptor, connection: ConnectionProtocol) -> None:
-        self._door = acceptor
+        self._acceptor = acceptor
         self._connection = connection
         self._early: list[bytes] = []
         self._lost = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        visit = self._door.connections.register(transport, Phase.HANDSHAKE)
-        if visit is not None and isinstance(transport, asyncio.Transport):
-            self._door.track_handshake(asyncio.create_task(self._secure(transport, visit)))
+        opened = self._acceptor.connections.register(transport, Phase.HANDSHAKE)
+        if opened is not None and isinstance(transport, asyncio.Transport):
+            self._acceptor.track_handshake(asyncio.create_task(self._secure(transport, opened)))
 
     def data_received(self, data: bytes) -> None:
         self._early.append(data)
@@ -157,7 +157,7 @@ class _TlsHandshake(asyncio.Protocol):
         self._lost = True
 
     async def _secure(self, transport: asyncio.Transport, open_connection: OpenConnection) -> None:
-        context = self._door.context
+        context = self._acceptor.context
         assert context is not None
         loop = asyncio.get_running_loop()
         try:
@@ -165,18 +165,15 @@ class _TlsHandshake(asyncio.Protocol):
         except OSError:  # the client gets a TLS alert
             secured = None
         except asyncio.CancelledError:
-            self._door.connections.remove(open_connection)
+            self._acceptor.connections.remove(open_connection)
             raise
         if secured is None or self._lost:
-            self._door.connections.remove(open_connection)
+            self._acceptor.connections.remove(open_connection)
             return
         secured.set_protocol(self._connection)
         self._connection.begin_serving(open_connection, secured)
         for data in self._early:
             self._connection.data_received(data)
-
-
-OPEN_PATHS: Final = frozenset({"/livez", "/readyz", "/healthz"})
 
 
 class ClientCertAuthorizer:

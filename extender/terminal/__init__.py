@@ -1,1 +1,1 @@
-"""What all commands share: options, stderr, stop signals, tables."""
+"""The terminal: options and output that all commands share, and tables of decisions."""

@@ -1,9 +1,4 @@
-"""What all commands print on stderr: the log and usage errors.
-
-Options that commands share, their parsers, and the printing of an answer.
-
-The stop signal of every long-running command.
-"""
+"""What all commands share: options, their parsers, output, the log on stderr, the stop signal."""
 
 from __future__ import annotations
 

@@ -41,9 +41,9 @@ def preempt_table(decision: PreemptionDecision, order: Order[Candidate]) -> Rend
     if decision.candidates:
         parts.append(_candidates(decision, order))
     if decision.rejected:
-        refusals = plain_table("nodes", "", "because", "eviction")
-        _add_rejections(refusals, decision.rejected)
-        parts.append(refusals)
+        rejections = plain_table("nodes", "", "because", "eviction")
+        _add_rejections(rejections, decision.rejected)
+        parts.append(rejections)
     if decision.message:
         parts.append(Text(decision.message, style="italic"))
     return Group(*parts, *_not_evaluated_warning(decision.not_evaluated))
@@ -84,8 +84,8 @@ def _add_rejections(table: Table, rejected: Mapping[str, Rejection]) -> None:
     for node, rejection in sorted(rejected.items()):
         by_reason.setdefault(rejection, []).append(node)
     for rejection, nodes in sorted(by_reason.items(), key=lambda each: -len(each[1])):
-        hope = "may help" if rejection.resolvable else "cannot help"
-        table.add_row(str(len(nodes)), _names(nodes), str(rejection), hope)
+        eviction = "may help" if rejection.resolvable else "cannot help"
+        table.add_row(str(len(nodes)), _names(nodes), str(rejection), eviction)
 
 
 def _with_priority(pod: Pod) -> str:
@@ -106,7 +106,7 @@ def plain_table(*columns: str) -> Table:
     return table
 
 
-def _not_evaluated_warning(unjudged: Iterable[str]) -> Iterator[Text]:
-    names = ", ".join(sorted(unjudged))
+def _not_evaluated_warning(filters: Iterable[str]) -> Iterator[Text]:
+    names = ", ".join(sorted(filters))
     if names:
         yield Text(f"not evaluated, so the result may be too optimistic: {names}", style="yellow")
