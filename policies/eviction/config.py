@@ -73,9 +73,9 @@ class ResolvedConfig:
 
 def resolve(config: EvictionConfig) -> ResolvedConfig:
     """Derive the values that a kubelet derives in its first round."""
-    given, layout = config.thresholds, config.layout
+    thresholds, layout = config.thresholds, config.layout
     if layout.separate_containers and not config.release.separate_disk_gc:
         problem = f"{SEPARATE_DISK_GC} is turned off but we still have a split filesystem"
-        return ResolvedConfig(config, given, given, problem)
-    first, later = update_containerfs_thresholds(given, layout)
+        return ResolvedConfig(config, thresholds, thresholds, problem)
+    first, later = update_containerfs_thresholds(thresholds, layout)
     return ResolvedConfig(config, tuple(first), tuple(later))

@@ -17,11 +17,10 @@ the node can reclaim before a pod is evicted.
 Sources: UpdateContainerFsThresholds, buildSignalToRankFunc and buildSignalToNodeReclaimFuncs in
 pkg/kubelet/eviction/helpers.go.
 
-Inference of a node's filesystem layout from its stats.
-
-The stats do not contain the layout. Two names of one filesystem have the same capacity and the same
-number of inodes, so images or containers whose filesystem has other numbers have one of their own.
-Two filesystems of exactly the same size are taken for one.
+:func:`infer_layout` infers the layout from a node's stats, which do not contain it. Two names of
+one filesystem have the same capacity and the same number of inodes, so images or containers whose
+filesystem has other numbers have one of their own. Two filesystems of exactly the same size are
+taken for one.
 """
 
 from __future__ import annotations
@@ -98,16 +97,13 @@ class Layout:
 
     def counted_usage(self, signal: Signal) -> frozenset[DiskUsageSource]:
         """Return the kinds of disk usage that are counted of a pod when ``signal`` runs short."""
-        owner = self._ranked_as(signal)
         if not self.dedicated_images:
             return _ALL
+        of_node = self._ranked_as(signal) is NodeFilesystem.NODE
         if self.separate_containers:
-            return _ALL if owner is NodeFilesystem.NODE else frozenset()
-        return frozenset(
-            {DiskUsageSource.LOGS, DiskUsageSource.VOLUMES}
-            if owner is NodeFilesystem.NODE
-            else {DiskUsageSource.LAYERS}
-        )
+            return _ALL if of_node else frozenset()
+        layers = frozenset({DiskUsageSource.LAYERS})
+        return _ALL - layers if of_node else layers
 
     def reclaim_actions(
         self, signal: Signal, release: EvictionRelease
@@ -115,29 +111,22 @@ class Layout:
         """Return the actions that the node takes before it evicts for ``signal``, in order."""
         if signal not in SIGNAL_FILESYSTEMS:
             return ()
-        if (
-            SIGNAL_FILESYSTEMS[signal] is NodeFilesystem.CONTAINERS
-            and not release.reclaims_for_containerfs
-        ):
+        of_containers = SIGNAL_FILESYSTEMS[signal] is NodeFilesystem.CONTAINERS
+        if of_containers and not release.reclaims_for_containerfs:
             return ()
-        owner = self._ranked_as(signal)
         if not self.dedicated_images:
             return _BOTH
+        of_node = self._ranked_as(signal) is NodeFilesystem.NODE
         if self.separate_containers:
-            return (
-                ReclaimAction.CONTAINERS if owner is NodeFilesystem.NODE else ReclaimAction.IMAGES,
-            )
-        return () if owner is NodeFilesystem.NODE else _BOTH
+            return (ReclaimAction.CONTAINERS if of_node else ReclaimAction.IMAGES,)
+        return () if of_node else _BOTH
 
     def _ranked_as(self, signal: Signal) -> NodeFilesystem:
-        owner = SIGNAL_FILESYSTEMS[signal]
-        if owner is not NodeFilesystem.CONTAINERS:
-            return owner
-        return (
-            NodeFilesystem.IMAGES
-            if self.dedicated_images and not self.separate_containers
-            else NodeFilesystem.NODE
-        )
+        filesystem = SIGNAL_FILESYSTEMS[signal]
+        if filesystem is not NodeFilesystem.CONTAINERS:
+            return filesystem
+        dedicated = self.dedicated_images and not self.separate_containers
+        return NodeFilesystem.IMAGES if dedicated else NodeFilesystem.NODE
 
 
 ONE_FILESYSTEM: Final = Layout()
@@ -175,31 +164,22 @@ def update_containerfs_thresholds(
     in_place = True
     for target, sources in _COPIES:
         for hard in (True, False):
-            given = _last(thresholds, sources[source], hard=hard)
-            copy = None if given is None else replace(given, signal=target)
-            place = _place(thresholds, target, hard=hard)
-            if place is None:
+            original = _last_index(thresholds, sources[source], hard=hard)
+            copy = None if original is None else replace(thresholds[original], signal=target)
+            index = _last_index(thresholds, target, hard=hard)
+            if index is None:
                 later.append(copy)
                 in_place = False
                 continue
-            later[place] = copy
+            later[index] = copy
             if in_place:
-                first[place] = copy
+                first[index] = copy
     return [each for each in first if each], [each for each in later if each]
 
 
-def _last(thresholds: Sequence[Threshold], signal: Signal, *, hard: bool) -> Threshold | None:
-    place = _place(thresholds, signal, hard=hard)
-    return None if place is None else thresholds[place]
-
-
-def _place(thresholds: Sequence[Threshold], signal: Signal, *, hard: bool) -> int | None:
-    places = [
-        index
-        for index, each in enumerate(thresholds)
-        if each.signal is signal and each.hard is hard
-    ]
-    return places[-1] if places else None
+def _last_index(thresholds: Sequence[Threshold], signal: Signal, *, hard: bool) -> int | None:
+    found = (i for i, each in enumerate(thresholds) if each.signal is signal and each.hard is hard)
+    return max(found, default=None)
 
 
 def infer_layout(node: NodeStats) -> Layout:

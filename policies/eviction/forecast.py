@@ -46,7 +46,7 @@ class ThresholdForecast:
     @property
     def required(self) -> int:
         """The amount that has to be available, in whole units, rounded up."""
-        return -(-self._asked_nanos // NANOS)
+        return -(-self._required_nanos // NANOS)
 
     @property
     def margin(self) -> int:
@@ -66,7 +66,7 @@ class ThresholdForecast:
             return 0
         if self.trend is None:
             return None
-        nanos = self.observation.available * NANOS - self._asked_nanos
+        nanos = self.observation.available * NANOS - self._required_nanos
         return self.trend.lasts_ns(nanos)
 
     @property
@@ -80,13 +80,13 @@ class ThresholdForecast:
     @property
     def shortage(self) -> int:
         """The amount missing to the threshold plus its minimum reclaim, in whole units."""
-        least = self.threshold.min_reclaim
-        more = 0 if least is None else least.nanos_of(self.observation.capacity)
-        wanted = -(-(self._asked_nanos + more) // NANOS)
-        return max(0, wanted - self.observation.available)
+        reclaim = self.threshold.min_reclaim
+        more = 0 if reclaim is None else reclaim.nanos_of(self.observation.capacity)
+        amount = -(-(self._required_nanos + more) // NANOS)
+        return max(0, amount - self.observation.available)
 
     @property
-    def _asked_nanos(self) -> int:
+    def _required_nanos(self) -> int:
         return self.threshold.value.nanos_of(self.observation.capacity)
 
 
@@ -122,9 +122,9 @@ class NodeForecast:
     @property
     def leading(self) -> ThresholdForecast | None:
         """The threshold that is acted on, or would be first."""
-        calling = self.sync.triggered
-        if calling:
-            return next((each for each in self.forecasts if each.threshold == calling[0]), None)
+        triggered = self.sync.triggered
+        if triggered:
+            return next((each for each in self.forecasts if each.threshold == triggered[0]), None)
         return self.forecasts[0] if self.forecasts else None
 
     @property
@@ -161,13 +161,13 @@ class NodeForecast:
 
 def pods_covering_shortage(ranking: Iterable[PodUsage], shortage: int) -> list[PodUsage]:
     """Return the first pods of a ranking whose usage covers ``shortage``; at least one."""
-    gone: list[PodUsage] = []
-    for standing in ranking:
-        if gone and shortage <= 0:
+    evicted: list[PodUsage] = []
+    for pod in ranking:
+        if evicted and shortage <= 0:
             break
-        gone.append(standing)
-        shortage -= standing.usage or 0
-    return gone
+        evicted.append(pod)
+        shortage -= pod.usage or 0
+    return evicted
 
 
 def forecast_node(
@@ -182,9 +182,11 @@ def forecast_node(
         sync = finish_after_reclaim(sync, sync_input.stats)
     if sync_input.stats is None:
         return NodeForecast(node, sync, history.measurements, ())
-    readings = extend_measurements(history.measurements, sync.state.observations, sync_input.now_ns)
-    forecasts = _forecasts(config.thresholds, sync.state, readings, sync_input.now_ns)
-    return NodeForecast(node, sync, readings, tuple(sorted(forecasts, key=urgency_key)))
+    measurements = extend_measurements(
+        history.measurements, sync.state.observations, sync_input.now_ns
+    )
+    forecasts = _forecasts(config.thresholds, sync.state, measurements, sync_input.now_ns)
+    return NodeForecast(node, sync, measurements, tuple(sorted(forecasts, key=urgency_key)))
 
 
 def sort_by_urgency(forecasts: Iterable[NodeForecast]) -> list[NodeForecast]:
@@ -209,16 +211,16 @@ def urgency_key(forecast: ThresholdForecast) -> tuple[bool, int, bool, bool, int
     )
 
 
-def _node_urgency_key(outlook: NodeForecast) -> tuple[bool, int, int, str]:
-    leading = outlook.leading
+def _node_urgency_key(forecast: NodeForecast) -> tuple[bool, int, int, str]:
+    leading = forecast.leading
     if leading is None:
-        return (True, 0, _MILLION, outlook.node)
+        return (True, 0, _MILLION, forecast.node)
     acts_in = leading.acts_in_ns
-    return (acts_in is None, acts_in or 0, leading.margin_millionths, outlook.node)
+    return (acts_in is None, acts_in or 0, leading.margin_millionths, forecast.node)
 
 
 def _forecasts(
-    thresholds: Sequence[Threshold], state: ManagerState, readings: Measurements, now_ns: int
+    thresholds: Sequence[Threshold], state: ManagerState, measurements: Measurements, now_ns: int
 ) -> Iterator[ThresholdForecast]:
     for threshold in thresholds:
         observation = state.observations.get(threshold.signal)
@@ -226,6 +228,5 @@ def _forecasts(
             continue
         since = state.first_observed_at.get(threshold)
         met_ns = None if since is None else now_ns - since
-        yield ThresholdForecast(
-            threshold, observation, estimate_trend(readings[threshold.signal]), met_ns
-        )
+        trend = estimate_trend(measurements[threshold.signal])
+        yield ThresholdForecast(threshold, observation, trend, met_ns)

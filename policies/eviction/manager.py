@@ -14,16 +14,13 @@ the round pauses: the caller carries out ``SyncResult.reclaim``, measures again,
 After a round with an eviction the next round follows as soon as the evicted pods are gone, and
 after CLEANUP_NS at the latest; otherwise after INTERVAL_NS (see policies.eviction.config).
 
-Source: synchronize and reclaimNodeLevelResources in pkg/kubelet/eviction/eviction_manager.go.
+Of the limits of local storage three are checked, and the first that is exceeded counts: the size
+limit of an emptyDir, the limit of the pod (the sum of its containers' limits), the limit of one
+container (its logs, and its writable layer unless that is on a dedicated filesystem). Every pod
+that exceeds one is evicted in the same round; the round then evicts no pod for node pressure.
 
-Local storage eviction: pods that exceed their storage limits, regardless of node pressure.
-
-Three limits are checked, and the first that is exceeded counts: the size limit of an emptyDir, the
-limit of the pod (the sum of its containers' limits), the limit of one container (its logs, and its
-writable layer unless that is on a dedicated filesystem). Every pod that exceeds one is evicted in
-the same round; the round then evicts no pod for node pressure.
-
-Source: localStorageEviction and the functions it calls in pkg/kubelet/eviction/eviction_manager.go.
+Source: synchronize, reclaimNodeLevelResources and localStorageEviction in
+pkg/kubelet/eviction/eviction_manager.go.
 """
 
 from __future__ import annotations
@@ -211,14 +208,12 @@ def synchronize(config: ResolvedConfig, state: ManagerState, sync_input: SyncInp
         sync_input.now_ns,
         configuration.transition_ns,
     )
-    calling = tuple(by_eviction_priority(tracked.triggered))
-    sync = SyncResult(SyncOutcome.CALM, tracked.state, sync_input, config, triggered=calling)
+    triggered = tuple(by_eviction_priority(tracked.triggered))
+    sync = SyncResult(SyncOutcome.CALM, tracked.state, sync_input, config, triggered=triggered)
     over = tuple(_over_limits(sync_input, configuration)) if configuration.isolates_storage else ()
     if over:
         return replace(sync, outcome=SyncOutcome.OVER_LIMITS, evictions=over)
-    if not calling:
-        return sync
-    return _act_on_thresholds(sync)
+    return _act_on_thresholds(sync) if triggered else sync
 
 
 def finish_after_reclaim(sync: SyncResult, stats_after_reclaim: Summary | None) -> SyncResult:
@@ -290,7 +285,7 @@ def _grace_seconds(leading: Threshold, victim: EvictablePod, configuration: Evic
     release = configuration.release
     if leading.hard:
         return release.immediate_grace_seconds
-    most = configuration.max_pod_grace_seconds
+    longest = configuration.max_pod_grace_seconds
     if victim.grace_seconds is None or not release.respects_pod_grace_period:
-        return most
-    return min(most, victim.grace_seconds)
+        return longest
+    return min(longest, victim.grace_seconds)

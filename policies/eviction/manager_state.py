@@ -69,18 +69,18 @@ def update_state(
         unresolved_thresholds(state.thresholds_met, observations),
     )
     since = thresholds_first_observed_at(short, state.first_observed_at, now_ns)
-    seen = pressures_last_observed_at(pressures_of(short), state.last_observed_at, now_ns)
+    observed = pressures_last_observed_at(pressures_of(short), state.last_observed_at, now_ns)
     acted_on = thresholds_met_grace_period(since, now_ns)
-    calling = updated_thresholds(acted_on, observations, state.observations)
+    triggered = updated_thresholds(acted_on, observations, state.observations)
     after = ManagerState(
         started=True,
         first_observed_at=since,
         thresholds_met=tuple(acted_on),
-        last_observed_at=seen,
-        pressures=tuple(pressures_observed_since(seen, transition_ns, now_ns)),
+        last_observed_at=observed,
+        pressures=tuple(pressures_observed_since(observed, transition_ns, now_ns)),
         observations=observations,
     )
-    return StateUpdate(after, tuple(calling))
+    return StateUpdate(after, tuple(triggered))
 
 
 def thresholds_first_observed_at(
@@ -108,7 +108,7 @@ def pressures_last_observed_at(
 
 
 def pressures_observed_since(
-    seen: Mapping[Pressure, int], transition_ns: int, now_ns: int
+    observed: Mapping[Pressure, int], transition_ns: int, now_ns: int
 ) -> list[Pressure]:
     """Return the pressures that were observed less than the transition period ago, sorted."""
-    return sorted(pressure for pressure, at in seen.items() if now_ns - at < transition_ns)
+    return sorted(pressure for pressure, at in observed.items() if now_ns - at < transition_ns)

@@ -108,9 +108,9 @@ def _threshold(shortage: ResourceShortage) -> str:
     for threshold in shortage.thresholds:
         found = shortage.observations.get(threshold.signal)
         if RESOURCES[threshold.signal] is shortage.resource and found is not None:
-            asked = threshold.value.formatted(found.capacity)
+            quantity = threshold.value.formatted(found.capacity)
             left = format_available(threshold.signal, found.available)
-            return f"Threshold quantity: {asked}, available: {left}. "
+            return f"Threshold quantity: {quantity}, available: {left}. "
     return ""
 
 

@@ -62,8 +62,8 @@ _CONDITION_TEXTS: Final[Mapping[Pressure, tuple[tuple[str, str], tuple[str, str]
 def pressure_conditions(pressures: Collection[Pressure]) -> tuple[NodeCondition, ...]:
     """Return the three conditions that a node reports under these pressures."""
     return tuple(
-        NodeCondition(pressure, pressure in pressures, *words[pressure in pressures])
-        for pressure, words in _CONDITION_TEXTS.items()
+        NodeCondition(pressure, pressure in pressures, *texts[pressure in pressures])
+        for pressure, texts in _CONDITION_TEXTS.items()
     )
 
 
@@ -85,6 +85,5 @@ def admit(pod: EvictablePod, pressures: Collection[Pressure]) -> PodAdmitResult:
         if not pod.best_effort or any(each.tolerates(taint) for each in pod.tolerations):
             return PodAdmitResult(admitted=True)
     listed = " ".join(sorted(pressures))
-    return PodAdmitResult(
-        admitted=False, reason=REASON, message=f"The node had condition: [{listed}]. "
-    )
+    message = f"The node had condition: [{listed}]. "
+    return PodAdmitResult(admitted=False, reason=REASON, message=message)

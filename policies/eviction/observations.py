@@ -108,12 +108,12 @@ def _required_with_reclaim(threshold: Threshold, capacity: int) -> int:
 
 
 def _short_of(
-    thresholds: Iterable[Threshold], observations: Observations, asked: RequiredAmount
+    thresholds: Iterable[Threshold], observations: Observations, required: RequiredAmount
 ) -> list[Threshold]:
     short = []
     for each in thresholds:
         found = observations.get(each.signal)
-        if found is not None and asked(each, found.capacity) > found.available * NANOS:
+        if found is not None and required(each, found.capacity) > found.available * NANOS:
             short.append(each)
     return short
 

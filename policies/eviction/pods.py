@@ -1,15 +1,9 @@
 """A pod as the eviction manager reads it: requests, limits, and whether it can be evicted.
 
 Requests are in bytes, rounded up; since usage is in whole bytes, rounding only matters for requests
-of less than a byte.
-
-Sources: GetResourceRequestQuantity in pkg/api/v1/resource/helpers.go, PodLimits in
-k8s.io/component-helpers/resource, IsCriticalPod in pkg/kubelet/types/pod_update.go.
-
-Requests and limits of a pod, as the kubelet sums them for eviction.
-
-The sum is nearly kube-scheduler's, but is based on the spec alone, and the pod's overhead is added
-only to a sum that is not zero. Up to 1.33 sidecars were left out:
+of less than a byte. The sum of a pod's requests is nearly kube-scheduler's, but is based on the
+spec alone, and the pod's overhead is added only to a sum that is not zero. Up to 1.33 sidecars were
+left out:
 
     containers 100Mi + 50Mi, a sidecar 200Mi     up to 1.33: 200Mi     since 1.34: 350Mi
 
@@ -17,7 +11,8 @@ Pod-level resources replace what the containers request, also of local storage, 
 resources cannot contain.
 
 Sources: GetResourceRequestQuantity in pkg/api/v1/resource/helpers.go; PodLimits in
-k8s.io/component-helpers/resource; ComputePodQOS in pkg/apis/core/v1/helper/qos.
+k8s.io/component-helpers/resource; ComputePodQOS in pkg/apis/core/v1/helper/qos; IsCriticalPod in
+pkg/kubelet/types/pod_update.go.
 """
 
 from __future__ import annotations
@@ -38,6 +33,9 @@ from policies.kubernetes.selectors import Toleration
 
 CRITICAL_PRIORITY: Final = 2_000_000_000
 _FROM_THE_API: Final = "api"
+
+_QOS_RESOURCES: Final = ("cpu", "memory")
+"""The resources that determine a pod's quality of service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +107,6 @@ class EvictablePod:
         return static or self.mirror or self.priority >= CRITICAL_PRIORITY
 
 
-_QOS_RESOURCES: Final = ("cpu", "memory")
-"""The resources that determine a pod's quality of service."""
-
-
 @dataclass(frozen=True, slots=True)
 class KubeletRequests:
     """A pod's requests, and its limits in the same form."""
@@ -126,40 +120,42 @@ class KubeletRequests:
         return any(map(is_pod_level, (*self.requests.pod_level, *self.limits.pod_level)))
 
 
-def requested_nanos(claims: KubeletRequests, resource: Resource, release: EvictionRelease) -> int:
+def requested_nanos(
+    resources: KubeletRequests, resource: Resource, release: EvictionRelease
+) -> int:
     """Return the pod's request of a resource, in nanos."""
-    pod = claims.requests
+    pod = resources.requests
     if not release.counts_sidecars:
         total = _without_sidecars(pod, resource)
     else:
-        whole = claims.has_pod_level and release.pod_level_resources
+        whole = resources.has_pod_level and release.pod_level_resources
         total = 0 if whole else container_spec_total(pod).get(resource, 0)
         if is_pod_level(resource):
             total = pod.pod_level.get(resource, total)
     return total + (pod.overhead.get(resource, 0) if total else 0)
 
 
-def reports_pod_memory_request(claims: KubeletRequests, release: EvictionRelease) -> bool:
+def reports_pod_memory_request(resources: KubeletRequests, release: EvictionRelease) -> bool:
     """Return whether messages report the pod-level memory request."""
-    return release.pod_level_resources and Resource.MEMORY in claims.requests.pod_level
+    return release.pod_level_resources and Resource.MEMORY in resources.requests.pod_level
 
 
-def storage_limit_nanos(claims: KubeletRequests) -> int | None:
+def storage_limit_nanos(resources: KubeletRequests) -> int | None:
     """Return the sum of a pod's limits of local storage, in nanos; None if there are none.
 
     Overhead is added to a sum that is not zero.
     """
-    total = container_spec_total(claims.limits).get(Resource.STORAGE)
-    return total and total + claims.limits.overhead.get(Resource.STORAGE, 0)
+    total = container_spec_total(resources.limits).get(Resource.STORAGE)
+    return total and total + resources.limits.overhead.get(Resource.STORAGE, 0)
 
 
-def is_best_effort(claims: KubeletRequests, release: EvictionRelease) -> bool:
+def is_best_effort(resources: KubeletRequests, release: EvictionRelease) -> bool:
     """Return whether a pod neither requests nor limits cpu or memory."""
-    if claims.has_pod_level and release.pod_level_resources:
-        return not any(_is_set(each.pod_level) for each in (claims.requests, claims.limits))
+    if resources.has_pod_level and release.pod_level_resources:
+        return not any(_is_set(each.pod_level) for each in (resources.requests, resources.limits))
     containers = (
         container
-        for each in (claims.requests, claims.limits)
+        for each in (resources.requests, resources.limits)
         for container in (*each.containers, *each.init_containers)
     )
     return not any(_is_set(container.spec) for container in containers)
@@ -170,7 +166,7 @@ def _is_set(amounts: Amounts) -> bool:
 
 
 def _without_sidecars(pod: PodResources, resource: Resource) -> int:
-    def asked(container: ContainerRequests) -> int:
+    def request(container: ContainerRequests) -> int:
         return container.spec.get(resource, 0)
 
-    return max(sum(map(asked, pod.containers)), *map(asked, pod.init_containers), 0)
+    return max(sum(map(request, pod.containers)), *map(request, pod.init_containers), 0)

@@ -66,7 +66,7 @@ class Relief:
     """A node to relieve, the cause, and the pods to evict, in eviction order.
 
     ``needs_cordon`` is whether the node has yet to be cordoned; ``skipped`` is whether the node is
-    left alone because the maximum number of nodes is cordoned.
+    left alone cause the maximum number of nodes is cordoned.
     """
 
     node: str
@@ -85,18 +85,17 @@ class ReliefStep:
 
 
 def first_threshold_within(
-    outlook: NodeForecast, within_ns: int, since_ns: int = -1
+    forecast: NodeForecast, within_ns: int, since_ns: int = -1
 ) -> ThresholdForecast | None:
     """Return the hard threshold that a node meets first within a time, None if it meets none.
 
     Only measurements after ``since_ns`` count.
     """
-    bounds = (each for each in outlook.forecasts if each.threshold.hard)
-    hard = [each for each in bounds if _is_reliable(each, since_ns)]
-    first = next((each for each in hard if each.met_in_ns is not None), None)
-    if first is None or first.met_in_ns is None or first.met_in_ns > within_ns:
-        return None
-    return first
+    for each in forecast.forecasts:
+        met_in_ns = each.met_in_ns
+        if each.threshold.hard and met_in_ns is not None and _is_reliable(each, since_ns):
+            return each if met_in_ns <= within_ns else None
+    return None
 
 
 def plan_relief(
@@ -108,16 +107,16 @@ def plan_relief(
     """
     found: list[Relief] = []
     left = limits.max_nodes
-    for outlook in sort_by_urgency(forecasts):
-        bearing = pod_facts.get(outlook.node, NodePodFacts())
-        because = first_threshold_within(outlook, limits.within_ns, bearing.relieved_ns)
-        if because is None:
+    for forecast in sort_by_urgency(forecasts):
+        facts = pod_facts.get(forecast.node, NodePodFacts())
+        cause = first_threshold_within(forecast, limits.within_ns, facts.relieved_ns)
+        if cause is None:
             continue
-        refrained = not bearing.cordoned and not left
-        closes = not bearing.cordoned and not refrained
-        left -= closes
-        pods = () if refrained else tuple(_pods_to_evict(outlook, because, bearing))
-        found.append(Relief(outlook.node, because, pods, closes, refrained))
+        skipped = not facts.cordoned and not left
+        needs_cordon = not facts.cordoned and not skipped
+        left -= needs_cordon
+        pods = () if skipped else tuple(_pods_to_evict(forecast, cause, facts))
+        found.append(Relief(forecast.node, cause, pods, needs_cordon, skipped))
     return found
 
 
@@ -145,18 +144,18 @@ def _is_reliable(forecast: ThresholdForecast, since_ns: int) -> bool:
 
 
 def _pods_to_evict(
-    outlook: NodeForecast, because: ThresholdForecast, bearing: NodePodFacts
+    forecast: NodeForecast, cause: ThresholdForecast, facts: NodePodFacts
 ) -> Sequence[PodUsage]:
-    ranking = outlook.ranked_for(because.threshold.signal)
-    leaving = sum(each.usage or 0 for each in ranking if each.pod.uid in bearing.terminating_pods)
-    shortage = because.shortage - leaving
+    ranking = forecast.ranked_for(cause.threshold.signal)
+    leaving = sum(each.usage or 0 for each in ranking if each.pod.uid in facts.terminating_pods)
+    shortage = cause.shortage - leaving
     if leaving and shortage <= 0:
         return ()
-    stay = bearing.daemonset_pods | bearing.terminating_pods
+    excluded = facts.daemonset_pods | facts.terminating_pods
     return pods_covering_shortage(
-        (each for each in ranking if each.usage and _is_evictable(each.pod, stay)), shortage
+        (each for each in ranking if each.usage and _is_evictable(each.pod, excluded)), shortage
     )
 
 
-def _is_evictable(pod: EvictablePod, stay: AbstractSet[str]) -> bool:
-    return not pod.critical and pod.uid not in stay
+def _is_evictable(pod: EvictablePod, excluded: AbstractSet[str]) -> bool:
+    return not pod.critical and pod.uid not in excluded

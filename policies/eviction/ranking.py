@@ -63,8 +63,8 @@ _NO_STATS: Final[Criterion[PodUsage]] = Criterion("no stats", lambda it: it.usag
 _PRIORITY: Final[Criterion[PodUsage]] = Criterion("lower priority", lambda it: it.pod.priority)
 
 
-def _pod_key(standing: PodUsage) -> str:
-    return standing.pod.key
+def _pod_key(usage: PodUsage) -> str:
+    return usage.pod.key
 
 
 BY_REQUEST: Final[Order[PodUsage]] = Order(
@@ -103,9 +103,9 @@ def first_evictable_pod(
     pods: Iterable[EvictablePod], stats: StatsByUid, signal: Signal, layout: Layout
 ) -> EvictablePod | None:
     """Return the first pod of the ranking that can be evicted; None if all are critical."""
-    movable = [pod for pod in pods if not pod.critical]
-    standings = _pod_usages(movable, stats, signal, layout)
-    first = min(standings, key=order_for(signal).key, default=None)
+    evictable = [pod for pod in pods if not pod.critical]
+    usages = _pod_usages(evictable, stats, signal, layout)
+    first = min(usages, key=order_for(signal).key, default=None)
     return None if first is None else first.pod
 
 
@@ -122,10 +122,11 @@ def _pod_usages(
     pods: Iterable[EvictablePod], stats: StatsByUid, signal: Signal, layout: Layout
 ) -> list[PodUsage]:
     measure = _measure(signal, layout)
-    return [measure(pod, stats.get(pod.uid)) for pod in pods]
+    measured = ((pod, stats.get(pod.uid)) for pod in pods)
+    return [PodUsage(pod, None) if own is None else measure(pod, own) for pod, own in measured]
 
 
-UsageFunction = Callable[[EvictablePod, PodStats | None], PodUsage]
+UsageFunction = Callable[[EvictablePod, PodStats], PodUsage]
 CountedUsageFunction = Callable[[EvictablePod, PodStats], list[DiskUsage | None]]
 
 
@@ -136,38 +137,30 @@ def _measure(signal: Signal, layout: Layout) -> UsageFunction:
         case Resource.PIDS:
             return _processes
         case Resource.STORAGE:
-            taken = _counted_usages(layout.counted_usage(signal))
-            return lambda pod, stats: _storage(pod, stats, taken)
+            counted = _counted_usages(layout.counted_usage(signal))
+            return lambda pod, stats: _storage(pod, stats, counted)
         case Resource.INODES:
-            taken = _counted_usages(layout.counted_usage(signal))
-            return lambda pod, stats: _inodes(pod, stats, taken)
+            counted = _counted_usages(layout.counted_usage(signal))
+            return lambda pod, stats: _inodes(pod, stats, counted)
 
 
-def _memory(pod: EvictablePod, stats: PodStats | None) -> PodUsage:
-    if stats is None:
-        return PodUsage(pod, None)
+def _memory(pod: EvictablePod, stats: PodStats) -> PodUsage:
     usage, request = stats.working_set or 0, pod.memory_request
     return PodUsage(pod, usage, request, usage - request)
 
 
-def _processes(pod: EvictablePod, stats: PodStats | None) -> PodUsage:
-    if stats is None:
-        return PodUsage(pod, None)
+def _processes(pod: EvictablePod, stats: PodStats) -> PodUsage:
     usage = stats.processes or 0
     return PodUsage(pod, usage, excess=usage)
 
 
-def _storage(pod: EvictablePod, stats: PodStats | None, taken: CountedUsageFunction) -> PodUsage:
-    if stats is None:
-        return PodUsage(pod, None)
-    usage = sum([each.used or 0 for each in taken(pod, stats) if each is not None])
+def _storage(pod: EvictablePod, stats: PodStats, counted: CountedUsageFunction) -> PodUsage:
+    usage = sum([each.used or 0 for each in counted(pod, stats) if each is not None])
     return PodUsage(pod, usage, pod.storage_request, usage - pod.storage_request)
 
 
-def _inodes(pod: EvictablePod, stats: PodStats | None, taken: CountedUsageFunction) -> PodUsage:
-    if stats is None:
-        return PodUsage(pod, None)
-    usage = sum([each.inodes_used or 0 for each in taken(pod, stats) if each is not None])
+def _inodes(pod: EvictablePod, stats: PodStats, counted: CountedUsageFunction) -> PodUsage:
+    usage = sum([each.inodes_used or 0 for each in counted(pod, stats) if each is not None])
     return PodUsage(pod, usage, 0, usage - pod.storage_request)
 
 
@@ -178,7 +171,7 @@ def _counted_usages(parts: frozenset[DiskUsageSource]) -> CountedUsageFunction:
         for each in (DiskUsageSource.LAYERS, DiskUsageSource.LOGS, DiskUsageSource.VOLUMES)
     )
 
-    def taken(pod: EvictablePod, stats: PodStats) -> list[DiskUsage | None]:
+    def counted(pod: EvictablePod, stats: PodStats) -> list[DiskUsage | None]:
         found: list[DiskUsage | None] = []
         if layers:
             found.extend([container.rootfs for container in stats.containers])
@@ -188,7 +181,7 @@ def _counted_usages(parts: frozenset[DiskUsageSource]) -> CountedUsageFunction:
             found.extend([_usage_of(each, stats) for each in pod.volumes if each.local])
         return found
 
-    return taken
+    return counted
 
 
 def _usage_of(volume: Volume, stats: PodStats) -> DiskUsage | None:

@@ -2,12 +2,7 @@
 
 Two signals observe memory, six observe disks (bytes or inodes of one of three filesystems), one
 observes process IDs. Every signal is an amount that is still *available*, so all thresholds are
-lower bounds.
-
-Sources: pkg/kubelet/eviction/api/types.go and the tables at the head of
-pkg/kubelet/eviction/helpers.go.
-
-Amounts in thresholds and pods: a quantity, or a percentage of the capacity.
+lower bounds. The amount of a threshold is a quantity, or a percentage of the capacity.
 
 Percentages are float32 upstream: the text is rounded to float32, divided by 100 and rounded again,
 then multiplied, as float64, with the capacity; the fraction is truncated. So 10% of 10Gi is
@@ -17,8 +12,8 @@ then multiplied, as float64, with the capacity; the fraction is truncated. So 10
 
 The number is kept as it is after the second rounding; no other value is a float.
 
-Sources: parsePercentage in pkg/kubelet/eviction/helpers.go, GetThresholdQuantity in
-pkg/kubelet/eviction/api/types.go, strconv.ParseFloat.
+Sources: pkg/kubelet/eviction/api/types.go (GetThresholdQuantity), pkg/kubelet/eviction/helpers.go
+(the tables at its head, parsePercentage), strconv.ParseFloat.
 """
 
 from __future__ import annotations

@@ -68,11 +68,7 @@ class Threshold:
 
     def equals_ignoring_reclaim(self, other: Threshold) -> bool:
         """Return whether two thresholds are equal apart from their minimum reclaim."""
-        return (self.signal, self.value, self.grace_ns) == (
-            other.signal,
-            other.value,
-            other.grace_ns,
-        )
+        return replace(self, min_reclaim=None) == replace(other, min_reclaim=None)
 
     def __str__(self) -> str:
         return f"{self.signal}<{self.value.text}"

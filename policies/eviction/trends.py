@@ -87,9 +87,9 @@ def extend_measurements(
         if before and at_ns <= before[-1].at_ns:
             found[signal] = before
             continue
-        reading = Measurement(at_ns, observation.available)
-        kept = () if _has_recovered(before, reading) else before
-        found[signal] = [*kept, reading][-MAX_MEASUREMENTS:]
+        measurement = Measurement(at_ns, observation.available)
+        kept = () if _has_recovered(before, measurement) else before
+        found[signal] = [*kept, measurement][-MAX_MEASUREMENTS:]
     return found
 
 
@@ -106,9 +106,9 @@ def estimate_trend(measurements: Sequence[Measurement]) -> Trend | None:
     return Trend(median, len(measurements), measurements[0].at_ns)
 
 
-def _has_recovered(before: Sequence[Measurement], reading: Measurement) -> bool:
+def _has_recovered(before: Sequence[Measurement], measurement: Measurement) -> bool:
     """Return whether a measurement after a fall is as high as any before."""
     fall = estimate_trend(before)
     if fall is None or fall.nanos >= 0:
         return False
-    return reading.available >= max(each.available for each in before)
+    return measurement.available >= max(each.available for each in before)

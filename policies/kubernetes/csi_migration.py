@@ -145,8 +145,8 @@ def _affinity(
 
 def _keys(affinity: NodeSelector | None, labels: Labels) -> tuple[str, str]:
     """Return the zone and region label keys, GA or beta, that a volume uses."""
-    asked = () if affinity is None else affinity.terms
-    mentioned = {each.key for term in asked for each in term.labels}
+    terms = () if affinity is None else affinity.terms
+    mentioned = {each.key for term in terms for each in term.labels}
     for known in (mentioned, labels):
         if ZONE in known:
             return ZONE, REGION
@@ -156,22 +156,16 @@ def _keys(affinity: NodeSelector | None, labels: Labels) -> tuple[str, str]:
 
 
 def _asks_for(affinity: NodeSelector, key: str) -> bool:
-    asked = (each for term in affinity.terms for each in term.labels if each.key == key)
-    return any(each.values for each in asked)
+    requirements = (each for term in affinity.terms for each in term.labels if each.key == key)
+    return any(each.values for each in requirements)
 
 
 def _renamed(affinity: NodeSelector, old: str, new: str) -> NodeSelector:
-    return NodeSelector(
-        tuple(
-            replace(
-                term,
-                labels=tuple(
-                    replace(each, key=new) if each.key == old else each for each in term.labels
-                ),
-            )
-            for term in affinity.terms
-        )
-    )
+    def renamed(term: NodeSelectorTerm) -> NodeSelectorTerm:
+        labels = (replace(each, key=new) if each.key == old else each for each in term.labels)
+        return replace(term, labels=tuple(labels))
+
+    return NodeSelector(tuple(map(renamed, affinity.terms)))
 
 
 def _with_zones(affinity: NodeSelector | None, key: str, label: str) -> NodeSelector | None:

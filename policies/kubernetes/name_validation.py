@@ -63,27 +63,27 @@ def label_key_errors(key: str) -> tuple[str, ...]:
     prefix, slash, name = key.rpartition("/")
     if prefix.count("/"):
         return (f"a valid label key {_NAME_RULE} {_KEY_FORM}",)
-    faults = []
+    errors = []
     if slash and (not prefix or not _matches(_SUBDOMAIN, prefix, _MAX_SUBDOMAIN)):
-        faults.append(f"prefix part {_SUBDOMAIN_RULE if prefix else _EMPTY_RULE}")
+        errors.append(f"prefix part {_SUBDOMAIN_RULE if prefix else _EMPTY_RULE}")
     if not name:
-        faults.append(f"name part {_EMPTY_RULE}")
+        errors.append(f"name part {_EMPTY_RULE}")
     elif len(name) > _MAX_LABEL:
-        faults.append(f"name part must be no more than {_MAX_LABEL} bytes")
+        errors.append(f"name part must be no more than {_MAX_LABEL} bytes")
     if not _matches(_NAME, name, len(name)):
-        faults.append(f"name part {_NAME_RULE}")
-    return tuple(faults)
+        errors.append(f"name part {_NAME_RULE}")
+    return tuple(errors)
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def label_value_errors(value: str) -> tuple[str, ...]:
     """Return all errors of a label value."""
-    faults = []
+    errors = []
     if len(value) > _MAX_LABEL:
-        faults.append(f"must be no more than {_MAX_LABEL} bytes")
+        errors.append(f"must be no more than {_MAX_LABEL} bytes")
     if not _matches(_VALUE, value, len(value)):
-        faults.append(_VALUE_RULE)
-    return tuple(faults)
+        errors.append(_VALUE_RULE)
+    return tuple(errors)
 
 
 def invalid_label_key(key: str) -> str:
@@ -99,42 +99,40 @@ def invalid_label_value(value: str) -> str:
 @lru_cache(maxsize=_REMEMBERED)
 def invalid_dns_label(name: str) -> str:
     """Return the error of the name of a container, a volume or a namespace."""
-    if len(name) > _MAX_LABEL:
-        return f"must be no more than {_MAX_LABEL} characters"
-    return "" if _matches(_LABEL, name) else _LABEL_RULE
+    return _first_error(name, _MAX_LABEL, _LABEL, _LABEL_RULE)
 
 
 def invalid_dns1035_label(name: str) -> str:
     """Return the error of a name that begins with a letter: a resource, a kind, a version."""
-    if len(name) > _MAX_LABEL:
-        return f"must be no more than {_MAX_LABEL} characters"
-    return "" if _matches(_LABEL_1035, name) else _LABEL_1035_RULE
+    return _first_error(name, _MAX_LABEL, _LABEL_1035, _LABEL_1035_RULE)
 
 
 def invalid_subdomain(name: str) -> str:
     """Return the error of the name of a node, or of most other objects."""
-    if len(name) > _MAX_SUBDOMAIN:
-        return f"must be no more than {_MAX_SUBDOMAIN} characters"
-    return "" if _matches(_SUBDOMAIN, name) else _SUBDOMAIN_RULE
+    return _first_error(name, _MAX_SUBDOMAIN, _SUBDOMAIN, _SUBDOMAIN_RULE)
 
 
 def invalid_config_key(key: str) -> str:
     """Return the error of a key in the data of a ConfigMap or Secret."""
-    if len(key) > _MAX_SUBDOMAIN:
-        return f"must be no more than {_MAX_SUBDOMAIN} characters"
-    return "" if _matches(_KEY, key) else _KEY_RULE
+    return _first_error(key, _MAX_SUBDOMAIN, _KEY, _KEY_RULE)
 
 
 def invalid_finalizer(name: str) -> str:
     """Return the error of a finalizer: it is a standard one, or a qualified name."""
-    wrong = invalid_label_key(name)
-    if wrong or "/" in name or name in _FINALIZERS:
-        return wrong
+    error = invalid_label_key(name)
+    if error or "/" in name or name in _FINALIZERS:
+        return error
     return "name is neither a standard finalizer name nor is it fully qualified"
 
 
-def _matches(pattern: str, text: str, most: int = _MAX_SUBDOMAIN) -> bool:
-    return len(text) <= most and re.fullmatch(pattern, text, re.ASCII) is not None
+def _first_error(text: str, max_length: int, pattern: str, rule: str) -> str:
+    if len(text) > max_length:
+        return f"must be no more than {max_length} characters"
+    return "" if _matches(pattern, text, max_length) else rule
+
+
+def _matches(pattern: str, text: str, max_length: int) -> bool:
+    return len(text) <= max_length and re.fullmatch(pattern, text, re.ASCII) is not None
 
 
 def _first(errors: tuple[str, ...]) -> str:

@@ -67,10 +67,10 @@ class NamePositions:
         self._known = known
         self._slots = index(known.text, known.begins)
 
-    def find(self, wanted: PackedNames) -> bytes | None:
+    def find(self, names: PackedNames) -> bytes | None:
         """Return the position of each name, int64; None if one is not known, or occurs twice."""
         known = self._known
-        return find(self._slots, known.text, known.begins, wanted.text, wanted.begins)
+        return find(self._slots, known.text, known.begins, names.text, names.begins)
 
 
 def parse_names(text: bytes | memoryview) -> PackedNames | None:
@@ -85,6 +85,6 @@ def parse_names(text: bytes | memoryview) -> PackedNames | None:
 
 def pack_names(names: Iterable[str]) -> PackedNames | None:
     """Return names packed into one text; None where :func:`parse_names` would return None."""
-    return (
-        parse_names(json.dumps(list(names), separators=(",", ":")).encode()) if COMPILED else None
-    )
+    if not COMPILED:
+        return None
+    return parse_names(json.dumps(list(names), separators=(",", ":")).encode())

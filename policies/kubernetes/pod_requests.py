@@ -140,8 +140,8 @@ def _larger_of_sums(pod: PodResources, release: Release) -> Amounts:
             lambda c: _first(c.allocated, fallback(c)),
         )
         reported = tuple(_aggregate(pod, choice, choice) for choice in choices)
-    asked = () if pod.resize_infeasible else (_aggregate(pod, _spec, _spec),)
-    return _largest((*asked, *reported))
+    spec = () if pod.resize_infeasible else (_aggregate(pod, _spec, _spec),)
+    return _largest((*spec, *reported))
 
 
 def _pod_level(pod: PodResources, release: Release) -> Amounts:
@@ -162,11 +162,11 @@ def _aggregate(pod: PodResources, chosen: Choice, chosen_once: Choice) -> Amount
     sidecars: Amounts = NO_AMOUNTS
     peaks: list[Amounts] = []
     for container in pod.init_containers:
-        asked = chosen(container) if container.restartable else chosen_once(container)
-        with_this = _sum((sidecars, asked))
-        peaks.append(with_this)
+        own = chosen(container) if container.restartable else chosen_once(container)
+        total = _sum((sidecars, own))
+        peaks.append(total)
         if container.restartable:
-            sidecars = with_this
+            sidecars = total
     return _largest((_sum((*running, sidecars)), *peaks))
 
 

@@ -9,12 +9,9 @@ happens once, when a caller needs whole units or thousandths:
     parse_quantity("0.5m") * 2     ->  1_000_000 nanos
     milli(1_000_000)               ->  1          (rounding each first would return 2)
 
-Source of the rules: k8s.io/apimachinery/pkg/api/resource (quantity.go, suffix.go).
-
-The canonical form of quantities: ``0.5`` is ``500m``, ``1024Ki`` is ``1Mi``.
-
-The canonical form has no fraction, and the largest suffix that allows it. A quantity with a binary
-suffix keeps one, unless it is smaller than 1024 or no whole number; an exponent stays an exponent:
+The canonical form of ``0.5`` is ``500m``, that of ``1024Ki`` is ``1Mi``: it has no fraction, and
+the largest suffix that allows it. A quantity with a binary suffix keeps one, unless it is smaller
+than 1024 or no whole number; an exponent stays an exponent:
 
     1.5Gi  ->  1536Mi          0.5Ki  ->  512
     1.1Gi  ->  1181116006400m  1500   ->  1500       2000  ->  2k
@@ -22,7 +19,7 @@ suffix keeps one, unless it is smaller than 1024 or no whole number; an exponent
 A component that has just decoded a quantity prints most of them as they were written, which is
 mostly the canonical form; :func:`as_decoded` handles the exceptions (``+5`` and ``007`` stay).
 
-Source: k8s.io/apimachinery/pkg/api/resource (quantity.go, scale_int.go).
+Source: k8s.io/apimachinery/pkg/api/resource (quantity.go, suffix.go, scale_int.go).
 """
 
 from __future__ import annotations
@@ -33,27 +30,31 @@ from functools import lru_cache
 from typing import Final
 
 NANOS = 10**9
+MALFORMED: Final = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
+UNKNOWN_SUFFIX: Final = "unable to parse quantity's suffix"
+
 _LARGEST_BINARY = (2**63 - 1) * NANOS
 
 _BINARY_SHIFTS = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_DECIMAL_EXPONENTS = {
-    "n": -9,
-    "u": -6,
-    "m": -3,
-    "": 0,
-    "k": 3,
-    "M": 6,
-    "G": 9,
-    "T": 12,
-    "P": 15,
-    "E": 18,
-}
+_BINARY_SUFFIXES = tuple(_BINARY_SHIFTS)
+_DECIMAL_EXPONENTS: Final[dict[str, int]] = dict(
+    zip(("n", "u", "m", "", *"kMGTPE"), range(-9, 19, 3), strict=True)
+)
+_DECIMAL_SUFFIXES = {exponent: suffix for suffix, exponent in _DECIMAL_EXPONENTS.items()}
+_LARGEST_SUFFIX = 18
 
 _FORM = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
     r"(?P<suffix>[KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]+)",
     re.ASCII,
 )
+_SCANNED: Final = re.compile(r"[+-]?[0-9]*(?:\.[0-9]*)?[eEinumkKMGTP]*(?:[-+]?[0-9]*)?", re.ASCII)
+_PARTS: Final = re.compile(
+    r"[+-]?0*(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<suffix>.*)", re.ASCII
+)
+_FAST_DIGITS: Final = 18
 # No resource has an exponent beyond this; upstream's own int32 exponent overflows far later.
 _LARGEST_EXPONENT = 100
 
@@ -105,34 +106,6 @@ def _scaled(digits: int, power: int) -> int:
     if power >= 0:
         return digits * int(10**power)
     return -(-digits // int(10**-power))
-
-
-MALFORMED: Final = (
-    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-)
-UNKNOWN_SUFFIX: Final = "unable to parse quantity's suffix"
-
-_DECIMAL_SUFFIXES: Final = {
-    -9: "n",
-    -6: "u",
-    -3: "m",
-    0: "",
-    3: "k",
-    6: "M",
-    9: "G",
-    12: "T",
-    15: "P",
-}
-_LARGEST: Final = 18
-_BINARY_SUFFIXES: Final = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-_SCANNED: Final = re.compile(r"[+-]?[0-9]*(?:\.[0-9]*)?[eEinumkKMGTP]*(?:[-+]?[0-9]*)?", re.ASCII)
-_PARTS: Final = re.compile(
-    r"[+-]?0*(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<suffix>.*)", re.ASCII
-)
-_EXPONENTS: Final = {suffix: exponent for exponent, suffix in _DECIMAL_SUFFIXES.items()} | {
-    "E": _LARGEST
-}
-_FAST_DIGITS: Final = 18
 
 
 class QuantityFormat(Enum):
@@ -209,12 +182,12 @@ def _decimal(nanos: int, form: QuantityFormat) -> str:
     while digits % 10 == 0:
         digits, exponent = digits // 10, exponent + 1
     spare = exponent % 3
-    if form is not QuantityFormat.EXPONENT and exponent - spare > _LARGEST:
-        spare = exponent - _LARGEST
+    if form is not QuantityFormat.EXPONENT and exponent - spare > _LARGEST_SUFFIX:
+        spare = exponent - _LARGEST_SUFFIX
     digits, exponent = digits * 10**spare, exponent - spare
     if form is QuantityFormat.EXPONENT:
         return f"{digits}e{exponent}" if exponent else str(digits)
-    return f"{digits}{_DECIMAL_SUFFIXES.get(exponent, 'E')}"
+    return f"{digits}{_DECIMAL_SUFFIXES[exponent]}"
 
 
 def _binary_is_kept(text: str) -> bool:
@@ -232,7 +205,7 @@ def _decimal_is_kept(text: str) -> bool:
         return True
     whole, fraction, suffix = _parts(text)
     digits = whole + fraction
-    exponent = _EXPONENTS[suffix] if suffix in _EXPONENTS else int(suffix[1:])
+    exponent = _DECIMAL_EXPONENTS[suffix] if suffix in _DECIMAL_EXPONENTS else int(suffix[1:])
     scale = exponent - len(fraction)
     few = len(digits) <= _FAST_DIGITS and scale >= -9
     return few and scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"

@@ -7,16 +7,13 @@ Three families share one :class:`Requirement`:
 - *node selectors* (terms ORed, requirements within a term ANDed, an empty term matches no node);
 - *tolerations* against taints.
 
-Sources: k8s.io/apimachinery/pkg/labels (selector.go), apis/meta/v1 (LabelSelectorAsSelector),
-k8s.io/component-helpers/scheduling/corev1/nodeaffinity, k8s.io/api/core/v1 (toleration.go).
-
-Label selectors in text form (labels.Parse): in queries, and in the scale of a workload.
-
-The text is a list of requirements separated by commas, all of which must hold:
+Queries, and the scale of a workload, have label selectors in text form (labels.Parse): a list of
+requirements separated by commas, all of which must hold:
 
     app=web  app==web  app!=web  env in (prod,qa)  env notin (dev)  gpu  !gpu  size>3  size<9
 
-Source: k8s.io/apimachinery/pkg/labels/selector.go.
+Sources: k8s.io/apimachinery/pkg/labels (selector.go), apis/meta/v1 (LabelSelectorAsSelector),
+k8s.io/component-helpers/scheduling/corev1/nodeaffinity, k8s.io/api/core/v1 (toleration.go).
 """
 
 from __future__ import annotations
@@ -33,6 +30,11 @@ _PREFIX = re.compile(
     r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII
 )
 _INT64 = re.compile(r"[+-]?[0-9]{1,63}", re.ASCII)
+
+_TOKEN = re.compile(r"\s*(==|!=|[!=<>(),]|[^\s!=<>(),]+)\s*")
+_SYMBOLS = frozenset(("==", "!=", "!", "=", "<", ">", "(", ")", ","))
+_COMPARISONS = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}
+_SETS = {"in": "In", "notin": "NotIn"}
 
 LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 NODE_OPERATORS = (*LABEL_OPERATORS, "Gt", "Lt")
@@ -235,12 +237,6 @@ def _int64(text: str) -> int | None:
         return None
     number = int(text)
     return number if -(2**63) <= number < 2**63 else None
-
-
-_TOKEN = re.compile(r"\s*(==|!=|[!=<>(),]|[^\s!=<>(),]+)\s*")
-_SYMBOLS = frozenset(("==", "!=", "!", "=", "<", ">", "(", ")", ","))
-_COMPARISONS = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}
-_SETS = {"in": "In", "notin": "NotIn"}
 
 
 def parse_label_selector(text: str) -> LabelSelector:

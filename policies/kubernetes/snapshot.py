@@ -307,17 +307,17 @@ def assemble(
     only on the nodes that they are nominated to.
     """
     bound: dict[str, list[Pod]] = {}
-    promised: dict[str, list[Pod]] = {}
+    nominated: dict[str, list[Pod]] = {}
     for pod in pods:
         if pod.node_name is not None:
             bound.setdefault(pod.node_name, []).append(pod)
         elif pod.nominated_node is not None and not pod.finished:
-            promised.setdefault(pod.nominated_node, []).append(pod)
+            nominated.setdefault(pod.nominated_node, []).append(pod)
     selecting: dict[str, list[PodSelectingObject]] = {}
     for workload in workloads:
         selecting.setdefault(workload.namespace, []).append(workload)
     states = {
-        node.name: build_node_state(node, bound.get(node.name, ()), promised.get(node.name, ()))
+        node.name: build_node_state(node, bound.get(node.name, ()), nominated.get(node.name, ()))
         for node in nodes
     }
     return Snapshot(
@@ -327,7 +327,7 @@ def assemble(
         pods_with_anti_affinity=tuple(
             p for state in states.values() for p in state.pods if p.anti_affinity
         ),
-        workloads={namespace: tuple(them) for namespace, them in selecting.items()},
+        workloads={namespace: tuple(objects) for namespace, objects in selecting.items()},
         storage=storage,
     )
 

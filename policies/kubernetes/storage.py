@@ -259,17 +259,17 @@ def build_storage(
     objects: Iterable[StorageObject], unknown: Collection[StorageKind] = ()
 ) -> Storage:
     """Build a storage from single objects, in any order."""
-    things = tuple(objects)
+    items = tuple(objects)
     return Storage(
-        claims={each.key: each for each in things if isinstance(each, PersistentVolumeClaim)},
-        volumes={each.name: each for each in things if isinstance(each, PersistentVolume)},
-        classes={each.name: each for each in things if isinstance(each, StorageClass)},
-        csi_nodes={each.name: each for each in things if isinstance(each, CsiNode)},
-        drivers={each.name: each for each in things if isinstance(each, CsiDriver)},
+        claims={each.key: each for each in items if isinstance(each, PersistentVolumeClaim)},
+        volumes={each.name: each for each in items if isinstance(each, PersistentVolume)},
+        classes={each.name: each for each in items if isinstance(each, StorageClass)},
+        csi_nodes={each.name: each for each in items if isinstance(each, CsiNode)},
+        drivers={each.name: each for each in items if isinstance(each, CsiDriver)},
         attachments=attachments_by_node(
-            each for each in things if isinstance(each, VolumeAttachment)
+            each for each in items if isinstance(each, VolumeAttachment)
         ),
-        devices={each.key: each for each in things if isinstance(each, ResourceClaim)},
+        devices={each.key: each for each in items if isinstance(each, ResourceClaim)},
         unknown=frozenset(unknown),
     )
 
@@ -281,4 +281,4 @@ def attachments_by_node(
     found: dict[str, list[VolumeAttachment]] = {}
     for each in attachments:
         found.setdefault(each.node, []).append(each)
-    return {node: tuple(there) for node, there in found.items()}
+    return {node: tuple(each) for node, each in found.items()}

@@ -1,1 +1,1 @@
-"""Who fits, who is preempted: engine protocol, policy, victims, reference engine, fit error."""
+"""Filtering and preemption: the in-tree filters, victim selection, policies, and two engines."""

@@ -4,13 +4,11 @@
 :class:`policies.preemption.vectorized.VectorizedEngine` makes the same decisions on columns that it
 keeps between them.
 
-The time limit of a search: a callback that the search evaluates between two nodes.
-
-A dry run that is cut short still has a result: each candidate found is complete, and the best of
+The time limit of a search is a callback that the search evaluates between two nodes. A dry run that
+is cut short still has a result: each candidate found is complete, and the best of
 them frees enough resources for the pod; only a better one may be missing. Filtering that is cut
-short has no result: a node that was not evaluated is neither feasible nor refused.
-
-Operations of an engine on all rows of its columns at once are not cut short.
+short has no result: a node that was not evaluated is neither feasible nor refused. Operations of an
+engine on all rows of its columns at once are not cut short.
 """
 
 from __future__ import annotations

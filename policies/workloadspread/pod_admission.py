@@ -34,6 +34,7 @@ from policies.workloadspread.spread_lookup import (
 from policies.workloadspread.subset_selection import (
     SelectedSubset,
     Simulate,
+    VersionCounts,
     initial_counts,
     record_creation,
     record_deletion,
@@ -117,12 +118,12 @@ def admit_placement(
     After a write conflict, repeat this call with the newer ``spread``.
     """
 
-    def note(version: str, counts: tuple[SubsetStatus, ...]) -> SelectedSubset:
+    def record(counts: VersionCounts) -> SelectedSubset:
         uid = "" if pod.name else new_id()
-        tried = simulate if _simulates(spread, context) else None
-        return record_creation(spread, version, counts, pod.name, uid, context.now_ns, tried)
+        simulation = simulate if _simulates(spread, context) else None
+        return record_creation(spread, counts, pod.name, uid, context.now_ns, simulation)
 
-    admission = _admit(pod, spread, context, note)
+    admission = _admit(pod, spread, context, record)
     if admission.subset is None:
         return admission
     cost = new_pod_cost(spread, admission.subset, context.rules.quirks)
@@ -133,10 +134,10 @@ def admit_removal(
     pod: SpreadPod, spreads: Iterable[WorkloadSpread], context: AdmissionContext
 ) -> PodAdmission:
     """Decide about a pod that is deleted or evicted; ``spreads`` are those of its namespace."""
-    given = pod.injection
-    if given is None or not pod.active or pod.controller is None:
+    injection = pod.injection
+    if injection is None or not pod.active or pod.controller is None:
         return ADMITTED
-    spread = next((each for each in spreads if each.name == given.spread), None)
+    spread = next((each for each in spreads if each.name == injection.spread), None)
     if spread is None:
         return ADMITTED
     return admit_release(pod, spread, context)
@@ -148,17 +149,17 @@ def admit_release(
     """Release a pod of a WorkloadSpread; for conflicts see :func:`admit_placement`."""
     subset = "" if pod.injection is None else pod.injection.subset
 
-    def note(version: str, counts: tuple[SubsetStatus, ...]) -> SelectedSubset:
-        return record_deletion(spread, version, counts, pod.name, subset, context.now_ns)
+    def record(counts: VersionCounts) -> SelectedSubset:
+        return record_deletion(spread, counts, pod.name, subset, context.now_ns)
 
-    return _admit(pod, spread, context, note)
-
-
-RecordFunction = Callable[[str, tuple[SubsetStatus, ...]], SelectedSubset]
+    return _admit(pod, spread, context, record)
 
 
 def _admit(
-    pod: SpreadPod, spread: WorkloadSpread, context: AdmissionContext, record: RecordFunction
+    pod: SpreadPod,
+    spread: WorkloadSpread,
+    context: AdmissionContext,
+    record: Callable[[VersionCounts], SelectedSubset],
 ) -> PodAdmission:
     only = spread.subsets[0] if len(spread.subsets) == 1 else None
     if only is not None and only.max_replicas is None:
@@ -172,7 +173,7 @@ def _admit(
             counts = _initial_counts(spread, context)
         except TargetError as error:
             return PodAdmission(error=str(error), spread=spread.name)
-    choice = record(version, counts)
+    choice = record(VersionCounts(version, counts))
     return PodAdmission(
         spread=spread.name,
         subset=choice.subset,

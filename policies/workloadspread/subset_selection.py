@@ -70,6 +70,18 @@ class SelectedSubset:
     skipped: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class VersionCounts:
+    """The counts of a pod's version, by which its subset is selected."""
+
+    version: str
+    subsets: tuple[SubsetStatus, ...]
+
+    def in_flight(self, name: str) -> SubsetStatus | None:
+        """Return the subset in which the pod's creation or deletion is recorded."""
+        return next((x for x in self.subsets if name in x.creating or name in x.deleting), None)
+
+
 def initial_counts(
     subsets: Iterable[Subset], replicas: int, quirks: Quirks
 ) -> tuple[SubsetStatus, ...]:
@@ -102,8 +114,7 @@ def select_by_ordinal(spread: WorkloadSpread, name: str) -> str | None:
 
 def record_creation(
     spread: WorkloadSpread,
-    version: str,
-    counts: tuple[SubsetStatus, ...],
+    counts: VersionCounts,
     name: str,
     uid: str,
     now_ns: int,
@@ -111,53 +122,52 @@ def record_creation(
 ) -> SelectedSubset:
     """Select a subset for a new pod, and record the pod under its name, or under ``uid``.
 
-    ``counts`` are those of the pod's ``version``. Without ``simulate`` there is no simulation.
+    Without ``simulate`` there is no simulation.
     """
-    recorded = _subset_in_flight(counts, name) if name else None
+    recorded = counts.in_flight(name) if name else None
     if recorded is not None:
         return SelectedSubset(recorded.name)
-    passed: dict[str, str] = {}
-    chosen = _first_fit(spread, counts, simulate, passed)
-    if chosen is None:
-        return SelectedSubset(skipped=passed)
-    told = {each.name: _with_simulation_result(each, chosen, passed, now_ns) for each in counts}
-    given = ""
-    if chosen.missing != UNLIMITED:
-        given = "" if name else uid
-        creating = {**chosen.creating, name or uid: now_ns}
-        missing = chosen.missing - (chosen.missing > 0)
-        told[chosen.name] = replace(told[chosen.name], creating=creating, missing=missing)
-    changed = tuple(told[each.name] for each in counts)
-    if changed == counts:
-        return SelectedSubset(chosen.name, skipped=passed)
-    overall = tuple(
-        _with_simulation_result(each, chosen, passed, now_ns) for each in spread.status.subsets
-    )
-    status = _with_version(replace(spread.status, subsets=overall), version, changed)
-    return SelectedSubset(chosen.name, status, given, passed)
+    skipped: dict[str, str] = {}
+    selected = _first_fit(spread, counts.subsets, simulate, skipped)
+    if selected is None:
+        return SelectedSubset(skipped=skipped)
+
+    def simulated(status: SubsetStatus) -> SubsetStatus:
+        return _with_simulation_result(status, selected, skipped, now_ns)
+
+    updated = {each.name: simulated(each) for each in counts.subsets}
+    recorded_uid = ""
+    if selected.missing != UNLIMITED:
+        recorded_uid = "" if name else uid
+        updated[selected.name] = replace(
+            updated[selected.name],
+            creating={**selected.creating, name or uid: now_ns},
+            missing=selected.missing - (selected.missing > 0),
+        )
+    changed = tuple(updated[each.name] for each in counts.subsets)
+    if changed == counts.subsets:
+        return SelectedSubset(selected.name, skipped=skipped)
+    overall = tuple(simulated(each) for each in spread.status.subsets)
+    status = _with_version(replace(spread.status, subsets=overall), counts.version, changed)
+    return SelectedSubset(selected.name, status, recorded_uid, skipped)
 
 
 def record_deletion(
-    spread: WorkloadSpread,
-    version: str,
-    counts: tuple[SubsetStatus, ...],
-    name: str,
-    subset: str,
-    now_ns: int,
+    spread: WorkloadSpread, counts: VersionCounts, name: str, subset: str, now_ns: int
 ) -> SelectedSubset:
     """Record that a pod of ``subset`` is about to be deleted."""
-    if _subset_in_flight(counts, name) is not None:
+    if counts.in_flight(name) is not None:
         return SelectedSubset()
-    own = next((each for each in counts if each.name == subset), None)
+    own = next((each for each in counts.subsets if each.name == subset), None)
     if own is None:
         return SelectedSubset()
     if own.missing == UNLIMITED:
         return SelectedSubset(own.name)
-    gone = replace(
+    updated = replace(
         own, deleting={**own.deleting, name: now_ns}, missing=own.missing + (own.missing >= 0)
     )
-    changed = tuple(gone if each is own else each for each in counts)
-    return SelectedSubset(own.name, _with_version(spread.status, version, changed))
+    changed = tuple(updated if each is own else each for each in counts.subsets)
+    return SelectedSubset(own.name, _with_version(spread.status, counts.version, changed))
 
 
 def _initial_missing(limit: MaxReplicas, replicas: int, quirks: Quirks) -> int:
@@ -178,15 +188,11 @@ def _ordinals(limit: MaxReplicas) -> int:
     return int(limit) if limit.isdecimal() and limit.isascii() else 0
 
 
-def _subset_in_flight(counts: Iterable[SubsetStatus], name: str) -> SubsetStatus | None:
-    return next((each for each in counts if name in each.creating or name in each.deleting), None)
-
-
 def _first_fit(
     spread: WorkloadSpread,
     counts: Iterable[SubsetStatus],
     simulate: Simulate | None,
-    passed: dict[str, str],
+    skipped: dict[str, str],
 ) -> SubsetStatus | None:
     """Return the first subset that lacks pods and fits the pod, or the first that lacks pods."""
     open_ones = [each for each in counts if not is_unschedulable(each) and _accepts_pods(each)]
@@ -194,7 +200,7 @@ def _first_fit(
         problem = "" if simulate is None or subset is None else simulate(spread, subset)
         if not problem:
             return each
-        passed[each.name] = problem
+        skipped[each.name] = problem
     return next(iter(open_ones), None)
 
 
@@ -212,27 +218,26 @@ def _accepts_pods(status: SubsetStatus) -> bool:
 
 
 def _with_simulation_result(
-    status: SubsetStatus, chosen: SubsetStatus, passed: Mapping[str, str], now_ns: int
+    status: SubsetStatus, selected: SubsetStatus, skipped: Mapping[str, str], now_ns: int
 ) -> SubsetStatus:
     """Return the status with the simulation's condition, or without an outdated one.
 
     A subset that is unschedulable for another reason keeps that condition.
     """
-    known = schedulable_condition(status)
-    said = known is not None and known.reason == SIMULATION_FAILED
-    coming: SubsetCondition | None = None
-    if status.name in passed and not is_unschedulable(status):
-        coming = SubsetCondition(
-            SCHEDULABLE, "Unknown", SIMULATION_FAILED, passed[status.name], changed_ns=now_ns
+    before = schedulable_condition(status)
+    if before is not None and before.reason != SIMULATION_FAILED:
+        before = None
+    if status.name in skipped and not is_unschedulable(status):
+        changed_ns = now_ns if before is None else before.changed_ns
+        condition = SubsetCondition(
+            SCHEDULABLE, "Unknown", SIMULATION_FAILED, skipped[status.name], changed_ns=changed_ns
         )
-        if said and known is not None:
-            coming = replace(coming, changed_ns=known.changed_ns)
-    elif status.name == chosen.name and said:
-        coming = sufficient_condition(now_ns)
-    if coming is None:
+    elif status.name == selected.name and before is not None:
+        condition = sufficient_condition(now_ns)
+    else:
         return status
     others = [each for each in status.conditions if each.type != SCHEDULABLE]
-    return replace(status, conditions=(*others, coming))
+    return replace(status, conditions=(*others, condition))
 
 
 def _with_version(

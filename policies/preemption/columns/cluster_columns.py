@@ -1,6 +1,6 @@
 """The columns of one cluster, and how they follow its changes.
 
-The pods added and removed between two states of one node, compared by identity.
+The pods of two states of one node are compared by identity.
 """
 
 from __future__ import annotations
@@ -19,6 +19,12 @@ from policies.preemption.columns.pod_block import CLASS, FIRST_RESOURCE, TRAITS,
 from policies.preemption.policy import Policy, start_time
 
 T = TypeVar("T")
+
+PROTECTED, TERMINATING, DEPARTING = 1, 2, 4
+"""Bits of the FLAGS channel: protected by the policy; terminating; that, or an assumed victim."""
+
+_FEW_RESOURCES = 32
+_MIN_START_TIME = 1 - 2**63  # its negative has to fit int64, too
 
 
 def diff_pods(before: Sequence[T], now: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
@@ -39,13 +45,6 @@ def diff_pods(before: Sequence[T], now: Sequence[T]) -> tuple[Sequence[T], Seque
         tuple([each for each in before if id(each) not in present]),
         tuple([each for each in now if id(each) not in known]),
     )
-
-
-PROTECTED, TERMINATING, DEPARTING = 1, 2, 4
-"""Bits of the FLAGS channel: protected by the policy; terminating; that, or an assumed victim."""
-
-_FEW_RESOURCES = 32
-_MIN_START_TIME = 1 - 2**63  # its negative has to fit int64, too
 
 
 class ClusterColumns:
@@ -173,23 +172,23 @@ class ClusterColumns:
 
     def _replace_pods(self, row: int, before: Sequence[Pod], now: Sequence[Pod]) -> None:
         """Remove the pods that left the row and add the new ones."""
-        left, come = diff_pods(before, now)
-        for pod in come:
+        removed, added = diff_pods(before, now)
+        for pod in added:
             for name in pod.requests.scalars:
                 self.ensure_resource(name)
-        if left:
-            standing = list(map(id, self.pods[row]))
-            places = [standing.index(id(pod)) for pod in left]
-            if len(left) == len(come) == 1 and self._belongs_at(row, places[0], come[0]):
-                self._exchange_pods(row, places[0], come[0])
+        if removed:
+            ids = list(map(id, self.pods[row]))
+            places = [ids.index(id(pod)) for pod in removed]
+            if len(removed) == len(added) == 1 and self._belongs_at(row, places[0], added[0]):
+                self._exchange_pods(row, places[0], added[0])
                 return
             for place in sorted(places, reverse=True):
                 self._take_pod(row, place)
         if self.pods[row]:
-            for pod in come:
+            for pod in added:
                 self._place_pod(row, pod)
-        elif come:
-            ordered = self._policy.victims.sort(come)
+        elif added:
+            ordered = self._policy.victims.sort(added)
             self.pods[row] = tuple(ordered)
             self.pod_block.fill(
                 row, [self._add_pod_row(row, pod, self._acquire(pod)) for pod in ordered]
@@ -214,26 +213,26 @@ class ClusterColumns:
             self._release(row, place)
             classes = self._acquire(pod)
         self.pod_block.write(row, place, self._add_pod_row(row, pod, classes))
-        standing = list(pods)
-        standing[place] = pod
-        self.pods[row] = tuple(standing)
+        changed = list(pods)
+        changed[place] = pod
+        self.pods[row] = tuple(changed)
 
     def _take_pod(self, row: int, place: int) -> None:
         pods = self.pods[row]
         self._discount(row, pods[place])
         self._release(row, place)
         self.pod_block.remove(row, place)
-        standing = list(pods)
-        del standing[place]
-        self.pods[row] = tuple(standing)
+        changed = list(pods)
+        del changed[place]
+        self.pods[row] = tuple(changed)
 
     def _place_pod(self, row: int, pod: Pod) -> None:
         key, pods = self._policy.victims.key, self.pods[row]
         place = bisect_left(pods, key(pod), key=key)
         self.pod_block.insert(row, place, self._add_pod_row(row, pod, self._acquire(pod)))
-        standing = list(pods)
-        standing.insert(place, pod)
-        self.pods[row] = tuple(standing)
+        changed = list(pods)
+        changed.insert(place, pod)
+        self.pods[row] = tuple(changed)
 
     def _acquire(self, pod: Pod) -> tuple[int, int]:
         """Count one more pod of its classes; return their numbers, by labels and by traits."""

@@ -5,11 +5,9 @@ against classes, not pods; each cell of the columns holds the number of its pod'
 array of results by class number (a *lookup*) yields the result of every pod at once. A class exists
 as long as pods have it; then its number is reused. Number 0 belongs to empty cells.
 
-Indexes of selectors by label, and of label sets by label.
-
-A selector with an ``In`` requirement can only match objects that carry one of its values, so it is
-indexed under these; only selectors indexed under a label of the object have to be matched in full.
-Both indexes return a superset: the caller matches.
+Selectors and label sets are indexed by label. A selector with an ``In`` requirement can only match
+objects that carry one of its values, so it is indexed under these; only selectors indexed under a
+label of the object have to be matched in full. Both indexes return a superset: the caller matches.
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ from policies.kubernetes.storage import PodStorage
 from policies.preemption.columns.encoded_column import Bools, Ints
 
 T = TypeVar("T", bound=Hashable)
+K = TypeVar("K", bound=Hashable)
 Label = tuple[str, str]
 
 
@@ -37,21 +36,21 @@ class SelectorIndex(Generic[T]):
 
     def add(self, selector: LabelSelector, item: T) -> None:
         """Index ``item`` under ``selector``."""
-        asked = _most_selective(selector)
-        if asked is None:
+        requirement = _most_selective(selector)
+        if requirement is None:
             self._others[item] = None
         else:
-            for value in asked.values:
-                self._by_label.setdefault((asked.key, value), {})[item] = None
+            for value in requirement.values:
+                self._by_label.setdefault((requirement.key, value), {})[item] = None
 
     def remove(self, selector: LabelSelector, item: T) -> None:
         """Undo ``add``."""
-        asked = _most_selective(selector)
-        if asked is None:
+        requirement = _most_selective(selector)
+        if requirement is None:
             self._others.pop(item, None)
         else:
-            for value in asked.values:
-                _discard(self._by_label, (asked.key, value), item)
+            for value in requirement.values:
+                _discard(self._by_label, (requirement.key, value), item)
 
     def may_match(self, labels: Labels) -> Iterator[T]:
         """Yield all items whose selector may match ``labels``, each once."""
@@ -81,18 +80,19 @@ class LabelIndex(Generic[T]):
 
     def may_match(self, selector: LabelSelector) -> Iterable[T]:
         """Return all items that ``selector`` may match, each once."""
-        asked = _most_selective(selector)
-        if asked is None:
+        requirement = _most_selective(selector)
+        if requirement is None:
             return self._all
         found = (
-            self._by_label.get((asked.key, value), {}) for value in dict.fromkeys(asked.values)
+            self._by_label.get((requirement.key, value), {})
+            for value in dict.fromkeys(requirement.values)
         )
         return [item for items in found for item in items]
 
 
 def _most_selective(selector: LabelSelector) -> Requirement | None:
-    asked = [each for each in selector.requirements if each.operator == "In"]
-    return min(asked, key=lambda each: len(each.values), default=None)
+    requirements = [each for each in selector.requirements if each.operator == "In"]
+    return min(requirements, key=lambda each: len(each.values), default=None)
 
 
 def _discard(index: dict[Label, dict[T, None]], label: Label, item: T) -> None:
@@ -101,9 +101,6 @@ def _discard(index: dict[Label, dict[T, None]], label: Label, item: T) -> None:
         items.pop(item, None)
         if not items:
             del index[label]
-
-
-K = TypeVar("K", bound=Hashable)
 
 
 class InternTable(Generic[K]):

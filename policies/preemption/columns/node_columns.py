@@ -1,8 +1,7 @@
 """Columns of node properties: taints, labels, allocatable resources, and their pods' requests.
 
-Labels have one column per key, created on the first use of the key: pods refer to few keys.
-
-The rows of node names.
+Labels have one column per key, created on the first use of the key: pods refer to few keys. A
+:class:`NodeRowIndex` finds the rows of node names.
 """
 
 from __future__ import annotations
@@ -230,6 +229,5 @@ def _packed_name_rows(index: Mapping[str, int]) -> PackedNameRows | None:
     packed = pack_names(names)
     if packed is None:
         return None
-    return PackedNameRows(
-        NamePositions(packed), np.array([index[name] for name in names], np.int64)
-    )
+    rows = np.array([index[name] for name in names], np.int64)
+    return PackedNameRows(NamePositions(packed), rows)

@@ -86,8 +86,8 @@ def deallocation_result(filtering: FilterDecision, snapshot: Snapshot) -> str:
     if not claims or filtering.conflict is not None:
         return "no new claims to deallocate"
     free = [claim.nodes for claim in claims if claim.nodes and claim.reserved_for <= {pod.uid}]
-    asked = [snapshot.nodes[name].node for name, why in rejected.items() if why == _ELSEWHERE]
-    useless = any(not nodes.matches(node.name, node.labels) for nodes in free for node in asked)
+    nodes = [snapshot.nodes[name].node for name, why in rejected.items() if why == _ELSEWHERE]
+    useless = any(not usable.matches(node.name, node.labels) for usable in free for node in nodes)
     return "deallocation of ResourceClaim completed" if useless else "still not schedulable"
 
 
@@ -119,9 +119,6 @@ def _find_claim(
 
 
 def _of_other(claim: ResourceClaim, pod: Pod, release: Release) -> Rejection:
-    code = (
-        Code.DEVICE_CLAIM_OF_OTHER_POD
-        if release.claim_owner_is_capitalised
-        else Code.DEVICE_CLAIM_OF_OTHER
-    )
+    capitalised = release.claim_owner_is_capitalised
+    code = Code.DEVICE_CLAIM_OF_OTHER_POD if capitalised else Code.DEVICE_CLAIM_OF_OTHER
     return unresolvable(code, claim.key, pod.key)

@@ -8,6 +8,7 @@ from policies.workloadspread.model import MaxReplicas, Subset, SubsetStatus, Wor
 from policies.workloadspread.quirks import FIXED, UPSTREAM
 from policies.workloadspread.subset_selection import (
     SelectedSubset,
+    VersionCounts,
     initial_counts,
     ordinal,
     record_creation,
@@ -31,7 +32,8 @@ def created(
     def simulate(_: WorkloadSpread, each: Subset) -> str:
         return fits.get(each.name, "")
 
-    return record_creation(around, "v1", counts, name, "id", NOW_NS, simulate if fits else None)
+    known = VersionCounts("v1", counts)
+    return record_creation(around, known, name, "id", NOW_NS, simulate if fits else None)
 
 
 def written(choice: SelectedSubset) -> dict[str, SubsetStatus]:
@@ -85,7 +87,7 @@ class TestCreation:
 class TestDeletion:
     def deleted(self, *counts: SubsetStatus, of: str = "b") -> SelectedSubset:
         around = spread(*SUBSETS, status=status())
-        return record_deletion(around, "v1", counts, "web-1", of, NOW_NS)
+        return record_deletion(around, VersionCounts("v1", counts), "web-1", of, NOW_NS)
 
     def test_its_subset_lacks_one_more(self) -> None:
         choice = self.deleted(A, B)
