@@ -119,13 +119,13 @@ def replay_events(
     try:
         attach(parse_run(run))
         address = None if port is None else (host, port)
-        asked = SchedulerArguments(extender, search, scheduler_config, upstream)
+        arguments = SchedulerArguments(extender, search, scheduler_config, upstream)
         orders = {
             "run": run,
             "seed": seed,
             "kubelet": read_component_file("--kubelet", kubelet, "kubelet", run),
         }
-        reprieve = _create_in_process_extender(asked, run, orders)
+        reprieve = _create_in_process_extender(arguments, run, orders)
         outsiders = _remote_extenders(orders)
         pace = _read_speed(speed, max_by_default=address is None and not outsiders)
         if outsiders and pace is None:
@@ -133,11 +133,11 @@ def replay_events(
                 "--speed: max is not possible with a remote extender; expected a number"
             )
         lead = _read_head_start(head_start)
-        wanted = ReplayOptions(pace, address, kubeconfig_out, orders, reprieve, outsiders, lead)
+        options = ReplayOptions(pace, address, kubeconfig_out, orders, reprieve, outsiders, lead)
         recording = read_recording(file)
         if recording.truncated_at:
             log_line(f"{recording.truncated_at}; events up to this point are replayed")
-        asyncio.run(_replay(recording, wanted, output))
+        asyncio.run(_replay(recording, options, output))
     except (UnknownComponentError, UnsupportedComponentError) as error:
         raise ConfigError(f"--{error}") from None
     except ScriptError as error:
@@ -174,12 +174,10 @@ def _create_in_process_extender(
     arguments: SchedulerArguments, run: str, cluster_options: dict[str, Any]
 ) -> InProcessReprieve | None:
     """Add the scheduler's options to ``cluster_options``; return Reprieve if it is the extender."""
-    given_file = read_component_file(
-        "--scheduler-config", arguments.configuration, "scheduler", run
-    )
+    content = read_component_file("--scheduler-config", arguments.configuration, "scheduler", run)
     url = arguments.extender if arguments.is_remote else ""
     check_scheduler_options(run, {"--extender": url, "--upstream": arguments.upstream})
-    cluster_options |= {"scheduler": given_file, "extender": url, "upstream": arguments.upstream}
+    cluster_options |= {"scheduler": content, "extender": url, "upstream": arguments.upstream}
     if arguments.extender != IN_PROCESS_EXTENDER:
         return None
     check_component_runs("--extender", "scheduler", run)
@@ -200,13 +198,13 @@ def _remote_extenders(cluster_options: dict[str, Any]) -> tuple[str, ...]:
     """Return the URLs of the extenders that are called over HTTP; raises SchedulerError."""
     from fakeapi.controlplane.components import read_scheduler_options, remote_extender_urls
 
-    told = (
+    arguments = (
         cluster_options["scheduler"],
         cluster_options["extender"],
         cluster_options.get("extenders"),
         cluster_options["upstream"],
     )
-    return remote_extender_urls(read_scheduler_options(*told))
+    return remote_extender_urls(read_scheduler_options(*arguments))
 
 
 def _read_speed(text: str, *, max_by_default: bool) -> float | None:
@@ -264,9 +262,9 @@ async def _replay_served(
 
     clock = VirtualClock(recording.header.start_ns)
     host, port = options.address or ("127.0.0.1", 0)
-    waiting = pause_during_calls(clock) if options.remote_extenders else None
+    wait = pause_during_calls(clock) if options.remote_extenders else None
     cluster = FakeCluster(
-        host=host, port=port, clock=clock, waiting=waiting, **options.cluster_options
+        host=host, port=port, clock=clock, waiting=wait, **options.cluster_options
     )
     async with AsyncExitStack() as stack:
         try:
@@ -294,14 +292,14 @@ async def _unless_stopped(
     playing: Coroutine[Any, Any, Report], stop: asyncio.Event
 ) -> Report | None:
     """Await the replay; return None if a stop signal arrives before its end."""
-    play, told = asyncio.create_task(playing), asyncio.create_task(stop.wait())
+    play, stopped = asyncio.create_task(playing), asyncio.create_task(stop.wait())
     try:
-        await asyncio.wait((play, told), return_when=FIRST_COMPLETED)
+        await asyncio.wait((play, stopped), return_when=FIRST_COMPLETED)
     finally:
-        told.cancel()
+        stopped.cancel()
         if not play.done():
             play.cancel()
-    if told.done() and not play.done():
+    if stopped.done() and not play.done():
         log_line("stopped before the end of the recording; nothing was compared")
         await asyncio.wait((play,))
         return None

@@ -75,8 +75,8 @@ async def send_requests(
     """Send all requests to ``extender``; ``last_result`` must be its decision log."""
     await extender.wait_synced()
     async with aiohttp.ClientSession() as session:
-        for question in (*_captured(), *_additional(extender)):
-            await _send(session, extender, question, last_result, console)
+        for captured in (*_captured(), *_additional(extender)):
+            await _send(session, extender, captured, last_result, console)
 
 
 def wide_console() -> Console:

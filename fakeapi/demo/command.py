@@ -42,7 +42,7 @@ class DemoName(Enum):
 
 
 def show_demo(
-    story: Annotated[
+    scenario: Annotated[
         DemoName,
         typer.Argument(
             metavar="STORY", help="loop: a simulated cluster; questions: explained decisions."
@@ -59,7 +59,7 @@ def show_demo(
     """Show what Reprieve does; fails if a step of the loop does not complete."""
     # Warnings are the only log lines on the screen.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(_WARNING))
-    if story is DemoName.QUESTIONS:
+    if scenario is DemoName.QUESTIONS:
         if seed is not None or speed is not None:
             raise ConfigError("demo questions: --seed and --speed apply to demo loop only")
         asyncio.run(run_captured_requests(wide_console()))
@@ -74,14 +74,14 @@ def show_demo(
 
 async def run_loop(console: Console, seed: int, pace: float) -> DemoOutcome:
     """Run the loop and print its summary on ``console``."""
-    story = loop_scenario()
-    async with run_demo_cluster(story, seed, pace) as (stage, addresses):
+    scenario = loop_scenario()
+    async with run_demo_cluster(scenario, seed, pace) as (stage, addresses):
         console.print(f"fakeapi listens on {addresses.server}, reprieve on {addresses.extender}")
         console.print(f"The cluster's clock runs {pace:g} times as fast as yours.")
-        with open_screen(console, story) as screen:
-            outcome = await DemoDriver(stage, story, screen).run()
+        with open_screen(console, scenario) as screen:
+            outcome = await DemoDriver(stage, scenario, screen).run()
     console.print()
-    console.print(summary_tables(summarize(outcome.state, story, pace)))
+    console.print(summary_tables(summarize(outcome.state, scenario, pace)))
     print_outcome(console, outcome)
     return outcome
 

@@ -114,6 +114,6 @@ class DecisionCollector(DecisionLog):
         super().log_answer(answer, context, watch_silence)
         budgets = self.service.cluster.snapshot().budgets
         release = self.service.engine.rules.release
-        told = explain_decision(answer, budgets, release, context.seconds)
-        if told is not None:
-            self.decisions.append(told)
+        decision = explain_decision(answer, budgets, release, context.seconds)
+        if decision is not None:
+            self.decisions.append(decision)

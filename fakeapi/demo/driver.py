@@ -103,34 +103,34 @@ class DemoDriver:
 
     async def run(self) -> DemoOutcome:
         """Run all steps, or up to the first one that does not complete."""
-        for chapter, deed in (
+        for step, action in (
             (DemoStep.START, None),
             (DemoStep.FILLING, self._fill),
             (DemoStep.BURST, self._burst),
             (DemoStep.PRESSURE, self._leak),
         ):
             try:
-                missing = await deed() if deed is not None else ()
-                missing = missing or await self._until(chapter, self._unmet(chapter))
+                missing = await action() if action is not None else ()
+                missing = missing or await self._until(step, self._unmet(step))
             except (ApiError, TransportError) as error:
                 missing = (f"the API server returned an error: {error}",)
             if missing:
-                return DemoOutcome(self._state, chapter, missing)
+                return DemoOutcome(self._state, step, missing)
         self._screen.show(DemoStep.END, self._state, ())
         return DemoOutcome(self._state, DemoStep.END)
 
-    def _unmet(self, chapter: DemoStep) -> UnmetConditions:
-        return lambda sight: unmet_conditions(chapter, sight, self._scenario)
+    def _unmet(self, step: DemoStep) -> UnmetConditions:
+        return lambda state: unmet_conditions(step, state, self._scenario)
 
-    async def _until(self, chapter: DemoStep, lacking: UnmetConditions) -> tuple[str, ...]:
+    async def _until(self, step: DemoStep, lacking: UnmetConditions) -> tuple[str, ...]:
         """Poll until all conditions are met; return the unmet ones after the timeout."""
         clock = self._cluster.clock
         deadline = clock.monotonic() + self._cluster.step_timeout_seconds
         while True:
-            sight = await self._observer.observe()
-            self._screen.show(chapter, sight, describe_changes(self._state, sight, self._scenario))
-            self._state = sight
-            missing = lacking(sight)
+            state = await self._observer.observe()
+            self._screen.show(step, state, describe_changes(self._state, state, self._scenario))
+            self._state = state
+            missing = lacking(state)
             if not missing or clock.monotonic() >= deadline:
                 return missing
             await clock.sleep(POLL_SECONDS)
@@ -146,7 +146,7 @@ class DemoDriver:
         return ()
 
     def _unplaced(self, workload: str) -> UnmetConditions:
-        return lambda sight: unplaced_pods(workload, sight, self._scenario)
+        return lambda state: unplaced_pods(workload, state, self._scenario)
 
     async def _burst(self) -> tuple[str, ...]:
         self._observer.pods_before_burst = frozenset(pod.uid for pod in self._state.pods)

@@ -13,13 +13,15 @@ from fakeapi.demo.scenarios.preemption_story import LoopScenario
 from fakeapi.demo.steps import is_unschedulable, nodes_under_memory_pressure
 
 
-def describe_changes(before: ObservedState, after: ObservedState, story: LoopScenario) -> list[str]:
+def describe_changes(
+    before: ObservedState, after: ObservedState, scenario: LoopScenario
+) -> list[str]:
     """Return a line for each change."""
     return [
-        *_filled_workloads(before, after, story),
+        *_filled_workloads(before, after, scenario),
         *_extender_decisions(before, after),
         *_preempted_pods(before, after),
-        *_running_burst_pods(before, after, story),
+        *_running_burst_pods(before, after, scenario),
         *_memory_pressure(before, after),
         *_evicted_pods(before, after),
         *_replacement_pods(before, after),
@@ -39,16 +41,16 @@ def short_names(keys: Iterable[str]) -> str:
 
 
 def _filled_workloads(
-    before: ObservedState, after: ObservedState, story: LoopScenario
+    before: ObservedState, after: ObservedState, scenario: LoopScenario
 ) -> Iterator[str]:
     if after.pods_before_burst:
         return
-    for workload, wanted in story.wanted_replicas.items():
-        there = [pod for pod in after.pods_of(workload) if pod.ready]
+    for workload, replicas in scenario.wanted_replicas.items():
+        ready = [pod for pod in after.pods_of(workload) if pod.ready]
         was = sum(pod.ready for pod in before.pods_of(workload))
-        if was != wanted == len(there):
-            runs = "1 pod runs" if wanted == 1 else f"{wanted} pods run"
-            yield f"{workload}: {runs}{_by_subset(there)}"
+        if was != replicas == len(ready):
+            runs = "1 pod runs" if replicas == 1 else f"{replicas} pods run"
+            yield f"{workload}: {runs}{_by_subset(ready)}"
 
 
 def _by_subset(pods: Iterable[ObservedPod]) -> str:
@@ -68,16 +70,16 @@ def _extender_decisions(before: ObservedState, after: ObservedState) -> Iterator
 
 
 def _preempted_pods(before: ObservedState, after: ObservedState) -> Iterator[str]:
-    known = {each.uid for each in before.preempted()}
-    fresh = [each for each in after.preempted() if each.uid not in known]
+    earlier = {each.uid for each in before.preempted()}
+    fresh = [each for each in after.preempted() if each.uid not in earlier]
     if fresh:
         yield f"the scheduler preempts: {short_names(each.pod for each in fresh)}"
 
 
 def _running_burst_pods(
-    before: ObservedState, after: ObservedState, story: LoopScenario
+    before: ObservedState, after: ObservedState, scenario: LoopScenario
 ) -> Iterator[str]:
-    for key in story.burst_pods:
+    for key in scenario.burst_pods:
         was, now = before.pod(key), after.pod(key)
         if now is not None and now.ready and (was is None or not was.ready):
             yield f"{key} runs on {now.node}"
@@ -85,25 +87,25 @@ def _running_burst_pods(
 
 def _replacement_pods(before: ObservedState, after: ObservedState) -> Iterator[str]:
     was = {pod.uid: pod for pod in before.pods}
-    told: dict[str, list[str]] = {}
+    by_outcome: dict[str, list[str]] = {}
     for pod in after.replacements():
         old = was.get(pod.uid)
         if is_unschedulable(pod, after) and not (old and is_unschedulable(old, before)):
-            fate = f"FailedScheduling: {after.scheduling_failure(pod)}"
+            outcome = f"FailedScheduling: {after.scheduling_failure(pod)}"
         elif pod.node and not (old and old.node):
-            fate = f"placed on {pod.node}"
+            outcome = f"placed on {pod.node}"
         else:
             continue
         subset = f" ({pod.subset})" if pod.subset else ""
-        told.setdefault(f"{subset}, {fate}", []).append(pod.key)
-    for fate, pods in told.items():
-        yield f"replacement: {short_names(pods)}{fate}"
+        by_outcome.setdefault(f"{subset}, {outcome}", []).append(pod.key)
+    for outcome, pods in by_outcome.items():
+        yield f"replacement: {short_names(pods)}{outcome}"
 
 
 def _evicted_pods(before: ObservedState, after: ObservedState) -> Iterator[str]:
-    known = {pod.uid for pod in before.evicted()}
+    earlier = {pod.uid for pod in before.evicted()}
     for pod in after.evicted():
-        if pod.uid not in known:
+        if pod.uid not in earlier:
             yield f"{pod.key} is evicted from {pod.node}: {pod.message.strip()}"
 
 

@@ -119,9 +119,11 @@ class ObservedState:
         """Return the pods that the scheduler preempted, in the order of their Events."""
         found: dict[str, PreemptedPod] = {}
         for event in sorted(self.events, key=lambda each: each.order):
-            told = _PREEMPTED.fullmatch(event.message) if event.reason == "Preempted" else None
-            if told is not None:
-                found.setdefault(event.uid, PreemptedPod(event.uid, event.key, told[1], told[2]))
+            matched = _PREEMPTED.fullmatch(event.message) if event.reason == "Preempted" else None
+            if matched is not None:
+                found.setdefault(
+                    event.uid, PreemptedPod(event.uid, event.key, matched[1], matched[2])
+                )
         return list(found.values())
 
     def decision_for(self, gone: PreemptedPod) -> ExplainedDecision | None:
@@ -139,8 +141,8 @@ class ObservedState:
 
     def scheduling_failure(self, pod: ObservedPod) -> str:
         """Return the message of a pod's last FailedScheduling Event; "" if there is none."""
-        told = [e for e in self.events if e.uid == pod.uid and e.reason == "FailedScheduling"]
-        return max(told, key=lambda each: each.order).message if told else ""
+        events = [e for e in self.events if e.uid == pod.uid and e.reason == "FailedScheduling"]
+        return max(events, key=lambda each: each.order).message if events else ""
 
     def evicted(self) -> list[ObservedPod]:
         """Return the pods that kubelets evicted."""

@@ -30,40 +30,40 @@ def render_screen(
 ) -> RenderableType:
     """Return the screen: nodes with their pods, pending pods, and ``lines``, the last changes."""
     head = Text.assemble((step.value, "bold"), f"   {state.seconds:.0f} s")
-    told = (Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in lines)
-    return Group(head, _nodes(state, scenario), _pending_pods(state, scenario), *told)
+    texts = (Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in lines)
+    return Group(head, _nodes(state, scenario), _pending_pods(state, scenario), *texts)
 
 
-def _nodes(sight: ObservedState, story: LoopScenario) -> Table:
+def _nodes(state: ObservedState, scenario: LoopScenario) -> Table:
     table = plain_table("node", POOL, "zone", "pods", "state")
-    for node in sight.nodes:
-        pods = [pod for pod in sight.pods if pod.node == node.name]
-        coming = [pod for pod in sight.pods if not pod.node and pod.nominated == node.name]
-        shown = [_pod(pod, story) for pod in sorted(pods, key=lambda pod: pod.key)]
-        shown += [Text(f"← {_short(pod, story)}", "yellow") for pod in coming]
+    for node in state.nodes:
+        pods = [pod for pod in state.pods if pod.node == node.name]
+        coming = [pod for pod in state.pods if not pod.node and pod.nominated == node.name]
+        cells = [_pod(pod, scenario) for pod in sorted(pods, key=lambda pod: pod.key)]
+        cells += [Text(f"← {_short(pod, scenario)}", "yellow") for pod in coming]
         table.add_row(
             node.name,
             node.labels.get(POOL, ""),
             node.labels.get(_ZONE, ""),
-            Text("  ").join(shown),
+            Text("  ").join(cells),
             _state(node),
         )
     return table
 
 
-def _pod(pod: ObservedPod, story: LoopScenario) -> Text:
-    name = _short(pod, story)
+def _pod(pod: ObservedPod, scenario: LoopScenario) -> Text:
+    name = _short(pod, scenario)
     if pod.evicted:
         return Text(f"{name} evicted", "red")
     if pod.deleting:
         return Text(name, "red strike")
     if not pod.ready:
         return Text(name, "italic")
-    return Text(name, "bold green" if pod.key in story.burst_pods else "")
+    return Text(name, "bold green" if pod.key in scenario.burst_pods else "")
 
 
-def _short(pod: ObservedPod, story: LoopScenario) -> str:
-    return (pod.key if pod.key in story.burst_pods else pod.workload).rpartition("/")[2]
+def _short(pod: ObservedPod, scenario: LoopScenario) -> str:
+    return (pod.key if pod.key in scenario.burst_pods else pod.workload).rpartition("/")[2]
 
 
 def _state(node: ObservedNode) -> Text:
@@ -72,11 +72,11 @@ def _state(node: ObservedNode) -> Text:
     return Text("ready" if node.ready else "not ready", "dim")
 
 
-def _pending_pods(sight: ObservedState, story: LoopScenario) -> Text:
-    waiting = [pod for pod in sight.pods if pod.active and not pod.node]
+def _pending_pods(state: ObservedState, scenario: LoopScenario) -> Text:
+    waiting = [pod for pod in state.pods if pod.active and not pod.node]
     if not waiting:
         return Text("no pod is pending", "dim")
-    names = sorted(_short(pod, story) for pod in waiting)
+    names = sorted(_short(pod, scenario) for pod in waiting)
     return Text(f"pending: {', '.join(names)}", "yellow")
 
 
@@ -141,7 +141,7 @@ def _headed(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -
 
 
 _WIDTH: Final = 140
-_SHOWN_LINES: Final = 10
+_MAX_LINES: Final = 10
 
 
 class Screen(Protocol):
@@ -157,12 +157,12 @@ class LineScreen:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._chapter: DemoStep | None = None
+        self._step: DemoStep | None = None
 
     def show(self, step: DemoStep, state: ObservedState, changes: Sequence[str]) -> None:
         """Print the changes; a step's headline precedes its first line."""
-        headline = () if step is self._chapter else (f"== {step.value}",)
-        self._chapter = step
+        headline = () if step is self._step else (f"== {step.value}",)
+        self._step = step
         for line in (*headline, *changes):
             self._console.print(f"{state.seconds:5.1f} s  {line}", markup=False, soft_wrap=True)
 
@@ -171,14 +171,16 @@ class LiveScreen:
     """Updates a live display."""
 
     def __init__(self, scenario: LoopScenario, live: Live) -> None:
-        self._story = scenario
+        self._scenario = scenario
         self._live = live
-        self._lines: deque[str] = deque(maxlen=_SHOWN_LINES)
+        self._lines: deque[str] = deque(maxlen=_MAX_LINES)
 
     def show(self, step: DemoStep, state: ObservedState, changes: Sequence[str]) -> None:
         """Update the display."""
         self._lines.extend(changes)
-        self._live.update(render_screen(step, state, self._story, tuple(self._lines)), refresh=True)
+        self._live.update(
+            render_screen(step, state, self._scenario, tuple(self._lines)), refresh=True
+        )
 
 
 def output_console() -> Console:
@@ -195,6 +197,6 @@ def open_screen(console: Console, scenario: LoopScenario) -> AbstractContextMana
 
 
 @contextmanager
-def _live(console: Console, story: LoopScenario) -> Iterator[Screen]:
+def _live(console: Console, scenario: LoopScenario) -> Iterator[Screen]:
     with Live(console=console, auto_refresh=False) as live:
-        yield LiveScreen(story, live)
+        yield LiveScreen(scenario, live)

@@ -24,16 +24,18 @@ class DemoStep(Enum):
     END = "all steps are complete"
 
 
-def unmet_conditions(step: DemoStep, state: ObservedState, story: LoopScenario) -> tuple[str, ...]:
+def unmet_conditions(
+    step: DemoStep, state: ObservedState, scenario: LoopScenario
+) -> tuple[str, ...]:
     """Return the conditions that are not met yet, as messages."""
-    return tuple(_STEP_CONDITIONS[step](state, story))
+    return tuple(_STEP_CONDITIONS[step](state, scenario))
 
 
-def unplaced_pods(workload: str, state: ObservedState, story: LoopScenario) -> tuple[str, ...]:
+def unplaced_pods(workload: str, state: ObservedState, scenario: LoopScenario) -> tuple[str, ...]:
     """Return a message about the pods of a workload without a node; () if all have one."""
-    wanted = story.wanted_replicas[workload]
+    replicas = scenario.wanted_replicas[workload]
     placed = sum(bool(pod.node) for pod in state.pods_of(workload))
-    return () if placed == wanted else (f"{workload}: {placed} of {wanted} pods have a node",)
+    return () if placed == replicas else (f"{workload}: {placed} of {replicas} pods have a node",)
 
 
 def is_unschedulable(pod: ObservedPod, state: ObservedState) -> bool:
@@ -46,72 +48,72 @@ def nodes_under_memory_pressure(state: ObservedState) -> list[ObservedNode]:
     return [node for node in state.nodes if node.memory_pressure]
 
 
-def _start(sight: ObservedState, story: LoopScenario) -> Iterator[str]:
-    ready = sum(node.ready for node in sight.nodes)
-    if ready < story.nodes:
-        yield f"{ready} of {story.nodes} nodes are ready"
-    if not sight.webhooks_registered:
+def _start(state: ObservedState, scenario: LoopScenario) -> Iterator[str]:
+    ready = sum(node.ready for node in state.nodes)
+    if ready < scenario.nodes:
+        yield f"{ready} of {scenario.nodes} nodes are ready"
+    if not state.webhooks_registered:
         yield "the webhooks of WorkloadSpreads are not registered"
 
 
-def _filling(sight: ObservedState, story: LoopScenario) -> Iterator[str]:
-    for workload, wanted in story.wanted_replicas.items():
-        running = sum(pod.ready for pod in sight.pods_of(workload))
-        if running != wanted:
-            yield f"{workload}: {running} of {wanted} pods run"
+def _filling(state: ObservedState, scenario: LoopScenario) -> Iterator[str]:
+    for workload, replicas in scenario.wanted_replicas.items():
+        running = sum(pod.ready for pod in state.pods_of(workload))
+        if running != replicas:
+            yield f"{workload}: {running} of {replicas} pods run"
 
 
-def _burst(sight: ObservedState, story: LoopScenario) -> Iterator[str]:
-    for key in story.burst_pods:
-        pod = sight.pod(key)
+def _burst(state: ObservedState, scenario: LoopScenario) -> Iterator[str]:
+    for key in scenario.burst_pods:
+        pod = state.pod(key)
         if pod is None or not pod.node:
             yield f"{key} has no node"
         elif not pod.ready:
             yield f"{key} does not run yet"
-    yield from _preemption(sight)
-    yield from _replacing(sight, story)
+    yield from _preemption(state)
+    yield from _replacing(state, scenario)
 
 
-def _preemption(sight: ObservedState) -> Iterator[str]:
-    gone = sight.preempted()
-    if not gone:
+def _preemption(state: ObservedState) -> Iterator[str]:
+    preempted = state.preempted()
+    if not preempted:
         yield "no pod was preempted"
-    present = {pod.uid for pod in sight.pods}
-    for each in gone:
+    present = {pod.uid for pod in state.pods}
+    for each in preempted:
         if each.uid in present:
             yield f"{each.pod} was preempted, but still exists"
-        if sight.decision_for(each) is None:
+        if state.decision_for(each) is None:
             yield f"{each.pod} was preempted, but is not a victim of any extender response"
 
 
-def _replacing(sight: ObservedState, story: LoopScenario) -> Iterator[str]:
-    for workload, wanted in story.wanted_replicas.items():
-        there = len(sight.pods_of(workload))
-        if there != wanted:
-            yield f"{workload}: {there} of {wanted} pods exist"
-    replacements = [pod for pod in sight.replacements() if pod.active]
+def _replacing(state: ObservedState, scenario: LoopScenario) -> Iterator[str]:
+    for workload, replicas in scenario.wanted_replicas.items():
+        count = len(state.pods_of(workload))
+        if count != replicas:
+            yield f"{workload}: {count} of {replicas} pods exist"
+    replacements = [pod for pod in state.replacements() if pod.active]
     for pod in replacements:
         if pod.nominated and not pod.node:
             yield f"{pod.key} is nominated to {pod.nominated} and not bound yet"
-        elif not pod.ready and not is_unschedulable(pod, sight):
+        elif not pod.ready and not is_unschedulable(pod, state):
             yield f"{pod.key} is neither running nor reported as unschedulable"
-    if not any(is_unschedulable(pod, sight) for pod in replacements):
+    if not any(is_unschedulable(pod, state) for pod in replacements):
         yield "no replacement is unschedulable"
 
 
-def _pressure(sight: ObservedState, story: LoopScenario) -> Iterator[str]:
-    if not [pod for pod in sight.evicted() if pod.workload == story.leaking_workload]:
-        yield f"no pod of {story.leaking_workload} was evicted"
-    short = nodes_under_memory_pressure(sight)
+def _pressure(state: ObservedState, scenario: LoopScenario) -> Iterator[str]:
+    if not [pod for pod in state.evicted() if pod.workload == scenario.leaking_workload]:
+        yield f"no pod of {scenario.leaking_workload} was evicted"
+    short = nodes_under_memory_pressure(state)
     if not short:
         yield "no node reports MemoryPressure"
     for node in short:
         if f"{PRESSURE_TAINT}:NoSchedule" not in node.taints:
             yield f"{node.name} reports MemoryPressure and is not tainted"
-    yield from _replacing(sight, story)
+    yield from _replacing(state, scenario)
 
 
-def _nothing(_sight: ObservedState, _story: LoopScenario) -> Iterator[str]:
+def _nothing(_state: ObservedState, _scenario: LoopScenario) -> Iterator[str]:
     yield from ()
 
 

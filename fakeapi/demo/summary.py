@@ -84,54 +84,60 @@ def summarize(state: ObservedState, scenario: LoopScenario, pace: float) -> Summ
     )
 
 
-def _preemptions(sight: ObservedState, story: LoopScenario) -> tuple[PreemptionSummary, ...]:
+def _preemptions(state: ObservedState, scenario: LoopScenario) -> tuple[PreemptionSummary, ...]:
     by_answer: dict[tuple[str, str, ExplainedDecision | None], list[str]] = {}
-    for gone in sight.preempted():
-        answer = gone.preemptor, gone.node, sight.decision_for(gone)
-        by_answer.setdefault(answer, []).append(gone.pod)
-    names = {pod.uid: pod.key for pod in sight.pods}
+    for victim in state.preempted():
+        answer = victim.preemptor, victim.node, state.decision_for(victim)
+        by_answer.setdefault(answer, []).append(victim.pod)
+    names = {pod.uid: pod.key for pod in state.pods}
     rows = [
-        _preemption(names.get(uid, uid), node, pods, told)
-        for (uid, node, told), pods in by_answer.items()
+        _preemption(names.get(uid, uid), node, pods, decision)
+        for (uid, node, decision), pods in by_answer.items()
     ]
-    order = {key: index for index, key in enumerate(story.burst_pods)}
+    order = {key: index for index, key in enumerate(scenario.burst_pods)}
     return tuple(sorted(rows, key=lambda row: order.get(row.preemptor, len(order))))
 
 
 def _preemption(
-    preemptor: str, node: str, victims: Iterable[str], told: ExplainedDecision | None
+    preemptor: str, node: str, victims: Iterable[str], decision: ExplainedDecision | None
 ) -> PreemptionSummary:
-    if told is None:
+    if decision is None:
         return PreemptionSummary(preemptor, node, tuple(victims), "nobody knows", (), 0)
-    priorities = {each.pod: each.priority for each in told.victims}
-    goes = tuple(f"{pod} ({priorities[pod]})" for pod in victims)
+    priorities = {each.pod: each.priority for each in decision.victims}
+    evicted = tuple(f"{pod} ({priorities[pod]})" for pod in victims)
     return PreemptionSummary(
-        preemptor, node, goes, describe_choice(told), _reprieved(told), told.pdb_violations
+        preemptor,
+        node,
+        evicted,
+        describe_choice(decision),
+        _reprieved(decision),
+        decision.pdb_violations,
     )
 
 
-def _reprieved(told: ExplainedDecision) -> tuple[str, ...]:
+def _reprieved(decision: ExplainedDecision) -> tuple[str, ...]:
     by_reason: dict[str, list[str]] = {}
-    for pod in told.reprieved:
+    for pod in decision.reprieved:
         by_reason.setdefault(pod.reason, []).append(pod.pod)
     return tuple(f"{short_names(pods)}: {reason}" for reason, pods in by_reason.items())
 
 
-def _replacements(sight: ObservedState) -> tuple[ReplacementSummary, ...]:
+def _replacements(state: ObservedState) -> tuple[ReplacementSummary, ...]:
     alike: dict[tuple[str, str], list[str]] = {}
-    for pod in sorted(sight.replacements(), key=lambda pod: (not pod.node, pod.key)):
-        told = sight.scheduling_failure(pod)
-        if pod.node or told:
-            fate = f"runs on {pod.node}" if pod.node else f"FailedScheduling: {told}"
-            alike.setdefault((pod.subset, fate), []).append(pod.key)
+    for pod in sorted(state.replacements(), key=lambda pod: (not pod.node, pod.key)):
+        failure = state.scheduling_failure(pod)
+        if pod.node or failure:
+            outcome = f"runs on {pod.node}" if pod.node else f"FailedScheduling: {failure}"
+            alike.setdefault((pod.subset, outcome), []).append(pod.key)
     return tuple(
-        ReplacementSummary(tuple(pods), subset, fate) for (subset, fate), pods in alike.items()
+        ReplacementSummary(tuple(pods), subset, outcome)
+        for (subset, outcome), pods in alike.items()
     )
 
 
-def _calls(sight: ObservedState, pace: float) -> tuple[CallSummary, ...]:
+def _calls(state: ObservedState, pace: float) -> tuple[CallSummary, ...]:
     by_verb: dict[str, list[ExtenderCall]] = {}
-    for each in sight.exchanges:
+    for each in state.exchanges:
         by_verb.setdefault(each.verb, []).append(each)
     return tuple(
         CallSummary(
@@ -139,7 +145,7 @@ def _calls(sight: ObservedState, pace: float) -> tuple[CallSummary, ...]:
             len(exchanges),
             _counted(each.verdict.value for each in exchanges),
             _median_milliseconds(each.seconds for each in exchanges) / pace,
-            _median_milliseconds(each.seconds for each in sight.decisions),
+            _median_milliseconds(each.seconds for each in state.decisions),
             tuple(_notes(exchanges)),
         )
         for verb, exchanges in by_verb.items()
@@ -151,8 +157,8 @@ def _median_milliseconds(seconds: Iterable[float]) -> float:
 
 
 def _notes(exchanges: Iterable[ExtenderCall]) -> list[str]:
-    said = Counter(note for each in exchanges for note in each.notes)
-    return [f"{note} ({count} times)" if count > 1 else note for note, count in said.items()]
+    notes = Counter(note for each in exchanges for note in each.notes)
+    return [f"{note} ({count} times)" if count > 1 else note for note, count in notes.items()]
 
 
 def _counted(words: Iterable[str]) -> str:

@@ -135,8 +135,8 @@ def compare_scheduling(both: ComparedStates) -> SchedulingComparison:
         return both.recorded.names.get(uid) or world.names[uid]
 
     of = world.decisions
-    here = SchedulingDecisionLog(by_role(of.placed), by_role(of.nominated), by_role(of.preempted))
-    return compare_decisions(both.recorded.decisions, here, name)
+    log = SchedulingDecisionLog(by_role(of.placed), by_role(of.nominated), by_role(of.preempted))
+    return compare_decisions(both.recorded.decisions, log, name)
 
 
 def _count(deletions: Sequence[ObservedDeletion]) -> dict[str, int]:

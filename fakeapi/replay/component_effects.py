@@ -218,11 +218,11 @@ class AttachedComponents:
 
 def attach(names: Iterable[str]) -> AttachedComponents:
     """Return the components as attached; raises UnsupportedComponentError."""
-    given = tuple(names)
-    for name in given:
+    components = tuple(names)
+    for name in components:
         if name not in EFFECTS:
             raise UnsupportedComponentError(
                 f"run: component {name!r} cannot be attached to a replay; "
                 f"expected none, or some of: {', '.join(EFFECTS)}"
             )
-    return AttachedComponents(given)
+    return AttachedComponents(components)

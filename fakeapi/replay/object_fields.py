@@ -111,8 +111,8 @@ def with_changes(there: Document, before: Document, after: Document) -> Document
 
 
 def _element(elements: list[Any], step: str) -> Any:
-    key, _, wanted = step.partition("=")
-    return next((each for each in elements if each.get(key) == wanted), None)
+    key, _, expected = step.partition("=")
+    return next((each for each in elements if each.get(key) == expected), None)
 
 
 def _put(elements: list[Any], step: str, value: Any) -> None:
@@ -155,10 +155,10 @@ def spread_of(pod: Document) -> str:
 
 def is_expected(spread: Document, pod: Document) -> bool:
     """Return whether a WorkloadSpread's ``creatingPods`` contain a pod."""
-    given = read_injection(subset_annotation(pod))
+    injection = read_injection(subset_annotation(pod))
     status = spread.get("status") or {}
     lists = [status.get("subsetStatuses"), *(status.get("versionedSubsetStatuses") or {}).values()]
-    noted = given.uid or pod["metadata"]["name"] if given else ""
+    noted = injection.uid or pod["metadata"]["name"] if injection else ""
     return any(noted in (e.get("creatingPods") or ()) for entries in lists for e in entries or ())
 
 
@@ -178,8 +178,8 @@ def unschedulable_limit_seconds(spread: Document, pod: Document) -> int | None:
     if read_field(spread, ("spec", "scheduleStrategy", "type")) != "Adaptive":
         return None
     subsets = [each.get("name") for each in read_field(spread, ("spec", "subsets")) or ()]
-    given = read_injection(subset_annotation(pod))
-    if given is None or given.subset not in subsets[:-1]:
+    injection = read_injection(subset_annotation(pod))
+    if injection is None or injection.subset not in subsets[:-1]:
         return None
     path = ("spec", "scheduleStrategy", "adaptive", "rescheduleCriticalSeconds")
     found = read_field(spread, path)

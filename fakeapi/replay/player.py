@@ -223,8 +223,8 @@ class Player:
             return document
         there = self._state.get(("pods", key_of(document)))
         if there is None:
-            known = self._state.get((SPREADS, spread_of(document)))
-            was_let_in = known is not None and is_expected(known, document)
+            spread = self._state.get((SPREADS, spread_of(document)))
+            was_let_in = spread is not None and is_expected(spread, document)
             return (
                 document if act.removes or was_let_in else await doorway.review_creation(document)
             )

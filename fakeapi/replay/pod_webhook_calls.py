@@ -65,8 +65,8 @@ class PodWebhookCaller:
     async def _review(
         self, name: str, operation: str, pod: Document | None, old: Document | None
     ) -> Document:
-        hook = self._hooks.get(name)
-        if hook is None:
+        handler = self._hooks.get(name)
+        if handler is None:
             return {}
         metadata = (pod or old or {})["metadata"]
         request = {
@@ -79,8 +79,8 @@ class PodWebhookCaller:
             "oldObject": old,
         }
         head = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
-        answered: Any = hook({**head, "request": request})
-        review = await answered if isawaitable(answered) else answered
+        answer: Any = handler({**head, "request": request})
+        review = await answer if isawaitable(answer) else answer
         response: Document = review.get("response") or {}
         return response
 

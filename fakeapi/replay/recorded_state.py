@@ -196,10 +196,10 @@ def _controller_cause(before: RecordedState, pod: Document) -> str:
     if reference is None:
         return ""
     uid = str(reference.get("uid"))
-    wanted = read_field(before.find(uid) or {}, ("spec", "replicas"))
+    replicas = read_field(before.find(uid) or {}, ("spec", "replicas"))
     known = before.find(str(pod["metadata"].get("uid")))
     counted = known is not None and is_active(known)
-    if counted and isinstance(wanted, int) and before.active(uid) > wanted:
+    if counted and isinstance(replicas, int) and before.active(uid) > replicas:
         return str(reference.get("kind", "")).lower()
     return ""
 
@@ -213,14 +213,16 @@ def _workloadspread_cause(before: RecordedState, pod: Document) -> str:
     seconds = unschedulable_limit_seconds(spread, pod)
     if seconds is None:
         return ""
-    told, created = (pod["metadata"].get(f"{each}Timestamp") for each in ("deletion", "creation"))
-    return SPREADING if not told or _seconds(told) >= _seconds(created) + seconds else ""
+    deleted, created = (
+        pod["metadata"].get(f"{each}Timestamp") for each in ("deletion", "creation")
+    )
+    return SPREADING if not deleted or _seconds(deleted) >= _seconds(created) + seconds else ""
 
 
 def _is_unschedulable(pod: Document) -> bool:
     scheduled = read_field(pod, ("status", "conditions", "type=PodScheduled")) or {}
-    said = scheduled.get("status"), scheduled.get("reason")
-    return said == ("False", "Unschedulable") and not read_field(pod, ("spec", "nodeName"))
+    condition = scheduled.get("status"), scheduled.get("reason")
+    return condition == ("False", "Unschedulable") and not read_field(pod, ("spec", "nodeName"))
 
 
 def _seconds(time: str | None) -> int:

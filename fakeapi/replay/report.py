@@ -113,18 +113,18 @@ def _notes(
 
 
 def _unrecorded_owners(recording: Recording, director: ActionPlanner) -> Iterator[str]:
-    known = {(each.api_version, each.kind) for each in recording.header.resources}
+    kinds = {(each.api_version, each.kind) for each in recording.header.resources}
     lost = Counter(
         str(owner.get("kind"))
         for document in director.recorded.present.values()
         for owner in owners_of(document)
-        if (owner.get("apiVersion"), owner.get("kind")) not in known
+        if (owner.get("apiVersion"), owner.get("kind")) not in kinds
     )
     for kind, count in lost.items():
         yield f"{count} objects are owned by a {kind}, which was not recorded: gc deletes them"
 
 
-_SHOWN = 10
+_MAX_ROWS = 10
 
 
 def report_table(report: Report) -> RenderableType:
@@ -157,8 +157,8 @@ def _deletions(report: Report) -> Iterator[str]:
         ("here", report.deletions.replayed),
     ):
         if hands:
-            told = ", ".join(f"{count} by {hand}" for hand, count in hands.items())
-            yield f"pods deleted, {label}: {told}"
+            text = ", ".join(f"{count} by {hand}" for hand, count in hands.items())
+            yield f"pods deleted, {label}: {text}"
 
 
 def _decisions(report: Report) -> Iterator[str]:
@@ -200,6 +200,6 @@ def _differences(report: Report) -> Iterator[str]:
 
 
 def _some(label: str, texts: Sequence[str]) -> Iterator[str]:
-    yield from (f"{label}: {text}" for text in texts[:_SHOWN])
-    if len(texts) > _SHOWN:
-        yield f"{label}: … and {len(texts) - _SHOWN} more; -o json has them all"
+    yield from (f"{label}: {text}" for text in texts[:_MAX_ROWS])
+    if len(texts) > _MAX_ROWS:
+        yield f"{label}: … and {len(texts) - _MAX_ROWS} more; -o json has them all"

@@ -170,15 +170,15 @@ class BackgroundTasks:
         self._client, self._kubelets = (
             Client(world.internal_transport(agent)) for agent in ("", USER_AGENT)
         )
-        given = world.component_options
+        component_options = world.component_options
         kubelet = KubeletOptions(
-            given.simulation_script, self._kubelets, _node_proxy_registrar(world.api)
+            component_options.simulation_script, self._kubelets, _node_proxy_registrar(world.api)
         )
         options = ManagerOptions(
             certificate=certificate,
-            quirks=given.quirks,
+            quirks=component_options.quirks,
             webhook_endpoint=in_process_endpoint(world.api),
-            components=components(kubelet, given.scheduler),
+            components=components(kubelet, component_options.scheduler),
         )
         rng = copy_random(world.rng)
         self.control_plane = ControllerManager(self._client, world.clock, rng, run, options)
@@ -206,10 +206,14 @@ class BackgroundTasks:
 def _node_proxy_registrar(api: Api) -> Callable[[KubeletEndpoint], Callable[[], None]]:
     """Return a function that registers the handler of an API's node proxy requests."""
 
-    def attend(answers: KubeletEndpoint) -> Callable[[], None]:
+    def attend(endpoint: KubeletEndpoint) -> Callable[[], None]:
         def answer(node: str, path: str, query: Mapping[str, str]) -> Response | None:
-            told = answers(node, path, query)
-            return None if told is None else Response(told.status, told.body, told.content_type)
+            response = endpoint(node, path, query)
+            return (
+                None
+                if response is None
+                else Response(response.status, response.body, response.content_type)
+            )
 
         return api.node_proxy.register(answer)
 

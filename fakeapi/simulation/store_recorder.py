@@ -90,9 +90,9 @@ def record_world(
 ) -> Iterator[RecordingFile]:
     """Record into a file until the block ends. Raises RecordingError."""
     with RecordingFile(path) as file:
-        tape = RecordingWriter(file.write, world.clock, redaction)
-        follower = StoreRecorder(world.api, tape.write_event)
-        tape.begin(world.api.release.name, follower.resources())
+        writer = RecordingWriter(file.write, world.clock, redaction)
+        follower = StoreRecorder(world.api, writer.write_event)
+        writer.begin(world.api.release.name, follower.resources())
         follower.begin()
         try:
             yield file

@@ -117,9 +117,9 @@ async def wait_extenders_ready(
     timeout = aiohttp.ClientTimeout(total=timeout_seconds)
     async with aiohttp.ClientSession(timeout=timeout) as session:
         for url in urls:
-            while trouble := await _readiness_error(session, url):
+            while error := await _readiness_error(session, url):
                 if clock.monotonic() > deadline:
-                    raise ExtenderNotReadyError(f"{url}: {trouble}, for {timeout_seconds:g} s")
+                    raise ExtenderNotReadyError(f"{url}: {error}, for {timeout_seconds:g} s")
                 await clock.sleep(_POLL_SECONDS)
 
 

@@ -90,12 +90,12 @@ class Fault:
         return replace(self, fields={**self.fields, **fields})
 
     def _matching(self, **limits: Names) -> Fault:
-        given = {
+        match_fields = {
             name: [limit] if isinstance(limit, str) else list(limit)
             for name, limit in limits.items()
             if limit != ()
         }
-        return replace(self, match={**self.match, **given})
+        return replace(self, match={**self.match, **match_fields})
 
 
 def fault(kind: str | int, **options: Any) -> Fault:

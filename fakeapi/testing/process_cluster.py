@@ -87,8 +87,8 @@ class ProcessCluster:
     @property
     def exchanges(self) -> Sequence[dict[str, Any]]:
         """The scheduler's extender calls, with request, answer and outcome, oldest first."""
-        told: list[dict[str, Any]] = self._ask("GET", "scheduler/trace")["exchanges"]
-        return told
+        answer: list[dict[str, Any]] = self._ask("GET", "scheduler/trace")["exchanges"]
+        return answer
 
     def load(self, objects: Iterable[Mapping[str, Any]]) -> int:
         """Store objects (or lists of them) as they are, without admission; return their number."""
@@ -113,9 +113,9 @@ class ProcessCluster:
 
     def history(self, kind: str, namespace: str = "", name: str = "") -> ObjectHistory:
         """Return the changes to the objects of a kind (``pods``, ``Pod``, ``deploy``)."""
-        told = self._ask("GET", "history", kind=kind, namespace=namespace, name=name)
-        changes = [ObjectChange(c["version"], c["type"], c["object"]) for c in told["changes"]]
-        return ObjectHistory(told["before"], changes)
+        answer = self._ask("GET", "history", kind=kind, namespace=namespace, name=name)
+        changes = [ObjectChange(c["version"], c["type"], c["object"]) for c in answer["changes"]]
+        return ObjectHistory(answer["before"], changes)
 
     def fork(self, snapshot: str = "") -> str:
         """Serve a fork of a snapshot, or of the current state, and return its URL.
@@ -127,8 +127,8 @@ class ProcessCluster:
 
     def _ask_faults(self, method: str, plan: dict[str, Any] | None) -> dict[str, Any]:
         body = None if plan is None else orjson.dumps(plan)
-        told: dict[str, Any] = self._ask(method, "faults", body)
-        return told
+        answer: dict[str, Any] = self._ask(method, "faults", body)
+        return answer
 
     def _ask(self, method: str, action: str, body: bytes | None = None, **query: str) -> Any:
         target = f"{PREFIX}{action}?{urlencode({k: v for k, v in query.items() if v})}"

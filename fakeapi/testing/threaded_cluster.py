@@ -112,7 +112,9 @@ class ThreadedCluster(Generic[S]):
     @property
     def faults(self) -> FaultControl:
         """Fault injection between clients and the API; inactive until a plan is started."""
-        return FaultControl(lambda *asked: self.call(lambda cluster: cluster.faults.send(*asked)))
+        return FaultControl(
+            lambda *arguments: self.call(lambda cluster: cluster.faults.send(*arguments))
+        )
 
     def call(self, act: Callable[[S], R]) -> R:
         """Call ``act`` with the cluster, in its thread; return its result or raise its error."""

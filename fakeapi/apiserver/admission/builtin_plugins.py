@@ -119,9 +119,9 @@ def _create_default_account(
 
 def _wants_token(spec: Mapping[str, Any], account: Mapping[str, Any]) -> bool:
     for of in (spec, account):
-        wanted = of.get("automountServiceAccountToken")
-        if wanted is not None:
-            return bool(wanted)
+        automounts = of.get("automountServiceAccountToken")
+        if automounts is not None:
+            return bool(automounts)
     return True
 
 

@@ -136,12 +136,12 @@ def _set_or_reject(
     kind: ResourceInfo, document: Document, name: str, called: str, value: Any
 ) -> None:
     spec = document["spec"]
-    given = spec.get(name)
-    if given is not None and given != value:
+    present = spec.get(name)
+    if present is not None and present != value:
         raise forbidden(
             kind,
             _object_name(document),
-            f"the {called} ({given}) must not be provided in pod spec; priority admission "
+            f"the {called} ({present}) must not be provided in pod spec; priority admission "
             f"controller computed {value} from the given PriorityClass name",
         )
     spec[name] = value

@@ -186,9 +186,9 @@ def service_account_groups(namespace: str) -> tuple[str, ...]:
     return SERVICE_ACCOUNTS_GROUP, f"{SERVICE_ACCOUNTS_GROUP}:{namespace}"
 
 
-def _groups(name: str, given: list[str]) -> Iterator[str]:
+def _groups(name: str, own: list[str]) -> Iterator[str]:
     account = service_account_of(name)
-    groups = given or list(service_account_groups(account[0]) if account else ())
+    groups = own or list(service_account_groups(account[0]) if account else ())
     yield from groups
     if name == ANONYMOUS_USER_NAME:
         if UNAUTHENTICATED_GROUP not in groups:

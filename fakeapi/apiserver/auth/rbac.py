@@ -149,18 +149,18 @@ def _allows(rule: Rule, attributes: AuthorizationAttributes) -> bool:
 
 def _resource_matches(rule: Rule, attributes: AuthorizationAttributes) -> bool:
     below = attributes.subresource
-    wanted = f"{attributes.resource}/{below}" if below else attributes.resource
+    resource = f"{attributes.resource}/{below}" if below else attributes.resource
     resources = _texts(rule, "resources")
-    return _has(rule, "resources", wanted) or bool(below and f"*/{below}" in resources)
+    return _has(rule, "resources", resource) or bool(below and f"*/{below}" in resources)
 
 
 def _path_matches(url: str, path: str) -> bool:
     return url in ("*", path) or (url.endswith("*") and path.startswith(url.rstrip("*")))
 
 
-def _has(rule: Rule, name: str, wanted: str) -> bool:
+def _has(rule: Rule, name: str, item: str) -> bool:
     values = _texts(rule, name)
-    return "*" in values or wanted in values
+    return "*" in values or item in values
 
 
 def _texts(rule: Rule, name: str) -> list[str]:

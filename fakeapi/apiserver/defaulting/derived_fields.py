@@ -99,14 +99,16 @@ def qos_class(spec: Mapping[str, Any]) -> str:
     guaranteed = True
     for container in _containers(spec):
         resources = container.get("resources") or {}
-        asked, limits = (
+        requested, limits = (
             _compute_amounts(resources.get("requests")),
             _compute_amounts(resources.get("limits")),
         )
         guaranteed = (
-            guaranteed and set(limits) == set(_COMPUTE_RESOURCES) and limits == {**limits, **asked}
+            guaranteed
+            and set(limits) == set(_COMPUTE_RESOURCES)
+            and limits == {**limits, **requested}
         )
-        for name in (*asked, *limits):
+        for name in (*requested, *limits):
             requests.setdefault(name, set())
     if not requests:
         return "BestEffort"

@@ -53,9 +53,9 @@ def _apply_rules(plan: FieldWalk[Rule], target: dict[str, Any], before: Mapping[
     for rule in plan.rules:
         rule(target)
     for name, below in plan.objects:
-        found, known = target.get(name), before.get(name)
-        if isinstance(found, dict) and found is not known:
-            _apply_rules(below, found, known if isinstance(known, dict) else _NOTHING)
+        found, previous = target.get(name), before.get(name)
+        if isinstance(found, dict) and found is not previous:
+            _apply_rules(below, found, previous if isinstance(previous, dict) else _NOTHING)
     for name, below in plan.lists:
         found = target.get(name) or ()
         for element in () if found is before.get(name) else found:

@@ -64,11 +64,11 @@ class FieldWalkBuilder(Generic[S]):
         return plan
 
     def _struct(self, shape: Struct) -> FieldWalk[S]:
-        known = self.walks.get(shape.name)
-        if known is None:  # registered before it is filled: a type may contain itself
-            known = self.walks[shape.name] = self._empty(shape)
-            self._add_fields(known, shape, shape.fields)
-        return known
+        walk = self.walks.get(shape.name)
+        if walk is None:  # registered before it is filled: a type may contain itself
+            walk = self.walks[shape.name] = self._empty(shape)
+            self._add_fields(walk, shape, shape.fields)
+        return walk
 
     def _empty(self, shape: Struct) -> FieldWalk[S]:
         return FieldWalk(self.rules_at(shape.name.removeprefix(_PREFIX)))

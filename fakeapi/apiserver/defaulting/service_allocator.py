@@ -147,14 +147,14 @@ def _init_ip_families(service: Document, before: Mapping[str, Any]) -> None:
 
 def _allocate_address(service: Document, store: ObjectReader) -> None:
     spec, name = service["spec"], service["metadata"]["name"]
-    asked = spec.get("clusterIPs")
-    if asked == [NONE]:
+    requested = spec.get("clusterIPs")
+    if requested == [NONE]:
         return
     pool = _allocation_range(service, store)
-    if asked:
-        why = pool.unavailable_reason(asked[0])
+    if requested:
+        why = pool.unavailable_reason(requested[0])
         if why:
-            raise invalid("Service", name, [_unavailable_error(asked, why)])
+            raise invalid("Service", name, [_unavailable_error(requested, why)])
         return
     try:
         spec["clusterIP"] = pool.next_free()
@@ -164,8 +164,10 @@ def _allocate_address(service: Document, store: ObjectReader) -> None:
     spec["clusterIPs"] = [spec["clusterIP"]]
 
 
-def _unavailable_error(asked: list[str], why: str) -> Cause:
-    return invalid_value("spec.clusterIPs", asked, f"failed to allocate IP {asked[0]}: {why}")
+def _unavailable_error(requested: list[str], why: str) -> Cause:
+    return invalid_value(
+        "spec.clusterIPs", requested, f"failed to allocate IP {requested[0]}: {why}"
+    )
 
 
 def _allocation_range(service: Document, store: ObjectReader) -> AllocationRange:
@@ -199,6 +201,6 @@ def _keep_ports(spec: Document, before: Mapping[str, Any]) -> None:
     ports = {(p.get("port"), p.get("protocol")): p for p in before.get("ports") or ()}
     if spec["type"] in ("NodePort", "LoadBalancer"):
         for port in spec.get("ports") or ():
-            known = ports.get((port.get("port"), port.get("protocol")), {})
-            if known.get("nodePort"):
-                port.setdefault("nodePort", known["nodePort"])
+            previous = ports.get((port.get("port"), port.get("protocol")), {})
+            if previous.get("nodePort"):
+                port.setdefault("nodePort", previous["nodePort"])

@@ -170,8 +170,8 @@ def _count_errors(spec: PreviousSpec, families: list[str], old: list[str]) -> It
     if policy != _SINGLE and families and len(families) < len(old):
         rule = "must be 'SingleStack' to release the secondary IP family"
         yield invalid_value(_POLICY, policy, rule)
-    for what, given in (("cluster IPs", several), ("IP families", families)):
-        if policy == _SINGLE and len(given) > 1:
+    for what, values in (("cluster IPs", several), ("IP families", families)):
+        if policy == _SINGLE and len(values) > 1:
             rule = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are"
             yield invalid_value(_POLICY, policy, f"{rule} specified")
     for index in range(len(families), len(several)):

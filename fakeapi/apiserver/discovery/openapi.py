@@ -50,20 +50,20 @@ _EMBEDDED: Final = "x-kubernetes-embedded-resource"
 
 def custom_resource_schemas(kind: ResourceInfo, custom: CustomResourceInfo) -> dict[str, Json]:
     """Return the schemas of a custom resource and of its list, by name."""
-    shown: Json = {"type": "object"}
+    schema: Json = {"type": "object"}
     if custom.schema:
-        shown = _shown(dict(custom.schema))
-        shown["properties"] = {**(shown.get("properties") or {}), **_type_meta(), **_metadata()}
+        schema = _published_schema(dict(custom.schema))
+        schema["properties"] = {**(schema.get("properties") or {}), **_type_meta(), **_metadata()}
     fields = [field.label for field in kind.selectable]
     extra = {"x-kubernetes-selectable-fields": [{"fieldPath": f} for f in fields]} if fields else {}
     return {
-        kind.definition: {**shown, **extra, **_named(kind, kind.kind)},
+        kind.definition: {**schema, **extra, **_named(kind, kind.kind)},
         f"{kind.definition}List": {**_list(kind), **extra},
     }
 
 
 def _list(kind: ResourceInfo) -> Json:
-    told = f"List of {kind.plural}. More info: {_CONVENTIONS}"
+    description = f"List of {kind.plural}. More info: {_CONVENTIONS}"
     reference = {"$ref": f"{SCHEMA_REF_PREFIX}{kind.definition}"}
     metadata = {"allOf": [{"$ref": f"{SCHEMA_REF_PREFIX}{META}ListMeta"}]}
     return {
@@ -72,7 +72,7 @@ def _list(kind: ResourceInfo) -> Json:
         "required": ["items"],
         "properties": {
             **_type_meta(),
-            "items": {"description": told, "type": "array", "items": reference},
+            "items": {"description": description, "type": "array", "items": reference},
             "metadata": {**metadata, "description": _field_description("metadata", "PodList")},
         },
         **_named(kind, kind.list_kind),
@@ -84,14 +84,14 @@ def _named(kind: ResourceInfo, name: str) -> Json:
     return {"x-kubernetes-group-version-kind": [own]}
 
 
-def _shown(schema: Json) -> Json:
+def _published_schema(schema: Json) -> Json:
     """Return a schema with the type and metadata of embedded objects, and int-or-string types."""
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), dict):
-            schema[name] = _shown(dict(schema[name]))
+            schema[name] = _published_schema(dict(schema[name]))
     if schema.get("properties"):
         below = schema["properties"].items()
-        schema["properties"] = {name: _shown(dict(each)) for name, each in below}
+        schema["properties"] = {name: _published_schema(dict(each)) for name, each in below}
     if schema.get("x-kubernetes-int-or-string"):
         _expand_int_or_string(schema)
     if schema.get(_EMBEDDED):
@@ -151,10 +151,10 @@ def serve_openapi(kinds: ResourceRegistry, request: Request) -> Response | None:
     served = kinds.in_group_version(*_group_version(path.removeprefix(f"{_ROOT}/")))
     if not served:
         return Response(404, b"", TEXT)
-    asked, current = request.query.get("hash", ""), _hash(served)
-    if asked not in ("", current):
+    requested_hash, current = request.query.get("hash", ""), _hash(served)
+    if requested_hash not in ("", current):
         return Response(301, b"", JSON, {"Location": _address(served)})
-    lasting = "public, immutable" if asked else "no-cache, private"
+    lasting = "public, immutable" if requested_hash else "no-cache, private"
     return conditional_response(
         request, _document(served), JSON, f'"{current}"', **{"Cache-Control": lasting}
     )
@@ -189,9 +189,9 @@ def _index(kinds: ResourceRegistry) -> bytes:
 @lru_cache(maxsize=_MOST_DOCUMENTS)
 def _hash(served: tuple[ResourceInfo, ...]) -> str:
     """Return a hash that changes with the document; cheaper than building the document."""
-    known = [[k.plural, k.definition, *k.verbs, *k.subresources] for k in served]
+    resources = [[k.plural, k.definition, *k.verbs, *k.subresources] for k in served]
     schemas = [dict(k.custom.schema) for k in served if k.custom is not None]
-    return sha512(orjson.dumps([fingerprint(), known, schemas])).hexdigest().upper()
+    return sha512(orjson.dumps([fingerprint(), resources, schemas])).hexdigest().upper()
 
 
 @lru_cache(maxsize=_MOST_DOCUMENTS)
@@ -211,20 +211,20 @@ def _document(served: tuple[ResourceInfo, ...]) -> bytes:
 
 def _schemas(served: Iterable[ResourceInfo]) -> Json:
     """Return all definitions that the kinds refer to, by name."""
-    waiting = [f"{_META}{name}" for name in ("Status", "DeleteOptions", "Patch", "WatchEvent")]
+    pending = [f"{_META}{name}" for name in ("Status", "DeleteOptions", "Patch", "WatchEvent")]
     found: Json = {}
     for kind in served:
         if kind.custom is not None:
             found |= custom_resource_schemas(kind, kind.custom)
-            waiting += [_SCALE] if "scale" in kind.subresources else []
+            pending += [_SCALE] if "scale" in kind.subresources else []
         elif kind.definition:
-            waiting += [kind.definition, *_list_definition(kind)]
-    waiting += [name for schema in found.values() for name in _references(schema)]
-    while waiting:
-        name = waiting.pop()
+            pending += [kind.definition, *_list_definition(kind)]
+    pending += [name for schema in found.values() for name in _references(schema)]
+    while pending:
+        name = pending.pop()
         if name and name not in found:
             found[name] = described_definition(name)
-            waiting += _references(found[name])
+            pending += _references(found[name])
     return dict(sorted(found.items()))
 
 

@@ -69,10 +69,10 @@ def review_local_access(scope: RequestScope) -> Response:
     """Return whether a given user may perform an operation in one namespace."""
     review = _read(scope)
     namespace = scope.target.namespace
-    asked = (review["spec"].get("resourceAttributes") or {}).get("namespace", "")
-    if asked != namespace:
+    requested = (review["spec"].get("resourceAttributes") or {}).get("namespace", "")
+    if requested != namespace:
         field = "spec.resourceAttributes.namespace"
-        raise _invalid(field, f'"{asked}"', "must match metadata.namespace")
+        raise _invalid(field, f'"{requested}"', "must match metadata.namespace")
     review["metadata"]["namespace"] = namespace
     return _access_response(scope, review, _subject(review["spec"]))
 
@@ -115,19 +115,21 @@ def _access_response(scope: RequestScope, review: Document, user: User) -> Respo
 
 
 def _check_metadata(metadata: Mapping[str, Any]) -> None:
-    given = {k: v for k, v in metadata.items() if k not in ("namespace", "managedFields") and v}
-    if given:
-        raise _invalid("metadata", orjson.dumps(given).decode(), "must be empty")
+    unexpected = {
+        k: v for k, v in metadata.items() if k not in ("namespace", "managedFields") and v
+    }
+    if unexpected:
+        raise _invalid("metadata", orjson.dumps(unexpected).decode(), "must be empty")
 
 
 def _attributes(spec: Mapping[str, Any], user: User) -> AuthorizationAttributes:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if (resource is None) == (path is None):
-        shown = "null"
+        listed = "null"
         if isinstance(path, dict):
             both = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
-            shown = orjson.dumps(both).decode()
-        raise _invalid("spec", shown, _ONE_OF_ATTRIBUTES)
+            listed = orjson.dumps(both).decode()
+        raise _invalid("spec", listed, _ONE_OF_ATTRIBUTES)
     text = (path if resource is None else resource) or {}
     if resource is None:
         return AuthorizationAttributes(user, text.get("verb", ""), path=text.get("path", ""))

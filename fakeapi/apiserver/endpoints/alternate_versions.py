@@ -44,8 +44,8 @@ def serve_converted(
     forms = AlternateVersion(conversion, target.kind, stored)
     try:
         answer = serve(replace(target, kind=stored), forms.request(request))
-    except StatusError as refusal:
-        raise forms.served_error(refusal) from None
+    except StatusError as error:
+        raise forms.served_error(error) from None
     if isinstance(answer, Watch):
         answer.add_transform(forms.watch_line)
         return answer
@@ -82,9 +82,9 @@ class AlternateVersion:
         event["object"] = self._to_served(event["object"])
         return orjson.dumps(event) + b"\n"
 
-    def served_error(self, refusal: StatusError) -> StatusError:
+    def served_error(self, error: StatusError) -> StatusError:
         """Return an error that names the served kind."""
-        details = dict(refusal.details or {})
+        details = dict(error.details or {})
         if details.get("group", "") == self.stored.group and details.get("kind"):
             details = {**details, "group": self.served.group}
             order = ("name", "group", "kind")
@@ -93,10 +93,10 @@ class AlternateVersion:
             (f'{self.stored.resource} "', f'{self.served.resource} "'),
             (f'{self.stored.qualified_kind} "', f'{self.served.qualified_kind} "'),
         ):
-            if refusal.message.startswith(stored):
-                refusal.message = served + refusal.message.removeprefix(stored)
-        refusal.details = None if refusal.details is None else details
-        return refusal
+            if error.message.startswith(stored):
+                error.message = served + error.message.removeprefix(stored)
+        error.details = None if error.details is None else details
+        return error
 
     def _query(self, request: Request) -> dict[str, str]:
         """Rename the fields of a selector, after checking that the served version has them."""

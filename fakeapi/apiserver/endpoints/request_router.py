@@ -259,9 +259,9 @@ class Api:
         if request.method == "GET" or not self.webhooks.any:
             return None
         path = (target.namespace, target.name, target.subresource)
-        asked = RequestedOperation(user, target.kind, *path, request.query)
+        operation = RequestedOperation(user, target.kind, *path, request.query)
         return WebhookDispatcher(
-            self.webhooks, asked, self.objects, VersionedObjects(self.kinds, self._convert)
+            self.webhooks, operation, self.objects, VersionedObjects(self.kinds, self._convert)
         )
 
     def _convert(

@@ -44,9 +44,9 @@ ResourceHandler = Callable[[RequestScope], "Response | Watch"]
 def get(scope: RequestScope) -> Response:
     """Return one object."""
     store = scope.services.store
-    asked = int(parse_version(scope.request.query.get("resourceVersion", "")) or "0")
-    if asked > store.version:
-        raise too_large_version(asked, store.version)
+    version = int(parse_version(scope.request.query.get("resourceVersion", "")) or "0")
+    if version > store.version:
+        raise too_large_version(version, store.version)
     return _object(200, scope.target, scope.registry.get(scope.target))
 
 
@@ -94,9 +94,9 @@ def update(scope: RequestScope) -> Response:
     document = check.decode_body(scope.target.kind, read_object(scope.request), scope.request.body)
     before = scope.registry.store.get(scope.target.kind, scope.target.key)
     entry = scope.registry_with_manager.update(scope.target, document)
-    told = check.warnings + warnings_for(scope.target.kind, entry, before)
-    _learn_heartbeat(scope, before, entry, told)
-    return _object(200 if before else 201, scope.target, entry, told)
+    warnings = check.warnings + warnings_for(scope.target.kind, entry, before)
+    _learn_heartbeat(scope, before, entry, warnings)
+    return _object(200 if before else 201, scope.target, entry, warnings)
 
 
 def patch(scope: RequestScope) -> Response:
@@ -112,9 +112,9 @@ def patch(scope: RequestScope) -> Response:
 
     before = scope.registry.store.get(kind, scope.target.key)
     entry = scope.registry_with_manager.change(scope.target, change)
-    told = check.warnings + warnings_for(kind, entry, before)
-    _learn_heartbeat(scope, before, entry, told)
-    return _object(200, scope.target, entry, told)
+    warnings = check.warnings + warnings_for(kind, entry, before)
+    _learn_heartbeat(scope, before, entry, warnings)
+    return _object(200, scope.target, entry, warnings)
 
 
 def _apply(scope: RequestScope) -> Response:
@@ -122,8 +122,8 @@ def _apply(scope: RequestScope) -> Response:
     config = AppliedConfiguration(read_configuration(scope.request.body), force)
     before = scope.registry.store.get(scope.target.kind, scope.target.key)
     entry, created = scope.registry.with_field_manager(manager).apply(scope.target, config)
-    told = warnings_for(scope.target.kind, entry, before)
-    return _object(201 if created else 200, scope.target, entry, told)
+    warnings = warnings_for(scope.target.kind, entry, before)
+    return _object(201 if created else 200, scope.target, entry, warnings)
 
 
 def delete(scope: RequestScope) -> Response:
@@ -135,8 +135,8 @@ def delete(scope: RequestScope) -> Response:
     if deletion.removed and not target.kind.returns_deleted:
         return Response(200, _deleted_status(target, deletion))
     waits = options.orphan_dependents is False and not deletion.removed
-    [shown] = scope.services.store.convert_entries(target.kind, [deletion.entry])
-    return _object(202 if waits else 200, target, shown)
+    [converted] = scope.services.store.convert_entries(target.kind, [deletion.entry])
+    return _object(202 if waits else 200, target, converted)
 
 
 def delete_collection(scope: RequestScope) -> Response:
@@ -153,7 +153,7 @@ def delete_collection(scope: RequestScope) -> Response:
     registry = scope.registry.dry_run() if delete_options.dry_run else scope.registry
     for entry in page.entries:
         one = Target(target.kind, target.namespace, entry.fields[0])
-        once(("deleted", entry.key), partial(_delete_if_there, registry, one, delete_options))
+        once(("deleted", entry.key), partial(_delete_if_present, registry, one, delete_options))
     return Response(200, encode_list(target.kind, page))
 
 
@@ -170,7 +170,7 @@ ON_OBJECT: Final[Mapping[str, ResourceHandler]] = {
 }
 
 
-def _delete_if_there(registry: Registry, target: Target, options: DeleteOptions) -> None:
+def _delete_if_present(registry: Registry, target: Target, options: DeleteOptions) -> None:
     """Delete one of several objects; ignore that another client has deleted it."""
     try:
         registry.delete(target, options)

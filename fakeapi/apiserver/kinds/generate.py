@@ -270,19 +270,19 @@ def _verbs(resource: Resource) -> list[str]:
 
 def _reachable(definitions: Mapping[str, Any], kinds: list[dict[str, Any]]) -> list[str]:
     """Return the names of all definitions that kinds, lists and common documents reference."""
-    waiting = [kind["definition"] for kind in kinds]
-    waiting += [f"{name}List" for name in waiting if f"{name}List" in definitions]
-    waiting += [f"{_META}{name}" for name in _COMMON_DEFINITIONS]
+    pending = [kind["definition"] for kind in kinds]
+    pending += [f"{name}List" for name in pending if f"{name}List" in definitions]
+    pending += [f"{_META}{name}" for name in _COMMON_DEFINITIONS]
     names = _names(definitions)
     for kind in kinds:
         for group, version, name, _ in kind["subresources"].values():
-            waiting += [names[key] for key in [(group, version, name)] if key in names]
+            pending += [names[key] for key in [(group, version, name)] if key in names]
     found: set[str] = set()
-    while waiting:
-        name = waiting.pop()
+    while pending:
+        name = pending.pop()
         if name not in found:
             found.add(name)
-            waiting += _references(definitions[name])
+            pending += _references(definitions[name])
     return sorted(found)
 
 

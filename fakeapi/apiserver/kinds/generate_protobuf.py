@@ -94,20 +94,20 @@ class ProtobufTableGenerator:
     def messages(self) -> dict[str, list[Row]]:
         """Return the fields of every struct of a stable version, and of the nested structs."""
         stable = [package for package in self._packages.values() if _STABLE.fullmatch(package.name)]
-        wanted = [
+        pending = [
             f"{package.name}.{name}"
             for package in stable
             for name, declaration in package.types.items()
             if declaration.startswith("struct")
         ]
         found: dict[str, list[Row]] = {}
-        while wanted:
-            qualified = wanted.pop()
+        while pending:
+            qualified = pending.pop()
             where, _, name = qualified.rpartition(".")
             if qualified not in found and qualified not in _SPECIAL:
                 package = self._packages[where]
                 found[qualified] = list(self._rows(package, package.types[name]))
-                wanted += [str(row[3]) for row in found[qualified] if row[3]]
+                pending += [str(row[3]) for row in found[qualified] if row[3]]
         return found
 
     def _rows(self, package: GoPackage, declaration: str) -> Iterator[Row]:

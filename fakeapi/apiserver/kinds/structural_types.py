@@ -124,6 +124,6 @@ def schema_of(kind: TypedNode) -> Struct | Untyped:
 def child(parent: Type, step: str) -> Type:
     """Return the type of one key of an object; untyped if the type does not have it."""
     if isinstance(parent, Struct):
-        known = parent.fields.get(step)
-        return UNTYPED if known is None else known.type
+        member = parent.fields.get(step)
+        return UNTYPED if member is None else member.type
     return parent.value if isinstance(parent, MapType) else UNTYPED

@@ -78,7 +78,7 @@ def _validate(shape: Type, value: Any) -> PathErrors:
     elif isinstance(shape, ListType):
         yield from _list(shape, value)
     elif not isinstance(value, dict):
-        yield "", f"expected map, got &{{{_shown(value)}}}"
+        yield "", f"expected map, got &{{{_format_value(value)}}}"
     else:
         for name, part in value.items():
             element = describe((field_element(name),))
@@ -90,7 +90,7 @@ def _validate(shape: Type, value: Any) -> PathErrors:
 
 def _list(shape: ListType, values: Any) -> PathErrors:
     if not isinstance(values, list):
-        yield "", f"expected list, got &{{{_shown(values)}}}"
+        yield "", f"expected list, got &{{{_format_value(values)}}}"
         return
     seen: set[str] = set()
     for index, value in enumerate(values):
@@ -114,25 +114,25 @@ def _under(element: str, found: PathErrors) -> PathErrors:
 
 def _scalar(shape: Scalar, value: Any) -> PathErrors:
     if isinstance(value, dict | list):
-        yield "", f"expected {_GO.get(shape.type, shape.type)}, got &{{{_shown(value)}}}"
+        yield "", f"expected {_GO.get(shape.type, shape.type)}, got &{{{_format_value(value)}}}"
     elif shape.type == "string" and not isinstance(value, str):
-        yield "", f"expected string, got &value.valueUnstructured{{Value:{_shown(value)}}}"
+        yield "", f"expected string, got &value.valueUnstructured{{Value:{_format_value(value)}}}"
     elif shape.type in _NUMERIC and (isinstance(value, str | bool)):
         yield "", f"expected numeric (int or float), got {_GO_TYPES[type(value)]}"
     elif shape.type == "boolean" and not isinstance(value, bool):
-        yield "", f"expected boolean, got &{{{_shown(value)}}}"
+        yield "", f"expected boolean, got &{{{_format_value(value)}}}"
 
 
 _GO: Final = {"integer": "numeric (int or float)", "number": "numeric (int or float)"}
 _GO_TYPES: Final[Mapping[type, str]] = {str: "string", bool: "bool"}
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Return a value as Go's ``%v`` prints it."""
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{k}:{_shown(v)}' for k, v in sorted(value.items()))}]"
+        return f"map[{' '.join(f'{k}:{_format_value(v)}' for k, v in sorted(value.items()))}]"
     if isinstance(value, list):
-        return f"[{' '.join(map(_shown, value))}]"
+        return f"[{' '.join(map(_format_value, value))}]"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -176,10 +176,12 @@ def apply(
 
 def check_configuration(kind: ResourceInfo, config: Mapping[str, Any]) -> None:
     """Raise StatusError (400, 500) if an applied configuration is invalid."""
-    said = (config.get("apiVersion"), config.get("kind"))
+    header = (config.get("apiVersion"), config.get("kind"))
     metadata = config.get("metadata")
-    if said != (kind.api_version, kind.kind):
-        raise bad_request(f"invalid object type: {_group_version(said[0])}, Kind={said[1] or ''}")
+    if header != (kind.api_version, kind.kind):
+        raise bad_request(
+            f"invalid object type: {_group_version(header[0])}, Kind={header[1] or ''}"
+        )
     if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
     found = validation_errors(schema_of(kind), config)
@@ -216,14 +218,14 @@ def _apply(
     merged = merge(shape, live, config.document)
     now = {**owners, owner: OwnedFields(claimed, version, writer.time)}
     if last.version == version:
-        owned = [held.fields for held in now.values() if held.version == version]
+        owned = [entry.fields for entry in now.values() if entry.version == version]
         merged = prune(shape, merged, last.fields, owned)
     comparison = compare_versions(kind, live, merged, writer.subresource)
     conflicts = [
         (other, path)
-        for other, held in sorted(now.items())
-        if other != owner and held.version == version
-        for path in paths(intersection(held.fields, comparison.changed))
+        for other, entry in sorted(now.items())
+        if other != owner and entry.version == version
+        for path in paths(intersection(entry.fields, comparison.changed))
     ]
     if conflicts and not config.force:
         _check_conflicts(kind, live, conflicts, writer)
@@ -262,14 +264,14 @@ def conflict_error(conflicts: list[Conflict]) -> StatusError:
     ]
     if len(conflicts) == 1:
         owner, path = conflicts[0]
-        words = f"1 conflict: conflict with {owner}: {describe(path)}"
+        message = f"1 conflict: conflict with {owner}: {describe(path)}"
     else:
         grouped: dict[Owner, list[str]] = {}
         for owner, path in conflicts:
             grouped.setdefault(owner, [f"conflicts with {owner}:"]).append(f"- {describe(path)}")
         lines = "\n".join(line for group in grouped.values() for line in group)
-        words = f"{len(conflicts)} conflicts: {lines}"
-    return StatusError(409, "Conflict", f"Apply failed with {words}", {"causes": causes})
+        message = f"{len(conflicts)} conflicts: {lines}"
+    return StatusError(409, "Conflict", f"Apply failed with {message}", {"causes": causes})
 
 
 def _client_side_applied(kind: ResourceInfo, live: Mapping[str, Any]) -> FieldSet:

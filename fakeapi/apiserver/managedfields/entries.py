@@ -65,18 +65,18 @@ def read_client_entries(entries: Any) -> dict[Owner, OwnedFields]:
     }
 
 
-def write_entries(owners: Owners, known: Owners) -> list[dict[str, Any]]:
-    """Return the entries to store; field sets that are also in ``known`` are ordered already."""
+def write_entries(owners: Owners, previous: Owners) -> list[dict[str, Any]]:
+    """Return the entries to store; field sets that are also in ``previous`` are ordered already."""
     ranked = sorted(owners.items(), key=lambda item: _rank(*item))
-    return [_entry(owner, owned, known.get(owner)) for owner, owned in ranked]
+    return [_entry(owner, owned, previous.get(owner)) for owner, owned in ranked]
 
 
 def _rank(owner: Owner, owned: OwnedFields) -> tuple[str, ...]:
     return (owner.operation, owned.time, owner.manager, owned.version, owner.subresource)
 
 
-def _entry(owner: Owner, owned: OwnedFields, known: OwnedFields | None) -> dict[str, Any]:
-    same = known is not None and known.fields is owned.fields
+def _entry(owner: Owner, owned: OwnedFields, previous: OwnedFields | None) -> dict[str, Any]:
+    same = previous is not None and previous.fields is owned.fields
     entry = {
         "manager": owner.manager,
         "operation": owner.operation,

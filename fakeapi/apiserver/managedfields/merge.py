@@ -78,27 +78,27 @@ def _has_parts(shape: Type) -> bool:
 
 def _merge_lists(items: ListType, live: list[Any], config: list[Any]) -> list[Any]:
     """Return two lists merged; an item that the live list has twice is replaced, not merged."""
-    lives = [(item_element(items, value), value) for value in live]
+    live_items = [(item_element(items, value), value) for value in live]
     configs = {item_element(items, value): value for value in config}
     once: dict[str, Any] = {}
-    for element, value in lives:
+    for element, value in live_items:
         once[element] = ABSENT if element in once else value
     merged = {
         element: _merge(items.element, once.get(element, ABSENT), value)
         for element, value in configs.items()
     }
-    return list(_in_order(lives, merged))
+    return list(_in_order(live_items, merged))
 
 
-def _in_order(lives: list[tuple[str, Any]], merged: Mapping[str, Any]) -> Iterator[Any]:
+def _in_order(live_items: list[tuple[str, Any]], merged: Mapping[str, Any]) -> Iterator[Any]:
     """Return the items that only the live list has, and the merged items, in their final order.
 
     The merged items are in the configuration's order; an item that only the live list has comes
     after the items that precede it in the live list.
     """
-    known = {element for element, _ in lives}
-    shared = deque(element for element in merged if element in known)
-    own, applied, placed = deque(lives), deque(merged), set[str]()
+    elements = {element for element, _ in live_items}
+    shared = deque(element for element in merged if element in elements)
+    own, applied, placed = deque(live_items), deque(merged), set[str]()
     while own or applied:
         element, value = own[0] if own else ("", None)
         if own and element not in merged:

@@ -208,8 +208,8 @@ def ensure_named_fields_are_members(shape: Type, fields: FieldSet) -> FieldSet:
     named: FieldSet = {}
     for element, node in fields.items():
         found = ensure_named_fields_are_members(_below(shape, element), node) if node else LEAF
-        known = isinstance(shape, Struct) and element[2:] in shape.fields and element[0] == "f"
-        named[element] = as_member(found) if known else found
+        is_field = isinstance(shape, Struct) and element[2:] in shape.fields and element[0] == "f"
+        named[element] = as_member(found) if is_field else found
     return named
 
 
@@ -239,8 +239,8 @@ def _object(branch: GranularObject, value: Mapping[str, Any]) -> FieldSet:
     node: FieldSet = {}
     for name, part in value.items():
         found = _node(field_type(branch, name), part)
-        known = isinstance(branch, Struct) and name in branch.fields
-        if part is None or part == {} or not known:
+        is_field = isinstance(branch, Struct) and name in branch.fields
+        if part is None or part == {} or not is_field:
             found = as_member(found)
         if found is not None:
             node[field_element(name)] = found

@@ -161,8 +161,8 @@ def update_owners(
         owner = Owner(
             field_manager.manager or UNKNOWN, UPDATE, kind.api_version, field_manager.subresource
         )
-        held = owners[owner].fields if owner in owners else {}
-        owners[owner] = OwnedFields(union(taken, held), kind.api_version, field_manager.time)
+        fields = owners[owner].fields if owner in owners else {}
+        owners[owner] = OwnedFields(union(taken, fields), kind.api_version, field_manager.time)
     return _cap_updaters(owners)
 
 
@@ -181,13 +181,13 @@ def take_from_others(
 
     Owners without any fields left are removed. Owners of another version are not changed.
     """
-    gone = union(comparison.removed, comparison.changed)
-    if not gone:
+    changed = union(comparison.removed, comparison.changed)
+    if not changed:
         return dict(owners)
     left = {
         owner: owned
         if owner == taker or owned.version != version
-        else replace(owned, fields=_left(owned.fields, gone))
+        else replace(owned, fields=_left(owned.fields, changed))
         for owner, owned in owners.items()
     }
     return {owner: owned for owner, owned in left.items() if owned.fields}
@@ -224,8 +224,8 @@ def stored_owners(entries: Any) -> dict[Owner, OwnedFields]:
         return {}
 
 
-def _left(fields: FieldSet, gone: FieldSet) -> FieldSet:
-    return difference(fields, gone) if intersection(fields, gone) else fields
+def _left(fields: FieldSet, changed: FieldSet) -> FieldSet:
+    return difference(fields, changed) if intersection(fields, changed) else fields
 
 
 def _sent_or(entries: Any, otherwise: dict[Owner, OwnedFields]) -> dict[Owner, OwnedFields]:
@@ -249,9 +249,9 @@ def _comparable(document: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**document, "metadata": kept}
 
 
-def _set_entries(document: dict[str, Any], owners: Owners, known: Owners) -> None:
+def _set_entries(document: dict[str, Any], owners: Owners, previous: Owners) -> None:
     if owners:
-        document["metadata"]["managedFields"] = write_entries(owners, known)
+        document["metadata"]["managedFields"] = write_entries(owners, previous)
 
 
 def _cap_updaters(owners: dict[Owner, OwnedFields]) -> dict[Owner, OwnedFields]:

@@ -25,7 +25,7 @@ from policies.kubernetes.name_validation import (
     invalid_label_value,
 )
 
-_SHOWN_BODY: Final = 30
+_MAX_EXCERPT: Final = 30
 _OTHER_VERSION: Final = (
     "the API version in the data ({}) does not match the expected API version ({})"
 )
@@ -106,15 +106,15 @@ def check_name(kind: ResourceInfo, name: str) -> None:
 
 def check_url_name(name: str, metadata: Mapping[str, Any]) -> None:
     """Check that the name in a document matches that in the path; raise StatusError (400)."""
-    given = metadata.get("name")
-    if not given:
+    own_name = metadata.get("name")
+    if not own_name:
         raise bad_request(
             f"the name of the object ({name} based on URL) was undeterminable: "
             "name must be provided"
         )
-    if given != name:
+    if own_name != name:
         raise bad_request(
-            f"the name of the object ({given}) does not match the name on the URL ({name})"
+            f"the name of the object ({own_name}) does not match the name on the URL ({name})"
         )
 
 
@@ -167,7 +167,7 @@ def check_named_type(kind: ResourceInfo, document: Mapping[str, Any], body: byte
         return
     text = body.decode(errors="replace")
     if not document.get("kind"):
-        begin = f"{text[:_SHOWN_BODY]} ..." if len(text) > _SHOWN_BODY else text
+        begin = f"{text[:_MAX_EXCERPT]} ..." if len(text) > _MAX_EXCERPT else text
         raise bad_request(
             f"the object provided is unrecognized (must be of type {kind.kind}): "
             f"Object 'Kind' is missing in '{text}' ({begin})"

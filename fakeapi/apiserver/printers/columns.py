@@ -109,12 +109,12 @@ def _is_path(text: str) -> bool:
 
 
 def _column(column: PrinterColumn) -> Column:
-    told = column.description or (
+    description = column.description or (
         columns_of("")[1].description
         if column is _AGE
         else f"Custom resource definition column (in JSONPath format): {column.path}"
     )
-    return Column(column.name, column.type, column.format, told, column.priority)
+    return Column(column.name, column.type, column.format, description, column.priority)
 
 
 def _cell(kind: str, value: Any, now: int) -> Cell:
@@ -142,5 +142,5 @@ def _text(value: Any) -> str:
 def _age(value: Any, now: int) -> Cell:
     if not isinstance(value, str):
         return None
-    shown = since(value, now)
-    return "<invalid>" if shown == UNKNOWN else shown
+    text = since(value, now)
+    return "<invalid>" if text == UNKNOWN else text

@@ -27,7 +27,7 @@ _YEAR: Final = 365 * _DAY
 _TIME: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
 )
-_SET_WORDS: Final = {"In": "in", "NotIn": "notin"}
+_SET_OPERATORS: Final = {"In": "in", "NotIn": "notin"}
 _EXISTENCE: Final = {"Exists": "", "DoesNotExist": "!"}
 
 
@@ -100,8 +100,8 @@ def parse_time(stamp: Any) -> int | None:
 
 def since(stamp: Any, now: int) -> str:
     """Return the duration since a time; ``<unknown>`` if there is none."""
-    moment = parse_time(stamp)
-    return UNKNOWN if moment is None else human_duration(now - moment)
+    time = parse_time(stamp)
+    return UNKNOWN if time is None else human_duration(now - time)
 
 
 def age(document: Any, now: int) -> str:
@@ -150,9 +150,9 @@ def selector(document: Any, *path: str, absent: str = NONE) -> str:
         key, operator = text(requirement, "key"), text(requirement, "operator")
         if operator in _EXISTENCE:
             parts.append((key, _EXISTENCE[operator] + key))
-        elif operator in _SET_WORDS:
+        elif operator in _SET_OPERATORS:
             values = ",".join(sorted(texts(requirement, "values")))
-            parts.append((key, f"{key} {_SET_WORDS[operator]} ({values})"))
+            parts.append((key, f"{key} {_SET_OPERATORS[operator]} ({values})"))
         else:
             return "<error>"
     parts.sort(key=lambda part: part[0])
@@ -162,15 +162,15 @@ def selector(document: Any, *path: str, absent: str = NONE) -> str:
 def containers(document: Any, *path: str) -> list[Cell]:
     """Return the names and the images of the containers in the pod spec at a path."""
     found = objects(document, *path, "containers")
-    return [",".join(text(each, wanted) for each in found) for wanted in ("name", "image")]
+    return [",".join(text(each, field) for each in found) for field in ("name", "image")]
 
 
 def shortened(words: Sequence[str], most: int, absent: str) -> str:
     """Join the first ``most`` words, and append the number of the others."""
-    shown = ",".join(words[:most])
+    listed = ",".join(words[:most])
     if len(words) > most:
-        return f"{shown} + {len(words) - most} more..."
-    return shown or absent
+        return f"{listed} + {len(words) - most} more..."
+    return listed or absent
 
 
 def true_conditions(document: Any) -> frozenset[str]:

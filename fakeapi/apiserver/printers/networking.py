@@ -26,7 +26,7 @@ from fakeapi.apiserver.printers.human_readable import (
 
 Document = Mapping[str, Any]
 
-_SHOWN: Final = 3
+_MAX_LISTED: Final = 3
 
 
 def _service(document: Document, now: int) -> list[Cell]:
@@ -67,8 +67,8 @@ def _balancers(document: Document) -> list[str]:
 
 
 def _endpoints(document: Document, now: int) -> list[Cell]:
-    words = [word for subset in objects(document, "subsets") for word in _subset(subset)]
-    found = shortened(words, _SHOWN, "") if objects(document, "subsets") else NONE
+    addresses = [address for subset in objects(document, "subsets") for address in _subset(subset)]
+    found = shortened(addresses, _MAX_LISTED, "") if objects(document, "subsets") else NONE
     return [name(document), found, age(document, now)]
 
 
@@ -89,8 +89,8 @@ def _endpoint_slice(document: Document, now: int) -> list[Cell]:
     return [
         name(document),
         text(document, "addressType"),
-        shortened(ports, _SHOWN, UNSET),
-        shortened(addresses, _SHOWN, UNSET),
+        shortened(ports, _MAX_LISTED, UNSET),
+        shortened(addresses, _MAX_LISTED, UNSET),
         age(document, now),
     ]
 
@@ -115,15 +115,15 @@ def _ingress(document: Document, now: int) -> list[Cell]:
 def _hosts(document: Document) -> str:
     """Return the first three hosts of the rules, and the number of rules that follow."""
     rules = [text(rule, "host") for rule in objects(document, "spec", "rules")]
-    shown: list[str] = []
+    listed: list[str] = []
     cut = False
     for host in rules:
-        cut = cut or len(shown) == _SHOWN
+        cut = cut or len(listed) == _MAX_LISTED
         if host and not cut:
-            shown.append(host)
-    if not shown:
+            listed.append(host)
+    if not listed:
         return "*"
-    return ",".join(shown) + (f" + {len(rules) - _SHOWN} more..." if cut else "")
+    return ",".join(listed) + (f" + {len(rules) - _MAX_LISTED} more..." if cut else "")
 
 
 def _ingress_class(document: Document, now: int) -> list[Cell]:
@@ -155,8 +155,8 @@ def _ip_address(document: Document, now: int) -> list[Cell]:
     if parent is None:
         return [name(document), NONE, age(document, now)]
     resource = ".".join(filter(None, (text(parent, "resource"), text(parent, "group"))))
-    words = (resource.lower(), text(parent, "namespace"), text(parent, "name"))
-    return [name(document), "/".join(filter(None, words)), age(document, now)]
+    parts = (resource.lower(), text(parent, "namespace"), text(parent, "name"))
+    return [name(document), "/".join(filter(None, parts)), age(document, now)]
 
 
 PRINTERS: Mapping[str, RowPrinter] = {

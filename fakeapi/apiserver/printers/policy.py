@@ -89,7 +89,7 @@ def _signing_request(document: Document, now: int) -> list[Cell]:
 
 def _signing_state(document: Document) -> str:
     present = conditions(document)
-    decided = (word for word in ("Denied", "Approved") if word in present)
+    decided = (type_ for type_ in ("Denied", "Approved") if type_ in present)
     state = next(decided, "Pending") + (",Failed" if "Failed" in present else "")
     return state + (",Issued" if text(document, "status", "certificate") else "")
 
@@ -105,20 +105,20 @@ def _webhooks(document: Document, now: int) -> list[Cell]:
 def _admission_policy(rules: str) -> Callable[[Document, int], list[Cell]]:
     def row(document: Document, now: int) -> list[Cell]:
         kind = at(document, "spec", "paramKind")
-        shown = UNSET if kind is None else f"{text(kind, 'apiVersion')}/{text(kind, 'kind')}"
-        return [name(document), len(objects(document, "spec", rules)), shown, age(document, now)]
+        cell = UNSET if kind is None else f"{text(kind, 'apiVersion')}/{text(kind, 'kind')}"
+        return [name(document), len(objects(document, "spec", rules)), cell, age(document, now)]
 
     return row
 
 
 def _admission_binding(document: Document, now: int) -> list[Cell]:
     reference = at(document, "spec", "paramRef")
-    shown = UNSET
+    cell = UNSET
     if named := text(reference, "name"):
-        shown = f"{text(reference, 'namespace', absent='*')}/{named}"
+        cell = f"{text(reference, 'namespace', absent='*')}/{named}"
     elif at(reference, "selector") is not None:
-        shown = selector(reference, "selector", absent="")
-    return [name(document), text(document, "spec", "policyName"), shown, age(document, now)]
+        cell = selector(reference, "selector", absent="")
+    return [name(document), text(document, "spec", "policyName"), cell, age(document, now)]
 
 
 def _flow_schema(document: Document, now: int) -> list[Cell]:

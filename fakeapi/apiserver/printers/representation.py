@@ -136,8 +136,8 @@ class TableEventConverter:
 def _later_event(line: bytes, options: TableOptions, now: int) -> bytes:
     """Return a line without column definitions; cached, because watches share events."""
     event = decode_raw_event(line)
-    shown = build_table(bytes(event.object), options, now) | {"columnDefinitions": None}
-    return encode_watch_line(event.type, orjson.dumps(shown))
+    table = build_table(bytes(event.object), options, now) | {"columnDefinitions": None}
+    return encode_watch_line(event.type, orjson.dumps(table))
 
 
 def _table_body(body: bytes, options: TableOptions, now: int) -> bytes:

@@ -32,7 +32,7 @@ Document = Mapping[str, Any]
 _TEMPLATE: Final = ("spec", "template", "spec")
 _JOB_ENDS: Final = ("Complete", "Failed")
 _JOB_STATES: Final = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
-_SHOWN_METRICS: Final = 2
+_MAX_METRICS: Final = 2
 _RESOURCE_METRICS: Final = ("Resource", "ContainerResource")
 _VALUE_METRICS: Final = ("External", "Object")
 _METRICS: Final = (*_RESOURCE_METRICS, *_VALUE_METRICS, "Pods")
@@ -178,15 +178,15 @@ def _targets(document: Document) -> str:
         current = _percent(at(document, "status"), "currentCPUUtilizationPercentage", UNKNOWN)
         return f"cpu: {current}/{at_v1}%"
     current_metrics = objects(document, "status", "currentMetrics")
-    words = []
+    targets = []
     for index, metric in enumerate(objects(document, "spec", "metrics")):
-        words.append(
+        targets.append(
             _metric(metric, current_metrics[index] if index < len(current_metrics) else {})
         )
-    if not words:
+    if not targets:
         return NONE
-    more = f" + {len(words) - _SHOWN_METRICS} more..." if len(words) > _SHOWN_METRICS else ""
-    return ", ".join(words[:_SHOWN_METRICS]) + more
+    more = f" + {len(targets) - _MAX_METRICS} more..." if len(targets) > _MAX_METRICS else ""
+    return ", ".join(targets[:_MAX_METRICS]) + more
 
 
 def _metric(metric: Document, status: Document) -> str:
@@ -202,8 +202,8 @@ def _metric(metric: Document, status: Document) -> str:
         suffix = " (avg)" if kind in _VALUE_METRICS else ""
         return f"{subject}{text(current, 'averageValue', absent=UNKNOWN)}/{average}{suffix}"
     if of_resource:
-        wanted = _percent(target, "averageUtilization", "<auto>")
-        return f"{subject}{_percent(current, 'averageUtilization', UNKNOWN)}/{wanted}"
+        target_value = _percent(target, "averageUtilization", "<auto>")
+        return f"{subject}{_percent(current, 'averageUtilization', UNKNOWN)}/{target_value}"
     return f"{text(current, 'value', absent=UNKNOWN)}/{text(target, 'value')}"
 
 

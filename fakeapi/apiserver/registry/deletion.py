@@ -83,26 +83,26 @@ def check_preconditions(
 ) -> None:
     """Check the UID and resourceVersion of the options; raise StatusError (409)."""
     metadata = document["metadata"]
-    for label, wanted, found, hint in (
+    for label, expected, found, hint in (
         ("UID", options.uid, metadata["uid"], "deleted and then recreated"),
         ("ResourceVersion", options.version, metadata["resourceVersion"], "modified"),
     ):
-        if wanted is None or wanted == found:
+        if expected is None or expected == found:
             continue
         if kind.first_spec_finalizers:
-            raise conflict(kind, name, precondition_failed(label, wanted, found))
+            raise conflict(kind, name, precondition_failed(label, expected, found))
         raise _precondition_conflict(
             kind,
             name,
-            f"the {label} in the precondition ({wanted}) does not match the {label} in record "
+            f"the {label} in the precondition ({expected}) does not match the {label} in record "
             f"({found}). The object might have been {hint}",
         )
 
 
-def precondition_failed(label: str, wanted: str, found: str) -> str:
+def precondition_failed(label: str, expected: str, found: str) -> str:
     """Return the message of a failed precondition in the words of upstream's storage."""
     return (
-        f"Precondition failed: {label} in precondition: {wanted}, {label} in object meta: {found}"
+        f"Precondition failed: {label} in precondition: {expected}, {label} in object meta: {found}"
     )
 
 
@@ -231,12 +231,12 @@ def _grace_seconds(document: Document, options: DeleteOptions) -> int:
     spec = document.get("spec") or {}
     if not spec.get("nodeName") or (document.get("status") or {}).get("phase") in _FINISHED:
         return 0
-    asked = options.grace_seconds
-    if asked is None:
-        asked = spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS)
-    if not isinstance(asked, int):
+    seconds = options.grace_seconds
+    if seconds is None:
+        seconds = spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE_SECONDS)
+    if not isinstance(seconds, int):
         return _DEFAULT_GRACE_SECONDS
-    return min(_non_negative(asked), _LONGEST_GRACE_SECONDS)
+    return min(_non_negative(seconds), _LONGEST_GRACE_SECONDS)
 
 
 def _non_negative(seconds: int) -> int:
@@ -248,11 +248,11 @@ def _finalizers(
 ) -> list[str]:
     """Return the finalizers; of those for propagation policies only that of the options' policy."""
     present = metadata.get("finalizers") or []
-    wanted = [f for f in present if f not in _POLICIES]
+    kept = [f for f in present if f not in _POLICIES]
     policy = _policy(kind, present, options)
     if policy in _FINALIZERS:
-        wanted.append(_FINALIZERS[policy])
-    return present if set(present) == set(wanted) else wanted
+        kept.append(_FINALIZERS[policy])
+    return present if set(present) == set(kept) else kept
 
 
 def _policy(kind: ResourceInfo, present: list[str], options: DeleteOptions) -> str:

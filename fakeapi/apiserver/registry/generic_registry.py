@@ -290,10 +290,10 @@ class Registry:
         try:
             return self.store.create(target.kind, target.key, document)
         except AlreadyExistsError:
-            refusal = already_exists(target.kind, target.name)
+            error = already_exists(target.kind, target.name)
             if "deletionTimestamp" in self.get(target).document()["metadata"]:
-                refusal.message = f"object is being deleted: {refusal.message}"
-            raise refusal from None
+                error.message = f"object is being deleted: {error.message}"
+            raise error from None
 
     def _writer(self, manager: str, subresource: str = "") -> FieldManager:
         return FieldManager(manager, self.sources.timestamp(0), subresource)

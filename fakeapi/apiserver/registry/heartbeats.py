@@ -77,16 +77,16 @@ class HeartbeatShape:
         """Return the JSON with values in place of the placeholders."""
         return self._format % tuple([values[mark] for mark in self._marks])
 
-    def heartbeat_time_of(self, body: bytes, known: HeartbeatValues) -> bytes | None:
+    def heartbeat_time_of(self, body: bytes, learned: HeartbeatValues) -> bytes | None:
         """Return the heartbeat time of a body that has this shape and the other known values.
 
         Return None for other bodies.
         """
-        begin = self._begin + sum([len(known[mark]) for mark in self._marks_before])
-        beat = body[begin : begin + len(known[_HEARTBEAT_TIME_INDEX])]
+        begin = self._begin + sum([len(learned[mark]) for mark in self._marks_before])
+        beat = body[begin : begin + len(learned[_HEARTBEAT_TIME_INDEX])]
         if _HEARTBEAT_TIME.fullmatch(beat) is None:
             return None
-        return beat if self.fill((*known[:_HEARTBEAT_TIME_INDEX], beat)) == body else None
+        return beat if self.fill((*learned[:_HEARTBEAT_TIME_INDEX], beat)) == body else None
 
 
 @dataclass(slots=True)
@@ -112,26 +112,26 @@ class HeartbeatCache:
     def __init__(self, store: Store, timestamp: Callable[[int], str]) -> None:
         self._store = store
         self._timestamp = timestamp
-        self._known: dict[str, LearnedHeartbeat] = {}
+        self._learned: dict[str, LearnedHeartbeat] = {}
 
     def serve(self, request: Request) -> Response | None:
         """Serve a heartbeat; return None if the request needs the normal write path."""
-        known = self._known.get(request.path)
-        if known is None or request.query or known.signature != _request_signature(request):
+        learned = self._learned.get(request.path)
+        if learned is None or request.query or learned.signature != _request_signature(request):
             return None
-        _, last_time, last_beat = known.values
-        beat = known.sent.heartbeat_time_of(request.body, known.values)
+        _, last_time, last_beat = learned.values
+        beat = learned.sent.heartbeat_time_of(request.body, learned.values)
         time = self._timestamp(0).encode()
         if beat is None or beat == last_beat or time < last_time:
             return None
         values = (str(self._store.version + 1).encode(), time, beat)
         try:
-            known.entry = self._store.renew(known.entry, known.stored.fill(values))
+            learned.entry = self._store.renew(learned.entry, learned.stored.fill(values))
         except ConflictError:
-            del self._known[request.path]
+            del self._learned[request.path]
             return None
-        known.values = values
-        return Response(200, encode_object(known.entry.kind, known.entry))
+        learned.values = values
+        return Response(200, encode_object(learned.entry.kind, learned.entry))
 
     def learn(self, request: Request, write: HeartbeatWrite) -> None:
         """Learn from a write of the normal write path, if it was a heartbeat."""
@@ -139,12 +139,12 @@ class HeartbeatCache:
         heartbeat = _HEARTBEATS.get((*kind, write.target.subresource))
         if heartbeat is None or request.query or negotiate(request, *OFFERED) != PLAIN_JSON:
             return
-        known = _learn_heartbeat(heartbeat, request, write)
-        if known is None:
+        learned = _learn_heartbeat(heartbeat, request, write)
+        if learned is None:
             return
-        self._known[request.path] = known
-        if len(self._known) > MAX_HEARTBEATS:
-            del self._known[next(iter(self._known))]
+        self._learned[request.path] = learned
+        if len(self._learned) > MAX_HEARTBEATS:
+            del self._learned[next(iter(self._learned))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +184,9 @@ def _spec(document: Document, _sent: Document) -> Sequence[Any]:
 
 def _conditions(document: Document, sent: Document) -> Sequence[Any]:
     """Return the conditions of the types that the sent document has."""
-    told = [each.get("type") for each in (sent.get("status") or {}).get("conditions") or ()]
+    types = [each.get("type") for each in (sent.get("status") or {}).get("conditions") or ()]
     conditions = (document.get("status") or {}).get("conditions") or ()
-    return [each for each in conditions if each.get("type") in told]
+    return [each for each in conditions if each.get("type") in types]
 
 
 _HEARTBEATS: Final[Mapping[tuple[str, str, str, str], HeartbeatKind]] = {

@@ -84,9 +84,9 @@ def load_documents(
 
     The documents are changed in place.
     """
-    given = list(documents)
-    kinds = _kinds_with_definitions(kinds, given)
-    checked = [_check(kinds, index, document) for index, document in enumerate(given)]
+    loaded = list(documents)
+    kinds = _kinds_with_definitions(kinds, loaded)
+    checked = [_check(kinds, index, document) for index, document in enumerate(loaded)]
     for target, document in checked:
         registry.put(target, document)
     for namespace in dict.fromkeys(t.namespace for t, _ in checked if t.kind.namespaced):

@@ -95,8 +95,8 @@ def _manager_errors(name: str) -> list[Cause]:
 
 def _from_user_agent(agent: str) -> str:
     """Return the printable characters before the slash, truncated to the maximum length."""
-    shown = "".join(filter(str.isprintable, agent.partition("/")[0])).encode()
-    return shown[:MAX_BYTES].decode(errors="ignore")
+    printable = "".join(filter(str.isprintable, agent.partition("/")[0])).encode()
+    return printable[:MAX_BYTES].decode(errors="ignore")
 
 
 IdentifyToken = Callable[[str], User | None]

@@ -210,14 +210,17 @@ def _prepare_ephemeral(
     kind: ResourceInfo, document: Document, old: OldDocument, _sources: IdAndTimeSources
 ) -> None:
     before = old.get("spec") or {}
-    wanted = _containers(document.get("spec") or {}, "ephemeralContainers")
-    causes = [*_changed_container_errors(wanted, before), *_duplicate_name_errors(wanted, before)]
+    requested = _containers(document.get("spec") or {}, "ephemeralContainers")
+    causes = [
+        *_changed_container_errors(requested, before),
+        *_duplicate_name_errors(requested, before),
+    ]
     if causes:
         raise invalid(kind.qualified_kind, old["metadata"]["name"], causes)
     spec = dict(before)
     spec.pop("ephemeralContainers", None)
-    if wanted:
-        spec["ephemeralContainers"] = wanted
+    if requested:
+        spec["ephemeralContainers"] = requested
     _replace_spec(kind, document, old, spec)
 
 
@@ -232,9 +235,9 @@ def _is_named(container: Any) -> bool:
 
 
 def _changed_container_errors(
-    wanted: list[dict[str, Any]], before: Mapping[str, Any]
+    requested: list[dict[str, Any]], before: Mapping[str, Any]
 ) -> list[Cause]:
-    names = {container["name"]: container for container in wanted}
+    names = {container["name"]: container for container in requested}
     causes = []
     for container in _containers(before, "ephemeralContainers"):
         name = container["name"]
@@ -245,14 +248,14 @@ def _changed_container_errors(
     return causes
 
 
-def _duplicate_name_errors(wanted: list[dict[str, Any]], spec: Mapping[str, Any]) -> list[Cause]:
+def _duplicate_name_errors(requested: list[dict[str, Any]], spec: Mapping[str, Any]) -> list[Cause]:
     taken = {
         container["name"]
         for part in ("containers", "initContainers")
         for container in _containers(spec, part)
     }
     causes = []
-    for index, container in enumerate(wanted):
+    for index, container in enumerate(requested):
         name = container["name"]
         if name in taken:
             field = f"spec.ephemeralContainers[{index}].name"
@@ -264,18 +267,20 @@ def _duplicate_name_errors(wanted: list[dict[str, Any]], spec: Mapping[str, Any]
 def _prepare_resize(
     kind: ResourceInfo, document: Document, old: OldDocument, _sources: IdAndTimeSources
 ) -> None:
-    wanted = document.get("spec") or {}
+    requested = document.get("spec") or {}
     spec = dict(old.get("spec") or {})
     for part in ("containers", "initContainers"):
         if part in spec:
-            spec[part] = _resized(_containers(spec, part), _containers(wanted, part))
+            spec[part] = _resized(_containers(spec, part), _containers(requested, part))
     _replace_spec(kind, document, old, spec)
 
 
-def _resized(present: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _resized(
+    present: list[dict[str, Any]], requested: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
     sizes = {
         container["name"]: {key: container[key] for key in _RESIZABLE if key in container}
-        for container in wanted
+        for container in requested
     }
     return [container | sizes.get(container["name"], {}) for container in present]
 

@@ -251,23 +251,23 @@ class Server:
         return fork.management.describe(fork.url)
 
     def _certificate(self, http: web.BaseRequest) -> ClientCertificate | None:
-        shown = None
+        certificate = None
         if self._tls is not None and http.transport is not None:
-            shown = http.transport.get_extra_info("ssl_object")
-        if shown is None or not (encoded := shown.getpeercert(binary_form=True)):
+            certificate = http.transport.get_extra_info("ssl_object")
+        if certificate is None or not (encoded := certificate.getpeercert(binary_form=True)):
             return None
         sha256 = hashlib.sha256(encoded).hexdigest()
-        return certificate_of(shown.getpeercert()["subject"], sha256)
+        return certificate_of(certificate.getpeercert()["subject"], sha256)
 
     def _record(self, http: web.BaseRequest, body: bytes, outcome: DeliveredResponse) -> None:
         if http.path.startswith(PREFIX):
             return
-        said = (http.headers.get(name, "") for name in ("User-Agent", "Content-Type"))
-        texts = (http.path, http.rel_url.raw_query_string, *said)
+        headers = (http.headers.get(name, "") for name in ("User-Agent", "Content-Type"))
+        texts = (http.path, http.rel_url.raw_query_string, *headers)
         path, query, user_agent, content_type = (text[:MAX_LOGGED_CHARACTERS] for text in texts)
-        asked = http.method, path, query, user_agent
-        told = outcome.status, outcome.fault, content_type, body
-        self.management.requests.append(RequestRecord(*asked, *told))
+        request_fields = http.method, path, query, user_agent
+        response_fields = outcome.status, outcome.fault, content_type, body
+        self.management.requests.append(RequestRecord(*request_fields, *response_fields))
 
     async def _stream(self, http: web.BaseRequest, watch: AnyWatch) -> web.StreamResponse:
         feed = WatchPump(watch, self._clock, watch_timeout(watch, self._rng), self._calls)

@@ -182,9 +182,9 @@ class LocalTransport:
         await asyncio.sleep(0)  # as with any other transport, other tasks run first
         outcome = await self._fault_delivery.deliver(_translate(request, self._agent), self._handle)
         query = urlencode(request.query) if request.query else ""
-        asked = request.method, request.path, query, self._agent
+        request_fields = request.method, request.path, query, self._agent
         sent = (request.content_type, request.body) if request.body else ("", b"")
-        self._record(RequestRecord(*asked, outcome.status, outcome.fault, *sent))
+        self._record(RequestRecord(*request_fields, outcome.status, outcome.fault, *sent))
         if outcome.response is None or outcome.breaks:
             raise kube.TransportError(f"{request}: the connection was reset")
         return outcome.response

@@ -115,8 +115,8 @@ class VirtualClock:
                 heappop(self._sleepers)
             if not self._sleepers:
                 return False
-            moment = self._sleepers[0][0]
-            while self._sleepers and self._sleepers[0][0] == moment:
+            due = self._sleepers[0][0]
+            while self._sleepers and self._sleepers[0][0] == due:
                 await self._wake_next()
             return True
 
@@ -173,9 +173,9 @@ class VirtualClock:
         self._now, self._anchor = self.monotonic(), self._host.monotonic()
 
     async def _wake_next(self) -> None:
-        moment, _, waking = heappop(self._sleepers)
+        due, _, waking = heappop(self._sleepers)
         if not waking.done():  # its task may have been cancelled
-            self._now = max(self._now, moment)
+            self._now = max(self._now, due)
             waking.set_result(None)
             await wait_idle()
 
@@ -184,8 +184,8 @@ class VirtualClock:
             self._timer.cancel()
             self._timer = None
         if self._factor and self._sleepers:
-            moment, _, waking = self._sleepers[0]
-            left = (moment - self.monotonic()) / self._factor
+            due, _, waking = self._sleepers[0]
+            left = (due - self.monotonic()) / self._factor
             self._timer = waking.get_loop().call_later(max(left, 0.0), self._wake_due)
 
     def _wake_due(self) -> None:

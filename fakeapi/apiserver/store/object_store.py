@@ -305,8 +305,8 @@ class Store:
         return cancel
 
     def _notify_taps(self, event: StoreEvent | None) -> None:
-        for told in tuple(self._taps.values()):
-            told(event)
+        for tap in tuple(self._taps.values()):
+            tap(event)
 
     def _table(self, kind: ResourceInfo) -> ResourceState:
         table = self._tables.get(kind.resource)

@@ -77,8 +77,8 @@ class Snapshots:
     def _find(self, name: str) -> Store:
         saved = self._saved.get(name)
         if saved is None:
-            known = ", ".join(self._saved) or "none"
-            raise StatusError(404, "NotFound", f"no snapshot {name!r}; there are: {known}")
+            names = ", ".join(self._saved) or "none"
+            raise StatusError(404, "NotFound", f"no snapshot {name!r}; there are: {names}")
         return saved
 
 
@@ -140,8 +140,8 @@ class ManagementApi:
         if (name, argument) == (_SCHEDULER, "trace") and self._exchanges is not None:
             return _serve_extender_trace(request, self._exchanges)
         if name not in self._actions:
-            known = ", ".join((*self._actions, _FAULTS, f"{_SCHEDULER}/trace"))
-            return Response(404, f"no {name!r} here, only {known}\n".encode(), TEXT)
+            actions = ", ".join((*self._actions, _FAULTS, f"{_SCHEDULER}/trace"))
+            return Response(404, f"no {name!r} here, only {actions}\n".encode(), TEXT)
         method, action = self._actions[name]
         try:
             if request.method != method:
@@ -270,8 +270,8 @@ def parse_clock_request(request: Request) -> ClockRequest | None:
 
 def describe_clock(now_ns: int, monotonic: float, factor: float) -> Response:
     """Return the clock's nanoseconds since the epoch, seconds since its start, and speed."""
-    shown = {"nowNanoseconds": now_ns, "seconds": monotonic, "factor": factor}
-    return Response(200, orjson.dumps(shown) + b"\n")
+    document = {"nowNanoseconds": now_ns, "seconds": monotonic, "factor": factor}
+    return Response(200, orjson.dumps(document) + b"\n")
 
 
 def _number(name: str, text: str) -> float:

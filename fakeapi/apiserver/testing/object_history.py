@@ -151,30 +151,32 @@ class HistoryComparison:
     def __str__(self) -> str:
         if self.equal:
             return f"equal: {self.same} changes"
-        told = [f"equal for {self.same} changes; then here {self.one}, there {self.other}"]
+        lines = [f"equal for {self.same} changes; then here {self.one}, there {self.other}"]
         for label, names in (
             ("only here", self.only_one),
             ("only there", self.only_other),
             ("different", self.different),
         ):
             if names:
-                told.append(f"{label}: {', '.join(names)}")
-        return "\n".join(told)
+                lines.append(f"{label}: {', '.join(names)}")
+        return "\n".join(lines)
 
 
 def compare(one: ObjectHistory, other: ObjectHistory) -> HistoryComparison:
     """Compare two histories of the same kind."""
     pairs = list(zip_longest(one, other))
-    same = next((i for i, (ours, theirs) in enumerate(pairs) if ours != theirs), len(pairs))
-    ours, theirs = pairs[same] if same < len(pairs) else (None, None)
-    here, there = _final_objects(one), _final_objects(other)
+    same = next(
+        (i for i, (change, other_change) in enumerate(pairs) if change != other_change), len(pairs)
+    )
+    change, other_change = pairs[same] if same < len(pairs) else (None, None)
+    first, second = _final_objects(one), _final_objects(other)
     return HistoryComparison(
         same,
-        ours,
-        theirs,
-        only_one=[name for name in here if name not in there],
-        only_other=[name for name in there if name not in here],
-        different=[name for name in here if name in there and here[name] != there[name]],
+        change,
+        other_change,
+        only_one=[name for name in first if name not in second],
+        only_other=[name for name in second if name not in first],
+        different=[name for name in first if name in second and first[name] != second[name]],
     )
 
 

@@ -40,10 +40,10 @@ class RequestRecord:
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> RequestRecord:
         """Return the record of a document that :meth:`document` returned."""
-        asked = document["method"], document["path"], document["query"]
-        told = document["userAgent"], document["status"], document.get("fault", "")
+        request_fields = document["method"], document["path"], document["query"]
+        response_fields = document["userAgent"], document["status"], document.get("fault", "")
         body = orjson.dumps(document["body"]) if "body" in document else b""
-        return cls(*asked, *told, document.get("contentType", ""), body)
+        return cls(*request_fields, *response_fields, document.get("contentType", ""), body)
 
     def decoded_body(self) -> Any:
         """Return the decoded body (JSON, YAML or protobuf); None if there is none.
@@ -59,7 +59,7 @@ class RequestRecord:
 
     def document(self) -> dict[str, Any]:
         """Return the record as JSON; a body that cannot be decoded becomes text."""
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "method": self.method,
             "path": self.path,
             "query": self.query,
@@ -67,10 +67,10 @@ class RequestRecord:
             "status": self.status,
         }
         if self.fault:
-            told["fault"] = self.fault
+            fields["fault"] = self.fault
         if self.body:
-            told |= {"contentType": self.content_type, "body": self._readable()}
-        return told
+            fields |= {"contentType": self.content_type, "body": self._readable()}
+        return fields
 
     def _readable(self) -> Any:
         try:

@@ -126,14 +126,16 @@ _PERCENT: Final = (
 
 def _format_go_struct(fields: Object) -> GoFormattedValue:
     """Format a struct of upstream's internal types, whose fields begin with capitals."""
-    shown = {f"{name[0].upper()}{name[1:]}": value for name, value in fields.items()}
-    return GoFormattedValue(orjson.dumps(shown).decode())
+    formatted = {f"{name[0].upper()}{name[1:]}": value for name, value in fields.items()}
+    return GoFormattedValue(orjson.dumps(formatted).decode())
 
 
 def _strategy(strategy: Object, path: str) -> Iterator[Cause]:
     if strategy.get("type") not in ("Recreate", "RollingUpdate"):
-        shown = _format_go_struct({name: strategy.get(name) for name in ("type", "rollingUpdate")})
-        yield unsupported_value(path, shown, ("Recreate", "RollingUpdate"))
+        formatted = _format_go_struct(
+            {name: strategy.get(name) for name in ("type", "rollingUpdate")}
+        )
+        yield unsupported_value(path, formatted, ("Recreate", "RollingUpdate"))
     if strategy.get("type") == "Recreate" and "rollingUpdate" in strategy:
         rule = "may not be specified when strategy `type` is 'Recreate'"
         yield forbidden_field(f"{path}.rollingUpdate", rule)

@@ -133,16 +133,16 @@ def _immutable_data_errors(document: Object, old: Object, *names: str) -> Iterat
 def _role_ref(binding: Object, old: Object) -> Iterator[Cause]:
     reference = binding.get("roleRef") or {}
     if reference != old.get("roleRef"):
-        shown = {f"{name[:1].upper()}{name[1:]}": value for name, value in reference.items()}
-        shown["APIGroup"] = shown.pop("ApiGroup", "")
-        yield invalid_value("roleRef", shown, _FIELD)
+        formatted = {f"{name[:1].upper()}{name[1:]}": value for name, value in reference.items()}
+        formatted["APIGroup"] = formatted.pop("ApiGroup", "")
+        yield invalid_value("roleRef", formatted, _FIELD)
 
 
 def _service(service: Object, old: Object) -> Iterator[Cause]:
     now, before = service.get("spec") or {}, old.get("spec") or {}
-    kept, given = cluster_ips_of(before), cluster_ips_of(now)
-    if has_cluster_ips(now) and has_cluster_ips(before) and kept[:1] != given[:1] and kept:
-        yield invalid_value("spec.clusterIPs[0]", given, "may not change once set")
+    kept, requested = cluster_ips_of(before), cluster_ips_of(now)
+    if has_cluster_ips(now) and has_cluster_ips(before) and kept[:1] != requested[:1] and kept:
+        yield invalid_value("spec.clusterIPs[0]", requested, "may not change once set")
 
 
 def _claim(claim: Object, old: Object) -> Iterator[Cause]:

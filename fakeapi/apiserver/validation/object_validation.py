@@ -176,9 +176,9 @@ def warnings_for(
         return finalizer_warnings(entry.document(), previous.document() if previous else None)
     if kind is not CUSTOM_RESOURCE_DEFINITIONS:
         return ()
-    known = set(_definition_warnings(previous.document())) if previous else set()
+    previous_warnings = set(_definition_warnings(previous.document())) if previous else set()
     found = dict.fromkeys(_definition_warnings(entry.document()))
-    return tuple(words for words in found if words not in known)
+    return tuple(warning for warning in found if warning not in previous_warnings)
 
 
 def _definition_warnings(definition: Document) -> Iterator[str]:

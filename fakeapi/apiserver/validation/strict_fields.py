@@ -75,8 +75,8 @@ class FieldValidator:
             why = why or self._strict_error()
         if why:
             strategic = media_type(content_type) == _STRATEGIC
-            shown = format_as_go(read_json(patch)) if strategic else before.decode()
-            raise invalid("", "", [invalid_value("patch", shown, why)])
+            text = format_as_go(read_json(patch)) if strategic else before.decode()
+            raise invalid("", "", [invalid_value("patch", text, why)])
         return document
 
     def _decode(self, kind: ResourceInfo, document: Document, body: bytes) -> None:

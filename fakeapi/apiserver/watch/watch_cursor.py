@@ -153,9 +153,9 @@ class Watch:
             except ExpiredError as error:
                 self.ended = True
                 return [_error_line(expired(str(error)))]
-            except StatusError as refusal:  # the event cannot be converted to this version
+            except StatusError as failure:  # the event cannot be converted to this version
                 self.ended = True
-                return [_error_line(refusal)]
+                return [_error_line(failure)]
             if not events:
                 break
             lines = [line for line in map(self._event_line, events) if line]
@@ -204,5 +204,5 @@ def _watch_line(event_type: bytes, kind: ResourceInfo, raw: bytes) -> bytes:
     return b"".join((b'{"type":"', event_type, b'","object":', kind.head, raw[1:], b"}\n"))
 
 
-def _error_line(refusal: StatusError) -> bytes:
-    return orjson.dumps({"type": "ERROR", "object": refusal.document()}) + b"\n"
+def _error_line(error: StatusError) -> bytes:
+    return orjson.dumps({"type": "ERROR", "object": error.document()}) + b"\n"

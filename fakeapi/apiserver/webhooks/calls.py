@@ -170,18 +170,18 @@ class PendingCalls:
 
     def _answer(self, call: WebhookCall) -> bytes | WebhookCallError | None:
         """Return the known answer of a call, or that of a plain function."""
-        known = None if self._attempts is None else self._attempts.answers.get(call)
-        if known is not None or call.hook is None or iscoroutinefunction(call.hook):
-            return known
+        present = None if self._attempts is None else self._attempts.answers.get(call)
+        if present is not None or call.hook is None or iscoroutinefunction(call.hook):
+            return present
         answer = _call_function(call.hook, call.body)
         if self._attempts is not None:
             self._attempts.answers[call] = answer
         return answer
 
 
-def _call_function(hook: WebhookFunction, body: bytes) -> bytes | WebhookCallError:
+def _call_function(function: WebhookFunction, body: bytes) -> bytes | WebhookCallError:
     try:
-        return encode_answer(hook(orjson.loads(body)))
+        return encode_answer(function(orjson.loads(body)))
     except WebhookCallError as error:
         return error
 
@@ -213,9 +213,11 @@ def resolve_address(
     service = client_config.get("service")
     if service is None:
         return ResolvedAddress(_normalized_url(client_config["url"]))
-    told = services.get(f"{service['namespace']}/{service['name']}")
-    if told is not None:
-        return ResolvedAddress(f"{told.rstrip('/')}{_path(service)}", _certificate_name(service))
+    configured = services.get(f"{service['namespace']}/{service['name']}")
+    if configured is not None:
+        return ResolvedAddress(
+            f"{configured.rstrip('/')}{_path(service)}", _certificate_name(service)
+        )
     place = _service_endpoint(
         objects, service["namespace"], service["name"], service.get("port", 443)
     )
@@ -256,10 +258,10 @@ def _service_endpoint(objects: ObjectReader, namespace: str, name: str, port: in
     spec = entry.document().get("spec") or {}
     if spec.get("type") == "ExternalName":
         return f"{spec.get('externalName')}:{port}"
-    wanted = next((p for p in spec.get("ports") or () if p.get("port") == port), None)
-    if wanted is None:
+    service_port = next((p for p in spec.get("ports") or () if p.get("port") == port), None)
+    if service_port is None:
         raise WebhookCallError(f'no service port {port} found for service "{name}"')
-    for ip, target in _endpoints(objects, namespace, name, wanted.get("name") or ""):
+    for ip, target in _endpoints(objects, namespace, name, service_port.get("name") or ""):
         return f"[{ip}]:{target}" if ":" in ip else f"{ip}:{target}"
     raise WebhookCallError(f'no endpoints available for service "{name}"')
 

@@ -158,8 +158,8 @@ class CallDispatcher:
             except CallsPendingError as suspended:
                 calls = suspended.calls
             if len(attempts.answers) >= MAX_CALLS:
-                refusal = WebhookCallError("too many calls for one request")
-                attempts.answers |= dict.fromkeys(calls, refusal)
+                error = WebhookCallError("too many calls for one request")
+                attempts.answers |= dict.fromkeys(calls, error)
                 continue
             answers = await self._make_all(calls)
             attempts.answers |= dict(zip(calls, answers, strict=True))
@@ -245,6 +245,6 @@ def _status_error_message(status: int, body: bytes) -> str:
     if status == 403:
         return text or "unknown"
     if status >= 500:
-        shown = orjson.dumps(text or "unknown").decode()
-        return f"an error on the server ({shown}) has prevented the request from succeeding"
+        quoted = orjson.dumps(text or "unknown").decode()
+        return f"an error on the server ({quoted}) has prevented the request from succeeding"
     return f"the server responded with the status code {status} but did not return more information"

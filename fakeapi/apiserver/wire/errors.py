@@ -187,10 +187,10 @@ def expired(message: str, continue_token: str = "") -> StatusError:
     return StatusError(410, "Expired", message, continue_token=continue_token)
 
 
-def too_large_version(asked: int, current: int) -> StatusError:
+def too_large_version(requested: int, current: int) -> StatusError:
     """Return a 504 Timeout: the requested version is not reached yet; the client may retry."""
     cause = Cause("ResourceVersionTooLarge", "Too large resource version")
-    message = f"Timeout: Too large resource version: {asked}, current: {current}"
+    message = f"Timeout: Too large resource version: {requested}, current: {current}"
     details = {"causes": [cause.document()], "retryAfterSeconds": 1}
     return StatusError(504, "Timeout", message, details)
 

@@ -119,8 +119,8 @@ def parse_accept(accept: str) -> list[AcceptClause]:
 
 def is_pretty(request: Request) -> bool:
     """Return whether the answer is indented: by ``?pretty``, or by the User-Agent of a browser."""
-    asked = request.query.get("pretty", "")
-    return asked in _TRUE if asked else request.user_agent.startswith(_BROWSERS)
+    value = request.query.get("pretty", "")
+    return value in _TRUE if value else request.user_agent.startswith(_BROWSERS)
 
 
 def _clause(text: str) -> AcceptClause:
@@ -142,9 +142,9 @@ def _convert_target(clause: AcceptClause, media_type: str) -> str | None:
     group, version, kind = clause.group_version_kind()
     if not (group or version or kind):
         return ""
-    known = group == _META_GROUP and version in _META_VERSIONS
+    is_meta_version = group == _META_GROUP and version in _META_VERSIONS
     tabular = kind == TABLE and media_type != PROTOBUF
-    return kind if known and (tabular or kind in (PARTIAL, PARTIAL_LIST)) else None
+    return kind if is_meta_version and (tabular or kind in (PARTIAL, PARTIAL_LIST)) else None
 
 
 def _check_known(accept: str, offered: tuple[str, ...]) -> None:

@@ -125,7 +125,7 @@ def _forbidden_error(field: str, why: str) -> Cause:
     return Cause(_FORBIDDEN, f"Forbidden: {why}", field)
 
 
-def _known_match(options: ListOptions) -> list[Cause]:
+def _match_errors(options: ListOptions) -> list[Cause]:
     if options.match in ("", "Exact", "NotOlderThan"):
         return []
     message = f'Unsupported value: "{options.match}": supported values: "Exact", "NotOlderThan", ""'
@@ -151,7 +151,7 @@ def _list_errors(options: ListOptions) -> list[Cause]:
         causes.append(
             _forbidden_error(field, "resourceVersionMatch is forbidden when continue is provided")
         )
-    causes += _known_match(options)
+    causes += _match_errors(options)
     if options.match == "Exact" and options.version == "0":
         causes.append(
             _forbidden_error(
@@ -228,20 +228,20 @@ class DeleteOptions:
 
 def parse_delete_options(query: Mapping[str, str], body: Mapping[str, Any]) -> DeleteOptions:
     """Read and validate the options; raise StatusError (400, 422)."""
-    given = dict(body) if body else _from_query(query)
-    _check_types(given)
-    causes = [*_policy_errors(given), *dry_run_errors(given.get("dryRun") or [])]
+    values = dict(body) if body else _from_query(query)
+    _check_types(values)
+    causes = [*_policy_errors(values), *dry_run_errors(values.get("dryRun") or [])]
     if causes:
         raise invalid(_QUALIFIED, "", causes)
-    preconditions = given.get("preconditions") or {}
+    preconditions = values.get("preconditions") or {}
     return DeleteOptions(
-        grace_seconds=given.get("gracePeriodSeconds"),
+        grace_seconds=values.get("gracePeriodSeconds"),
         uid=preconditions.get("uid"),
         version=preconditions.get("resourceVersion"),
-        propagation=given.get("propagationPolicy") or "",
-        orphan_dependents=given.get("orphanDependents"),
-        dry_run=bool(given.get("dryRun")),
-        unsafe=bool(given.get(_UNSAFE)),
+        propagation=values.get("propagationPolicy") or "",
+        orphan_dependents=values.get("orphanDependents"),
+        dry_run=bool(values.get("dryRun")),
+        unsafe=bool(values.get(_UNSAFE)),
     )
 
 
@@ -263,32 +263,32 @@ def check_eviction_options(name: str, options: DeleteOptions) -> None:
 
 
 def _from_query(query: Mapping[str, str]) -> dict[str, Any]:
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     if query.get("gracePeriodSeconds"):
-        given["gracePeriodSeconds"] = parse_integer(query["gracePeriodSeconds"])
+        values["gracePeriodSeconds"] = parse_integer(query["gracePeriodSeconds"])
     if query.get("propagationPolicy"):
-        given["propagationPolicy"] = query["propagationPolicy"]
+        values["propagationPolicy"] = query["propagationPolicy"]
     if query.get("dryRun"):
-        given["dryRun"] = [query["dryRun"]]
+        values["dryRun"] = [query["dryRun"]]
     for name in ("orphanDependents", _UNSAFE):
         flag = read_flag(query, name)
         if flag is not None:
-            given[name] = flag
-    return given
+            values[name] = flag
+    return values
 
 
-def _check_types(given: Mapping[str, Any]) -> None:
-    kind = given.get("kind") or _KIND
+def _check_types(values: Mapping[str, Any]) -> None:
+    kind = values.get("kind") or _KIND
     if kind != _KIND:
-        version = given.get("apiVersion") or "v1"
+        version = values.get("apiVersion") or "v1"
         raise bad_request(f'no kind "{kind}" is registered for version "{version}"')
-    for name, (wanted, go_type) in _TYPES.items():
-        value = given.get(name)
+    for name, (expected, go_type) in _TYPES.items():
+        value = values.get(name)
         if value is None:
             continue
-        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+        if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
             raise _wrong_type(name, value, go_type)
-    for name, value in (given.get("preconditions") or {}).items():
+    for name, value in (values.get("preconditions") or {}).items():
         if not isinstance(value, str | None):
             raise _wrong_type(f"preconditions.{name}", value, "string")
 
@@ -301,15 +301,15 @@ def _wrong_type(where: str, value: Any, go_type: str) -> Exception:
     )
 
 
-def _policy_errors(given: Mapping[str, Any]) -> list[Cause]:
-    policy = given.get("propagationPolicy")
+def _policy_errors(values: Mapping[str, Any]) -> list[Cause]:
+    policy = values.get("propagationPolicy")
     field = "propagationPolicy"
     causes = []
-    if policy is not None and given.get("orphanDependents") is not None:
+    if policy is not None and values.get("orphanDependents") is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
         causes.append(Cause("FieldValueInvalid", f'Invalid value: "{policy}": {why}', field))
     if policy is not None and policy not in _POLICIES:
-        known = ", ".join(f'"{name}"' for name in (*_POLICIES, "nil"))
-        message = f'Unsupported value: "{policy}": supported values: {known}'
+        supported = ", ".join(f'"{name}"' for name in (*_POLICIES, "nil"))
+        message = f'Unsupported value: "{policy}": supported values: {supported}'
         causes.append(Cause("FieldValueNotSupported", message, field))
     return causes

@@ -125,15 +125,15 @@ class DisruptionController:
 
     async def _update_budget(self, budget: Budget) -> float | None:
         pods = self._selected(budget)
-        expected, wanted = await self._expected_and_desired(budget, pods)
+        expected, desired = await self._expected_and_desired(budget, pods)
         now_ns = self._clock.now_ns()
         promised = remaining_disrupted_pods(budget, pods, now_ns)
         for pod in promised.overdue:
             namespace = budget.metadata.namespace
-            told = f"Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't"
-            self._recorder.warning(pod.reference, "NotDeleted", told)
+            message = f"Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't"
+            self._recorder.warning(pod.reference, "NotDeleted", message)
         healthy = count_healthy(pods, promised.pods, now_ns)
-        status = new_status(budget, expected, wanted, healthy, promised.pods, self._now())
+        status = new_status(budget, expected, desired, healthy, promised.pods, self._now())
         if status is not None:
             await self._write(budget, status)
         return promised.resync_after
@@ -142,8 +142,8 @@ class DisruptionController:
         try:
             selector = budget.selector()
         except BudgetError as error:
-            told = f"Failed to get pods: {error}"
-            self._recorder.warning(budget.reference, "NoPods", told)
+            message = f"Failed to get pods: {error}"
+            self._recorder.warning(budget.reference, "NoPods", message)
             raise
         pods = [
             pod
@@ -157,17 +157,17 @@ class DisruptionController:
     async def _expected_and_desired(self, budget: Budget, pods: Sequence[Pod]) -> tuple[int, int]:
         try:
             scale, unmanaged = await self._scales.total(pods) if budget.needs_scale else (0, ())
-            wanted = expected_and_desired(budget.spec, len(pods), scale)
+            desired = expected_and_desired(budget.spec, len(pods), scale)
         except (ApiError, BudgetError) as error:
             why = error.message if isinstance(error, ApiError) else str(error)
-            told = f"Failed to calculate the number of expected pods: {why}"
+            message = f"Failed to calculate the number of expected pods: {why}"
             reason = "CalculateExpectedPodCountFailed"
-            self._recorder.warning(budget.reference, reason, told)
+            self._recorder.warning(budget.reference, reason, message)
             raise
         if unmanaged:
-            told = _UNMANAGED.format(format_selector_as_go(budget.spec.selector))
-            self._recorder.warning(budget.reference, "UnmanagedPods", told)
-        return wanted
+            message = _UNMANAGED.format(format_selector_as_go(budget.spec.selector))
+            self._recorder.warning(budget.reference, "UnmanagedPods", message)
+        return desired
 
     async def _write(self, budget: Budget, status: BudgetStatus) -> None:
         meta = budget.metadata
@@ -183,11 +183,11 @@ class DisruptionController:
         pod = self._pods.objects.get(work.key)
         if pod is not None:
             meta = pod.metadata
-            told = (
+            message = (
                 f'Pod "{meta.namespace}"/"{meta.name}" matches multiple PodDisruptionBudgets.  '
                 f'Chose "{work.chosen}" arbitrarily.'
             )
-            self._recorder.warning(pod.reference, "MultiplePodDisruptionBudgets", told)
+            self._recorder.warning(pod.reference, "MultiplePodDisruptionBudgets", message)
 
     async def _clear_disruption_target(self, key: str) -> float | None:
         pod = self._pods.objects.get(key)
@@ -264,12 +264,14 @@ def _selects(budget: Budget, labels: dict[str, str]) -> bool:
 
 def format_selector_as_go(selector: LabelSelectorV1 | None) -> str:
     """Format a label selector as Go's ``%v`` does, for the messages of Events."""
-    given = selector or LabelSelectorV1()
-    labels = "".join(f"{key}: {value}," for key, value in sorted((given.matchLabels or {}).items()))
+    source = selector or LabelSelectorV1()
+    labels = "".join(
+        f"{key}: {value}," for key, value in sorted((source.matchLabels or {}).items())
+    )
     expressions = "".join(
         f"LabelSelectorRequirement{{Key:{each.key},Operator:{each.operator},"
         f"Values:[{' '.join(each.values or ())}],}},"
-        for each in given.matchExpressions or ()
+        for each in source.matchExpressions or ()
     )
     return (
         f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"

@@ -71,15 +71,15 @@ class Budget(Struct):
 
     def selector(self) -> LabelSelector | None:
         """Return the label selector; None selects nothing. Raises BudgetError."""
-        given = self.spec.selector
-        if given is None:
+        source = self.spec.selector
+        if source is None:
             return None
         try:
             expressions = [
                 label_requirement(each.key, each.operator, each.values or ())
-                for each in given.matchExpressions or ()
+                for each in source.matchExpressions or ()
             ]
-            return LabelSelector((*equals_all(given.matchLabels or {}), *expressions))
+            return LabelSelector((*equals_all(source.matchLabels or {}), *expressions))
         except SelectorError as error:
             raise BudgetError(str(error)) from None
 
@@ -203,7 +203,7 @@ def failed_status(budget: Budget, why: str, now: str) -> BudgetStatus:
 
 def status_patch(budget: Budget, status: BudgetStatus) -> dict[str, Any]:
     """Return a status as a merge patch of the budget as it was read."""
-    gone = dict.fromkeys(budget.status.disrupted_pods or ())
+    deleted = dict.fromkeys(budget.status.disrupted_pods or ())
     return {
         "metadata": {"resourceVersion": budget.metadata.resource_version},
         "status": {
@@ -212,7 +212,9 @@ def status_patch(budget: Budget, status: BudgetStatus) -> dict[str, Any]:
             "expectedPods": status.expected_pods,
             "disruptionsAllowed": status.disruptions_allowed,
             "observedGeneration": status.observed_generation,
-            "disruptedPods": {**gone, **status.disrupted_pods} if status.disrupted_pods else None,
+            "disruptedPods": {**deleted, **status.disrupted_pods}
+            if status.disrupted_pods
+            else None,
             "conditions": status.conditions,
         },
     }

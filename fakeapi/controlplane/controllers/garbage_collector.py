@@ -108,12 +108,14 @@ class GarbageCollector:
         except (ApiError, MalformedError, TransportError):
             return  # earlier results hold until the server answers again
         found = [r for r in self._discovered.deletable() if r.resource.plural != _EVENTS]
-        wanted = {served.resource: served for served in found}
-        for gone in [
-            r for r in self._watched if r not in wanted and not self._has_failed_discovery(r)
+        served_by_resource = {served.resource: served for served in found}
+        for obsolete in [
+            r
+            for r in self._watched
+            if r not in served_by_resource and not self._has_failed_discovery(r)
         ]:
-            self._stop_watching(gone)
-        for resource, served in wanted.items():
+            self._stop_watching(obsolete)
+        for resource, served in served_by_resource.items():
             if resource not in self._watched:
                 monitor = self._watched[resource] = _Monitor(self._graph, served)
                 self._informers.of(resource, _decode).objects.add_handler(monitor)

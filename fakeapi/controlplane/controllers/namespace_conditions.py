@@ -66,10 +66,10 @@ def conditions_after(
 ) -> list[Condition] | None:
     """Return the conditions after a pass; None if they equal those ``before``."""
     failing = dict(_failing(found))
-    wanted = [_condition(name, failing.get(name)) for name in _SUCCESS]
+    conditions = [_condition(name, failing.get(name)) for name in _SUCCESS]
     after = [dict(condition) for condition in before]
     changed = False
-    for condition in wanted:
+    for condition in conditions:
         old = next((c for c in after if c.get("type") == condition["type"]), None)
         if old is None:
             after.append({**condition, "lastTransitionTime": now})
@@ -94,8 +94,10 @@ def _failing(found: DeletionPass) -> list[tuple[str, tuple[str, str]]]:
         message = _undiscovered(found.undiscovered)
         failing.append(("NamespaceDeletionDiscoveryFailure", ("DiscoveryFailed", message)))
     if found.undeleted:
-        told = ", ".join(sorted(found.undeleted))
-        message = f"Failed to delete all resource types, {len(found.undeleted)} remaining: {told}"
+        resources = ", ".join(sorted(found.undeleted))
+        message = (
+            f"Failed to delete all resource types, {len(found.undeleted)} remaining: {resources}"
+        )
         failing.append(("NamespaceDeletionContentFailure", ("ContentDeletionFailed", message)))
     if found.remaining:
         listed = sorted(

@@ -87,8 +87,8 @@ class NamespaceController:
 
     def _age(self, namespace: Namespace) -> float:
         """Return the seconds since the namespace's deletion timestamp."""
-        told = parse_time(namespace.metadata.deletion_timestamp)
-        return (self._clock.now_ns() - told) / 10**9
+        deleted_at = parse_time(namespace.metadata.deletion_timestamp)
+        return (self._clock.now_ns() - deleted_at) / 10**9
 
     async def _read(self, name: str) -> Namespace | None:
         try:

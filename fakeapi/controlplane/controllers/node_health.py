@@ -94,8 +94,8 @@ def observe_heartbeat(
 
 def has_missed_heartbeats(health: NodeHealthData, node: Node, now_ns: int) -> bool:
     """Return whether a node's grace period has passed without a heartbeat."""
-    known = node.condition("Ready") is not None
-    grace = MONITOR_GRACE_SECONDS if known else STARTUP_GRACE_SECONDS
+    has_reported = node.condition("Ready") is not None
+    grace = MONITOR_GRACE_SECONDS if has_reported else STARTUP_GRACE_SECONDS
     return now_ns > health.observed_ns + grace * NS_PER_SECOND
 
 
@@ -127,23 +127,23 @@ def unknown_conditions(node: Node, now: str) -> list[dict[str, Any]]:
 
 def no_schedule_taints(node: Node, now: str) -> list[Taint] | None:
     """Return the node's taints with those of its conditions; None if they are unchanged."""
-    wanted = {
+    expected = {
         key: None
         for condition in node.status.conditions or ()
         if (key := _TAINTS.get(condition.type, {}).get(condition.status))
     }
     if node.spec.unschedulable:
-        wanted[UNSCHEDULABLE] = None
+        expected[UNSCHEDULABLE] = None
     present = list(node.spec.taints or ())
     ours = {t.key for t in present if t.effect == NO_SCHEDULE and t.key in _MANAGED_TAINTS}
-    if ours == set(wanted):
+    if ours == set(expected):
         return None
     kept = [
         taint
         for taint in present
-        if not (taint.effect == NO_SCHEDULE and taint.key in ours - set(wanted))
+        if not (taint.effect == NO_SCHEDULE and taint.key in ours - set(expected))
     ]
-    added = [Taint(key, None, NO_SCHEDULE, now) for key in wanted if key not in ours]
+    added = [Taint(key, None, NO_SCHEDULE, now) for key in expected if key not in ours]
     return [*kept, *added]
 
 

@@ -83,10 +83,10 @@ class NodeLifecycleController:
         self._pods.objects.add_index(BY_NODE, node_of)
         self._writer = PodStatusWriter(context.client, context.clock)
         self._recorder = context.events.recorder("node-controller")
-        self._heard: dict[str, NodeHealthData] = {}
-        self._known: dict[str, Node] = {}
+        self._health: dict[str, NodeHealthData] = {}
+        self._nodes_by_name: dict[str, Node] = {}
         self._zones = ZoneStates()
-        self._given_up: dict[str, dict[str, None]] = {}
+        self._taint_queues: dict[str, dict[str, None]] = {}
         self._queue: WorkQueue[NodeLifecycleWorkItem] = WorkQueue(context.clock)
         self.controller = Controller("nodelifecycle", self._queue, self._sync)
 
@@ -124,33 +124,35 @@ class NodeLifecycleController:
         if self._zones.update(counts, self._clock.monotonic()):
             for node in nodes:
                 await self._remove_eviction_taints(node)
-        for zone, waiting in self._given_up.items():
-            if waiting:
+        for zone, queue in self._taint_queues.items():
+            if queue:
                 self._queue.add(NodeLifecycleWorkItem("zone", zone))
 
     def _record_node_events(self, nodes: Sequence[Node]) -> None:
         present = {node.metadata.name: node for node in nodes}
         for name, node in present.items():
-            if name not in self._known:
-                told = f"Node {name} event: Registered Node {name} in Controller"
-                self._recorder.normal(node.reference, "RegisteredNode", told)
-        for name, node in self._known.items():
+            if name not in self._nodes_by_name:
+                message = f"Node {name} event: Registered Node {name} in Controller"
+                self._recorder.normal(node.reference, "RegisteredNode", message)
+        for name, node in self._nodes_by_name.items():
             if name not in present:
-                self._heard.pop(name, None)
-                told = f"Node {name} event: Removing Node {name} from Controller"
-                self._recorder.normal(node.reference, "RemovingNode", told)
-        self._known = present
+                self._health.pop(name, None)
+                message = f"Node {name} event: Removing Node {name} from Controller"
+                self._recorder.normal(node.reference, "RemovingNode", message)
+        self._nodes_by_name = present
 
     async def _monitor_node(self, node: Node) -> str:
         """Return the status of a node's Ready condition, set to Unknown if heartbeats stopped."""
         name, now_ns = node.metadata.name, self._clock.now_ns()
         lease = self._leases.objects.get(f"{LEASE_NAMESPACE}/{name}")
         renewed = (lease.spec.renew_time if lease else None) or ""
-        heard = self._heard[name] = observe_heartbeat(self._heard.get(name), node, renewed, now_ns)
+        health = self._health[name] = observe_heartbeat(
+            self._health.get(name), node, renewed, now_ns
+        )
         ready = node.condition("Ready")
         observed = current = ready.status if ready else "Unknown"
         conditions = []
-        if has_missed_heartbeats(heard, node, now_ns):
+        if has_missed_heartbeats(health, node, now_ns):
             conditions = unknown_conditions(node, self._now())
             current = "Unknown"
         if conditions:
@@ -162,8 +164,8 @@ class NodeLifecycleController:
         return current if ready is not None or conditions else "Unknown"
 
     async def _mark_pods_not_ready(self, node: Node) -> None:
-        told = f"Node {node.metadata.name} status is now: NodeNotReady"
-        self._recorder.normal(node.reference, "NodeNotReady", told)
+        message = f"Node {node.metadata.name} status is now: NodeNotReady"
+        self._recorder.normal(node.reference, "NodeNotReady", message)
         for pod in tuple(self._pods.objects.by(BY_NODE, node.metadata.name)):
             await self._mark_not_ready(pod)
 
@@ -172,37 +174,37 @@ class NodeLifecycleController:
         if status == "True":
             await self._remove_eviction_taints(node)
             return
-        wanted = _TAINT_OF.get(status, UNREACHABLE)
-        opposite = NOT_READY if wanted == UNREACHABLE else UNREACHABLE
+        key = _TAINT_OF.get(status, UNREACHABLE)
+        opposite = NOT_READY if key == UNREACHABLE else UNREACHABLE
         if has_taint(node.spec.taints, opposite):
-            after = swap_taints(node.spec.taints, wanted, (opposite,), self._now())
+            after = swap_taints(node.spec.taints, key, (opposite,), self._now())
             await self._patch_taints(node, after)
-        elif not has_taint(node.spec.taints, wanted):
-            self._given_up.setdefault(zone_of(node), {})[node.metadata.name] = None
+        elif not has_taint(node.spec.taints, key):
+            self._taint_queues.setdefault(zone_of(node), {})[node.metadata.name] = None
 
     async def _remove_eviction_taints(self, node: Node) -> None:
-        self._given_up.get(zone_of(node), {}).pop(node.metadata.name, None)
+        self._taint_queues.get(zone_of(node), {}).pop(node.metadata.name, None)
         if not node.spec.taints:
             return
         both = (NOT_READY, UNREACHABLE)
         await self._patch_taints(node, swap_taints(node.spec.taints, "", both, self._now()))
 
     async def _taint_next_node(self, zone: str) -> float | None:
-        waiting = self._given_up.get(zone, {})
-        turnstile = self._zones.rate_limiter(zone, self._clock.monotonic())
-        while waiting:
-            name = next(iter(waiting))
+        queue = self._taint_queues.get(zone, {})
+        rate_limiter = self._zones.rate_limiter(zone, self._clock.monotonic())
+        while queue:
+            name = next(iter(queue))
             node = self._nodes.objects.get(name)
             ready = node.condition("Ready") if node else None
             if node is None or ready is None or ready.status == "True":
-                del waiting[name]
-            elif not turnstile.try_accept(self._clock.monotonic()):
-                return turnstile.seconds_until_next()
+                del queue[name]
+            elif not rate_limiter.try_accept(self._clock.monotonic()):
+                return rate_limiter.seconds_until_next()
             else:
-                del waiting[name]
-                wanted = _TAINT_OF.get(ready.status, UNREACHABLE)
-                opposite = NOT_READY if wanted == UNREACHABLE else UNREACHABLE
-                after = swap_taints(node.spec.taints, wanted, (opposite,), self._now())
+                del queue[name]
+                key = _TAINT_OF.get(ready.status, UNREACHABLE)
+                opposite = NOT_READY if key == UNREACHABLE else UNREACHABLE
+                after = swap_taints(node.spec.taints, key, (opposite,), self._now())
                 await self._patch_taints(node, after)
         return None
 

@@ -207,8 +207,8 @@ class OwnerGraph:
         for dependent in tuple(node.dependents):
             self._worklist.attempt_to_delete(dependent)
         for owner in node.owners:
-            waiting = self._nodes.get(owner.uid)
-            if waiting is not None and waiting.deleting_dependents:
+            owner_node = self._nodes.get(owner.uid)
+            if owner_node is not None and owner_node.deleting_dependents:
                 self._worklist.attempt_to_delete(owner.uid)
 
     def _enqueue_all(self, dependents: Sequence[GraphNode]) -> None:

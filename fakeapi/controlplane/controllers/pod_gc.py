@@ -119,13 +119,13 @@ class PodGarbageCollector:
     async def _delete_orphans(self, pods: Collection[Pod]) -> None:
         names = dict.fromkeys(pod.spec.node_name for pod in pods if pod.spec.node_name)
         missing = [name for name in names if self._nodes.objects.get(name) is None]
-        gone = [
+        orphans = [
             name
             for name in self._quarantine.update(missing, self._clock.monotonic())
             if not await self._exists(name)
         ]
         for pod in pods:
-            if pod.spec.node_name in gone:
+            if pod.spec.node_name in orphans:
                 await self._writer.fail_and_delete(pod, _NO_NODE)
 
     async def _exists(self, node: str) -> bool:

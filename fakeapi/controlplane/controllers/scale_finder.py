@@ -69,15 +69,15 @@ class ScaleFinder:
         Raises BudgetError, ApiError.
         """
         scales: dict[str, int] = {}
-        known: dict[str, None] = {}
+        controllers: dict[str, None] = {}
         unmanaged = []
         for pod in pods:
             owner = pod.metadata.controller
             if owner is None:
                 unmanaged.append(pod.metadata.name)
-            elif owner.uid not in known:
+            elif owner.uid not in controllers:
                 uid, scale = await self._of(pod, owner)
-                known[owner.uid] = None
+                controllers[owner.uid] = None
                 scales[uid] = scale
         return sum(scales.values()), unmanaged
 

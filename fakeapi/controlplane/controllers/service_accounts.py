@@ -80,13 +80,13 @@ class ServiceAccountController:
         await self._publish(name)
 
     async def _publish(self, name: str) -> None:
-        wanted = {"ca.crt": self._certificate}
-        document = {"apiVersion": "v1", "kind": "ConfigMap", "data": wanted}
+        data = {"ca.crt": self._certificate}
+        document = {"apiVersion": "v1", "kind": "ConfigMap", "data": data}
         found = self._config_maps.objects.get(f"{name}/{ROOT_CA}")
         if found is None:
             document["metadata"] = {**_meta(ROOT_CA), "annotations": _DESCRIPTION}
             await self._create(CONFIG_MAPS, name, document)
-        elif found.data != wanted:
+        elif found.data != data:
             annotations = {**(found.metadata.annotations or {}), **_DESCRIPTION}
             document["metadata"] = {**_meta(ROOT_CA), "annotations": annotations}
             path = CONFIG_MAPS.object(ROOT_CA, name)

@@ -103,15 +103,15 @@ class TaintEvictionController:
         if due > now:
             return due - now
         self._doomed.pop(key, None)
-        told = f"Marking for deletion Pod {key}"
-        self._recorder.normal(_reference(pod), "TaintManagerEviction", told)
+        message = f"Marking for deletion Pod {key}"
+        self._recorder.normal(_reference(pod), "TaintManagerEviction", message)
         await self._writer.disrupt_and_delete(pod, _DISRUPTION_TARGET)
         return None
 
     def _cancel_deletion(self, pod: Pod) -> None:
         if self._doomed.pop(pod.metadata.key, None) is not None:
-            told = f"Cancelling deletion of Pod {pod.metadata.key}"
-            self._recorder.normal(_reference(pod), "TaintManagerEviction", told)
+            message = f"Cancelling deletion of Pod {pod.metadata.key}"
+            self._recorder.normal(_reference(pod), "TaintManagerEviction", message)
 
 
 class _TaintEvictionNodeEventHandler:

@@ -178,11 +178,11 @@ class ContainerLifecycle:
 
     def request_stop(self, now: int, deadline: int) -> None:
         """Request a running container to stop; of several deadlines the earliest counts."""
-        hook = self.spec.lifecycle.pre_stop if self.spec.lifecycle else None
-        waits = hook.sleep.seconds * SECOND if hook and hook.sleep else 0
+        pre_stop = self.spec.lifecycle.pre_stop if self.spec.lifecycle else None
+        waits = pre_stop.sleep.seconds * SECOND if pre_stop and pre_stop.sleep else 0
         done = now + waits + self.script.stop.after
-        told = (done, self.script.stop.code) if done <= deadline else (deadline, KILLED)
-        self.stop = told if self.stop is None else min(self.stop, told)
+        end = (done, self.script.stop.code) if done <= deadline else (deadline, KILLED)
+        self.stop = end if self.stop is None else min(self.stop, end)
 
     def next_end(self) -> Exit | None:
         """Return how a running container will end; ``after`` is the time of its end."""
@@ -229,10 +229,10 @@ class ContainerLifecycle:
             return self.succeeded
         if not isinstance(self.state, ContainerRunning) or not self.started(now):
             return False
-        said = state_at(self.run.readiness, now - self.origin)
-        if said is None and self.run.readiness:
-            said = False if self.run.readiness[0].state else None
-        return now >= self.state.since + self._probed_after() if said is None else said
+        readiness = state_at(self.run.readiness, now - self.origin)
+        if readiness is None and self.run.readiness:
+            readiness = False if self.run.readiness[0].state else None
+        return now >= self.state.since + self._probed_after() if readiness is None else readiness
 
     def usage(self, name: str, now: int) -> int:
         """Return its usage of one of AMOUNTS."""

@@ -13,16 +13,13 @@ from typing import Final
 
 import msgspec
 
-from extender.kube.controller_runtime.event_recorder import EventRecorder
 from extender.kube.decoders.kubelet_pods import decode_evictable_pod
 from extender.kube.decoders.summary_stats import SummaryV1Alpha1, summary_of
 from extender.kube.decoders.typed_decoder import ObjectError
 from extender.kube.rest.api_errors import ApiError
-from extender.kube.rest.client import Client
-from extender.kube.rest.clock import Clock
 from extender.kube.rest.resources import PODS
 from fakeapi.controlplane.kubelet.hollow_node import HollowNode
-from fakeapi.controlplane.kubelet.hollow_nodes import HollowNodes, KubeletWorkItem
+from fakeapi.controlplane.kubelet.hollow_nodes import KubeletWorker, KubeletWorkItem
 from fakeapi.controlplane.kubelet.pod_admission import Rejection
 from fakeapi.controlplane.kubelet.pod_lifecycle import Termination
 from fakeapi.controlplane.kubelet.summary_stats import Document, node_and_pods_summary, node_summary
@@ -47,32 +44,34 @@ _WRITTEN = ("disk", "logs")
 _CALM = (SyncOutcome.CALM, SyncOutcome.UNWATCHED, SyncOutcome.REFUSED)
 
 
-def observe(host: HollowNode, now: int) -> SyncResult | None:
+def observe(hollow: HollowNode, now: int) -> SyncResult | None:
     """Run a round without the pods; return None if the pods have to be observed."""
     writes = any(
         container.run.volumes or any(name in container.run.steps for name in _WRITTEN)
-        for guest in host.pods.values()
-        for container in guest.lifecycle.containers
+        for running in hollow.pods.values()
+        for container in running.lifecycle.containers
     )
-    sync = synchronize(host.script.plan, host.eviction, _sample(now, (), node_summary(host, now)))
+    sync = synchronize(
+        hollow.script.plan, hollow.eviction, _sample(now, (), node_summary(hollow, now))
+    )
     return None if writes or sync.outcome not in _CALM else sync
 
 
-def run_round(host: HollowNode, pods: Sequence[EvictablePod], now: int) -> SyncResult:
+def run_round(hollow: HollowNode, pods: Sequence[EvictablePod], now: int) -> SyncResult:
     """Run a round with the active pods of the node, and reclaim node-level resources if needed."""
-    sample = _sample(now, pods, node_and_pods_summary(host, now))
-    sync = synchronize(host.script.plan, host.eviction, sample)
+    sample = _sample(now, pods, node_and_pods_summary(hollow, now))
+    sync = synchronize(hollow.script.plan, hollow.eviction, sample)
     if not sync.reclaim:
         return sync
     for reclaim in sync.reclaim:
-        host.reclaim(reclaim, now)
-    return finish_after_reclaim(sync, _measured(node_summary(host, now)))
+        hollow.reclaim(reclaim, now)
+    return finish_after_reclaim(sync, _measured(node_summary(hollow, now)))
 
 
-def is_at_rest(host: HollowNode, now: int) -> bool:
+def is_at_rest(hollow: HollowNode, now: int) -> bool:
     """Return whether no further round can have another result."""
-    state = host.eviction
-    return now >= host.usage_changes_until and not (state.pressures or state.first_observed_at)
+    state = hollow.eviction
+    return now >= hollow.usage_changes_until and not (state.pressures or state.first_observed_at)
 
 
 def pressure_rejection(raw: bytes, pressures: Sequence[str]) -> Rejection | None:
@@ -98,65 +97,55 @@ def _measured(document: Document) -> Summary:
 _POLL_SECONDS: Final = 1.0
 
 
-class EvictionManager:
-    """Runs the eviction managers of nodes; ``recorder`` is None if no events are recorded."""
-
-    def __init__(
-        self,
-        hollow_nodes: HollowNodes,
-        client: Client,
-        clock: Clock,
-        recorder: EventRecorder | None,
-    ) -> None:
-        self._hollow_nodes = hollow_nodes
-        self._client = client
-        self._clock = clock
-        self._recorder = recorder
+class EvictionManager(KubeletWorker):
+    """Runs the eviction managers of nodes."""
 
     async def sync(self, name: str) -> float | None:
         """Run a round for a node; return the seconds until the next one."""
-        host = self._hollow_nodes.nodes_by_name.get(name)
-        if host is None or not host.written_conditions:
+        hollow = self._hollow_nodes.nodes_by_name.get(name)
+        if hollow is None or not hollow.written_conditions:
             return None
         now = self._clock.now_ns()
-        if any(now - since < CLEANUP_NS for since in host.evicting.values()):
+        if any(now - since < CLEANUP_NS for since in hollow.evicting.values()):
             return _POLL_SECONDS
-        sync = observe(host, now) or run_round(host, await self._active(host), now)
-        host.eviction = sync.state
-        if sync.event and self._recorder is not None and not host.is_silent(now):
-            self._recorder.warning(host.node.reference, THRESHOLD_MET, sync.event)
+        sync = observe(hollow, now) or run_round(hollow, await self._active(hollow), now)
+        hollow.eviction = sync.state
+        if sync.event and self._recorder is not None and not hollow.is_silent(now):
+            self._recorder.warning(hollow.node.reference, THRESHOLD_MET, sync.event)
         for eviction in sync.evictions:
-            self._evict(host, eviction, now)
+            self._evict(hollow, eviction, now)
         pressures = tuple(map(str, sync.state.pressures))
-        if pressures != host.pressures:
-            host.pressures = pressures
+        if pressures != hollow.pressures:
+            hollow.pressures = pressures
             self._hollow_nodes.add(KubeletWorkItem("node", name))
         if sync.evictions:
             return _POLL_SECONDS
-        if is_at_rest(host, now):
+        if is_at_rest(hollow, now):
             return None
-        return (INTERVAL_NS - (now - host.began) % INTERVAL_NS) / SECOND
+        return (INTERVAL_NS - (now - hollow.began) % INTERVAL_NS) / SECOND
 
-    def _evict(self, host: HollowNode, eviction: Eviction, now: int) -> None:
+    def _evict(self, hollow: HollowNode, eviction: Eviction, now: int) -> None:
         """Evict a pod; the next round waits until it has ended."""
-        guest = host.pods.get(eviction.pod.uid)
-        if guest is None:
+        running = hollow.pods.get(eviction.pod.uid)
+        if running is None:
             return  # it was deleted while other pods were read
         deadline = now + eviction.grace_seconds * SECOND
         disruption = eviction.message if eviction.condition is not None else ""
-        guest.lifecycle.advance(now)
-        guest.lifecycle.terminate(Termination(now, deadline, REASON, eviction.message, disruption))
-        host.evicting[eviction.pod.uid] = now
+        running.lifecycle.advance(now)
+        running.lifecycle.terminate(
+            Termination(now, deadline, REASON, eviction.message, disruption)
+        )
+        hollow.evicting[eviction.pod.uid] = now
         self._hollow_nodes.add(KubeletWorkItem("pod", eviction.pod.uid))
 
-    async def _active(self, host: HollowNode) -> Sequence[EvictablePod]:
+    async def _active(self, hollow: HollowNode) -> Sequence[EvictablePod]:
         """Return the pods that have not ended, as the API server returned them at first."""
         active = []
-        for guest in [each for each in host.pods.values() if each.lifecycle.ended is None]:
-            if guest.evictable is None:
-                guest.evictable = await self._read_pod(guest.pod.metadata)
-            if guest.evictable is not None:
-                active.append(guest.evictable)
+        for running in [each for each in hollow.pods.values() if each.lifecycle.ended is None]:
+            if running.evictable is None:
+                running.evictable = await self._read_pod(running.pod.metadata)
+            if running.evictable is not None:
+                active.append(running.evictable)
         return active
 
     async def _read_pod(self, meta: KubeletObjectMeta) -> EvictablePod | None:

@@ -47,7 +47,7 @@ class _NodeLease:
 
     path: ObjectPath
     uid: str
-    known: bytes = b""
+    response: bytes = b""
 
 
 class NodeLeases:
@@ -85,22 +85,22 @@ class NodeLeases:
                 if await self._write(node, lease):
                     return
         except (ApiError, MalformedError, TransportError):
-            lease.known = b""  # it is read again at the next renewal
+            lease.response = b""  # it is read again at the next renewal
 
     async def _write(self, node: str, lease: _NodeLease) -> bool:
         """Renew or create a lease; return False if another client has changed it."""
-        lease.known = lease.known or await self._read(lease)
+        lease.response = lease.response or await self._read(lease)
         try:
-            if lease.known:
-                body = self._renewed(lease.known, node)
-                lease.known = await self._client.update(lease.path, body, _bytes)
+            if lease.response:
+                body = self._renewed(lease.response, node)
+                lease.response = await self._client.update(lease.path, body, _bytes)
             else:
                 where, body = LEASES.collection(NAMESPACE), self._new(node, lease.uid)
-                lease.known = await self._client.create(where, body, _bytes)
+                lease.response = await self._client.create(where, body, _bytes)
         except ApiError as error:
             if error.status not in (404, 409):
                 raise
-            lease.known = b""
+            lease.response = b""
             return False
         return True
 
@@ -113,13 +113,13 @@ class NodeLeases:
                 return b""
             raise
 
-    def _renewed(self, known: bytes, node: str) -> bytes:
+    def _renewed(self, response: bytes, node: str) -> bytes:
         """Return a lease with the current time as its renewTime."""
-        begin = known.rfind(_RENEWED) + len(_RENEWED)
+        begin = response.rfind(_RENEWED) + len(_RENEWED)
         end = begin + _WIDTH
-        if _RENEWED in known and known[end : end + 1] == b'"':
-            return b"".join((known[:begin], self._now(), known[end:]))
-        lease = msgspec.json.decode(known)  # not in the format of a kubelet
+        if _RENEWED in response and response[end : end + 1] == b'"':
+            return b"".join((response[:begin], self._now(), response[end:]))
+        lease = msgspec.json.decode(response)  # not in the format of a kubelet
         lease["spec"] = {**(lease.get("spec") or {}), **self._spec(node)}
         return msgspec.json.encode(lease)
 
@@ -173,9 +173,9 @@ class HeartbeatSchedule:
         self._of_leases: dict[int, dict[str, None]] = {}
         self._of_beats: dict[int, dict[str, None]] = {}
 
-    async def add_node(self, host: HollowNode) -> None:
+    async def add_node(self, hollow: HollowNode) -> None:
         """Start a node's heartbeats, unless they are running; create its lease at once."""
-        name, uid = host.name, host.node.metadata.uid
+        name, uid = hollow.name, hollow.node.metadata.uid
         if self._slots.get(name, ("",))[0] == uid:
             return
         self.remove_node(name)

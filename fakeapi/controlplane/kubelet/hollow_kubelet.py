@@ -58,11 +58,11 @@ class HollowKubelet:
         self._options = options
         client, clock = options.client or context.client, context.clock
         self._events = EventWriter(client, clock, context.rng)
-        playbook = options.script or EMPTY_SCRIPT
-        recorder = self._events.recorder("kubelet") if playbook.events else None
+        script = options.script or EMPTY_SCRIPT
+        recorder = self._events.recorder("kubelet") if script.events else None
         self._client = client
         self._queue: WorkQueue[KubeletWorkItem] = WorkQueue(clock)
-        self._hollow_nodes = HollowNodes(playbook, clock, self._queue)
+        self._hollow_nodes = HollowNodes(script, clock, self._queue)
         self._pods = PodWorker(self._hollow_nodes, client, clock, recorder)
         self._nodes = NodeStatusWorker(self._hollow_nodes, client, clock, recorder)
         self._pressure = EvictionManager(self._hollow_nodes, client, clock, recorder)
@@ -72,8 +72,8 @@ class HollowKubelet:
 
     async def run(self) -> None:
         """Run the kubelets of all nodes until cancelled."""
-        answers = KubeletApi(self._hollow_nodes, self._context.clock)
-        leave = self._options.register_endpoint(answers.respond)
+        api = KubeletApi(self._hollow_nodes, self._context.clock)
+        unregister = self._options.register_endpoint(api.respond)
         nodes = self._informer(NODES, decode_node, self._hollow_nodes.nodes)
         tasks = [asyncio.create_task(nodes.run())]
         try:
@@ -84,7 +84,7 @@ class HollowKubelet:
             self._queue.add(REGISTER)
             await self.controller.run()
         finally:
-            leave()
+            unregister()
             await cancel_tasks(tasks)
             await self._events.flush()
 
@@ -116,9 +116,9 @@ class HollowKubelet:
     async def _sync_node(self, name: str) -> float | None:
         """Sync a node, and start or stop its heartbeats."""
         again = await self._nodes.sync(name)
-        host = self._hollow_nodes.nodes_by_name.get(name)
-        if host is None:
+        hollow = self._hollow_nodes.nodes_by_name.get(name)
+        if hollow is None:
             self._heartbeats.remove_node(name)
-        elif host.written_conditions:
-            await self._heartbeats.add_node(host)
+        elif hollow.written_conditions:
+            await self._heartbeats.add_node(hollow)
         return again

@@ -123,17 +123,18 @@ class HollowNode:
 
     def next_transition(self, now: int) -> int | None:
         """Return the time of its script's next change of silence or readiness."""
-        turns = (self.script.silence, self.script.readiness)
-        found = [t for each in turns if (t := next_transition(each, now - self.began)) is not None]
-        return self.began + min(found) if found else None
+        transitions = (self.script.silence, self.script.readiness)
+        changes = (next_transition(each, now - self.began) for each in transitions)
+        next_change = min((change for change in changes if change is not None), default=None)
+        return None if next_change is None else self.began + next_change
 
-    def pod_ips(self, guest: RunningPod) -> PodIPs:
+    def pod_ips(self, running: RunningPod) -> PodIPs:
         """Return the IPs of a pod; it is assigned one once its sandbox is ready."""
-        if guest.pod.spec.host_network:
+        if running.pod.spec.host_network:
             return PodIPs(self.address, self.address)
-        if guest.lifecycle.sandbox and not guest.address:
-            guest.address = self.addresses.allocate(guest.pod.metadata.uid)
-        return PodIPs(self.address, guest.address)
+        if running.lifecycle.sandbox and not running.address:
+            running.address = self.addresses.allocate(running.pod.metadata.uid)
+        return PodIPs(self.address, running.address)
 
     def usage(self, name: str, now: int) -> int:
         """Return the node's own usage of a resource, without its pods."""
@@ -143,18 +144,18 @@ class HollowNode:
     def reclaim(self, reclaim: ReclaimAction, now: int) -> None:
         """Reclaim node-level resources: delete dead containers or unused images."""
         if reclaim is ReclaimAction.CONTAINERS:
-            for guest in self.pods.values():
-                guest.cleaned = guest.cleaned or guest.lifecycle.ended is not None
+            for running in self.pods.values():
+                running.cleaned = running.cleaned or running.lifecycle.ended is not None
         else:
             self.deleted_image_bytes += max(0, self.usage("images", now) - NODE_USAGE["images"])
 
-    def record_usage_change(self, now: int, guest: RunningPod | None = None) -> None:
+    def record_usage_change(self, now: int, running: RunningPod | None = None) -> None:
         """Record that usage has changed, and until when it goes on changing."""
         moments = [
             now,
-            *([] if guest is None else map(_usage_constant_at, guest.lifecycle.containers)),
+            *([] if running is None else map(_usage_constant_at, running.lifecycle.containers)),
         ]
-        if guest is None:
+        if running is None:
             moments.append(self.began + _last_step(self.script.steps))
         self.usage_changes_until = max(self.usage_changes_until, *moments)
 
@@ -175,16 +176,16 @@ def _last_step(steps: Steps) -> int:
     return max((step.at + step.over for each in steps.values() for step in each), default=0)
 
 
-def pod_usage(guests: Iterable[RunningPod], name: str, now: int) -> int:
+def pod_usage(pods: Iterable[RunningPod], name: str, now: int) -> int:
     """Return the sum of the pods' usage of a resource."""
-    return sum(each.usage(name, now) for guest in guests for each in guest.lifecycle.containers)
+    return sum(each.usage(name, now) for running in pods for each in running.lifecycle.containers)
 
 
-def volume_usage(guest: RunningPod, now: int) -> Mapping[str, int]:
+def volume_usage(running: RunningPod, now: int) -> Mapping[str, int]:
     """Return the usage of a pod's volumes, in bytes."""
     used: dict[str, int] = {}
-    for container in guest.lifecycle.containers:
+    for container in running.lifecycle.containers:
         for name, steps in container.run.volumes.items():
-            here = usage_curve(name, 0, {name: steps}).at(now - container.origin)
-            used[name] = used.get(name, 0) + (here if container.ever_started else 0)
+            amount = usage_curve(name, 0, {name: steps}).at(now - container.origin)
+            used[name] = used.get(name, 0) + (amount if container.ever_started else 0)
     return used

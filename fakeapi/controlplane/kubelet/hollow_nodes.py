@@ -11,9 +11,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from extender.kube.controller_runtime.event_recorder import EventRecorder
 from extender.kube.controller_runtime.workqueue import WorkQueue
 from extender.kube.decoders.cluster_objects import decode_node as decode_facts
 from extender.kube.decoders.typed_decoder import ObjectError
+from extender.kube.rest.client import Client
 from extender.kube.rest.clock import Clock
 from fakeapi.controlplane.kubelet.hollow_node import HollowNode, RunningPod
 from fakeapi.controlplane.kubelet.ip_allocator import NodeIPAllocator, PodCIDRPool, PodIPAllocator
@@ -59,7 +61,7 @@ class UnadmittedPod:
     ``passed`` is set once it is found to fit without them.
     """
 
-    seen: DecodedObject[KubeletPod]
+    observed: DecodedObject[KubeletPod]
     waits: dict[str, None] = field(default_factory=dict)
     passed: bool = False
 
@@ -81,7 +83,7 @@ class HollowNodes:
         self.deleted_nodes: dict[str, None] = {}
         self.nodes = NodeStore(self)
         self.pods = PodStore(self)
-        self._strays: dict[str, dict[str, DecodedObject[KubeletPod]]] = {}
+        self._unassigned: dict[str, dict[str, DecodedObject[KubeletPod]]] = {}
         self._awaited: dict[str, list[UnadmittedPod]] = {}
         self._clock = clock
         self._queue = queue
@@ -110,121 +112,122 @@ class HollowNodes:
                 pass
         return self.script.for_pod(meta.name, meta.namespace, pod.spec.node_name, meta.labels)
 
-    def observe_node(self, seen: DecodedObject[KubeletNode]) -> None:
+    def observe_node(self, observed: DecodedObject[KubeletNode]) -> None:
         """Add or update an observed node, unless a newer version is known."""
-        node = seen.object
+        node = observed.object
         name, meta = node.metadata.name, node.metadata
-        host = self.nodes_by_name.get(name)
-        given_away = (meta.annotations or {}).get(SIMULATED) == "false"
-        if host is not None and (host.node.metadata.uid != meta.uid or given_away):
+        hollow = self.nodes_by_name.get(name)
+        excluded = (meta.annotations or {}).get(SIMULATED) == "false"
+        if hollow is not None and (hollow.node.metadata.uid != meta.uid or excluded):
             self.remove_node(name)
-            host = None
-        if given_away:
+            hollow = None
+        if excluded:
             return
-        if host is None:
-            self._add_node(seen)
+        if hollow is None:
+            self._add_node(observed)
         else:
-            self.update_node(host, seen)
+            self.update_node(hollow, observed)
 
-    def update_node(self, host: HollowNode, seen: DecodedObject[KubeletNode]) -> None:
+    def update_node(self, hollow: HollowNode, observed: DecodedObject[KubeletNode]) -> None:
         """Update a node to a newer version; enqueue it, as other clients may have written it."""
-        meta = seen.object.metadata
-        if meta.uid != host.node.metadata.uid or _version(meta) <= host.version:
+        meta = observed.object.metadata
+        if meta.uid != hollow.node.metadata.uid or _version(meta) <= hollow.version:
             return
-        host.node, host.model, host.version = seen.object, _model_node(seen), _version(meta)
-        script = self.node_script(seen.object)
-        if script != host.script:
-            host.start_script(script, self._clock.now_ns())
-            self.enqueue_eviction_round(host)
-        self.add(KubeletWorkItem("node", host.name))
+        hollow.node, hollow.model = observed.object, _model_node(observed)
+        hollow.version = _version(meta)
+        script = self.node_script(observed.object)
+        if script != hollow.script:
+            hollow.start_script(script, self._clock.now_ns())
+            self.enqueue_eviction_round(hollow)
+        self.add(KubeletWorkItem("node", hollow.name))
 
     def reset_node_if_older(self, meta: KubeletObjectMeta) -> None:
         """Reset a node whose known version is newer than this one: it registers again."""
-        host = self.nodes_by_name.get(meta.name)
-        if host is not None and _version(meta) < host.version:
-            host.version = 0
-            host.written_conditions = {}
+        hollow = self.nodes_by_name.get(meta.name)
+        if hollow is not None and _version(meta) < hollow.version:
+            hollow.version = 0
+            hollow.written_conditions = {}
 
     def reset_pod_if_older(self, meta: KubeletObjectMeta) -> None:
         """Reset a pod whose known version is newer than this one: its status is written again."""
-        _, guest = self.running_pods.get(meta.uid, (None, None))
-        if guest is not None and _version(meta) < guest.version:
-            guest.version = guest.written_hash = 0
-            guest.delete_sent = False
+        _, running = self.running_pods.get(meta.uid, (None, None))
+        if running is not None and _version(meta) < running.version:
+            running.version = running.written_hash = 0
+            running.delete_sent = False
 
-    def enqueue_eviction_round(self, host: HollowNode, guest: RunningPod | None = None) -> None:
+    def enqueue_eviction_round(self, hollow: HollowNode, running: RunningPod | None = None) -> None:
         """Enqueue a round of a node's eviction manager, after a change of a pod's usage, or all."""
         now = self._clock.now_ns()
-        host.record_usage_change(now, guest)
-        left = INTERVAL_NS - (now - host.began) % INTERVAL_NS
-        self._queue.add_after(KubeletWorkItem("pressure", host.name), left / SECOND)
+        hollow.record_usage_change(now, running)
+        left = INTERVAL_NS - (now - hollow.began) % INTERVAL_NS
+        self._queue.add_after(KubeletWorkItem("pressure", hollow.name), left / SECOND)
 
-    def assign_address(self, host: HollowNode) -> None:
+    def assign_address(self, hollow: HollowNode) -> None:
         """Allocate an address for a node without one, once all other addresses are known."""
-        host.address = host.address or self._addresses.allocate(host.name)
+        hollow.address = hollow.address or self._addresses.allocate(hollow.name)
 
     def is_speaking(self, name: str) -> bool:
         """Return whether a node's kubelet is not silent now."""
-        host = self.nodes_by_name.get(name)
-        return host is not None and not host.is_silent(self._clock.now_ns())
+        hollow = self.nodes_by_name.get(name)
+        return hollow is not None and not hollow.is_silent(self._clock.now_ns())
 
-    def enqueue_pods(self, host: HollowNode) -> None:
+    def enqueue_pods(self, hollow: HollowNode) -> None:
         """Enqueue all pods of a node."""
-        for uid in (*host.pods, *host.waiting):
+        for uid in (*hollow.pods, *hollow.waiting):
             self.add(KubeletWorkItem("pod", uid))
 
     def remove_node(self, name: str) -> None:
         """Remove a deleted node; its pods are kept."""
-        host = self.nodes_by_name.pop(name, None)
-        if host is None:
+        hollow = self.nodes_by_name.pop(name, None)
+        if hollow is None:
             return
-        for uid in host.pods:
+        for uid in hollow.pods:
             del self.running_pods[uid]
-        self._addresses.release(name, host.address)
-        for uid in host.waiting:
-            self._strays.setdefault(name, {})[uid] = self.unadmitted_pods.pop(uid).seen
+        self._addresses.release(name, hollow.address)
+        for uid in hollow.waiting:
+            self._unassigned.setdefault(name, {})[uid] = self.unadmitted_pods.pop(uid).observed
         self.deleted_nodes[name] = None
         self.add(KubeletWorkItem("node", name))
 
-    def observe_pod(self, seen: DecodedObject[KubeletPod]) -> None:
+    def observe_pod(self, observed: DecodedObject[KubeletPod]) -> None:
         """Add or update an observed pod, unless a newer version is known."""
-        pod = seen.object
+        pod = observed.object
         uid, name = pod.metadata.uid, pod.spec.node_name
-        known = self.running_pods.get(uid)
-        if known is not None:
-            self.update_pod(*known, seen)
+        running_pod = self.running_pods.get(uid)
+        if running_pod is not None:
+            self.update_pod(*running_pod, observed)
         elif uid in self.unadmitted_pods:
-            self.unadmitted_pods[uid].seen = seen
+            self.unadmitted_pods[uid].observed = observed
         elif not name or (pod.finished and not pod.metadata.deleting):
-            self._strays.get(name, {}).pop(uid, None)
+            self._unassigned.get(name, {}).pop(uid, None)
         elif name not in self.nodes_by_name:
             self._reserve_address(pod)
-            self._strays.setdefault(name, {})[uid] = seen
+            self._unassigned.setdefault(name, {})[uid] = observed
         else:
             self._reserve_address(pod)
-            self.unadmitted_pods[uid] = UnadmittedPod(seen)
+            self.unadmitted_pods[uid] = UnadmittedPod(observed)
             self.nodes_by_name[name].waiting[uid] = None
             self.add(KubeletWorkItem("pod", uid))
 
     def update_pod(
-        self, host: HollowNode, guest: RunningPod, seen: DecodedObject[KubeletPod]
+        self, hollow: HollowNode, running: RunningPod, observed: DecodedObject[KubeletPod]
     ) -> None:
         """Update a pod to a newer version; enqueue it, as other clients may have written it."""
-        pod = seen.object
-        if _version(pod.metadata) <= guest.version:
+        pod = observed.object
+        if _version(pod.metadata) <= running.version:
             return
-        if _eviction_fields(pod) != _eviction_fields(guest.pod):
-            guest.evictable = None
-        guest.lifecycle.pod, guest.version = pod, _version(pod.metadata)
+        if _eviction_fields(pod) != _eviction_fields(running.pod):
+            running.evictable = None
+        running.lifecycle.pod, running.version = pod, _version(pod.metadata)
         script = self.pod_script(pod)
-        if script != guest.lifecycle.script:
-            guest.lifecycle.start_script(script, self._clock.now_ns())
-            self.enqueue_eviction_round(host, guest)
+        if script != running.lifecycle.script:
+            running.lifecycle.start_script(script, self._clock.now_ns())
+            self.enqueue_eviction_round(hollow, running)
         if (
-            guest.written_conditions.record_foreign(pod.status.conditions)
-            or pod.status.phase != guest.phase
+            running.written_conditions.record_foreign(pod.status.conditions)
+            or pod.status.phase != running.phase
         ):
-            guest.written_hash = 0
+            running.written_hash = 0
         pod.drop_details()
         self.add(KubeletWorkItem("pod", pod.metadata.uid))
 
@@ -232,14 +235,14 @@ class HollowNodes:
         """Remove a deleted pod."""
         uid = pod.metadata.uid
         self.remove_unadmitted(pod)
-        self._strays.get(pod.spec.node_name, {}).pop(uid, None)
-        known = self.running_pods.pop(uid, None)
-        if known is not None:
-            host, guest = known
-            del host.pods[uid]
-            host.evicting.pop(uid, None)
-            host.addresses.release(uid, guest.address)
-            host.allocation.remove(uid)
+        self._unassigned.get(pod.spec.node_name, {}).pop(uid, None)
+        running_pod = self.running_pods.pop(uid, None)
+        if running_pod is not None:
+            hollow, running = running_pod
+            del hollow.pods[uid]
+            hollow.evicting.pop(uid, None)
+            hollow.addresses.release(uid, running.address)
+            hollow.allocation.remove(uid)
         self._blocks.release(uid, pod.status.pod_ip)
         self.notify_pod_ended(uid)
 
@@ -249,57 +252,78 @@ class HollowNodes:
         if self.unadmitted_pods.pop(uid, None) is not None:
             self.nodes_by_name[pod.spec.node_name].waiting.pop(uid, None)
 
-    def wait_for_victims(self, newcomer: UnadmittedPod, victims: Collection[str]) -> None:
+    def wait_for_victims(self, unadmitted: UnadmittedPod, victims: Collection[str]) -> None:
         """Let a pod that fits without its victims wait until they have ended."""
-        newcomer.passed = True
-        newcomer.waits = dict.fromkeys(victims)
+        unadmitted.passed = True
+        unadmitted.waits = dict.fromkeys(victims)
         for uid in victims:
-            self._awaited.setdefault(uid, []).append(newcomer)
+            self._awaited.setdefault(uid, []).append(unadmitted)
 
     def notify_pod_ended(self, uid: str) -> None:
         """Enqueue the pods that waited for the end of a pod."""
-        for newcomer in self._awaited.pop(uid, ()):
-            newcomer.waits.pop(uid, None)
-            if not newcomer.waits:
-                self.add(KubeletWorkItem("pod", newcomer.seen.object.metadata.uid))
+        for unadmitted in self._awaited.pop(uid, ()):
+            unadmitted.waits.pop(uid, None)
+            if not unadmitted.waits:
+                self.add(KubeletWorkItem("pod", unadmitted.observed.object.metadata.uid))
 
-    def known_pods(self) -> Iterator[KubeletPod]:
+    def all_pods(self) -> Iterator[KubeletPod]:
         """List all known pods, admitted or not."""
-        yield from (guest.pod for _, guest in self.running_pods.values())
-        yield from (newcomer.seen.object for newcomer in self.unadmitted_pods.values())
-        yield from (seen.object for strays in self._strays.values() for seen in strays.values())
+        yield from (running.pod for _, running in self.running_pods.values())
+        yield from (unadmitted.observed.object for unadmitted in self.unadmitted_pods.values())
+        yield from (
+            observed.object for pods in self._unassigned.values() for observed in pods.values()
+        )
 
-    def add_running_pod(self, host: HollowNode, guest: RunningPod) -> None:
+    def add_running_pod(self, hollow: HollowNode, running: RunningPod) -> None:
         """Record that a pod has been admitted."""
-        uid = guest.pod.metadata.uid
-        self.remove_unadmitted(guest.pod)
-        self.running_pods[uid] = host, guest
-        host.pods[uid] = guest
-        host.allocation.add(guest.allocation)
+        uid = running.pod.metadata.uid
+        self.remove_unadmitted(running.pod)
+        self.running_pods[uid] = hollow, running
+        hollow.pods[uid] = running
+        hollow.allocation.add(running.allocation)
 
-    def _add_node(self, seen: DecodedObject[KubeletNode]) -> None:
-        node, now = seen.object, self._clock.now_ns()
+    def _add_node(self, observed: DecodedObject[KubeletNode]) -> None:
+        node, now = observed.object, self._clock.now_ns()
         name = node.metadata.name
-        told = [a.address for a in node.status.addresses or () if a.type == "InternalIP"]
-        if told:
-            self._addresses.reserve(name, told[0])
+        addresses = [a.address for a in node.status.addresses or () if a.type == "InternalIP"]
+        if addresses:
+            self._addresses.reserve(name, addresses[0])
         self.nodes_by_name[name] = HollowNode(
             node=node,
-            model=_model_node(seen),
+            model=_model_node(observed),
             script=self.node_script(node),
             began=now,
-            address=told[0] if told else "",
+            address=addresses[0] if addresses else "",
             addresses=PodIPAllocator(self._blocks, node.spec.pod_cidr),
             version=_version(node.metadata),
         )
         self.add(KubeletWorkItem("node", name))
-        for stray in self._strays.pop(name, {}).values():
-            self.observe_pod(stray)
+        for pod in self._unassigned.pop(name, {}).values():
+            self.observe_pod(pod)
 
     def _reserve_address(self, pod: KubeletPod) -> None:
         """Reserve the address that a pod has from an earlier kubelet."""
         if pod.status.pod_ip and not pod.spec.host_network:
             self._blocks.reserve(pod.metadata.uid, pod.status.pod_ip)
+
+
+class KubeletWorker:
+    """Base of the components that process work items of the hollow kubelets.
+
+    ``recorder`` is None if no events are recorded.
+    """
+
+    def __init__(
+        self,
+        hollow_nodes: HollowNodes,
+        client: Client,
+        clock: Clock,
+        recorder: EventRecorder | None,
+    ) -> None:
+        self._hollow_nodes = hollow_nodes
+        self._client = client
+        self._clock = clock
+        self._recorder = recorder
 
 
 class NodeStore:
@@ -336,7 +360,7 @@ class PodStore:
         """Replace all pods."""
         present = {each.object.metadata.uid for each in items}
         for pod in [
-            pod for pod in self._hollow_nodes.known_pods() if pod.metadata.uid not in present
+            pod for pod in self._hollow_nodes.all_pods() if pod.metadata.uid not in present
         ]:
             self._hollow_nodes.remove_pod(pod)
         for each in items:
@@ -361,9 +385,9 @@ def _version(meta: KubeletObjectMeta) -> int:
     return int(meta.resource_version or 0)
 
 
-def _model_node(seen: DecodedObject[KubeletNode]) -> Facts:
+def _model_node(observed: DecodedObject[KubeletNode]) -> Facts:
     """Return the node as admission reads it; no pod fits on a malformed one."""
     try:
-        return decode_facts(seen.raw)
+        return decode_facts(observed.raw)
     except ObjectError:
-        return Facts(seen.object.metadata.name)
+        return Facts(observed.object.metadata.name)

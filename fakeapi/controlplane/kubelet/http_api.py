@@ -51,43 +51,43 @@ class KubeletApi:
 
     def respond(self, node: str, path: str, query: Mapping[str, str]) -> KubeletResponse | None:
         """Return the response of a node to a GET; None if its kubelet is not simulated."""
-        host, now = self._hollow_nodes.nodes_by_name.get(node), self._clock.now_ns()
-        if host is None:
+        hollow, now = self._hollow_nodes.nodes_by_name.get(node), self._clock.now_ns()
+        if hollow is None:
             return None
-        if host.is_silent(now):
+        if hollow.is_silent(now):
             return NO_RESPONSE
         answer = _HANDLERS.get(path.strip("/"))
         if answer is None:
             return KubeletResponse(404, TEXT, b"404 page not found\n")
-        return answer(host, now, query)
+        return answer(hollow, now, query)
 
 
-def _summary(host: HollowNode, now: int, query: Mapping[str, str]) -> KubeletResponse:
+def _summary(hollow: HollowNode, now: int, query: Mapping[str, str]) -> KubeletResponse:
     short = query.get("only_cpu_and_memory", "").lower() in ("1", "true")
-    told = summary_without_disks(host, now) if short else node_and_pods_summary(host, now)
-    return KubeletResponse(200, JSON, orjson.dumps(told, option=orjson.OPT_INDENT_2))
+    summary = summary_without_disks(hollow, now) if short else node_and_pods_summary(hollow, now)
+    return KubeletResponse(200, JSON, orjson.dumps(summary, option=orjson.OPT_INDENT_2))
 
 
-def _configz(host: HollowNode, _now: int, _query: Mapping[str, str]) -> KubeletResponse:
+def _configz(hollow: HollowNode, _now: int, _query: Mapping[str, str]) -> KubeletResponse:
     config = {
         "enableServer": True,
         "nodeStatusUpdateFrequency": "10s",
         "nodeStatusReportFrequency": "5m0s",
         "nodeLeaseDurationSeconds": 40,
-        "maxPods": host.capacity("pods"),
+        "maxPods": hollow.capacity("pods"),
         **DEFAULT_EVICTION,
-        **host.script.config,
+        **hollow.script.config,
     }
     return KubeletResponse(200, JSON, orjson.dumps({"kubeletconfig": config}))
 
 
-def _healthz(_host: HollowNode, _now: int, _query: Mapping[str, str]) -> KubeletResponse:
+def _healthz(_hollow: HollowNode, _now: int, _query: Mapping[str, str]) -> KubeletResponse:
     return KubeletResponse(200, TEXT, b"ok")
 
 
-def _metrics(host: HollowNode, now: int, _query: Mapping[str, str]) -> KubeletResponse:
+def _metrics(hollow: HollowNode, now: int, _query: Mapping[str, str]) -> KubeletResponse:
     lines: dict[str, list[str]] = {}
-    for name, labels, value in _samples(host, now):
+    for name, labels, value in _samples(hollow, now):
         listed = ",".join(f'{key}="{text}"' for key, text in labels.items())
         line = f"{name}{{{listed}}} {value:g}" if labels else f"{name} {value:g}"
         lines.setdefault(name, []).append(line)
@@ -98,19 +98,19 @@ def _metrics(host: HollowNode, now: int, _query: Mapping[str, str]) -> KubeletRe
     return KubeletResponse(200, METRICS, ("\n".join(blocks) + "\n").encode())
 
 
-def _samples(host: HollowNode, now: int) -> Iterator[tuple[str, Mapping[str, str], float]]:
+def _samples(hollow: HollowNode, now: int) -> Iterator[tuple[str, Mapping[str, str], float]]:
     """Return the samples of ``/metrics/resource``: name, labels, value."""
-    guests = [guest for guest in host.pods.values() if guest.lifecycle.sandbox]
-    lasted = (now - host.began) / 10**9
-    cpu = host.usage("cpu", now) + pod_usage(guests, "cpu", now)
+    pods = [running for running in hollow.pods.values() if running.lifecycle.sandbox]
+    lasted = (now - hollow.began) / 10**9
+    cpu = hollow.usage("cpu", now) + pod_usage(pods, "cpu", now)
     yield "node_cpu_usage_seconds_total", {}, cpu / 10**9 * lasted
-    memory = host.usage("memory", now) + pod_usage(guests, "memory", now)
+    memory = hollow.usage("memory", now) + pod_usage(pods, "memory", now)
     yield "node_memory_working_set_bytes", {}, memory
-    for guest in guests:
-        meta = guest.pod.metadata
+    for running in pods:
+        meta = running.pod.metadata
         pod = {"namespace": meta.namespace, "pod": meta.name}
-        yield "pod_memory_working_set_bytes", pod, pod_usage([guest], "memory", now)
-        for container in guest.lifecycle.containers:
+        yield "pod_memory_working_set_bytes", pod, pod_usage([running], "memory", now)
+        for container in running.lifecycle.containers:
             if isinstance(container.state, ContainerRunning):
                 whose, since = {"container": container.spec.name, **pod}, container.state.since
                 ran = (now - since) / 10**9

@@ -26,7 +26,7 @@ class PodCIDRPool:
 
     def __init__(self) -> None:
         self._taken = 0
-        self._held: dict[str, str] = {}
+        self._allocated: dict[str, str] = {}
 
     def allocate_block(self) -> IPv4Network:
         """Allocate a block. Raise ValueError when none is left."""
@@ -37,17 +37,17 @@ class PodCIDRPool:
 
     def is_free(self, address: str) -> bool:
         """Return whether no pod has an address."""
-        return address not in self._held
+        return address not in self._allocated
 
     def reserve(self, uid: str, address: str) -> None:
         """Reserve the address that a pod has."""
-        self._held[address] = uid
+        self._allocated[address] = uid
 
     def release(self, uid: str, address: str) -> bool:
         """Release the address of a pod; return whether the pod had it."""
-        if self._held.get(address) != uid:
+        if self._allocated.get(address) != uid:
             return False
-        del self._held[address]
+        del self._allocated[address]
         return True
 
 
@@ -86,23 +86,25 @@ class NodeIPAllocator:
     """Allocates the addresses of all nodes."""
 
     def __init__(self) -> None:
-        self._held: dict[str, str] = {}
+        self._allocated: dict[str, str] = {}
         self._numbers = count()
 
     def reserve(self, name: str, address: str) -> None:
         """Reserve the address that a node has."""
-        self._held[address] = name
+        self._allocated[address] = name
 
     def allocate(self, name: str) -> str:
         """Allocate an address for a node."""
-        address = next(each for each in map(node_address, self._numbers) if each not in self._held)
+        address = next(
+            each for each in map(node_address, self._numbers) if each not in self._allocated
+        )
         self.reserve(name, address)
         return address
 
     def release(self, name: str, address: str) -> None:
         """Release the address of a deleted node."""
-        if self._held.get(address) == name:
-            del self._held[address]
+        if self._allocated.get(address) == name:
+            del self._allocated[address]
 
 
 def node_address(index: int) -> str:

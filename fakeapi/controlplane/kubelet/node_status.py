@@ -15,16 +15,14 @@ from uuid import NAMESPACE_DNS, uuid5
 
 import orjson
 
-from extender.kube.controller_runtime.event_recorder import EventRecorder
 from extender.kube.decoders.object_meta import format_time
 from extender.kube.rest.api_errors import ApiError, MalformedError
-from extender.kube.rest.client import Client, PatchType, Selection
-from extender.kube.rest.clock import Clock
+from extender.kube.rest.client import PatchType, Selection
 from extender.kube.rest.resources import NODES, PODS, ObjectPath
 from extender.kube.rest.transport import TransportError
 from fakeapi.controlplane.controllers.types import find_condition
 from fakeapi.controlplane.kubelet.hollow_node import HollowNode
-from fakeapi.controlplane.kubelet.hollow_nodes import HollowNodes
+from fakeapi.controlplane.kubelet.hollow_nodes import KubeletWorker
 from fakeapi.controlplane.kubelet.script_parser import parse_node_script, script_error
 from fakeapi.controlplane.kubelet.scripts import NodeRegistration, parse_amount
 from fakeapi.controlplane.kubelet.types import KubeletNode, ResourceAmounts, decode_node, decode_pod
@@ -64,14 +62,14 @@ CONDITION_EVENTS: Final[Mapping[str, Mapping[bool, str]]] = {
 def node_object(registration: NodeRegistration, index: int) -> Document:
     """Return the node object that registers as the ``index``-th of a registration."""
     name = registration.names[index]
-    given = {key: values[index % len(values)] for key, values in registration.labels.items()}
+    own_labels = {key: values[index % len(values)] for key, values in registration.labels.items()}
     labels = {
         "beta.kubernetes.io/arch": "amd64",
         "beta.kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
-        **given,
+        **own_labels,
     }
     capacity = {**DEFAULT_CAPACITY, **registration.capacity}
     node: Document = {
@@ -118,18 +116,18 @@ def full_status(node: KubeletNode, address: str) -> Document:
     }
 
 
-def conditions(node: KubeletNode, held: Mapping[str, bool], now: int) -> list[Document]:
-    """Return all conditions of a node; ``held`` are their statuses by type."""
+def conditions(node: KubeletNode, values: Mapping[str, bool], now: int) -> list[Document]:
+    """Return all conditions of a node; ``values`` are their statuses by type."""
     moment, found = format_time(now), []
-    said = pressure_conditions([Pressure(each) for each in PRESSURES if held[each]])
-    words = {str(each.type): (each.reason, each.message) for each in said}
-    words["Ready"] = _READY[held["Ready"]]
-    for type_, holds in held.items():
+    pressures = pressure_conditions([Pressure(each) for each in PRESSURES if values[each]])
+    messages = {str(each.type): (each.reason, each.message) for each in pressures}
+    messages["Ready"] = _READY[values["Ready"]]
+    for type_, holds in values.items():
         status = "True" if holds else "False"
         old = find_condition(node.status.conditions, type_)
         same = old is not None and old.status == status
         since = old.last_transition_time if old is not None and same else None
-        reason, message = words[type_]
+        reason, message = messages[type_]
         found.append(
             {
                 "type": type_,
@@ -166,20 +164,8 @@ def _subtract(total: str, reserved: str) -> str:
 _TYPES: Final = (*PRESSURES, "Ready")
 
 
-class NodeStatusWorker:
-    """Syncs hollow nodes; ``recorder`` is None if no events are recorded."""
-
-    def __init__(
-        self,
-        hollow_nodes: HollowNodes,
-        client: Client,
-        clock: Clock,
-        recorder: EventRecorder | None,
-    ) -> None:
-        self._hollow_nodes = hollow_nodes
-        self._client = client
-        self._clock = clock
-        self._recorder = recorder
+class NodeStatusWorker(KubeletWorker):
+    """Syncs hollow nodes."""
 
     async def register(self) -> None:
         """Create the node objects of the script, unless they exist."""
@@ -194,90 +180,94 @@ class NodeStatusWorker:
 
     async def sync(self, name: str) -> float | None:
         """Sync a node; return the seconds until the next sync."""
-        host = self._hollow_nodes.nodes_by_name.get(name)
-        if host is None:
+        hollow = self._hollow_nodes.nodes_by_name.get(name)
+        if hollow is None:
             return None
         now = self._clock.now_ns()
-        if not host.record_if_silent(now):
-            await self._write_status(host, now)
-            if host.missed_events:
-                host.missed_events = False
-                self._hollow_nodes.enqueue_pods(host)
-        moment = host.next_transition(now)
+        if not hollow.record_if_silent(now):
+            await self._write_status(hollow, now)
+            if hollow.missed_events:
+                hollow.missed_events = False
+                self._hollow_nodes.enqueue_pods(hollow)
+        moment = hollow.next_transition(now)
         return None if moment is None else max(moment - now, 1) / SECOND
 
     async def write_heartbeat(self, name: str) -> None:
         """Write a node's heartbeat, if it has registered and is not silent."""
-        host, now = self._hollow_nodes.nodes_by_name.get(name), self._clock.now_ns()
-        if host is None or not host.written_conditions or host.is_silent(now):
+        hollow, now = self._hollow_nodes.nodes_by_name.get(name), self._clock.now_ns()
+        if hollow is None or not hollow.written_conditions or hollow.is_silent(now):
             return
         # The next heartbeat is in five minutes; the watch reports a deleted node.
         with suppress(ApiError, MalformedError, TransportError):
             path, body = _status_of(name), orjson.dumps(heartbeat_patch(_TYPES, now))
-            seen = await self._client.patch(path, PatchType.STRATEGIC, body, decode_node)
-            self._hollow_nodes.update_node(host, seen)  # with earlier writes of other clients
+            observed = await self._client.patch(path, PatchType.STRATEGIC, body, decode_node)
+            self._hollow_nodes.update_node(hollow, observed)  # with earlier writes of other clients
 
-    async def _write_status(self, host: HollowNode, now: int) -> None:
+    async def _write_status(self, hollow: HollowNode, now: int) -> None:
         """Write the changed conditions of a node; the whole status of a new one."""
-        held = {
-            **{type_: type_ in host.pressures for type_ in PRESSURES},
-            "Ready": host.is_ready(now),
+        values = {
+            **{type_: type_ in hollow.pressures for type_ in PRESSURES},
+            "Ready": hollow.is_ready(now),
         }
-        if not host.written_conditions:
-            await self._start(host, held, now)
-        elif host.missed_events or held != host.written_conditions or _contradicted(host):
-            before = host.written_conditions
-            await self._patch(host, {"status": {"conditions": conditions(host.node, held, now)}})
-            host.written_conditions = held
-            for type_ in [each for each in _TYPES if held[each] != before[each]]:
-                self._record_event(host, CONDITION_EVENTS[type_][held[type_]])
-        problem = script_error(host.node.metadata.annotations, parse_node_script)
-        if problem and problem != host.problem:
-            self._record_warning(host, "InvalidScript", problem)
-        host.problem = problem
+        if not hollow.written_conditions:
+            await self._start(hollow, values, now)
+        elif hollow.missed_events or values != hollow.written_conditions or _contradicted(hollow):
+            before = hollow.written_conditions
+            await self._patch(
+                hollow, {"status": {"conditions": conditions(hollow.node, values, now)}}
+            )
+            hollow.written_conditions = values
+            for type_ in [each for each in _TYPES if values[each] != before[each]]:
+                self._record_event(hollow, CONDITION_EVENTS[type_][values[type_]])
+        problem = script_error(hollow.node.metadata.annotations, parse_node_script)
+        if problem and problem != hollow.problem:
+            self._record_warning(hollow, "InvalidScript", problem)
+        hollow.problem = problem
 
-    async def _start(self, host: HollowNode, held: dict[str, bool], now: int) -> None:
+    async def _start(self, hollow: HollowNode, values: dict[str, bool], now: int) -> None:
         """Register a node: write its whole status, as a starting kubelet does."""
-        if host.name in self._hollow_nodes.deleted_nodes:
-            await self._list_pods(host)
-            del self._hollow_nodes.deleted_nodes[host.name]
-        self._hollow_nodes.assign_address(host)
-        listed = conditions(host.node, held, now)
-        status = {**full_status(host.node, host.address), "conditions": listed}
-        await self._patch(host, {"status": status})
-        host.written_conditions = held
-        self._record_event(host, "Starting", "Starting kubelet.")
-        self._record_event(host, CONDITION_EVENTS["Ready"][held["Ready"]])
-        self._hollow_nodes.enqueue_pods(host)  # those that existed before the kubelet
-        self._hollow_nodes.enqueue_eviction_round(host)
+        if hollow.name in self._hollow_nodes.deleted_nodes:
+            await self._list_pods(hollow)
+            del self._hollow_nodes.deleted_nodes[hollow.name]
+        self._hollow_nodes.assign_address(hollow)
+        listed = conditions(hollow.node, values, now)
+        status = {**full_status(hollow.node, hollow.address), "conditions": listed}
+        await self._patch(hollow, {"status": status})
+        hollow.written_conditions = values
+        self._record_event(hollow, "Starting", "Starting kubelet.")
+        self._record_event(hollow, CONDITION_EVENTS["Ready"][values["Ready"]])
+        self._hollow_nodes.enqueue_pods(hollow)  # those that existed before the kubelet
+        self._hollow_nodes.enqueue_eviction_round(hollow)
 
-    async def _list_pods(self, host: HollowNode) -> None:
+    async def _list_pods(self, hollow: HollowNode) -> None:
         """List the pods that a node had when it was deleted."""
-        selection = Selection(field_selector=f"spec.nodeName={host.name}")
-        for seen in (await self._client.list(PODS, decode_pod, selection)).items:
-            self._hollow_nodes.observe_pod(seen)
+        selection = Selection(field_selector=f"spec.nodeName={hollow.name}")
+        for observed in (await self._client.list(PODS, decode_pod, selection)).items:
+            self._hollow_nodes.observe_pod(observed)
 
-    async def _patch(self, host: HollowNode, patch: Document) -> None:
+    async def _patch(self, hollow: HollowNode, patch: Document) -> None:
         """Patch a node's status, and update the node by the response. Raise ApiError."""
-        path, body = _status_of(host.name), orjson.dumps(patch)
-        seen = await self._client.patch(path, PatchType.STRATEGIC, body, decode_node)
-        self._hollow_nodes.update_node(host, seen)
+        path, body = _status_of(hollow.name), orjson.dumps(patch)
+        observed = await self._client.patch(path, PatchType.STRATEGIC, body, decode_node)
+        self._hollow_nodes.update_node(hollow, observed)
 
-    def _record_event(self, host: HollowNode, reason: str, message: str = "") -> None:
+    def _record_event(self, hollow: HollowNode, reason: str, message: str = "") -> None:
         if self._recorder is not None:
-            told = message or f"Node {host.name} status is now: {reason}"
-            self._recorder.normal(host.node.reference, reason, told)
+            text = message or f"Node {hollow.name} status is now: {reason}"
+            self._recorder.normal(hollow.node.reference, reason, text)
 
-    def _record_warning(self, host: HollowNode, reason: str, message: str) -> None:
+    def _record_warning(self, hollow: HollowNode, reason: str, message: str) -> None:
         if self._recorder is not None:
-            self._recorder.warning(host.node.reference, reason, message)
+            self._recorder.warning(hollow.node.reference, reason, message)
 
 
 def _status_of(name: str) -> ObjectPath:
     return NODES.object(name).subresource("status")
 
 
-def _contradicted(host: HollowNode) -> bool:
+def _contradicted(hollow: HollowNode) -> bool:
     """Return whether another client has written a different status of a condition."""
-    said = {each.type: each.status for each in host.node.status.conditions or ()}
-    return any(said.get(type_) != str(held) for type_, held in host.written_conditions.items())
+    reported = {each.type: each.status for each in hollow.node.status.conditions or ()}
+    return any(
+        reported.get(type_) != str(value) for type_, value in hollow.written_conditions.items()
+    )

@@ -85,23 +85,23 @@ class NodeAllocation:
         """The ports in use."""
         return self._ports.keys()
 
-    def add(self, tenant: AllocatedPod) -> None:
+    def add(self, allocated: AllocatedPod) -> None:
         """Add a pod."""
-        self.remove(tenant.uid)
-        self.pods[tenant.uid] = tenant
-        self.requested += tenant.requests
-        self._ports.update(tenant.ports)
+        self.remove(allocated.uid)
+        self.pods[allocated.uid] = allocated
+        self.requested += allocated.requests
+        self._ports.update(allocated.ports)
 
     def remove(self, uid: str) -> None:
         """Remove a pod, if it is present."""
-        tenant = self.pods.pop(uid, None)
-        if tenant is not None:
-            self.requested -= tenant.requests
-            self._ports -= Counter(tenant.ports)
+        allocated = self.pods.pop(uid, None)
+        if allocated is not None:
+            self.requested -= allocated.requests
+            self._ports -= Counter(allocated.ports)
 
     def has_port_conflict(self, ports: Iterable[HostPort]) -> bool:
         """Return whether one of the ports conflicts with a port in use."""
-        return any(ports_conflict(wanted, used) for wanted in ports for used in self._ports)
+        return any(ports_conflict(port, used) for port in ports for used in self._ports)
 
 
 def resource_amounts(resources: Resources) -> Mapping[str, int]:
@@ -150,47 +150,49 @@ Missing = dict[str, int]
 
 
 def pick_victims(
-    preemptor: AllocatedPod, room: NodeAllocation, shortages: Iterable[InsufficientResource]
+    preemptor: AllocatedPod, allocation: NodeAllocation, shortages: Iterable[InsufficientResource]
 ) -> tuple[str, ...]:
     """Return the UIDs of the victims. Raise NoVictimsError."""
     missing = {each.resource: each.missing for each in shortages}
     groups = {
         quality: [
             each
-            for each in room.pods.values()
+            for each in allocation.pods.values()
             if each.qos_class == quality and _preemptable(preemptor, each)
         ]
         for quality in _QOS_CLASSES
     }
-    everybody = [tenant for group in groups.values() for tenant in group]
-    impossible = _still_missing(missing, everybody)
+    preemptable = [allocated for group in groups.values() for allocated in group]
+    impossible = _still_missing(missing, preemptable)
     if impossible:
         raise _no_victims(impossible)
     chosen: dict[str, Sequence[AllocatedPod]] = dict(groups)
     for quality in _QOS_CLASSES:
         others = [t for other, group in chosen.items() if other != quality for t in group]
         chosen[quality] = _nearest(groups[quality], _still_missing(missing, others))
-    return tuple(tenant.uid for quality in reversed(_QOS_CLASSES) for tenant in chosen[quality])
+    return tuple(
+        allocated.uid for quality in reversed(_QOS_CLASSES) for allocated in chosen[quality]
+    )
 
 
-def _preemptable(preemptor: AllocatedPod, tenant: AllocatedPod) -> bool:
-    if preemptor.critical and not tenant.critical:
+def _preemptable(preemptor: AllocatedPod, allocated: AllocatedPod) -> bool:
+    if preemptor.critical and not allocated.critical:
         return True
-    return preemptor.priority > tenant.priority
+    return preemptor.priority > allocated.priority
 
 
-def _nearest(tenants: Sequence[AllocatedPod], missing: Missing) -> list[AllocatedPod]:
+def _nearest(pods: Sequence[AllocatedPod], missing: Missing) -> list[AllocatedPod]:
     """Choose pods until nothing is missing, each time the one with the smallest distance."""
-    candidates, taken = list(tenants), []
+    candidates, taken = list(pods), []
     while missing:
         if not candidates:
             raise _no_victims(missing)
         best = 0
-        for index, tenant in enumerate(candidates):
+        for index, allocated in enumerate(candidates):
             rival = candidates[best]
-            distances = _distance(tenant, missing), _distance(rival, missing)
+            distances = _distance(allocated, missing), _distance(rival, missing)
             nearer = distances[0] < distances[1]
-            if nearer or (distances[0] == distances[1] and _no_larger(tenant, rival)):
+            if nearer or (distances[0] == distances[1] and _no_larger(allocated, rival)):
                 best = index
         taken.append(candidates[best])
         missing = _still_missing(missing, [candidates[best]])
@@ -199,8 +201,8 @@ def _nearest(tenants: Sequence[AllocatedPod], missing: Missing) -> list[Allocate
     return taken
 
 
-def _distance(tenant: AllocatedPod, missing: Missing) -> Fraction:
-    requests = resource_amounts(tenant.requests)
+def _distance(allocated: AllocatedPod, missing: Missing) -> Fraction:
+    requests = resource_amounts(allocated.requests)
     left = {name: amount - _requested_amount(requests, name) for name, amount in missing.items()}
     parts = [Fraction(left[name], amount) for name, amount in missing.items() if left[name] > 0]
     return sum((part * part for part in parts), Fraction(0))
@@ -211,11 +213,11 @@ def _no_larger(one: AllocatedPod, other: AllocatedPod) -> bool:
     return (ours.memory, ours.milli_cpu) <= (theirs.memory, theirs.milli_cpu)
 
 
-def _still_missing(missing: Missing, gone: Iterable[AllocatedPod]) -> Missing:
+def _still_missing(missing: Missing, removed: Iterable[AllocatedPod]) -> Missing:
     """Return the amounts that are still missing without some pods."""
     left = dict(missing)
-    for tenant in gone:
-        requests = resource_amounts(tenant.requests)
+    for allocated in removed:
+        requests = resource_amounts(allocated.requests)
         left = {name: amount - _requested_amount(requests, name) for name, amount in left.items()}
     return {name: amount for name, amount in left.items() if amount > 0}
 
@@ -270,26 +272,28 @@ def admit_pod(
         try:
             return Admission(pick_victims(allocated_pod, allocation, short))
         except NoVictimsError as error:
-            told = f"Unexpected error while attempting to recover from admission failure: {error}"
-            return Rejection("UnexpectedAdmissionError", told)
+            message = (
+                f"Unexpected error while attempting to recover from admission failure: {error}"
+            )
+            return Rejection("UnexpectedAdmissionError", message)
     if short and not allocated_pod.critical:
         return Rejection(f"OutOf{short[0].resource}", str(short[0]))
     return failed[0] if failed else Admission()
 
 
-def _shortages(pod: Pod, node: Node, room: NodeAllocation) -> Iterator[InsufficientResource]:
-    count = len(room.pods)
+def _shortages(pod: Pod, node: Node, allocation: NodeAllocation) -> Iterator[InsufficientResource]:
+    count = len(allocation.pods)
     if count + 1 > node.allowed_pods:
         yield InsufficientResource("pods", 1, count, node.allowed_pods)
-    capacity, used = resource_amounts(node.allocatable), resource_amounts(room.requested)
-    for name, asked in resource_amounts(pod.requests).items():
+    capacity, used = resource_amounts(node.allocatable), resource_amounts(allocation.requested)
+    for name, requested in resource_amounts(pod.requests).items():
         unknown = is_extended(name) and name not in capacity
-        if asked and not unknown and asked > capacity.get(name, 0) - used.get(name, 0):
-            yield InsufficientResource(name, asked, used.get(name, 0), capacity.get(name, 0))
+        if requested and not unknown and requested > capacity.get(name, 0) - used.get(name, 0):
+            yield InsufficientResource(name, requested, used.get(name, 0), capacity.get(name, 0))
 
 
 def _predicate_failures(
-    pod: Pod, tenant: AllocatedPod, node: Node, room: NodeAllocation, release: Release
+    pod: Pod, allocated: AllocatedPod, node: Node, allocation: NodeAllocation, release: Release
 ) -> Iterator[Rejection]:
     affinity = NodeAffinity().pre_filter(pod, Snapshot(), release)
     check = affinity.plugin
@@ -297,12 +301,12 @@ def _predicate_failures(
         yield _predicate_failure("NodeAffinity", _AFFINITY)
     if pod.node_name not in (None, node.name):
         yield _predicate_failure("NodeName", _NAME)
-    if room.has_port_conflict(tenant.ports):
+    if allocation.has_port_conflict(allocated.ports):
         yield _predicate_failure("NodePorts", _PORTS)
-    driving = [taint for taint in node.taints if taint.effect == "NoExecute"]
-    if any(not any(each.tolerates(taint) for each in pod.tolerations) for taint in driving):
+    evicting = [taint for taint in node.taints if taint.effect == "NoExecute"]
+    if any(not any(each.tolerates(taint) for each in pod.tolerations) for taint in evicting):
         yield _predicate_failure("TaintToleration", _TAINTS)
 
 
-def _predicate_failure(name: str, why: str) -> Rejection:
-    return Rejection(name, f"Predicate {name} failed: {why}")
+def _predicate_failure(name: str, message: str) -> Rejection:
+    return Rejection(name, f"Predicate {name} failed: {message}")

@@ -84,9 +84,9 @@ class PodLifecycle:
         apps = tuple(_container(each, Role.APP, uid) for each in spec.containers or ())
         for container in (*inits, *apps) if inits else ():
             container.state = INITIALIZING
-        life = cls(pod, script, now, inits, apps, advanced_to=now)
-        life.start_script(script, now)
-        return life
+        lifecycle = cls(pod, script, now, inits, apps, advanced_to=now)
+        lifecycle.start_script(script, now)
+        return lifecycle
 
     @property
     def containers(self) -> Iterator[ContainerLifecycle]:
@@ -121,12 +121,12 @@ class PodLifecycle:
         """
         if self.ended is not None:
             return
-        known = self.termination
+        current = self.termination
         termination = replace(
             termination, deadline=max(termination.deadline, termination.at + SECOND)
         )
-        if known is not None:
-            termination = replace(known, deadline=min(known.deadline, termination.deadline))
+        if current is not None:
+            termination = replace(current, deadline=min(current.deadline, termination.deadline))
         self.termination = termination
         self._stop_containers(max(termination.at, self.admitted))
 
@@ -146,8 +146,8 @@ class PodLifecycle:
         """Return the time of its next transition, or change of its status, after ``now``."""
         if self.ended is not None:
             return None
-        shown = (each.next_change(now) for each in self.containers)
-        moments = [moment for moment in (*shown, self.next_event()) if moment is not None]
+        changes = (each.next_change(now) for each in self.containers)
+        moments = [moment for moment in (*changes, self.next_event()) if moment is not None]
         return min(moments, default=None)
 
     @property
@@ -200,7 +200,7 @@ class PodLifecycle:
         for container in self.containers:
             if container.role is not Role.INIT:
                 self._start_if_due(container, now)
-        if not any(self._is_wanted(container) for container in self.apps):
+        if not any(self._may_run(container) for container in self.apps):
             self.terminate(Termination(now, now + self.grace))
 
     def _initialize(self, now: int) -> bool:
@@ -208,7 +208,7 @@ class PodLifecycle:
         for container in self.inits:
             if container.role is Role.INIT and container.succeeded:
                 continue
-            if not self._is_wanted(container):
+            if not self._may_run(container):
                 self.terminate(Termination(now, now + self.grace))
                 return False
             self._start_if_due(container, now)
@@ -216,7 +216,7 @@ class PodLifecycle:
                 return False
         return True
 
-    def _is_wanted(self, container: ContainerLifecycle) -> bool:
+    def _may_run(self, container: ContainerLifecycle) -> bool:
         """Return whether a container runs, or is to be started or restarted."""
         if not isinstance(container.state, ContainerTerminated):
             return True
@@ -227,7 +227,7 @@ class PodLifecycle:
 
     def _start_if_due(self, container: ContainerLifecycle, now: int) -> None:
         """Start a container if it is to be started and its backoff has passed."""
-        if isinstance(container.state, ContainerRunning) or not self._is_wanted(container):
+        if isinstance(container.state, ContainerRunning) or not self._may_run(container):
             return
         if isinstance(container.state, ContainerTerminated) and container.retry is None:
             container.retry = max(now, container.backoff.retry_at(container.state.ended))

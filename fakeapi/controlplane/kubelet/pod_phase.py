@@ -50,28 +50,28 @@ class _Counts:
     succeeded: int = 0
 
 
-def phase_of(life: PodLifecycle, now: int) -> str:
+def phase_of(lifecycle: PodLifecycle, now: int) -> str:
     """Return the pod's phase; a terminal phase that another client has written is kept."""
-    if life.pod.finished:
-        return life.pod.status.phase
-    over = life.ended is not None
-    if over and life.termination is not None and life.termination.reason:
+    if lifecycle.pod.finished:
+        return lifecycle.pod.status.phase
+    over = lifecycle.ended is not None
+    if over and lifecycle.termination is not None and lifecycle.termination.reason:
         return "Failed"
-    phase = _phase(life, _count(life, now))
+    phase = _phase(lifecycle, _count(lifecycle, now))
     return "Failed" if over and phase not in FINISHED else phase
 
 
-def _phase(life: PodLifecycle, counts: _Counts) -> str:
-    policy = life.pod.spec.restart_policy
+def _phase(lifecycle: PodLifecycle, counts: _Counts) -> str:
+    policy = lifecycle.pod.spec.restart_policy
     if counts.failed and policy == "Never":
         return "Failed"
-    begun = any(container.ever_started for container in life.apps)
+    begun = any(container.ever_started for container in lifecycle.apps)
     if counts.waiting or (counts.uninitialized and not begun):
         return "Pending"
     if counts.running or not counts.stopped:
         return "Running" if counts.running else "Pending"
     well = counts.stopped == counts.succeeded
-    if life.ended is not None:
+    if lifecycle.ended is not None:
         return "Succeeded" if well else "Failed"
     if policy == "Always":
         return "Running"
@@ -80,14 +80,14 @@ def _phase(life: PodLifecycle, counts: _Counts) -> str:
     return "Running"
 
 
-def _count(life: PodLifecycle, now: int) -> _Counts:
+def _count(lifecycle: PodLifecycle, now: int) -> _Counts:
     counts = _Counts()
-    for container in life.inits:
+    for container in lifecycle.inits:
         if container.role is Role.INIT:
             _count_init(container, counts)
         else:
             _count_sidecar(container, counts, now)
-    for container in life.apps:
+    for container in lifecycle.apps:
         counts.running += isinstance(container.state, ContainerRunning)
         counts.waiting += isinstance(container.state, ContainerWaiting)
         counts.stopped += isinstance(container.state, ContainerTerminated)
@@ -112,34 +112,34 @@ def _count_sidecar(container: ContainerLifecycle, counts: _Counts, now: int) -> 
 
 
 def pod_conditions(
-    life: PodLifecycle, phase: str, gates: Mapping[str, str], now: int
+    lifecycle: PodLifecycle, phase: str, gates: Mapping[str, str], now: int
 ) -> dict[str, ConditionStatus]:
     """Return the kubelet's conditions by type, in upstream's order.
 
     ``gates`` are the statuses of other conditions, to which readiness gates may refer.
     """
-    containers_ready = _containers_ready(life, phase, now)
+    containers_ready = _containers_ready(lifecycle, phase, now)
     return {
-        "PodReadyToStartContainers": TRUE if _has_sandbox(life) else ConditionStatus("False"),
-        "Initialized": _initialized(life, phase, now),
-        "Ready": _ready(life, containers_ready, gates),
+        "PodReadyToStartContainers": TRUE if _has_sandbox(lifecycle) else ConditionStatus("False"),
+        "Initialized": _initialized(lifecycle, phase, now),
+        "Ready": _ready(lifecycle, containers_ready, gates),
         "ContainersReady": containers_ready,
         "PodScheduled": TRUE,
     }
 
 
-def _has_sandbox(life: PodLifecycle) -> bool:
-    return life.sandbox and life.ended is None
+def _has_sandbox(lifecycle: PodLifecycle) -> bool:
+    return lifecycle.sandbox and lifecycle.ended is None
 
 
-def _initialized(life: PodLifecycle, phase: str, now: int) -> ConditionStatus:
+def _initialized(lifecycle: PodLifecycle, phase: str, now: int) -> ConditionStatus:
     if phase == "Succeeded":
         return ConditionStatus("True", "PodCompleted")
-    if any(container.ever_started for container in life.apps):
+    if any(container.ever_started for container in lifecycle.apps):
         return TRUE
     missing = [
         container.spec.name
-        for container in life.inits
+        for container in lifecycle.inits
         if not (container.succeeded if container.role is Role.INIT else container.started(now))
     ]
     if not missing:
@@ -149,12 +149,12 @@ def _initialized(life: PodLifecycle, phase: str, now: int) -> ConditionStatus:
     )
 
 
-def _containers_ready(life: PodLifecycle, phase: str, now: int) -> ConditionStatus:
+def _containers_ready(lifecycle: PodLifecycle, phase: str, now: int) -> ConditionStatus:
     if phase in FINISHED:
         return ConditionStatus("False", _TERMINAL_REASONS[phase])
     unready = [
         container.spec.name
-        for container in life.containers
+        for container in lifecycle.containers
         if container.role is not Role.INIT and not container.ready(now)
     ]
     return (
@@ -165,12 +165,12 @@ def _containers_ready(life: PodLifecycle, phase: str, now: int) -> ConditionStat
 
 
 def _ready(
-    life: PodLifecycle, containers: ConditionStatus, gates: Mapping[str, str]
+    lifecycle: PodLifecycle, containers: ConditionStatus, gates: Mapping[str, str]
 ) -> ConditionStatus:
     if containers.status != "True":
         return containers
-    asked = [gate.condition_type for gate in life.pod.spec.readiness_gates or ()]
-    missing = [told for name in asked if (told := _gate(name, gates.get(name)))]
+    types = [gate.condition_type for gate in lifecycle.pod.spec.readiness_gates or ()]
+    missing = [message for name in types if (message := _gate(name, gates.get(name)))]
     return (
         ConditionStatus("False", "ReadinessGatesNotReady", ", ".join(missing)) if missing else TRUE
     )

@@ -65,26 +65,26 @@ class WrittenConditions:
     @property
     def statuses(self) -> Mapping[str, str]:
         """The statuses of all conditions by type."""
-        return {type_: verdict.status for type_, (verdict, _) in self.conditions.items()}
+        return {type_: status.status for type_, (status, _) in self.conditions.items()}
 
     def record_foreign(self, conditions: Iterable[ObjectCondition] | None) -> bool:
         """Record conditions of other clients; return whether one of the kubelet's has changed."""
         contradicted = False
         for each in conditions or ():
-            mine = self.conditions.get(each.type)
+            written = self.conditions.get(each.type)
             if each.type in KUBELET_CONDITIONS:
-                contradicted |= mine is not None and mine[0].status != each.status
+                contradicted |= written is not None and written[0].status != each.status
             else:
-                verdict = ConditionStatus(each.status, each.reason, each.message)
-                self.conditions[each.type] = verdict, each.last_transition_time or ""
+                status = ConditionStatus(each.status, each.reason, each.message)
+                self.conditions[each.type] = status, each.last_transition_time or ""
         return contradicted
 
-    def record(self, type_: str, verdict: ConditionStatus, now: str) -> str:
+    def record(self, type_: str, status: ConditionStatus, now: str) -> str:
         """Record a condition, and return its transition time."""
         before = self.conditions.get(type_)
-        same = before is not None and before[0].status == verdict.status and before[1]
+        same = before is not None and before[0].status == status.status and before[1]
         since = before[1] if before is not None and same else now
-        self.conditions[type_] = (verdict, since)
+        self.conditions[type_] = (status, since)
         return since
 
 
@@ -97,33 +97,35 @@ class PodIPs:
 
 
 def status_patch(
-    life: PodLifecycle, written: WrittenConditions, pod_ips: PodIPs, now: int
+    lifecycle: PodLifecycle, written: WrittenConditions, pod_ips: PodIPs, now: int
 ) -> Document:
     """Return the patch that updates a pod's status, and record its conditions in ``written``."""
-    phase = phase_of(life, now)
-    meta, moment = life.pod.metadata, format_time(now)
-    judged = pod_conditions(life, phase, written.statuses, now)
-    over, ending = life.ended is not None, life.termination
+    phase = phase_of(lifecycle, now)
+    meta, moment = lifecycle.pod.metadata, format_time(now)
+    statuses = pod_conditions(lifecycle, phase, written.statuses, now)
+    over, ending = lifecycle.ended is not None, lifecycle.termination
     if over and ending is not None and ending.disruption:
-        told = ConditionStatus("True", "TerminationByKubelet", ending.disruption)
-        judged = {DISRUPTION_TARGET: told, **judged}
+        disruption = ConditionStatus("True", "TerminationByKubelet", ending.disruption)
+        statuses = {DISRUPTION_TARGET: disruption, **statuses}
     conditions = [
-        _condition(type_, verdict, written.record(type_, verdict, moment), meta.generation)
-        for type_, verdict in judged.items()
+        _condition(type_, each, written.record(type_, each, moment), meta.generation)
+        for type_, each in statuses.items()
     ]
     status: Document = {
-        "$setElementOrder/conditions": [{"type": type_} for type_ in judged],
+        "$setElementOrder/conditions": [{"type": type_} for type_ in statuses],
         "phase": phase,
         "conditions": conditions,
         "hostIP": pod_ips.host,
         "hostIPs": [{"ip": pod_ips.host}],
-        "startTime": format_time(life.admitted),
-        "containerStatuses": [_container(each, life, now) for each in life.apps],
+        "startTime": format_time(lifecycle.admitted),
+        "containerStatuses": [_container(each, lifecycle, now) for each in lifecycle.apps],
     }
     if meta.generation:
         status["observedGeneration"] = meta.generation
-    if life.inits:
-        status["initContainerStatuses"] = [_container(each, life, now) for each in life.inits]
+    if lifecycle.inits:
+        status["initContainerStatuses"] = [
+            _container(each, lifecycle, now) for each in lifecycle.inits
+        ]
     if pod_ips.address:
         status |= {"podIP": pod_ips.address, "podIPs": [{"ip": pod_ips.address}]}
     if over and ending is not None and ending.reason:
@@ -145,18 +147,18 @@ def rejection_patch(uid: str, generation: int, reason: str, message: str, now: i
     return {"metadata": {"uid": uid}, "status": status}
 
 
-def _condition(type_: str, verdict: ConditionStatus, since: str, generation: int) -> Document:
+def _condition(type_: str, status: ConditionStatus, since: str, generation: int) -> Document:
     condition: Document = {
         "type": type_,
-        "status": verdict.status,
+        "status": status.status,
         "lastTransitionTime": since,
-        "reason": verdict.reason or None,
-        "message": verdict.message or None,
+        "reason": status.reason or None,
+        "message": status.message or None,
     }
     return {**condition, "observedGeneration": generation} if generation else condition
 
 
-def _container(container: ContainerLifecycle, life: PodLifecycle, now: int) -> Document:
+def _container(container: ContainerLifecycle, lifecycle: PodLifecycle, now: int) -> Document:
     spec, state = container.spec, container.state
     again = isinstance(state, ContainerTerminated) and container.retry is not None
     last = state if again else container.last
@@ -168,7 +170,7 @@ def _container(container: ContainerLifecycle, life: PodLifecycle, now: int) -> D
         "ready": container.ready(now),
         "started": container.started(now),
         "restartCount": container.restarts,
-        "state": _waiting_again(container, life) if again else _state(state),
+        "state": _waiting_again(container, lifecycle) if again else _state(state),
         "lastState": _state(last) if isinstance(last, ContainerTerminated) else {},
     }
     if begun:
@@ -193,23 +195,23 @@ def _state(state: ContainerWaiting | ContainerRunning | ContainerTerminated) -> 
     if isinstance(state, ContainerRunning):
         return {"running": {"startedAt": format_time(state.since)}}
     if isinstance(state, ContainerWaiting):
-        told = {"reason": state.reason, "message": state.message}
-        return {"waiting": {name: text for name, text in told.items() if text}}
-    told = {"reason": state.reason, "message": state.message, "containerID": state.id}
+        details = {"reason": state.reason, "message": state.message}
+        return {"waiting": {name: text for name, text in details.items() if text}}
+    details = {"reason": state.reason, "message": state.message, "containerID": state.id}
     if state.ended:
-        told |= {"startedAt": format_time(state.began), "finishedAt": format_time(state.ended)}
-    texts = {name: text for name, text in told.items() if text}
+        details |= {"startedAt": format_time(state.began), "finishedAt": format_time(state.ended)}
+    texts = {name: text for name, text in details.items() if text}
     return {"terminated": {"exitCode": state.code, **texts}}
 
 
-def _waiting_again(container: ContainerLifecycle, life: PodLifecycle) -> Document:
-    told = crash_message(container, life)
-    return {"waiting": {"reason": "CrashLoopBackOff", "message": told}}
+def _waiting_again(container: ContainerLifecycle, lifecycle: PodLifecycle) -> Document:
+    message = crash_message(container, lifecycle)
+    return {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
 
 
-def crash_message(container: ContainerLifecycle, life: PodLifecycle) -> str:
+def crash_message(container: ContainerLifecycle, lifecycle: PodLifecycle) -> str:
     """Return the message of a container in CrashLoopBackOff."""
-    delay, meta = format_duration(container.backoff.delay), life.pod.metadata
+    delay, meta = format_duration(container.backoff.delay), lifecycle.pod.metadata
     pod = f"{meta.name}_{meta.namespace}({meta.uid})"
     return f"back-off {delay} restarting failed container={container.spec.name} pod={pod}"
 
@@ -231,17 +233,17 @@ class PodEvent:
     warning: bool = False
 
 
-def pod_events(life: PodLifecycle, now: int) -> Iterator[PodEvent]:
+def pod_events(lifecycle: PodLifecycle, now: int) -> Iterator[PodEvent]:
     """Return the events of a pod's present state."""
-    problem = script_error(life.pod.metadata.annotations, parse_pod_script)
+    problem = script_error(lifecycle.pod.metadata.annotations, parse_pod_script)
     if problem:
         yield PodEvent(f"script {problem}", "InvalidScript", problem, warning=True)
-    ending = life.termination
+    ending = lifecycle.termination
     if ending is not None and ending.reason:
         yield PodEvent("ending", ending.reason, ending.message, warning=True)
-    for container in life.containers:
+    for container in lifecycle.containers:
         yield from _started(container)
-        yield from _waiting(container, life)
+        yield from _waiting(container, lifecycle)
         stopping = isinstance(container.state, ContainerRunning) and container.stop is not None
         if ending is not None and stopping:
             name = container.spec.name
@@ -255,20 +257,20 @@ def _started(container: ContainerLifecycle) -> Iterator[PodEvent]:
         return
     name, image, key = container.spec.name, container.spec.image, f"{container.spec.name} runs"
     key = f"{key} {container.restarts}"
-    told = f'Container image "{image}" already present on machine'
-    yield PodEvent(f"{key} pulled", "Pulled", told)
+    message = f'Container image "{image}" already present on machine'
+    yield PodEvent(f"{key} pulled", "Pulled", message)
     yield PodEvent(f"{key} created", "Created", f"Created container: {name}")
     yield PodEvent(f"{key} started", "Started", f"Started container {name}")
 
 
-def _waiting(container: ContainerLifecycle, life: PodLifecycle) -> Iterator[PodEvent]:
+def _waiting(container: ContainerLifecycle, lifecycle: PodLifecycle) -> Iterator[PodEvent]:
     if container.retry is None:
         return
-    name, image, meta = container.spec.name, container.spec.image, life.pod.metadata
+    name, image, meta = container.spec.name, container.spec.image, lifecycle.pod.metadata
     if isinstance(container.state, ContainerTerminated):
         pod = f"{meta.name}_{meta.namespace}({meta.uid})"
-        told = f"Back-off restarting failed container {name} in pod {pod}"
-        yield PodEvent(f"{name} waits {container.restarts}", "BackOff", told, warning=True)
+        message = f"Back-off restarting failed container {name} in pod {pod}"
+        yield PodEvent(f"{name} waits {container.restarts}", "BackOff", message, warning=True)
         return
     key = f"{name} pull {container.failed_pulls}"
     yield PodEvent(f"{key} fails", "Failed", "Error: ErrImagePull", warning=True)
@@ -277,7 +279,7 @@ def _waiting(container: ContainerLifecycle, life: PodLifecycle) -> Iterator[PodE
 
 def _unready(container: ContainerLifecycle, now: int) -> Iterator[PodEvent]:
     """Return the event of a container that was ready, and is not, by its script."""
-    turns = [turn for turn in container.run.readiness if container.origin + turn.after <= now]
-    if turns and not turns[-1].state:
-        key = f"{container.spec.name} unready {container.restarts} {len(turns)}"
+    transitions = [t for t in container.run.readiness if container.origin + t.after <= now]
+    if transitions and not transitions[-1].state:
+        key = f"{container.spec.name} unready {container.restarts} {len(transitions)}"
         yield PodEvent(key, "Unhealthy", "Readiness probe failed: as its script says", warning=True)

@@ -11,13 +11,11 @@ from collections.abc import Iterable
 
 import orjson
 
-from extender.kube.controller_runtime.event_recorder import EventRecorder
 from extender.kube.decoders.object_meta import parse_time
 from extender.kube.decoders.pods import decode_pod as decode_model
 from extender.kube.decoders.typed_decoder import ObjectError
 from extender.kube.rest.api_errors import ApiError
-from extender.kube.rest.client import Client, PatchType
-from extender.kube.rest.clock import Clock
+from extender.kube.rest.client import PatchType
 from extender.kube.rest.resources import PODS, ObjectPath
 from fakeapi.controlplane.kubelet.container_lifecycle import (
     INITIAL_BACKOFF,
@@ -30,7 +28,7 @@ from fakeapi.controlplane.kubelet.container_lifecycle import (
 )
 from fakeapi.controlplane.kubelet.eviction_manager import pressure_rejection
 from fakeapi.controlplane.kubelet.hollow_node import HollowNode, RunningPod
-from fakeapi.controlplane.kubelet.hollow_nodes import HollowNodes, KubeletWorkItem, UnadmittedPod
+from fakeapi.controlplane.kubelet.hollow_nodes import KubeletWorker, KubeletWorkItem, UnadmittedPod
 from fakeapi.controlplane.kubelet.pod_admission import (
     PREEMPTING,
     PREEMPTION_DISRUPTION_MESSAGE,
@@ -63,20 +61,20 @@ from policies.kubernetes.releases import NEWEST
 def restore_pod(pod: KubeletPod, script: PodScript, now: int) -> PodLifecycle:
     """Restore the lifecycle of a pod that has a start time, or is running."""
     admitted = parse_time(pod.status.start_time) or now
-    life = PodLifecycle.admit(pod, script, min(admitted, now))
+    lifecycle = PodLifecycle.admit(pod, script, min(admitted, now))
     listed = (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
-    known = {status.name: status for status in listed}
-    for container in life.containers:
-        status = known.get(container.spec.name)
+    by_name = {status.name: status for status in listed}
+    for container in lifecycle.containers:
+        status = by_name.get(container.spec.name)
         if status is not None:
             _restore_container(container, status, now)
         elif pod.status.phase == "Running":
-            _assume_state(container, life.admitted, now)
-    life.sandbox = any(container.ever_started for container in life.containers)
-    life.initialized = any(container.ever_started for container in life.apps)
-    life.advance(now)
-    life.sync_containers(now)
-    return life
+            _assume_state(container, lifecycle.admitted, now)
+    lifecycle.sandbox = any(container.ever_started for container in lifecycle.containers)
+    lifecycle.initialized = any(container.ever_started for container in lifecycle.apps)
+    lifecycle.advance(now)
+    lifecycle.sync_containers(now)
+    return lifecycle
 
 
 def _restore_container(container: ContainerLifecycle, status: ContainerStatus, now: int) -> None:
@@ -122,148 +120,144 @@ def _began(container: ContainerLifecycle, now: int) -> int:
     return state.began if isinstance(state, ContainerTerminated) else now
 
 
-class PodWorker:
-    """Syncs the pods of the hollow nodes; ``recorder`` is None if no events are recorded."""
-
-    def __init__(
-        self,
-        hollow_nodes: HollowNodes,
-        client: Client,
-        clock: Clock,
-        recorder: EventRecorder | None,
-    ) -> None:
-        self._hollow_nodes = hollow_nodes
-        self._client = client
-        self._clock = clock
-        self._recorder = recorder
+class PodWorker(KubeletWorker):
+    """Syncs the pods of the hollow nodes."""
 
     async def sync(self, uid: str) -> float | None:
         """Sync a pod; return the seconds until the next sync."""
-        newcomer = self._hollow_nodes.unadmitted_pods.get(uid)
-        if newcomer is not None and not await self._admit(newcomer):
+        unadmitted = self._hollow_nodes.unadmitted_pods.get(uid)
+        if unadmitted is not None and not await self._admit(unadmitted):
             return None
-        host, guest = self._hollow_nodes.running_pods.get(uid, (None, None))
-        if host is None or guest is None:
+        hollow, running = self._hollow_nodes.running_pods.get(uid, (None, None))
+        if hollow is None or running is None:
             return None
         now = self._clock.now_ns()
-        if host.record_if_silent(now):
+        if hollow.record_if_silent(now):
             return None  # when the node is no longer silent, all of its pods are enqueued
-        guest.lifecycle.advance(now)
-        self._apply_deletion(guest, now)
-        guest.lifecycle.advance(now)
-        await self._write_status(host, guest, now)
-        if guest.lifecycle.ended is not None:
-            self._release_resources(host, guest)
-            await self._delete(guest)
+        running.lifecycle.advance(now)
+        self._apply_deletion(running, now)
+        running.lifecycle.advance(now)
+        await self._write_status(hollow, running, now)
+        if running.lifecycle.ended is not None:
+            self._release_resources(hollow, running)
+            await self._delete(running)
             return None
-        moment = guest.lifecycle.next_change(now)
+        moment = running.lifecycle.next_change(now)
         return None if moment is None else max(moment - now, 1) / SECOND
 
-    async def _admit(self, newcomer: UnadmittedPod) -> bool:
+    async def _admit(self, unadmitted: UnadmittedPod) -> bool:
         """Admit a pod, reject it, or let it wait for the end of its victims."""
-        pod, now = newcomer.seen.object, self._clock.now_ns()
-        host = self._hollow_nodes.nodes_by_name.get(pod.spec.node_name)
+        pod, now = unadmitted.observed.object, self._clock.now_ns()
+        hollow = self._hollow_nodes.nodes_by_name.get(pod.spec.node_name)
         if (
-            host is None
-            or not host.written_conditions
-            or newcomer.waits
-            or host.record_if_silent(now)
+            hollow is None
+            or not hollow.written_conditions
+            or unadmitted.waits
+            or hollow.record_if_silent(now)
         ):
             return False
         try:
-            model = decode_model(newcomer.seen.raw, NEWEST)
+            model = decode_model(unadmitted.observed.raw, NEWEST)
         except ObjectError as error:
             await self._reject(pod, Rejection("UnexpectedAdmissionError", str(error)), now)
             return False
-        tenant = AllocatedPod.of(model, pod)
-        if not (_was_admitted(pod) or newcomer.passed or pod.metadata.deleting):
-            decision = pressure_rejection(newcomer.seen.raw, host.pressures) or admit_pod(
-                model, tenant, host.model, host.allocation, NEWEST
+        allocated = AllocatedPod.of(model, pod)
+        if not (_was_admitted(pod) or unadmitted.passed or pod.metadata.deleting):
+            decision = pressure_rejection(unadmitted.observed.raw, hollow.pressures) or admit_pod(
+                model, allocated, hollow.model, hollow.allocation, NEWEST
             )
             if isinstance(decision, Rejection):
                 await self._reject(pod, decision, now)
                 return False
             if decision.victims:
-                self._hollow_nodes.wait_for_victims(newcomer, decision.victims)
-                self._preempt(host, decision.victims, now)
+                self._hollow_nodes.wait_for_victims(unadmitted, decision.victims)
+                self._preempt(hollow, decision.victims, now)
                 return False
-        self._start_pod(host, pod, tenant, now)
+        self._start_pod(hollow, pod, allocated, now)
         return True
 
-    def _start_pod(self, host: HollowNode, pod: KubeletPod, tenant: AllocatedPod, now: int) -> None:
+    def _start_pod(
+        self, hollow: HollowNode, pod: KubeletPod, allocated: AllocatedPod, now: int
+    ) -> None:
         """Start the lifecycle of an admitted pod, or restore it."""
         script, report = (
             self._hollow_nodes.pod_script(pod),
             WrittenConditions.read(pod.status.conditions),
         )
         begin = restore_pod if _was_admitted(pod) else PodLifecycle.admit
-        life = begin(pod, script, now)
+        lifecycle = begin(pod, script, now)
         pod.drop_details()
         self._hollow_nodes.add_running_pod(
-            host, RunningPod(life, report, tenant, address=pod.status.pod_ip)
+            hollow, RunningPod(lifecycle, report, allocated, address=pod.status.pod_ip)
         )
 
-    def _apply_deletion(self, guest: RunningPod, now: int) -> None:
+    def _apply_deletion(self, running: RunningPod, now: int) -> None:
         """Terminate a pod that is being deleted, or that another client has finished."""
-        meta, life = guest.pod.metadata, guest.lifecycle
-        if guest.pod.finished and life.termination is None:
-            life.terminate(Termination(now, now + life.grace))
+        meta, lifecycle = running.pod.metadata, running.lifecycle
+        if running.pod.finished and lifecycle.termination is None:
+            lifecycle.terminate(Termination(now, now + lifecycle.grace))
         grace = (meta.deletion_grace_period_seconds or 0) * SECOND
-        if meta.deleting and guest.applied_grace != grace:
-            guest.applied_grace = grace
-            life.terminate(Termination(now, now + grace))
+        if meta.deleting and running.applied_grace != grace:
+            running.applied_grace = grace
+            lifecycle.terminate(Termination(now, now + grace))
 
-    async def _write_status(self, host: HollowNode, guest: RunningPod, now: int) -> None:
+    async def _write_status(self, hollow: HollowNode, running: RunningPod, now: int) -> None:
         """Write a pod's status if it has changed, and record its events."""
-        patch = status_patch(guest.lifecycle, guest.written_conditions, host.pod_ips(guest), now)
+        patch = status_patch(
+            running.lifecycle, running.written_conditions, hollow.pod_ips(running), now
+        )
         body = orjson.dumps(patch)
-        if hash(body) != guest.written_hash:
-            seen = await self._patch(guest.pod, body)
-            if seen is None:
+        if hash(body) != running.written_hash:
+            observed = await self._patch(running.pod, body)
+            if observed is None:
                 return
-            guest.written_hash, guest.phase = hash(body), patch["status"]["phase"]
-            self._hollow_nodes.update_pod(host, guest, seen)  # with earlier writes of other clients
-            self._hollow_nodes.enqueue_eviction_round(host, guest)
-        told = {story.key: story for story in pod_events(guest.lifecycle, now)}
-        new = [story for key, story in told.items() if key not in guest.reported_events]
-        guest.reported_events = dict.fromkeys(told)
-        for story in new:
-            self._record_event(guest.pod, story)
+            running.written_hash, running.phase = hash(body), patch["status"]["phase"]
+            self._hollow_nodes.update_pod(
+                hollow, running, observed
+            )  # with earlier writes of other clients
+            self._hollow_nodes.enqueue_eviction_round(hollow, running)
+        by_key = {event.key: event for event in pod_events(running.lifecycle, now)}
+        new = [event for key, event in by_key.items() if key not in running.reported_events]
+        running.reported_events = dict.fromkeys(by_key)
+        for event in new:
+            self._record_event(running.pod, event)
 
-    async def _delete(self, guest: RunningPod) -> None:
+    async def _delete(self, running: RunningPod) -> None:
         """Delete a terminating pod, now that its containers have stopped."""
-        meta = guest.pod.metadata
-        if not meta.deleting or guest.delete_sent:
+        meta = running.pod.metadata
+        if not meta.deleting or running.delete_sent:
             return
         try:
             await self._client.delete(_path(meta), uid=meta.uid, grace_period_seconds=0)
         except ApiError as error:
             if error.status != 404:
                 raise
-        guest.delete_sent = True
+        running.delete_sent = True
 
-    def _release_resources(self, host: HollowNode, guest: RunningPod) -> None:
+    def _release_resources(self, hollow: HollowNode, running: RunningPod) -> None:
         """Release the resources and the address of a pod that has ended."""
-        uid = guest.pod.metadata.uid
-        host.evicting.pop(uid, None)
-        host.allocation.remove(uid)
-        host.addresses.release(uid, guest.address)
+        uid = running.pod.metadata.uid
+        hollow.evicting.pop(uid, None)
+        hollow.allocation.remove(uid)
+        hollow.addresses.release(uid, running.address)
         self._hollow_nodes.notify_pod_ended(uid)
 
-    async def _reject(self, pod: KubeletPod, why: Rejection, now: int) -> None:
+    async def _reject(self, pod: KubeletPod, rejection: Rejection, now: int) -> None:
         meta = pod.metadata
-        patch = rejection_patch(meta.uid, meta.generation, why.reason, why.message, now)
+        patch = rejection_patch(meta.uid, meta.generation, rejection.reason, rejection.message, now)
         await self._patch(pod, orjson.dumps(patch))
         self._hollow_nodes.remove_unadmitted(pod)
-        self._record_event(pod, PodEvent("rejected", why.reason, why.message, warning=True))
+        self._record_event(
+            pod, PodEvent("rejected", rejection.reason, rejection.message, warning=True)
+        )
 
-    def _preempt(self, host: HollowNode, victims: Iterable[str], now: int) -> None:
+    def _preempt(self, hollow: HollowNode, victims: Iterable[str], now: int) -> None:
         """Terminate the victims of a critical pod."""
         for uid in victims:
-            guest = host.pods[uid]
-            guest.lifecycle.advance(now)
-            deadline = now + guest.lifecycle.grace
-            guest.lifecycle.terminate(
+            running = hollow.pods[uid]
+            running.lifecycle.advance(now)
+            deadline = now + running.lifecycle.grace
+            running.lifecycle.terminate(
                 Termination(
                     now, deadline, PREEMPTING, PREEMPTION_MESSAGE, PREEMPTION_DISRUPTION_MESSAGE
                 )
@@ -283,11 +277,11 @@ class PodWorker:
                 return None
             raise
 
-    def _record_event(self, pod: KubeletPod, story: PodEvent) -> None:
+    def _record_event(self, pod: KubeletPod, event: PodEvent) -> None:
         if self._recorder is None:
             return
-        tell = self._recorder.warning if story.warning else self._recorder.normal
-        tell(pod.reference, story.reason, story.message)
+        record = self._recorder.warning if event.warning else self._recorder.normal
+        record(pod.reference, event.reason, event.message)
 
 
 def _was_admitted(pod: KubeletPod) -> bool:

@@ -294,15 +294,15 @@ def _node(document: _NodeDoc, where: str) -> NodeScript:
     stages, place = document.stages, f"{where}stages"
     times = _times(stages, place)
 
-    def turns(told: Callable[[_NodeStageDoc], bool | None]) -> tuple[Transition, ...]:
-        pairs = ((at, told(stage)) for at, stage in zip(times, stages, strict=True))
+    def transitions(value_of: Callable[[_NodeStageDoc], bool | None]) -> tuple[Transition, ...]:
+        pairs = ((at, value_of(stage)) for at, stage in zip(times, stages, strict=True))
         return tuple(Transition(at, to) for at, to in pairs if to is not None)
 
     image_disk = units(_amount(document.image_disk, f"{where}imageDisk"))
     return NodeScript(
         steps=_steps(stages, times, place),
-        silence=turns(lambda stage: stage.silent),
-        readiness=turns(lambda stage: stage.ready),
+        silence=transitions(lambda stage: stage.silent),
+        readiness=transitions(lambda stage: stage.ready),
         image_disk=image_disk,
         config=document.config,
         plan=_plan(document.config, image_disk, f"{where}config"),
@@ -312,8 +312,8 @@ def _node(document: _NodeDoc, where: str) -> NodeScript:
 def _plan(config: Mapping[str, Any], image_disk: int, where: str) -> ResolvedConfig:
     layout = DEDICATED_IMAGES if image_disk else ONE_FILESYSTEM
     try:
-        given = msgspec.convert(config, KubeletConfig)
-        return resolve(given.configuration(layout, NEWEST_EVICTION))
+        decoded = msgspec.convert(config, KubeletConfig)
+        return resolve(decoded.configuration(layout, NEWEST_EVICTION))
     except ThresholdError as error:
         place = f"{where}.{error.field}" if error.field else where
         raise ScriptError(f"{place}: {error}") from None

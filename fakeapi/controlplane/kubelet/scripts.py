@@ -181,16 +181,16 @@ class SimulationScript:
 
     def for_pod(self, name: str, namespace: str, node: str, labels: Labels | None) -> PodScript:
         """Return the script of a pod without an annotation."""
-        asked = (name, namespace, node, labels or _NO_LABELS)
+        target = (name, namespace, node, labels or _NO_LABELS)
         return next(
-            (script for match, script in self.pods if match.matches(*asked)), DEFAULT_POD_SCRIPT
+            (script for match, script in self.pods if match.matches(*target)), DEFAULT_POD_SCRIPT
         )
 
     def for_node(self, name: str, labels: Labels | None) -> NodeScript:
         """Return the script of a node without an annotation."""
-        asked = (name, "", name, labels or _NO_LABELS)
+        target = (name, "", name, labels or _NO_LABELS)
         return next(
-            (script for match, script in self.nodes if match.matches(*asked)), DEFAULT_NODE_SCRIPT
+            (script for match, script in self.nodes if match.matches(*target)), DEFAULT_NODE_SCRIPT
         )
 
 
@@ -199,19 +199,19 @@ DEFAULT_NODE_SCRIPT: Final = NodeScript()
 EMPTY_SCRIPT: Final = SimulationScript()
 
 
-def state_at(turns: tuple[Transition, ...], offset: int) -> bool | None:
+def state_at(transitions: tuple[Transition, ...], offset: int) -> bool | None:
     """Return the state at a time; None before the first transition."""
-    held = None
-    for turn in turns:
+    value = None
+    for turn in transitions:
         if turn.after > offset:
             break
-        held = turn.state
-    return held
+        value = turn.state
+    return value
 
 
-def next_transition(turns: tuple[Transition, ...], offset: int) -> int | None:
+def next_transition(transitions: tuple[Transition, ...], offset: int) -> int | None:
     """Return the time of the next transition after ``offset``."""
-    return next((turn.after for turn in turns if turn.after > offset), None)
+    return next((turn.after for turn in transitions if turn.after > offset), None)
 
 
 def _one_matches(patterns: tuple[str, ...], text: str) -> bool:
@@ -242,7 +242,7 @@ KubeletEndpoint = Callable[[str, str, Mapping[str, str]], KubeletResponse | None
 """Returns the response of a node to a path and query; None if its kubelet is not simulated."""
 
 
-def _register_nothing(_answers: KubeletEndpoint) -> Callable[[], None]:
+def _register_nothing(_endpoint: KubeletEndpoint) -> Callable[[], None]:
     return lambda: None
 
 
@@ -293,11 +293,11 @@ def parse_amount(amounts: ResourceAmounts | None, name: str) -> int:
 
 def default_usage(name: str, resources: ContainerResources | None) -> int:
     """Return a container's default usage of a resource."""
-    asked = parse_amount(resources.requests if resources else None, name)
-    if name == "memory" and asked:
-        return units(asked) // 2
-    if name == "cpu" and asked:
-        return asked // 10
+    requested = parse_amount(resources.requests if resources else None, name)
+    if name == "memory" and requested:
+        return units(requested) // 2
+    if name == "cpu" and requested:
+        return requested // 10
     return _CONTAINER_USAGE[name]
 
 

@@ -26,19 +26,22 @@ _BYTES_PER_INODE: Final = 16_384
 _STORED: Final = ("disk", "logs")
 
 
-def node_and_pods_summary(host: HollowNode, now: int) -> Document:
+def node_and_pods_summary(hollow: HollowNode, now: int) -> Document:
     """Return the whole summary of a node."""
-    return {"node": _node(host, now), "pods": [_pod(guest, now) for guest in _present(host)]}
+    return {
+        "node": _node(hollow, now),
+        "pods": [_pod(running, now) for running in _present(hollow)],
+    }
 
 
-def node_summary(host: HollowNode, now: int) -> Document:
+def node_summary(hollow: HollowNode, now: int) -> Document:
     """Return the summary of a node without its pods."""
-    return {"node": _node(host, now)}
+    return {"node": _node(hollow, now)}
 
 
-def summary_without_disks(host: HollowNode, now: int) -> Document:
+def summary_without_disks(hollow: HollowNode, now: int) -> Document:
     """Return the summary for ``?only_cpu_and_memory=true``."""
-    whole = node_and_pods_summary(host, now)
+    whole = node_and_pods_summary(hollow, now)
     for part in ("fs", "runtime", "rlimit"):
         del whole["node"][part]
     for pod in whole["pods"]:
@@ -49,46 +52,46 @@ def summary_without_disks(host: HollowNode, now: int) -> Document:
     return whole
 
 
-def _present(host: HollowNode) -> list[RunningPod]:
+def _present(hollow: HollowNode) -> list[RunningPod]:
     """Return the pods with statistics: those that had a sandbox, and are not cleaned up."""
-    return [g for g in host.pods.values() if g.lifecycle.sandbox and not g.cleaned]
+    return [g for g in hollow.pods.values() if g.lifecycle.sandbox and not g.cleaned]
 
 
-def _node(host: HollowNode, now: int) -> Document:
-    guests, time = _present(host), format_time(now)
-    pods = pod_usage(guests, "memory", now)
-    cpu = host.usage("cpu", now) + pod_usage(guests, "cpu", now)
-    memory = host.usage("memory", now) + pods
-    processes = host.usage("processes", now) + pod_usage(guests, "processes", now)
-    allocatable = units(parse_amount(host.node.status.allocatable, "memory"))
+def _node(hollow: HollowNode, now: int) -> Document:
+    all_running, time = _present(hollow), format_time(now)
+    pods = pod_usage(all_running, "memory", now)
+    cpu = hollow.usage("cpu", now) + pod_usage(all_running, "cpu", now)
+    memory = hollow.usage("memory", now) + pods
+    processes = hollow.usage("processes", now) + pod_usage(all_running, "processes", now)
+    allocatable = units(parse_amount(hollow.node.status.allocatable, "memory"))
     system = {
         "name": "pods",
-        "startTime": format_time(host.began),
+        "startTime": format_time(hollow.began),
         "memory": _memory(time, pods, allocatable),
     }
     return {
-        "nodeName": host.name,
+        "nodeName": hollow.name,
         "systemContainers": [system],
-        "startTime": format_time(host.began),
-        "cpu": _cpu(time, cpu, now - host.began),
-        "memory": _memory(time, memory, host.capacity("memory")),
-        **_disks(host, guests, time, now),
+        "startTime": format_time(hollow.began),
+        "cpu": _cpu(time, cpu, now - hollow.began),
+        "memory": _memory(time, memory, hollow.capacity("memory")),
+        **_disks(hollow, all_running, time, now),
         "rlimit": {"time": time, "maxpid": MAX_PROCESSES, "curproc": processes},
     }
 
 
-def _disks(host: HollowNode, guests: list[RunningPod], time: str, now: int) -> Document:
+def _disks(hollow: HollowNode, all_running: list[RunningPod], time: str, now: int) -> Document:
     """Return the statistics of the node's disk, and of the disk of images and containers."""
-    layers = pod_usage(guests, "disk", now)
-    images = host.usage("images", now)
-    rest = host.usage("disk", now) + pod_usage(guests, "logs", now)
-    rest += sum(sum(volume_usage(guest, now).values()) for guest in guests)
-    own, pods = host.usage("inodes", now), pod_usage(guests, "inodes", now)
-    size = host.capacity("ephemeral-storage")
-    if not host.script.image_disk:
+    layers = pod_usage(all_running, "disk", now)
+    images = hollow.usage("images", now)
+    rest = hollow.usage("disk", now) + pod_usage(all_running, "logs", now)
+    rest += sum(sum(volume_usage(running, now).values()) for running in all_running)
+    own, pods = hollow.usage("inodes", now), pod_usage(all_running, "inodes", now)
+    size = hollow.capacity("ephemeral-storage")
+    if not hollow.script.image_disk:
         disk = _disk(time, size, rest + layers + images, own + pods)
         return {"fs": disk, "runtime": {"imageFs": disk, "containerFs": disk}}
-    other = _disk(time, host.script.image_disk, layers + images, pods)
+    other = _disk(time, hollow.script.image_disk, layers + images, pods)
     return {"fs": _disk(time, size, rest, own), "runtime": {"imageFs": other, "containerFs": other}}
 
 
@@ -122,23 +125,23 @@ def _cpu(time: str, nanocores: int, lasted: int) -> Document:
     return {"time": time, "usageNanoCores": nanocores, "usageCoreNanoSeconds": spent}
 
 
-def _pod(guest: RunningPod, now: int) -> Document:
-    meta, time, life = guest.pod.metadata, format_time(now), guest.lifecycle
-    used = {name: pod_usage([guest], name, now) for name in ("cpu", "memory", *_STORED, "inodes")}
-    volumes = volume_usage(guest, now)
+def _pod(running: RunningPod, now: int) -> Document:
+    meta, time, lifecycle = running.pod.metadata, format_time(now), running.lifecycle
+    used = {name: pod_usage([running], name, now) for name in ("cpu", "memory", *_STORED, "inodes")}
+    volumes = volume_usage(running, now)
     stored = used["disk"] + used["logs"] + sum(volumes.values())
-    begun = [each for each in life.containers if each.ever_started]
+    begun = [each for each in lifecycle.containers if each.ever_started]
     memory = _memory(time, used["memory"], 0)
     del memory["availableBytes"]
     return {
         "podRef": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
-        "startTime": format_time(life.admitted),
+        "startTime": format_time(lifecycle.admitted),
         "containers": [_container(each, time, now) for each in begun],
-        "cpu": _cpu(time, used["cpu"], now - life.admitted),
+        "cpu": _cpu(time, used["cpu"], now - lifecycle.admitted),
         "memory": memory,
         "volume": [_volume(name, size, time) for name, size in volumes.items()],
         "ephemeral-storage": {"time": time, "usedBytes": stored, "inodesUsed": used["inodes"]},
-        "process_stats": {"process_count": pod_usage([guest], "processes", now)},
+        "process_stats": {"process_count": pod_usage([running], "processes", now)},
     }
 
 

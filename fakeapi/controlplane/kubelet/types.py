@@ -232,8 +232,8 @@ def _decoder(shape: type[S]) -> Callable[[Raw], DecodedObject[S]]:
         try:
             return DecodedObject(decoder.decode(whole), whole)
         except ValidationError:
-            known = decode_partial(whole).metadata
-            identity = (known.name, known.namespace, known.uid, known.resource_version)
+            metadata = decode_partial(whole).metadata
+            identity = (metadata.name, metadata.namespace, metadata.uid, metadata.resource_version)
             return DecodedObject(shape(metadata=KubeletObjectMeta(*identity)), whole)
 
     return decode

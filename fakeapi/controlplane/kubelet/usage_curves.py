@@ -67,8 +67,8 @@ def curve_from_steps(first: int, steps: Iterable[CurveStep]) -> Curve:
     """
     points = [(0, first)]
     for step in steps:
-        here = Curve(tuple(points)).at(step.at)
-        points = [point for point in points if point[0] < step.at] + [(step.at, here)]
+        value = Curve(tuple(points)).at(step.at)
+        points = [point for point in points if point[0] < step.at] + [(step.at, value)]
         points.append((step.at + step.over, step.amount))
     return Curve(tuple(points))
 

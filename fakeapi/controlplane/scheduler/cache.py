@@ -225,16 +225,20 @@ class PodCache:
 
     def document(self, pod: Pod) -> bytes:
         """Return the latest JSON of a pod in the current snapshot."""
-        seen = self.cached.get(pod.key)
-        return seen.raw if seen is not None and seen.uid == pod.uid else self.departed[pod.uid]
+        cached_pod = self.cached.get(pod.key)
+        return (
+            cached_pod.raw
+            if cached_pod is not None and cached_pod.uid == pod.uid
+            else self.departed[pod.uid]
+        )
 
     def pending(self, key: str) -> tuple[CachedPod, Pod] | None:
         """Return a pod that can be scheduled, with its current model; or None."""
-        seen = self.cached.get(key)
-        if seen is None or seen.pending is None or seen.uid in self._assumed:
+        cached_pod = self.cached.get(key)
+        if cached_pod is None or cached_pod.pending is None or cached_pod.uid in self._assumed:
             return None
-        shown = self._effective_model(seen)
-        return None if isinstance(shown, Unreadable) else (seen, shown)
+        model = self._effective_model(cached_pod)
+        return None if isinstance(model, Unreadable) else (cached_pod, model)
 
     def assume(self, pod: CachedPod, node: str) -> None:
         """Assume that a pod is bound to a node."""
@@ -253,9 +257,9 @@ class PodCache:
         self._publish(pod)
 
     def _publish(self, pod: CachedPod) -> None:
-        seen = self.cached.get(pod.key)
-        if seen is not None and seen.uid == pod.uid:
-            self._cluster.pods.upsert(self._effective_model(seen))
+        cached_pod = self.cached.get(pod.key)
+        if cached_pod is not None and cached_pod.uid == pod.uid:
+            self._cluster.pods.upsert(self._effective_model(cached_pod))
 
     def _effective_model(self, item: CachedPod) -> Pod | Unreadable:
         model = item.pending

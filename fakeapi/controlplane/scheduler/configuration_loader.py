@@ -116,8 +116,8 @@ def load_scheduler_configuration(
     Raises SchedulerConfigError.
     """
     file = _decode(document) if document else _ConfigurationFile()
-    known = {each.url_prefix.rstrip("/") for each in file.extenders}
-    more = [plain_extender(url) for url in extenders if url.rstrip("/") not in known]
+    prefixes = {each.url_prefix.rstrip("/") for each in file.extenders}
+    more = [plain_extender(url) for url in extenders if url.rstrip("/") not in prefixes]
     try:
         return _build(file, (*file.extenders, *more), release)
     except FieldError as error:
@@ -155,12 +155,12 @@ def _build(
 
 
 def _check_file(file: _ConfigurationFile) -> None:
-    for name, given, expected in (
+    for name, value, expected in (
         ("apiVersion", file.api_version, _API_VERSION),
         ("kind", file.kind, _KIND),
     ):
-        if given != expected:
-            raise FieldError(name, f"expected {expected}, got {given!r}")
+        if value != expected:
+            raise FieldError(name, f"expected {expected}, got {value!r}")
     if not file.profiles:
         raise FieldError("profiles", "expected at least one")
     names = Counter(each.scheduler_name for each in file.profiles)
@@ -191,13 +191,13 @@ def _check_extenders(extenders: Sequence[ExtenderConfig]) -> None:
         raise FieldError("extenders", f"found {binders} extenders implementing bind")
 
 
-def _managed_resource_errors(extender: ExtenderConfig, seen: set[str]) -> Iterator[str]:
+def _managed_resource_errors(extender: ExtenderConfig, resources: set[str]) -> Iterator[str]:
     for each in extender.managed_resources:
         if "/" not in each.name or _NATIVE_DOMAIN in each.name:
             yield f"{each.name!r} is an invalid extended resource name"
-        if each.name in seen:
+        if each.name in resources:
             yield f"duplicate extender managed resource name {each.name}"
-        seen.add(each.name)
+        resources.add(each.name)
 
 
 def _check_timeout(place: str, extender: ExtenderConfig) -> None:
@@ -237,14 +237,14 @@ def _disabled(place: str, plugins: _Plugins) -> frozenset[str]:
         "postFilter": (plugins.post_filter, frozenset({_PREEMPTION})),
     }
     off: set[str] = set()
-    for point, (given, known) in points.items():
-        for each in given.enabled:
-            if each.name not in known:
+    for point, (present, supported) in points.items():
+        for each in present.enabled:
+            if each.name not in supported:
                 where = f"{place}.plugins.{point}.enabled"
                 raise FieldError(where, f"{each.name!r} cannot be played here")
-        names = {each.name for each in given.disabled}
-        on = {each.name for each in given.enabled}
-        off |= (known if "*" in names else known & names) - on
+        names = {each.name for each in present.disabled}
+        on = {each.name for each in present.enabled}
+        off |= (supported if "*" in names else supported & names) - on
     return frozenset(off)
 
 

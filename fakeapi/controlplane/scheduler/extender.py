@@ -96,8 +96,8 @@ class Extender:
 
         def judge(body: bytes) -> tuple[FilteredNodes, Sequence[str]]:
             answer = extender_v1.decode_filter_result(body)
-            sieved = check_filter(answer, names, self.config.url_prefix, cached=cached)
-            return sieved, sieved.notes
+            filtered = check_filter(answer, names, self.config.url_prefix, cached=cached)
+            return filtered, filtered.notes
 
         verb, ignorable = self.config.filter_verb, self.config.ignorable
         return await self._call(verb, pod.key, args, judge, ignorable=ignorable)
@@ -115,12 +115,12 @@ class Extender:
         ``whole`` holds the JSON of all pods by UID.
         """
         config = self.config
-        told = {
+        victims_by_node = {
             node: ([pod.uid for pod in victims.pods], victims.violations)
             for node, victims in candidates.items()
         }
         args = extender_v1.encode_preemption_args(
-            pod.raw, told, None if config.node_cache_capable else whole
+            pod.raw, victims_by_node, None if config.node_cache_capable else whole
         )
         empty = frozenset(node for node, victims in candidates.items() if not victims.pods)
         passed_on = empty if self._line.release.victimless_candidates else frozenset[str]()
@@ -172,7 +172,7 @@ class Extender:
         self, verb: str, pod: str, body: bytes, judge: CheckResponse[T], *, ignorable: bool
     ) -> T:
         call, clock = Call(self.config.url_prefix, verb, body), self._line.clock
-        asked = _StartedCall(pod, call, clock.now_ns(), clock.monotonic())
+        started = _StartedCall(pod, call, clock.now_ns(), clock.monotonic())
         reply = Reply(0, b"")
         try:
             reply = await self._send(call)
@@ -180,25 +180,27 @@ class Extender:
             value, notes = judge(reply.body)
         except ExtenderResponseError as problem:
             ignored = ignorable and not isinstance(problem, FatalResponseError)
-            verdict = ExtenderOutcome.IGNORED if ignored else ExtenderOutcome.FAILED
-            self._record(asked, reply, verdict, str(problem))
+            outcome = ExtenderOutcome.IGNORED if ignored else ExtenderOutcome.FAILED
+            self._record(started, reply, outcome, str(problem))
             raise ExtenderError(str(problem), ignorable=ignored) from None
-        self._record(asked, reply, ExtenderOutcome.ACCEPTED, notes=notes)
+        self._record(started, reply, ExtenderOutcome.ACCEPTED, notes=notes)
         return value
 
     def _record(
         self,
-        asked: _StartedCall,
+        started: _StartedCall,
         reply: Reply,
-        verdict: ExtenderOutcome,
+        outcome: ExtenderOutcome,
         problem: str = "",
         notes: Sequence[str] = (),
     ) -> None:
-        seconds = self._line.clock.monotonic() - asked.begun
-        call = asked.call
-        told = call.body, reply.status, reply.body
-        place = asked.pod, call.prefix, call.verb, call.url
-        exchange = ExtenderCall(asked.at_ns, seconds, *place, *told, verdict, problem, tuple(notes))
+        seconds = self._line.clock.monotonic() - started.begun
+        call = started.call
+        victims_by_node = call.body, reply.status, reply.body
+        place = started.pod, call.prefix, call.verb, call.url
+        exchange = ExtenderCall(
+            started.at_ns, seconds, *place, *victims_by_node, outcome, problem, tuple(notes)
+        )
         self._line.trace.add(exchange)
 
     async def _send(self, call: Call) -> Reply:

@@ -56,11 +56,11 @@ def check_filter(
     """
     if answer.error:
         raise ExtenderResponseError(answer.error)
-    known = frozenset(sent)
+    sent_names = frozenset(sent)
     if cached and answer.names is not None:
         left = answer.names
         for name in left:
-            if name not in known:
+            if name not in sent_names:
                 raise ExtenderResponseError(
                     f'extender "{prefix}" claims a filtered node "{name}" which is not found in '
                     "the input node list"
@@ -76,11 +76,11 @@ def _filter_notes(
     answer: DecodedFilterResult, sent: Sequence[str], left: Sequence[str]
 ) -> list[str]:
     kept = frozenset(left)
-    told = frozenset(answer.failed) | frozenset(answer.unresolvable)
-    dropped = [name for name in sent if name not in kept and name not in told]
-    foreign = sorted((kept | told) - frozenset(sent))
+    rejected = frozenset(answer.failed) | frozenset(answer.unresolvable)
+    dropped = [name for name in sent if name not in kept and name not in rejected]
+    foreign = sorted((kept | rejected) - frozenset(sent))
     both = sorted(frozenset(answer.failed) & frozenset(answer.unresolvable))
-    contrary = sorted(kept & told)
+    contrary = sorted(kept & rejected)
     twice = sorted({name for name in left if left.count(name) > 1}) if len(kept) < len(left) else []
     remarks = {
         "left out without a reason, so preemption skips": dropped,
@@ -98,19 +98,19 @@ def find_victims(
     """Return the pods with the UIDs in the response. Raises ExtenderResponseError."""
     found: dict[str, VictimSet] = {}
     notes: list[str] = []
-    for node, told in answer.items():
+    for node, rejected in answer.items():
         state = snapshot.nodes.get(node)
         if state is None:
             raise ExtenderResponseError(f'nodeinfo not found for node name "{node}"')
         present = {pod.uid: pod for pod in state.pods}
-        for uid in told.uids:
+        for uid in rejected.uids:
             if uid not in present:
                 raise ExtenderResponseError(
                     f"extender: {prefix} claims to preempt pod (UID: &{{{uid}}}) on node: {node}, "
                     "but the pod is not found on that node"
                 )
-        pods = tuple(present[uid] for uid in told.uids)
-        found[node] = VictimSet(pods, told.violations)
+        pods = tuple(present[uid] for uid in rejected.uids)
+        found[node] = VictimSet(pods, rejected.violations)
         notes += _victim_notes(node, pods, preemptor)
     return ExtenderVictims(found, tuple(notes))
 

@@ -90,8 +90,8 @@ def encode_preemption_args(
             }
             for node, (uids, violations) in sorted(victims.items())
         }
-    told = {"Pod": without_type_meta(pod), "NodeNameToVictims": full, "NodeNameToMetaVictims": meta}
-    return orjson.dumps(told)
+    args = {"Pod": without_type_meta(pod), "NodeNameToVictims": full, "NodeNameToMetaVictims": meta}
+    return orjson.dumps(args)
 
 
 def encode_binding_args(namespace: str, name: str, uid: str, node: str) -> bytes:
@@ -120,22 +120,22 @@ def decode_filter_result(body: bytes) -> DecodedFilterResult:
 def decode_preemption_result(body: bytes) -> dict[str, DecodedMetaVictims]:
     """Decode ExtenderPreemptionResult. Raises ExtenderResponseError."""
     what = "ExtenderPreemptionResult.NodeNameToMetaVictims"
-    told = _struct(_first_value(body), "ExtenderPreemptionResult").get("nodenametometavictims")
-    if told is None:
+    document = _struct(_first_value(body), "ExtenderPreemptionResult").get("nodenametometavictims")
+    if document is None:
         return {}
-    if not isinstance(told, dict):
-        _mismatch(told, what, "map[string]*v1.MetaVictims")
-    return {node: _victims(node, value) for node, value in told.items()}
+    if not isinstance(document, dict):
+        _mismatch(document, what, "map[string]*v1.MetaVictims")
+    return {node: _victims(node, value) for node, value in document.items()}
 
 
 def decode_host_priorities(body: bytes) -> list[tuple[str, int]]:
     """Decode a HostPriorityList. Raises ExtenderResponseError."""
-    told = _first_value(body)
-    if told is None:
+    document = _first_value(body)
+    if document is None:
         return []
-    if not isinstance(told, list):
-        _mismatch(told, "", "v1.HostPriorityList")
-    entries = [_struct(each, "HostPriority") for each in told if each is not None]
+    if not isinstance(document, list):
+        _mismatch(document, "", "v1.HostPriorityList")
+    entries = [_struct(each, "HostPriority") for each in document if each is not None]
     return [
         (
             _text(each.get("host"), "HostPriority.Host"),

@@ -175,11 +175,11 @@ class NodeFinder:
         if looked_at == len(order):
             statuses.update(rejected)
         else:
-            seen = frozenset(order[:looked_at])
+            examined = frozenset(order[:looked_at])
             statuses |= {
                 name: why
                 for name, why in rejected.items()
-                if name in seen or why.reasons[0].code is Code.NOT_EXAMINED
+                if name in examined or why.reasons[0].code is Code.NOT_EXAMINED
             }
         return tuple(found)
 
@@ -193,16 +193,16 @@ class NodeFinder:
             if not extender.is_interested(case.pod):
                 continue
             try:
-                sieved = await extender.filter(case.cached, self.node_documents(left))
+                filtered = await extender.filter(case.cached, self.node_documents(left))
             except ExtenderError as error:
                 if error.ignorable:
                     continue
                 raise
-            statuses.update(sieved.statuses)
-            left = sieved.left
+            statuses.update(filtered.statuses)
+            left = filtered.left
         return left
 
     def node_documents(self, names: Sequence[str]) -> dict[str, bytes]:
         """Return nodes' JSON, by name."""
-        known = self._nodes.cached
-        return {name: known[name].raw for name in names if name in known}
+        cached = self._nodes.cached
+        return {name: cached[name].raw for name in names if name in cached}

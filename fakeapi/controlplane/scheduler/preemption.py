@@ -105,15 +105,21 @@ class DefaultPreemption:
         reason = ineligibility(pod, snapshot, nominated_status(pod, search.statuses, rules))
         if reason is not None:
             return PreemptionOutcome(fit_error.not_eligible(reason, first))
-        tried = self._dry_run(case, search, args)
-        if not tried.candidates:
-            counted = Counter(r for each in tried.refusals.values() for r in each.reasons)
-            told = len(snapshot.nodes), len(tried.refusals), counted, tried.errors, first
+        dry_run = self._dry_run(case, search, args)
+        if not dry_run.candidates:
+            counted = Counter(r for each in dry_run.refusals.values() for r in each.reasons)
+            trace_fields = (
+                len(snapshot.nodes),
+                len(dry_run.refusals),
+                counted,
+                dry_run.errors,
+                first,
+            )
             return PreemptionOutcome(
-                fit_error.no_candidates(*told), clears_nomination=not tried.errors
+                fit_error.no_candidates(*trace_fields), clears_nomination=not dry_run.errors
             )
         try:
-            candidates = await self._call_extenders(case, tried.candidates)
+            candidates = await self._call_extenders(case, dry_run.candidates)
         except ExtenderError as error:
             return PreemptionOutcome(f"{first}{_PREFIX}{error}")
         chosen = pick_candidate(candidates, rules.policy.candidates, self._rng)
@@ -163,9 +169,9 @@ class DefaultPreemption:
             if not extender.is_interested(case.pod):
                 continue
             whole = self._victim_documents(offered)
-            asked = case.cached, case.pod, offered, case.snapshot, whole
+            arguments = case.cached, case.pod, offered, case.snapshot, whole
             try:
-                offered = await extender.preempt(*asked)
+                offered = await extender.preempt(*arguments)
             except ExtenderError as error:
                 if error.ignorable:
                     continue
@@ -235,8 +241,8 @@ class PreemptionExecutor:
 
     def victims(self, chosen: Candidate) -> list[CachedPod]:
         """Return the victims that are not being deleted."""
-        there = (pod for pod in chosen.victims.pods if not pod.terminating)
-        return list(self._cached_pods(there))
+        running = (pod for pod in chosen.victims.pods if not pod.terminating)
+        return list(self._cached_pods(running))
 
     async def _evict_all(
         self, case: PodAttempt, chosen: Candidate, victims: Sequence[CachedPod]
@@ -260,8 +266,8 @@ class PreemptionExecutor:
             if error.status == _NOT_FOUND:
                 return
             raise
-        told = f"Preempted by pod {case.cached.uid} on node {chosen.node}"
-        self._recorder.normal(reference(victim), "Preempted", told)
+        trace_fields = f"Preempted by pod {case.cached.uid} on node {chosen.node}"
+        self._recorder.normal(reference(victim), "Preempted", trace_fields)
 
     async def _clear_nominations(self, case: PodAttempt, chosen: Candidate) -> None:
         """Clear nominations of less important pods to the node; errors are ignored."""
@@ -277,6 +283,6 @@ class PreemptionExecutor:
 
     def _cached_pods(self, pods: Iterable[Pod]) -> Iterable[CachedPod]:
         for pod in pods:
-            seen = self._pods.cached.get(pod.key)
-            if seen is not None and seen.uid == pod.uid:
-                yield seen
+            cached_pod = self._pods.cached.get(pod.key)
+            if cached_pod is not None and cached_pod.uid == pod.uid:
+                yield cached_pod

@@ -71,11 +71,11 @@ def best_node(
     pod: Pod, states: Sequence[NodeState], extender_scores: Iterable[Mapping[str, int]], rng: Random
 ) -> str:
     """Return the best node; ``extender_scores`` are those of each extender, by node."""
-    told = list(extender_scores)
+    all_scores = list(extender_scores)
     totals = {
         state.node.name: least_allocated(pod, state)
         + alone
-        + sum(scores.get(state.node.name, 0) for scores in told)
+        + sum(scores.get(state.node.name, 0) for scores in all_scores)
         for state, alone in zip(states, selector_spread(pod, states), strict=True)
     }
     top = max(totals.values())
@@ -154,12 +154,14 @@ class SchedulingCycle:
         """Return the best of the feasible nodes; a single node is not scored."""
         if len(search.names) == 1:
             return search.names[0]
-        asked = [each for each in self._scoring if each.is_interested(case.pod)]
+        extenders = [each for each in self._scoring if each.is_interested(case.pod)]
         nodes = self._searcher.node_documents(search.names)
-        said = await gather_scores(asked, case.cached, nodes)
-        known = case.snapshot.nodes
-        states = [known[name] for name in dict.fromkeys(search.names) if name in known]
-        return best_node(case.pod, states, said, self._rng) if states else search.names[0]
+        scores = await gather_scores(extenders, case.cached, nodes)
+        nodes_by_name = case.snapshot.nodes
+        states = [
+            nodes_by_name[name] for name in dict.fromkeys(search.names) if name in nodes_by_name
+        ]
+        return best_node(case.pod, states, scores, self._rng) if states else search.names[0]
 
     async def _try_preemption(self, case: PodAttempt, search: FeasibleNodes) -> UnschedulablePod:
         rules = case.inputs.profile.rules
@@ -203,19 +205,19 @@ class Binder:
         self._client = client
         self._extenders = [each for each in extenders if each.config.bind_verb]
 
-    async def bind(self, seen: CachedPod, pod: Pod, node: str) -> None:
+    async def bind(self, cached_pod: CachedPod, pod: Pod, node: str) -> None:
         """Bind a pod to a node. Raises BindingError."""
         for extender in self._extenders:
             if not extender.is_interested(pod):
                 continue
             try:
-                await extender.bind(seen, node)
+                await extender.bind(cached_pod, node)
             except ExtenderError as error:
                 if error.ignorable:
                     continue
                 raise BindingError(str(error)) from None
             return
-        await self._bind(seen, node)
+        await self._bind(cached_pod, node)
 
     async def _bind(self, pod: CachedPod, node: str) -> None:
         binding = {

@@ -86,8 +86,8 @@ class Scheduler:
         self._pods = PodCache(self._cluster, self._on_pod_change)
         self._nodes = NodeCache(self._cluster, self._on_node_change)
         self._post = ExtenderPost(options.extenders)
-        waiting = options.waiting or ExtenderWait(context.clock)
-        line = ExtenderCallContext(self._post, context.clock, options.trace, self._release, waiting)
+        wait = options.waiting or ExtenderWait(context.clock)
+        line = ExtenderCallContext(self._post, context.clock, options.trace, self._release, wait)
         extenders = [Extender(each, line) for each in configuration.extenders]
         self._cycle = SchedulingCycle(
             NodeFinder(extenders, self._nodes),
@@ -122,8 +122,10 @@ class Scheduler:
             await self._post.close()
 
     def _reflectors(self) -> list[InformerState]:
-        given = self._context
-        context = ReflectorContext(given.client, given.clock, given.rng, quiet_log())
+        controller_context = self._context
+        context = ReflectorContext(
+            controller_context.client, controller_context.clock, controller_context.rng, quiet_log()
+        )
         rules = _rules_that_read_most(self._playing.values())
         feeds = build_reflectors(context, self._cluster, rules)
         read = pod_reader(self._release)
@@ -136,8 +138,8 @@ class Scheduler:
             playing.engine.follow(snapshot, changed)
 
     def _rank(self, key: str) -> int:
-        seen = self._pods.cached.get(key)
-        return -seen.model.priority if seen and isinstance(seen.model, Pod) else 0
+        cached_pod = self._pods.cached.get(key)
+        return -cached_pod.model.priority if cached_pod and isinstance(cached_pod.model, Pod) else 0
 
     async def _sync(self, key: str) -> float | None:
         """Try to schedule a pod; return the seconds until it is retried at the latest."""
@@ -146,36 +148,42 @@ class Scheduler:
         found = self._pods.pending(key)
         if found is None or not self._backlog.start_attempt(key):
             return None
-        seen, pod = found
+        cached_pod, pod = found
         if pod.terminating:
-            told = f"skip schedule deleting pod: {pod.key}"
-            self._recorders[seen.scheduler].warning(reference(seen), "FailedScheduling", told)
+            message = f"skip schedule deleting pod: {pod.key}"
+            self._recorders[cached_pod.scheduler].warning(
+                reference(cached_pod), "FailedScheduling", message
+            )
             return None
-        case = PodAttempt(seen, pod, self._playing[seen.scheduler], self._cluster.snapshot())
+        case = PodAttempt(
+            cached_pod, pod, self._playing[cached_pod.scheduler], self._cluster.snapshot()
+        )
         outcome = await self._cycle.schedule_pod(case)
-        if self._pods.pending(key) is None or self._pods.cached[key].uid != seen.uid:
+        if self._pods.pending(key) is None or self._pods.cached[key].uid != cached_pod.uid:
             return None  # deleted or bound elsewhere while extenders were called
         if isinstance(outcome, ScheduledPod):
-            self._pods.assume(seen, outcome.node)
+            self._pods.assume(cached_pod, outcome.node)
             self._run_concurrently(self._bind(case, outcome.node))
             return None
         return await self._handle_failure(case, outcome)
 
     async def _bind(self, case: PodAttempt, node: str) -> None:
-        seen = case.cached
+        cached_pod = case.cached
         try:
-            await self._binder.bind(seen, case.pod, node)
+            await self._binder.bind(cached_pod, case.pod, node)
         except BindingError as error:
-            self._pods.forget(seen)
+            self._pods.forget(cached_pod)
             self._wake(ClusterEvent.POD_GONE)
-            if self._pods.pending(seen.key) is not None:
+            if self._pods.pending(cached_pod.key) is not None:
                 failed = UnschedulablePod(
                     SCHEDULER_ERROR, "", RETRY_AFTER_BACKOFF, Nomination(None), str(error)
                 )
-                self._enqueue_after(seen.key, await self._record_failure(case, failed))
+                self._enqueue_after(cached_pod.key, await self._record_failure(case, failed))
         else:
-            told = f"Successfully assigned {seen.key} to {node}"
-            self._recorders[seen.scheduler].normal(reference(seen), "Scheduled", told)
+            message = f"Successfully assigned {cached_pod.key} to {node}"
+            self._recorders[cached_pod.scheduler].normal(
+                reference(cached_pod), "Scheduled", message
+            )
 
     async def _handle_failure(self, case: PodAttempt, refused: UnschedulablePod) -> float | None:
         """Evict victims, if there are any, and record why the pod is not scheduled."""
@@ -216,14 +224,16 @@ class Scheduler:
 
     async def _record_failure(self, case: PodAttempt, refused: UnschedulablePod) -> float | None:
         """Record that a pod was not scheduled; return the seconds until it is retried."""
-        seen = self._pods.cached.get(case.cached.key)
-        if seen is None or seen.uid != case.cached.uid:
+        cached_pod = self._pods.cached.get(case.cached.key)
+        if cached_pod is None or cached_pod.uid != case.cached.uid:
             return None
         recorder = self._recorders[case.cached.scheduler]
-        recorder.warning(reference(seen), "FailedScheduling", truncate_note(refused.message))
+        recorder.warning(reference(cached_pod), "FailedScheduling", truncate_note(refused.message))
         if refused.nomination is not None:
-            self._pods.nominate(seen, refused.nomination.node)
-        left = self._backlog.record_failure(seen.key, self._clock.monotonic(), refused.awaited)
+            self._pods.nominate(cached_pod, refused.nomination.node)
+        left = self._backlog.record_failure(
+            cached_pod.key, self._clock.monotonic(), refused.awaited
+        )
         condition = {
             "type": "PodScheduled",
             "status": "False",
@@ -231,14 +241,14 @@ class Scheduler:
             "message": refused.message,
         }
         try:
-            await self._writer.set_condition(seen, condition, refused.nomination)
+            await self._writer.set_condition(cached_pod, condition, refused.nomination)
         except REQUEST_ERRORS as error:
-            self._log_error(seen, error)
+            self._log_error(cached_pod, error)
         return left
 
-    def _log_error(self, seen: CachedPod, error: Exception) -> None:
+    def _log_error(self, cached_pod: CachedPod, error: Exception) -> None:
         """Log a failed status update and continue, as upstream; the next attempt writes again."""
-        quiet_log().debug("pod_not_updated", pod=seen.key, error=str(error))
+        quiet_log().debug("pod_not_updated", pod=cached_pod.key, error=str(error))
 
     def _executor(self, case: PodAttempt) -> PreemptionExecutor:
         recorder = self._recorders[case.cached.scheduler]
@@ -270,8 +280,8 @@ class Scheduler:
     def _on_pod_change(self, old: CachedPod | None, new: CachedPod | None) -> None:
         if new is not None and new.pending is not None:
             self._on_pending_pod_change(old, new)
-        elif (seen := new or old) is not None:
-            self._drop(seen.key)
+        elif (cached_pod := new or old) is not None:
+            self._drop(cached_pod.key)
         was, now_is = old.node if old else "", new.node if new else ""
         if was and not now_is:
             self._wake(ClusterEvent.POD_GONE)

@@ -66,8 +66,8 @@ class _QueuedPod:
     attempts: int = 0
     failed_at: float = 0.0
     awaited: AwaitedEvents = frozenset()
-    tried: bool = False
-    held: bool = False
+    in_attempt: bool = False
+    is_held: bool = False
     missed: set[ClusterEvent] = field(default_factory=set)
 
 
@@ -96,10 +96,10 @@ class SchedulingQueue:
     def start_attempt(self, key: str) -> bool:
         """Record the start of an attempt; return False if the pod is held or unknown."""
         pod = self._waiting.get(key)
-        if pod is None or pod.held:
+        if pod is None or pod.is_held:
             return False
         pod.attempts += 1
-        pod.tried = True
+        pod.in_attempt = True
         pod.missed.clear()
         return True
 
@@ -111,8 +111,8 @@ class SchedulingQueue:
         pod = self._waiting.get(key)
         if pod is None:
             return None
-        pod.tried, pod.failed_at, pod.awaited = False, now, awaited
-        if pod.held:
+        pod.in_attempt, pod.failed_at, pod.awaited = False, now, awaited
+        if pod.is_held:
             return None
         if not awaited or awaited & pod.missed:
             return self._backoff_left(pod, now)
@@ -126,7 +126,7 @@ class SchedulingQueue:
             pod = self._waiting.get(key)
             if pod is None:
                 continue
-            if pod.tried or pod.held:
+            if pod.in_attempt or pod.is_held:
                 pod.missed.add(event)
             elif event in pod.awaited:
                 yield key, self._backoff_left(pod, now)
@@ -135,14 +135,14 @@ class SchedulingQueue:
         """Hold a pod back until it is released."""
         pod = self._waiting.get(key)
         if pod is not None:
-            pod.held = True
+            pod.is_held = True
 
     def release(self, key: str, now: float, *, failed: bool) -> float | None:
         """Release a held pod; return the seconds until its next attempt, None if unknown."""
         pod = self._waiting.get(key)
         if pod is None:
             return None
-        pod.held = False
+        pod.is_held = False
         if failed:
             return 0.0
         return self._backoff_left(pod, now) if pod.missed & pod.awaited else UNSCHEDULABLE_SECONDS

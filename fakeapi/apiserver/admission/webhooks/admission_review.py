@@ -34,7 +34,7 @@ from fakeapi.apiserver.wire.http_messages import User
 _GROUP: Final = "admission.k8s.io"
 _VERSIONS: Final = ("v1", "v1beta1")
 _KIND: Final = "AdmissionReview"
-_LEAST_REFUSAL: Final = 400
+_LOWEST_ERROR_CODE: Final = 400
 _GREATEST_CODE: Final = 599
 
 
@@ -65,15 +65,15 @@ def admission_review(
 
     Raise CallError if the webhook accepts no known version of AdmissionReview.
     """
-    known = [version for version in invocation.webhook.versions if version in _VERSIONS]
-    if not known:
+    versions = [version for version in invocation.webhook.versions if version in _VERSIONS]
+    if not versions:
         accepted = f"({', '.join(_VERSIONS)})"
         raise CallError(
             "could not create admission objects: webhook does not accept known AdmissionReview "
             f"versions {accepted}"
         )
     request = admission_request(invocation, attributes, versioned_objects)
-    return {"kind": _KIND, "apiVersion": f"{_GROUP}/{known[0]}", "request": request}
+    return {"kind": _KIND, "apiVersion": f"{_GROUP}/{versions[0]}", "request": request}
 
 
 def admission_request(
@@ -82,25 +82,25 @@ def admission_request(
     versioned_objects: VersionedObjects,
 ) -> Document:
     """Return the AdmissionRequest for a webhook, without its uid."""
-    asked, form = attributes.requested, invocation.resource
+    operation, form = attributes.requested, invocation.resource
     kind = object_kind(invocation, attributes)
     names = {
-        "subResource": asked.subresource,
-        "requestSubResource": asked.subresource,
+        "subResource": operation.subresource,
+        "requestSubResource": operation.subresource,
         "name": attributes.name,
         "namespace": attributes.namespace,
     }
-    told = {name: value for name, value in names.items() if value}
-    own = attributes.kind if has_other_kind(attributes) else asked.resource
+    optional = {name: value for name, value in names.items() if value}
+    own = attributes.kind if has_other_kind(attributes) else operation.resource
     return {
         "uid": "",
         "kind": _kind(kind),
         "resource": _resource(form),
         "requestKind": _kind(own),
-        "requestResource": _resource(asked.resource),
-        **told,
+        "requestResource": _resource(operation.resource),
+        **optional,
         "operation": attributes.operation,
-        "userInfo": user_info(asked.user),
+        "userInfo": user_info(operation.user),
         "object": versioned_objects.to_version(kind, attributes.kind, attributes.object),
         "oldObject": versioned_objects.to_version(kind, attributes.kind, attributes.old),
         "dryRun": attributes.dry_run,
@@ -144,10 +144,10 @@ def decode_response(review: Document, body: bytes, role: Role) -> ReviewResponse
     except orjson.JSONDecodeError as error:
         raise _call_error(f"couldn't get version/kind; json parse error: {error}") from None
     if not isinstance(answer, dict):
-        shown = _json_type(answer)
+        found_type = _json_type(answer)
         raise _call_error(
-            f"couldn't get version/kind; json parse error: json: cannot unmarshal {shown} into Go "
-            "value of type struct"
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {found_type} "
+            "into Go value of type struct"
         )
     response = answer.get("response")
     if response is None:
@@ -169,17 +169,17 @@ def decode_response(review: Document, body: bytes, role: Role) -> ReviewResponse
 def _check_types(response: Any) -> None:
     if not isinstance(response, dict):
         raise _mismatch(response, "AdmissionReview.response", "v1.AdmissionResponse")
-    for name, (wanted, go_type) in _TYPES.items():
+    for name, (expected, go_type) in _TYPES.items():
         value = response.get(name)
-        if value is not None and not isinstance(value, wanted):
+        if value is not None and not isinstance(value, expected):
             raise _mismatch(value, f"AdmissionResponse.response.{name}", go_type)
     for warning in response.get("warnings") or ():
         if not isinstance(warning, str):
             raise _mismatch(warning, "AdmissionResponse.response.warnings", "string")
     status = response.get("status") or {}
-    for name, (wanted, go_type) in _STATUS_TYPES.items():
+    for name, (expected, go_type) in _STATUS_TYPES.items():
         value = status.get(name)
-        if value is not None and (not isinstance(value, wanted) or isinstance(value, bool)):
+        if value is not None and (not isinstance(value, expected) or isinstance(value, bool)):
             raise _mismatch(value, f"Status.response.status.{name}", go_type)
 
 
@@ -205,10 +205,10 @@ def _check_header(review: Document, answer: Document, response: Document) -> Non
     uid, got = review["request"]["uid"], response.get("uid") or ""
     if got != uid:
         raise _invalid_response(f'expected response.uid="{uid}", got "{got}"')
-    said = f"{answer.get('apiVersion') or '/'}, Kind={answer.get('kind') or ''}"
-    wanted = f"{_GROUP}/v1, Kind={_KIND}"
-    if said != wanted:
-        raise _invalid_response(f"expected webhook response of {wanted}, got {said}")
+    found = f"{answer.get('apiVersion') or '/'}, Kind={answer.get('kind') or ''}"
+    expected = f"{_GROUP}/v1, Kind={_KIND}"
+    if found != expected:
+        raise _invalid_response(f"expected webhook response of {expected}, got {found}")
 
 
 def _patch(response: Document) -> tuple[bytes, str]:
@@ -235,12 +235,12 @@ def _check_patch(patch: bytes, patch_type: str | None, role: Role) -> None:
 
 def denial(name: str, result: Mapping[str, Any]) -> StatusError:
     """Return the error of a request that a webhook denies."""
-    said = result.get("message") or result.get("reason")
+    found = result.get("message") or result.get("reason")
     denied = f'admission webhook "{name}" denied the request'
-    message = f"{denied}: {said}" if said else f"{denied} without explanation"
+    message = f"{denied}: {found}" if found else f"{denied} without explanation"
     code = result.get("code") or 0
-    if not _LEAST_REFUSAL <= code <= _GREATEST_CODE:
-        code = _LEAST_REFUSAL
+    if not _LOWEST_ERROR_CODE <= code <= _GREATEST_CODE:
+        code = _LOWEST_ERROR_CODE
     return StatusError(code, result.get("reason") or "", message, result.get("details"))
 
 

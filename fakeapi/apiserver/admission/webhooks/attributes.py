@@ -46,10 +46,10 @@ class RequestedOperation:
     def options(self, operation: str) -> Document:
         """Return the CreateOptions or UpdateOptions of the request."""
         named = ("fieldManager", "fieldValidation")
-        told: Document = {name: self.query[name] for name in named if self.query.get(name)}
+        options: Document = {name: self.query[name] for name in named if self.query.get(name)}
         if self.dry_run:
-            told["dryRun"] = ["All"]
-        return options_document(operation, told)
+            options["dryRun"] = ["All"]
+        return options_document(operation, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,8 @@ class VersionedObjects:
             return None
         header = _header(target)
         if target.custom is not None:
-            given = {**_header(kind), **document}
-            return given if target is kind else {**header, **self.convert(target, kind, given)}
+            source = {**_header(kind), **document}
+            return source if target is kind else {**header, **self.convert(target, kind, source)}
         conversion = conversion_of(target)
         converted = document if conversion is None else conversion.to_served({**document, **header})
         return {**header, **converted, **header}

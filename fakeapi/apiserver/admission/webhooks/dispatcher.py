@@ -63,11 +63,11 @@ def truncate_warnings(warnings: Iterable[str]) -> tuple[str, ...]:
 
 
 def _truncated(warnings: Iterable[str]) -> Iterator[str]:
-    told = 0
+    length = 0
     for warning in warnings:
         short = warning[:TRUNCATED_LENGTH]
-        told += len(short)
-        if told > TRUNCATE_AT_TOTAL:
+        length += len(short)
+        if length > TRUNCATE_AT_TOTAL:
             return
         yield short
 
@@ -294,10 +294,10 @@ class WebhookDispatcher:
         )
 
     def _call_validating(self, hooks: Sequence[Webhook], attributes: AdmissionAttributes) -> None:
-        found = [self._invocation(hook, attributes) for hook in hooks]
+        found = [self._invocation(webhook, attributes) for webhook in hooks]
         invocations = [invocation for invocation in found if invocation is not None]
-        asked = [(invocation, attributes) for invocation in invocations]
-        outcomes = self._webhooks.call_all(asked, self._versioned_objects)
+        pairs = [(invocation, attributes) for invocation in invocations]
+        outcomes = self._webhooks.call_all(pairs, self._versioned_objects)
         self._collect_outcomes([invocation.webhook for invocation in invocations], outcomes)
 
     def _collect_outcomes(
@@ -307,10 +307,10 @@ class WebhookDispatcher:
         for outcome in outcomes:
             if isinstance(outcome, ReviewResponse):
                 self._warnings += outcome.warnings
-        refusals = map(request_error, hooks, outcomes)
-        for refusal in refusals:
-            if refusal is not None:
-                raise refusal
+        rejections = map(request_error, hooks, outcomes)
+        for rejection in rejections:
+            if rejection is not None:
+                raise rejection
 
 
 def _no_plugins(_document: Document) -> None:

@@ -63,10 +63,10 @@ class _Invocation:
 
     def review_call(self, webhook: Webhook, make: Callable[[str], _ReviewCall]) -> _ReviewCall:
         """Return the review for a webhook; errors that ``make`` raises are passed on."""
-        question = self._review_call
-        if question is None or question.webhook is not webhook:
-            question = self._review_call = make(self._uid)
-        return question
+        call_of = self._review_call
+        if call_of is None or call_of.webhook is not webhook:
+            call_of = self._review_call = make(self._uid)
+        return call_of
 
 
 class Webhooks:
@@ -103,10 +103,10 @@ class Webhooks:
         """
         questions = [self._review_call(*one, versioned_objects) for one in invocations]
         calls = [q.call for q in questions if isinstance(q, _ReviewCall)]
-        answers = iter(self._outbox.call_all(calls))
+        replies = iter(self._outbox.call_all(calls))
         return [
-            _outcome(question, next(answers)) if isinstance(question, _ReviewCall) else question
-            for question in questions
+            _outcome(call_of, next(replies)) if isinstance(call_of, _ReviewCall) else call_of
+            for call_of in questions
         ]
 
     def _review_call(
@@ -139,9 +139,9 @@ class Webhooks:
         """Return the call of a webhook. Raise WebhookCallError."""
         review["request"]["uid"] = uid
         body = orjson.dumps(review)
-        seconds, hook = webhook.timeout_seconds, self.handlers.get(webhook.name)
-        if hook is not None:
-            return WebhookCall(webhook.name, body, timeout_seconds=seconds, hook=hook)
+        seconds, handler = webhook.timeout_seconds, self.handlers.get(webhook.name)
+        if handler is not None:
+            return WebhookCall(webhook.name, body, timeout_seconds=seconds, hook=handler)
         address = resolve_address(self._objects, self._services, webhook.client)
         bundle = b64decode(webhook.client.get("caBundle") or "")
         url = f"{address.url}?timeout={seconds}s"

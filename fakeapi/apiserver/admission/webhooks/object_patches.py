@@ -173,8 +173,8 @@ def _operation_error(document: Any, operation: Document) -> str:
     if name not in ("add", "remove", "replace"):
         return f"Unexpected kind: {name or 'unknown'}"
     if not isinstance(_at(document, parent), dict | list):
-        shown = f'"{path}"' if name != "replace" else path
-        return f"{name} operation does not apply: doc is missing path: {shown}: missing value"
+        location = f'"{path}"' if name != "replace" else path
+        return f"{name} operation does not apply: doc is missing path: {location}: missing value"
     if name == "replace":
         return f"replace operation does not apply: doc is missing key: {path}: missing value"
     if name == "remove":
@@ -196,10 +196,10 @@ def _at(document: Any, pointer: str) -> Any:
 
 
 def _check_header(webhook_kind: ResourceInfo, document: Document) -> None:
-    said = (document.get("apiVersion"), document.get("kind"))
-    if said != (webhook_kind.api_version, webhook_kind.kind):
+    found = (document.get("apiVersion"), document.get("kind"))
+    if found != (webhook_kind.api_version, webhook_kind.kind):
         raise internal_error(
-            f"a webhook made the object a {said[1]} of version {said[0]}; it must stay a "
+            f"a webhook made the object a {found[1]} of version {found[0]}; it must stay a "
             f"{webhook_kind.kind} of version {webhook_kind.api_version}"
         )
 

@@ -77,12 +77,12 @@ def invocation_of(
 def _resource(
     webhook: Webhook, attributes: AdmissionAttributes, versioned_objects: VersionedObjects
 ) -> ResourceInfo | None:
-    asked = attributes.requested.resource
-    if any(_matches_rule(rule, attributes, asked) for rule in webhook.rules):
-        return asked
+    resource = attributes.requested.resource
+    if any(_matches_rule(rule, attributes, resource) for rule in webhook.rules):
+        return resource
     if not webhook.equivalent:
         return None
-    forms = versioned_objects.equivalent_kinds(asked)
+    forms = versioned_objects.equivalent_kinds(resource)
     return next(
         (f for rule in webhook.rules for f in forms if _matches_rule(rule, attributes, f)), None
     )
@@ -100,8 +100,8 @@ def _matches_rule(
     )
 
 
-def _names(items: tuple[str, ...], wanted: str) -> bool:
-    return wanted in items or "*" in items
+def _names(items: tuple[str, ...], name: str) -> bool:
+    return name in items or "*" in items
 
 
 def _names_resource(text: str, resource: ResourceInfo, attributes: AdmissionAttributes) -> bool:
@@ -139,8 +139,8 @@ def _matches_namespace(
 
 
 def _namespace_labels(attributes: AdmissionAttributes, objects: ObjectReader) -> Mapping[str, str]:
-    asked, document = attributes.requested, attributes.object
-    own = is_namespace(asked.resource) and not asked.subresource
+    operation, document = attributes.requested, attributes.object
+    own = is_namespace(operation.resource) and not operation.subresource
     if own and attributes.operation != DELETE and document is not None:
         return _labels(document)
     entry = objects.get(NAMESPACES, attributes.namespace)

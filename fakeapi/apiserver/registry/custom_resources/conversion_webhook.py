@@ -66,46 +66,46 @@ class VersionConverter:
 
     def convert(
         self,
-        wanted: ResourceInfo,
+        target: ResourceInfo,
         custom: CustomResourceInfo,
         documents: Sequence[Document],
         source: str,
     ) -> list[Document]:
-        """Return objects of the version ``source`` in the version of the kind ``wanted``.
+        """Return objects of the version ``source`` in the version of the kind ``target``.
 
         Raise StatusError (500), CallsPendingError.
         """
         if custom.conversion.get("strategy") != "Webhook" or not documents:
-            return [{**document, "apiVersion": wanted.api_version} for document in documents]
+            return [{**document, "apiVersion": target.api_version} for document in documents]
         try:
-            answer = self._convert_by_webhook(custom, self._request(custom, wanted, documents))
-            return _checked_objects(documents, answer, wanted)
+            answer = self._convert_by_webhook(custom, self._request(custom, target, documents))
+            return _checked_objects(documents, answer, target)
         except (ConversionError, WebhookCallError) as error:
-            subject = f"{source}, Kind={wanted.kind}"
-            words = f"conversion webhook for {subject} {_verb(error)}{error}"
-            raise StatusError(500, "", words) from None
+            subject = f"{source}, Kind={target.kind}"
+            message = f"conversion webhook for {subject} {_verb(error)}{error}"
+            raise StatusError(500, "", message) from None
 
     def _request(
-        self, custom: CustomResourceInfo, wanted: ResourceInfo, documents: Sequence[Document]
+        self, custom: CustomResourceInfo, target: ResourceInfo, documents: Sequence[Document]
     ) -> Review:
         webhook = custom.conversion.get("webhook") or {}
-        known = [v for v in webhook.get("conversionReviewVersions") or () if v in _REVIEWS]
-        if not known:
+        versions = [v for v in webhook.get("conversionReviewVersions") or () if v in _REVIEWS]
+        if not versions:
             raise ConversionError("no supported conversion review versions")
         return {
             "kind": "ConversionReview",
-            "apiVersion": f"{_GROUP}/{known[0]}",
+            "apiVersion": f"{_GROUP}/{versions[0]}",
             "request": {
                 "uid": self._sources.uid(),
-                "desiredAPIVersion": wanted.api_version,
+                "desiredAPIVersion": target.api_version,
                 "objects": list(documents),
             },
         }
 
     def _convert_by_webhook(self, custom: CustomResourceInfo, review: Review) -> list[Any]:
-        hook = self.handlers.get(custom.definition)
-        if hook is not None:
-            answer = hook(orjson.loads(orjson.dumps(review)))
+        handler = self.handlers.get(custom.definition)
+        if handler is not None:
+            answer = handler(orjson.loads(orjson.dumps(review)))
         else:
             answer = self._call((custom.conversion.get("webhook") or {})["clientConfig"], review)
         return _converted(review, answer)
@@ -131,13 +131,13 @@ def _verb(error: Exception) -> str:
 
 def _converted(review: Review, answer: Any) -> list[Any]:
     """Return the converted objects of a webhook's response. Raise ConversionError."""
-    wanted = f"{_GROUP}/v1, Kind=ConversionReview"
+    expected = f"{_GROUP}/v1, Kind=ConversionReview"
     if not isinstance(answer, dict):
         raise ConversionError("couldn't get version/kind; json parse error")
     if review["apiVersion"] == f"{_GROUP}/v1":
-        said = f"{answer.get('apiVersion', '')}, Kind={answer.get('kind', '')}"
-        if said != wanted:
-            raise ConversionError(f"expected webhook response of {wanted}, got {said}")
+        header = f"{answer.get('apiVersion', '')}, Kind={answer.get('kind', '')}"
+        if header != expected:
+            raise ConversionError(f"expected webhook response of {expected}, got {header}")
     response = answer.get("response")
     if not isinstance(response, dict):
         raise ConversionError("no response provided")
@@ -157,22 +157,22 @@ def _converted(review: Review, answer: Any) -> list[Any]:
 
 
 def _checked_objects(
-    sent: Sequence[Document], found: list[Any], wanted: ResourceInfo
+    sent: Sequence[Document], found: list[Any], target: ResourceInfo
 ) -> list[Document]:
     return [
-        _checked_object(before, after, wanted, index)
+        _checked_object(before, after, target, index)
         for index, (before, after) in enumerate(zip(sent, found, strict=True))
     ]
 
 
-def _checked_object(before: Document, after: Any, wanted: ResourceInfo, index: int) -> Document:
+def _checked_object(before: Document, after: Any, target: ResourceInfo, index: int) -> Document:
     """Return a converted object with its original metadata. Raise ConversionError."""
     where = f"returned invalid converted object at index {index}: "
     if not isinstance(after, dict):
         raise ConversionError(f"{where}not an object")
     version = after.get("apiVersion", "")
-    if version != wanted.api_version:
-        expected = f"(expected {wanted.api_version}, received {version})"
+    if version != target.api_version:
+        expected = f"(expected {target.api_version}, received {version})"
         raise ConversionError(f"{where}invalid groupVersion {expected}")
     metadata = after.get("metadata")
     if not isinstance(metadata, dict):
@@ -182,8 +182,8 @@ def _checked_object(before: Document, after: Any, wanted: ResourceInfo, index: i
     for name in _KEPT:
         if (own.get(name) or "") != (new.get(name) or ""):
             noun = "UID" if name == "uid" else name
-            told = f"{own.get(name) or ''} != {new.get(name) or ''}"
-            raise ConversionError(f"{where}must have the same {noun}: {told}")
+            difference = f"{own.get(name) or ''} != {new.get(name) or ''}"
+            raise ConversionError(f"{where}must have the same {noun}: {difference}")
     return {**after, "metadata": _restored_metadata(before["metadata"], metadata, where)}
 
 

@@ -47,7 +47,7 @@ class DefinitionController:
         self._store = store
         self._builtin = builtin
         self._kinds = builtin
-        self._known: dict[str, tuple[Entry, CustomResourceKinds | None]] = {}
+        self._cached: dict[str, tuple[Entry, CustomResourceKinds | None]] = {}
         self._is_stale = self._needs_reconcile = True
         self._is_deleting_instances = False
         store.listen(CUSTOM_RESOURCE_DEFINITIONS, self._mark_stale)
@@ -63,7 +63,7 @@ class DefinitionController:
         if kind.custom is None:
             return kind
         self._refresh()
-        resource = self._known.get(kind.custom.definition, (None, None))[1]
+        resource = self._cached.get(kind.custom.definition, (None, None))[1]
         return kind if resource is None else resource.stored
 
     def reconcile(self, registry: Registry, timestamp: Callable[[int], str]) -> None:
@@ -86,14 +86,14 @@ class DefinitionController:
             return
         self._is_stale = False
         entries = self._store.entries(CUSTOM_RESOURCE_DEFINITIONS)
-        known = self._known
-        self._known = {
-            entry.key: known[entry.key]
-            if entry.key in known and known[entry.key][0] is entry
+        cached = self._cached
+        self._cached = {
+            entry.key: cached[entry.key]
+            if entry.key in cached and cached[entry.key][0] is entry
             else (entry, kinds_of_definition(entry.document()))
             for entry in entries
         }
-        resources = [resource for _, resource in self._known.values() if resource is not None]
+        resources = [resource for _, resource in self._cached.values() if resource is not None]
         kinds = with_custom_kinds(self._builtin, resources)
         if kinds.all != self._kinds.all:
             self._kinds = kinds
@@ -118,7 +118,7 @@ class DefinitionController:
         if finalizer not in (definition["metadata"].get("finalizers") or ()):
             return
         self._refresh()
-        resource = self._known[name][1]
+        resource = self._cached[name][1]
         if resource is None or not holds(definition, ESTABLISHED):
             never = condition(
                 TERMINATING,
@@ -129,7 +129,7 @@ class DefinitionController:
             _update_status(registry, name, lambda d: _remove_finalizer(d, never, finalizer, now))
             return
         _update_status(registry, name, lambda d: _mark_terminating(d, now))
-        stored = self._known[name][1]
+        stored = self._cached[name][1]
         self._delete_instances(registry, resource.stored if stored is None else stored.stored)
         if self._store.entries(resource.stored):
             self._is_deleting_instances = True
@@ -165,8 +165,10 @@ def _mark_terminating(definition: Document, now: str) -> bool:
     return True
 
 
-def _remove_finalizer(definition: Document, why: dict[str, str], finalizer: str, now: str) -> bool:
-    set_condition(definition["status"], why, now)
+def _remove_finalizer(
+    definition: Document, updated: dict[str, str], finalizer: str, now: str
+) -> bool:
+    set_condition(definition["status"], updated, now)
     metadata = definition["metadata"]
     left = [each for each in metadata.get("finalizers") or () if each != finalizer]
     metadata.pop("finalizers", None)

@@ -71,11 +71,13 @@ class VersionedStore:
         if kind.custom is None:
             return events
         found = [entry for e in events for entry in (e.entry, e.previous) if entry is not None]
-        shown = {
+        converted = {
             id(e): new for e, new in zip(found, self.convert_entries(kind, found), strict=True)
         }
         return [
-            replace(e, entry=shown[id(e.entry)], previous=e.previous and shown[id(e.previous)])
+            replace(
+                e, entry=converted[id(e.entry)], previous=e.previous and converted[id(e.previous)]
+            )
             for e in events
         ]
 
@@ -142,8 +144,8 @@ class VersionedStore:
                 documents = self._converter.convert(kind, custom, documents, version)
             for entry, document in zip(found, documents, strict=True):
                 _prune_and_default(custom, document)
-                shown = encode_entry(kind, entry.key, entry.version, document)
-                self._converted[kind, entry.version, entry.key] = shown
+                converted = encode_entry(kind, entry.key, entry.version, document)
+                self._converted[kind, entry.version, entry.key] = converted
 
     def _to_store(self, stored: ResourceInfo, kind: ResourceInfo, document: Document) -> Document:
         assert stored.custom is not None

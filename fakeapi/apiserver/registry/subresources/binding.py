@@ -92,11 +92,11 @@ def _node(binding: Document) -> str:
     return str(name)
 
 
-def _check_pod(target: Target, pod: Document, wanted: Mapping[str, Any]) -> None:
+def _check_pod(target: Target, pod: Document, expected: Mapping[str, Any]) -> None:
     metadata, spec, name = pod["metadata"], pod.get("spec") or {}, target.name
     for label, key in (("UID", "uid"), ("ResourceVersion", "resourceVersion")):
-        if wanted.get(key) and wanted[key] != metadata[key]:
-            why = precondition_failed(label, wanted[key], metadata[key])
+        if expected.get(key) and expected[key] != metadata[key]:
+            why = precondition_failed(label, expected[key], metadata[key])
             raise storage_conflict(PODS, target.namespace, name, why)
     if "deletionTimestamp" in metadata:
         raise _unbindable(name, f"pod {name} is being deleted, cannot be assigned to a host")

@@ -35,8 +35,8 @@ def get_custom_scale(call: RequestScope) -> Response:
 def put_custom_scale(call: RequestScope) -> Response:
     """Set the replicas from a whole Scale."""
     call.registry.get(call.target)
-    wanted = read_typed(call, SCALE)
-    return _change(call, lambda _scale: wanted)
+    requested = read_typed(call, SCALE)
+    return _change(call, lambda _scale: requested)
 
 
 def patch_custom_scale(call: RequestScope) -> Response:

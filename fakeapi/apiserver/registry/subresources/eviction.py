@@ -79,14 +79,14 @@ def evict(call: RequestScope) -> Response:
 
 def _read_options(call: RequestScope) -> DeleteOptions:
     eviction = read_admitted(call, EVICTION, ("policy/v1beta1",))
-    metadata, wanted = eviction["metadata"], eviction.get("deleteOptions") or {}
+    metadata, requested = eviction["metadata"], eviction.get("deleteOptions") or {}
     if metadata.get("namespace", call.target.namespace) != call.target.namespace:
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
     if metadata.get("name") != call.target.name:
         raise bad_request("name in URL does not match name in Eviction object")
-    options = parse_delete_options({}, wanted)
+    options = parse_delete_options({}, requested)
     check_eviction_options(call.target.name, options)
     return options
 
@@ -181,16 +181,16 @@ _NEGATIVE: Final = "pdb disruptions allowed is negative"
 
 def _denial_reason(name: str, status: Mapping[str, Any]) -> str:
     condition = find_condition(status, "DisruptionAllowed")
-    said = condition.get("message") if condition.get("status") == "False" else ""
+    reason = condition.get("message") if condition.get("status") == "False" else ""
     current, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
     head = f"The disruption budget {name} does not allow evicting pods currently"
-    if said and condition.get("reason") == "SyncFailed":
-        return f"{head} because it failed sync: {said}"
+    if reason and condition.get("reason") == "SyncFailed":
+        return f"{head} because it failed sync: {reason}"
     if current <= desired:
         return (
             f"The disruption budget {name} needs {desired} healthy pods and has {current} currently"
         )
-    return f"{head} ({condition.get('reason')}): {said}" if said else head
+    return f"{head} ({condition.get('reason')}): {reason}" if reason else head
 
 
 def _cause(message: str) -> Cause:

@@ -37,23 +37,23 @@ class NodeProxy:
         """Register the handler for simulated kubelets, until the returned function is called."""
         self._handler = handler
 
-        def leave() -> None:
+        def unregister() -> None:
             if self._handler is handler:
                 self._handler = None
 
-        return leave
+        return unregister
 
     def serve(self, request: Request, store: Store) -> Response | None:
         """Return the answer of a node; None if the request is not for one. Raise StatusError."""
         if self._handler is None or request.method != "GET" or "/proxy" not in request.path:
             return None
-        asked = _PATH.fullmatch(request.path)
-        if asked is None:
+        matched = _PATH.fullmatch(request.path)
+        if matched is None:
             return None
-        name = asked[1]
+        name = matched[1]
         if store.get(NODES, name) is None:
             raise not_found(NODES, name)
-        answer = self._handler(name, asked[2] or "", request.query)
+        answer = self._handler(name, matched[2] or "", request.query)
         if answer is not None and not answer.status:
             raise StatusError(503, "ServiceUnavailable", _REFUSED.format(name))
         return answer

@@ -32,8 +32,8 @@ def get_scale(call: RequestScope) -> Response:
 def put_scale(call: RequestScope) -> Response:
     """Set the replicas from a whole Scale."""
     call.registry.get(call.target)
-    wanted = read_typed(call, SCALE)
-    return _change(call, lambda _scale: wanted)
+    requested = read_typed(call, SCALE)
+    return _change(call, lambda _scale: requested)
 
 
 def patch_scale(call: RequestScope) -> Response:

@@ -35,12 +35,12 @@ _EXTRA: Final = "authentication.kubernetes.io"
 
 def request_token(call: RequestScope) -> Response:
     """Issue a token for the service account of the request path."""
-    wanted = read_admitted(call, TOKEN_REQUEST)
-    metadata = wanted["metadata"]
+    request = read_admitted(call, TOKEN_REQUEST)
+    metadata = request["metadata"]
     name, namespace = call.target.name, call.target.namespace
     _check_metadata(call.target, metadata)
     account = call.registry.get(call.target).document()["metadata"]
-    spec = _check_spec(wanted.get("spec") or {})
+    spec = _check_spec(request.get("spec") or {})
     bound = _bound(call, spec.get("boundObjectRef"))
     seconds = spec["expirationSeconds"]
     sources = call.services.sources
@@ -54,13 +54,13 @@ def request_token(call: RequestScope) -> Response:
     claims = TokenClaims(subject, spec["audiences"], now, now + seconds, sources.uid(), private)
     token, expires = encode_web_token(claims), sources.timestamp(seconds)
     call.services.tokens.add(token, _user(claims, account["uid"]), expires)
-    given = {"name": name, "namespace": namespace, "uid": account["uid"]}
+    account_ref = {"name": name, "namespace": namespace, "uid": account["uid"]}
     return json_response(
         201,
         {
             "kind": TOKEN_REQUEST.kind,
             "apiVersion": TOKEN_REQUEST.api_version,
-            "metadata": {**metadata, **given, "creationTimestamp": sources.timestamp(0)},
+            "metadata": {**metadata, **account_ref, "creationTimestamp": sources.timestamp(0)},
             "spec": spec,
             "status": {"token": token, "expirationTimestamp": expires},
         },
@@ -68,11 +68,11 @@ def request_token(call: RequestScope) -> Response:
 
 
 def _check_metadata(target: Target, metadata: Mapping[str, Any]) -> None:
-    for member, wanted in (("name", target.name), ("namespace", target.namespace)):
-        given = metadata.get(member)
-        if given and given != wanted:
+    for member, expected in (("name", target.name), ("namespace", target.namespace)):
+        value = metadata.get(member)
+        if value and value != expected:
             why = f"must match the service account {member} if specified"
-            raise _invalid(target.name, f"metadata.{member}", f'"{given}"', why)
+            raise _invalid(target.name, f"metadata.{member}", f'"{value}"', why)
 
 
 def _check_spec(spec: Mapping[str, Any]) -> Document:

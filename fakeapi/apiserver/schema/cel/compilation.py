@@ -193,17 +193,17 @@ def expression_errors(
     if not is_installed():
         yield forbidden_field(f"{path}.rule", MISSING)
         return
-    seen = with_metadata(node) if is_resource else node
-    scope: Scope = {"self": seen, "oldSelf": None if rule.get("optionalOldSelf") else seen}
+    visible = with_metadata(node) if is_resource else node
+    scope: Scope = {"self": visible, "oldSelf": None if rule.get("optionalOldSelf") else visible}
     fault = expression_error(rule["rule"], scope, "boolean")
     if fault is not None:
-        yield invalid_value(f"{path}.rule", _shown(rule), fault)
+        yield invalid_value(f"{path}.rule", _rule_value(rule), fault)
         return
     worded = rule.get("messageExpression")
     fault = expression_error(worded, scope, "string") if worded else None
     if fault is not None:
-        words = fault.replace("compilation failed", "messageExpression compilation failed")
-        yield invalid_value(f"{path}.messageExpression", _shown(rule), words)
+        message = fault.replace("compilation failed", "messageExpression compilation failed")
+        yield invalid_value(f"{path}.messageExpression", _rule_value(rule), message)
     if compile_expression(rule["rule"].strip()).uses_old:
         if uncorrelated:
             why = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
@@ -223,7 +223,7 @@ def expression_error(source: str, scope: Scope, result_type: str) -> str | None:
     return reference_error(expand_optional_syntax(source.strip()), scope, functions, result_type)
 
 
-def _shown(rule: Json) -> GoFormattedValue:
+def _rule_value(rule: Json) -> GoFormattedValue:
     """Return a rule as Go prints upstream's internal type."""
     fields = {
         "Rule": rule.get("rule", ""),

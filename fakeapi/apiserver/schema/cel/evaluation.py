@@ -120,12 +120,12 @@ def value_walk(node: SchemaNode, *, is_resource: bool = False) -> Walk:
 
 
 def _fields(node: SchemaNode) -> Walk | None:
-    known = {
+    declared = {
         name: value_walk(n, is_resource=n.embedded) for name, n in _with_rules(node.properties)
     }
     other = node.additional
     others = value_walk(other) if other is not None and _has_rules(other) else None
-    if not known and others is None:
+    if not declared and others is None:
         return None
 
     def walk(value: Any, old: Any, path: str, budget: _Budget) -> Iterator[Cause]:
@@ -134,8 +134,8 @@ def _fields(node: SchemaNode) -> Walk | None:
         before = old if isinstance(old, dict) else {}
         for name, item in value.items():
             was = before.get(name, ABSENT)
-            if name in known:
-                yield from known[name](item, was, f"{path}.{name}" if path else name, budget)
+            if name in declared:
+                yield from declared[name](item, was, f"{path}.{name}" if path else name, budget)
             elif others is not None and name not in node.properties:
                 yield from others(item, was, f"{path}[{name}]", budget)
 
@@ -170,9 +170,9 @@ def _own_rules(node: SchemaNode, *, is_resource: bool) -> Walk:
     def walk(value: Any, old: Any, path: str, budget: _Budget) -> Iterator[Cause]:
         if is_resource:
             value, old = _view(value), _view(old)
-        asked = _Evaluation(node.type, value, old, native)
+        evaluation = _Evaluation(node.type, value, old, native)
         for rule in rules:
-            cause = asked.evaluate(rule, path, budget)
+            cause = evaluation.evaluate(rule, path, budget)
             if cause is not None:
                 yield cause
 
@@ -203,13 +203,13 @@ class _Evaluation:
 
     def __init__(self, kind: str, value: Any, old: Any, native: ValueConverter | None) -> None:
         self._kind, self._value, self._old = kind, value, old
-        self._seen = value if native is None else native(value)
+        self._native = value if native is None else native(value)
         had = old is not ABSENT and old is not None
-        self._seen_old = (old if native is None else native(old)) if had else ABSENT
+        self._native_old = (old if native is None else native(old)) if had else ABSENT
 
     def evaluate(self, rule: _CompiledRule, path: str, budget: _Budget) -> Cause | None:
         """Evaluate one rule; return the cause if it fails. Raise _BudgetExceededError."""
-        if rule.expression.uses_old and self._seen_old is ABSENT and not rule.optional_old:
+        if rule.expression.uses_old and self._native_old is ABSENT and not rule.optional_old:
             return None
         variables = self._variables(rule)
         try:
@@ -228,13 +228,13 @@ class _Evaluation:
         return self._cause(rule, path, self._message(rule, variables))
 
     def _variables(self, rule: _CompiledRule) -> dict[str, Any]:
-        variables = {"self": self._seen}
+        variables = {"self": self._native}
         if rule.optional_old:
             value = ENGINE.OptionalValue
-            had = self._seen_old is not ABSENT
-            variables["oldSelf"] = value.of(self._seen_old) if had else value.none()
-        elif self._seen_old is not ABSENT:
-            variables["oldSelf"] = self._seen_old
+            had = self._native_old is not ABSENT
+            variables["oldSelf"] = value.of(self._native_old) if had else value.none()
+        elif self._native_old is not ABSENT:
+            variables["oldSelf"] = self._native_old
         return variables
 
     def _is_unchanged(self) -> bool:
@@ -244,37 +244,37 @@ class _Evaluation:
         if rule.message_expression is None:
             return rule.default_message
         try:
-            words = rule.message_expression.evaluate(variables)
+            result = rule.message_expression.evaluate(variables)
         except ExpressionError:
             return rule.default_message
-        text = words.strip() if isinstance(words, str) else ""
+        text = result.strip() if isinstance(result, str) else ""
         usable = text and "\n" not in text and len(text) <= _LONGEST_MESSAGE
         return text if usable else rule.default_message
 
-    def _cause(self, rule: _CompiledRule, path: str, words: str) -> Cause:
+    def _cause(self, rule: _CompiledRule, path: str, message: str) -> Cause:
         path = _join_path(path, rule.field_path) or NIL_PATH
         whole = self._kind in ("object", "array")
         if rule.reason == "FieldValueForbidden":
-            return forbidden_field(path, words)
+            return forbidden_field(path, message)
         if rule.reason == "FieldValueRequired":
-            return required(path, words)
+            return required(path, message)
         if rule.reason == "FieldValueDuplicate":
-            told = Cause("FieldValueDuplicate", "Duplicate value", path)
-            return told if whole else duplicate(path, self._value)
+            cause = Cause("FieldValueDuplicate", "Duplicate value", path)
+            return cause if whole else duplicate(path, self._value)
         if whole:
-            return Cause("FieldValueInvalid", f"Invalid value: {words}", path)
-        return invalid_value(path, self._value, words)
+            return Cause("FieldValueInvalid", f"Invalid value: {message}", path)
+        return invalid_value(path, self._value, message)
 
 
 def _join_path(path: str, below: str) -> str:
     return f"{path}{below}" if below.startswith("[") else ".".join(filter(None, (path, below)))
 
 
-def _failure(error: str, words: str) -> str:
+def _failure(error: str, message: str) -> str:
     if error.startswith("no such overload"):
         why = "call arguments did not match a supported operator, function or macro signature"
-        return f"'{error}': {why} for rule: {words}"
-    return f"{error} evaluating rule: {words}"
+        return f"'{error}': {why} for rule: {message}"
+    return f"{error} evaluating rule: {message}"
 
 
 def sources(rules: Sequence[Json]) -> list[str]:

@@ -93,12 +93,12 @@ def reference_error(
     for index in range(len(tokens)):
         fault = reader.check_token(index)
         if fault is not None:
-            column, words = fault
+            column, message = fault
             line = expression.count("\n", 0, column) + 1
             column -= expression.rfind("\n", 0, column) + 1
-            shown = expression.split("\n")[line - 1]
-            pointer = f" | {shown}\n | {'.' * column}^"
-            return f"compilation failed: ERROR: <input>:{line}:{column + 1}: {words}\n{pointer}"
+            source_line = expression.split("\n")[line - 1]
+            pointer = f" | {source_line}\n | {'.' * column}^"
+            return f"compilation failed: ERROR: <input>:{line}:{column + 1}: {message}\n{pointer}"
     return reader.result_type_error(result_type)
 
 
@@ -138,8 +138,8 @@ class _ReferenceChecker:
         member = token_at(self._tokens, index - 1).text == "."
         if token.text in self._functions or (member and token.text in MACROS):
             return None
-        words = f"undeclared reference to '{token.text}' (in container '')"
-        return self._tokens[index + 1].start, words
+        message = f"undeclared reference to '{token.text}' (in container '')"
+        return self._tokens[index + 1].start, message
 
     def _follow(self, index: int) -> LocatedError | None:
         """Check the selections from a variable as far as their schema is known."""

@@ -52,17 +52,17 @@ def _is_sorted(values: Sequence[Any]) -> bool:
     return all(one <= two for one, two in pairwise(values))
 
 
-def _index_of(values: Any, wanted: Any, offset: int = 0) -> int:
+def _index_of(values: Any, item: Any, offset: int = 0) -> int:
     if isinstance(values, str):
-        return values.find(wanted, offset)
-    return next((i for i, value in enumerate(values) if value == wanted), -1)
+        return values.find(item, offset)
+    return next((i for i, value in enumerate(values) if value == item), -1)
 
 
-def _last_index_of(values: Any, wanted: Any, offset: int | None = None) -> int:
+def _last_index_of(values: Any, value: Any, offset: int | None = None) -> int:
     if isinstance(values, str):
-        end = len(values) if offset is None else offset + len(wanted)
-        return values.rfind(wanted, 0, end)
-    return next((i for i in range(len(values) - 1, -1, -1) if values[i] == wanted), -1)
+        end = len(values) if offset is None else offset + len(value)
+        return values.rfind(value, 0, end)
+    return next((i for i in range(len(values) - 1, -1, -1) if values[i] == value), -1)
 
 
 def _least(values: Sequence[Any]) -> Any:
@@ -77,8 +77,8 @@ def _greatest(values: Sequence[Any]) -> Any:
     return max(values)
 
 
-def _includes(values: Any, wanted: Any) -> bool:
-    return bool(wanted in values if isinstance(values, list) else values == wanted)
+def _includes(values: Any, value: Any) -> bool:
+    return bool(value in values if isinstance(values, list) else values == value)
 
 
 def _find(text: str, pattern: str) -> str:

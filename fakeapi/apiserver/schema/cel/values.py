@@ -82,8 +82,8 @@ def with_metadata(node: SchemaNode) -> SchemaNode:
 def resource_view(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return a whole object, its metadata reduced to the fields that rules see."""
     metadata = document.get("metadata") or {}
-    shown = {name: metadata[name] for name in _META_NAMES if name in metadata}
-    return {**document, "metadata": shown}
+    visible = {name: metadata[name] for name in _META_NAMES if name in metadata}
+    return {**document, "metadata": visible}
 
 
 def value_converter(node: SchemaNode | None) -> ValueConverter | None:
@@ -115,13 +115,13 @@ def _object(node: SchemaNode) -> ValueConverter | None:
     def native(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        seen = {}
+        converted = {}
         for name, item in value.items():
             spelled = names.get(name, name)
             convert = natives.get(name, other if name not in natives else None)
             if spelled is not None:
-                seen[spelled] = item if convert is None else convert(item)
-        return seen
+                converted[spelled] = item if convert is None else convert(item)
+        return converted
 
     return native
 

@@ -115,13 +115,13 @@ def kinds_of_definition(definition: Json) -> CustomResourceKinds | None:
     if not (holds(definition, ESTABLISHED) or holds(definition, NAMES_ACCEPTED)):
         return None
     is_terminating = "deletionTimestamp" in definition["metadata"] or holds(definition, TERMINATING)
-    said = [
+    fields = [
         definition["metadata"]["name"],
         definition["spec"],
         definition["status"]["acceptedNames"],
         is_terminating,
     ]
-    return _cached_kinds(orjson.dumps(said))
+    return _cached_kinds(orjson.dumps(fields))
 
 
 def with_custom_kinds(
@@ -136,8 +136,8 @@ def with_custom_kinds(
 
 
 @lru_cache(maxsize=1024)
-def _cached_kinds(said: bytes) -> CustomResourceKinds:
-    name, spec, names, is_terminating = orjson.loads(said)
+def _cached_kinds(fields: bytes) -> CustomResourceKinds:
+    name, spec, names, is_terminating = orjson.loads(fields)
     maker = _KindBuilder(name, spec, names, is_terminating)
     kinds = {version["name"]: maker.kind(version) for version in spec["versions"]}
     served = tuple(kinds[v["name"]] for v in spec["versions"] if v.get("served"))
@@ -204,7 +204,7 @@ class _KindBuilder:
         if not version.get("deprecated"):
             return ""
         group, kind = self._spec["group"], self._names["kind"]
-        words = f"{group}/{version['name']} {kind} is deprecated"
+        message = f"{group}/{version['name']} {kind} is deprecated"
         newer = [
             other["name"]
             for other in self._spec["versions"]
@@ -212,7 +212,9 @@ class _KindBuilder:
             and not other.get("deprecated")
             and version_rank(other["name"]) > version_rank(version["name"])
         ]
-        default = f"{words}; use {group}/{max(newer, key=version_rank)} {kind}" if newer else words
+        default = (
+            f"{message}; use {group}/{max(newer, key=version_rank)} {kind}" if newer else message
+        )
         return version.get("deprecationWarning") or default
 
 

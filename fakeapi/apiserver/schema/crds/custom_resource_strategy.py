@@ -148,10 +148,10 @@ def _number_errors(path: str, document: Document) -> Iterator[Cause]:
         yield invalid_value(path, number, f"should be less than or equal to {_LARGEST}")
 
 
-def _accessor(path: str, value: Any, wanted: str) -> str:
+def _accessor(path: str, value: Any, expected: str) -> str:
     names = {str: "string", bool: "bool", float: "float64", int: "int64"}
     found = names.get(type(value), "map[string]interface {}")
-    return f"{path} accessor error: {value} is of the type {found}, expected {wanted}"
+    return f"{path} accessor error: {value} is of the type {found}, expected {expected}"
 
 
 def value_at(document: Any, path: str) -> Any:
@@ -224,7 +224,9 @@ def finalizer_warnings(document: OldObject, old: OldObject | None) -> tuple[str,
     """Return warnings of new finalizers whose names are not domain-qualified."""
     before = (old or {}).get("metadata", {}).get("finalizers") or ()
     added = set(document["metadata"].get("finalizers") or ()) - set(before)
-    return tuple(words for name in sorted(added) if (words := _finalizer_warning(name)) is not None)
+    return tuple(
+        warning for name in sorted(added) if (warning := _finalizer_warning(name)) is not None
+    )
 
 
 def _finalizer_warning(name: str) -> str | None:

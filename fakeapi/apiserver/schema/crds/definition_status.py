@@ -76,22 +76,22 @@ def holds(definition: Json, kind: str) -> bool:
 
 def accept_names(definition: Document, others: Iterable[Json], now: str) -> bool:
     """Accept the names that no other definition uses; return whether the status has changed."""
-    wanted, status = definition["spec"]["names"], definition.setdefault("status", {})
+    requested, status = definition["spec"]["names"], definition.setdefault("status", {})
     accepted = status.get("acceptedNames") or {}
-    if wanted == accepted:
+    if requested == accepted:
         return False
-    given, conflict = _accepted_names(wanted, accepted, *_names_in_use(others))
-    verdict = condition(
+    accepted_names, conflict = _accepted_names(requested, accepted, *_names_in_use(others))
+    updated = condition(
         NAMES_ACCEPTED,
         holds=conflict is None,
         reason=conflict[0] if conflict else "NoConflicts",
         message=conflict[1] if conflict else "no conflicts found",
     )
     before = find_condition(status, NAMES_ACCEPTED)
-    if given == accepted and all(before.get(name) == verdict[name] for name in verdict):
+    if accepted_names == accepted and all(before.get(name) == updated[name] for name in updated):
         return False
-    status["acceptedNames"] = given
-    set_condition(status, verdict, now)
+    status["acceptedNames"] = accepted_names
+    set_condition(status, updated, now)
     if not holds(definition, ESTABLISHED):
         installing = condition(
             ESTABLISHED,
@@ -116,29 +116,29 @@ def _names_in_use(others: Iterable[Json]) -> tuple[set[str], set[str]]:
 
 
 def _accepted_names(
-    wanted: Json, accepted: Json, resources: set[str], kinds: set[str]
+    requested: Json, accepted: Json, resources: set[str], kinds: set[str]
 ) -> tuple[dict[str, Any], tuple[str, str] | None]:
     """Return the accepted names, and the reason and message of the last conflict."""
-    given, conflict = dict(accepted), None
+    names, conflict = dict(accepted), None
     for member, reason in _SINGLE:
-        name = wanted.get(member, "")
+        name = requested.get(member, "")
         taken = kinds if member in ("kind", "listKind") else resources
         if name != accepted.get(member, "") and name in taken:
             conflict = (reason, f'"{name}" is already in use')
         else:
-            given[member] = name
-    short = wanted.get("shortNames") or []
+            names[member] = name
+    short = requested.get("shortNames") or []
     used = [n for n in short if n not in (accepted.get("shortNames") or ()) and n in resources]
     if used:
-        words = [f'"{name}" is already in use' for name in used]
-        told = words[0] if len(words) == 1 else f"[{', '.join(words)}]"
-        conflict = conflict or ("ShortNamesConflict", told)
+        messages = [f'"{name}" is already in use' for name in used]
+        message = messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
+        conflict = conflict or ("ShortNamesConflict", message)
     else:
-        given.pop("shortNames", None)
-        given |= {"shortNames": list(short)} if short else {}
-    given.pop("categories", None)
-    given |= {"categories": wanted["categories"]} if wanted.get("categories") else {}
-    return given, conflict
+        names.pop("shortNames", None)
+        names |= {"shortNames": list(short)} if short else {}
+    names.pop("categories", None)
+    names |= {"categories": requested["categories"]} if requested.get("categories") else {}
+    return names, conflict
 
 
 def establish(definition: Document, now: str) -> bool:
@@ -148,13 +148,13 @@ def establish(definition: Document, now: str) -> bool:
     webhook = (definition["spec"].get("conversion") or {}).get("webhook") or {}
     bundle = (webhook.get("clientConfig") or {}).get("caBundle")
     sound = not bundle or is_ca_bundle(bundle)
-    verdict = condition(
+    updated = condition(
         ESTABLISHED,
         holds=sound,
         reason="InitialNamesAccepted" if sound else "InvalidCABundle",
         message=_INSTALLED if sound else "The conversion webhook CABundle is invalid",
     )
-    if find_condition(definition["status"], ESTABLISHED).get("reason") == verdict["reason"]:
+    if find_condition(definition["status"], ESTABLISHED).get("reason") == updated["reason"]:
         return False
-    set_condition(definition["status"], verdict, now)
+    set_condition(definition["status"], updated, now)
     return True

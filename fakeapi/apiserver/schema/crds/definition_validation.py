@@ -90,8 +90,8 @@ _CASED: Final = "may have mixed case, but should otherwise match: "
 def name_errors(definition: Json, _path: str) -> Iterator[Cause]:
     """Return the error of a definition whose name is not ``<plural>.<group>``."""
     spec, name = definition.get("spec") or {}, definition["metadata"].get("name", "")
-    wanted = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
-    if name != wanted:
+    expected = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
+    if name != expected:
         yield invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
 
 
@@ -234,9 +234,9 @@ def _stored_errors(definition: Json) -> Iterator[Cause]:
     """Return the errors of stored versions that are missing from spec.versions."""
     stored = (definition.get("status") or {}).get("storedVersions") or []
     versions = (definition.get("spec") or {}).get("versions") or ()
-    known = [version.get("name") for version in versions]
+    names = [version.get("name") for version in versions]
     for index, name in enumerate(stored):
-        if name not in known:
+        if name not in names:
             rule = (
                 f"missing from spec.versions; {name} was previously a storage version, and must "
                 "remain in spec.versions until a storage migration ensures no data remains "

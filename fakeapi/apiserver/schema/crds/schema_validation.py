@@ -243,11 +243,11 @@ def _list_type_errors(schema: Json, path: str) -> Iterator[Cause]:
         yield from _key_errors(schema, element, path)
 
 
-def _typed(schema: Json, path: str, extension: str, wanted: str) -> Iterator[Cause]:
+def _typed(schema: Json, path: str, extension: str, expected: str) -> Iterator[Cause]:
     """Return the error of an extension that requires another type of schema."""
     kind = schema.get("type", "")
-    if schema.get(extension) is not None and kind != wanted:
-        rule, where = f"must be {wanted} if {extension} is specified", f"{path}.type"
+    if schema.get(extension) is not None and kind != expected:
+        rule, where = f"must be {expected} if {extension} is specified", f"{path}.type"
         yield invalid_value(where, kind, rule) if kind else required(where, rule)
 
 
@@ -271,12 +271,12 @@ def _map_errors(schema: Json, element: Json | None, path: str) -> Iterator[Cause
     if element.get("type") != "object":
         yield invalid_value(f"{path}.items.type", element.get("type", ""), _ITEM_TYPE)
         return
-    known = element.get("properties") or {}
+    properties = element.get("properties") or {}
     for index, key in enumerate(keys):
-        if key not in known:
+        if key not in properties:
             rule = "entries must all be names of item properties"
             yield invalid_value(f"{path}.{_KEYS}", keys, rule)
-        elif known[key].get("type") in ("array", "object"):
+        elif properties[key].get("type") in ("array", "object"):
             where = f"{path}.items.properties[{key}].type"
             rule = "must be a scalar type if parent array's x-kubernetes-list-type is map"
             yield invalid_value(where, element["type"], rule)
@@ -290,15 +290,15 @@ def _key_errors(schema: Json, element: Json, path: str) -> Iterator[Cause]:
         yield forbidden_field(f"{path}.items.nullable", rule)
     if schema[_LIST_TYPE] != "map":
         return
-    known, musts = element.get("properties") or {}, element.get("required") or ()
+    properties, musts = element.get("properties") or {}, element.get("required") or ()
     for key in schema.get(_KEYS) or ():
-        below, where = known.get(key), f"{path}.items.properties[{key}]"
+        below, where = properties.get(key), f"{path}.items.properties[{key}]"
         if below is None:
             continue
-        said = "this property is in x-kubernetes-list-map-keys, so it"
+        subject = "this property is in x-kubernetes-list-map-keys, so it"
         if key not in musts and below.get("default") is None:
             yield required(
-                f"{where}.default", f"{said} must have a default or be a required property"
+                f"{where}.default", f"{subject} must have a default or be a required property"
             )
         if below.get("nullable"):
-            yield forbidden_field(f"{where}.nullable", f"{said} cannot be nullable")
+            yield forbidden_field(f"{where}.nullable", f"{subject} cannot be nullable")

@@ -185,32 +185,36 @@ def _nested(schema: Json, path: str, *, skips: str = "") -> Iterator[Cause]:
         yield forbidden_field(where, "must not be specified in a nested context")
 
 
-def _completeness(rules: Json, schema: Json | None, path: str, told: str) -> Iterator[Cause]:
+def _completeness(rules: Json, schema: Json | None, path: str, rule_path: str) -> Iterator[Cause]:
     """Return the errors of fields that only quantifiers define, not the schema itself."""
     for name, listed in (("not", [rules.get("not")]), *((n, rules.get(n)) for n in _LISTS)):
         for index, below in enumerate(listed or ()):
             if below is not None:
-                where = f"{told}.not" if name == "not" else f"{told}.{name}[{index}]"
+                where = f"{rule_path}.not" if name == "not" else f"{rule_path}.{name}[{index}]"
                 yield from _nested_completeness(below, schema, path, where)
 
 
 _LISTS: Final = ("allOf", "anyOf", "oneOf")
 
 
-def _nested_completeness(rules: Json, schema: Json | None, path: str, told: str) -> Iterator[Cause]:
+def _nested_completeness(
+    rules: Json, schema: Json | None, path: str, rule_path: str
+) -> Iterator[Cause]:
     if schema is None:
-        yield required(path, f"because it is defined in {told}")
+        yield required(path, f"because it is defined in {rule_path}")
         return
-    yield from _completeness(rules, schema, path, told)
+    yield from _completeness(rules, schema, path, rule_path)
     if isinstance(rules.get("items"), dict):
         items = schema.get("items")
         below: Any = items if isinstance(items, dict) else None
-        yield from _nested_completeness(rules["items"], below, f"{path}.items", f"{told}.items")
-    known = schema.get("properties") or {}
+        yield from _nested_completeness(
+            rules["items"], below, f"{path}.items", f"{rule_path}.items"
+        )
+    properties = schema.get("properties") or {}
     for name, below in (rules.get("properties") or {}).items():
         where = f"properties[{name}]"
         yield from _nested_completeness(
-            below, known.get(name), f"{path}.{where}", f"{told}.{where}"
+            below, properties.get(name), f"{path}.{where}", f"{rule_path}.{where}"
         )
 
 

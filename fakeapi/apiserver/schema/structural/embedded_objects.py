@@ -51,10 +51,10 @@ def decode_metadata(document: dict[str, Any], path: str = "") -> list[str]:
 def embedded_object_finder(node: SchemaNode) -> EmbeddedObjectFinder | None:
     """Return a function that finds the embedded objects of a value; None if there are none."""
     fields = {name: embedded_object_finder(below) for name, below in node.properties.items()}
-    known = {name: find for name, find in fields.items() if find is not None}
+    nested = {name: find for name, find in fields.items() if find is not None}
     items = embedded_object_finder(node.items) if node.items is not None else None
     others = embedded_object_finder(node.additional) if node.additional is not None else None
-    if not (node.embedded or known or items or others):
+    if not (node.embedded or nested or items or others):
         return None
 
     def find(value: Any, path: str) -> Iterator[EmbeddedObject]:
@@ -62,7 +62,7 @@ def embedded_object_finder(node: SchemaNode) -> EmbeddedObjectFinder | None:
             if node.embedded:
                 yield value, path
             for name, item in value.items():
-                below = known.get(name) if name in node.properties else others
+                below = nested.get(name) if name in node.properties else others
                 if below is not None:
                     place = f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
                     yield from below(item, place.removeprefix("."))

@@ -185,11 +185,11 @@ def _object_checks(schema: Json) -> list[Check]:
     if least is not None or most is not None:
         checks.append(_size(least, most))
     additional = schema.get("additionalProperties")
-    known = frozenset(schema.get("properties") or ())
+    declared = frozenset(schema.get("properties") or ())
     if isinstance(additional, dict):
-        checks.append(_additional(compile_validator(additional), known))
+        checks.append(_additional(compile_validator(additional), declared))
     elif additional is False:
-        checks.append(_no_additional(known))
+        checks.append(_no_additional(declared))
     children = tuple((n, compile_validator(s)) for n, s in (schema.get("properties") or {}).items())
     required = tuple(schema.get("required") or ())
     if children or required:
@@ -208,22 +208,22 @@ def _size(least: int | None, most: int | None) -> Check:
     return check
 
 
-def _additional(other: Check, known: frozenset[str]) -> Check:
+def _additional(other: Check, declared: frozenset[str]) -> Check:
     def check(value: dict[str, Any], old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         before = old if old.__class__ is dict else {}
         passed = 0
         for name, item in value.items():
-            if name not in known:
+            if name not in declared:
                 passed += other(item, before.get(name, ABSENT), (where, name), faults)
         return passed
 
     return check
 
 
-def _no_additional(known: frozenset[str]) -> Check:
+def _no_additional(declared: frozenset[str]) -> Check:
     def check(value: dict[str, Any], _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         for name in value:
-            if name not in known:
+            if name not in declared:
                 faults.append(forbidden_property(where, name))
         return 0
 
@@ -266,8 +266,8 @@ def duplicate_items_check(node: SchemaNode) -> DuplicateItemsCheck | None:
 
 
 def _nested_fields_check(node: SchemaNode) -> DuplicateItemsCheck | None:
-    known = {name: duplicate_items_check(below) for name, below in node.properties.items()}
-    checks = {name: check for name, check in known.items() if check is not None}
+    declared = {name: duplicate_items_check(below) for name, below in node.properties.items()}
+    checks = {name: check for name, check in declared.items() if check is not None}
     other = duplicate_items_check(node.additional) if node.additional is not None else None
     if not checks and other is None:
         return None

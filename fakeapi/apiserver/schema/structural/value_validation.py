@@ -45,17 +45,17 @@ def quantifier_checks(schema: Json, compile_schema: Compile) -> list[Check]:
 
 def _any_of(checks: Sequence[Check]) -> Check:
     def check(value: Any, old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
-        best, told = -1, SchemaErrors()
+        best, errors = -1, SchemaErrors()
         for each in checks:
             found: SchemaErrors = []
             passed = each(value, old, where, found)
             if not found:
                 return passed
             if passed > best:
-                best, told = passed, found
+                best, errors = passed, found
         subject = quoted(path_of(where))
         faults.append(invalid_in_quantifier(f"{subject} must validate at least one schema (anyOf)"))
-        faults += told
+        faults += errors
         return best
 
     return check
@@ -63,14 +63,14 @@ def _any_of(checks: Sequence[Check]) -> Check:
 
 def _one_of(checks: Sequence[Check]) -> Check:
     def check(value: Any, old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
-        best, told, fitting = -1, SchemaErrors(), []
+        best, errors, fitting = -1, SchemaErrors(), []
         for each in checks:
             found: SchemaErrors = []
             passed = each(value, old, where, found)
             if not found:
                 fitting.append(passed)
             elif passed > best:
-                best, told = passed, found
+                best, errors = passed, found
         if len(fitting) == 1:
             return fitting[0]
         count = f"Found {len(fitting)} valid alternatives" if fitting else "Found none valid"
@@ -82,7 +82,7 @@ def _one_of(checks: Sequence[Check]) -> Check:
         )
         if fitting:
             return 0
-        faults += told
+        faults += errors
         return best
 
     return check
@@ -197,8 +197,8 @@ def _multiple(factor: float) -> Check:
     def check(value: float, _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         step = int(factor) if isinstance(value, int) else factor
         if step <= 0:
-            words = f"factor MultipleOf declared for {path_of(where)} must be positive: {step}"
-            faults.append(invalid_in_quantifier(words))
+            message = f"factor MultipleOf declared for {path_of(where)} must be positive: {step}"
+            faults.append(invalid_in_quantifier(message))
         elif not float(value / step).is_integer():
             faults.append(rule_error(where, value, f"should be a multiple of {_go_number(step)}"))
         return 0
@@ -207,24 +207,24 @@ def _multiple(factor: float) -> Check:
 
 
 def _minimum(limit: float, exclusive: bool) -> Check:  # noqa: FBT001 (as schemas say it)
-    words = "greater than" if exclusive else "greater than or equal to"
+    bound = "greater than" if exclusive else "greater than or equal to"
 
     def check(value: float, _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         least = int(limit) if isinstance(value, int) else limit
         if value < least or (exclusive and value == least):
-            faults.append(rule_error(where, value, f"should be {words} {_go_number(least)}"))
+            faults.append(rule_error(where, value, f"should be {bound} {_go_number(least)}"))
         return 0
 
     return check
 
 
 def _maximum(limit: float, exclusive: bool) -> Check:  # noqa: FBT001 (as schemas say it)
-    words = "less than" if exclusive else "less than or equal to"
+    bound = "less than" if exclusive else "less than or equal to"
 
     def check(value: float, _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
         most = int(limit) if isinstance(value, int) else limit
         if value > most or (exclusive and value == most):
-            faults.append(rule_error(where, value, f"should be {words} {_go_number(most)}"))
+            faults.append(rule_error(where, value, f"should be {bound} {_go_number(most)}"))
         return 0
 
     return check

@@ -48,18 +48,18 @@ _NAMESPACES = ("", "namespaces")
 
 def match_input_of(request: Request) -> RequestMatchInput:
     """Return the input of rules for a request."""
-    asked = authorization_attributes(request, request.user)
-    itself = (asked.group, asked.resource) == _NAMESPACES
+    attributes = authorization_attributes(request, request.user)
+    itself = (attributes.group, attributes.resource) == _NAMESPACES
     return RequestMatchInput(
         client=request.user_agent,
-        verb=asked.verb,
+        verb=attributes.verb,
         path=request.path,
-        group=asked.group,
-        resource=asked.resource,
-        subresource=asked.subresource,
-        namespace="" if itself else asked.namespace,
-        name=asked.name,
-        may_lag=_may_lag(request, asked),
+        group=attributes.group,
+        resource=attributes.resource,
+        subresource=attributes.subresource,
+        namespace="" if itself else attributes.namespace,
+        name=attributes.name,
+        may_lag=_may_lag(request, attributes),
     )
 
 
@@ -85,8 +85,8 @@ def version_behind(store: Store, kinds: ResourceRegistry, request: Request, behi
     It is at least the version that the client requests, and at least 1, since a request for version
     0 allows any version.
     """
-    asked = authorization_attributes(request, request.user)
-    kind = kinds.at(asked.group, asked.version, asked.resource)
+    attributes = authorization_attributes(request, request.user)
+    kind = kinds.at(attributes.group, attributes.version, attributes.resource)
     if kind is None:
         return store.version
     events = store.since(kind, store.floor(kind))
@@ -102,7 +102,7 @@ def as_of(request: Request, version: int) -> Request:
     return replace(request, query=query)
 
 
-def _may_lag(request: Request, asked: AuthorizationAttributes) -> bool:
+def _may_lag(request: Request, attributes: AuthorizationAttributes) -> bool:
     query = request.query
     try:
         version = parse_version(query.get("resourceVersion", ""))
@@ -111,9 +111,9 @@ def _may_lag(request: Request, asked: AuthorizationAttributes) -> bool:
     if not version or query.get("continue"):
         return False
     any_state = int(version) == 0
-    if asked.verb == "watch":
+    if attributes.verb == "watch":
         return any_state or bool(read_flag(query, "sendInitialEvents"))
-    if asked.verb != "list":
+    if attributes.verb != "list":
         return False
     match = query.get("resourceVersionMatch", "")
     no_limit = query.get("limit", "") in ("", "0")
@@ -213,10 +213,10 @@ class FaultInjector:
         """Start (POST), end (DELETE) or return (GET) the plan. Raise PlanError."""
         if method == "POST":
             self.begin(document)
-        told = self.document()
+        answer = self.document()
         if method == "DELETE":
             self.end()
-        return told
+        return answer
 
     def copy_progress(self, other: FaultInjector) -> None:
         """Continue another world's plan with its progress and seed."""
@@ -227,10 +227,10 @@ class FaultInjector:
         rules = self._progress.plan.rules
         if not rules:
             return ()
-        question = match_input_of(request)
+        match_input = match_input_of(request)
         if any(rule.scope.names for rule in rules):
-            question = with_created_name(question, request)
-        self._progress, effects = decide(self._progress, question, self._now_ns())
+            match_input = with_created_name(match_input, request)
+        self._progress, effects = decide(self._progress, match_input, self._now_ns())
         return effects
 
     def compact(self) -> None:

@@ -134,7 +134,7 @@ def _latency(fields: PlanReader) -> Effect:
     return Latency(least, most, when)
 
 
-def _refusal(code: int) -> Callable[[PlanReader], Effect]:
+def _error_effect(code: int) -> Callable[[PlanReader], Effect]:
     if code == 403:
         return lambda fields: Refusal(code, message=fields.text("message", ""))
     usual = 1 if code == 429 else 0
@@ -170,7 +170,7 @@ def _silence(fields: PlanReader) -> Effect:
 
 
 EFFECTS: Final[Mapping[str, Callable[[PlanReader], Effect]]] = {
-    **{str(code): _refusal(code) for code in REFUSALS},
+    **{str(code): _error_effect(code) for code in REFUSALS},
     "latency": _latency,
     "drop": _drop,
     "cut": _cut,

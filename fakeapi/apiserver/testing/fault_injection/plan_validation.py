@@ -19,7 +19,7 @@ from fakeapi.apiserver.kinds.resource_info import VERBS
 from fakeapi.apiserver.testing.fault_injection.effects import WATCHING, Effect, Staleness
 from fakeapi.apiserver.testing.fault_injection.plan import ResourceName, Scope
 
-_SHOWN_CHARS = 80
+_EXCERPT_CHARS = 80
 
 
 class PlanError(ValueError):
@@ -31,10 +31,10 @@ class PlanReader:
 
     def __init__(self, document: Any, place: str) -> None:
         if not isinstance(document, dict):
-            raise PlanError(f"{place or 'plan'}: expected an object, got {_shown(document)}")
+            raise PlanError(f"{place or 'plan'}: expected an object, got {_json_excerpt(document)}")
         self.document: dict[str, Any] = document
         self._place = place
-        self._known: list[str] = []
+        self._names: list[str] = []
 
     def field_path(self, name: str) -> str:
         """Return the path of a field."""
@@ -42,12 +42,12 @@ class PlanReader:
 
     def has(self, name: str) -> bool:
         """Return whether a field is present and not null."""
-        self._known.append(name)
+        self._names.append(name)
         return self.document.get(name) is not None
 
     def error(self, name: str, expected: str) -> PlanError:
         """Return the error of a field's value."""
-        found = _shown(self.document.get(name))
+        found = _json_excerpt(self.document.get(name))
         return PlanError(f"{self.field_path(name)}: expected {expected}, got {found}")
 
     def number(self, name: str, default: float, least: float = 0.0) -> float:
@@ -107,18 +107,18 @@ class PlanReader:
     def finish(self) -> None:
         """Raise PlanError if the object has a field that was not read."""
         for name in self.document:
-            if name not in self._known:
-                known = ", ".join(dict.fromkeys(self._known))
+            if name not in self._names:
+                names = ", ".join(dict.fromkeys(self._names))
                 raise PlanError(
-                    f"{self.field_path(str(name))}: no such field here; there are: {known}"
+                    f"{self.field_path(str(name))}: no such field here; there are: {names}"
                 )
 
 
-def _shown(value: Any) -> str:
+def _json_excerpt(value: Any) -> str:
     if value is None:
         return "nothing"
     text = orjson.dumps(value, default=repr).decode()
-    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
+    return text if len(text) <= _EXCERPT_CHARS else f"{text[:_EXCERPT_CHARS]}…"
 
 
 _METHODS: Final = ("get", "post", "put", "patch", "delete", "head", "options")
@@ -143,25 +143,25 @@ def validate_rule(effect: Effect, scope: Scope, kinds: ResourceRegistry, place: 
 
 
 def _check_verbs(effect: Effect, scope: Scope, place: str) -> None:
-    known = (*VERBS, *_METHODS) if scope.paths else VERBS
+    verbs = (*VERBS, *_METHODS) if scope.paths else VERBS
     for verb in scope.verbs:
-        if verb not in known:
-            raise PlanError(f"{place}.verbs: no verb {verb!r}; there are: {', '.join(known)}")
-        if verb not in _verbs_of(effect, known):
-            able = " and ".join(_verbs_of(effect, known))
+        if verb not in verbs:
+            raise PlanError(f"{place}.verbs: no verb {verb!r}; there are: {', '.join(verbs)}")
+        if verb not in _verbs_of(effect, verbs):
+            able = " and ".join(_verbs_of(effect, verbs))
             raise PlanError(f"{place}.verbs: this fault does not apply to {verb!r}, only to {able}")
     if scope.subresources and isinstance(effect, (*WATCHING, Staleness)):
-        able = " and ".join(_verbs_of(effect, known))
+        able = " and ".join(_verbs_of(effect, verbs))
         raise PlanError(
             f"{place}.subresources: this fault applies to {able} only, without subresources"
         )
 
 
-def _verbs_of(effect: Effect, known: Sequence[str]) -> Sequence[str]:
+def _verbs_of(effect: Effect, verbs: Sequence[str]) -> Sequence[str]:
     """Return the verbs to which an effect can apply."""
     if isinstance(effect, WATCHING):
         return ("watch",)
-    return ("list", "watch") if isinstance(effect, Staleness) else known
+    return ("list", "watch") if isinstance(effect, Staleness) else verbs
 
 
 def _check_resource(
@@ -177,20 +177,20 @@ def _check_resource(
     if scope.namespaces and not any(kind.namespaced for kind in found):
         raise PlanError(f"{place}.namespaces: {_resource_text(resource)!r} is in no namespace")
     if scope.subresources and not any(_own_subresources(kind, scope) for kind in found):
-        there = sorted({name for kind in found for name in kind.subresources})
+        subresources = sorted({name for kind in found for name in kind.subresources})
         raise PlanError(
             f"{place}.subresources: {_resource_text(resource)!r} has none of "
-            f"{', '.join(scope.subresources)}; it has: {', '.join(there) or 'none'}"
+            f"{', '.join(scope.subresources)}; it has: {', '.join(subresources) or 'none'}"
         )
-    wanted = [verb for verb in scope.verbs or VERBS if verb in _verbs_of(effect, VERBS)]
+    verbs = [verb for verb in scope.verbs or VERBS if verb in _verbs_of(effect, VERBS)]
     able = {verb for kind in found for verb in _verbs_at(kind, scope)}
-    for verb in wanted if scope.verbs else ():
+    for verb in verbs if scope.verbs else ():
         if verb not in able:
             raise PlanError(
                 f"{place}.verbs: {_resource_text(resource)!r} cannot {verb!r}; "
                 f"it can: {', '.join(sorted(able))}"
             )
-    if not able.intersection(wanted):
+    if not able.intersection(verbs):
         raise PlanError(
             f"{place_and_name} cannot be listed or watched, so this fault never applies"
         )
