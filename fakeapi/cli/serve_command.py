@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
@@ -87,6 +87,20 @@ def read_option_file(option: str, file: str) -> bytes:
 def display_name(file: str) -> str:
     """Return the name of a file in messages."""
     return "standard input" if file == "-" else file
+
+
+@contextmanager
+def component_option_errors(kubelet: str, scheduler_config: str) -> Iterator[None]:
+    """Raise ConfigError, with the option, for errors of the options of components."""
+    try:
+        yield
+    except ScriptError as error:
+        raise ConfigError(f"--kubelet: {display_name(kubelet)}: {error}") from None
+    except SchedulerConfigError as error:
+        where = f"--scheduler-config: {display_name(scheduler_config)}"
+        raise ConfigError(f"{where}: {error}") from None
+    except UnknownReleaseError as error:
+        raise ConfigError(f"--upstream: {error}") from None
 
 
 EXAMPLE: Final = "Example: reprieve fakeapi --port 0 --load cluster.yaml"
@@ -175,7 +189,8 @@ def serve_fakeapi(
 
     unwritten = _recording_errors() if record else ()
     try:
-        asyncio.run(_serve(create, load or [], faults, OutputFiles(kubeconfig_out, record)))
+        with component_option_errors(kubelet, scheduler_config):
+            asyncio.run(_serve(create, load or [], faults, OutputFiles(kubeconfig_out, record)))
     except unwritten as error:
         log_line(f"--record: {error}")
         raise typer.Exit(1) from None
@@ -183,14 +198,6 @@ def serve_fakeapi(
         raise ConfigError(str(error)) from None
     except UnknownModeError as error:
         raise ConfigError(f"--{error}") from None
-    except ScriptError as error:
-        raise ConfigError(f"--kubelet: {display_name(kubelet)}: {error}") from None
-    except SchedulerConfigError as error:
-        raise ConfigError(
-            f"--scheduler-config: {display_name(scheduler_config)}: {error}"
-        ) from None
-    except UnknownReleaseError as error:
-        raise ConfigError(f"--upstream: {error}") from None
 
 
 def _read_service(text: str) -> tuple[str, str]:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Any, Final, Self
 
 import orjson
@@ -189,12 +188,7 @@ class BackgroundTasks:
         self.control_plane.start()
         return self
 
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         try:
             await self.control_plane.stop()
         finally:

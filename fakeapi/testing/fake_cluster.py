@@ -19,7 +19,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from extender.controllers.process.controller_manager import ControllerManager
@@ -77,12 +76,7 @@ class Cluster:
         self._background_tasks = BackgroundTasks(world, run, certificate)
         self._stack = AsyncExitStack()
 
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await self._stack.aclose()
 
     @property

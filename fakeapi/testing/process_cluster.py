@@ -15,7 +15,6 @@ from contextlib import ExitStack
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -63,12 +62,7 @@ class ProcessCluster:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._stack.close()
 
     def _options(self) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from threading import Thread
-from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
@@ -95,12 +94,7 @@ class ThreadedCluster(Generic[S]):
         self.kubeconfig_path = cluster.kubeconfig_path
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import orjson
 
+from fakeapi.apiserver.admission.webhooks.admission_review import user_info
 from fakeapi.apiserver.auth.authorization import AuthorizationAttributes
 from fakeapi.apiserver.auth.service_account_tokens import ISSUER
 from fakeapi.apiserver.registry.request_scope import (
@@ -35,7 +36,7 @@ def review_self(scope: RequestScope) -> Response:
     """Return the user of the request."""
     review = _read(scope)
     created = {**review["metadata"], "creationTimestamp": scope.services.sources.timestamp(0)}
-    status = {"userInfo": _user_info(scope.user)}
+    status = {"userInfo": user_info(scope.user)}
     return _review_response(scope, review | {"metadata": created}, status)
 
 
@@ -49,7 +50,7 @@ def review_token(scope: RequestScope) -> Response:
     if user is None:
         return _review_response(scope, review, {"user": {}, "error": "invalid bearer token"})
     audiences = review["spec"].get("audiences") or [ISSUER]
-    found = {"authenticated": True, "user": _user_info(user), "audiences": audiences}
+    found = {"authenticated": True, "user": user_info(user), "audiences": audiences}
     return _review_response(scope, review, found)
 
 
@@ -145,16 +146,6 @@ def _subject(spec: Mapping[str, Any]) -> User:
         raise _invalid("spec.user", '""', "at least one of user or group must be specified")
     extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
     return User(spec.get("user") or "", spec.get("uid") or "", groups, extra)
-
-
-def _user_info(user: User) -> Document:
-    info = {
-        "username": user.name,
-        "uid": user.uid,
-        "groups": list(user.groups),
-        "extra": {key: list(values) for key, values in user.extra.items()},
-    }
-    return {name: value for name, value in info.items() if value}
 
 
 def _review_response(scope: RequestScope, review: Document, status: Document) -> Response:

@@ -112,11 +112,11 @@ class HeartbeatCache:
     def __init__(self, store: Store, timestamp: Callable[[int], str]) -> None:
         self._store = store
         self._timestamp = timestamp
-        self._learned: dict[str, LearnedHeartbeat] = {}
+        self._known: dict[str, LearnedHeartbeat] = {}
 
     def serve(self, request: Request) -> Response | None:
         """Serve a heartbeat; return None if the request needs the normal write path."""
-        learned = self._learned.get(request.path)
+        learned = self._known.get(request.path)
         if learned is None or request.query or learned.signature != _request_signature(request):
             return None
         _, last_time, last_beat = learned.values
@@ -128,7 +128,7 @@ class HeartbeatCache:
         try:
             learned.entry = self._store.renew(learned.entry, learned.stored.fill(values))
         except ConflictError:
-            del self._learned[request.path]
+            del self._known[request.path]
             return None
         learned.values = values
         return Response(200, encode_object(learned.entry.kind, learned.entry))
@@ -142,9 +142,9 @@ class HeartbeatCache:
         learned = _learn_heartbeat(heartbeat, request, write)
         if learned is None:
             return
-        self._learned[request.path] = learned
-        if len(self._learned) > MAX_HEARTBEATS:
-            del self._learned[next(iter(self._learned))]
+        self._known[request.path] = learned
+        if len(self._known) > MAX_HEARTBEATS:
+            del self._known[next(iter(self._known))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,13 @@ from fakeapi.apiserver.registry.request_scope import Handler
 from fakeapi.apiserver.registry.subresources.binding import bind, bind_named_in_body
 from fakeapi.apiserver.registry.subresources.custom_scale import (
     get_custom_scale,
-    patch_custom_scale,
-    put_custom_scale,
+    write_custom_scale,
 )
 from fakeapi.apiserver.registry.subresources.eviction import evict
-from fakeapi.apiserver.registry.subresources.scale import get_scale, patch_scale, put_scale
+from fakeapi.apiserver.registry.subresources.scale import get_scale, write_scale
 from fakeapi.apiserver.registry.subresources.token import request_token
 
-_SCALE: Final[Mapping[str, Handler]] = {"GET": get_scale, "PUT": put_scale, "PATCH": patch_scale}
+_SCALE: Final[Mapping[str, Handler]] = {"GET": get_scale, "PUT": write_scale, "PATCH": write_scale}
 
 SUBRESOURCES: Final[Mapping[tuple[str, str], Mapping[str, Handler]]] = {
     ("bindings", ""): {"POST": bind_named_in_body},
@@ -35,7 +34,7 @@ SUBRESOURCES: Final[Mapping[tuple[str, str], Mapping[str, Handler]]] = {
 }
 
 CUSTOM_SUBRESOURCES: Final[Mapping[str, Mapping[str, Handler]]] = {
-    "scale": {"GET": get_custom_scale, "PUT": put_custom_scale, "PATCH": patch_custom_scale}
+    "scale": {"GET": get_custom_scale, "PUT": write_custom_scale, "PATCH": write_custom_scale}
 }
 """The subresources of custom resources that have handlers of their own."""
 

@@ -5,15 +5,19 @@ Source: ScaleREST in pkg/registry/customresource/etcd.go of k8s.io/apiextensions
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from fakeapi.apiserver.kinds.builtin import SCALE
 from fakeapi.apiserver.kinds.resource_info import ScalePaths
 from fakeapi.apiserver.objects.metadata import check_document, check_url_name
-from fakeapi.apiserver.objects.patch import apply_patch
-from fakeapi.apiserver.registry.request_scope import RequestScope, json_response, read_typed
-from fakeapi.apiserver.registry.subresources.scale import METADATA, checked_replicas
+from fakeapi.apiserver.registry.request_scope import RequestScope, json_response
+from fakeapi.apiserver.registry.subresources.scale import (
+    checked_replicas,
+    copy_preconditions,
+    new_scale,
+    scale_change,
+)
 from fakeapi.apiserver.schema.crds.custom_resource_strategy import value_at
 from fakeapi.apiserver.store.object_store import Document
 from fakeapi.apiserver.wire.errors import bad_request, internal_error
@@ -32,24 +36,6 @@ def get_custom_scale(call: RequestScope) -> Response:
     return json_response(200, _scale_of(document, paths))
 
 
-def put_custom_scale(call: RequestScope) -> Response:
-    """Set the replicas from a whole Scale."""
-    call.registry.get(call.target)
-    requested = read_typed(call, SCALE)
-    return _change(call, lambda _scale: requested)
-
-
-def patch_custom_scale(call: RequestScope) -> Response:
-    """Set the replicas from the patched Scale."""
-    request = call.request
-
-    def patched(scale: Document) -> Document:
-        kind = call.target.kind
-        return apply_patch(kind, scale, request.content_type, request.body)
-
-    return _change(call, patched)
-
-
 def _paths(call: RequestScope) -> ScalePaths:
     custom = call.target.kind.custom
     assert custom is not None
@@ -58,23 +44,14 @@ def _paths(call: RequestScope) -> ScalePaths:
 
 
 def _scale_of(document: Mapping[str, Any], paths: ScalePaths) -> Document:
-    metadata = document["metadata"]
-    replicas = value_at(document, paths.spec)
+    replicas, current = value_at(document, paths.spec), value_at(document, paths.status) or 0
     selector = value_at(document, paths.selector) if paths.selector else None
-    return {
-        "kind": SCALE.kind,
-        "apiVersion": SCALE.api_version,
-        "metadata": {name: metadata[name] for name in METADATA if name in metadata},
-        "spec": {"replicas": replicas} if replicas else {},
-        "status": {
-            "replicas": value_at(document, paths.status) or 0,
-            **({"selector": selector} if selector else {}),
-        },
-    }
+    return new_scale(document, replicas, current, selector)
 
 
-def _change(call: RequestScope, change: Callable[[Document], Document]) -> Response:
-    name, paths = call.target.name, _paths(call)
+def write_custom_scale(call: RequestScope) -> Response:
+    """Set the replicas from a whole or a patched Scale."""
+    name, paths, change = call.target.name, _paths(call), scale_change(call, call.target.kind)
 
     def scaled(document: Document) -> Document:
         scale = _scale_of(document, paths)
@@ -83,13 +60,10 @@ def _change(call: RequestScope, change: Callable[[Document], Document]) -> Respo
         scale = change(scale)
         check_url_name(name, check_document(SCALE, scale))
         scale = call.admit(SCALE, scale, _scale_of(document, paths))
-        metadata = scale["metadata"]
         if (scale.get("spec") or {}).get("replicas") == _UNSET:
             raise bad_request(f'the spec replicas field "{paths.spec}" cannot be empty')
         _set_at(document, paths.spec, checked_replicas(scale, name))
-        for member in ("uid", "resourceVersion"):
-            if metadata.get(member):
-                document["metadata"][member] = metadata[member]
+        copy_preconditions(scale, document)
         return document
 
     entry = call.registry_with_manager.change(call.target, scaled)

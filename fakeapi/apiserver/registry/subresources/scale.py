@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from fakeapi.apiserver.kinds.builtin import SCALE
+from fakeapi.apiserver.kinds.resource_info import ResourceInfo
 from fakeapi.apiserver.objects.metadata import check_document, check_url_name
 from fakeapi.apiserver.objects.patch import apply_patch
 from fakeapi.apiserver.registry.request_scope import RequestScope, json_response, read_typed
@@ -19,7 +20,7 @@ from fakeapi.apiserver.store.object_store import Document, Entry
 from fakeapi.apiserver.wire.errors import Cause, bad_request, invalid
 from fakeapi.apiserver.wire.http_messages import Response
 
-METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _OPERATORS: Final = {"In": "{key} in ({values})", "NotIn": "{key} notin ({values})"}
 _UNARY: Final = {"Exists": "{key}", "DoesNotExist": "!{key}"}
 
@@ -29,37 +30,54 @@ def get_scale(call: RequestScope) -> Response:
     return _scaled(call.registry.get(call.target))
 
 
-def put_scale(call: RequestScope) -> Response:
-    """Set the replicas from a whole Scale."""
+def write_scale(call: RequestScope) -> Response:
+    """Set the replicas from a whole or a patched Scale."""
+    name, change = call.target.name, scale_change(call, SCALE)
+
+    def scaled(document: Document) -> Document:
+        scale = change(scale_of(document))
+        check_url_name(name, check_document(SCALE, scale))
+        scale = call.admit(SCALE, scale, scale_of(document))
+        document.setdefault("spec", {})["replicas"] = checked_replicas(scale, name)
+        copy_preconditions(scale, document)
+        return document
+
+    return _scaled(call.registry_with_manager.change(call.target, scaled))
+
+
+def scale_change(call: RequestScope, patched_kind: ResourceInfo) -> Callable[[Document], Document]:
+    """Return the change of a Scale that a PUT or PATCH makes. Raise StatusError for a PUT."""
+    request = call.request
+    if request.method == "PATCH":
+        return lambda scale: apply_patch(patched_kind, scale, request.content_type, request.body)
     call.registry.get(call.target)
     requested = read_typed(call, SCALE)
-    return _change(call, lambda _scale: requested)
+    return lambda _scale: requested
 
 
-def patch_scale(call: RequestScope) -> Response:
-    """Set the replicas from the patched Scale."""
-    request = call.request
-
-    def patched(scale: Document) -> Document:
-        return apply_patch(SCALE, scale, request.content_type, request.body)
-
-    return _change(call, patched)
+def copy_preconditions(scale: Document, document: Document) -> None:
+    """Copy the uid and the resourceVersion that a Scale requires into an object's document."""
+    for member in ("uid", "resourceVersion"):
+        if scale["metadata"].get(member):
+            document["metadata"][member] = scale["metadata"][member]
 
 
 def scale_of(document: Mapping[str, Any]) -> Document:
     """Return the Scale of an object's document."""
-    metadata, spec, status = document["metadata"], document.get("spec"), document.get("status")
-    replicas = (spec or {}).get("replicas", 1)
-    selector = (spec or {}).get("selector") or {}
+    spec, status = document.get("spec") or {}, document.get("status") or {}
+    selector = selector_text(spec.get("selector") or {})
+    return new_scale(document, spec.get("replicas", 1), status.get("replicas", 0), selector)
+
+
+def new_scale(document: Mapping[str, Any], replicas: Any, current: Any, selector: Any) -> Document:
+    """Return a Scale of an object, with its desired and its current number of replicas."""
+    metadata = document["metadata"]
     return {
         "kind": SCALE.kind,
         "apiVersion": SCALE.api_version,
-        "metadata": {name: metadata[name] for name in METADATA if name in metadata},
+        "metadata": {name: metadata[name] for name in _METADATA if name in metadata},
         "spec": {"replicas": replicas} if replicas else {},
-        "status": {
-            "replicas": (status or {}).get("replicas", 0),
-            **({"selector": text} if (text := selector_text(selector)) else {}),
-        },
+        "status": {"replicas": current, **({"selector": selector} if selector else {})},
     }
 
 
@@ -75,23 +93,6 @@ def selector_text(selector: Mapping[str, Any]) -> str:
     return ",".join(text for _, text in sorted(terms, key=lambda term: term[0]))
 
 
-def _change(call: RequestScope, change: Callable[[Document], Document]) -> Response:
-    name = call.target.name
-
-    def scaled(document: Document) -> Document:
-        scale = change(scale_of(document))
-        check_url_name(name, check_document(SCALE, scale))
-        scale = call.admit(SCALE, scale, scale_of(document))
-        metadata = scale["metadata"]
-        document.setdefault("spec", {})["replicas"] = checked_replicas(scale, name)
-        for member in ("uid", "resourceVersion"):
-            if metadata.get(member):
-                document["metadata"][member] = metadata[member]
-        return document
-
-    return _scaled(call.registry_with_manager.change(call.target, scaled))
-
-
 def checked_replicas(scale: Document, name: str) -> int:
     """Return the replicas of a Scale. Raise StatusError (400, 422)."""
     replicas = (scale.get("spec") or {}).get("replicas") or 0
@@ -102,11 +103,9 @@ def checked_replicas(scale: Document, name: str) -> int:
         )
     if replicas < 0:
         message = f"Invalid value: {replicas}: must be greater than or equal to 0"
-        raise invalid("Scale.autoscaling", name, [Cause("FieldValueInvalid", message, _REPLICAS)])
+        cause = Cause("FieldValueInvalid", message, "spec.replicas")
+        raise invalid("Scale.autoscaling", name, [cause])
     return replicas
-
-
-_REPLICAS: Final = "spec.replicas"
 
 
 def _scaled(entry: Entry) -> Response:

@@ -19,7 +19,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlsplit
 
 from fakeapi.apiserver.schema.cel.parser import ENGINE, OPTIONAL_FIELD, optional_field
-from fakeapi.apiserver.schema.structural.formats import FORMATS, compile_pattern, is_uri
+from fakeapi.apiserver.schema.structural.formats import FORMATS, compile_pattern, is_uri, parses
 from policies.kubernetes.name_validation import (
     invalid_dns1035_label,
     invalid_dns_label,
@@ -202,17 +202,6 @@ def _cidr(text: str) -> str:
     return f"{_address(address)}/{length}"
 
 
-def _is_valid(parse: Function) -> Callable[[str], bool]:
-    def fits(text: str) -> bool:
-        try:
-            parse(text)
-        except ValueError:
-            return False
-        return True
-
-    return fits
-
-
 def _contains_ip(network: str, address: str) -> bool:
     return _address(address) in ip_network(network, strict=False)
 
@@ -272,7 +261,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "indexOf": _index_of,
     "ip": _ip,
     "ip.isCanonical": lambda text: str(_address(text)) == text,
-    "isCIDR": _is_valid(_cidr),
+    "isCIDR": parses(_cidr),
     "isGlobalUnicast": lambda text: (
         not (
             _address(text).is_multicast
@@ -282,14 +271,14 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
         )
     ),
     "isGreaterThan": lambda one, two: _compare(one, two) > 0,
-    "isIP": _is_valid(_address),
+    "isIP": parses(_address),
     "isInteger": lambda text: _amount(text).denominator == 1,
     "isLessThan": lambda one, two: _compare(one, two) < 0,
     "isLinkLocalMulticast": lambda text: str(_address(text)).startswith(("224.0.0.", "ff02:")),
     "isLinkLocalUnicast": lambda text: _address(text).is_link_local,
     "isLoopback": lambda text: _address(text).is_loopback,
     "isQuantity": _is_quantity,
-    "isSemver": _is_valid(_version),
+    "isSemver": parses(_version),
     "isSorted": _is_sorted,
     "isURL": is_uri,
     "isUnspecified": lambda text: _address(text).is_unspecified,

@@ -40,7 +40,9 @@ def _regex(pattern: str) -> Callable[[str], bool]:
     return lambda text: compiled.fullmatch(text) is not None
 
 
-def _parses(parse: Callable[[str], Any]) -> Callable[[str], bool]:
+def parses(parse: Callable[[str], Any]) -> Callable[[str], bool]:
+    """Return a predicate that is true for texts which ``parse`` accepts without a ValueError."""
+
     def fits(text: str) -> bool:
         try:
             parse(text)
@@ -105,7 +107,7 @@ def _is_base64(text: str) -> bool:
 
 
 def _is_duration(text: str) -> bool:
-    return _WORDY_DURATION.search(text) is not None or _parses(parse_duration)(text)
+    return _WORDY_DURATION.search(text) is not None or parses(parse_duration)(text)
 
 
 def _digits(text: str) -> str:
@@ -140,7 +142,7 @@ _BYTE: Final = r"(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])"
 FORMATS: Final[Mapping[str, Callable[[str], bool]]] = {
     "bsonobjectid": _regex("[0-9a-f]{24}"),
     "byte": _is_base64,
-    "cidr": _parses(lambda text: ip_network(text if "/" in text else "", strict=False)),
+    "cidr": parses(lambda text: ip_network(text if "/" in text else "", strict=False)),
     "creditcard": _is_card,
     "date": is_date,
     "datetime": is_datetime,
@@ -149,7 +151,7 @@ FORMATS: Final[Mapping[str, Callable[[str], bool]]] = {
     "hexcolor": _regex("#?([0-9a-f]{3}|[0-9a-f]{6})"),
     "hostname": _is_host,
     "ipv4": _is_ipv4,
-    "ipv6": _parses(IPv6Address),
+    "ipv6": parses(IPv6Address),
     "isbn": lambda text: _is_isbn10(text) or _is_isbn13(text),
     "isbn10": _is_isbn10,
     "isbn13": _is_isbn13,

@@ -17,21 +17,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
 
 from fakeapi.apiserver.kinds import ResourceRegistry
-from fakeapi.apiserver.testing.fault_injection.effects import (
-    REFUSALS,
-    Compaction,
-    Cut,
-    Drop,
-    Duplication,
-    Effect,
-    Expiry,
-    Lag,
-    Latency,
-    Refusal,
-    Silence,
-    Staleness,
-    When,
-)
+from fakeapi.apiserver.testing.fault_injection import effects
+from fakeapi.apiserver.testing.fault_injection.effects import Effect, When
 from fakeapi.apiserver.testing.fault_injection.plan import (
     FaultPlan,
     FaultRule,
@@ -125,20 +112,20 @@ def _latency(fields: PlanReader) -> Effect:
         if fields.has("least") or fields.has("most"):
             raise fields.error("seconds", "either seconds, or least and most")
         seconds = fields.number("seconds", 0.0)
-        return Latency(seconds, seconds, when)
+        return effects.Latency(seconds, seconds, when)
     if not fields.has("most"):
         raise fields.error("seconds", "seconds, or least and most")
     least, most = fields.number("least", 0.0), fields.number("most", 0.0)
     if least > most:
         raise fields.error("least", f"no more than most, which is {most:g}")
-    return Latency(least, most, when)
+    return effects.Latency(least, most, when)
 
 
 def _error_effect(code: int) -> Callable[[PlanReader], Effect]:
     if code == 403:
-        return lambda fields: Refusal(code, message=fields.text("message", ""))
+        return lambda fields: effects.Refusal(code, message=fields.text("message", ""))
     usual = 1 if code == 429 else 0
-    return lambda fields: Refusal(code, fields.count("retryAfter", usual))
+    return lambda fields: effects.Refusal(code, fields.count("retryAfter", usual))
 
 
 def _when(fields: PlanReader) -> When:
@@ -150,35 +137,35 @@ def _drop(fields: PlanReader) -> Effect:
     when, frames = _when(fields), fields.count("afterFrames", 0)
     if frames and when == "before":
         raise fields.error("afterFrames", "when: after, since before there is no frame")
-    return Drop(when, frames)
+    return effects.Drop(when, frames)
 
 
 def _cut(fields: PlanReader) -> Effect:
     clean = fields.choice("end", ("abrupt", "clean"), "abrupt") == "clean"
-    return Cut("clean" if clean else "abrupt", fields.count("afterFrames", 0))
+    return effects.Cut("clean" if clean else "abrupt", fields.count("afterFrames", 0))
 
 
 def _lag(fields: PlanReader) -> Effect:
     if not fields.has("seconds"):
         raise fields.error("seconds", "how long frames are held back")
-    return Lag(fields.number("seconds", 0.0))
+    return effects.Lag(fields.number("seconds", 0.0))
 
 
 def _silence(fields: PlanReader) -> Effect:
     seconds = fields.number("seconds", 0.0) if fields.has("seconds") else None
-    return Silence(seconds, fields.count("afterFrames", 0))
+    return effects.Silence(seconds, fields.count("afterFrames", 0))
 
 
 EFFECTS: Final[Mapping[str, Callable[[PlanReader], Effect]]] = {
-    **{str(code): _error_effect(code) for code in REFUSALS},
+    **{str(code): _error_effect(code) for code in effects.REFUSALS},
     "latency": _latency,
     "drop": _drop,
     "cut": _cut,
     "lag": _lag,
     "silence": _silence,
-    "expire": lambda fields: Expiry(fields.count("afterFrames", 0)),
-    "compact": lambda _fields: Compaction(),
-    "stale": lambda fields: Staleness(fields.count("behind", 1, 1)),
-    "duplicate": lambda _fields: Duplication(),
+    "expire": lambda fields: effects.Expiry(fields.count("afterFrames", 0)),
+    "compact": lambda _fields: effects.Compaction(),
+    "stale": lambda fields: effects.Staleness(fields.count("behind", 1, 1)),
+    "duplicate": lambda _fields: effects.Duplication(),
 }
 """The functions that parse an effect, by the name of the fault."""
