@@ -142,7 +142,7 @@ def _compare_objects(branch: GranularObject, old: Any, new: Any) -> _Found:
         element, shape = field_element(name), field_type(branch, name)
         if name in olds:
             nodes.put(element, _compare(shape, olds[name], value))
-        elif not _is_zero(branch, name, value):
+        elif not (value is None or (not value and name in implicit_fields(branch).zeros)):
             nodes.added[element] = whole_field_set(shape, value)
     for name in olds.keys() - news.keys():
         if olds[name] is not None:
@@ -207,11 +207,6 @@ def _parts(branch: GranularObject, value: Mapping[str, Any]) -> Mapping[str, Any
     by_value = implicit_fields(branch).by_value
     missing = {name: _NONE for name in by_value if value.get(name) is None}
     return {**value, **missing} if missing else value
-
-
-def _is_zero(branch: GranularObject, name: str, value: Any) -> bool:
-    """Return whether a value is the zero value of its field in Go."""
-    return value is None or (not value and name in implicit_fields(branch).zeros)
 
 
 def _by_element(items: ListType, values: list[Any]) -> dict[str, list[Any]]:

@@ -201,7 +201,7 @@ class FaultDelivery:
         effects = self._faults.effects_on(request) if self._faults else ()
         if not self._faults or not effects:
             answer = await act(request)
-            return DeliveredResponse(answer, _status(answer))
+            return DeliveredResponse(answer, answer.status if isinstance(answer, Response) else 200)
         outcome = await self._deliver_with_faults(self._faults, request, act, effects)
         return replace(outcome, fault=", ".join(map(str, effects)))
 
@@ -258,10 +258,6 @@ def first_half(whole: bytes) -> bytes:
 def _with_faults(watch: Watch, effects: Sequence[Effect], clock: Clock) -> AnyWatch:
     hindering = any(isinstance(each, (*WATCHING, Drop, Cut)) for each in effects)
     return FaultyWatch(watch, effects, clock) if hindering else watch
-
-
-def _status(answer: Response | Watch) -> int:
-    return answer.status if isinstance(answer, Response) else 200
 
 
 def _first(effects: Iterable[Effect], kind: type[E]) -> E | None:

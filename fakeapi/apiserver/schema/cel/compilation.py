@@ -89,7 +89,7 @@ class Expression:
         except TypeError:
             raise ExpressionError("no such overload") from None
         except (ValueError, RuntimeError, IndexError, OverflowError) as error:
-            raise ExpressionError(_first_sentence(str(error))) from None
+            raise ExpressionError(str(error).partition(". ")[0].strip()) from None
 
 
 @lru_cache(maxsize=4096)
@@ -120,10 +120,6 @@ def _parse_error(message: str) -> str:
     at = message.find("ERROR:")
     report = message[at:] if message.startswith(_FAILED) and at >= 0 else message
     return "compilation failed: " + report.replace("\n| ", "\n | ").rstrip()
-
-
-def _first_sentence(message: str) -> str:
-    return message.partition(". ")[0].strip()
 
 
 def _size(value: Any) -> int:
