@@ -27,6 +27,7 @@ from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.client import Client, PatchType
 from extender.kube.rest.resources import Resource
 from fakeapi import FakeCluster
+from tests.builders.definitions import ANYTHING, INTEGER, definition, record, version, widget
 
 PATIENCE_SECONDS = 30.0
 WIDGETS = Resource("example.com", "v1", "widgets", namespaced=True)
@@ -34,32 +35,8 @@ CONFIG_MAPS = Resource("", "v1", "configmaps", namespaced=True)
 ONE = WIDGETS.object("one", "default")
 CHILD = CONFIG_MAPS.object("one", "default")
 FINALIZER = "example.com/tidy"
-SIZE = {"type": "object", "properties": {"size": {"type": "integer"}}}
-KEPT = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "widgets.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "widgets", "kind": "Widget"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {"spec": SIZE, "status": KEPT},
-                    }
-                },
-            }
-        ],
-    },
-}
+SCHEMA = record(spec=record(size=INTEGER), status=ANYTHING)
+DEFINITION = definition(versions=[version(schema=SCHEMA, subresources={"status": {}})])
 
 
 def decode(body: msgspec.Raw) -> Any:
@@ -150,13 +127,7 @@ async def until(client: Client, holds: Callable[[Any], bool]) -> Any:
 
 async def create_one(client: Client, size: int = 3) -> Any:
     """Create the widget, and wait until the operator has seen to it."""
-    one = {
-        "apiVersion": "example.com/v1",
-        "kind": "Widget",
-        "metadata": {"name": "one"},
-        "spec": {"size": size},
-    }
-    await client.create(WIDGETS.collection("default"), orjson.dumps(one), decode)
+    await client.create(WIDGETS.collection("default"), orjson.dumps(widget(size=size)), decode)
     return await until(client, lambda thing: "create" in thing.get("status", {}))
 
 

@@ -11,6 +11,9 @@ from fakeapi.apiserver.serving.local_transport import LocalTransport
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 NAME = "a.example.com"
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
 
 
 def named(name: str, **data: str) -> dict[str, Any]:
@@ -29,6 +32,5 @@ class Answer:
 async def ask(transport: LocalTransport, method: str, path: str, body: Any = None) -> Answer:
     """Ask; a patch is a merge patch."""
     raw = b"" if body is None else orjson.dumps(body)
-    merge = "application/merge-patch+json"
-    kind = merge if method == "PATCH" else "application/json"
+    kind = MERGE if method == "PATCH" else "application/json"
     return Answer(await transport.request(Request(method, path, body=raw, content_type=kind)))

@@ -23,11 +23,13 @@ from extender.recording.redaction import redact
 from extender.recording.resource_selection import ALL, make_plan
 from fakeapi import VirtualCluster
 from tests.builders import node_json
+from tests.builders.definitions import definition
 from tests.extender.controllers.replicaset.upstream_tables import a_replica_set
 
 Document = dict[str, Any]
 
 GADGETS = Resource("example.com", "v1", "gadgets", namespaced=True)
+GADGET_DEFINITION = definition("example.com/v1", "Gadget")
 SPACES = ("default", "team-a", "team-b")
 
 
@@ -37,24 +39,6 @@ def a_pod(name: str, namespace: str, **spec: Any) -> Document:
     metadata = {"name": name, "namespace": namespace}
     spec = {"containers": [container], **spec}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
-def gadgets() -> Document:
-    """Define a custom resource."""
-    names = {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"}
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "gadgets.example.com"},
-        "spec": {
-            "group": "example.com",
-            "names": names,
-            "scope": "Namespaced",
-            "versions": [version],
-        },
-    }
 
 
 class Evolution:
@@ -71,7 +55,7 @@ class Evolution:
         nodes = [node_json(f"node-{n}") for n in range(2)]
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
         secret["data"] = {"key": "c2VjcmV0"}
-        self._cluster.load([gadgets(), *spaces, *nodes, a_replica_set(replicas=2), secret])
+        self._cluster.load([GADGET_DEFINITION, *spaces, *nodes, a_replica_set(replicas=2), secret])
 
     async def step(self) -> None:
         acts = (

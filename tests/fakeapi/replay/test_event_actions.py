@@ -28,7 +28,7 @@ from tests.extender.recording.recording_lines import (
     header,
     line,
 )
-from tests.fakeapi.replay.random_world import gadgets
+from tests.fakeapi.replay.random_world import GADGET_DEFINITION
 
 DEFAULT = an_object("default", "Namespace")
 GONE_AT: Document = {"deletionTimestamp": "2026-01-01T00:00:09Z", "deletionGracePeriodSeconds": 30}
@@ -135,7 +135,7 @@ class TestNothingAttached:
         recording = a_recording(
             line(0, "LISTED", DEFAULT),
             line(0, "LISTED", an_object("g", "Gadget")),
-            line(*when, gadgets()),
+            line(*when, GADGET_DEFINITION),
             line(6, "MODIFIED", an_object("g", "Gadget", size=3)),
             first=header("Namespace", "CustomResourceDefinition", "Gadget"),
         )

@@ -18,7 +18,7 @@ from extender.recording.resource_selection import ResourceNameError, make_plan
 from fakeapi import VirtualCluster
 from fakeapi.testing.faults import fault
 from tests.extender.recording.recording_lines import an_object
-from tests.fakeapi.replay.random_world import gadgets
+from tests.fakeapi.replay.random_world import GADGET_DEFINITION
 
 Told = list[tuple[float, str, str]]
 
@@ -143,7 +143,7 @@ class TestWhatIsFollowed:
     async def test_a_custom_resource_with_its_definition(
         self, virtual_cluster: VirtualCluster
     ) -> None:
-        virtual_cluster.load([gadgets()])
+        virtual_cluster.load([GADGET_DEFINITION])
         async with recorded(virtual_cluster, "gadgets", "pods") as studio:
             await virtual_cluster.clock.advance(1)
         assert names_of(studio.recording) == [

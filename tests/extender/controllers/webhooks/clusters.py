@@ -31,6 +31,7 @@ from extender.kube.rest.http_transport import AiohttpTransport, Endpoint
 from fakeapi import FakeCluster
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.apiserver.validation.object_validation import pod_spec_errors
+from tests.builders.definitions import definition
 from tests.builders.workloadspread import NOW_NS
 from tests.stage import decode
 
@@ -47,33 +48,7 @@ ANNOTATION = "apps.kruise.io/matched-workloadspread"
 PATIENCE_SECONDS = 30
 
 
-def kruise_kind(kind: str, *versions: str, group: str = "apps.kruise.io") -> Document:
-    """Build the definition of a kind of OpenKruise's, which may have any fields."""
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    served = [
-        {
-            "name": version,
-            "served": True,
-            "storage": version == versions[-1],
-            "schema": {"openAPIV3Schema": anything},
-        }
-        for version in versions
-    ]
-    names = {"kind": kind, "plural": f"{kind.lower()}s", "singular": kind.lower()}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{names['plural']}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {**names, "listKind": f"{kind}List"},
-            "versions": served,
-        },
-    }
-
-
-CLONE_SETS = kruise_kind("CloneSet", "v1alpha1")
+CLONE_SETS = definition("apps.kruise.io/v1alpha1", "CloneSet")
 
 
 class World:

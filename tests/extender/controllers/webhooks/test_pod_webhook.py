@@ -15,10 +15,11 @@ from extender.kube.rest.resources import PODS, REPLICA_SETS
 from fakeapi import VirtualCluster
 from fakeapi.testing.faults import fault
 from tests.builders import manifest
+from tests.builders.definitions import definition
 from tests.builders.workloadspread import Document, clone_set_json, pod_of, spread_json
 from tests.extender.controllers.replicaset.upstream_tables import a_replica_set
 from tests.extender.controllers.webhooks.clusters import PODS as POD_PATH
-from tests.extender.controllers.webhooks.clusters import in_process, kruise_kind, put_into
+from tests.extender.controllers.webhooks.clusters import in_process, put_into
 from tests.extender.controllers.webhooks.stages import KRUISE, counts, pod, processes, stage
 from tests.stage import Stage, decode
 
@@ -131,7 +132,7 @@ async def test_shares_are_of_the_targets_replicas_as_they_are() -> None:
 
 
 async def test_kinds_of_the_configuration_are_followed_from_the_day_that_they_are_in_it() -> None:
-    kind = kruise_kind("GameServerSet", "v1alpha1", group="game.kruise.io")
+    kind = definition("game.kruise.io/v1alpha1", "GameServerSet")
     reference = {"apiVersion": "game.kruise.io/v1alpha1", "kind": "GameServerSet", "name": "web"}
     spread = spread_json({"name": "a", "maxReplicas": "50%"}, {"name": "b"}, targetRef=reference)
     game: Document = {

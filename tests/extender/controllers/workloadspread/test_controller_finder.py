@@ -21,8 +21,8 @@ from fakeapi.testing.faults import Fault, fault
 from policies.workloadspread.object_references import WorkloadReference
 from policies.workloadspread.workloads import NO_ALLOWED_KINDS, AllowedKind, AllowedKinds
 from tests.builders import Document
+from tests.builders.definitions import definition
 from tests.extender.controllers.replicaset.upstream_tables import a_replica_set
-from tests.extender.controllers.webhooks.clusters import kruise_kind
 
 SET = WorkloadReference("apps/v1", "ReplicaSet", "web")
 GAME = WorkloadReference("game.kruise.io/v1", "Game", "web")
@@ -99,7 +99,7 @@ async def test_what_has_gone_is_not_found_any_more() -> None:
 
 @pytest.mark.parametrize("served", [True, False])
 async def test_kinds_of_others_are_found_by_discovery(*, served: bool) -> None:
-    kind = kruise_kind("Game", "v1", group="game.kruise.io")
+    kind = definition("game.kruise.io/v1", "Game")
     game = {
         "apiVersion": "game.kruise.io/v1",
         "kind": "Game",

@@ -9,15 +9,8 @@ import orjson
 import pytest
 
 from fakeapi.apiserver.endpoints import Api, Request, Response
-from tests.fakeapi.apiserver.schema.crds.widgets import (
-    DEFINITIONS,
-    MERGE,
-    NAME,
-    TEXT,
-    WIDGETS,
-    definition,
-    widget,
-)
+from tests.builders.definitions import DEFINITIONS, NAME, TEXT, WIDGETS, definition, widget
+from tests.fakeapi.api_requests import MERGE
 
 Tell = Callable[..., tuple[int, tuple[str, ...]]]
 

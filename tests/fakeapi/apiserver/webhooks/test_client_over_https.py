@@ -17,8 +17,10 @@ from fakeapi.apiserver.endpoints import Api, Request, Response
 from fakeapi.apiserver.serving.client_access import Tls, create_tls
 from fakeapi.apiserver.webhooks.calls import WebhookCall, WebhookCallError
 from fakeapi.apiserver.webhooks.client import CallDispatcher, post_once
+from tests.builders import Document
+from tests.builders.definitions import WIDGETS, widget
+from tests.fakeapi.api_requests import MERGE
 from tests.fakeapi.apiserver.schema.crds.webhooks import converted, renamed, serving
-from tests.fakeapi.apiserver.schema.crds.widgets import MERGE, WIDGETS, Document, widget
 
 WIDGETS_V2 = WIDGETS.replace("/v1/", "/v2/")
 SERVICE: Document = {

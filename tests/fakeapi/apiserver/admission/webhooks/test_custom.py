@@ -7,12 +7,8 @@ from typing import Any
 import pytest
 
 from fakeapi.apiserver.endpoints import Api
-from tests.fakeapi.admission_webhooks import Recorder, add, answering, patching, rule
-from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
-from tests.fakeapi.apiserver.schema.crds.webhooks import converted, renamed
-from tests.fakeapi.apiserver.schema.crds.widgets import (
+from tests.builders.definitions import (
     INTEGER,
-    MERGE,
     NAME,
     SCALE,
     TEXT,
@@ -22,6 +18,10 @@ from tests.fakeapi.apiserver.schema.crds.widgets import (
     version,
     widget,
 )
+from tests.fakeapi.admission_webhooks import Recorder, add, answering, patching, rule
+from tests.fakeapi.api_requests import MERGE
+from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
+from tests.fakeapi.apiserver.schema.crds.webhooks import converted, renamed
 
 WIDGETS_V2 = WIDGETS.replace("/v1/", "/v2/")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakeapi.apiserver.schema.crds.widgets import DEFINITIONS, definition
+from tests.builders.definitions import DEFINITIONS, definition
 
 Ask = Callable[..., tuple[int, Any]]
 

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from fakeapi.apiserver.endpoints import Api
-from tests.fakeapi.apiserver.schema.crds.widgets import (
+from tests.builders.definitions import (
     DEFINITIONS,
     GROUP,
-    MERGE,
     NAME,
     WIDGETS,
     definition,
     version,
     widget,
 )
+from tests.fakeapi.api_requests import MERGE
 
 Ask = Callable[..., tuple[int, Any]]
 Define = Callable[..., Any]

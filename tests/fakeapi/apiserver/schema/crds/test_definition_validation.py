@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.fakeapi.apiserver.schema.crds.widgets import (
+from tests.builders import Document
+from tests.builders.definitions import (
     ANYTHING,
     DEFINITIONS,
     INTEGER,
     NAME,
     SCALE,
     TEXT,
-    Document,
     definition,
     record,
     version,

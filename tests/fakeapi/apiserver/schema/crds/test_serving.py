@@ -9,22 +9,21 @@ import orjson
 import pytest
 
 from fakeapi.apiserver.endpoints import Api, Request, Response
-from tests.fakeapi.apiserver.schema.crds.widgets import (
+from tests.builders import Document
+from tests.builders.definitions import (
     ANYTHING,
-    APPLY,
     DEFINITIONS,
     GROUP,
     INTEGER,
-    MERGE,
     NAME,
     SCALE,
     TEXT,
     WIDGETS,
-    Document,
     record,
     version,
     widget,
 )
+from tests.fakeapi.api_requests import APPLY, MERGE
 
 Ask = Callable[..., tuple[int, Any]]
 Define = Callable[..., Any]

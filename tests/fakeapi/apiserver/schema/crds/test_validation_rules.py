@@ -8,14 +8,8 @@ from typing import Any
 import pytest
 
 from fakeapi.apiserver.schema.cel import parser
-from tests.fakeapi.apiserver.schema.crds.widgets import (
-    DEFINITIONS,
-    INTEGER,
-    Document,
-    definition,
-    record,
-    version,
-)
+from tests.builders import Document
+from tests.builders.definitions import DEFINITIONS, INTEGER, definition, record, version
 
 Ask = Callable[..., tuple[int, Any]]
 

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from fakeapi.apiserver.endpoints import Api
-from tests.fakeapi.apiserver.schema.crds.webhooks import NEW, OLD, converted, renamed
-from tests.fakeapi.apiserver.schema.crds.widgets import (
+from tests.builders import Document
+from tests.builders.definitions import (
     DEFINITIONS,
     GROUP,
     INTEGER,
-    MERGE,
     NAME,
     TEXT,
     WIDGETS,
-    Document,
     record,
     version,
     widget,
 )
+from tests.fakeapi.api_requests import MERGE
+from tests.fakeapi.apiserver.schema.crds.webhooks import NEW, OLD, converted, renamed
 
 Ask = Callable[..., tuple[int, Any]]
 Define = Callable[..., Any]

@@ -9,14 +9,8 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.fakeapi.apiserver.schema.crds.widgets import (
-    INTEGER,
-    TEXT,
-    Document,
-    definition,
-    record,
-    version,
-)
+from tests.builders import Document
+from tests.builders.definitions import INTEGER, TEXT, definition, record, version
 
 OLD = record(spec=record(size=INTEGER))
 NEW = record(spec=record(length=INTEGER, color={**TEXT, "default": "red"}))
