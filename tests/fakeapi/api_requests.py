@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -9,11 +10,31 @@ import orjson
 from extender.kube.rest.transport import Request, Response
 from fakeapi.apiserver.serving.local_transport import LocalTransport
 
-MAPS = "/api/v1/namespaces/default/configmaps"
-NAME = "a.example.com"
-APPLY = "application/apply-patch+yaml"
+Ask = Callable[..., tuple[int, Any]]
+Define = Callable[..., Any]
+OpenWatch = Callable[..., Callable[[], list[tuple[str, Any]]]]
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+TABLE = f"{JSON};as=Table;v=v1;g=meta.k8s.io"
+PARTIAL = f"{JSON};as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+APPLY = "application/apply-patch+yaml"
+
+NAMESPACES = "/api/v1/namespaces"
+NODES = "/api/v1/nodes"
+DEFAULT = f"{NAMESPACES}/default"
+ACCOUNTS = f"{DEFAULT}/serviceaccounts"
+MAPS = f"{DEFAULT}/configmaps"
+PODS = f"{DEFAULT}/pods"
+SERVICES = f"{DEFAULT}/services"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+SETS = "/apis/apps/v1/namespaces/default/replicasets"
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+NAME = "a.example.com"
 
 
 def named(name: str, **data: str) -> dict[str, Any]:

@@ -12,8 +12,7 @@ import pytest
 from fakeapi.apiserver.endpoints import Api, Request, Response, Watch
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.simulation.world import create_api
-
-JSON = "application/json"
+from tests.fakeapi.api_requests import JSON, MERGE, Ask, OpenWatch
 
 
 @pytest.fixture
@@ -27,13 +26,18 @@ def api(clock: VirtualClock) -> Api:
 
 
 @pytest.fixture
-def ask(api: Api) -> Callable[..., tuple[int, Any]]:
-    """Ask by method, path, body and query; gives the status and the body, decoded if it is JSON."""
+def ask(api: Api) -> Ask:
+    """Send a request; return the status and the body, decoded if it is JSON.
+
+    Patches are merge patches by default.
+    """
 
     def ask(
-        method: str, path: str, body: Any = None, content_type: str = JSON, **query: str
+        method: str, path: str, body: Any = None, content_type: str | None = None, **query: str
     ) -> tuple[int, Any]:
         raw = b"" if body is None else orjson.dumps(body)
+        if content_type is None:
+            content_type = MERGE if method == "PATCH" else JSON
         request = Request(method, path, query, raw, content_type)
         answer = api.handle(request)
         assert isinstance(answer, Response)
@@ -44,8 +48,8 @@ def ask(api: Api) -> Callable[..., tuple[int, Any]]:
 
 
 @pytest.fixture
-def watch(api: Api) -> Callable[..., Callable[[], list[tuple[str, Any]]]]:
-    """Open a watch by path and options; each call of the result gives what is new."""
+def watch(api: Api) -> OpenWatch:
+    """Open a watch by path and query; each call of the result returns the new events."""
 
     def watch(path: str, **query: str) -> Callable[[], list[tuple[str, Any]]]:
         opened = api.handle(Request("GET", path, {"watch": "true", **query}))

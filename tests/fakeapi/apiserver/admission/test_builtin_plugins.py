@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from fakeapi.apiserver.admission.builtin_plugins import COMPONENT_PLUGINS
 from fakeapi.apiserver.endpoints import Api
+from tests.fakeapi.api_requests import ACCOUNTS, PODS, Ask
 
-Ask = Callable[..., tuple[int, Any]]
-PODS = "/api/v1/namespaces/default/pods"
-ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 

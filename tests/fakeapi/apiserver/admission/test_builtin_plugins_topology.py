@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.fakeapi.api_requests import PODS
+
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
-PODS = "/api/v1/namespaces/default/pods"
 
 
 def pod(**spec: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import pytest
 
 from fakeapi.apiserver.endpoints import Api, Request, Response
 from fakeapi.apiserver.wire.http_messages import User
+from tests.fakeapi.api_requests import PODS
 
 AUTHENTICATED = "system:authenticated"
 JANE = User("jane", groups=("devs", AUTHENTICATED))
@@ -20,7 +21,6 @@ BOB = User(
 ROOT = User("root", groups=("system:masters", AUTHENTICATED))
 NOBODY = User("system:anonymous", groups=("system:unauthenticated",))
 
-PODS = "/api/v1/namespaces/default/pods"
 READ_PODS = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]}
 
 Send = Callable[..., tuple[int, Any]]

@@ -8,12 +8,9 @@ import orjson
 from hypothesis import strategies as st
 
 from fakeapi.apiserver.endpoints import Request
+from tests.fakeapi.api_requests import BUDGETS, DEFAULT, MERGE, SETS
 
-MERGE = "application/merge-patch+json"
-NAMESPACE = "/api/v1/namespaces/default"
-PODS = f"{NAMESPACE}/pods"
-SETS = "/apis/apps/v1/namespaces/default/replicasets"
-BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+PODS = f"{DEFAULT}/pods"
 REVIEWS = "/apis/authorization.k8s.io/v1"
 
 LABELS = {"app": "e"}
@@ -49,9 +46,9 @@ SENSIBLE: list[tuple[str, str, dict[str, Any]]] = [
     ("PATCH", f"{SETS}/s/scale", {"spec": {"replicas": 3}}),
     ("POST", BUDGETS, BUDGET),
     ("PATCH", f"{BUDGETS}/b/status", {"status": ALLOWED}),
-    ("POST", f"{NAMESPACE}/serviceaccounts", {"metadata": {"name": "a"}}),
-    ("POST", f"{NAMESPACE}/serviceaccounts/a/token", {"spec": {"boundObjectRef": {}}}),
-    ("PUT", f"{NAMESPACE}/finalize", {"metadata": {"name": "default"}, "spec": {}}),
+    ("POST", f"{DEFAULT}/serviceaccounts", {"metadata": {"name": "a"}}),
+    ("POST", f"{DEFAULT}/serviceaccounts/a/token", {"spec": {"boundObjectRef": {}}}),
+    ("PUT", f"{DEFAULT}/finalize", {"metadata": {"name": "default"}, "spec": {}}),
     ("POST", f"{REVIEWS}/selfsubjectaccessreviews", {"spec": {"resourceAttributes": ATTRIBUTES}}),
     ("POST", f"{REVIEWS}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}}),
     (

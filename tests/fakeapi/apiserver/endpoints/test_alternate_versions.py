@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
 import pytest
 
 from fakeapi.apiserver.endpoints import Api, Request, Response, Watch
+from tests.fakeapi.api_requests import Ask
 
 CORE = "/api/v1/namespaces/default/events"
 NEW = "/apis/events.k8s.io/v1/namespaces/default/events"
 HPA_V1 = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
 HPA_V2 = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
 
-Ask = Callable[..., tuple[int, Any]]
 
 EVENT = {
     "kind": "Event",

@@ -6,7 +6,6 @@ that it refuses, with objects that must be there first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import orjson
 import pytest
 
 from fakeapi.apiserver.endpoints import Api
+from tests.fakeapi.api_requests import Ask
 
 _RECORDED = Path(__file__).parents[2] / "recorded"
 _CREATED: list[dict[str, Any]] = orjson.loads((_RECORDED / "created.json").read_bytes())
@@ -21,8 +21,6 @@ _REFUSED: dict[str, Any] = orjson.loads((_RECORDED / "refused.json").read_bytes(
 _OWN = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
 _CONTROLLED = ("kubernetes.io/pvc-protection", "kubernetes.io/pv-protection")
 _NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
-
-Ask = Callable[..., tuple[int, Any]]
 
 
 def name_of(recorded: dict[str, Any]) -> str:

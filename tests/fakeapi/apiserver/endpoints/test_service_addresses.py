@@ -6,10 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import orjson
 import pytest
@@ -22,12 +21,9 @@ from fakeapi.apiserver.defaulting.service_allocator import (
     RangeFullError,
 )
 from fakeapi.apiserver.endpoints import Api
-
-Ask = Callable[..., tuple[int, Any]]
+from tests.fakeapi.api_requests import SERVICES, Ask
 
 _RECORDED = Path(__file__).parents[2] / "recorded" / "services.json"
-_PATH: Final = "/api/v1/namespaces/default/services"
-_MERGE: Final = "application/merge-patch+json"
 
 
 def service(name: str, **spec: Any) -> dict[str, Any]:
@@ -52,30 +48,32 @@ def test_a_history_of_addresses_is_as_upstream_has_it(ask: Ask) -> None:
 
 
 def test_an_unspecified_address_is_allocated_exclusively(ask: Ask) -> None:
-    given = ask("POST", _PATH, service("first"))[1]["spec"]["clusterIP"]
+    given = ask("POST", SERVICES, service("first"))[1]["spec"]["clusterIP"]
     assert IPv4Address(given) in CLUSTER_IP_RANGE
-    assert ask("POST", _PATH, service("second", clusterIP=given))[0] == 422
+    assert ask("POST", SERVICES, service("second", clusterIP=given))[0] == 422
     asked = [f"10.96.0.{number}" for number in range(10, 40)]
     for address in set(asked) - {given}:
-        assert ask("POST", _PATH, service(address.replace(".", "-"), clusterIP=address))[0] == 201
-    later = [ask("POST", _PATH, service(f"later-{n}"))[1]["spec"]["clusterIP"] for n in range(9)]
+        assert (
+            ask("POST", SERVICES, service(address.replace(".", "-"), clusterIP=address))[0] == 201
+        )
+    later = [ask("POST", SERVICES, service(f"later-{n}"))[1]["spec"]["clusterIP"] for n in range(9)]
     assert len({given, *asked, *later}) == 39
 
 
 def test_an_upgrade_that_names_another_address_is_refused(ask: Ask) -> None:
-    made = ask("POST", _PATH, service("s"))[1]
-    status, answer = ask("PATCH", f"{_PATH}/s", {"spec": {"clusterIP": "10.96.0.99"}}, _MERGE)
+    made = ask("POST", SERVICES, service("s"))[1]
+    status, answer = ask("PATCH", f"{SERVICES}/s", {"spec": {"clusterIP": "10.96.0.99"}})
     assert status == 422
     assert answer["message"] == (
         'Service "s" is invalid: spec.clusterIPs[0]: Invalid value: ["10.96.0.99"]: '
         "may not change once set"
     )
-    assert ask("GET", f"{_PATH}/s")[1]["spec"] == made["spec"]
+    assert ask("GET", f"{SERVICES}/s")[1]["spec"] == made["spec"]
 
 
 def test_the_first_address_is_for_the_api_server_itself(ask: Ask) -> None:
-    assert ask("POST", _PATH, service("mine", clusterIP="10.96.0.1"))[0] == 422
-    assert ask("POST", _PATH, service("kubernetes", clusterIP="10.96.0.1"))[0] == 201
+    assert ask("POST", SERVICES, service("mine", clusterIP="10.96.0.1"))[0] == 422
+    assert ask("POST", SERVICES, service("kubernetes", clusterIP="10.96.0.1"))[0] == 201
 
 
 @pytest.mark.parametrize("bearing", [{"clusterIP": "10.43.0.7"}, {"clusterIPs": ["10.43.0.7"]}])
@@ -86,11 +84,11 @@ def test_a_service_that_was_loaded_keeps_what_it_came_with(
     loaded["metadata"]["namespace"] = "default"
     api.load([loaded])
     labels = {"metadata": {"labels": {"a": "b"}}}
-    status, changed = ask("PATCH", f"{_PATH}/old", labels, _MERGE)
+    status, changed = ask("PATCH", f"{SERVICES}/old", labels)
     assert (status, changed["spec"]["clusterIP"]) == (200, "10.43.0.7")
     assert changed["spec"]["clusterIPs"] == ["10.43.0.7"]
     other = {"spec": {"clusterIP": "10.96.0.7"}}
-    assert ask("PATCH", f"{_PATH}/old", other, _MERGE)[0] == 422
+    assert ask("PATCH", f"{SERVICES}/old", other)[0] == 422
 
 
 def test_a_service_that_was_loaded_without_an_address_gets_one_with_its_next_change(
@@ -99,9 +97,9 @@ def test_a_service_that_was_loaded_without_an_address_gets_one_with_its_next_cha
     loaded = {"apiVersion": "v1", "kind": "Service", **service("old")}
     loaded["metadata"]["namespace"] = "default"
     api.load([loaded])
-    assert "clusterIP" not in ask("GET", f"{_PATH}/old")[1]["spec"]
+    assert "clusterIP" not in ask("GET", f"{SERVICES}/old")[1]["spec"]
     labels = {"metadata": {"labels": {"a": "b"}}}
-    changed = ask("PATCH", f"{_PATH}/old", labels, _MERGE)[1]
+    changed = ask("PATCH", f"{SERVICES}/old", labels)[1]
     assert IPv4Address(changed["spec"]["clusterIP"]) in CLUSTER_IP_RANGE
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -17,14 +16,10 @@ from fakeapi.apiserver.registry.subresources.scale import selector_text
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.simulation.world import create_api
 from tests.builders import manifest
+from tests.fakeapi.api_requests import ACCOUNTS, PODS, Ask
 from tests.fakeapi.apiserver.endpoints.subresource_requests import requests
 from tests.sampling import examples
 
-Ask = Callable[..., tuple[int, Any]]
-
-MERGE = "application/merge-patch+json"
-PODS = "/api/v1/namespaces/default/pods"
-ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
 
@@ -196,14 +191,14 @@ def test_an_approval_changes_conditions_and_nothing_else(api: Api, ask: Ask) -> 
     approved = {"type": "Approved", "status": "True", "reason": "r", "message": "m"}
     status = {"conditions": [approved], "certificate": "eQ=="}
     patch = {"spec": {"username": "z"}, "status": status, "metadata": {"labels": {"a": "b"}}}
-    _, answer = ask("PATCH", f"{REQUESTS}/c/approval", patch, MERGE)
+    _, answer = ask("PATCH", f"{REQUESTS}/c/approval", patch)
     assert answer["metadata"]["labels"] == {"a": "b"}
     assert "username" not in answer["spec"]
     now = "2026-01-01T00:00:00Z"
     stamped = {**approved, "lastUpdateTime": now, "lastTransitionTime": now}
     assert answer["status"] == {"certificate": "eA==", "conditions": [stamped]}
     both = {"status": {"conditions": [approved, {"type": "Denied", "status": "True"}]}}
-    code, refusal = ask("PATCH", f"{REQUESTS}/c/approval", both, MERGE)
+    code, refusal = ask("PATCH", f"{REQUESTS}/c/approval", both)
     assert code == 422
     assert "must specify at most one of" in refusal["message"]
 

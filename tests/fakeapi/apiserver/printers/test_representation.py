@@ -10,11 +10,9 @@ import pytest
 import yaml
 
 from fakeapi.apiserver.endpoints import Api, Request, Response, Watch
+from tests.fakeapi.api_requests import MAPS, PARTIAL, TABLE
 
-TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
-MAPS = "/api/v1/namespaces/default/configmaps"
 
 Show = Callable[..., Response]
 

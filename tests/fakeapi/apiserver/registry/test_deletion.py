@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
+from tests.fakeapi.api_requests import NAMESPACES, NODES, PODS, Ask, OpenWatch
 
-Ask = Callable[..., tuple[int, Any]]
-Watch = Callable[..., Callable[[], list[tuple[str, Any]]]]
-
-NODES = "/api/v1/nodes"
-NAMESPACES = "/api/v1/namespaces"
-PODS = "/api/v1/namespaces/default/pods"
 POD = f"{PODS}/p"
-MERGE = "application/merge-patch+json"
 
 
 def create_pod(ask: Ask, spec: dict[str, Any], phase: str = "Running", **metadata: Any) -> None:
     containers = [{"name": "c", "image": "i"}]
     pod = {"metadata": {"name": "p", **metadata}, "spec": {"containers": containers, **spec}}
     assert ask("POST", PODS, pod)[0] == 201
-    assert ask("PATCH", f"{POD}/status", {"status": {"phase": phase}}, MERGE)[0] == 200
+    assert ask("PATCH", f"{POD}/status", {"status": {"phase": phase}})[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -83,7 +76,7 @@ def test_the_grace_period_can_stand_in_the_query(ask: Ask) -> None:
     assert ask("GET", POD)[0] == 404
 
 
-def test_watchers_see_the_mark_and_then_the_end(ask: Ask, watch: Watch) -> None:
+def test_watchers_see_the_mark_and_then_the_end(ask: Ask, watch: OpenWatch) -> None:
     create_pod(ask, {"nodeName": "n"})
     read = watch(PODS)
     read()
@@ -98,7 +91,7 @@ def test_an_object_with_finalizers_goes_when_the_last_is_removed(ask: Ask) -> No
     _, marked = ask("DELETE", f"{NODES}/n")
     assert marked["metadata"]["deletionGracePeriodSeconds"] == 0
     for left, found in ((["b/b"], 200), ([], 404)):
-        ask("PATCH", f"{NODES}/n", {"metadata": {"finalizers": left}}, MERGE)
+        ask("PATCH", f"{NODES}/n", {"metadata": {"finalizers": left}})
         assert ask("GET", f"{NODES}/n")[0] == found
 
 
@@ -106,7 +99,7 @@ def test_a_pod_needs_both_its_finalizers_and_its_containers_gone(ask: Ask) -> No
     create_pod(ask, {"nodeName": "n"}, finalizers=["a/a"])
     ask("DELETE", POD, {"gracePeriodSeconds": 0})
     assert ask("GET", POD)[0] == 200
-    ask("PATCH", POD, {"metadata": {"finalizers": None}}, MERGE)
+    ask("PATCH", POD, {"metadata": {"finalizers": None}})
     assert ask("GET", POD)[0] == 404
 
 
@@ -114,7 +107,7 @@ def test_an_update_cannot_take_the_mark_away(ask: Ask) -> None:
     create_pod(ask, {"nodeName": "n"})
     ask("DELETE", POD)
     patch = {"metadata": {"deletionTimestamp": None, "deletionGracePeriodSeconds": None}}
-    _, pod = ask("PATCH", POD, patch, MERGE)
+    _, pod = ask("PATCH", POD, patch)
     assert pod["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:30Z"
 
 

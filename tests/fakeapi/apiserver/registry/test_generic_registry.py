@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from fakeapi.apiserver.endpoints import Api
+from tests.fakeapi.api_requests import BUDGETS, MERGE, NAMESPACES, NODES, PODS, SETS, Ask
 
-Ask = Callable[..., tuple[int, Any]]
-
-NODES = "/api/v1/nodes"
-NAMESPACES = "/api/v1/namespaces"
-PODS = "/api/v1/namespaces/default/pods"
-PDBS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
-SETS = "/apis/apps/v1/namespaces/default/replicasets"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
-MERGE = "application/merge-patch+json"
 
 
 LABELS = {"app": "web"}
@@ -165,8 +157,8 @@ def test_an_update_meant_for_another_object_of_that_name_conflicts(ask: Ask) -> 
 def test_without_a_version_an_update_replaces_where_the_kind_allows_it(ask: Ask) -> None:
     ask("POST", PODS, pod())
     assert ask("PUT", f"{PODS}/p", pod(activeDeadlineSeconds=5))[0] == 200
-    ask("POST", PDBS, {"metadata": {"name": "b"}, "spec": {}})
-    status, answer = ask("PUT", f"{PDBS}/b", {"metadata": {"name": "b"}, "spec": {}})
+    ask("POST", BUDGETS, {"metadata": {"name": "b"}, "spec": {}})
+    status, answer = ask("PUT", f"{BUDGETS}/b", {"metadata": {"name": "b"}, "spec": {}})
     assert (status, answer["reason"]) == (422, "Invalid")
     assert "must be specified for an update" in answer["message"]
     assert answer["details"]["kind"] == "PodDisruptionBudget"
@@ -184,7 +176,7 @@ def test_an_update_keeps_identity_and_status_and_counts_changes_of_the_spec(ask:
     assert updated["metadata"]["generation"] == 2
     assert updated["metadata"]["labels"] == {"a": "b"}
     assert updated["status"] == {"replicas": 0}
-    _, relabelled = ask("PATCH", f"{SETS}/s", {"metadata": {"labels": {"a": "c"}}}, MERGE)
+    _, relabelled = ask("PATCH", f"{SETS}/s", {"metadata": {"labels": {"a": "c"}}})
     assert relabelled["metadata"]["generation"] == 2
 
 
@@ -207,7 +199,7 @@ def test_a_status_update_changes_the_status_and_nothing_of_the_spec(ask: Ask) ->
 def test_an_update_that_changes_nothing_writes_nothing(api: Api, ask: Ask) -> None:
     ask("POST", PODS, pod(nodeName="a"))
     before = api.store.version
-    _, answer = ask("PATCH", f"{PODS}/p", {"spec": {"nodeName": "a"}}, MERGE)
+    _, answer = ask("PATCH", f"{PODS}/p", {"spec": {"nodeName": "a"}})
     assert api.store.version == before
     assert answer["metadata"]["resourceVersion"] == str(before)
 

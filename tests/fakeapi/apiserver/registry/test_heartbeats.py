@@ -16,10 +16,8 @@ from fakeapi.apiserver.endpoints import Request, Response
 from fakeapi.apiserver.kinds.builtin import LEASES, NODES
 from fakeapi.apiserver.serving.virtual_clock import START_NS
 from fakeapi.simulation.world import create_api
+from tests.fakeapi.api_requests import JSON, MERGE, STRATEGIC
 
-JSON = "application/json"
-MERGE = "application/merge-patch+json"
-STRATEGIC = "application/strategic-merge-patch+json"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 NODE = "/api/v1/nodes"
 TYPES = ("MemoryPressure", "Ready")

@@ -12,8 +12,8 @@ from fakeapi.apiserver.endpoints import Api, Request, StatusError
 from fakeapi.apiserver.registry.manifests import parse_documents
 from fakeapi.apiserver.testing.management_api import ManagementApi
 from fakeapi.apiserver.testing.request_log import RequestRecord
+from tests.fakeapi.api_requests import Ask
 
-Ask = Callable[..., tuple[int, Any]]
 Manage = Callable[..., tuple[int, Any]]
 
 POD = {

@@ -10,8 +10,7 @@ import pytest
 from fakeapi.apiserver.endpoints import Api, Request, Response, StatusError
 from fakeapi.apiserver.objects.patch import read_configuration
 from fakeapi.apiserver.registry.request_scope import APPLY_PATCH, apply_manager_of, field_manager_of
-
-MAPS = "/api/v1/namespaces/default/configmaps"
+from tests.fakeapi.api_requests import MAPS
 
 
 def write(method: str = "POST", agent: str = "", **query: str) -> Request:

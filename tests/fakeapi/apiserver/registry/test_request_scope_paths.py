@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from fakeapi.apiserver.endpoints import Api, Request, Response
 from fakeapi.apiserver.kinds import BUILTIN
-
-Ask = Callable[..., tuple[int, Any]]
-PODS = "/api/v1/namespaces/default/pods"
-CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+from tests.fakeapi.api_requests import MAPS, PODS, Ask
 
 
 def plain(api: Api, request: Request) -> tuple[int, bytes, str]:
@@ -101,7 +95,7 @@ def test_only_json_is_answered(api: Api, accept: str, status: int) -> None:
 def test_bodies_are_read_by_their_media_type(
     api: Api, content_type: str, body: bytes, status: int
 ) -> None:
-    request = Request("POST", CONFIG_MAPS, body=body, content_type=content_type)
+    request = Request("POST", MAPS, body=body, content_type=content_type)
     assert plain(api, request)[0] == status
 
 

@@ -27,10 +27,9 @@ from fakeapi.apiserver.serving.http_server import (
 from fakeapi.apiserver.store.object_store import Store
 from fakeapi.simulation.world import create_api
 from tests.builders import manifest
+from tests.fakeapi.api_requests import MAPS, YAML
 
-MAPS = "/api/v1/namespaces/default/configmaps"
 JSON_TYPE = "application/json"
-YAML_TYPE = "application/yaml"
 JSON = {"Content-Type": JSON_TYPE}
 HASTY = ServerTimeouts(idle=0.1, body=0.1)
 
@@ -281,9 +280,9 @@ BOMBS = {
     "nested objects": (JSON_TYPE, b'{"a":' * 300_000),
     "nested in a field": (JSON_TYPE, b'{"metadata":{"name":"a"},"data":' + b"[" * 100_000),
     "a long number": (JSON_TYPE, b'{"metadata":{"name":"a","generation":' + b"9" * 10**6 + b"}}"),
-    "nested yaml": (YAML_TYPE, b"{a: " * 500_000),
+    "nested yaml": (YAML, b"{a: " * 500_000),
     "laughing yaml": (
-        YAML_TYPE,
+        YAML,
         b"\n".join(
             [b"l0: &l0 [lol]"]
             + [
@@ -292,7 +291,7 @@ BOMBS = {
             ]
         ),
     ),
-    "wide yaml": (YAML_TYPE, b"- 1\n" * 700_000),
+    "wide yaml": (YAML, b"- 1\n" * 700_000),
 }
 
 

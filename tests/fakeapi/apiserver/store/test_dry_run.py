@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 from fakeapi.apiserver.endpoints import Api, Request, Response
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.simulation.world import create_api
+from tests.fakeapi.api_requests import MAPS, MERGE, PODS
 from tests.sampling import examples
 
-MERGE = "application/merge-patch+json"
-MAPS = "/api/v1/namespaces/default/configmaps"
-PODS = "/api/v1/namespaces/default/pods"
 POD = {
     "metadata": {"name": "p"},
     "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]},

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from fakeapi.apiserver.endpoints import Api, StatusError
@@ -14,9 +11,7 @@ from fakeapi.apiserver.testing.object_history import (
     find_kind,
     read_history,
 )
-
-Ask = Callable[..., tuple[int, Any]]
-MAPS = "/api/v1/namespaces/default/configmaps"
+from tests.fakeapi.api_requests import MAPS, Ask
 
 
 def history(api: Api, word: str = "cm", namespace: str = "", name: str = "") -> ObjectHistory:

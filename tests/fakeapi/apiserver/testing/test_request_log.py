@@ -16,8 +16,8 @@ from fakeapi.apiserver.testing.request_log import (
 from fakeapi.apiserver.wire.errors import StatusError
 from fakeapi.apiserver.wire.http_messages import JSON, PROTOBUF
 from fakeapi.apiserver.wire.request_bodies import YAML
+from tests.fakeapi.api_requests import MERGE
 
-MERGE = "application/merge-patch+json"
 NAMESPACE = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "a"}}
 AS_PROTOBUF = b64decode("azhzAAoPCgJ2MRIJTmFtZXNwYWNlEgUKAwoBYQ==")
 

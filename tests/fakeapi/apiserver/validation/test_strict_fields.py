@@ -8,12 +8,8 @@ import orjson
 import pytest
 
 from fakeapi.apiserver.endpoints import Api, Request, Response
+from tests.fakeapi.api_requests import JSON_PATCH, MAPS, MERGE, PODS, STRATEGIC
 
-CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-PODS = "/api/v1/namespaces/default/pods"
-MERGE = "application/merge-patch+json"
-STRATEGIC = "application/strategic-merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
 PREFIX = 'Pod in version "v1" cannot be handled as a Pod: '
 
 
@@ -76,10 +72,10 @@ def test_a_duplicate_field_counts_once_and_is_reported(api: Api) -> None:
         'duplicate field "data"',
         'unknown field "foo"',
     )
-    status, made, warnings = send(api, "POST", CONFIG_MAPS, body)
+    status, made, warnings = send(api, "POST", MAPS, body)
     assert (status, warnings) == (201, expected)
     assert (made["metadata"]["name"], made["data"]) == ("b", {"y": "2"})
-    status, answer, _ = send(api, "POST", CONFIG_MAPS, body, fieldValidation="Strict")
+    status, answer, _ = send(api, "POST", MAPS, body, fieldValidation="Strict")
     assert status == 400
     assert answer["message"].endswith(f"strict decoding error: {', '.join(expected)}")
 
@@ -88,7 +84,7 @@ def test_a_duplicate_field_counts_once_and_is_reported(api: Api) -> None:
     "body", [b'{"metadata" : {"name": "b"}}', b'{"metadata":{"name":"b"},"data":{"a":"\\":"}}']
 )
 def test_spaces_and_quotes_are_not_taken_for_repetition(api: Api, body: bytes) -> None:
-    assert send(api, "POST", CONFIG_MAPS, body)[2] == ()
+    assert send(api, "POST", MAPS, body)[2] == ()
 
 
 @pytest.mark.parametrize(
@@ -154,8 +150,8 @@ def test_null_and_empty_are_as_good_as_absent(api: Api) -> None:
 def test_a_patch_that_leaves_an_unknown_field_is_unprocessable_or_warned_of(
     api: Api, content_type: str, patch: Any, shown: str
 ) -> None:
-    send(api, "POST", CONFIG_MAPS, {"metadata": {"name": "c"}})
-    path = f"{CONFIG_MAPS}/c"
+    send(api, "POST", MAPS, {"metadata": {"name": "c"}})
+    path = f"{MAPS}/c"
     status, _, warnings = send(api, "PATCH", path, patch, content_type)
     assert (status, warnings) == (200, ('unknown field "foo"',))
     status, answer, _ = send(api, "PATCH", path, patch, content_type, fieldValidation="Strict")

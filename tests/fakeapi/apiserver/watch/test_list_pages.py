@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -13,10 +12,8 @@ from hypothesis import strategies as st
 from fakeapi.apiserver.endpoints import IdAndTimeSources, Request, Response
 from fakeapi.apiserver.endpoints.request_router import Api
 from fakeapi.apiserver.store.object_store import Store
+from tests.fakeapi.api_requests import NODES, PODS, Ask
 
-Ask = Callable[..., tuple[int, Any]]
-NODES = "/api/v1/nodes"
-PODS = "/api/v1/namespaces/default/pods"
 SPEC = {"containers": [{"name": "c", "image": "i"}]}
 
 

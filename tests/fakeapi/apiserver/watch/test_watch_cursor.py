@@ -8,14 +8,11 @@ from typing import Any
 import pytest
 
 from fakeapi.apiserver.endpoints import Api, Request, Watch
+from tests.fakeapi.api_requests import NODES, PODS, Ask
 
-Ask = Callable[..., tuple[int, Any]]
 Read = Callable[[], list[tuple[str, Any]]]
 Open = Callable[..., Read]
 
-NODES = "/api/v1/nodes"
-PODS = "/api/v1/namespaces/default/pods"
-MERGE = "application/merge-patch+json"
 SPEC = {"containers": [{"name": "c", "image": "i"}]}
 
 
@@ -31,7 +28,7 @@ def create(ask: Ask, path: str, name: str, **labels: str) -> str:
 
 
 def label(ask: Ask, path: str, **labels: str | None) -> str:
-    _, answer = ask("PATCH", path, {"metadata": {"labels": labels}}, MERGE)
+    _, answer = ask("PATCH", path, {"metadata": {"labels": labels}})
     return str(answer["metadata"]["resourceVersion"])
 
 

@@ -7,12 +7,10 @@ import pytest
 from fakeapi.apiserver.wire.errors import StatusError
 from fakeapi.apiserver.wire.http_messages import Request
 from fakeapi.apiserver.wire.negotiation import OFFERED, MediaTypeOptions, negotiate
+from tests.fakeapi.api_requests import PROTOBUF, TABLE, YAML
 
-TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 OLD_TABLE = "application/json;as=Table;v=v1beta1;g=meta.k8s.io"
 PARTIAL = "as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
-PROTOBUF = "application/vnd.kubernetes.protobuf"
-YAML = "application/yaml"
 
 
 @pytest.mark.parametrize(

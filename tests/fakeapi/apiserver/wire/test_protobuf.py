@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from fakeapi.apiserver.endpoints import Api, Request, Response
 from fakeapi.apiserver.wire.errors import StatusError
 from fakeapi.apiserver.wire.protobuf import read_protobuf
+from tests.fakeapi.api_requests import PROTOBUF
 
 RECORDED: dict[str, Any] = orjson.loads(
     lzma.decompress((Path(__file__).parents[2] / "recorded" / "protobuf.json.xz").read_bytes())
 )
-PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 def without_nulls(value: Any) -> Any:

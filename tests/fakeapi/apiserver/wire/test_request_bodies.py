@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from fakeapi.apiserver.endpoints import Api, Request, Response, StatusError
 from fakeapi.apiserver.wire.request_bodies import MAX_DEPTH, MAX_VALUES, read_yaml
-
-MAPS = "/api/v1/namespaces/default/configmaps"
+from tests.fakeapi.api_requests import MAPS
 
 # As kube-apiserver 1.37.0 takes them.
 SCALARS = [

@@ -22,9 +22,9 @@ from tests.fakeapi.admission_webhooks import (
     patching,
     webhook,
 )
+from tests.fakeapi.api_requests import MAPS
 from tests.sampling import examples
 
-MAPS = "/api/v1/namespaces/default/configmaps"
 NAME = "label.example.com"
 
 METADATA = st.fixed_dictionaries(

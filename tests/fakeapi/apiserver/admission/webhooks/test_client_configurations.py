@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.fakeapi.admission_webhooks import CONFIGURATIONS, configuration, webhook
-
-Ask = Callable[..., tuple[int, Any]]
+from tests.fakeapi.api_requests import Ask
 
 NAME = "a.example.com"
 REQUIRED, INVALID = "FieldValueRequired", "FieldValueInvalid"

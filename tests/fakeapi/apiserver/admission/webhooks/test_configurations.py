@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.fakeapi.admission_webhooks import CONFIGURATIONS, configuration, rule, webhook
-
-Ask = Callable[..., tuple[int, Any]]
+from tests.fakeapi.api_requests import Ask
 
 NAME = "a.example.com"
 REQUIRED, INVALID = "FieldValueRequired", "FieldValueInvalid"

@@ -19,7 +19,6 @@ from tests.builders.definitions import (
     widget,
 )
 from tests.fakeapi.admission_webhooks import Recorder, add, answering, patching, rule
-from tests.fakeapi.api_requests import MERGE
 from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
 from tests.fakeapi.apiserver.schema.crds.webhooks import converted, renamed
 
@@ -63,7 +62,7 @@ class TestOneVersion:
         patch = patching({"op": "replace", "path": "/spec/replicas", "value": 5})
         recorder = configure("mutating", "widgets/scale", answer=answering(**patch))
         path = f"{WIDGETS}/one"
-        _, scale = ask("PATCH", f"{path}/scale", {"spec": {"replicas": 3}}, MERGE)
+        _, scale = ask("PATCH", f"{path}/scale", {"spec": {"replicas": 3}})
         assert scale["spec"]["replicas"] == ask("GET", path)[1]["spec"]["size"] == 5
         [(kind, resource)] = recorder.seen("kind", "resource")
         assert (kind["kind"], resource["resource"]) == ("Scale", "widgets")
@@ -72,8 +71,8 @@ class TestOneVersion:
         ask("POST", WIDGETS, widget(size=1))
         configure("validating", "widgets/status", answer=answering(allowed=False))
         body = {"status": {"size": 1}}
-        assert ask("PATCH", f"{WIDGETS}/one/status", body, MERGE)[0] == 400
-        assert ask("PATCH", f"{WIDGETS}/one", {"spec": {"size": 2}}, MERGE)[0] == 200
+        assert ask("PATCH", f"{WIDGETS}/one/status", body)[0] == 400
+        assert ask("PATCH", f"{WIDGETS}/one", {"spec": {"size": 2}})[0] == 200
 
 
 class TestSeveralVersions:
@@ -99,7 +98,7 @@ class TestSeveralVersions:
 
     def test_an_update_shows_both_converted(self, ask: Any, recorder: Recorder) -> None:
         ask("POST", WIDGETS, widget(size=1))
-        ask("PATCH", f"{WIDGETS_V2}/one", {"spec": {"length": 2}}, MERGE)
+        ask("PATCH", f"{WIDGETS_V2}/one", {"spec": {"length": 2}})
         before, after = recorder.requests[1]["oldObject"], recorder.requests[1]["object"]
         assert (before["spec"]["size"], after["spec"]["size"]) == (7, 2)
 

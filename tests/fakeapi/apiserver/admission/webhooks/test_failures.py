@@ -10,11 +10,11 @@ import pytest
 from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.webhooks.calls import InvalidReviewError, WebhookCallError
 from tests.fakeapi.admission_webhooks import Hook, Review, add, answered, answering, patching
+from tests.fakeapi.api_requests import MAPS
 from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure, Told
 
 Tell = Callable[..., Told]
 
-MAPS = "/api/v1/namespaces/default/configmaps"
 MAP = {"metadata": {"name": "m"}}
 NAME = "validating.example.com"
 FAILED = f'failed calling webhook "{NAME}": '

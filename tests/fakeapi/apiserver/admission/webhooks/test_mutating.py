@@ -10,12 +10,9 @@ import pytest
 
 from fakeapi.apiserver.endpoints import Api
 from tests.fakeapi.admission_webhooks import Recorder, Review, add, answered, answering, patching
+from tests.fakeapi.api_requests import MAPS, PODS
 from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
 
-MAPS = "/api/v1/namespaces/default/configmaps"
-PODS = "/api/v1/namespaces/default/pods"
-SETS = "/apis/apps/v1/namespaces/default/replicasets"
-MERGE = "application/merge-patch+json"
 POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 MAP = {"metadata": {"name": "m"}, "data": {"a": "1"}}
 
@@ -154,7 +151,7 @@ def test_identity_and_namespace_are_not_theirs(ask: Any, configure: Configure) -
 def test_a_name_may_be_given_on_create_but_not_changed(ask: Any, configure: Configure) -> None:
     configure("mutating", answer=answering(**patching(add("/metadata/name", "other"))))
     assert ask("POST", MAPS, MAP)[1]["metadata"]["name"] == "other"
-    status, refusal = ask("PATCH", f"{MAPS}/other", {"data": {"b": "1"}}, MERGE)
+    status, refusal = ask("PATCH", f"{MAPS}/other", {"data": {"b": "1"}})
     assert status == 200
     assert ask("PUT", f"{MAPS}/other", {"metadata": {"name": "other"}})[0] == 200
     assert refusal["data"] == {"a": "1", "b": "1"}

@@ -11,14 +11,12 @@ import pytest
 from fakeapi.apiserver.endpoints import Api, Request, Response
 from fakeapi.apiserver.wire.http_messages import User
 from tests.fakeapi.admission_webhooks import add, answered, answering, patching
+from tests.fakeapi.api_requests import DEFAULT, DEPLOYMENTS, MERGE
 from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure, Told
 
 Tell = Callable[..., Told]
 
-DEFAULT = "/api/v1/namespaces/default"
 MAPS, PODS, NODES = f"{DEFAULT}/configmaps", f"{DEFAULT}/pods", "/api/v1/nodes"
-DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
-MERGE = "application/merge-patch+json"
 MAP = {"metadata": {"name": "m"}, "data": {"a": "1"}}
 SPEC = {"containers": [{"name": "c", "image": "i"}]}
 POD = {"metadata": {"name": "p"}, "spec": SPEC}

@@ -8,13 +8,10 @@ import pytest
 
 from fakeapi.apiserver.endpoints import Api
 from tests.fakeapi.admission_webhooks import CONFIGURATIONS, Recorder, configuration, rule, webhook
+from tests.fakeapi.api_requests import MAPS, NAMESPACES, NODES
 from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
 
-MAPS = "/api/v1/namespaces/default/configmaps"
-NODES = "/api/v1/nodes"
-NAMESPACES = "/api/v1/namespaces"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
-MERGE = "application/merge-patch+json"
 
 RED = {"matchExpressions": [{"key": "team", "operator": "In", "values": ["red"]}]}
 WATCHED = {"matchLabels": {"watched": "yes"}}
@@ -100,7 +97,7 @@ class TestNamespaceSelectors:
 
     def test_a_changed_namespace_goes_by_its_new_labels(self, ask: Any, recorder: Recorder) -> None:
         patch = {"metadata": {"labels": {"team": "red"}}}
-        assert ask("PATCH", f"{NAMESPACES}/blue", patch, MERGE)[0] == 200
+        assert ask("PATCH", f"{NAMESPACES}/blue", patch)[0] == 200
         assert recorder.seen("name") == ["blue"]
 
     def test_a_namespace_that_goes_goes_by_the_labels_it_had(
@@ -225,7 +222,7 @@ def test_a_configuration_counts_from_its_creation_to_its_end(ask: Any, api: Api)
     ask("POST", path, configuration("validating", webhook("a.example.com")))
     ask("POST", MAPS, named("b"))
     changed = {"webhooks": [webhook("a.example.com", "secrets")]}
-    ask("PATCH", f"{path}/validating", changed, MERGE)
+    ask("PATCH", f"{path}/validating", changed)
     ask("POST", MAPS, named("c"))
     ask("DELETE", f"{path}/validating")
     ask("POST", MAPS, named("d"))

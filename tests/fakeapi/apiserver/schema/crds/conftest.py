@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders.definitions import DEFINITIONS, definition
-
-Ask = Callable[..., tuple[int, Any]]
+from tests.fakeapi.api_requests import Ask
 
 
 @pytest.fixture

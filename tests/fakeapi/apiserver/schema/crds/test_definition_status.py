@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from fakeapi.apiserver.endpoints import Api
@@ -15,10 +14,7 @@ from tests.builders.definitions import (
     version,
     widget,
 )
-from tests.fakeapi.api_requests import MERGE
-
-Ask = Callable[..., tuple[int, Any]]
-Define = Callable[..., Any]
+from tests.fakeapi.api_requests import Ask, Define, OpenWatch
 
 
 def conditions(made: Any) -> dict[str, str]:
@@ -46,7 +42,7 @@ def test_a_definition_is_established_after_the_request(ask: Ask) -> None:
     assert made["status"]["storedVersions"] == ["v1"]
 
 
-def test_its_watchers_see_it_step_by_step(ask: Ask, watch: Callable[..., Any]) -> None:
+def test_its_watchers_see_it_step_by_step(ask: Ask, watch: OpenWatch) -> None:
     read = watch(DEFINITIONS)
     ask("POST", DEFINITIONS, definition())
     assert [
@@ -76,7 +72,7 @@ def test_names_are_free_again_when_their_definition_is_gone(ask: Ask, define: De
 
 
 def test_instances_go_with_their_definition(
-    api: Api, ask: Ask, define: Define, watch: Callable[..., Any]
+    api: Api, ask: Ask, define: Define, watch: OpenWatch
 ) -> None:
     define()
     ask("POST", WIDGETS, widget())
@@ -99,7 +95,7 @@ def test_an_instance_with_a_finalizer_holds_its_definition(ask: Ask, define: Def
     assert status == 403
     why = "create not allowed while custom resource definition is terminating"
     assert answer["message"] == f'{NAME} "two" is forbidden: {why}'
-    ask("PATCH", f"{WIDGETS}/one", {"metadata": {"finalizers": None}}, MERGE)
+    ask("PATCH", f"{WIDGETS}/one", {"metadata": {"finalizers": None}})
     assert ask("GET", f"{DEFINITIONS}/{NAME}")[0] == 404
 
 

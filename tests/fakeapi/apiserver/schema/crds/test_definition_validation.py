@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,8 +18,7 @@ from tests.builders.definitions import (
     record,
     version,
 )
-
-Ask = Callable[..., tuple[int, Any]]
+from tests.fakeapi.api_requests import Ask, Define
 
 SCHEMA = "spec.validation.openAPIV3Schema"
 SPEC = f"{SCHEMA}.properties[spec]"
@@ -318,7 +316,7 @@ def test_a_schema_that_is_none_is_refused(ask: Ask, items: Any) -> None:
     ],
 )
 def test_group_scope_and_names_are_immutable(
-    ask: Ask, define: Callable[..., Any], change: Document, field: str
+    ask: Ask, define: Define, change: Document, field: str
 ) -> None:
     made = define()
     made["spec"] |= change
@@ -328,7 +326,7 @@ def test_group_scope_and_names_are_immutable(
     assert causes[field].endswith("field is immutable")
 
 
-def test_a_version_that_may_be_stored_may_not_go(ask: Ask, define: Callable[..., Any]) -> None:
+def test_a_version_that_may_be_stored_may_not_go(ask: Ask, define: Define) -> None:
     define(versions=[version(), version("v2")])
     moved = [version(storage=False), version("v2", storage=True)]
     change = {"spec": {"versions": moved}}

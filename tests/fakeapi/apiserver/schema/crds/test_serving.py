@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -23,12 +22,8 @@ from tests.builders.definitions import (
     version,
     widget,
 )
-from tests.fakeapi.api_requests import APPLY, MERGE
+from tests.fakeapi.api_requests import APPLY, TABLE, Ask, Define, OpenWatch
 
-Ask = Callable[..., tuple[int, Any]]
-Define = Callable[..., Any]
-
-TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 STATUS: dict[str, Any] = {"status": {}}
 SIZED = record(spec=record(size=INTEGER), status=record(size=INTEGER, selector=TEXT))
 
@@ -77,9 +72,9 @@ def test_what_was_wrong_before_may_stay_wrong(ask: Ask, define: Define) -> None:
     ask("POST", WIDGETS, widget(size=20, label="a"))
     strict = record(spec=record(size={**INTEGER, "maximum": 10}, label={**TEXT, "maxLength": 1}))
     change = {"spec": {"versions": [version(schema=strict)]}}
-    assert ask("PATCH", f"{DEFINITIONS}/{NAME}", change, MERGE)[0] == 200
-    assert ask("PATCH", f"{WIDGETS}/one", {"spec": {"label": "b"}}, MERGE)[0] == 200
-    status, answer = ask("PATCH", f"{WIDGETS}/one", {"spec": {"size": 30}}, MERGE)
+    assert ask("PATCH", f"{DEFINITIONS}/{NAME}", change)[0] == 200
+    assert ask("PATCH", f"{WIDGETS}/one", {"spec": {"label": "b"}})[0] == 200
+    status, answer = ask("PATCH", f"{WIDGETS}/one", {"spec": {"size": 30}})
     assert (status, answer["details"]["causes"][0]["field"]) == (422, "spec.size")
 
 
@@ -98,7 +93,7 @@ def test_the_generation_counts_changes_of_content(
 ) -> None:
     define(versions=[version(schema=SIZED, subresources=subresources)])
     ask("POST", WIDGETS, widget(size=1))
-    _, changed = ask("PATCH", f"{WIDGETS}/one", change, MERGE)
+    _, changed = ask("PATCH", f"{WIDGETS}/one", change)
     assert changed["metadata"]["generation"] == generation
 
 
@@ -107,10 +102,10 @@ def test_status_has_a_path_of_its_own(ask: Ask, define: Define) -> None:
     _, made = ask("POST", WIDGETS, {**widget(size=1), "status": {"size": 5}})
     assert "status" not in made
     change = {"metadata": {"labels": {"a": "b"}}, "spec": {"size": 7}, "status": {"size": 3}}
-    _, changed = ask("PATCH", f"{WIDGETS}/one/status", change, MERGE)
+    _, changed = ask("PATCH", f"{WIDGETS}/one/status", change)
     assert (changed["spec"], changed["status"]) == ({"size": 1}, {"size": 3})
     assert "labels" not in changed["metadata"]
-    status, answer = ask("PATCH", f"{WIDGETS}/one/status", {"status": {"size": "x"}}, MERGE)
+    status, answer = ask("PATCH", f"{WIDGETS}/one/status", {"status": {"size": "x"}})
     assert status == 422
     assert answer["details"]["causes"] == [
         {
@@ -125,10 +120,10 @@ def test_scale_reads_and_writes_where_the_definition_says(ask: Ask, define: Defi
     paths = {**SCALE, "labelSelectorPath": ".status.selector"}
     define(versions=[version(schema=SIZED, subresources={**STATUS, "scale": paths})])
     ask("POST", WIDGETS, widget(size=1))
-    ask("PATCH", f"{WIDGETS}/one/status", {"status": {"size": 1, "selector": "a=b"}}, MERGE)
+    ask("PATCH", f"{WIDGETS}/one/status", {"status": {"size": 1, "selector": "a=b"}})
     _, scale = ask("GET", f"{WIDGETS}/one/scale")
     assert (scale["spec"], scale["status"]) == ({"replicas": 1}, {"replicas": 1, "selector": "a=b"})
-    _, scale = ask("PATCH", f"{WIDGETS}/one/scale", {"spec": {"replicas": 4}}, MERGE)
+    _, scale = ask("PATCH", f"{WIDGETS}/one/scale", {"spec": {"replicas": 4}})
     assert scale["spec"] == {"replicas": 4}
     assert ask("GET", f"{WIDGETS}/one")[1]["spec"]["size"] == 4
 
@@ -171,7 +166,7 @@ def test_without_columns_a_table_tells_the_age(api: Api, ask: Ask, define: Defin
 
 
 def test_objects_are_selected_by_the_fields_of_the_definition(
-    ask: Ask, define: Define, watch: Callable[..., Any]
+    ask: Ask, define: Define, watch: OpenWatch
 ) -> None:
     fields = [{"jsonPath": ".spec.size"}]
     define(versions=[version(schema=SIZED, selectableFields=fields)])
@@ -180,7 +175,7 @@ def test_objects_are_selected_by_the_fields_of_the_definition(
     _, found = ask("GET", WIDGETS, fieldSelector="spec.size=2")
     assert [each["metadata"]["name"] for each in found["items"]] == ["two"]
     read = watch(WIDGETS, fieldSelector="spec.size=1")
-    ask("PATCH", f"{WIDGETS}/one", {"spec": {"size": 3}}, MERGE)
+    ask("PATCH", f"{WIDGETS}/one", {"spec": {"size": 3}})
     assert [event for event, _ in read()] == ["ADDED", "DELETED"]
     status, answer = ask("GET", WIDGETS, fieldSelector="spec.name=x")
     assert (status, answer["message"]) == (400, "field label not supported: spec.name")

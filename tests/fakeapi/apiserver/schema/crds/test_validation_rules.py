@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from fakeapi.apiserver.schema.cel import parser
 from tests.builders import Document
 from tests.builders.definitions import DEFINITIONS, INTEGER, definition, record, version
-
-Ask = Callable[..., tuple[int, Any]]
+from tests.fakeapi.api_requests import Ask
 
 SPEC = "spec.validation.openAPIV3Schema.properties[spec]"
 

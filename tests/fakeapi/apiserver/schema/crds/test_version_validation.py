@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -20,11 +19,8 @@ from tests.builders.definitions import (
     version,
     widget,
 )
-from tests.fakeapi.api_requests import MERGE
+from tests.fakeapi.api_requests import Ask, Define, OpenWatch
 from tests.fakeapi.apiserver.schema.crds.webhooks import NEW, OLD, converted, renamed
-
-Ask = Callable[..., tuple[int, Any]]
-Define = Callable[..., Any]
 
 WIDGETS_V2 = WIDGETS.replace("/v1/", "/v2/")
 
@@ -41,7 +37,7 @@ def test_without_conversion_only_the_version_changes(ask: Ask, define: Define) -
     ask("POST", WIDGETS, widget(size=1))
     _, seen = ask("GET", f"{WIDGETS_V2}/one")
     assert (seen["apiVersion"], seen["spec"]) == (f"{GROUP}/v2", {"size": 1})
-    _, written = ask("PATCH", f"{WIDGETS_V2}/one", {"spec": {"size": 2}}, MERGE)
+    _, written = ask("PATCH", f"{WIDGETS_V2}/one", {"spec": {"size": 2}})
     assert written["apiVersion"] == f"{GROUP}/v2"
     assert ask("GET", f"{WIDGETS}/one")[1]["spec"] == {"size": 2}
 
@@ -50,7 +46,7 @@ def test_each_version_knows_its_own_fields(ask: Ask, define: Define) -> None:
     define(versions=[version(schema=OLD), version("v2", NEW)])
     ask("POST", WIDGETS, widget(size=1))
     assert ask("GET", f"{WIDGETS_V2}/one")[1]["spec"] == {"color": "red"}
-    status, answer = ask("PATCH", f"{WIDGETS_V2}/one", {"spec": {"length": "x"}}, MERGE)
+    status, answer = ask("PATCH", f"{WIDGETS_V2}/one", {"spec": {"length": "x"}})
     assert (status, answer["details"]["causes"][0]["field"]) == (422, "spec.length")
 
 
@@ -59,7 +55,7 @@ def test_a_schema_that_changes_is_that_of_what_was_there_before(ask: Ask, define
     ask("POST", WIDGETS, widget(size=1, label="a"))
     newer = record(spec=record(size=INTEGER, color={**TEXT, "default": "red"}))
     change = {"spec": {"versions": [version(schema=newer)]}}
-    ask("PATCH", f"{DEFINITIONS}/{NAME}", change, MERGE)
+    ask("PATCH", f"{DEFINITIONS}/{NAME}", change)
     assert ask("GET", f"{WIDGETS}/one")[1]["spec"] == {"size": 1, "color": "red"}
     assert ask("GET", WIDGETS)[1]["items"][0]["spec"] == {"size": 1, "color": "red"}
 
@@ -77,10 +73,10 @@ def test_a_hook_converts_what_is_read_and_what_is_written(ask: Ask) -> None:
 
 
 @pytest.mark.usefixtures("hooked")
-def test_watchers_see_the_version_that_they_asked_for(ask: Ask, watch: Callable[..., Any]) -> None:
+def test_watchers_see_the_version_that_they_asked_for(ask: Ask, watch: OpenWatch) -> None:
     read = watch(WIDGETS_V2)
     ask("POST", WIDGETS, widget(size=1))
-    ask("PATCH", f"{WIDGETS}/one", {"spec": {"size": 2}}, MERGE)
+    ask("PATCH", f"{WIDGETS}/one", {"spec": {"size": 2}})
     assert [(event, thing["spec"]["length"]) for event, thing in read()] == [
         ("ADDED", 1),
         ("MODIFIED", 2),

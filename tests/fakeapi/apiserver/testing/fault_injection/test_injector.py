@@ -21,9 +21,9 @@ from fakeapi.apiserver.testing.fault_injection.plan import RequestMatchInput
 from fakeapi.apiserver.testing.fault_injection.plan_parser import parse_plan
 from fakeapi.apiserver.wire.http_messages import Request
 from fakeapi.testing.faults import Fault, fault
+from tests.fakeapi.api_requests import DEPLOYMENTS, PODS
 
 SECOND = 10**9
-PODS = "/api/v1/namespaces/default/pods"
 
 
 def progress(*faults: Fault, seed: int = 0) -> PlanProgress:
@@ -132,7 +132,6 @@ def test_no_client_moves_what_another_meets(clients: list[str], seed: int) -> No
         assert [told for who, told in zip(clients, together, strict=True) if who == client] == alone
 
 
-DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 SCOPES: dict[str, tuple[Fault, tuple[str, str], bool]] = {
     "an object": (fault(500).on("get", "pods"), ("GET", f"{PODS}/a"), True),
     "another verb": (fault(500).on("get", "pods"), ("DELETE", f"{PODS}/a"), False),
