@@ -35,26 +35,23 @@ def resources(*names: str) -> dict[str, Any]:
     return {"rules": [rule(*names)]}
 
 
-FAULTS: list[tuple[str, dict[str, Any], str, str, str]] = [
-    ("no name", {"name": ""}, "name", REQUIRED, "Required value"),
-    (
-        "a short name",
+INVALID_WEBHOOKS: dict[str, tuple[dict[str, Any], str, str, str]] = {
+    "no name": ({"name": ""}, "name", REQUIRED, "Required value"),
+    "a short name": (
         {"name": "a.b"},
         "name",
         INVALID,
         'Invalid value: "a.b": should be a domain with at least three segments separated by dots',
     ),
-    ("a name in capitals", {"name": "A.b.c"}, "name", INVALID, "a lowercase RFC 1123 subdomain"),
-    ("no operation", rules(operations=[]), "rules[0].operations", REQUIRED, "Required value"),
-    (
-        "a star among others",
+    "a name in capitals": ({"name": "A.b.c"}, "name", INVALID, "a lowercase RFC 1123 subdomain"),
+    "no operation": (rules(operations=[]), "rules[0].operations", REQUIRED, "Required value"),
+    "a star among others": (
         rules(operations=["*", "CREATE"]),
         "rules[0].operations",
         INVALID,
         'Invalid value: ["*","CREATE"]: if \'*\' is present, must not specify other operations',
     ),
-    (
-        "an unknown operation",
+    "an unknown operation": (
         rules(operations=["PATCH"]),
         "rules[0].operations[0]",
         UNSUPPORTED,
@@ -63,218 +60,189 @@ FAULTS: list[tuple[str, dict[str, Any], str, str, str]] = [
             '"UPDATE"'
         ),
     ),
-    ("no group", rules(apiGroups=[]), "rules[0].apiGroups", REQUIRED, "Required value"),
-    (
-        "a star among groups",
+    "no group": (rules(apiGroups=[]), "rules[0].apiGroups", REQUIRED, "Required value"),
+    "a star among groups": (
         rules(apiGroups=["*", ""]),
         "rules[0].apiGroups",
         INVALID,
         "if '*' is present, must not specify other API groups",
     ),
-    ("an empty version", rules(apiVersions=[""]), "rules[0].apiVersions[0]", REQUIRED, "Required"),
-    ("no resource", resources(), "rules[0].resources", REQUIRED, "Required value"),
-    ("an empty resource", resources(""), "rules[0].resources[0]", REQUIRED, "Required value"),
-    (
-        "everything and more",
+    "an empty version": (rules(apiVersions=[""]), "rules[0].apiVersions[0]", REQUIRED, "Required"),
+    "no resource": (resources(), "rules[0].resources", REQUIRED, "Required value"),
+    "an empty resource": (resources(""), "rules[0].resources[0]", REQUIRED, "Required value"),
+    "everything and more": (
         resources("*/*", "pods"),
         "rules[0].resources",
         INVALID,
         "if '*/*' is present, must not specify other resources",
     ),
-    (
-        "a star and a plain resource",
+    "a star and a plain resource": (
         resources("*", "pods"),
         "rules[0].resources",
         INVALID,
         "if '*' is present, must not specify other resources without subresources",
     ),
-    (
-        "a subresource twice",
+    "a subresource twice": (
         resources("pods/*", "pods/status"),
         "rules[0].resources[1]",
         INVALID,
         "if 'pods/*' is present, must not specify pods/status",
     ),
-    (
-        "a subresource of all and of one",
+    "a subresource of all and of one": (
         resources("*/scale", "deployments/scale"),
         "rules[0].resources[1]",
         INVALID,
         "if '*/scale' is present, must not specify deployments/scale",
     ),
-    (
-        "an unknown scope",
+    "an unknown scope": (
         rules(scope="Galaxy"),
         "rules[0].scope",
         UNSUPPORTED,
         'Unsupported value: "Galaxy": supported values: "*", "Cluster", "Namespaced"',
     ),
-    (
-        "no side effects said",
+    "no side effects said": (
         {"sideEffects": None},
         "sideEffects",
         REQUIRED,
         "Required value: must specify one of None, NoneOnDryRun",
     ),
-    (
-        "side effects",
+    "side effects": (
         {"sideEffects": "Some"},
         "sideEffects",
         UNSUPPORTED,
         'Unsupported value: "Some": supported values: "None", "NoneOnDryRun"',
     ),
-    (
-        "a failure policy that is none",
+    "a failure policy that is none": (
         {"failurePolicy": "Retry"},
         "failurePolicy",
         UNSUPPORTED,
         'supported values: "Fail", "Ignore"',
     ),
-    (
-        "a match policy that is none",
+    "a match policy that is none": (
         {"matchPolicy": "Loose"},
         "matchPolicy",
         UNSUPPORTED,
         'supported values: "Equivalent", "Exact"',
     ),
-    (
-        "no time at all",
+    "no time at all": (
         {"timeoutSeconds": 0},
         "timeoutSeconds",
         INVALID,
         "Invalid value: 0: the timeout value must be between 1 and 30 seconds",
     ),
-    ("too much time", {"timeoutSeconds": 31}, "timeoutSeconds", INVALID, "between 1 and 30"),
-    (
-        "no version of reviews",
+    "too much time": ({"timeoutSeconds": 31}, "timeoutSeconds", INVALID, "between 1 and 30"),
+    "no version of reviews": (
         {"admissionReviewVersions": []},
         "admissionReviewVersions",
         REQUIRED,
         "Required value: must specify one of v1, v1beta1",
     ),
-    (
-        "unknown versions of reviews",
+    "unknown versions of reviews": (
         {"admissionReviewVersions": ["v7"]},
         "admissionReviewVersions",
         INVALID,
         'Invalid value: ["v7"]: must include at least one of v1, v1beta1',
     ),
-    (
-        "a version twice",
+    "a version twice": (
         {"admissionReviewVersions": ["v1", "v1"]},
         "admissionReviewVersions[1]",
         INVALID,
         'Invalid value: "v1": duplicate version',
     ),
-    (
-        "a version that is no label",
+    "a version that is no label": (
         {"admissionReviewVersions": ["v1", "1"]},
         "admissionReviewVersions[1]",
         INVALID,
         "a DNS-1035 label must consist of",
     ),
-    (
-        "an unknown operator",
+    "an unknown operator": (
         {"namespaceSelector": selecting(operator="Near")},
         "namespaceSelector.matchExpressions[0].operator",
         INVALID,
         'Invalid value: "Near": not a valid selector operator',
     ),
-    (
-        "In without values",
+    "In without values": (
         {"objectSelector": selecting("a", "In")},
         "objectSelector.matchExpressions[0].values",
         REQUIRED,
         "must be specified when `operator` is 'In' or 'NotIn'",
     ),
-    (
-        "Exists with values",
+    "Exists with values": (
         {"objectSelector": selecting("a", "Exists", "b")},
         "objectSelector.matchExpressions[0].values",
         FORBIDDEN,
         "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
     ),
-    (
-        "a key that is none",
+    "a key that is none": (
         {"objectSelector": selecting("a b")},
         "objectSelector.matchExpressions[0].key",
         INVALID,
         'Invalid value: "a b": name part must consist of',
     ),
-    (
-        "a label's value that is none",
+    "a label's value that is none": (
         {"namespaceSelector": {"matchLabels": {"a": "b c"}}},
         "namespaceSelector.matchLabels",
         INVALID,
         'Invalid value: "b c": a valid label must be an empty string or consist of',
     ),
-    (
-        "a condition without a name",
+    "a condition without a name": (
         conditions({"expression": "true"}),
         "matchConditions[0].name",
         REQUIRED,
         "Required value",
     ),
-    (
-        "a condition whose name is none",
+    "a condition whose name is none": (
         conditions({"name": "a b", "expression": "true"}),
         "matchConditions[0].name",
         INVALID,
         'Invalid value: "a b": name part must consist of',
     ),
-    (
-        "two conditions of one name",
+    "two conditions of one name": (
         conditions(*[{"name": "a", "expression": "true"}] * 2),
         "matchConditions[1].name",
         "FieldValueDuplicate",
         'Duplicate value: "a"',
     ),
-    (
-        "a condition that says nothing",
+    "a condition that says nothing": (
         conditions({"name": "a", "expression": " "}),
         "matchConditions[0].expression",
         REQUIRED,
         "Required value",
     ),
-    (
-        "a condition that is no expression",
+    "a condition that is no expression": (
         conditions({"name": "a", "expression": "object.x =="}),
         "matchConditions[0].expression",
         INVALID,
         "compilation failed: ERROR: <input>:1:",
     ),
-    (
-        "a condition on what there is not",
+    "a condition on what there is not": (
         conditions({"name": "a", "expression": "thing.x == 1"}),
         "matchConditions[0].expression",
         INVALID,
         "undeclared reference to 'thing'",
     ),
-    (
-        "too many conditions",
+    "too many conditions": (
         conditions(*[{"name": f"a{n}", "expression": "true"} for n in range(65)]),
         "matchConditions",
         "FieldValueTooMany",
         "Too many: 65: must have at most 64 items",
     ),
-]
+}
 
 
 @pytest.mark.parametrize("role", ["mutating", "validating"])
 @pytest.mark.parametrize(
-    ("fields", "where", "reason", "words"),
-    [fault[1:] for fault in FAULTS],
-    ids=[fault[0] for fault in FAULTS],
+    ("fields", "field", "reason", "message"), INVALID_WEBHOOKS.values(), ids=INVALID_WEBHOOKS
 )
 def test_a_broken_configuration_is_refused_by_field_and_reason(
-    ask: Ask, role: str, fields: dict[str, Any], where: str, reason: str, words: str
+    ask: Ask, role: str, fields: dict[str, Any], field: str, reason: str, message: str
 ) -> None:
     body = configuration(role, {**webhook(NAME), **fields})
     status, refusal = ask("POST", CONFIGURATIONS[role], body)
     assert (status, refusal["reason"]) == (422, "Invalid")
     [cause] = refusal["details"]["causes"]
-    assert (cause["field"], cause["reason"]) == (f"webhooks[0].{where}", reason)
-    assert words in cause["message"]
+    assert (cause["field"], cause["reason"]) == (f"webhooks[0].{field}", reason)
+    assert message in cause["message"]
 
 
 @pytest.mark.parametrize("bundle", ["&", 3])

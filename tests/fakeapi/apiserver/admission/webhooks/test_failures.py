@@ -134,159 +134,132 @@ class TestWarnings:
         assert (status, warnings) == (400, ("one",))
 
 
-FAILURES: list[tuple[str, Hook, str]] = [
-    (
-        "nobody listens",
+FAILURES: dict[str, tuple[Hook, str]] = {
+    "nobody listens": (
         failing(WebhookCallError("dial tcp 10.0.0.1:443: connect: connection refused")),
         f"{POST}dial tcp 10.0.0.1:443: connect: connection refused",
     ),
-    (
-        "no such path",
+    "no such path": (
         failing(InvalidReviewError("the server could not find the requested resource")),
         "failed to call webhook: the server could not find the requested resource",
     ),
-    ("no response", lambda review: {**answered(review), "response": None}, "response was absent"),
-    (
-        "no object",
+    "no response": (lambda review: {**answered(review), "response": None}, "response was absent"),
+    "no object": (
         lambda _review: LIST,
         (
             "failed to call webhook: couldn't get version/kind; json parse error: json: cannot "
             "unmarshal array into Go value of type struct"
         ),
     ),
-    (
-        "another uid",
+    "another uid": (
         lambda review: answered(review, uid="other"),
         'expected response.uid="<uid>", got "other"',
     ),
-    ("no uid", responding(allowed=True), 'expected response.uid="<uid>", got ""'),
-    (
-        "another version",
+    "no uid": (responding(allowed=True), 'expected response.uid="<uid>", got ""'),
+    "another version": (
         lambda review: answered(review) | {"apiVersion": "admission.k8s.io/v2"},
         (
             "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got "
             "admission.k8s.io/v2, Kind=AdmissionReview"
         ),
     ),
-    (
-        "no header",
+    "no header": (
         lambda review: {"response": answered(review)["response"]},
         "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=",
     ),
-    (
-        "a word for a flag",
+    "a word for a flag": (
         answering(allowed="yes"),
-        (f"{UNMARSHAL}string into Go struct field AdmissionResponse.response.allowed of type bool"),
+        f"{UNMARSHAL}string into Go struct field AdmissionResponse.response.allowed of type bool",
     ),
-    (
-        "a word for a code",
+    "a word for a code": (
         answering(status={"code": "403"}),
-        (f"{UNMARSHAL}string into Go struct field Status.response.status.code of type int32"),
+        f"{UNMARSHAL}string into Go struct field Status.response.status.code of type int32",
     ),
-    (
-        "a word for warnings",
+    "a word for warnings": (
         answering(warnings="loud"),
         (
             f"{UNMARSHAL}string into Go struct field AdmissionResponse.response.warnings of "
             "type []string"
         ),
     ),
-    (
-        "a number among warnings",
+    "a number among warnings": (
         answering(warnings=[1]),
         (
             f"{UNMARSHAL}number into Go struct field AdmissionResponse.response.warnings of "
             "type string"
         ),
     ),
-    (
-        "a list for a response",
+    "a list for a response": (
         lambda review: {**answered(review), "response": []},
         "json: cannot unmarshal array into Go struct field AdmissionReview.response",
     ),
-]
-MUTATING: list[tuple[str, Hook, str]] = [
-    (
-        "a patch without its type",
+}
+MUTATING: dict[str, tuple[Hook, str]] = {
+    "a patch without its type": (
         answering(patch=patching(add("/data", {}))["patch"]),
         f"{INVALID}webhook returned response.patch but not response.patchType",
     ),
-    (
-        "a type without its patch",
+    "a type without its patch": (
         answering(patchType="JSONPatch"),
         f"{INVALID}webhook returned response.patchType but not response.patch",
     ),
-    (
-        "an empty type",
+    "an empty type": (
         answering(**patching(add("/data", {})) | {"patchType": ""}),
         f'{INVALID}webhook returned invalid response.patchType of ""',
     ),
-    (
-        "another type",
+    "another type": (
         answering(**patching(add("/data", {})) | {"patchType": "MergePatch"}),
         'unsupported patch type "MergePatch"',
     ),
-    (
-        "a patch that is no base64",
+    "a patch that is no base64": (
         answering(patch="§", patchType="JSONPatch"),
         "failed to call webhook: illegal base64 data",
     ),
-    (
-        "a patch that is no JSON",
+    "a patch that is no JSON": (
         answering(patch="eHg=", patchType="JSONPatch"),
         "received undecodable patch in webhook response: ",
     ),
-    (
-        "a patch that is no list",
+    "a patch that is no list": (
         answering(patch="e30=", patchType="JSONPatch"),
         "received undecodable patch in webhook response: ",
     ),
-]
-VALIDATING: list[tuple[str, Hook, str]] = [
-    (
-        "a patch",
+}
+VALIDATING: dict[str, tuple[Hook, str]] = {
+    "a patch": (
         answering(**patching(add("/data", {}))),
         f"{INVALID}validating webhook may not return response.patch",
     ),
-    (
-        "a patch's type",
+    "a patch's type": (
         answering(patchType="JSONPatch"),
         f"{INVALID}validating webhook may not return response.patchType",
     ),
-]
-CASES = [
-    (role, *failure)
-    for role, failures in (
-        ("mutating", FAILURES + MUTATING),
-        ("validating", FAILURES + VALIDATING),
-    )
-    for failure in failures
-]
+}
+CASES = {
+    f"{role}: {name}": (role, *failure)
+    for role, own in (("mutating", MUTATING), ("validating", VALIDATING))
+    for name, failure in (FAILURES | own).items()
+}
 
 
-@pytest.mark.parametrize(
-    ("role", "hook", "words"),
-    [(role, hook, words) for role, _, hook, words in CASES],
-    ids=[f"{role}: {name}" for role, name, _, _ in CASES],
-)
+@pytest.mark.parametrize(("role", "hook", "message"), CASES.values(), ids=CASES)
 class TestFailures:
     def test_they_fail_the_request(
-        self, tell: Tell, configure: Configure, role: str, hook: Hook, words: str
+        self, tell: Tell, configure: Configure, role: str, hook: Hook, message: str
     ) -> None:
         recorder = configure(role, name=NAME, answer=hook)
         status, refusal, _ = tell("POST", MAPS, MAP)
         assert (status, refusal["reason"]) == (500, "InternalError")
         assert refusal["message"].startswith(f"Internal error occurred: {FAILED}")
         [seen] = recorder.seen("uid")
-        assert words.replace("<uid>", seen) in refusal["message"]
+        assert message.replace("<uid>", seen) in refusal["message"]
         [cause] = refusal["details"]["causes"]
         assert f"Internal error occurred: {cause['message']}" == refusal["message"]
 
     def test_they_are_passed_over_where_the_policy_says_so(
-        self, tell: Tell, configure: Configure, role: str, hook: Hook, words: str
+        self, tell: Tell, configure: Configure, role: str, hook: Hook, message: str
     ) -> None:
         configure(role, name=NAME, answer=hook, failurePolicy="Ignore")
-        assert tell("POST", MAPS, MAP)[0] == 201, words
+        assert tell("POST", MAPS, MAP)[0] == 201, message
 
 
 def test_a_webhook_that_knows_no_known_version_fails(tell: Tell, configure: Configure) -> None:

@@ -86,60 +86,50 @@ def test_a_patch_that_makes_the_object_invalid_is_refused(
     assert api.store.version == before
 
 
-PATCHES: list[tuple[str, list[dict[str, Any]], str]] = [
-    (
-        "a missing parent",
+PATCHES: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "a missing parent": (
         [add("/spec/a/b", 1)],
         'add operation does not apply: doc is missing path: "/spec/a/b": missing value',
     ),
-    (
-        "nothing to replace",
+    "nothing to replace": (
         [{"op": "replace", "path": "/data/z", "value": "1"}],
         "replace operation does not apply: doc is missing key: /data/z: missing value",
     ),
-    (
-        "nothing to remove",
+    "nothing to remove": (
         [{"op": "remove", "path": "/data/z"}],
         "error in remove for path: '/data/z': unable to remove nonexistent key: z: missing value",
     ),
-    (
-        "nothing to move",
+    "nothing to move": (
         [{"op": "move", "from": "/data/y", "path": "/data/z"}],
         "move operation does not apply: doc is missing from path: /data/y: missing value",
     ),
-    (
-        "a test that fails",
+    "a test that fails": (
         [{"op": "test", "path": "/data/a", "value": "2"}],
         "testing value /data/a failed: test failed",
     ),
-    ("no operation", [{"op": "twist", "path": "/data/a"}], "Unexpected kind: twist"),
-    (
-        "a value of another type",
+    "no operation": ([{"op": "twist", "path": "/data/a"}], "Unexpected kind: twist"),
+    "a value of another type": (
         [add("/data", [1])],
         (
             "json: cannot unmarshal array into Go struct field ConfigMap.data of type "
             "map[string]string"
         ),
     ),
-    ("another kind", [add("/kind", "Secret")], "it must stay a ConfigMap of version v1"),
-    ("no object", [{"op": "replace", "path": "", "value": 3}], "cannot unmarshal"),
-]
+    "another kind": ([add("/kind", "Secret")], "it must stay a ConfigMap of version v1"),
+    "no object": ([{"op": "replace", "path": "", "value": 3}], "cannot unmarshal"),
+}
 
 
-@pytest.mark.parametrize(
-    ("operations", "words"),
-    [(operations, words) for _, operations, words in PATCHES],
-    ids=[name for name, _, _ in PATCHES],
-)
+@pytest.mark.parametrize(("operations", "message"), PATCHES.values(), ids=PATCHES)
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
 def test_a_patch_that_does_not_fit_fails_whatever_the_policy(
-    ask: Any, configure: Configure, operations: list[dict[str, Any]], words: str, policy: str
+    ask: Any, configure: Configure, operations: list[dict[str, Any]], message: str, policy: str
 ) -> None:
     configure("mutating", failurePolicy=policy, answer=answering(**patching(*operations)))
     status, refusal = ask("POST", MAPS, MAP)
     assert (status, refusal["reason"]) == (500, "InternalError")
     assert refusal["message"].startswith("Internal error occurred: ")
-    assert words in refusal["message"]
+    assert message in refusal["message"]
 
 
 def test_identity_and_namespace_are_not_theirs(ask: Any, configure: Configure) -> None:

@@ -43,33 +43,28 @@ def webhook(**config: Any) -> Document:
 
 CALLED_ITEMS = record(name=TEXT)
 
-REFUSED: list[tuple[str, Document, str, str]] = [
-    (
-        "another name",
+REFUSED: dict[str, tuple[Document, str, str]] = {
+    "another name": (
         definition(names={"plural": "gadgets"}),
         "metadata.name",
         f'Invalid value: "{NAME}": must be spec.names.plural+"."+spec.group',
     ),
-    (
-        "a group without a dot",
+    "a group without a dot": (
         definition(group="example"),
         "spec.group",
         'Invalid value: "example": should be a domain with at least one dot',
     ),
-    (
-        "a scope of its own",
+    "a scope of its own": (
         definition(scope="Galaxy"),
         "spec.scope",
         'Unsupported value: "Galaxy": supported values: "Cluster", "Namespaced"',
     ),
-    (
-        "a kind that is its list's",
+    "a kind that is its list's": (
         definition(names={"listKind": "Widget"}),
         "spec.names.listKind",
         'Invalid value: "Widget": kind and listKind may not be the same',
     ),
-    (
-        "a short name in capitals",
+    "a short name in capitals": (
         definition(names={"shortNames": ["WD"]}),
         "spec.names.shortNames[0]",
         (
@@ -79,8 +74,7 @@ REFUSED: list[tuple[str, Document, str, str]] = [
             "'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
         ),
     ),
-    (
-        "no storage version",
+    "no storage version": (
         definition(versions=[version(storage=False)]),
         "spec.versions",
         (
@@ -90,14 +84,12 @@ REFUSED: list[tuple[str, Document, str, str]] = [
             "version marked as storage version"
         ),
     ),
-    (
-        "no schema",
+    "no schema": (
         definition(versions=[{"name": "v1", "served": True, "storage": True}]),
         "spec.versions[0].schema.openAPIV3Schema",
         "Required value",
     ),
-    (
-        "a protected group",
+    "a protected group": (
         definition(group="apps.k8s.io") | {"metadata": {"name": "widgets.apps.k8s.io"}},
         "metadata.annotations[api-approved.kubernetes.io]",
         (
@@ -105,38 +97,32 @@ REFUSED: list[tuple[str, Document, str, str]] = [
             '"api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111'
         ),
     ),
-    (
-        "a field without a type",
+    "a field without a type": (
         of_spec(size={"minimum": 1}),
         f"{SPEC}.properties[size].type",
         "Required value: must not be empty for specified object fields",
     ),
-    (
-        "a root without a type",
+    "a root without a type": (
         of_schema({"properties": {}}),
         f"{SCHEMA}.type",
         "Required value: must not be empty at the root",
     ),
-    (
-        "a list without elements",
+    "a list without elements": (
         of_spec(sizes={"type": "array"}),
         f"{SPEC}.properties[sizes].items",
         "Required value: must be specified",
     ),
-    (
-        "a type inside a quantifier",
+    "a type inside a quantifier": (
         of_spec(size={**INTEGER, "anyOf": [{"type": "integer"}]}),
         f"{SPEC}.properties[size].anyOf[0].type",
         "Forbidden: must be empty to be structural",
     ),
-    (
-        "a field that only a quantifier knows",
+    "a field that only a quantifier knows": (
         of_schema(record(a=TEXT) | {"oneOf": [{"properties": {"b": {}}}]}),
         f"{SCHEMA}.properties[b]",
         f"Required value: because it is defined in {SCHEMA}.oneOf[0].properties[b]",
     ),
-    (
-        "a pattern that is none",
+    "a pattern that is none": (
         of_spec(name={**TEXT, "pattern": "("}),
         f"{SPEC}.properties[name].pattern",
         (
@@ -144,8 +130,7 @@ REFUSED: list[tuple[str, Document, str, str]] = [
             "regexp: missing ), unterminated subpattern at position 0"
         ),
     ),
-    (
-        "metadata with labels",
+    "metadata with labels": (
         of_schema(record(metadata=record(labels=ANYTHING))),
         f"{SCHEMA}.properties[metadata]",
         (
@@ -153,8 +138,7 @@ REFUSED: list[tuple[str, Document, str, str]] = [
             "is implicitly specified"
         ),
     ),
-    (
-        "an unknown type",
+    "an unknown type": (
         of_spec(size={"type": "int"}),
         f"{SPEC}.properties[size].type",
         (
@@ -162,8 +146,7 @@ REFUSED: list[tuple[str, Document, str, str]] = [
             '"object", "string"'
         ),
     ),
-    (
-        "unique items",
+    "unique items": (
         of_spec(sizes={"type": "array", "items": INTEGER, "uniqueItems": True}),
         f"{SPEC}.properties[sizes].uniqueItems",
         (
@@ -171,20 +154,17 @@ REFUSED: list[tuple[str, Document, str, str]] = [
             "quadratic"
         ),
     ),
-    (
-        "fields and any fields",
+    "fields and any fields": (
         of_schema(record(spec=record(a=TEXT) | {"additionalProperties": TEXT})),
         f"{SPEC}.additionalProperties",
         "Forbidden: additionalProperties and properties are mutual exclusive",
     ),
-    (
-        "a map without keys",
+    "a map without keys": (
         of_spec(ports=listed("map", CALLED_ITEMS)),
         f"{SPEC}.properties[ports].x-kubernetes-list-map-keys",
         "Required value: must not be empty if x-kubernetes-list-type is map",
     ),
-    (
-        "a key that may be missing",
+    "a key that may be missing": (
         of_spec(ports=listed("map", CALLED_ITEMS, **{"x-kubernetes-list-map-keys": ["name"]})),
         f"{SPEC}.properties[ports].items.properties[name].default",
         (
@@ -192,26 +172,22 @@ REFUSED: list[tuple[str, Document, str, str]] = [
             "default or be a required property"
         ),
     ),
-    (
-        "a set of objects",
+    "a set of objects": (
         of_spec(ports=listed("set", CALLED_ITEMS)),
         f"{SPEC}.properties[ports].items.x-kubernetes-map-type",
         "Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set",
     ),
-    (
-        "a default of another type",
+    "a default of another type": (
         of_spec(size={**INTEGER, "default": "x"}),
         f"{SPEC}.properties[size].default",
         'Invalid value: "string":  in body must be of type integer: "string"',
     ),
-    (
-        "a default with unknown fields",
+    "a default with unknown fields": (
         of_spec(inner={**record(a=TEXT), "default": {"b": "x"}}),
         f"{SPEC}.properties[inner].default",
         'Invalid value: {"b":"x"}: must not have unknown fields',
     ),
-    (
-        "a column of an unknown type",
+    "a column of an unknown type": (
         definition(
             versions=[
                 version(
@@ -222,16 +198,14 @@ REFUSED: list[tuple[str, Document, str, str]] = [
         "spec.additionalPrinterColumns[0].type",
         'Invalid value: "text": must be one of boolean,date,integer,number,string',
     ),
-    (
-        "a scale outside the spec",
+    "a scale outside the spec": (
         definition(
             versions=[version(subresources={"scale": {**SCALE, "specReplicasPath": ".size"}})]
         ),
         "spec.subresources.scale.specReplicasPath",
         'Invalid value: ".size": should be a json path under .spec',
     ),
-    (
-        "a field to select by that is an object",
+    "a field to select by that is an object": (
         definition(
             versions=[
                 version(
@@ -245,14 +219,12 @@ REFUSED: list[tuple[str, Document, str, str]] = [
             "Enum string fields and strings with formats are allowed."
         ),
     ),
-    (
-        "a webhook without an address",
+    "a webhook without an address": (
         webhook(),
         "spec.conversion.webhookClientConfig",
         "Required value: exactly one of url or service is required",
     ),
-    (
-        "a webhook over http",
+    "a webhook over http": (
         webhook(url="http://localhost/convert"),
         "spec.conversion.webhookClientConfig.url",
         (
@@ -260,12 +232,10 @@ REFUSED: list[tuple[str, Document, str, str]] = [
             "https://host[/path]"
         ),
     ),
-]
+}
 
 
-@pytest.mark.parametrize(
-    ("made", "field", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
-)
+@pytest.mark.parametrize(("made", "field", "message"), REFUSED.values(), ids=REFUSED)
 def test_an_invalid_definition_is_refused(
     ask: Ask, made: Document, field: str, message: str
 ) -> None:

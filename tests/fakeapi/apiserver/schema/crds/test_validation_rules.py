@@ -17,15 +17,13 @@ def ruled(rule: Document, **fields: Document) -> Document:
     return definition(versions=[version(schema=record(spec=spec))])
 
 
-REFUSED: list[tuple[str, Document, str, str]] = [
-    (
-        "a rule without words",
+REFUSED: dict[str, tuple[Document, str, str]] = {
+    "a rule without words": (
         ruled({"rule": " "}),
         f"{SPEC}.x-kubernetes-validations[0].rule",
         "Required value: rule is not specified",
     ),
-    (
-        "a rule about a field that is not there",
+    "a rule about a field that is not there": (
         ruled({"rule": "self.sise > 1"}),
         f"{SPEC}.x-kubernetes-validations[0].rule",
         (
@@ -34,20 +32,17 @@ REFUSED: list[tuple[str, Document, str, str]] = [
             "ERROR: <input>:1:5: undefined field 'sise'\n | self.sise > 1\n | ....^"
         ),
     ),
-    (
-        "a rule that is no expression",
+    "a rule that is no expression": (
         ruled({"rule": "self.size >"}),
         f"{SPEC}.x-kubernetes-validations[0].rule",
         "compilation failed: ERROR: <input>:1:12: Syntax error: mismatched input '<EOF>'",
     ),
-    (
-        "a rule that is no condition",
+    "a rule that is no condition": (
         ruled({"rule": "self.size"}),
         f"{SPEC}.x-kubernetes-validations[0].rule",
         "cel expression must evaluate to a bool",
     ),
-    (
-        "a reason that there is not",
+    "a reason that there is not": (
         ruled({"rule": "self.size > 1", "reason": "Bad"}),
         f"{SPEC}.x-kubernetes-validations[0].reason",
         (
@@ -55,14 +50,12 @@ REFUSED: list[tuple[str, Document, str, str]] = [
             '"FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"'
         ),
     ),
-    (
-        "a field path that leads nowhere",
+    "a field path that leads nowhere": (
         ruled({"rule": "self.size > 1", "fieldPath": ".sise"}),
         f"{SPEC}.x-kubernetes-validations[0].fieldPath",
         'Invalid value: ".sise": must be a valid path',
     ),
-    (
-        "a rule about changes of elements that nobody can tell apart",
+    "a rule about changes of elements that nobody can tell apart": (
         definition(
             spec={
                 "sizes": {
@@ -77,12 +70,10 @@ REFUSED: list[tuple[str, Document, str, str]] = [
             f"portion of the schema within {SPEC}.properties[sizes]"
         ),
     ),
-]
+}
 
 
-@pytest.mark.parametrize(
-    ("made", "field", "message"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED]
-)
+@pytest.mark.parametrize(("made", "field", "message"), REFUSED.values(), ids=REFUSED)
 def test_a_rule_that_cannot_be_is_refused(
     ask: Ask, made: Document, field: str, message: str
 ) -> None:
