@@ -97,6 +97,25 @@ def pod_json(
     )
 
 
+def pod_spec(**fields: Any) -> Document:
+    """Build the spec of a pod with one container, as clients write it."""
+    return {"containers": [{"name": "c", "image": "i"}], **fields}
+
+
+def pod_request(
+    name: str = "p", *, labels: Mapping[str, str] | None = None, **spec: Any
+) -> Document:
+    """Build a pod as clients create it: with one container, without a UID and a status."""
+    metadata = without_none(labels=labels)
+    return manifest("Pod", name, namespace="", metadata=metadata, spec=pod_spec(**spec))
+
+
+def controller_spec(labels: Mapping[str, str], **fields: Any) -> Document:
+    """Build the spec of a ReplicaSet or Deployment whose pods have these labels."""
+    template = {"metadata": {"labels": labels}, "spec": pod_spec()}
+    return {"selector": {"matchLabels": labels}, "template": template, **fields}
+
+
 def node_json(
     name: str = "node-1",
     *,

@@ -8,6 +8,8 @@ from typing import Any
 import orjson
 
 from extender.kube.rest.transport import Request, Response
+from fakeapi.apiserver import endpoints
+from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.serving.local_transport import LocalTransport
 
 Ask = Callable[..., tuple[int, Any]]
@@ -40,6 +42,28 @@ NAME = "a.example.com"
 def named(name: str, **data: str) -> dict[str, Any]:
     """Build a config map."""
     return {"metadata": {"name": name}, "data": data}
+
+
+def send(
+    api: Api,
+    method: str,
+    path: str,
+    body: Any = None,
+    content_type: str | None = None,
+    **fields: Any,
+) -> endpoints.Response:
+    """Send a request, its body as JSON unless it is bytes; ``fields`` are others of the request.
+
+    Patches are merge patches by default.
+    """
+    raw = body if isinstance(body, bytes) else b"" if body is None else orjson.dumps(body)
+    if content_type is None:
+        content_type = MERGE if method == "PATCH" else JSON
+    answer = api.handle(
+        endpoints.Request(method, path, body=raw, content_type=content_type, **fields)
+    )
+    assert isinstance(answer, endpoints.Response)
+    return answer
 
 
 class Answer:

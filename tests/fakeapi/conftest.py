@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
-from fakeapi.apiserver.endpoints import Api, Request, Response, Watch
+from fakeapi.apiserver.endpoints import Api, Request, Watch
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.simulation.world import create_api
-from tests.fakeapi.api_requests import JSON, MERGE, Ask, OpenWatch
+from tests.fakeapi.api_requests import Ask, OpenWatch, send
 
 
 @pytest.fixture
@@ -27,20 +27,12 @@ def api(clock: VirtualClock) -> Api:
 
 @pytest.fixture
 def ask(api: Api) -> Ask:
-    """Send a request; return the status and the body, decoded if it is JSON.
-
-    Patches are merge patches by default.
-    """
+    """Send a request; return the status and the body, decoded if it is JSON."""
 
     def ask(
         method: str, path: str, body: Any = None, content_type: str | None = None, **query: str
     ) -> tuple[int, Any]:
-        raw = b"" if body is None else orjson.dumps(body)
-        if content_type is None:
-            content_type = MERGE if method == "PATCH" else JSON
-        request = Request(method, path, query, raw, content_type)
-        answer = api.handle(request)
-        assert isinstance(answer, Response)
+        answer = send(api, method, path, body, content_type, query=query)
         is_json = answer.body.startswith((b"{", b"["))
         return answer.status, orjson.loads(answer.body) if is_json else answer.body.decode()
 

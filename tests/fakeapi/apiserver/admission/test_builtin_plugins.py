@@ -8,6 +8,7 @@ import pytest
 
 from fakeapi.apiserver.admission.builtin_plugins import COMPONENT_PLUGINS
 from fakeapi.apiserver.endpoints import Api
+from tests.builders import pod_request
 from tests.fakeapi.api_requests import ACCOUNTS, PODS, Ask
 
 MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -18,13 +19,8 @@ def plugins(api: Api) -> None:
     api.registry.plugins = tuple(COMPONENT_PLUGINS.values())
 
 
-def a_pod(**spec: Any) -> dict[str, Any]:
-    containers = [{"name": "c", "image": "i"}]
-    return {"metadata": {"name": "p"}, "spec": {"containers": containers, **spec}}
-
-
 def test_an_account_that_is_not_there_is_refused(ask: Ask) -> None:
-    status, refusal = ask("POST", PODS, a_pod(serviceAccountName="robot"))
+    status, refusal = ask("POST", PODS, pod_request(serviceAccountName="robot"))
     missing = 'service account default/robot: serviceaccount "robot" not found'
     assert (status, refusal["message"]) == (
         403,
@@ -33,15 +29,15 @@ def test_an_account_that_is_not_there_is_refused(ask: Ask) -> None:
 
 
 def test_a_pod_that_is_faster_than_the_controller_is_not_kept_waiting(ask: Ask) -> None:
-    assert ask("POST", PODS, a_pod(), dryRun="All")[0] == 201
+    assert ask("POST", PODS, pod_request(), dryRun="All")[0] == 201
     assert ask("GET", ACCOUNTS)[1]["items"] == []
-    assert ask("POST", PODS, a_pod())[0] == 201
+    assert ask("POST", PODS, pod_request())[0] == 201
     assert [each["metadata"]["name"] for each in ask("GET", ACCOUNTS)[1]["items"]] == ["default"]
 
 
 def test_a_pod_gets_the_default_account_and_its_token(ask: Ask) -> None:
     ask("POST", ACCOUNTS, {"metadata": {"name": "default"}})
-    status, pod = ask("POST", PODS, a_pod(initContainers=[{"name": "d", "image": "i"}]))
+    status, pod = ask("POST", PODS, pod_request(initContainers=[{"name": "d", "image": "i"}]))
     spec = pod["spec"]
     assert (status, spec["serviceAccountName"], spec["serviceAccount"]) == (201,) + ("default",) * 2
     (volume,) = spec["volumes"]
@@ -61,12 +57,12 @@ def test_a_pod_that_opts_out_gets_no_token(
     pod: dict[str, Any], account: dict[str, Any], ask: Ask
 ) -> None:
     ask("POST", ACCOUNTS, {"metadata": {"name": "default"}, **account})
-    assert "volumes" not in ask("POST", PODS, a_pod(**pod))[1]["spec"]
+    assert "volumes" not in ask("POST", PODS, pod_request(**pod))[1]["spec"]
 
 
 def test_the_pod_has_the_last_word_on_its_token(ask: Ask) -> None:
     ask("POST", ACCOUNTS, {"metadata": {"name": "a"}, "automountServiceAccountToken": False})
-    pod = a_pod(automountServiceAccountToken=True, serviceAccountName="a")
+    pod = pod_request(automountServiceAccountToken=True, serviceAccountName="a")
     assert len(ask("POST", PODS, pod)[1]["spec"]["volumes"]) == 1
 
 
@@ -75,14 +71,14 @@ def test_a_mount_of_ones_own_is_left_alone(ask: Ask) -> None:
     mounts = [{"name": "mine", "mountPath": MOUNT}]
     containers = [{"name": "c", "image": "i", "volumeMounts": mounts}]
     volumes = [{"name": "mine", "emptyDir": {}}]
-    _, pod = ask("POST", PODS, a_pod(containers=containers, volumes=volumes))
+    _, pod = ask("POST", PODS, pod_request(containers=containers, volumes=volumes))
     assert [volume["name"] for volume in pod["spec"]["volumes"]] == ["mine"]
 
 
 def test_pull_secrets_come_with_the_account(ask: Ask) -> None:
     secrets = [{"name": "registry"}]
     ask("POST", ACCOUNTS, {"metadata": {"name": "default"}, "imagePullSecrets": secrets})
-    assert ask("POST", PODS, a_pod())[1]["spec"]["imagePullSecrets"] == secrets
+    assert ask("POST", PODS, pod_request())[1]["spec"]["imagePullSecrets"] == secrets
 
 
 def test_a_new_node_is_not_ready_yet(ask: Ask) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakeapi.api_requests import PODS
+from tests.fakeapi.api_requests import PODS, Ask
 
 ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
@@ -19,7 +19,7 @@ def pod(**spec: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def _node(ask: Any) -> None:
+def _node(ask: Ask) -> None:
     labels = {ZONE: "a", REGION: "r", "disk": "ssd"}
     ask("POST", "/api/v1/nodes", {"metadata": {"name": "n", "labels": labels}})
 
@@ -33,13 +33,13 @@ def _node(ask: Any) -> None:
     ids=["of a node that is there", "of one that is not"],
 )
 def test_a_pod_created_on_a_node_gets_its_labels(
-    ask: Any, node: str, labels: dict[str, str]
+    ask: Ask, node: str, labels: dict[str, str]
 ) -> None:
     _, created = ask("POST", PODS, pod(nodeName=node))
     assert created["metadata"]["labels"] == labels
 
 
-def test_a_pod_bound_to_a_node_gets_its_labels(ask: Any) -> None:
+def test_a_pod_bound_to_a_node_gets_its_labels(ask: Ask) -> None:
     ask("POST", PODS, pod())
     binding = {
         "metadata": {"name": "p", "labels": {"by": "scheduler"}},

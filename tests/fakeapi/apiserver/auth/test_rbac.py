@@ -8,9 +8,11 @@ from typing import Any
 import orjson
 import pytest
 
-from fakeapi.apiserver.endpoints import Api, Request, Response
+from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.wire.http_messages import User
+from tests.builders import Document, manifest
 from tests.fakeapi.api_requests import PODS
+from tests.fakeapi.api_requests import send as request
 
 AUTHENTICATED = "system:authenticated"
 JANE = User("jane", groups=("devs", AUTHENTICATED))
@@ -21,6 +23,7 @@ BOB = User(
 ROOT = User("root", groups=("system:masters", AUTHENTICATED))
 NOBODY = User("system:anonymous", groups=("system:unauthenticated",))
 
+RBAC = "rbac.authorization.k8s.io/v1"
 READ_PODS = {"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]}
 
 Send = Callable[..., tuple[int, Any]]
@@ -31,42 +34,33 @@ def send(api: Api) -> Send:
     api.enforce_rbac()
 
     def send(user: User, method: str, path: str, body: Any = None, **options: Any) -> Any:
-        raw = b"" if body is None else orjson.dumps(body)
-        answer = api.handle(Request(method, path, body=raw, user=user, **options))
-        assert isinstance(answer, Response)
-        text = answer.body
-        return answer.status, orjson.loads(text) if text[:1] == b"{" else text.decode()
+        answer = request(api, method, path, body, user=user, **options)
+        is_json = answer.body.startswith(b"{")
+        return answer.status, orjson.loads(answer.body) if is_json else answer.body.decode()
 
     return send
 
 
-def role(rules: list[dict[str, Any]], namespace: str = "") -> dict[str, Any]:
-    where = {"namespace": namespace} if namespace else {}
-    return {
-        "kind": "Role" if namespace else "ClusterRole",
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "metadata": {"name": "r", **where},
-        "rules": rules,
-    }
+def role(rules: list[Document], namespace: str = "") -> Document:
+    kind = "Role" if namespace else "ClusterRole"
+    return manifest(kind, "r", version=RBAC, namespace=namespace, rules=rules)
 
 
-def binding(
-    kind: str, name: str, namespace: str = "", to: str = "", home: str = ""
-) -> dict[str, Any]:
-    where = {"namespace": namespace} if namespace else {}
+def binding(kind: str, name: str, namespace: str = "", to: str = "", home: str = "") -> Document:
     subject = {"kind": kind, "name": name} | ({"namespace": home} if home else {})
     reference = to or ("Role" if namespace else "ClusterRole")
-    return {
-        "kind": "RoleBinding" if namespace else "ClusterRoleBinding",
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "metadata": {"name": "b", **where},
-        "subjects": [subject],
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": reference, "name": "r"},
-    }
+    return manifest(
+        "RoleBinding" if namespace else "ClusterRoleBinding",
+        "b",
+        version=RBAC,
+        namespace=namespace,
+        subjects=[subject],
+        roleRef={"apiGroup": "rbac.authorization.k8s.io", "kind": reference, "name": "r"},
+    )
 
 
 def bind(api: Api, rule: dict[str, Any]) -> None:
-    """Return the rule to jane, in the whole cluster."""
+    """Bind jane to a role with the rule, in the whole cluster."""
     api.load([role([rule]), binding("User", "jane")])
 
 

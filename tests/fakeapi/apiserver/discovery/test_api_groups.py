@@ -11,7 +11,8 @@ import orjson
 import pytest
 
 from fakeapi.apiserver.discovery.version_and_health import ServerVersion, ServerVersionError
-from fakeapi.apiserver.endpoints import Api, Request, Response
+from fakeapi.apiserver.endpoints import Api, Response
+from tests.fakeapi.api_requests import send
 
 RECORDED: dict[str, Any] = orjson.loads(
     lzma.decompress((Path(__file__).parents[2] / "recorded" / "discovery.json.xz").read_bytes())
@@ -26,10 +27,8 @@ Get = Callable[..., Response]
 @pytest.fixture
 def get(api: Api) -> Get:
     def get(path: str, accept: str = "", if_none_match: str = "", **query: str) -> Response:
-        request = Request("GET", path, query, accept=accept, if_none_match=if_none_match)
-        answer = api.handle(request)
-        assert isinstance(answer, Response)
-        return answer
+        headers = {"accept": accept, "if_none_match": if_none_match}
+        return send(api, "GET", path, query=query, **headers)
 
     return get
 

@@ -7,16 +7,15 @@ from typing import Any
 import orjson
 import pytest
 
-from fakeapi.apiserver.endpoints import Api, Request, Response
+from fakeapi.apiserver.endpoints import Api, Response
 from fakeapi.apiserver.kinds import BUILTIN
+from tests.fakeapi.api_requests import send
 
 ROOT = "/openapi/v3"
 
 
 def fetch(api: Api, path: str, etag: str = "", **query: str) -> Response:
-    answer = api.handle(Request("GET", path, query, if_none_match=etag))
-    assert isinstance(answer, Response)
-    return answer
+    return send(api, "GET", path, query=query, if_none_match=etag)
 
 
 def document(api: Api, path: str) -> dict[str, Any]:

@@ -8,24 +8,15 @@ import orjson
 from hypothesis import strategies as st
 
 from fakeapi.apiserver.endpoints import Request
+from tests.builders import controller_spec, pod_request
 from tests.fakeapi.api_requests import BUDGETS, DEFAULT, MERGE, SETS
 
 PODS = f"{DEFAULT}/pods"
 REVIEWS = "/apis/authorization.k8s.io/v1"
 
 LABELS = {"app": "e"}
-POD = {
-    "metadata": {"name": "p", "labels": LABELS},
-    "spec": {"containers": [{"name": "c", "image": "i"}]},
-}
-SET = {
-    "metadata": {"name": "s"},
-    "spec": {
-        "replicas": 1,
-        "selector": {"matchLabels": LABELS},
-        "template": {"metadata": {"labels": LABELS}, "spec": POD["spec"]},
-    },
-}
+POD = pod_request(labels=LABELS)
+SET = {"metadata": {"name": "s"}, "spec": controller_spec(LABELS, replicas=1)}
 BUDGET = {
     "metadata": {"name": "b"},
     "spec": {"minAvailable": 1, "selector": {"matchLabels": LABELS}},

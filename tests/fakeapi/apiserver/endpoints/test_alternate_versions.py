@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from fakeapi.apiserver.endpoints import Api, Request, Response, Watch
-from tests.fakeapi.api_requests import Ask
+from fakeapi.apiserver.endpoints import Api, Request, Watch
+from tests.fakeapi.api_requests import JSON_PATCH, MERGE, STRATEGIC, TABLE, Ask, send
 
 CORE = "/api/v1/namespaces/default/events"
 NEW = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -98,9 +98,9 @@ def test_a_field_of_the_other_form_is_refused(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("content_type", "patch"),
     [
-        ("application/strategic-merge-patch+json", {"note": "again"}),
-        ("application/merge-patch+json", {"note": "again"}),
-        ("application/json-patch+json", [{"op": "replace", "path": "/note", "value": "again"}]),
+        (STRATEGIC, {"note": "again"}),
+        (MERGE, {"note": "again"}),
+        (JSON_PATCH, [{"op": "replace", "path": "/note", "value": "again"}]),
     ],
 )
 def test_patches_are_of_the_form_that_is_served(ask: Ask, content_type: str, patch: Any) -> None:
@@ -122,9 +122,7 @@ def test_a_watch_shows_the_form_that_is_served(api: Api) -> None:
 def test_a_table_of_either_form_has_the_same_rows(api: Api) -> None:
     rows = []
     for path in (CORE, NEW):
-        accept = "application/json;as=Table;v=v1;g=meta.k8s.io"
-        answer = api.handle(Request("GET", path, accept=accept))
-        assert isinstance(answer, Response)
+        answer = send(api, "GET", path, accept=TABLE)
         rows.append([row["cells"] for row in orjson.loads(answer.body)["rows"]])
     assert rows[0] == rows[1] != []
 

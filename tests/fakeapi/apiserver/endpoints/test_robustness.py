@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from fakeapi.apiserver.endpoints import Api, IdAndTimeSources, Request, Response, Watch
 from fakeapi.apiserver.objects.patch import PATCH_TYPES
 from fakeapi.apiserver.store.object_store import Store
+from tests.fakeapi.api_requests import send
 from tests.sampling import examples
 
 COLLECTIONS = (
@@ -130,9 +131,7 @@ def frames(watch: Watch) -> list[Any]:
 
 
 def listed(api: Api, path: str) -> dict[str, Any]:
-    answer = api.handle(Request("GET", path))
-    assert isinstance(answer, Response)
-    items = orjson.loads(answer.body)["items"]
+    items = orjson.loads(send(api, "GET", path).body)["items"]
     return {item["metadata"]["uid"]: item for item in items}
 
 

@@ -15,23 +15,21 @@ from fakeapi.apiserver.endpoints import Api, Request, Response
 from fakeapi.apiserver.registry.subresources.scale import selector_text
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.simulation.world import create_api
-from tests.builders import manifest
-from tests.fakeapi.api_requests import ACCOUNTS, PODS, Ask
+from tests.builders import Document, controller_spec, manifest, pod_request
+from tests.fakeapi.api_requests import ACCOUNTS, MAPS, PODS, SETS, Ask, send
 from tests.fakeapi.apiserver.endpoints.subresource_requests import requests
 from tests.sampling import examples
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
 
-def pod(**spec: Any) -> dict[str, Any]:
-    containers = [{"name": "c", "image": "i"}]
-    labels = {"app": "e"}
-    return manifest(
-        "Pod", "p", metadata={"labels": labels}, spec={"containers": containers, **spec}
-    )
+def pod(name: str = "p", *, status: Document | None = None, **spec: Any) -> Document:
+    made = pod_request(name, labels={"app": "e"}, **spec)
+    made["metadata"]["namespace"] = "default"
+    return made if status is None else made | {"status": status}
 
 
-def budget(selector: Any, status: dict[str, Any], **spec: Any) -> dict[str, Any]:
+def budget(selector: Any, status: Document, **spec: Any) -> Document:
     return manifest(
         "PodDisruptionBudget",
         "b",
@@ -41,7 +39,7 @@ def budget(selector: Any, status: dict[str, Any], **spec: Any) -> dict[str, Any]
     )
 
 
-EVERY: dict[str, Any] = {}
+EVERY: Document = {}
 APP = {"matchLabels": {"app": "e"}}
 OTHER = {"matchLabels": {"app": "f"}}
 NOT_OTHER = {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["f"]}]}
@@ -70,24 +68,21 @@ def test_a_budget_guards_the_pods_it_selects(
     api: Api,
     ask: Ask,
     selector: Any,
-    status: dict[str, Any],
+    status: Document,
     ready: str,
-    spec: dict[str, Any],
+    spec: Document,
     code: int,
 ) -> None:
     conditions = [{"type": "Ready", "status": ready}]
-    running = pod(nodeName="n") | {"status": {"phase": "Running", "conditions": conditions}}
-    api.load([running, budget(selector, status, **spec)])
+    running = {"phase": "Running", "conditions": conditions}
+    api.load([pod(nodeName="n", status=running), budget(selector, status, **spec)])
     answer = ask("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}})
     assert answer[0] == code, answer
     assert ("deletionTimestamp" in ask("GET", f"{PODS}/p")[1]["metadata"]) is (code == 201)
 
 
 def test_a_budget_is_used_up(api: Api, ask: Ask) -> None:
-    pods = []
-    for name in ("p", "q", "r"):
-        one = pod(nodeName="n") | {"status": {"phase": "Running"}}
-        pods.append(one | {"metadata": {**one["metadata"], "name": name}})
+    pods = [pod(name, nodeName="n", status={"phase": "Running"}) for name in "pqr"]
     api.load([*pods, budget(APP, {"disruptionsAllowed": 2})])
     codes = [
         ask("POST", f"{PODS}/{name}/eviction", {"metadata": {"name": name}})[0] for name in "pqr"
@@ -107,9 +102,7 @@ def test_a_budget_is_used_up(api: Api, ask: Ask) -> None:
         {"metadata": {"name": "p"}, "deleteOptions": {"gracePeriodSeconds": "x"}},
     ],
 )
-def test_an_eviction_that_makes_no_sense_is_refused(
-    api: Api, ask: Ask, body: dict[str, Any]
-) -> None:
+def test_an_eviction_that_makes_no_sense_is_refused(api: Api, ask: Ask, body: Document) -> None:
     api.load([pod()])
     assert ask("POST", f"{PODS}/p/eviction", body)[0] == 400
     assert ask("GET", f"{PODS}/p")[0] == 200
@@ -128,20 +121,16 @@ def test_an_eviction_that_makes_no_sense_is_refused(
         ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, "!a"),
     ],
 )
-def test_a_scale_shows_its_selector_as_text(selector: dict[str, Any], text: str) -> None:
+def test_a_scale_shows_its_selector_as_text(selector: Document, text: str) -> None:
     assert selector_text(selector) == text
 
 
 @pytest.mark.parametrize("replicas", ["x", True, 1.5])
 def test_replicas_are_a_whole_number(ask: Ask, replicas: Any) -> None:
-    sets = "/apis/apps/v1/namespaces/default/replicasets"
-    labels = {"app": "w"}
-    template = {"metadata": {"labels": labels}, "spec": pod()["spec"]}
-    spec = {"selector": {"matchLabels": labels}, "template": template}
-    ask("POST", sets, {"metadata": {"name": "s"}, "spec": spec})
+    ask("POST", SETS, {"metadata": {"name": "s"}, "spec": controller_spec({"app": "w"})})
     body = {"metadata": {"name": "s"}, "spec": {"replicas": replicas}}
-    assert ask("PUT", f"{sets}/s/scale", body)[0] == 400
-    assert ask("GET", f"{sets}/s")[1]["metadata"]["generation"] == 1
+    assert ask("PUT", f"{SETS}/s/scale", body)[0] == 400
+    assert ask("GET", f"{SETS}/s")[1]["metadata"]["generation"] == 1
 
 
 async def test_a_token_stands_for_its_account_until_it_expires(
@@ -177,17 +166,11 @@ def test_a_token_names_the_pod_and_node_it_is_bound_to(api: Api, ask: Ask) -> No
 
 
 def test_an_approval_changes_conditions_and_nothing_else(api: Api, ask: Ask) -> None:
-    api.load(
-        [
-            {
-                "kind": "CertificateSigningRequest",
-                "apiVersion": "certificates.k8s.io/v1",
-                "metadata": {"name": "c"},
-                "spec": {"signerName": "a.com/b", "request": "eA==", "usages": ["client auth"]},
-                "status": {"certificate": "eA=="},
-            }
-        ]
-    )
+    spec = {"signerName": "a.com/b", "request": "eA==", "usages": ["client auth"]}
+    kind, certificate = "CertificateSigningRequest", {"certificate": "eA=="}
+    version = "certificates.k8s.io/v1"
+    request = manifest(kind, "c", version=version, namespace="", spec=spec, status=certificate)
+    api.load([request])
     approved = {"type": "Approved", "status": "True", "reason": "r", "message": "m"}
     status = {"conditions": [approved], "certificate": "eQ=="}
     patch = {"spec": {"username": "z"}, "status": status, "metadata": {"labels": {"a": "b"}}}
@@ -206,23 +189,20 @@ def test_an_approval_changes_conditions_and_nothing_else(api: Api, ask: Ask) -> 
 @pytest.mark.parametrize("below", ["log", "exec", "attach", "portforward", "proxy"])
 def test_exec_logs_and_port_forward_are_not_served(api: Api, below: str) -> None:
     api.load([pod()])
-    answer = api.handle(Request("GET", f"{PODS}/p/{below}"))
-    assert isinstance(answer, Response)
-    assert answer.status == 501
+    assert send(api, "GET", f"{PODS}/p/{below}").status == 501
 
 
 def test_a_generated_name_that_is_taken_is_not_generated(api: Api, ask: Ask) -> None:
-    maps = "/api/v1/namespaces/default/configmaps"
     suffixes = iter(["aaaaa", "aaaaa", "bbbbb"])
     sources = api.registry.sources
     object.__setattr__(sources, "suffix", lambda: next(suffixes))
     names = [
-        ask("POST", maps, {"metadata": {"generateName": "x-"}})[1]["metadata"]["name"]
+        ask("POST", MAPS, {"metadata": {"generateName": "x-"}})[1]["metadata"]["name"]
         for _ in range(2)
     ]
     assert names == ["x-aaaaa", "x-bbbbb"]
     object.__setattr__(sources, "suffix", lambda: "bbbbb")
-    status, answer = ask("POST", maps, {"metadata": {"generateName": "x-"}})
+    status, answer = ask("POST", MAPS, {"metadata": {"generateName": "x-"}})
     assert (status, answer["details"]["retryAfterSeconds"]) == (409, 1)
     assert answer["message"].endswith(
         "the server was not able to generate a unique name for the object"

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from fakeapi.apiserver.endpoints import Api, Request, Response, Watch
-from tests.fakeapi.api_requests import MAPS, PARTIAL, TABLE
+from tests.fakeapi.api_requests import MAPS, PARTIAL, TABLE, named, send
 
 PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 
@@ -19,15 +19,12 @@ Show = Callable[..., Response]
 
 @pytest.fixture
 def show(api: Api) -> Show:
-    """Ask with an Accept header among two ConfigMaps, a with one entry and b with none."""
-    for name, data in (("a", {"key": "value"}), ("b", {})):
-        document = {"metadata": {"name": name}, "data": data}
-        api.handle(Request("POST", MAPS, body=orjson.dumps(document)))
+    """Send requests to an API with two ConfigMaps: a with one entry, b with none."""
+    for name, data in {"a": {"key": "value"}, "b": {}}.items():
+        send(api, "POST", MAPS, named(name, **data))
 
     def show(path: str, accept: str = "", method: str = "GET", **query: str) -> Response:
-        answer = api.handle(Request(method, path, query, accept=accept))
-        assert isinstance(answer, Response)
-        return answer
+        return send(api, method, path, query=query, accept=accept)
 
     return show
 

@@ -8,14 +8,14 @@ import pytest
 
 from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
+from tests.builders import pod_spec
 from tests.fakeapi.api_requests import NAMESPACES, NODES, PODS, Ask, OpenWatch
 
 POD = f"{PODS}/p"
 
 
 def create_pod(ask: Ask, spec: dict[str, Any], phase: str = "Running", **metadata: Any) -> None:
-    containers = [{"name": "c", "image": "i"}]
-    pod = {"metadata": {"name": "p", **metadata}, "spec": {"containers": containers, **spec}}
+    pod = {"metadata": {"name": "p", **metadata}, "spec": pod_spec(**spec)}
     assert ask("POST", PODS, pod)[0] == 201
     assert ask("PATCH", f"{POD}/status", {"status": {"phase": phase}})[0] == 200
 
@@ -217,8 +217,7 @@ def test_the_propagation_policy_becomes_a_finalizer(
 
 def test_jobs_orphan_by_default_and_events_have_no_dependents(ask: Ask) -> None:
     jobs = "/apis/batch/v1/namespaces/default/jobs"
-    containers = [{"name": "c", "image": "i"}]
-    template = {"spec": {"containers": containers, "restartPolicy": "Never"}}
+    template = {"spec": pod_spec(restartPolicy="Never")}
     ask("POST", jobs, {"metadata": {"name": "j"}, "spec": {"template": template}})
     assert ask("DELETE", f"{jobs}/j")[1]["metadata"]["finalizers"] == ["orphan"]
     events = "/api/v1/namespaces/default/events"

@@ -7,26 +7,16 @@ from typing import Any
 import pytest
 
 from fakeapi.apiserver.endpoints import Api
-from tests.fakeapi.api_requests import BUDGETS, MERGE, NAMESPACES, NODES, PODS, SETS, Ask
+from tests.builders import controller_spec, pod_request, pod_spec
+from tests.fakeapi.api_requests import BUDGETS, NAMESPACES, NODES, PODS, SETS, Ask
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
-
-LABELS = {"app": "web"}
-CONTAINERS = {"containers": [{"name": "c", "image": "i"}]}
-TEMPLATE = {
-    "selector": {"matchLabels": LABELS},
-    "template": {"metadata": {"labels": LABELS}, "spec": CONTAINERS},
-}
-
-
-def pod(name: str = "p", **spec: Any) -> dict[str, Any]:
-    metadata = {"name": name}
-    return {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": CONTAINERS | spec}
+TEMPLATE = controller_spec({"app": "web"})
 
 
 def test_create_sets_identity_and_the_first_status(ask: Ask) -> None:
-    body = pod() | {"status": {"phase": "Running"}}
+    body = pod_request() | {"status": {"phase": "Running"}}
     body["metadata"] |= {"uid": "mine", "creationTimestamp": None, "generation": 9}
     status, made = ask("POST", PODS, body)
     assert status == 201
@@ -52,7 +42,7 @@ def test_a_namespace_is_active_labelled_with_its_name_and_held_by_its_finalizer(
 
 
 def test_names_are_generated_and_differ(ask: Ask) -> None:
-    body = {"metadata": {"generateName": "web-"}, "spec": CONTAINERS}
+    body = {"metadata": {"generateName": "web-"}, "spec": pod_spec()}
     names = {ask("POST", PODS, body)[1]["metadata"]["name"] for _ in range(20)}
     assert len(names) == 20
     assert all(name.startswith("web-") and len(name) == 9 for name in names)
@@ -62,13 +52,18 @@ def test_names_are_generated_and_differ(ask: Ask) -> None:
     ("body", "status", "reason", "words"),
     [
         ({}, 422, "Invalid", "name or generateName is required"),
-        (pod("Upper"), 422, "Invalid", "a lowercase RFC 1123 subdomain"),
-        (pod("a/b"), 422, "Invalid", 'metadata.name: Invalid value: "a/b"'),
-        (pod("x" * 254), 422, "Invalid", "must be no more than 253 characters"),
-        (pod() | {"kind": "Node"}, 400, "BadRequest", "cannot be handled as a Pod"),
-        (pod() | {"apiVersion": "v2"}, 400, "BadRequest", "the API version in the data (v2)"),
-        (pod() | {"metadata": 3}, 400, "BadRequest", "Pod.metadata of type v1.ObjectMeta"),
-        (pod() | {"spec": []}, 400, "BadRequest", "Pod.spec of type v1.PodSpec"),
+        (pod_request("Upper"), 422, "Invalid", "a lowercase RFC 1123 subdomain"),
+        (pod_request("a/b"), 422, "Invalid", 'metadata.name: Invalid value: "a/b"'),
+        (pod_request("x" * 254), 422, "Invalid", "must be no more than 253 characters"),
+        (pod_request() | {"kind": "Node"}, 400, "BadRequest", "cannot be handled as a Pod"),
+        (
+            pod_request() | {"apiVersion": "v2"},
+            400,
+            "BadRequest",
+            "the API version in the data (v2)",
+        ),
+        (pod_request() | {"metadata": 3}, 400, "BadRequest", "Pod.metadata of type v1.ObjectMeta"),
+        (pod_request() | {"spec": []}, 400, "BadRequest", "Pod.spec of type v1.PodSpec"),
         (
             {"metadata": {"name": "p", "labels": {"a": 1}}},
             400,
@@ -101,13 +96,13 @@ def test_a_create_that_breaks_a_rule_is_refused_and_stores_nothing(
 
 
 def test_a_resource_version_that_is_no_number_is_ignored_on_create(ask: Ask) -> None:
-    body = {"metadata": {"name": "p", "resourceVersion": "v1"}, "spec": CONTAINERS}
+    body = {"metadata": {"name": "p", "resourceVersion": "v1"}, "spec": pod_spec()}
     assert ask("POST", PODS, body)[0] == 201
 
 
 def test_a_taken_name_is_answered_with_upstreams_status(ask: Ask) -> None:
-    ask("POST", PODS, pod())
-    status, answer = ask("POST", PODS, pod())
+    ask("POST", PODS, pod_request())
+    status, answer = ask("POST", PODS, pod_request())
     assert status == 409
     assert list(answer.items()) == [
         ("kind", "Status"),
@@ -123,17 +118,17 @@ def test_a_taken_name_is_answered_with_upstreams_status(ask: Ask) -> None:
 
 def test_nothing_is_created_in_a_namespace_that_is_missing_or_ending(ask: Ask) -> None:
     path = "/api/v1/namespaces/team/pods"
-    status, answer = ask("POST", path, pod())
+    status, answer = ask("POST", path, pod_request())
     assert (status, answer["message"]) == (404, 'namespaces "team" not found')
     ask("POST", NAMESPACES, {"metadata": {"name": "team"}})
     ask("DELETE", f"{NAMESPACES}/team")
-    status, answer = ask("POST", path, pod())
+    status, answer = ask("POST", path, pod_request())
     assert (status, answer["reason"]) == (403, "Forbidden")
     assert answer["details"]["causes"][0]["reason"] == "NamespaceTerminating"
 
 
 def test_an_update_based_on_an_old_version_conflicts(ask: Ask) -> None:
-    _, made = ask("POST", PODS, pod(activeDeadlineSeconds=5))
+    _, made = ask("POST", PODS, pod_request(activeDeadlineSeconds=5))
     newer = {**made, "spec": {**made["spec"], "activeDeadlineSeconds": 4}}
     assert ask("PUT", f"{PODS}/p", newer)[0] == 200
     newest = {**made, "spec": {**made["spec"], "activeDeadlineSeconds": 3}}
@@ -147,7 +142,7 @@ def test_an_update_based_on_an_old_version_conflicts(ask: Ask) -> None:
 
 
 def test_an_update_meant_for_another_object_of_that_name_conflicts(ask: Ask) -> None:
-    ask("POST", PODS, pod())
+    ask("POST", PODS, pod_request())
     body = {"metadata": {"name": "p", "uid": "other"}}
     status, answer = ask("PUT", f"{PODS}/p", body)
     assert status == 409
@@ -155,8 +150,8 @@ def test_an_update_meant_for_another_object_of_that_name_conflicts(ask: Ask) -> 
 
 
 def test_without_a_version_an_update_replaces_where_the_kind_allows_it(ask: Ask) -> None:
-    ask("POST", PODS, pod())
-    assert ask("PUT", f"{PODS}/p", pod(activeDeadlineSeconds=5))[0] == 200
+    ask("POST", PODS, pod_request())
+    assert ask("PUT", f"{PODS}/p", pod_request(activeDeadlineSeconds=5))[0] == 200
     ask("POST", BUDGETS, {"metadata": {"name": "b"}, "spec": {}})
     status, answer = ask("PUT", f"{BUDGETS}/b", {"metadata": {"name": "b"}, "spec": {}})
     assert (status, answer["reason"]) == (422, "Invalid")
@@ -181,7 +176,7 @@ def test_an_update_keeps_identity_and_status_and_counts_changes_of_the_spec(ask:
 
 
 def test_a_status_update_changes_the_status_and_nothing_of_the_spec(ask: Ask) -> None:
-    ask("POST", PODS, pod(nodeName="a"))
+    ask("POST", PODS, pod_request(nodeName="a"))
     body = {
         "metadata": {"name": "p", "labels": {"x": "y"}, "ownerReferences": [{"uid": "u"}]},
         "spec": {"nodeName": "b"},
@@ -197,7 +192,7 @@ def test_a_status_update_changes_the_status_and_nothing_of_the_spec(ask: Ask) ->
 
 
 def test_an_update_that_changes_nothing_writes_nothing(api: Api, ask: Ask) -> None:
-    ask("POST", PODS, pod(nodeName="a"))
+    ask("POST", PODS, pod_request(nodeName="a"))
     before = api.store.version
     _, answer = ask("PATCH", f"{PODS}/p", {"spec": {"nodeName": "a"}})
     assert api.store.version == before
@@ -212,14 +207,14 @@ def test_an_update_that_changes_nothing_writes_nothing(api: Api, ask: Ask) -> No
     ],
 )
 def test_an_update_names_the_object_of_its_url(ask: Ask, body: Any, words: str) -> None:
-    ask("POST", PODS, pod())
+    ask("POST", PODS, pod_request())
     status, answer = ask("PUT", f"{PODS}/p", body)
     assert status == 400
     assert words in answer["message"]
 
 
 def test_an_update_creates_only_where_the_kind_allows_it(ask: Ask) -> None:
-    assert ask("PUT", f"{PODS}/p", pod())[0] == 404
+    assert ask("PUT", f"{PODS}/p", pod_request())[0] == 404
     lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}}
     assert ask("PUT", f"{LEASES}/l", lease)[0] == 201
     lease["metadata"]["resourceVersion"] = ask("GET", f"{LEASES}/l")[1]["metadata"][
@@ -231,12 +226,12 @@ def test_an_update_creates_only_where_the_kind_allows_it(ask: Ask) -> None:
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
 def test_a_missing_object_is_not_found(ask: Ask, method: str) -> None:
     body = None if method in ("GET", "DELETE") else {"metadata": {"name": "s"}}
-    status, answer = ask(method, f"{SETS}/s", body, MERGE if method == "PATCH" else "")
+    status, answer = ask(method, f"{SETS}/s", body)
     assert status == 404
     assert answer["message"] == 'replicasets.apps "s" not found'
     assert answer["details"] == {"name": "s", "group": "apps", "kind": "replicasets"}
 
 
 def test_an_unknown_dry_run_is_refused(ask: Ask) -> None:
-    status, answer = ask("POST", PODS, pod(), dryRun="Most")
+    status, answer = ask("POST", PODS, pod_request(), dryRun="Most")
     assert (status, answer["details"]["kind"]) == (422, "CreateOptions")

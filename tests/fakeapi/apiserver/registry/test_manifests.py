@@ -12,7 +12,8 @@ from fakeapi.apiserver.endpoints import Api, Request, StatusError
 from fakeapi.apiserver.registry.manifests import parse_documents
 from fakeapi.apiserver.testing.management_api import ManagementApi
 from fakeapi.apiserver.testing.request_log import RequestRecord
-from tests.fakeapi.api_requests import Ask
+from tests.builders import manifest, pod_request
+from tests.fakeapi.api_requests import PODS, Ask
 
 Manage = Callable[..., tuple[int, Any]]
 
@@ -30,8 +31,7 @@ POD = {
     "spec": {"nodeName": "n"},
     "status": {"phase": "Running"},
 }
-SPEC = {"containers": [{"name": "c", "image": "i"}]}
-NODE = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}
+NODE = manifest("Node", "n")
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_what_is_no_json_is_not_loaded(body: bytes) -> None:
 
 def test_history_shows_every_event_of_every_resource_in_order(ask: Ask, manage: Manage) -> None:
     _, node = ask("POST", "/api/v1/nodes", {"metadata": {"name": "n"}})
-    ask("POST", "/api/v1/namespaces/default/pods", {"metadata": {"name": "p"}, "spec": SPEC})
+    ask("POST", PODS, pod_request())
     ask("DELETE", "/api/v1/nodes/n")
     since = str(int(node["metadata"]["resourceVersion"]) - 1)
     events = manage("GET", "history", since=since)[1]["events"]

@@ -7,10 +7,11 @@ from typing import Any
 import orjson
 import pytest
 
-from fakeapi.apiserver.endpoints import Api, Request, Response, StatusError
+from fakeapi.apiserver.endpoints import Api, Request, StatusError
 from fakeapi.apiserver.objects.patch import read_configuration
 from fakeapi.apiserver.registry.request_scope import APPLY_PATCH, apply_manager_of, field_manager_of
-from tests.fakeapi.api_requests import MAPS
+from tests.builders import manifest
+from tests.fakeapi.api_requests import MAPS, send
 
 
 def write(method: str = "POST", agent: str = "", **query: str) -> Request:
@@ -82,11 +83,9 @@ def test_what_is_no_object_is_refused(body: bytes) -> None:
 
 def test_an_apply_creates_changes_and_rehearses(api: Api) -> None:
     def apply(data: dict[str, str], **query: str) -> tuple[int, Any]:
-        document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}
-        body = orjson.dumps({**document, "data": data})
+        body = manifest("ConfigMap", "m", namespace="", data=data)
         asked = {"fieldManager": "me", **query}
-        answer = api.handle(Request("PATCH", f"{MAPS}/m", asked, body, APPLY_PATCH))
-        assert isinstance(answer, Response)
+        answer = send(api, "PATCH", f"{MAPS}/m", body, APPLY_PATCH, query=asked)
         return answer.status, orjson.loads(answer.body)
 
     version = api.store.version

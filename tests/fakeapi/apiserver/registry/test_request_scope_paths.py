@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from fakeapi.apiserver.endpoints import Api, Request, Response
+from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.kinds import BUILTIN
-from tests.fakeapi.api_requests import MAPS, PODS, Ask
+from tests.fakeapi.api_requests import MAPS, PODS, Ask, send
 
 
-def plain(api: Api, request: Request) -> tuple[int, bytes, str]:
-    answer = api.handle(request)
-    assert isinstance(answer, Response)
+def plain(
+    api: Api, method: str, path: str, body: bytes = b"", **fields: str
+) -> tuple[int, bytes, str]:
+    answer = send(api, method, path, body, **fields)
     return answer.status, answer.body, answer.content_type
 
 
@@ -41,7 +42,7 @@ def test_a_path_to_nothing_below_a_known_version_is_a_status(ask: Ask, path: str
 
 @pytest.mark.parametrize("path", ["/nope", "/apis/nope", "/apis/nope/v1/things"])
 def test_a_path_to_nothing_at_all_is_plain_text(api: Api, path: str) -> None:
-    answer = plain(api, Request("GET", path))
+    answer = plain(api, "GET", path)
     assert answer == (404, b"404 page not found\n", "text/plain; charset=utf-8")
 
 
@@ -75,7 +76,7 @@ def test_a_method_that_is_not_served_is_refused(ask: Ask, method: str, path: str
     ],
 )
 def test_only_json_is_answered(api: Api, accept: str, status: int) -> None:
-    assert plain(api, Request("GET", PODS, accept=accept))[0] == status
+    assert plain(api, "GET", PODS, accept=accept)[0] == status
 
 
 @pytest.mark.parametrize(
@@ -95,13 +96,12 @@ def test_only_json_is_answered(api: Api, accept: str, status: int) -> None:
 def test_bodies_are_read_by_their_media_type(
     api: Api, content_type: str, body: bytes, status: int
 ) -> None:
-    request = Request("POST", MAPS, body=body, content_type=content_type)
-    assert plain(api, request)[0] == status
+    assert plain(api, "POST", MAPS, body, content_type=content_type)[0] == status
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
 def test_the_server_is_healthy(api: Api, path: str) -> None:
-    assert plain(api, Request("GET", path))[:2] == (200, b"ok")
+    assert plain(api, "GET", path)[:2] == (200, b"ok")
 
 
 def test_discovery_names_every_kind_where_it_is_served(ask: Ask) -> None:

@@ -10,90 +10,77 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fakeapi.apiserver.endpoints import Api, Request, Response
+from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.simulation.world import create_api
-from tests.fakeapi.api_requests import MAPS, MERGE, PODS
+from tests.builders import pod_request
+from tests.fakeapi.api_requests import MAPS, PODS, send
 from tests.sampling import examples
 
-POD = {
-    "metadata": {"name": "p"},
-    "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]},
-}
-
-WRITES: list[tuple[str, str, Any, str]] = [
-    ("POST", MAPS, {"metadata": {"name": "b"}}, ""),
-    ("POST", MAPS, {"metadata": {"generateName": "g-"}}, ""),
-    ("PUT", f"{MAPS}/a", {"metadata": {"name": "a"}, "data": {"x": "2"}}, ""),
-    ("PATCH", f"{MAPS}/a", {"data": {"x": "2"}}, MERGE),
-    ("DELETE", f"{MAPS}/a", None, ""),
-    ("DELETE", MAPS, None, ""),
-    ("DELETE", f"{PODS}/p", None, ""),
-    ("DELETE", "/api/v1/namespaces/default2", None, ""),
-    ("POST", f"{PODS}/q/binding", {"metadata": {"name": "q"}, "target": {"name": "n"}}, ""),
-    ("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}}, ""),
-    ("PATCH", f"{PODS}/p/status", {"status": {"phase": "Running"}}, MERGE),
+WRITES: list[tuple[str, str, Any]] = [
+    ("POST", MAPS, {"metadata": {"name": "b"}}),
+    ("POST", MAPS, {"metadata": {"generateName": "g-"}}),
+    ("PUT", f"{MAPS}/a", {"metadata": {"name": "a"}, "data": {"x": "2"}}),
+    ("PATCH", f"{MAPS}/a", {"data": {"x": "2"}}),
+    ("DELETE", f"{MAPS}/a", None),
+    ("DELETE", MAPS, None),
+    ("DELETE", f"{PODS}/p", None),
+    ("DELETE", "/api/v1/namespaces/default2", None),
+    ("POST", f"{PODS}/q/binding", {"metadata": {"name": "q"}, "target": {"name": "n"}}),
+    ("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}}),
+    ("PATCH", f"{PODS}/p/status", {"status": {"phase": "Running"}}),
 ]
 
 
-def send(
-    api: Api, method: str, path: str, body: Any = None, content_type: str = "", **query: str
-) -> tuple[int, Any]:
-    raw = b"" if body is None else orjson.dumps(body)
-    answer = api.handle(Request(method, path, query, raw, content_type or "application/json"))
-    assert isinstance(answer, Response)
+def ask(api: Api, method: str, path: str, body: Any = None, **query: str) -> tuple[int, Any]:
+    answer = send(api, method, path, body, query=query)
     return answer.status, orjson.loads(answer.body)
 
 
 def new_api() -> Api:
     api = create_api(VirtualClock(), Random(7))
-    send(api, "POST", MAPS, {"metadata": {"name": "a"}, "data": {"x": "1"}})
-    send(api, "POST", PODS, POD)
-    send(
-        api,
-        "POST",
-        PODS,
-        {"metadata": {"name": "q"}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
-    )
-    send(api, "POST", "/api/v1/namespaces", {"metadata": {"name": "default2"}})
+    ask(api, "POST", MAPS, {"metadata": {"name": "a"}, "data": {"x": "1"}})
+    ask(api, "POST", PODS, pod_request(nodeName="n"))
+    ask(api, "POST", PODS, pod_request("q"))
+    ask(api, "POST", "/api/v1/namespaces", {"metadata": {"name": "default2"}})
     return api
 
 
 @given(st.lists(st.sampled_from(WRITES), max_size=6))
 @settings(max_examples=examples(60), deadline=None)
-def test_no_sequence_of_dry_runs_leaves_a_trace(writes: list[tuple[str, str, Any, str]]) -> None:
+def test_no_sequence_of_dry_runs_leaves_a_trace(writes: list[tuple[str, str, Any]]) -> None:
     api = new_api()
     before, events = api.store.version, api.store.history()
     for write in writes:
-        status, _ = send(api, *write, dryRun="All")
+        status, _ = ask(api, *write, dryRun="All")
         assert status in (200, 201)
     assert (api.store.version, api.store.history()) == (before, events)
 
 
 @pytest.mark.parametrize("write", WRITES, ids=lambda write: f"{write[0]} {write[1]}")
 def test_a_dry_run_is_answered_as_the_run_itself_but_for_the_version(
-    write: tuple[str, str, Any, str],
+    write: tuple[str, str, Any],
 ) -> None:
-    rehearsed, real = send(new_api(), *write, dryRun="All"), send(new_api(), *write)
-    for _, answer in (rehearsed, real):
+    dry, real = ask(new_api(), *write, dryRun="All"), ask(new_api(), *write)
+    for _, answer in (dry, real):
         answer.get("metadata", {}).pop("resourceVersion", None)
         for item in answer.get("items", []):
             item["metadata"].pop("resourceVersion")
-    assert rehearsed == real
+    assert dry == real
 
 
 def test_a_new_object_bears_no_version_and_a_present_one_its_own() -> None:
     api = new_api()
-    _, new = send(api, "POST", MAPS, {"metadata": {"name": "b"}}, dryRun="All")
+    _, new = ask(api, "POST", MAPS, {"metadata": {"name": "b"}}, dryRun="All")
     assert "resourceVersion" not in new["metadata"]
-    _, present = send(api, "GET", f"{MAPS}/a")
-    _, patched = send(api, "PATCH", f"{MAPS}/a", {"data": {"x": "2"}}, MERGE, dryRun="All")
+    _, present = ask(api, "GET", f"{MAPS}/a")
+    _, patched = ask(api, "PATCH", f"{MAPS}/a", {"data": {"x": "2"}}, dryRun="All")
     assert patched["metadata"]["resourceVersion"] == present["metadata"]["resourceVersion"]
     assert patched["data"] == {"x": "2"}
 
 
 def test_a_dry_run_conflicts_as_a_real_write() -> None:
     api = new_api()
-    assert send(api, "POST", MAPS, {"metadata": {"name": "a"}}, dryRun="All")[0] == 409
+    assert ask(api, "POST", MAPS, {"metadata": {"name": "a"}}, dryRun="All")[0] == 409
     stale = {"metadata": {"resourceVersion": "1"}}
-    assert send(api, "PATCH", f"{MAPS}/a", stale, MERGE, dryRun="All")[0] == 409
+    assert ask(api, "PATCH", f"{MAPS}/a", stale, dryRun="All")[0] == 409

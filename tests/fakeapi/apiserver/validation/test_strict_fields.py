@@ -7,24 +7,24 @@ from typing import Any
 import orjson
 import pytest
 
-from fakeapi.apiserver.endpoints import Api, Request, Response
-from tests.fakeapi.api_requests import JSON_PATCH, MAPS, MERGE, PODS, STRATEGIC
+from fakeapi.apiserver.endpoints import Api
+from tests.builders import pod_spec
+from tests.fakeapi.api_requests import JSON_PATCH, MAPS, MERGE, PODS, STRATEGIC, send
 
 PREFIX = 'Pod in version "v1" cannot be handled as a Pod: '
 
 
-def send(
-    api: Api, method: str, path: str, body: Any, content_type: str = "", **query: str
+def warned(
+    api: Api, method: str, path: str, body: Any, content_type: str | None = None, **query: str
 ) -> tuple[int, Any, tuple[str, ...]]:
-    raw = body if isinstance(body, bytes) else orjson.dumps(body)
-    answer = api.handle(Request(method, path, query, raw, content_type))
-    assert isinstance(answer, Response)
+    """Send a request; return the status, the body and the warnings."""
+    answer = send(api, method, path, body, content_type, query=query)
     return answer.status, orjson.loads(answer.body), answer.warnings
 
 
 def pod(*containers: Any, **spec: Any) -> dict[str, Any]:
-    first = {"name": "c", "image": "i"}
-    return {"metadata": {"name": "p"}, "spec": {"containers": [*containers] or [first], **spec}}
+    given = {"containers": [*containers]} if containers else {}
+    return {"metadata": {"name": "p"}, "spec": pod_spec(**given | spec)}
 
 
 UNKNOWN = pod({"name": "c", "image": "i", "bar": 2}, q={"a": 1}) | {"foo": 1}
@@ -32,15 +32,15 @@ NAMES = ("spec.containers[0].bar", "spec.q", "foo")
 
 
 def test_strict_refuses_unknown_fields_and_names_all_of_them(api: Api) -> None:
-    status, answer, _ = send(api, "POST", PODS, UNKNOWN, fieldValidation="Strict")
-    faults = ", ".join(f'unknown field "{name}"' for name in NAMES)
+    status, answer, _ = warned(api, "POST", PODS, UNKNOWN, fieldValidation="Strict")
+    errors = ", ".join(f'unknown field "{name}"' for name in NAMES)
     assert (status, answer["reason"]) == (400, "BadRequest")
-    assert answer["message"] == f"{PREFIX}strict decoding error: {faults}"
+    assert answer["message"] == f"{PREFIX}strict decoding error: {errors}"
 
 
 @pytest.mark.parametrize("query", [{}, {"fieldValidation": "Warn"}])
 def test_warn_is_the_default_and_tells_of_each(api: Api, query: dict[str, str]) -> None:
-    status, made, warnings = send(api, "POST", PODS, UNKNOWN, **query)
+    status, made, warnings = warned(api, "POST", PODS, UNKNOWN, **query)
     assert status == 201
     assert warnings == tuple(f'unknown field "{name}"' for name in NAMES)
     assert "foo" not in made
@@ -49,13 +49,13 @@ def test_warn_is_the_default_and_tells_of_each(api: Api, query: dict[str, str]) 
 
 
 def test_ignore_drops_them_silently(api: Api) -> None:
-    status, made, warnings = send(api, "POST", PODS, UNKNOWN, fieldValidation="Ignore")
+    status, made, warnings = warned(api, "POST", PODS, UNKNOWN, fieldValidation="Ignore")
     assert (status, warnings) == (201, ())
     assert "foo" not in made
 
 
 def test_another_level_is_refused(api: Api) -> None:
-    status, answer, _ = send(api, "POST", PODS, UNKNOWN, fieldValidation="Foo")
+    status, answer, _ = warned(api, "POST", PODS, UNKNOWN, fieldValidation="Foo")
     assert (status, answer["message"]) == (
         422,
         (
@@ -72,10 +72,10 @@ def test_a_duplicate_field_counts_once_and_is_reported(api: Api) -> None:
         'duplicate field "data"',
         'unknown field "foo"',
     )
-    status, made, warnings = send(api, "POST", MAPS, body)
+    status, made, warnings = warned(api, "POST", MAPS, body)
     assert (status, warnings) == (201, expected)
     assert (made["metadata"]["name"], made["data"]) == ("b", {"y": "2"})
-    status, answer, _ = send(api, "POST", MAPS, body, fieldValidation="Strict")
+    status, answer, _ = warned(api, "POST", MAPS, body, fieldValidation="Strict")
     assert status == 400
     assert answer["message"].endswith(f"strict decoding error: {', '.join(expected)}")
 
@@ -84,11 +84,11 @@ def test_a_duplicate_field_counts_once_and_is_reported(api: Api) -> None:
     "body", [b'{"metadata" : {"name": "b"}}', b'{"metadata":{"name":"b"},"data":{"a":"\\":"}}']
 )
 def test_spaces_and_quotes_are_not_taken_for_repetition(api: Api, body: bytes) -> None:
-    assert send(api, "POST", MAPS, body)[2] == ()
+    assert warned(api, "POST", MAPS, body)[2] == ()
 
 
 @pytest.mark.parametrize(
-    ("body", "found", "where", "wanted"),
+    ("body", "found", "where", "expected"),
     [
         (pod(containers="x"), "string", "PodSpec.spec.containers", "[]v1.Container"),
         (pod("x"), "string", "PodSpec.spec.containers", "v1.Container"),
@@ -103,10 +103,10 @@ def test_spaces_and_quotes_are_not_taken_for_repetition(api: Api, body: bytes) -
     ],
 )
 def test_a_value_of_another_type_is_refused_in_gos_words(
-    api: Api, body: dict[str, Any], found: str, where: str, wanted: str
+    api: Api, body: dict[str, Any], found: str, where: str, expected: str
 ) -> None:
-    status, answer, _ = send(api, "POST", PODS, body)
-    message = f"json: cannot unmarshal {found} into Go struct field {where} of type {wanted}"
+    status, answer, _ = warned(api, "POST", PODS, body)
+    message = f"json: cannot unmarshal {found} into Go struct field {where} of type {expected}"
     assert (status, answer["message"]) == (400, f"{PREFIX}{message}")
 
 
@@ -129,12 +129,12 @@ def test_a_value_of_another_type_is_refused_in_gos_words(
 def test_a_text_that_cannot_be_read_is_refused(
     api: Api, body: dict[str, Any], message: str
 ) -> None:
-    assert send(api, "POST", PODS, body)[:2][1]["message"] == f"{PREFIX}{message}"
+    assert warned(api, "POST", PODS, body)[:2][1]["message"] == f"{PREFIX}{message}"
 
 
 def test_null_and_empty_are_as_good_as_absent(api: Api) -> None:
     body = pod(nodeName=None, tolerations=None, nodeSelector={}, imagePullSecrets=[])
-    status, made, warnings = send(api, "POST", PODS, body | {"status": None})
+    status, made, warnings = warned(api, "POST", PODS, body | {"status": None})
     assert (status, warnings) == (201, ())
     assert not {"nodeName", "nodeSelector", "imagePullSecrets"} & set(made["spec"])
 
@@ -150,19 +150,17 @@ def test_null_and_empty_are_as_good_as_absent(api: Api) -> None:
 def test_a_patch_that_leaves_an_unknown_field_is_unprocessable_or_warned_of(
     api: Api, content_type: str, patch: Any, shown: str
 ) -> None:
-    send(api, "POST", MAPS, {"metadata": {"name": "c"}})
+    warned(api, "POST", MAPS, {"metadata": {"name": "c"}})
     path = f"{MAPS}/c"
-    status, _, warnings = send(api, "PATCH", path, patch, content_type)
+    status, _, warnings = warned(api, "PATCH", path, patch, content_type)
     assert (status, warnings) == (200, ('unknown field "foo"',))
-    status, answer, _ = send(api, "PATCH", path, patch, content_type, fieldValidation="Strict")
+    status, answer, _ = warned(api, "PATCH", path, patch, content_type, fieldValidation="Strict")
     assert (status, answer["reason"]) == (422, "Invalid")
     assert answer["message"].startswith(f' "" is invalid: patch: Invalid value: {shown}')
     assert answer["message"].endswith('strict decoding error: unknown field "foo"')
 
 
 def test_a_deprecated_kind_is_warned_of(api: Api) -> None:
-    answer = api.handle(Request("GET", "/api/v1/namespaces/default/endpoints"))
-    assert isinstance(answer, Response)
-    assert answer.warnings == (
+    assert send(api, "GET", "/api/v1/namespaces/default/endpoints").warnings == (
         "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     )

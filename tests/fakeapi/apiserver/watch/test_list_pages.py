@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakeapi.apiserver.endpoints import IdAndTimeSources, Request, Response
+from fakeapi.apiserver.endpoints import IdAndTimeSources
 from fakeapi.apiserver.endpoints.request_router import Api
 from fakeapi.apiserver.store.object_store import Store
-from tests.fakeapi.api_requests import NODES, PODS, Ask
-
-SPEC = {"containers": [{"name": "c", "image": "i"}]}
+from tests.builders import pod_request
+from tests.fakeapi.api_requests import NODES, PODS, Ask, send
 
 
 def names(answer: Any) -> list[str]:
@@ -40,7 +39,7 @@ def test_a_list_names_its_kind_once_and_bears_the_version_of_the_store(ask: Ask)
 def test_a_namespace_is_listed_alone_or_with_all_others(ask: Ask) -> None:
     for namespace in ("default", "kube-system"):
         path = f"/api/v1/namespaces/{namespace}/pods"
-        ask("POST", path, {"metadata": {"name": f"in-{namespace}"}, "spec": SPEC})
+        ask("POST", path, pod_request(f"in-{namespace}"))
     assert names(ask("GET", PODS)[1]) == ["in-default"]
     assert names(ask("GET", "/api/v1/pods")[1]) == ["in-default", "in-kube-system"]
 
@@ -197,9 +196,7 @@ def test_paging_under_concurrent_writes_gives_a_consistent_snapshot(
     api = tiny_api()
 
     def ask(method: str, path: str, body: bytes = b"", **query: str) -> Any:
-        answer = api.handle(Request(method, path, query, body))
-        assert isinstance(answer, Response)
-        return orjson.loads(answer.body)
+        return orjson.loads(send(api, method, path, body, query=query).body)
 
     def write(number: int, *, create: bool) -> None:
         if create:

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from fakeapi.apiserver.endpoints import Api, Request, Watch
+from tests.builders import pod_spec
 from tests.fakeapi.api_requests import NODES, PODS, Ask
 
 Read = Callable[[], list[tuple[str, Any]]]
 Open = Callable[..., Read]
-
-SPEC = {"containers": [{"name": "c", "image": "i"}]}
 
 
 def brief(frames: list[tuple[str, Any]]) -> list[tuple[str, str]]:
@@ -21,7 +20,7 @@ def brief(frames: list[tuple[str, Any]]) -> list[tuple[str, str]]:
 
 
 def create(ask: Ask, path: str, name: str, **labels: str) -> str:
-    body = {"metadata": {"name": name, "labels": labels}, "spec": SPEC}
+    body = {"metadata": {"name": name, "labels": labels}, "spec": pod_spec()}
     status, answer = ask("POST", path, body)
     assert status == 201
     return str(answer["metadata"]["resourceVersion"])

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakeapi.apiserver.endpoints import Api, Request, Response
+from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.wire.errors import StatusError
 from fakeapi.apiserver.wire.protobuf import read_protobuf
-from tests.fakeapi.api_requests import PROTOBUF
+from tests.fakeapi.api_requests import MAPS, PROTOBUF, send
 
 RECORDED: dict[str, Any] = orjson.loads(
     lzma.decompress((Path(__file__).parents[2] / "recorded" / "protobuf.json.xz").read_bytes())
@@ -48,9 +48,7 @@ CONFIG_MAP = envelope("v1", "ConfigMap", bytes.fromhex("0a030a0161") + b"\x12\x0
 
 
 def test_an_object_is_created_from_protobuf_and_answered_in_json(api: Api) -> None:
-    path = "/api/v1/namespaces/default/configmaps"
-    answer = api.handle(Request("POST", path, body=CONFIG_MAP, content_type=PROTOBUF))
-    assert isinstance(answer, Response)
+    answer = send(api, "POST", MAPS, CONFIG_MAP, PROTOBUF)
     made = orjson.loads(answer.body)
     assert (answer.status, made["metadata"]["name"], made["data"]) == (201, "a", {"k": "v"})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -10,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakeapi.apiserver.endpoints import Api, Request, Response, StatusError
+from fakeapi.apiserver.endpoints import Api, StatusError
 from fakeapi.apiserver.wire.request_bodies import MAX_DEPTH, MAX_VALUES, read_yaml
-from tests.fakeapi.api_requests import MAPS
+from tests.fakeapi.api_requests import MAPS, YAML, Ask, send
 
 # As kube-apiserver 1.37.0 takes them.
 SCALARS = [
@@ -113,9 +112,7 @@ def test_whatever_comes_is_read_or_refused(body: bytes) -> None:
     assert code == 400
 
 
-def test_objects_are_created_from_yaml(api: Api, ask: Callable[..., tuple[int, Any]]) -> None:
+def test_objects_are_created_from_yaml(api: Api, ask: Ask) -> None:
     body = b"metadata:\n  name: a\n  labels: {x: 'y'}\ndata:\n  k: |\n    v\n"
-    answer = api.handle(Request("POST", MAPS, body=body, content_type="application/yaml"))
-    assert isinstance(answer, Response)
-    assert answer.status == 201
+    assert send(api, "POST", MAPS, body, YAML).status == 201
     assert ask("GET", f"{MAPS}/a")[1]["data"] == {"k": "v\n"}

@@ -9,11 +9,10 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakeapi.apiserver.endpoints import Request, Response
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.simulation.world import create_api
 from tests.fakeapi.admission_webhooks import Review, answered, configuration, webhook
-from tests.fakeapi.api_requests import MAPS, NAME, named
+from tests.fakeapi.api_requests import MAPS, NAME, named, send
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-1, 500) | st.sampled_from(("", "e30=", "W10=", "uid")),
@@ -42,7 +41,5 @@ def test_whatever_a_webhook_says_is_an_answer_or_a_refusal(response: Any, role: 
         return {**answered(review), "response": given}
 
     api.webhooks.handlers[NAME] = hook
-    answer = api.handle(Request("POST", MAPS, body=orjson.dumps(named("m"))))
-    assert isinstance(answer, Response)
-    told = orjson.loads(answer.body)
-    assert told.get("code", answer.status) == answer.status
+    answer = send(api, "POST", MAPS, named("m"))
+    assert orjson.loads(answer.body).get("code", answer.status) == answer.status

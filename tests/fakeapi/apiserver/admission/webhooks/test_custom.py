@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from fakeapi.apiserver.endpoints import Api
@@ -19,6 +17,7 @@ from tests.builders.definitions import (
     widget,
 )
 from tests.fakeapi.admission_webhooks import Recorder, add, answering, patching, rule
+from tests.fakeapi.api_requests import Ask
 from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
 from tests.fakeapi.apiserver.schema.crds.webhooks import converted, renamed
 
@@ -37,7 +36,7 @@ def plain(api: Api) -> None:
 @pytest.mark.usefixtures("plain")
 class TestOneVersion:
     def test_a_patch_is_pruned_and_defaulted_as_a_body_is(
-        self, ask: Any, configure: Configure
+        self, ask: Ask, configure: Configure
     ) -> None:
         patch = patching(add("/spec", {"size": 2, "weight": 3}))
         configure("mutating", "widgets", answer=answering(**patch))
@@ -45,19 +44,19 @@ class TestOneVersion:
         assert (status, made["spec"]) == (201, {"size": 2, "color": "red"})
 
     def test_a_patch_that_breaks_the_schema_is_refused(
-        self, ask: Any, configure: Configure
+        self, ask: Ask, configure: Configure
     ) -> None:
         configure("mutating", "widgets", answer=answering(**patching(add("/spec/size", 10))))
         status, refusal = ask("POST", WIDGETS, widget(size=1))
         assert (status, refusal["details"]["causes"][0]["field"]) == (422, "spec.size")
 
-    def test_validating_ones_see_what_will_be_stored(self, ask: Any, configure: Configure) -> None:
+    def test_validating_ones_see_what_will_be_stored(self, ask: Ask, configure: Configure) -> None:
         recorder = configure("validating", "widgets", answer=answering(allowed=False))
         assert ask("POST", WIDGETS, widget(size=1))[0] == 400
         [seen] = recorder.seen("object")
         assert (seen["kind"], seen["spec"]) == ("Widget", {"size": 1, "color": "red"})
 
-    def test_their_scale_is_reviewed(self, ask: Any, configure: Configure) -> None:
+    def test_their_scale_is_reviewed(self, ask: Ask, configure: Configure) -> None:
         ask("POST", WIDGETS, widget(size=1))
         patch = patching({"op": "replace", "path": "/spec/replicas", "value": 5})
         recorder = configure("mutating", "widgets/scale", answer=answering(**patch))
@@ -67,7 +66,7 @@ class TestOneVersion:
         [(kind, resource)] = recorder.seen("kind", "resource")
         assert (kind["kind"], resource["resource"]) == ("Scale", "widgets")
 
-    def test_their_status_is_reviewed(self, ask: Any, configure: Configure) -> None:
+    def test_their_status_is_reviewed(self, ask: Ask, configure: Configure) -> None:
         ask("POST", WIDGETS, widget(size=1))
         configure("validating", "widgets/status", answer=answering(allowed=False))
         body = {"status": {"size": 1}}
@@ -88,7 +87,7 @@ class TestSeveralVersions:
         return configure("mutating", rules=rules, answer=answering(**patch))
 
     def test_another_version_is_seen_and_patched_converted(
-        self, ask: Any, recorder: Recorder
+        self, ask: Ask, recorder: Recorder
     ) -> None:
         status, made = ask("POST", WIDGETS_V2, widget(api_version="v2", length=1))
         assert (status, made["spec"]) == (201, {"length": 7, "color": "red"})
@@ -96,18 +95,18 @@ class TestSeveralVersions:
         assert (seen["apiVersion"], seen["spec"]["size"]) == ("example.com/v1", 1)
         assert (kind["version"], asked["version"]) == ("v1", "v2")
 
-    def test_an_update_shows_both_converted(self, ask: Any, recorder: Recorder) -> None:
+    def test_an_update_shows_both_converted(self, ask: Ask, recorder: Recorder) -> None:
         ask("POST", WIDGETS, widget(size=1))
         ask("PATCH", f"{WIDGETS_V2}/one", {"spec": {"length": 2}})
         before, after = recorder.requests[1]["oldObject"], recorder.requests[1]["object"]
         assert (before["spec"]["size"], after["spec"]["size"]) == (7, 2)
 
-    def test_the_version_of_the_request_comes_first(self, ask: Any, configure: Configure) -> None:
+    def test_the_version_of_the_request_comes_first(self, ask: Ask, configure: Configure) -> None:
         recorder = configure("validating", "widgets")
         ask("POST", WIDGETS_V2, widget(api_version="v2", length=1))
         assert recorder.seen("object")[0]["spec"] == {"length": 1, "color": "red"}
 
-    def test_a_deleted_object_is_sent_converted(self, ask: Any, configure: Configure) -> None:
+    def test_a_deleted_object_is_sent_converted(self, ask: Ask, configure: Configure) -> None:
         ask("POST", WIDGETS, widget(size=1))
         rules = [rule("widgets", apiVersions=["v2"], operations=["DELETE"])]
         recorder = configure("validating", rules=rules)

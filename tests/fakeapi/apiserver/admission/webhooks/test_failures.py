@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,10 +9,8 @@ import pytest
 from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.webhooks.calls import InvalidReviewError, WebhookCallError
 from tests.fakeapi.admission_webhooks import Hook, Review, add, answered, answering, patching
-from tests.fakeapi.api_requests import MAPS
-from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure, Told
-
-Tell = Callable[..., Told]
+from tests.fakeapi.api_requests import MAPS, Ask, send
+from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
 
 MAP = {"metadata": {"name": "m"}}
 NAME = "validating.example.com"
@@ -58,7 +55,7 @@ class TestRefusals:
     @pytest.mark.parametrize("role", ["mutating", "validating"])
     def test_denials_have_the_webhooks_code_and_reason(
         self,
-        tell: Tell,
+        ask: Ask,
         configure: Configure,
         role: str,
         status: Any,
@@ -67,71 +64,72 @@ class TestRefusals:
         message: str,
     ) -> None:
         configure(role, name=NAME, answer=answering(allowed=False, status=status))
-        found, refusal, _ = tell("POST", MAPS, MAP)
+        found, refusal = ask("POST", MAPS, MAP)
         assert (found, refusal["code"], refusal.get("reason")) == (code, code, reason)
         denied = f'admission webhook "{NAME}" denied the request'
         separator = "" if message.startswith(":") else " "
         assert refusal["message"] == f"{denied}{separator}{message}"
 
-    def test_details_are_handed_on(self, tell: Tell, configure: Configure) -> None:
+    def test_details_are_handed_on(self, ask: Ask, configure: Configure) -> None:
         details = {"name": "m", "causes": [{"field": "data", "message": "empty"}]}
         configure("validating", answer=answering(allowed=False, status={"details": details}))
-        assert tell("POST", MAPS, MAP)[1]["details"] == details
+        assert ask("POST", MAPS, MAP)[1]["details"] == details
 
     def test_nothing_is_stored_and_the_failure_policy_is_no_excuse(
-        self, tell: Tell, configure: Configure, api: Api
+        self, ask: Ask, configure: Configure, api: Api
     ) -> None:
         configure("validating", failurePolicy="Ignore", answer=answering(allowed=False))
         before = api.store.version
-        assert tell("POST", MAPS, MAP)[0] == 400
+        assert ask("POST", MAPS, MAP)[0] == 400
         assert api.store.version == before
 
     def test_of_several_denials_the_first_in_order_is_reported(
-        self, tell: Tell, configure: Configure
+        self, ask: Ask, configure: Configure
     ) -> None:
         others = [
             configure("validating", name=f"{name}.b.c", answer=answering(allowed=False))
             for name in "zya"
         ]
-        assert tell("POST", MAPS, MAP)[1]["message"].startswith('admission webhook "a.b.c" denied')
+        assert ask("POST", MAPS, MAP)[1]["message"].startswith('admission webhook "a.b.c" denied')
         assert all(other.requests for other in others)
 
     def test_after_a_mutating_webhook_denies_no_other_is_called(
-        self, tell: Tell, configure: Configure
+        self, ask: Ask, configure: Configure
     ) -> None:
         configure("mutating", name="a.b.c", answer=answering(allowed=False))
         later = [configure("mutating", name="b.b.c"), configure("validating")]
-        tell("POST", MAPS, MAP)
+        ask("POST", MAPS, MAP)
         assert not any(recorder.requests for recorder in later)
 
 
 class TestWarnings:
-    def test_they_come_with_the_answer_each_once(self, tell: Tell, configure: Configure) -> None:
+    def test_they_come_with_the_answer_each_once(self, api: Api, configure: Configure) -> None:
         configure("mutating", answer=answering(warnings=["one", "two"]))
         configure("validating", answer=answering(warnings=["two", "three"]))
-        assert tell("POST", MAPS, MAP)[2] == ("one", "two", "three")
+        assert send(api, "POST", MAPS, MAP).warnings == ("one", "two", "three")
 
-    def test_they_come_after_those_of_unknown_fields(
-        self, tell: Tell, configure: Configure
-    ) -> None:
+    def test_they_come_after_those_of_unknown_fields(self, api: Api, configure: Configure) -> None:
         configure("validating", answer=answering(warnings=["one"]))
-        assert tell("POST", MAPS, {**MAP, "colour": "red"})[2] == ('unknown field "colour"', "one")
+        assert send(api, "POST", MAPS, {**MAP, "colour": "red"}).warnings == (
+            'unknown field "colour"',
+            "one",
+        )
 
     @pytest.mark.parametrize(
         ("given", "lengths"),
         [([4_096], [4_096]), ([3_000, 3_000], [256, 256]), ([300] * 20, [256] * 16)],
     )
     def test_many_and_long_ones_are_cut(
-        self, tell: Tell, configure: Configure, given: list[int], lengths: list[int]
+        self, api: Api, configure: Configure, given: list[int], lengths: list[int]
     ) -> None:
         texts = [f"{number:02}".ljust(length, "!") for number, length in enumerate(given)]
         configure("validating", answer=answering(warnings=texts))
-        assert list(map(len, tell("POST", MAPS, MAP)[2])) == lengths
+        assert list(map(len, send(api, "POST", MAPS, MAP).warnings)) == lengths
 
-    def test_a_refusal_has_them_too(self, tell: Tell, configure: Configure) -> None:
+    def test_a_refusal_has_them_too(self, api: Api, configure: Configure) -> None:
         configure("validating", answer=answering(allowed=False, warnings=["one"]))
-        status, _, warnings = tell("POST", MAPS, MAP)
-        assert (status, warnings) == (400, ("one",))
+        answer = send(api, "POST", MAPS, MAP)
+        assert (answer.status, answer.warnings) == (400, ("one",))
 
 
 FAILURES: dict[str, tuple[Hook, str]] = {
@@ -244,10 +242,10 @@ CASES = {
 @pytest.mark.parametrize(("role", "hook", "message"), CASES.values(), ids=CASES)
 class TestFailures:
     def test_they_fail_the_request(
-        self, tell: Tell, configure: Configure, role: str, hook: Hook, message: str
+        self, ask: Ask, configure: Configure, role: str, hook: Hook, message: str
     ) -> None:
         recorder = configure(role, name=NAME, answer=hook)
-        status, refusal, _ = tell("POST", MAPS, MAP)
+        status, refusal = ask("POST", MAPS, MAP)
         assert (status, refusal["reason"]) == (500, "InternalError")
         assert refusal["message"].startswith(f"Internal error occurred: {FAILED}")
         [seen] = recorder.seen("uid")
@@ -256,24 +254,24 @@ class TestFailures:
         assert f"Internal error occurred: {cause['message']}" == refusal["message"]
 
     def test_they_are_passed_over_where_the_policy_says_so(
-        self, tell: Tell, configure: Configure, role: str, hook: Hook, message: str
+        self, ask: Ask, configure: Configure, role: str, hook: Hook, message: str
     ) -> None:
         configure(role, name=NAME, answer=hook, failurePolicy="Ignore")
-        assert tell("POST", MAPS, MAP)[0] == 201, message
+        assert ask("POST", MAPS, MAP)[0] == 201, message
 
 
-def test_a_webhook_that_knows_no_known_version_fails(tell: Tell, configure: Configure) -> None:
+def test_a_webhook_that_knows_no_known_version_fails(ask: Ask, configure: Configure) -> None:
     configure("validating", admissionReviewVersions=["v7"])
-    assert tell("POST", MAPS, MAP)[1]["message"] == (
+    assert ask("POST", MAPS, MAP)[1]["message"] == (
         f"Internal error occurred: {FAILED}could not create admission objects: webhook does not "
         "accept known AdmissionReview versions (v1, v1beta1)"
     )
 
 
-def test_a_webhook_without_an_address_fails(tell: Tell, configure: Configure) -> None:
+def test_a_webhook_without_an_address_fails(ask: Ask, configure: Configure) -> None:
     configure("validating", clientConfig={})
     words = "webhook configuration must have either service or URL"
-    assert words in tell("POST", MAPS, MAP)[1]["message"]
+    assert words in ask("POST", MAPS, MAP)[1]["message"]
 
 
 @pytest.mark.parametrize(
@@ -293,42 +291,40 @@ def test_a_webhook_without_an_address_fails(tell: Tell, configure: Configure) ->
     ],
 )
 def test_the_failing_address_is_reported(
-    tell: Tell, configure: Configure, config: dict[str, Any], named: str
+    ask: Ask, configure: Configure, config: dict[str, Any], named: str
 ) -> None:
     configure("validating", clientConfig=config, answer=failing(WebhookCallError("EOF")))
-    assert named in tell("POST", MAPS, MAP)[1]["message"]
+    assert named in ask("POST", MAPS, MAP)[1]["message"]
 
 
 @pytest.mark.parametrize("role", ["mutating", "validating"])
 class TestDryRuns:
     @pytest.mark.parametrize("effects", ["None", "NoneOnDryRun"])
     def test_dry_run_webhooks_are_called_with_dry_run_set(
-        self, tell: Tell, configure: Configure, api: Api, role: str, effects: str
+        self, ask: Ask, configure: Configure, api: Api, role: str, effects: str
     ) -> None:
         recorder = configure(role, sideEffects=effects)
         before = api.store.version
-        assert tell("POST", MAPS, MAP, dryRun="All")[0] == 201
+        assert ask("POST", MAPS, MAP, dryRun="All")[0] == 201
         [(dry, options)] = recorder.seen("dryRun", "options")
         assert (dry, options["dryRun"]) == (True, ["All"])
         assert api.store.version == before
 
     @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
     def test_with_side_effects_they_are_refused(
-        self, tell: Tell, configure: Configure, role: str, policy: str
+        self, ask: Ask, configure: Configure, role: str, policy: str
     ) -> None:
         name = f"{role}.example.com"
         recorder = configure(role, sideEffects="Some", failurePolicy=policy)
-        status, refusal, _ = tell("POST", MAPS, MAP, dryRun="All")
+        status, refusal = ask("POST", MAPS, MAP, dryRun="All")
         assert (status, refusal["reason"]) == (400, "BadRequest")
         assert refusal["message"] == f'admission webhook "{name}" does not support dry run'
         assert not recorder.requests
-        assert tell("POST", MAPS, MAP)[0] == 201
+        assert ask("POST", MAPS, MAP)[0] == 201
 
-    def test_a_delete_says_so_in_its_body(
-        self, tell: Tell, configure: Configure, role: str
-    ) -> None:
-        tell("POST", MAPS, MAP)
+    def test_a_delete_says_so_in_its_body(self, ask: Ask, configure: Configure, role: str) -> None:
+        ask("POST", MAPS, MAP)
         recorder = configure(role)
-        assert tell("DELETE", f"{MAPS}/m", {"dryRun": ["All"]})[0] == 200
+        assert ask("DELETE", f"{MAPS}/m", {"dryRun": ["All"]})[0] == 200
         assert recorder.seen("dryRun") == [True]
-        assert tell("GET", f"{MAPS}/m")[0] == 200
+        assert ask("GET", f"{MAPS}/m")[0] == 200

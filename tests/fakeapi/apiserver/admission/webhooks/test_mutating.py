@@ -9,11 +9,12 @@ import orjson
 import pytest
 
 from fakeapi.apiserver.endpoints import Api
+from tests.builders import pod_request
 from tests.fakeapi.admission_webhooks import Recorder, Review, add, answered, answering, patching
-from tests.fakeapi.api_requests import MAPS, PODS
+from tests.fakeapi.api_requests import APPLY, MAPS, PODS, Ask, send
 from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
 
-POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+POD = pod_request()
 MAP = {"metadata": {"name": "m"}, "data": {"a": "1"}}
 
 
@@ -32,7 +33,7 @@ def counting(key: str) -> Any:
     return hook
 
 
-def test_each_sees_what_the_last_has_left_in_order_of_names(ask: Any, configure: Configure) -> None:
+def test_each_sees_what_the_last_has_left_in_order_of_names(ask: Ask, configure: Configure) -> None:
     last = configure("mutating", name="z.example.com", answer=setting("b", "3"))
     configure("mutating", name="a.example.com", answer=setting("b", "2"))
     status, made = ask("POST", MAPS, MAP)
@@ -41,7 +42,7 @@ def test_each_sees_what_the_last_has_left_in_order_of_names(ask: Any, configure:
     assert seen["data"] == {"a": "1", "b": "2"}
 
 
-def test_validating_ones_see_what_will_be_stored(ask: Any, configure: Configure) -> None:
+def test_validating_ones_see_what_will_be_stored(ask: Ask, configure: Configure) -> None:
     configure("mutating", "pods", answer=answering(**patching(add("/spec/hostname", "web"))))
     judge = configure("validating", "pods")
     ask("POST", PODS, {**POD, "metadata": {"generateName": "p-"}})
@@ -52,7 +53,7 @@ def test_validating_ones_see_what_will_be_stored(ask: Any, configure: Configure)
     assert seen["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
 
 
-def test_a_generated_name_is_not_there_yet(ask: Any, configure: Configure) -> None:
+def test_a_generated_name_is_not_there_yet(ask: Ask, configure: Configure) -> None:
     recorder = configure("mutating", "pods")
     ask("POST", PODS, {**POD, "metadata": {"generateName": "p-", "uid": "mine"}})
     [(name, seen)] = recorder.seen("name", "object")
@@ -60,14 +61,14 @@ def test_a_generated_name_is_not_there_yet(ask: Any, configure: Configure) -> No
     assert {"name", "uid", "creationTimestamp"}.isdisjoint(seen["metadata"])
 
 
-def test_a_patched_object_gets_defaults(ask: Any, configure: Configure) -> None:
+def test_a_patched_object_gets_defaults(ask: Ask, configure: Configure) -> None:
     sidecar = {"name": "side", "image": "s"}
     configure("mutating", "pods", answer=answering(**patching(add("/spec/containers/-", sidecar))))
     _, made = ask("POST", PODS, POD)
     assert made["spec"]["containers"][1]["terminationMessagePolicy"] == "File"
 
 
-def test_unknown_fields_of_a_patch_are_pruned(ask: Any, configure: Configure) -> None:
+def test_unknown_fields_of_a_patch_are_pruned(ask: Ask, configure: Configure) -> None:
     patch = patching(add("/spec/colour", "red"), add("/spec/hostname", "web"))
     configure("mutating", "pods", answer=answering(**patch))
     status, made = ask("POST", PODS, POD)
@@ -75,7 +76,7 @@ def test_unknown_fields_of_a_patch_are_pruned(ask: Any, configure: Configure) ->
 
 
 def test_a_patch_that_makes_the_object_invalid_is_refused(
-    ask: Any, configure: Configure, api: Api
+    ask: Ask, configure: Configure, api: Api
 ) -> None:
     broken = add("/spec/containers/0/name", "Not A Name")
     configure("mutating", "pods", answer=answering(**patching(broken)))
@@ -123,7 +124,7 @@ PATCHES: dict[str, tuple[list[dict[str, Any]], str]] = {
 @pytest.mark.parametrize(("operations", "message"), PATCHES.values(), ids=PATCHES)
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
 def test_a_patch_that_does_not_fit_fails_whatever_the_policy(
-    ask: Any, configure: Configure, operations: list[dict[str, Any]], message: str, policy: str
+    ask: Ask, configure: Configure, operations: list[dict[str, Any]], message: str, policy: str
 ) -> None:
     configure("mutating", failurePolicy=policy, answer=answering(**patching(*operations)))
     status, refusal = ask("POST", MAPS, MAP)
@@ -132,13 +133,13 @@ def test_a_patch_that_does_not_fit_fails_whatever_the_policy(
     assert message in refusal["message"]
 
 
-def test_identity_and_namespace_are_not_theirs(ask: Any, configure: Configure) -> None:
+def test_identity_and_namespace_are_not_theirs(ask: Ask, configure: Configure) -> None:
     configure("mutating", answer=answering(**patching(add("/metadata/namespace", "other"))))
     status, refusal = ask("POST", MAPS, MAP)
     assert (status, "the namespace of the provided object" in refusal["message"]) == (400, True)
 
 
-def test_a_name_may_be_given_on_create_but_not_changed(ask: Any, configure: Configure) -> None:
+def test_a_name_may_be_given_on_create_but_not_changed(ask: Ask, configure: Configure) -> None:
     configure("mutating", answer=answering(**patching(add("/metadata/name", "other"))))
     assert ask("POST", MAPS, MAP)[1]["metadata"]["name"] == "other"
     status, refusal = ask("PATCH", f"{MAPS}/other", {"data": {"b": "1"}})
@@ -148,7 +149,7 @@ def test_a_name_may_be_given_on_create_but_not_changed(ask: Any, configure: Conf
 
 
 def test_an_update_is_patched_and_what_changes_nothing_writes_nothing(
-    ask: Any, configure: Configure, api: Api
+    ask: Ask, configure: Configure, api: Api
 ) -> None:
     ask("POST", MAPS, MAP)
     configure("mutating", answer=setting("b", "2"))
@@ -159,7 +160,7 @@ def test_an_update_is_patched_and_what_changes_nothing_writes_nothing(
     assert api.store.version == before
 
 
-def test_an_object_to_be_deleted_cannot_be_patched(ask: Any, configure: Configure) -> None:
+def test_an_object_to_be_deleted_cannot_be_patched(ask: Ask, configure: Configure) -> None:
     ask("POST", MAPS, MAP)
     configure("mutating", answer=setting("b", "2"))
     status, refusal = ask("DELETE", f"{MAPS}/m")
@@ -171,7 +172,7 @@ def test_an_object_to_be_deleted_cannot_be_patched(ask: Any, configure: Configur
 
 
 def test_a_patch_applies_to_the_version_that_the_webhook_saw(
-    ask: Any, configure: Configure
+    ask: Ask, configure: Configure
 ) -> None:
     path = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
@@ -185,7 +186,7 @@ def test_a_patch_applies_to_the_version_that_the_webhook_saw(
 
 
 class TestReinvocation:
-    def test_reinvocation_follows_a_later_change(self, ask: Any, configure: Configure) -> None:
+    def test_reinvocation_follows_a_later_change(self, ask: Ask, configure: Configure) -> None:
         first = configure("mutating", name="a.example.com", reinvocationPolicy="IfNeeded")
         configure("mutating", name="b.example.com", answer=setting("b", "2"))
         ask("POST", MAPS, MAP)
@@ -197,19 +198,19 @@ class TestReinvocation:
         [("Never", setting("b", "2")), ("IfNeeded", setting("a", "1")), ("IfNeeded", answering())],
     )
     def test_no_other_webhook_is_reinvoked(
-        self, ask: Any, configure: Configure, policy: str, change: Any
+        self, ask: Ask, configure: Configure, policy: str, change: Any
     ) -> None:
         first = configure("mutating", name="a.example.com", reinvocationPolicy=policy)
         configure("mutating", name="b.example.com", answer=change)
         ask("POST", MAPS, MAP)
         assert len(first.requests) == 1
 
-    def test_a_change_of_ones_own_is_no_reason(self, ask: Any, configure: Configure) -> None:
+    def test_a_change_of_ones_own_is_no_reason(self, ask: Ask, configure: Configure) -> None:
         own = configure("mutating", reinvocationPolicy="IfNeeded", answer=counting("n"))
         assert ask("POST", MAPS, MAP)[1]["data"]["n"] == "1"
         assert len(own.requests) == 1
 
-    def test_it_happens_once_and_in_their_order(self, ask: Any, configure: Configure) -> None:
+    def test_it_happens_once_and_in_their_order(self, ask: Ask, configure: Configure) -> None:
         for name in ("x", "y"):
             configure(
                 "mutating",
@@ -220,7 +221,7 @@ class TestReinvocation:
         assert ask("POST", MAPS, MAP)[1]["data"] == {"a": "1", "x": "2", "y": "2"}
 
     def test_in_tree_admission_comes_again_and_its_change_counts(
-        self, ask: Any, configure: Configure
+        self, ask: Ask, configure: Configure
     ) -> None:
         ask("POST", "/api/v1/nodes", {"metadata": {"name": "n", "labels": {ZONE: "z"}}})
         patch = patching(add("/spec/nodeName", "n"))
@@ -238,24 +239,25 @@ class TestReinvocation:
 ZONE = "topology.kubernetes.io/zone"
 
 
-def test_unreadable_managed_fields_are_restored(tell: Any, configure: Configure) -> None:
+def test_unreadable_managed_fields_are_restored(api: Api, configure: Configure) -> None:
     broken = [
         {"manager": "me", "operation": "Update", "fieldsType": "FieldsV7", "apiVersion": "v1"}
     ]
     configure("mutating", answer=answering(**patching(add("/metadata/managedFields", broken))))
-    status, made, warnings = tell("POST", MAPS, MAP, fieldManager="ada")
-    assert status == 201
-    assert [entry["manager"] for entry in made["metadata"]["managedFields"]] == ["ada"]
-    [warning] = warnings
+    answer = send(api, "POST", MAPS, MAP, query={"fieldManager": "ada"})
+    assert answer.status == 201
+    fields = orjson.loads(answer.body)["metadata"]["managedFields"]
+    assert [entry["manager"] for entry in fields] == ["ada"]
+    [warning] = answer.warnings
     assert warning.startswith(".metadata.managedFields was in an invalid state after admission")
 
 
-def test_an_empty_patch_changes_nothing(ask: Any, configure: Configure) -> None:
+def test_an_empty_patch_changes_nothing(ask: Ask, configure: Configure) -> None:
     configure("mutating", answer=answering(**patching()))
     assert ask("POST", MAPS, MAP)[0] == 201
 
 
-def test_v1beta1_takes_a_patch_without_its_type_and_any_uid(ask: Any, configure: Configure) -> None:
+def test_v1beta1_takes_a_patch_without_its_type_and_any_uid(ask: Ask, configure: Configure) -> None:
     encoded = b64encode(orjson.dumps([add("/data/b", "2")])).decode()
 
     def old(review: Review) -> Review:
@@ -266,14 +268,12 @@ def test_v1beta1_takes_a_patch_without_its_type_and_any_uid(ask: Any, configure:
     assert ask("POST", MAPS, MAP)[1]["data"] == {"a": "1", "b": "2"}
 
 
-def test_an_apply_passes_them_too(ask: Any, configure: Configure) -> None:
+def test_an_apply_passes_them_too(ask: Ask, configure: Configure) -> None:
     configure("mutating", answer=setting("b", "2"))
     recorder = configure("validating")
     body = {"apiVersion": "v1", "kind": "ConfigMap", **MAP}
     for expected in (201, 200):
-        status, made = ask(
-            "PATCH", f"{MAPS}/m", body, "application/apply-patch+yaml", fieldManager="me"
-        )
+        status, made = ask("PATCH", f"{MAPS}/m", body, APPLY, fieldManager="me")
         assert (status, made["data"]) == (expected, {"a": "1", "b": "2"})
     assert recorder.seen("operation") == ["CREATE", "UPDATE"]
     assert [options["kind"] for options in recorder.seen("options")] == [

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import orjson
 import pytest
 
-from fakeapi.apiserver.endpoints import Api, Request, Response
+from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.wire.http_messages import User
+from tests.builders import controller_spec, pod_request
 from tests.fakeapi.admission_webhooks import add, answered, answering, patching
-from tests.fakeapi.api_requests import DEFAULT, DEPLOYMENTS, MERGE
-from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure, Told
+from tests.fakeapi.api_requests import ACCOUNTS, DEPLOYMENTS, MAPS, PODS, Ask, send
+from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
 
-Tell = Callable[..., Told]
-
-MAPS, PODS, NODES = f"{DEFAULT}/configmaps", f"{DEFAULT}/pods", "/api/v1/nodes"
 MAP = {"metadata": {"name": "m"}, "data": {"a": "1"}}
-SPEC = {"containers": [{"name": "c", "image": "i"}]}
-POD = {"metadata": {"name": "p"}, "spec": SPEC}
-LABELS = {"app": "d"}
-DEPLOYMENT = {
-    "metadata": {"name": "d"},
-    "spec": {
-        "replicas": 1,
-        "selector": {"matchLabels": LABELS},
-        "template": {"metadata": {"labels": LABELS}, "spec": SPEC},
-    },
-}
+POD = pod_request()
+DEPLOYMENT = {"metadata": {"name": "d"}, "spec": controller_spec({"app": "d"}, replicas=1)}
 
 
-def test_a_create_review_has_the_whole_object(tell: Tell, configure: Configure) -> None:
+def test_a_create_review_has_the_whole_object(ask: Ask, configure: Configure) -> None:
     recorder = configure("validating")
-    _, made, _ = tell("POST", MAPS, MAP, fieldManager="me", fieldValidation="Strict")
+    _, made = ask("POST", MAPS, MAP, fieldManager="me", fieldValidation="Strict")
     [request] = recorder.requests
     assert request == {
         "uid": request["uid"],
@@ -62,10 +49,10 @@ def test_a_create_review_has_the_whole_object(tell: Tell, configure: Configure) 
     assert request["object"] == made
 
 
-def test_every_review_has_a_uid_of_its_own(tell: Tell, configure: Configure) -> None:
+def test_every_review_has_a_uid_of_its_own(ask: Ask, configure: Configure) -> None:
     recorders = [configure("mutating"), configure("validating", name="a.b.c")]
-    tell("POST", MAPS, MAP)
-    tell("POST", MAPS, {"metadata": {"name": "n"}})
+    ask("POST", MAPS, MAP)
+    ask("POST", MAPS, {"metadata": {"name": "n"}})
     uids = [uid for recorder in recorders for uid in recorder.seen("uid")]
     assert len(set(uids)) == 4
 
@@ -73,18 +60,17 @@ def test_every_review_has_a_uid_of_its_own(tell: Tell, configure: Configure) -> 
 def test_a_review_names_the_user(api: Api, configure: Configure) -> None:
     recorder = configure("mutating")
     user = User("ada", "u-1", ("team",), {"scopes": ("all",)})
-    answer = api.handle(Request("POST", MAPS, body=orjson.dumps(MAP), user=user))
-    assert isinstance(answer, Response)
-    told = {"username": "ada", "uid": "u-1", "groups": ["team"], "extra": {"scopes": ["all"]}}
-    assert recorder.seen("userInfo") == [told]
+    send(api, "POST", MAPS, MAP, user=user)
+    expected = {"username": "ada", "uid": "u-1", "groups": ["team"], "extra": {"scopes": ["all"]}}
+    assert recorder.seen("userInfo") == [expected]
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_an_update_review_has_the_old_object(tell: Tell, configure: Configure, method: str) -> None:
-    tell("POST", MAPS, MAP)
+def test_an_update_review_has_the_old_object(ask: Ask, configure: Configure, method: str) -> None:
+    ask("POST", MAPS, MAP)
     recorder = configure("validating")
     changed = {"metadata": {"name": "m"}, "data": {"a": "2"}}
-    tell(method, f"{MAPS}/m", changed, MERGE if method == "PATCH" else "")
+    ask(method, f"{MAPS}/m", changed)
     [request] = recorder.requests
     assert request["operation"] == "UPDATE"
     assert request["options"]["kind"] == "UpdateOptions"
@@ -92,10 +78,10 @@ def test_an_update_review_has_the_old_object(tell: Tell, configure: Configure, m
     assert request["oldObject"]["kind"] == request["object"]["kind"] == "ConfigMap"
 
 
-def test_a_delete_review_has_the_deleted_object(tell: Tell, configure: Configure) -> None:
-    tell("POST", MAPS, MAP)
+def test_a_delete_review_has_the_deleted_object(ask: Ask, configure: Configure) -> None:
+    ask("POST", MAPS, MAP)
     recorder = configure("validating")
-    tell("DELETE", f"{MAPS}/m", {"propagationPolicy": "Background", "gracePeriodSeconds": 3})
+    ask("DELETE", f"{MAPS}/m", {"propagationPolicy": "Background", "gracePeriodSeconds": 3})
     [request] = recorder.requests
     assert (request["operation"], request["name"], request["object"]) == ("DELETE", "m", None)
     assert request["oldObject"]["data"] == {"a": "1"}
@@ -107,31 +93,31 @@ def test_a_delete_review_has_the_deleted_object(tell: Tell, configure: Configure
     }
 
 
-def test_a_repeated_delete_calls_no_webhooks(tell: Tell, configure: Configure) -> None:
-    tell("POST", PODS, {**POD, "spec": {**SPEC, "nodeName": "n"}})
+def test_a_repeated_delete_calls_no_webhooks(ask: Ask, configure: Configure) -> None:
+    ask("POST", PODS, pod_request(nodeName="n"))
     recorder = configure("validating", "pods")
     for _ in range(2):
-        tell("DELETE", f"{PODS}/p")
+        ask("DELETE", f"{PODS}/p")
     assert recorder.seen("operation") == ["DELETE"]
-    tell("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
+    ask("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0})
     assert recorder.seen("operation") == ["DELETE"] * 2
 
 
 def test_a_collection_is_deleted_one_by_one_until_one_is_held(
-    tell: Tell, configure: Configure
+    ask: Ask, configure: Configure
 ) -> None:
     for name in "abc":
-        tell("POST", MAPS, {"metadata": {"name": name}})
+        ask("POST", MAPS, {"metadata": {"name": name}})
 
     def hold_b(review: Any) -> Any:
         kept = review["request"]["oldObject"]["metadata"]["name"] == "b"
         return answered(review, allowed=not kept)
 
     recorder = configure("validating", answer=hold_b)
-    status, refusal, _ = tell("DELETE", MAPS)
+    status, refusal = ask("DELETE", MAPS)
     assert (status, "denied the request" in refusal["message"]) == (400, True)
     assert recorder.seen("name", "namespace") == [(None, "default")] * 2
-    _, left, _ = tell("GET", MAPS)
+    _, left = ask("GET", MAPS)
     assert [each["metadata"]["name"] for each in left["items"]] == ["b", "c"]
 
 
@@ -155,7 +141,7 @@ SUBRESOURCES: list[tuple[str, str, Any, str, str, str]] = [
         "UPDATE",
         "Scale",
     ),
-    ("POST", f"{DEFAULT}/serviceaccounts/s/token", {}, "token", "CREATE", "TokenRequest"),
+    ("POST", f"{ACCOUNTS}/s/token", {}, "token", "CREATE", "TokenRequest"),
     (
         "PATCH",
         f"{PODS}/p/ephemeralcontainers",
@@ -169,10 +155,10 @@ SUBRESOURCES: list[tuple[str, str, Any, str, str, str]] = [
 
 class TestSubresources:
     @pytest.fixture(autouse=True)
-    def world(self, tell: Tell) -> None:
-        tell("POST", PODS, POD)
-        tell("POST", DEPLOYMENTS, DEPLOYMENT)
-        tell("POST", f"{DEFAULT}/serviceaccounts", {"metadata": {"name": "s"}})
+    def world(self, ask: Ask) -> None:
+        ask("POST", PODS, POD)
+        ask("POST", DEPLOYMENTS, DEPLOYMENT)
+        ask("POST", ACCOUNTS, {"metadata": {"name": "s"}})
 
     @pytest.mark.parametrize("role", ["mutating", "validating"])
     @pytest.mark.parametrize(
@@ -180,7 +166,7 @@ class TestSubresources:
     )
     def test_they_are_seen_by_who_asks_for_them(
         self,
-        tell: Tell,
+        ask: Ask,
         configure: Configure,
         role: str,
         method: str,
@@ -192,7 +178,7 @@ class TestSubresources:
     ) -> None:
         recorder = configure(role, f"*/{subresource}")
         others = configure(role, "*", name="whole.example.com")
-        status, answer, _ = tell(method, path, body, MERGE if method == "PATCH" else "")
+        status, answer = ask(method, path, body)
         assert status < 300, answer
         [request] = recorder.requests
         assert (request["operation"], request["kind"]["kind"]) == (operation, kind)
@@ -207,7 +193,7 @@ class TestSubresources:
     )
     def test_they_can_be_refused(
         self,
-        tell: Tell,
+        ask: Ask,
         configure: Configure,
         api: Api,
         method: str,
@@ -219,57 +205,57 @@ class TestSubresources:
     ) -> None:
         configure("validating", f"*/{subresource}", answer=answering(allowed=False))
         before = api.store.version
-        status, refusal, _ = tell(method, path, body, MERGE if method == "PATCH" else "")
+        status, refusal = ask(method, path, body)
         assert (status, "denied the request" in refusal["message"]) == (400, True), operation
         assert api.store.version == before, kind
 
-    def test_a_scale_may_be_changed(self, tell: Tell, configure: Configure) -> None:
+    def test_a_scale_may_be_changed(self, ask: Ask, configure: Configure) -> None:
         patch = patching({"op": "replace", "path": "/spec/replicas", "value": 5})
         recorder = configure("mutating", "deployments/scale", answer=answering(**patch))
         path = f"{DEPLOYMENTS}/d"
-        _, scale, _ = tell("PATCH", f"{path}/scale", {"spec": {"replicas": 3}}, MERGE)
+        _, scale = ask("PATCH", f"{path}/scale", {"spec": {"replicas": 3}})
         assert scale["spec"] == {"replicas": 5}
-        assert tell("GET", path)[1]["spec"]["replicas"] == 5
+        assert ask("GET", path)[1]["spec"]["replicas"] == 5
         [(before, after)] = recorder.seen("oldObject", "object")
         assert (before["spec"], after["spec"]) == ({"replicas": 1}, {"replicas": 3})
 
-    def test_a_binding_may_be_changed(self, tell: Tell, configure: Configure) -> None:
+    def test_a_binding_may_be_changed(self, ask: Ask, configure: Configure) -> None:
         patch = patching(add("/target/name", "other"))
         configure("mutating", "pods/binding", answer=answering(**patch))
         binding = {"metadata": {"name": "p"}, "target": {"name": "n"}}
-        tell("POST", f"{PODS}/p/binding", binding)
-        assert tell("GET", f"{PODS}/p")[1]["spec"]["nodeName"] == "other"
+        ask("POST", f"{PODS}/p/binding", binding)
+        assert ask("GET", f"{PODS}/p")[1]["spec"]["nodeName"] == "other"
 
-    def test_a_status_may_be_changed(self, tell: Tell, configure: Configure) -> None:
+    def test_a_status_may_be_changed(self, ask: Ask, configure: Configure) -> None:
         patch = patching(add("/status/message", "seen"))
         configure("mutating", "pods/status", answer=answering(**patch))
-        tell("PATCH", f"{PODS}/p/status", {"status": {"phase": "Running"}}, MERGE)
-        status = tell("GET", f"{PODS}/p")[1]["status"]
+        ask("PATCH", f"{PODS}/p/status", {"status": {"phase": "Running"}})
+        status = ask("GET", f"{PODS}/p")[1]["status"]
         assert (status["phase"], status["message"]) == ("Running", "seen")
 
 
-def test_reviews_are_created_too(tell: Tell, configure: Configure) -> None:
+def test_reviews_are_created_too(ask: Ask, configure: Configure) -> None:
     recorder = configure("validating", "selfsubjectreviews", answer=answering(allowed=False))
-    assert tell("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {})[0] == 400
+    assert ask("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {})[0] == 400
     assert recorder.seen("operation") == ["CREATE"]
 
 
-def test_reads_call_no_webhooks(tell: Tell, configure: Configure) -> None:
+def test_reads_call_no_webhooks(ask: Ask, configure: Configure) -> None:
     recorder = configure("validating", "*/*")
-    tell("GET", MAPS)
+    ask("GET", MAPS)
     assert not recorder.requests
 
 
-def test_a_request_refused_earlier_calls_no_webhooks(tell: Tell, configure: Configure) -> None:
+def test_a_request_refused_earlier_calls_no_webhooks(ask: Ask, configure: Configure) -> None:
     recorder = configure("validating", "*")
-    assert tell("POST", "/api/v1/namespaces/nowhere/configmaps", MAP)[0] == 404
-    assert tell("DELETE", f"{MAPS}/nobody")[0] == 404
-    assert tell("DELETE", "/api/v1/namespaces/default")[0] == 403
+    assert ask("POST", "/api/v1/namespaces/nowhere/configmaps", MAP)[0] == 404
+    assert ask("DELETE", f"{MAPS}/nobody")[0] == 404
+    assert ask("DELETE", "/api/v1/namespaces/default")[0] == 403
     assert not recorder.requests
 
 
-def test_a_put_that_creates_is_a_create(tell: Tell, configure: Configure) -> None:
+def test_a_put_that_creates_is_a_create(ask: Ask, configure: Configure) -> None:
     recorder = configure("validating", "leases")
     path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/l"
-    assert tell("PUT", path, {"metadata": {"name": "l"}})[0] == 201
+    assert ask("PUT", path, {"metadata": {"name": "l"}})[0] == 201
     assert recorder.seen("operation", "name") == [("CREATE", "l")]

@@ -8,7 +8,7 @@ import pytest
 
 from fakeapi.apiserver.endpoints import Api
 from tests.fakeapi.admission_webhooks import CONFIGURATIONS, Recorder, configuration, rule, webhook
-from tests.fakeapi.api_requests import MAPS, NAMESPACES, NODES
+from tests.fakeapi.api_requests import MAPS, NAMESPACES, NODES, Ask
 from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -53,7 +53,7 @@ def named(name: str = "a", **metadata: Any) -> dict[str, Any]:
     ],
 )
 def test_rules_tell_who_is_asked(
-    ask: Any, configure: Configure, found: dict[str, Any], asked: int
+    ask: Ask, configure: Configure, found: dict[str, Any], asked: int
 ) -> None:
     recorder = configure("validating", rules=[found])
     ask("POST", MAPS, named())
@@ -62,7 +62,7 @@ def test_rules_tell_who_is_asked(
 
 @pytest.mark.parametrize(("scope", "asked"), [("*", 2), ("Cluster", 2), ("Namespaced", 0)])
 def test_namespaces_and_nodes_belong_to_no_namespace(
-    ask: Any, configure: Configure, scope: str, asked: int
+    ask: Ask, configure: Configure, scope: str, asked: int
 ) -> None:
     recorder = configure("validating", rules=[rule("*", scope=scope)])
     ask("POST", NODES, named())
@@ -72,36 +72,36 @@ def test_namespaces_and_nodes_belong_to_no_namespace(
 
 class TestNamespaceSelectors:
     @pytest.fixture
-    def recorder(self, ask: Any, configure: Configure) -> Recorder:
+    def recorder(self, ask: Ask, configure: Configure) -> Recorder:
         ask("POST", NAMESPACES, named("red", labels={"team": "red"}))
         ask("POST", NAMESPACES, named("blue", labels={"team": "blue"}))
         return configure("validating", "*", namespaceSelector=RED)
 
     @pytest.mark.parametrize(("namespace", "asked"), [("red", 1), ("blue", 0)])
     def test_objects_go_by_the_labels_of_their_namespace(
-        self, ask: Any, recorder: Recorder, namespace: str, asked: int
+        self, ask: Ask, recorder: Recorder, namespace: str, asked: int
     ) -> None:
         ask("POST", f"/api/v1/namespaces/{namespace}/configmaps", named())
         assert len(recorder.requests) == asked
 
     def test_cluster_scoped_objects_match_any_namespace_selector(
-        self, ask: Any, recorder: Recorder
+        self, ask: Ask, recorder: Recorder
     ) -> None:
         ask("POST", NODES, named())
         assert recorder.seen("name") == ["a"]
 
-    def test_a_new_namespace_goes_by_its_own_labels(self, ask: Any, recorder: Recorder) -> None:
+    def test_a_new_namespace_goes_by_its_own_labels(self, ask: Ask, recorder: Recorder) -> None:
         ask("POST", NAMESPACES, named("one", labels={"team": "red"}))
         ask("POST", NAMESPACES, named("two"))
         assert recorder.seen("name", "namespace") == [("one", "one")]
 
-    def test_a_changed_namespace_goes_by_its_new_labels(self, ask: Any, recorder: Recorder) -> None:
+    def test_a_changed_namespace_goes_by_its_new_labels(self, ask: Ask, recorder: Recorder) -> None:
         patch = {"metadata": {"labels": {"team": "red"}}}
         assert ask("PATCH", f"{NAMESPACES}/blue", patch)[0] == 200
         assert recorder.seen("name") == ["blue"]
 
     def test_a_namespace_that_goes_goes_by_the_labels_it_had(
-        self, ask: Any, recorder: Recorder
+        self, ask: Ask, recorder: Recorder
     ) -> None:
         ask("DELETE", f"{NAMESPACES}/blue")
         ask("DELETE", f"{NAMESPACES}/red")
@@ -118,13 +118,13 @@ class TestObjectSelectors:
         [("no", "no", 0), ("no", "yes", 1), ("yes", "no", 2), ("yes", "yes", 2)],
     )
     def test_the_new_object_or_the_old_one_is_to_match(
-        self, ask: Any, recorder: Recorder, before: str, after: str, asked: int
+        self, ask: Ask, recorder: Recorder, before: str, after: str, asked: int
     ) -> None:
         ask("POST", MAPS, named(labels={"watched": before}))
         ask("PUT", f"{MAPS}/a", named(labels={"watched": after}))
         assert len(recorder.requests) == asked
 
-    def test_a_delete_is_matched_by_the_old_labels(self, ask: Any, recorder: Recorder) -> None:
+    def test_a_delete_is_matched_by_the_old_labels(self, ask: Ask, recorder: Recorder) -> None:
         ask("POST", MAPS, named("b", labels={"watched": "yes"}))
         ask("POST", MAPS, named("a"))
         ask("DELETE", f"{MAPS}/a")
@@ -133,7 +133,7 @@ class TestObjectSelectors:
 
 
 class TestEquivalentForms:
-    def test_an_equivalent_form_is_seen_converted(self, ask: Any, configure: Configure) -> None:
+    def test_an_equivalent_form_is_seen_converted(self, ask: Ask, configure: Configure) -> None:
         recorder = configure("mutating", rules=[rule("events", apiGroups=[""])])
         assert ask("POST", EVENTS, NOTE)[0] == 201
         [request] = recorder.requests
@@ -143,14 +143,14 @@ class TestEquivalentForms:
         assert request["requestResource"]["group"] == "events.k8s.io"
         assert (request["object"]["apiVersion"], request["object"]["message"]) == ("v1", "it ran")
 
-    def test_the_form_of_the_request_comes_first(self, ask: Any, configure: Configure) -> None:
+    def test_the_form_of_the_request_comes_first(self, ask: Ask, configure: Configure) -> None:
         recorder = configure("mutating", "events")
         ask("POST", EVENTS, NOTE)
         [request] = recorder.requests
         assert request["kind"]["group"] == "events.k8s.io"
         assert request["object"]["note"] == "it ran"
 
-    def test_an_exact_policy_sees_its_own_form_only(self, ask: Any, configure: Configure) -> None:
+    def test_an_exact_policy_sees_its_own_form_only(self, ask: Ask, configure: Configure) -> None:
         rules = [rule("events", apiGroups=[""])]
         recorder = configure("mutating", rules=rules, matchPolicy="Exact")
         ask("POST", EVENTS, NOTE)
@@ -170,7 +170,7 @@ class TestMatchConditions:
         ],
     )
     def test_all_must_hold(
-        self, ask: Any, configure: Configure, expressions: list[str], asked: int
+        self, ask: Ask, configure: Configure, expressions: list[str], asked: int
     ) -> None:
         conditions = [{"name": f"c{n}", "expression": e} for n, e in enumerate(expressions)]
         recorder = configure("validating", matchConditions=conditions)
@@ -178,7 +178,7 @@ class TestMatchConditions:
         assert len(recorder.requests) == asked
 
     def test_a_match_condition_error_is_ignored_by_failure_policy(
-        self, ask: Any, configure: Configure
+        self, ask: Ask, configure: Configure
     ) -> None:
         conditions = [{"name": "a", "expression": "object.missing.x"}]
         recorder = configure("mutating", matchConditions=conditions, failurePolicy="Ignore")
@@ -186,7 +186,7 @@ class TestMatchConditions:
         assert not recorder.requests
 
     def test_a_match_condition_error_is_refused_in_upstreams_words(
-        self, ask: Any, configure: Configure
+        self, ask: Ask, configure: Configure
     ) -> None:
         conditions = [{"name": "a", "expression": "object.missing.x"}]
         configure("mutating", matchConditions=conditions)
@@ -200,7 +200,7 @@ class TestMatchConditions:
         )
 
 
-def test_webhook_configurations_are_not_reviewed(ask: Any, configure: Configure) -> None:
+def test_webhook_configurations_are_not_reviewed(ask: Ask, configure: Configure) -> None:
     recorder = configure("validating", "*/*")
     for role in ("mutating", "validating"):
         body = configuration(role, webhook("b.example.com"), name="new")
@@ -215,7 +215,7 @@ def test_loading_calls_no_webhooks(api: Api, configure: Configure) -> None:
     assert not recorder.requests
 
 
-def test_a_configuration_counts_from_its_creation_to_its_end(ask: Any, api: Api) -> None:
+def test_a_configuration_counts_from_its_creation_to_its_end(ask: Ask, api: Api) -> None:
     path, recorder = CONFIGURATIONS["validating"], Recorder()
     api.webhooks.handlers["a.example.com"] = recorder
     ask("POST", MAPS, named("a"))
@@ -242,7 +242,7 @@ def test_a_configuration_counts_from_its_creation_to_its_end(ask: Any, api: Api)
     ],
 )
 def test_an_unvalidated_condition_refuses_matching_requests(
-    ask: Any, configure: Configure, fields: dict[str, Any], status: int, words: str
+    ask: Ask, configure: Configure, fields: dict[str, Any], status: int, words: str
 ) -> None:
     recorder = configure("validating", **fields)
     code, refusal = ask("POST", MAPS, named())
@@ -251,6 +251,6 @@ def test_an_unvalidated_condition_refuses_matching_requests(
     assert ask("POST", NODES, named())[0] == 201
 
 
-def test_an_invalid_loaded_configuration_is_ignored(ask: Any, api: Api) -> None:
+def test_an_invalid_loaded_configuration_is_ignored(ask: Ask, api: Api) -> None:
     api.load([configuration("validating") | {"webhooks": "none"}])
     assert ask("POST", MAPS, named())[0] == 201

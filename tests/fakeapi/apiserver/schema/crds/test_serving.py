@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from fakeapi.apiserver.endpoints import Api, Request, Response
+from fakeapi.apiserver.endpoints import Api
 from tests.builders import Document
 from tests.builders.definitions import (
     ANYTHING,
@@ -22,16 +22,14 @@ from tests.builders.definitions import (
     version,
     widget,
 )
-from tests.fakeapi.api_requests import APPLY, TABLE, Ask, Define, OpenWatch
+from tests.fakeapi.api_requests import APPLY, TABLE, Ask, Define, OpenWatch, send
 
 STATUS: dict[str, Any] = {"status": {}}
 SIZED = record(spec=record(size=INTEGER), status=record(size=INTEGER, selector=TEXT))
 
 
 def table(api: Api, path: str) -> Any:
-    answer = api.handle(Request("GET", path, accept=TABLE))
-    assert isinstance(answer, Response)
-    return orjson.loads(answer.body)
+    return orjson.loads(send(api, "GET", path, accept=TABLE).body)
 
 
 def owners(thing: Any) -> dict[str, Any]:
@@ -236,7 +234,7 @@ def test_preserved_unknown_fields_are_applied(ask: Ask, define: Define) -> None:
     assert (status, applied["spec"]) == (201, {"free": {"a": {"b": 1}}})
 
 
-def test_discovery_and_openapi_follow_definitions(api: Api, ask: Ask, define: Define) -> None:
+def test_discovery_and_openapi_follow_definitions(ask: Ask, define: Define) -> None:
     before = ask("GET", "/openapi/v3")[1]["paths"]
     define(spec={"size": {**INTEGER, "description": "How large."}}, names={"shortNames": ["w"]})
     _, found = ask("GET", f"/apis/{GROUP}/v1")
@@ -245,9 +243,8 @@ def test_discovery_and_openapi_follow_definitions(api: Api, ask: Ask, define: De
     index = ask("GET", "/openapi/v3")[1]["paths"]
     assert set(index) - set(before) == {f"apis/{GROUP}/v1"}
     address = index[f"apis/{GROUP}/v1"]["serverRelativeURL"]
-    answer = api.handle(Request("GET", address.partition("?")[0]))
-    assert isinstance(answer, Response)
-    shown = orjson.loads(answer.body)["components"]["schemas"]["com.example.v1.Widget"]
+    schemas = ask("GET", address.partition("?")[0])[1]["components"]["schemas"]
+    shown = schemas["com.example.v1.Widget"]
     assert shown["properties"]["spec"]["properties"]["size"]["description"] == "How large."
     assert shown["x-kubernetes-group-version-kind"] == [
         {"group": GROUP, "version": "v1", "kind": "Widget"}
@@ -332,6 +329,4 @@ def test_a_too_deeply_nested_object_is_refused(api: Api, define: Define) -> None
     for depth, status in ((230, 201), (246, 400), (260, 400)):
         spec = b'{"a":' * depth + b"1" + b"}" * depth
         body = b'{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"one"},"spec":'
-        answer = api.handle(Request("POST", WIDGETS, {}, body + spec + b"}"))
-        assert isinstance(answer, Response)
-        assert answer.status == status
+        assert send(api, "POST", WIDGETS, body + spec + b"}").status == status
