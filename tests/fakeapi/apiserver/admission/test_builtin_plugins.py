@@ -28,7 +28,7 @@ def test_an_account_that_is_not_there_is_refused(ask: Ask) -> None:
     )
 
 
-def test_a_pod_that_is_faster_than_the_controller_is_not_kept_waiting(ask: Ask) -> None:
+def test_a_missing_default_account_is_created_with_the_pod(ask: Ask) -> None:
     assert ask("POST", PODS, pod_request(), dryRun="All")[0] == 201
     assert ask("GET", ACCOUNTS)[1]["items"] == []
     assert ask("POST", PODS, pod_request())[0] == 201
@@ -60,13 +60,13 @@ def test_a_pod_that_opts_out_gets_no_token(
     assert "volumes" not in ask("POST", PODS, pod_request(**pod))[1]["spec"]
 
 
-def test_the_pod_has_the_last_word_on_its_token(ask: Ask) -> None:
+def test_a_pods_own_setting_overrides_that_of_its_account(ask: Ask) -> None:
     ask("POST", ACCOUNTS, {"metadata": {"name": "a"}, "automountServiceAccountToken": False})
     pod = pod_request(automountServiceAccountToken=True, serviceAccountName="a")
     assert len(ask("POST", PODS, pod)[1]["spec"]["volumes"]) == 1
 
 
-def test_a_mount_of_ones_own_is_left_alone(ask: Ask) -> None:
+def test_an_own_mount_is_not_replaced(ask: Ask) -> None:
     ask("POST", ACCOUNTS, {"metadata": {"name": "default"}})
     mounts = [{"name": "mine", "mountPath": MOUNT}]
     containers = [{"name": "c", "image": "i", "volumeMounts": mounts}]

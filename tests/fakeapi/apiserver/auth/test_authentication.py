@@ -54,7 +54,7 @@ def test_unknown_credentials_are_refused(header: str) -> None:
     }
 
 
-def test_anonymous_requests_may_be_let_in_but_unknown_tokens_are_not() -> None:
+def test_anonymous_requests_may_be_allowed_but_unknown_tokens_are_not() -> None:
     credentials = CredentialAuthenticator({}, issued, ANONYMOUS_USER)
     assert credentials.user("", None) == ANONYMOUS_USER
     with pytest.raises(StatusError):

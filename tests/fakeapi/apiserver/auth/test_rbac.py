@@ -11,8 +11,7 @@ import pytest
 from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.wire.http_messages import User
 from tests.builders import Document, manifest
-from tests.fakeapi.api_requests import PODS
-from tests.fakeapi.api_requests import send as request
+from tests.fakeapi.api_requests import PODS, send
 
 AUTHENTICATED = "system:authenticated"
 JANE = User("jane", groups=("devs", AUTHENTICATED))
@@ -30,15 +29,15 @@ Send = Callable[..., tuple[int, Any]]
 
 
 @pytest.fixture
-def send(api: Api) -> Send:
+def ask(api: Api) -> Send:
     api.enforce_rbac()
 
-    def send(user: User, method: str, path: str, body: Any = None, **options: Any) -> Any:
-        answer = request(api, method, path, body, user=user, **options)
+    def ask(user: User, method: str, path: str, body: Any = None, **options: Any) -> Any:
+        answer = send(api, method, path, body, user=user, **options)
         is_json = answer.body.startswith(b"{")
         return answer.status, orjson.loads(answer.body) if is_json else answer.body.decode()
 
-    return send
+    return ask
 
 
 def role(rules: list[Document], namespace: str = "") -> Document:
@@ -46,8 +45,12 @@ def role(rules: list[Document], namespace: str = "") -> Document:
     return manifest(kind, "r", version=RBAC, namespace=namespace, rules=rules)
 
 
-def binding(kind: str, name: str, namespace: str = "", to: str = "", home: str = "") -> Document:
-    subject = {"kind": kind, "name": name} | ({"namespace": home} if home else {})
+def binding(
+    kind: str, name: str, namespace: str = "", to: str = "", subject_namespace: str = ""
+) -> Document:
+    subject = {"kind": kind, "name": name} | (
+        {"namespace": subject_namespace} if subject_namespace else {}
+    )
     reference = to or ("Role" if namespace else "ClusterRole")
     return manifest(
         "RoleBinding" if namespace else "ClusterRoleBinding",
@@ -111,17 +114,17 @@ def bind(api: Api, rule: dict[str, Any]) -> None:
     ],
 )
 def test_a_user_without_bindings_is_refused_in_upstreams_words(
-    send: Send, method: str, path: str, message: str
+    ask: Send, method: str, path: str, message: str
 ) -> None:
-    status, answer = send(JANE, method, path, {} if method == "POST" else None)
+    status, answer = ask(JANE, method, path, {} if method == "POST" else None)
     assert (status, answer["reason"], answer["message"]) == (403, "Forbidden", message)
 
 
-def test_masters_may_do_everything_and_all_users_may_discover(send: Send) -> None:
-    assert send(ROOT, "GET", PODS)[0] == 200
-    assert send(JANE, "GET", "/apis/apps/v1")[0] == 200
-    assert send(NOBODY, "GET", "/version")[0] == 200
-    assert send(NOBODY, "GET", "/apis")[0] == 403
+def test_masters_may_do_everything_and_all_users_may_discover(ask: Send) -> None:
+    assert ask(ROOT, "GET", PODS)[0] == 200
+    assert ask(JANE, "GET", "/apis/apps/v1")[0] == 200
+    assert ask(NOBODY, "GET", "/version")[0] == 200
+    assert ask(NOBODY, "GET", "/apis")[0] == 403
 
 
 @pytest.mark.parametrize(
@@ -130,19 +133,19 @@ def test_masters_may_do_everything_and_all_users_may_discover(send: Send) -> Non
         (binding("User", "jane"), JANE, 200),
         (binding("User", "joe"), JANE, 403),
         (binding("Group", "devs"), JANE, 200),
-        (binding("ServiceAccount", "bob", home="default"), BOB, 200),
-        (binding("ServiceAccount", "bob", home="team"), BOB, 403),
+        (binding("ServiceAccount", "bob", subject_namespace="default"), BOB, 200),
+        (binding("ServiceAccount", "bob", subject_namespace="team"), BOB, 403),
         (binding("ServiceAccount", "bob", "default", "ClusterRole"), BOB, 200),
         (binding("User", "jane", "default"), JANE, 200),
         (binding("User", "jane", "kube-system"), JANE, 403),
     ],
 )
 def test_a_binding_is_about_its_subjects_in_its_place(
-    api: Api, send: Send, bound: dict[str, Any], user: User, status: int
+    api: Api, ask: Send, bound: dict[str, Any], user: User, status: int
 ) -> None:
     namespace = bound["metadata"].get("namespace", "")
     api.load([role([READ_PODS]), role([READ_PODS], namespace or "default"), bound])
-    assert send(user, "GET", PODS)[0] == status
+    assert ask(user, "GET", PODS)[0] == status
 
 
 @pytest.mark.parametrize(
@@ -160,47 +163,47 @@ def test_a_binding_is_about_its_subjects_in_its_place(
         ({"verbs": ["get"], "nonResourceURLs": ["/metrics"]}, "GET", "/metrics/x", "forbidden"),
     ],
 )
-def test_a_rule_allows_what_it_says(
-    api: Api, send: Send, rule: dict[str, Any], method: str, path: str, verdict: str
+def test_a_rule_allows_its_verbs_and_resources(
+    api: Api, ask: Send, rule: dict[str, Any], method: str, path: str, verdict: str
 ) -> None:
     bind(api, rule)
-    assert (send(JANE, method, path)[0] == 403) is (verdict == "forbidden")
+    assert (ask(JANE, method, path)[0] == 403) is (verdict == "forbidden")
 
 
-def test_a_name_selected_by_field_counts_as_a_name(api: Api, send: Send) -> None:
+def test_a_name_selected_by_field_counts_as_a_name(api: Api, ask: Send) -> None:
     bind(api, {**READ_PODS, "resourceNames": ["p"]})
-    assert send(JANE, "GET", PODS, query={"fieldSelector": "metadata.name=p"})[0] == 200
-    assert send(JANE, "GET", PODS, query={"fieldSelector": "metadata.name=q"})[0] == 403
+    assert ask(JANE, "GET", PODS, query={"fieldSelector": "metadata.name=p"})[0] == 200
+    assert ask(JANE, "GET", PODS, query={"fieldSelector": "metadata.name=q"})[0] == 403
 
 
-def test_rights_end_with_their_binding(api: Api, send: Send) -> None:
+def test_rights_end_with_their_binding(api: Api, ask: Send) -> None:
     bind(api, READ_PODS)
-    assert send(JANE, "GET", PODS)[0] == 200
-    send(ROOT, "DELETE", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/b")
-    assert send(JANE, "GET", PODS)[0] == 403
+    assert ask(JANE, "GET", PODS)[0] == 200
+    ask(ROOT, "DELETE", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/b")
+    assert ask(JANE, "GET", PODS)[0] == 403
 
 
-def test_reviews_tell_what_would_be_allowed_and_why(api: Api, send: Send) -> None:
+def test_reviews_return_permissions_and_their_reasons(api: Api, ask: Send) -> None:
     api.load([role([READ_PODS]), binding("Group", "devs")])
     reviews = "/apis/authorization.k8s.io/v1"
     asked = {"verb": "list", "resource": "pods", "namespace": "default"}
     body = {"spec": {"resourceAttributes": asked}}
-    status = send(JANE, "POST", f"{reviews}/selfsubjectaccessreviews", body)[1]["status"]
-    why = 'RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "r" to Group "devs"'
-    assert status == {"allowed": True, "reason": why}
+    status = ask(JANE, "POST", f"{reviews}/selfsubjectaccessreviews", body)[1]["status"]
+    reason = 'RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "r" to Group "devs"'
+    assert status == {"allowed": True, "reason": reason}
     others = {"spec": {"resourceAttributes": asked, "user": "joe"}}
-    answer = send(ROOT, "POST", f"{reviews}/subjectaccessreviews", others)[1]
+    answer = ask(ROOT, "POST", f"{reviews}/subjectaccessreviews", others)[1]
     assert answer["status"] == {"allowed": False}
     rules = {"spec": {"namespace": "default"}}
-    status = send(JANE, "POST", f"{reviews}/selfsubjectrulesreviews", rules)[1]["status"]
+    status = ask(JANE, "POST", f"{reviews}/selfsubjectrulesreviews", rules)[1]["status"]
     assert READ_PODS in status["resourceRules"]
 
 
-def test_impersonation_changes_who_asks_for_those_who_may(api: Api, send: Send) -> None:
+def test_permitted_users_may_impersonate_others(api: Api, ask: Send) -> None:
     bind(api, READ_PODS)
-    assert send(ROOT, "GET", PODS, impersonated=JANE)[0] == 200
-    assert send(ROOT, "GET", "/api/v1/nodes", impersonated=JANE)[0] == 403
-    status, answer = send(JANE, "GET", PODS, impersonated=ROOT)
+    assert ask(ROOT, "GET", PODS, impersonated=JANE)[0] == 200
+    assert ask(ROOT, "GET", "/api/v1/nodes", impersonated=JANE)[0] == 403
+    status, answer = ask(JANE, "GET", PODS, impersonated=ROOT)
     assert status == 403
     assert answer["message"] == (
         'users "root" is forbidden: User "jane" cannot impersonate resource "users" in API group '
@@ -208,7 +211,7 @@ def test_impersonation_changes_who_asks_for_those_who_may(api: Api, send: Send) 
     )
 
 
-def test_a_reset_keeps_the_law(api: Api, send: Send) -> None:
+def test_a_reset_keeps_rbac_enforced(api: Api, ask: Send) -> None:
     api.reset()
-    assert send(JANE, "GET", PODS)[0] == 403
-    assert send(JANE, "GET", "/api")[0] == 200
+    assert ask(JANE, "GET", PODS)[0] == 403
+    assert ask(JANE, "GET", "/api")[0] == 200

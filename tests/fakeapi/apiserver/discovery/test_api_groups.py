@@ -135,8 +135,8 @@ def test_the_release_can_be_another() -> None:
 def test_health_is_reported_check_by_check(
     get: Get, path: str, query: dict[str, str], answer: str
 ) -> None:
-    told = get(path, **query)
-    assert (told.status, told.body.decode()) == (200, answer)
+    answered = get(path, **query)
+    assert (answered.status, answered.body.decode()) == (200, answer)
 
 
 def test_an_unknown_check_is_not_found(get: Get) -> None:

@@ -23,7 +23,7 @@ def document(api: Api, path: str) -> dict[str, Any]:
     return parsed
 
 
-def test_the_index_names_every_group_and_version_and_where_it_is(api: Api) -> None:
+def test_the_index_names_every_group_version_and_its_url(api: Api) -> None:
     answer = fetch(api, ROOT)
     paths = orjson.loads(answer.body)["paths"]
     assert answer.content_type == "text/plain; charset=utf-8"
@@ -76,7 +76,7 @@ def test_a_patch_names_its_kind_and_that_fields_are_validated(api: Api) -> None:
     assert "fieldValidation" in [parameter["name"] for parameter in patch["parameters"]]
 
 
-def test_a_schema_tells_how_lists_merge_and_what_fields_mean(api: Api) -> None:
+def test_a_schema_has_merge_keys_and_descriptions(api: Api) -> None:
     schemas = document(api, "api/v1")["components"]["schemas"]
     containers = schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"]
     assert containers["x-kubernetes-patch-merge-key"] == "name"

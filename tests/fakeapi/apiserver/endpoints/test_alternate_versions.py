@@ -110,7 +110,7 @@ def test_patches_are_of_the_form_that_is_served(ask: Ask, content_type: str, pat
 
 
 @pytest.mark.usefixtures("event")
-def test_a_watch_shows_the_form_that_is_served(api: Api) -> None:
+def test_a_watch_shows_the_version_of_its_path(api: Api) -> None:
     watch = api.handle(Request("GET", NEW, {"watch": "1"}))
     assert isinstance(watch, Watch)
     shown = orjson.loads(watch.read(10)[0])["object"]

@@ -77,9 +77,7 @@ def test_the_first_address_is_for_the_api_server_itself(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("bearing", [{"clusterIP": "10.43.0.7"}, {"clusterIPs": ["10.43.0.7"]}])
-def test_a_service_that_was_loaded_keeps_what_it_came_with(
-    api: Api, ask: Ask, bearing: dict[str, Any]
-) -> None:
+def test_a_loaded_service_keeps_its_address(api: Api, ask: Ask, bearing: dict[str, Any]) -> None:
     loaded = {"apiVersion": "v1", "kind": "Service", **service("old", **bearing)}
     loaded["metadata"]["namespace"] = "default"
     api.load([loaded])
@@ -91,7 +89,7 @@ def test_a_service_that_was_loaded_keeps_what_it_came_with(
     assert ask("PATCH", f"{SERVICES}/old", other)[0] == 422
 
 
-def test_a_service_that_was_loaded_without_an_address_gets_one_with_its_next_change(
+def test_a_service_loaded_without_an_address_gets_one_with_its_next_change(
     api: Api, ask: Ask
 ) -> None:
     loaded = {"apiVersion": "v1", "kind": "Service", **service("old")}

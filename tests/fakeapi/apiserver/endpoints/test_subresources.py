@@ -161,8 +161,8 @@ def test_a_token_names_the_pod_and_node_it_is_bound_to(api: Api, ask: Ask) -> No
     assert user is not None
     assert user.extra["authentication.kubernetes.io/pod-name"] == ("p",)
     assert user.extra["authentication.kubernetes.io/node-name"] == ("n",)
-    stranger = {"spec": {"boundObjectRef": {**bound, "uid": "z"}}}
-    assert ask("POST", f"{ACCOUNTS}/robot/token", stranger)[0] == 409
+    other_pod = {"spec": {"boundObjectRef": {**bound, "uid": "z"}}}
+    assert ask("POST", f"{ACCOUNTS}/robot/token", other_pod)[0] == 409
 
 
 def test_an_approval_changes_conditions_and_nothing_else(api: Api, ask: Ask) -> None:

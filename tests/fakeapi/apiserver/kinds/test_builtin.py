@@ -16,7 +16,7 @@ _DISCOVERY: list[dict[str, Any]] = orjson.loads((_RECORDED / "discovery.json").r
 
 
 @pytest.mark.parametrize("kind", BUILTIN.all, ids=lambda kind: f"{kind.resource}/{kind.version}")
-def test_a_kind_is_found_by_its_path_and_by_what_its_documents_say(kind: ResourceInfo) -> None:
+def test_a_kind_is_found_by_path_and_by_kind(kind: ResourceInfo) -> None:
     assert BUILTIN.at(kind.group, kind.version, kind.plural) is kind
     assert BUILTIN.of(kind.api_version, kind.kind) is kind
     assert kind in BUILTIN.in_group_version(kind.group, kind.version)
@@ -50,7 +50,7 @@ def test_groups_and_resources_are_those_of_a_real_server_in_its_order() -> None:
 
 
 @pytest.mark.parametrize("real", _DISCOVERY, ids=lambda real: f"{real['plural']}.{real['group']}")
-def test_a_kind_is_what_a_real_server_discovers(real: dict[str, Any]) -> None:
+def test_a_kind_equals_that_of_a_real_servers_discovery(real: dict[str, Any]) -> None:
     kind = BUILTIN.at(real["group"], real["version"], real["plural"])
     assert kind is not None
     assert {

@@ -70,7 +70,7 @@ def test_applying_again_changes_nothing(before: Spec, spec: Spec) -> None:
 
 @law
 @given(specs, specs)
-def test_the_live_object_holds_what_was_applied(before: Spec, spec: Spec) -> None:
+def test_the_live_object_holds_the_applied_fields(before: Spec, spec: Spec) -> None:
     live = forced(applied({}, before, "other"), spec)
     assert not difference(to_field_set(DOCUMENT, thing(spec)), to_field_set(DOCUMENT, live))
     assert forced(live, spec, "third").get("spec") == live.get("spec")
@@ -78,7 +78,7 @@ def test_the_live_object_holds_what_was_applied(before: Spec, spec: Spec) -> Non
 
 @law
 @given(specs, specs)
-def test_force_makes_me_the_owner_and_takes_what_it_changes(before: Spec, spec: Spec) -> None:
+def test_force_makes_the_manager_the_owner_of_changed_fields(before: Spec, spec: Spec) -> None:
     first = applied({}, before, "other")
     live = forced(first, spec)
     mine = owners(live).get("me", {})
@@ -109,7 +109,7 @@ def test_a_field_no_longer_applied_is_removed_without_another_owner(
 
 @law
 @given(specs, specs)
-def test_a_conflict_names_the_owners_of_what_would_change(before: Spec, spec: Spec) -> None:
+def test_a_conflict_names_the_owners_of_fields_that_would_change(before: Spec, spec: Spec) -> None:
     assume(
         "free" not in spec
     )  # an untyped object that becomes a scalar is removed without conflict
@@ -137,7 +137,7 @@ def test_nothing_that_is_passed_in_is_changed(before: Spec, spec: Spec) -> None:
 
 @law
 @given(specs, specs, specs)
-def test_every_owner_owns_only_what_is_there(one: Spec, two: Spec, three: Spec) -> None:
+def test_every_owner_owns_existing_fields_only(one: Spec, two: Spec, three: Spec) -> None:
     live = forced(forced(applied({}, one, "one"), two, "two"), three, "one")
     present = to_field_set(DOCUMENT, live)
     for fields in owners(live).values():
@@ -218,13 +218,13 @@ def test_a_field_set_by_update_is_not_removed() -> None:
     assert applied(changed, {"size": 1})["spec"] == {"size": 1, "tags": {"b": "y"}}
 
 
-def test_an_object_without_owners_gets_one_for_what_was_there_before_the_first_apply() -> None:
+def test_fields_set_before_the_first_apply_get_an_owner() -> None:
     live = applied(thing({"size": 1}), {"tags": {"a": "x"}})
     assert owned(live, "before-first-apply") == [".spec.size"]
     assert owned(live, "me") == [".spec.tags.a"]
 
 
-def test_kubectl_takes_over_what_it_applied_from_the_clients_side() -> None:
+def test_kubectl_takes_over_fields_of_client_side_apply() -> None:
     text = '{"apiVersion":"v1","kind":"Thing","metadata":{"name":"x"},"spec":{"size":1}}'
     live = thing({"size": 1}, annotations={LAST_APPLIED: text})
     track_create(THINGS, live, FieldManager("kubectl-client-side-apply", "1"))
@@ -239,7 +239,7 @@ def test_kubectl_takes_over_what_it_applied_from_the_clients_side() -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "code", "words"),
+    ("document", "code", "message"),
     [
         ({"kind": "Other"}, 400, "invalid object type: /v1, Kind=Other"),
         ({"apiVersion": "a/v2"}, 400, "invalid object type: a/v2, Kind=Thing"),
@@ -253,9 +253,11 @@ def test_kubectl_takes_over_what_it_applied_from_the_clients_side() -> None:
         ({"spec": [1]}, 500, ".spec: expected map, got &{[1]}"),
     ],
 )
-def test_a_configuration_that_does_not_fit_is_refused(document: Any, code: int, words: str) -> None:
+def test_a_configuration_that_does_not_fit_is_refused(
+    document: Any, code: int, message: str
+) -> None:
     config = {"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "x"}, **document}
     with pytest.raises(StatusError) as refused:
         apply(THINGS, {}, AppliedConfiguration(config), FieldManager("me", "1"))
     assert refused.value.code == code
-    assert words in refused.value.message
+    assert message in refused.value.message

@@ -113,6 +113,6 @@ def test_an_item_without_identity_is_refused(keys: tuple[str, ...], item: Any) -
         item_element(ListType(UNTYPED, "map", keys), item)
 
 
-def test_a_path_is_spelled_as_kubectl_shows_it() -> None:
+def test_a_path_is_spelled_as_by_kubectl() -> None:
     path = ("f:spec", "f:ports", 'k:{"port":80,"protocol":"TCP"}', 'v:"x"', "i:2", "f:name")
     assert describe(path) == '.spec.ports[port=80,protocol="TCP"][="x"][2].name'

@@ -63,6 +63,6 @@ def test_every_request_leaves_the_owners_that_a_real_server_left(api: Api, name:
     ask(api, {"method": "POST", "query": {}, "contentType": "application/json", **namespace})
     for step in steps(name):
         status, answer = ask(api, step)
-        wanted = (step["status"], step["answer"])
-        said = f"{step['method']} {step['path']} {step['body']}"
-        assert json.dumps((status, answer)) == json.dumps(wanted), said
+        expected = (step["status"], step["answer"])
+        request_line = f"{step['method']} {step['path']} {step['body']}"
+        assert json.dumps((status, answer)) == json.dumps(expected), request_line

@@ -87,14 +87,14 @@ def test_a_json_patch_that_does_not_apply_is_refused(operations: Any, code: int)
     assert refused.value.code == code
 
 
-def test_copies_that_double_with_each_operation_are_stopped() -> None:
+def test_copies_that_double_with_each_operation_are_refused() -> None:
     bomb = [{"op": "copy", "from": "/a", "path": f"/a/b{n}"} for n in range(60)]
     with pytest.raises(StatusError) as refused:
         json_patch({"a": {"text": "x" * 100}}, bomb)
     assert refused.value.code in (413, 422)
 
 
-def test_operations_that_nest_without_end_are_stopped() -> None:
+def test_operations_that_nest_too_deeply_are_refused() -> None:
     deeper = [{"op": "add", "path": "/a" * n, "value": {}} for n in range(1, 400)]
     with pytest.raises(StatusError) as refused:
         json_patch({}, deeper)

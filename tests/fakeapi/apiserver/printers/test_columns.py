@@ -39,7 +39,7 @@ THING: dict[str, Any] = {
         (".items.name", []),
     ],
 )
-def test_it_finds_what_is_there(path: str, found: list[Any]) -> None:
+def test_a_path_finds_all_matching_values(path: str, found: list[Any]) -> None:
     assert compile_path(path)(THING) == found
 
 

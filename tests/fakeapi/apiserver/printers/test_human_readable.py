@@ -1,4 +1,4 @@
-"""Parts of documents in words: ages, selectors, long lists, and what is not there."""
+"""Parts of documents in expected: ages, selectors, long lists, and what is not there."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ YEAR = 365 * DAY
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"),
+    ("seconds", "expected"),
     [
         (-2, "<invalid>"),
         (-1, "0s"),
@@ -51,8 +51,8 @@ YEAR = 365 * DAY
         (8 * YEAR + DAY, "8y"),
     ],
 )
-def test_a_duration_has_at_most_two_units(seconds: int, words: str) -> None:
-    assert human_duration(seconds) == words
+def test_a_duration_has_at_most_two_units(seconds: int, expected: str) -> None:
+    assert human_duration(seconds) == expected
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_missing_time_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("spec", "expected"),
     [
         ({}, "<none>"),
         ({"matchLabels": {"b": "2", "a": "1"}}, "a=1,b=2"),
@@ -97,8 +97,8 @@ def test_a_missing_time_is_unknown() -> None:
         ({"matchExpressions": [{"key": "k", "operator": "Near"}]}, "<error>"),
     ],
 )
-def test_a_selector_is_one_line(given: Any, words: str) -> None:
-    assert selector({"spec": given}, "spec") == words
+def test_a_selector_is_one_line(spec: Any, expected: str) -> None:
+    assert selector({"spec": spec}, "spec") == expected
 
 
 def test_long_lists_are_cut() -> None:

@@ -121,7 +121,7 @@ def test_a_watch_of_metadata_shows_no_data(show: Show, api: Api) -> None:
     assert shapes == {("PartialObjectMetadata", ("kind", "apiVersion", "metadata"))}
 
 
-def test_a_watch_of_tables_tells_of_its_end_by_a_status(show: Show, api: Api) -> None:
+def test_a_watch_of_tables_ends_with_a_status(show: Show, api: Api) -> None:
     assert show(MAPS).status == 200
     watch = api.handle(Request("GET", MAPS, {"watch": "1"}, accept=TABLE))
     assert isinstance(watch, Watch)

@@ -49,7 +49,7 @@ def test_names_are_generated_and_differ(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "reason", "words"),
+    ("body", "status", "reason", "message"),
     [
         ({}, 422, "Invalid", "name or generateName is required"),
         (pod_request("Upper"), 422, "Invalid", "a lowercase RFC 1123 subdomain"),
@@ -86,12 +86,12 @@ def test_names_are_generated_and_differ(ask: Ask) -> None:
     ],
 )
 def test_a_create_that_breaks_a_rule_is_refused_and_stores_nothing(
-    api: Api, ask: Ask, body: Any, status: int, reason: str | None, words: str
+    api: Api, ask: Ask, body: Any, status: int, reason: str | None, message: str
 ) -> None:
     before = api.store.version
     code, answer = ask("POST", PODS, body)
     assert (code, answer.get("reason")) == (status, reason)
-    assert words in answer["message"]
+    assert message in answer["message"]
     assert api.store.version == before
 
 
@@ -149,7 +149,7 @@ def test_an_update_meant_for_another_object_of_that_name_conflicts(ask: Ask) -> 
     assert "Precondition failed: UID in precondition: other" in answer["message"]
 
 
-def test_without_a_version_an_update_replaces_where_the_kind_allows_it(ask: Ask) -> None:
+def test_only_some_kinds_can_be_updated_without_a_version(ask: Ask) -> None:
     ask("POST", PODS, pod_request())
     assert ask("PUT", f"{PODS}/p", pod_request(activeDeadlineSeconds=5))[0] == 200
     ask("POST", BUDGETS, {"metadata": {"name": "b"}, "spec": {}})
@@ -200,20 +200,20 @@ def test_an_update_that_changes_nothing_writes_nothing(api: Api, ask: Ask) -> No
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "message"),
     [
         ({"metadata": {}}, "name must be provided"),
         ({"metadata": {"name": "q"}}, "does not match the name on the URL (p)"),
     ],
 )
-def test_an_update_names_the_object_of_its_url(ask: Ask, body: Any, words: str) -> None:
+def test_an_update_names_the_object_of_its_url(ask: Ask, body: Any, message: str) -> None:
     ask("POST", PODS, pod_request())
     status, answer = ask("PUT", f"{PODS}/p", body)
     assert status == 400
-    assert words in answer["message"]
+    assert message in answer["message"]
 
 
-def test_an_update_creates_only_where_the_kind_allows_it(ask: Ask) -> None:
+def test_an_update_creates_objects_of_some_kinds_only(ask: Ask) -> None:
     assert ask("PUT", f"{PODS}/p", pod_request())[0] == 404
     lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}}
     assert ask("PUT", f"{LEASES}/l", lease)[0] == 201

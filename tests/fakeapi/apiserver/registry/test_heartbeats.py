@@ -222,7 +222,7 @@ def test_a_stale_renewal_is_refused_in_the_usual_words(cluster: Cluster) -> None
     assert b"the object has been modified" in answer.body
 
 
-def test_with_webhooks_every_renewal_goes_the_whole_way() -> None:
+def test_with_webhooks_no_renewal_takes_the_fast_path() -> None:
     cluster = Cluster(learns=True)
     cluster.register()
     seen = []
@@ -378,13 +378,13 @@ STORIES: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_stories_end_alike_whether_or_not_renewals_are_learned(story: str) -> None:
+def test_scripts_end_alike_with_and_without_the_fast_path(story: str) -> None:
     learned, plain = both_ends(STORIES[story])
     assert learned == plain
 
 
 @given(st.lists(acts, max_size=40))
-def test_an_api_that_learns_and_one_that_does_not_say_and_store_the_same(
+def test_the_fast_path_changes_no_response_and_no_stored_state(
     script: list[tuple[Any, ...]],
 ) -> None:
     learned, plain = both_ends(script)

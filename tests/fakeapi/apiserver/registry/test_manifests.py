@@ -84,7 +84,7 @@ def test_many_objects_come_as_a_list_an_array_or_lines(manage: Manage, body: byt
     assert manage("POST", "load", body) == (200, {"loaded": 2})
 
 
-def test_what_a_list_request_answers_can_be_loaded(ask: Ask, manage: Manage) -> None:
+def test_the_response_to_a_list_can_be_loaded(ask: Ask, manage: Manage) -> None:
     manage("POST", "load", orjson.dumps(POD))
     listed = orjson.dumps(ask("GET", "/api/v1/pods")[1])
     manage("POST", "reset")
@@ -93,7 +93,7 @@ def test_what_a_list_request_answers_can_be_loaded(ask: Ask, manage: Manage) -> 
 
 
 @pytest.mark.parametrize(
-    ("fault", "words"),
+    ("invalid", "message"),
     [
         ({"kind": "Widget", "apiVersion": "v1"}, "document 1: no kind 'Widget' in version 'v1'"),
         ({"kind": "Pod", "apiVersion": "v1"}, "name or generateName is required"),
@@ -101,16 +101,18 @@ def test_what_a_list_request_answers_can_be_loaded(ask: Ask, manage: Manage) -> 
         (3, "expected an object, a List or an array"),
     ],
 )
-def test_either_all_is_loaded_or_nothing(api: Api, manage: Manage, fault: Any, words: str) -> None:
+def test_either_all_is_loaded_or_nothing(
+    api: Api, manage: Manage, invalid: Any, message: str
+) -> None:
     before = api.store.version
-    status, answer = manage("POST", "load", orjson.dumps([NODE, fault]))
+    status, answer = manage("POST", "load", orjson.dumps([NODE, invalid]))
     assert status in (400, 422)
-    assert words in answer["message"]
+    assert message in answer["message"]
     assert api.store.version == before
 
 
 @pytest.mark.parametrize("body", [b"", b"kind: Pod", b"{}\nnonsense"])
-def test_what_is_no_json_is_not_loaded(body: bytes) -> None:
+def test_invalid_json_is_not_loaded(body: bytes) -> None:
     with pytest.raises(StatusError):
         parse_documents(body)
 

@@ -37,18 +37,18 @@ def test_the_query_names_the_manager_or_else_the_user_agent(
 
 
 @pytest.mark.parametrize(
-    ("method", "query", "words"),
+    ("method", "query", "message"),
     [
         ("POST", {"fieldManager": "x" * 129}, "fieldManager: Too long: may not be more than 128"),
         ("PUT", {"fieldManager": "a\tb"}, r"invalid character U+0009 (at position 1)"),
         ("PATCH", {"force": "true"}, "force: Forbidden: may not be specified for non-apply patch"),
     ],
 )
-def test_a_bad_name_is_refused(method: str, query: dict[str, str], words: str) -> None:
+def test_a_bad_name_is_refused(method: str, query: dict[str, str], message: str) -> None:
     with pytest.raises(StatusError) as refused:
         field_manager_of(write(method, **query))
     assert refused.value.code == 422
-    assert words in refused.value.message
+    assert message in refused.value.message
 
 
 def test_an_apply_must_name_its_manager() -> None:
@@ -75,13 +75,13 @@ def test_a_configuration_is_read_from_yaml_or_json(body: bytes, document: Any) -
 
 
 @pytest.mark.parametrize("body", [b"", b"- 1", b"text", b"1", b"a: [", b"[" * 300, b"\xff"])
-def test_what_is_no_object_is_refused(body: bytes) -> None:
+def test_a_configuration_that_is_no_object_is_refused(body: bytes) -> None:
     with pytest.raises(StatusError) as refused:
         read_configuration(body)
     assert refused.value.code == 400
 
 
-def test_an_apply_creates_changes_and_rehearses(api: Api) -> None:
+def test_an_apply_creates_changes_and_runs_dry(api: Api) -> None:
     def apply(data: dict[str, str], **query: str) -> tuple[int, Any]:
         body = manifest("ConfigMap", "m", namespace="", data=data)
         asked = {"fieldManager": "me", **query}

@@ -104,7 +104,7 @@ def test_the_server_is_healthy(api: Api, path: str) -> None:
     assert plain(api, "GET", path)[:2] == (200, b"ok")
 
 
-def test_discovery_names_every_kind_where_it_is_served(ask: Ask) -> None:
+def test_discovery_names_every_kind(ask: Ask) -> None:
     assert ask("GET", "/api")[1]["versions"] == ["v1"]
     groups = ask("GET", "/apis")[1]["groups"]
     roots = ["/api/v1"]

@@ -77,7 +77,7 @@ class TestWaiting:
         assert answer.status == 500
         assert answer.body["message"].endswith('?timeout=5s": context deadline exceeded')
 
-    async def test_an_object_that_has_moved_on_is_shown_again(
+    async def test_an_object_that_changed_meanwhile_is_reviewed_again(
         self, transport: LocalTransport, gate: Gate, api: Api
     ) -> None:
         api.load([{"kind": "ConfigMap", "apiVersion": "v1", **named("m", a="1")}])
@@ -89,7 +89,7 @@ class TestWaiting:
         assert (await waiting).body["data"] == {"a": "2", "mine": "1"}
         assert [seen["oldObject"]["data"]["a"] for seen in gate.requests] == ["1", "2"]
 
-    async def test_a_replacement_of_what_has_moved_on_is_a_conflict(
+    async def test_a_replacement_of_an_object_that_changed_meanwhile_conflicts(
         self, transport: LocalTransport, gate: Gate, api: Api
     ) -> None:
         api.load([{"kind": "ConfigMap", "apiVersion": "v1", **named("m", a="1")}])
@@ -119,7 +119,7 @@ class TestWaiting:
         assert (made["name"], made["uid"]) == (seen["name"], seen["object"]["metadata"]["uid"])
         assert made["uid"] != seen["uid"]
 
-    async def test_validating_ones_are_asked_at_once_mutating_ones_in_turn(
+    async def test_validating_webhooks_are_called_at_once_and_mutating_ones_in_turn(
         self, transport: LocalTransport, api: Api
     ) -> None:
         for role, at_once in (("validating", 3), ("mutating", 1)):
@@ -156,12 +156,12 @@ class TestWaiting:
         api.load([{"kind": "ConfigMap", "apiVersion": "v1", **named(name)} for name in "ab"])
         waiting = asyncio.create_task(ask(transport, "DELETE", MAPS))
         await wait_idle()
-        rival = asyncio.create_task(ask(transport, "DELETE", f"{MAPS}/b"))
+        other = asyncio.create_task(ask(transport, "DELETE", f"{MAPS}/b"))
         gate.open()
-        assert (await rival).status == 200
+        assert (await other).status == 200
         assert (await waiting).status == 200
 
-    async def test_a_client_that_goes_away_changes_nothing(
+    async def test_a_cancelled_request_changes_nothing(
         self, transport: LocalTransport, gate: Gate, api: Api
     ) -> None:
         before = api.store.version

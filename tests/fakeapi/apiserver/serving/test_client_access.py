@@ -55,7 +55,7 @@ async def kubectl(cluster: Any, tmp_path: Path, *arguments: str) -> tuple[int, s
     return process.returncode or 0, output.decode()
 
 
-async def test_the_client_of_a_secure_cluster_is_let_in(secure: FakeCluster) -> None:
+async def test_the_client_of_a_secure_cluster_is_authenticated(secure: FakeCluster) -> None:
     secure.load([NODE])
     assert secure.url.startswith("https://127.0.0.1:")
     assert len((await secure.client.list(NODES, bytes)).items) == 1
@@ -68,17 +68,17 @@ async def test_the_kubeconfig_carries_all_that_a_client_needs(secure: FakeCluste
     assert secure.kubeconfig_path.stat().st_mode & 0o077 == 0
 
 
-async def test_without_credentials_one_is_refused(secure: FakeCluster) -> None:
+async def test_requests_without_credentials_are_refused(secure: FakeCluster) -> None:
     trusting = read_admin_credentials(secure.kubeconfig_path).tls
     assert trusting is not None
-    stranger = ssl.create_default_context(
+    without_certificate = ssl.create_default_context(
         cadata=ssl.DER_cert_to_PEM_cert(trusting.get_ca_certs(binary_form=True)[0])
     )
-    status, refusal = await get(secure.url, stranger)
+    status, refusal = await get(secure.url, without_certificate)
     assert (status, refusal["reason"]) == (401, "Unauthorized")
 
 
-async def test_a_client_of_another_authority_is_no_client(secure: FakeCluster) -> None:
+async def test_a_client_certificate_of_another_authority_is_refused(secure: FakeCluster) -> None:
     async with FakeCluster(tls=True) as other:
         with pytest.raises(aiohttp.ClientConnectorCertificateError):
             await get(secure.url, read_admin_credentials(other.kubeconfig_path).tls)
@@ -91,7 +91,7 @@ async def test_tokens_are_known_and_others_refused() -> None:
         assert (await cluster.client.list(NODES, bytes)).items == []
 
 
-async def test_a_fork_lets_the_same_clients_in(secure: FakeCluster) -> None:
+async def test_a_fork_accepts_the_same_clients(secure: FakeCluster) -> None:
     secure.load([NODE])
     async with secure.fork() as fork:
         assert (await get(fork.url, read_admin_credentials(secure.kubeconfig_path).tls))[0] == 200
@@ -100,16 +100,16 @@ async def test_a_fork_lets_the_same_clients_in(secure: FakeCluster) -> None:
 @pytest.mark.parametrize("options", [{"tls": True}, {"tls": True, "token": "secret"}])
 async def test_kubectl_whoami_works(options: dict[str, Any], tmp_path: Path) -> None:
     async with FakeCluster(**options) as cluster:
-        status, said = await kubectl(
+        status, output = await kubectl(
             cluster, tmp_path, *WHOAMI, "-o", "jsonpath={.status.userInfo.username}"
         )
-        assert (status, said) == (0, "kubernetes-admin")
+        assert (status, output) == (0, "kubernetes-admin")
 
 
 async def test_a_certificate_names_its_fingerprint(secure: FakeCluster, tmp_path: Path) -> None:
-    _, said = await kubectl(secure, tmp_path, *WHOAMI)
-    assert "X509SHA256=" in said
-    assert "[system:masters system:authenticated]" in said
+    _, output = await kubectl(secure, tmp_path, *WHOAMI)
+    assert "X509SHA256=" in output
+    assert "[system:masters system:authenticated]" in output
 
 
 def test_a_process_speaks_tls_too() -> None:
@@ -130,7 +130,7 @@ async def test_roles_are_enforced_if_that_is_asked_for() -> None:
             assert (await get(fork.url, token="janes"))[0] == 403
 
 
-async def test_a_token_that_was_issued_lets_its_account_in(tmp_path: Path) -> None:
+async def test_an_issued_token_authenticates_its_account(tmp_path: Path) -> None:
     async with FakeCluster(tls=True) as cluster:
         account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "robot"}}
         cluster.load([account])

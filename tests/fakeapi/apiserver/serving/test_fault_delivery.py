@@ -58,12 +58,12 @@ class TestRequests:
     async def test_a_refusal_has_the_words_that_it_was_given(
         self, cluster: VirtualCluster, transport: LocalTransport
     ) -> None:
-        said = 'configmaps "a" is forbidden: exceeded quota: small'
-        cluster.faults.plan(fault(403, message=said).on("create", "configmaps"))
+        message = 'configmaps "a" is forbidden: exceeded quota: small'
+        cluster.faults.plan(fault(403, message=message).on("create", "configmaps"))
         body = orjson.dumps({"metadata": {"name": "a"}})
         answer = await transport.request(Request("POST", MAPS, body=body))
         status = orjson.loads(answer.body)
-        assert (answer.status, status["reason"], status["message"]) == (403, "Forbidden", said)
+        assert (answer.status, status["reason"], status["message"]) == (403, "Forbidden", message)
         assert "details" not in status
 
     async def test_latency_passes_on_the_worlds_clock(
@@ -143,7 +143,7 @@ class TestWatches:
         expected = [(10, "ADDED", "a"), (14, "ADDED", "b"), (18, "ADDED", "c")]
         assert follower.seen == expected
 
-    async def test_a_bookmark_does_not_overtake_what_lags(
+    async def test_a_bookmark_does_not_overtake_lagging_events(
         self, cluster: VirtualCluster, transport: LocalTransport
     ) -> None:
         follower = await follow(cluster, fault("lag", seconds=10), allowWatchBookmarks="true")
@@ -152,7 +152,7 @@ class TestWatches:
         await cluster.clock.advance(30)
         assert follower.seen == [(65, "ADDED", "a"), (70, "BOOKMARK", "")]
 
-    async def test_a_lagging_watch_expires_after_what_it_held(
+    async def test_a_lagging_watch_expires_after_its_held_events(
         self, cluster: VirtualCluster
     ) -> None:
         follower = await follow(cluster, fault("lag", seconds=10))
@@ -172,7 +172,7 @@ class TestWatches:
         await cluster.clock.advance(20)
         assert follower.seen == [(0, "ADDED", "a"), (9, "ADDED", "b")]
 
-    async def test_a_silent_watch_says_nothing_until_its_end(
+    async def test_a_silent_watch_sends_nothing_until_its_end(
         self, cluster: VirtualCluster, transport: LocalTransport
     ) -> None:
         asked = {"allowWatchBookmarks": "true", "timeoutSeconds": "200"}
@@ -257,7 +257,7 @@ class TestWatches:
         assert follower.seen == [(10, "ADDED", "a")]
         assert cluster.faults.report()["faults"] == []
 
-    async def test_nothing_is_left_of_a_hindered_watch(self, cluster: VirtualCluster) -> None:
+    async def test_a_faulty_watch_leaves_no_tasks(self, cluster: VirtualCluster) -> None:
         before = asyncio.all_tasks()
         follower = await follow(cluster, fault("silence", seconds=100), timeoutSeconds="5")
         await cluster.clock.advance(6)

@@ -105,7 +105,7 @@ async def test_it_jumps_whenever_all_tasks_are_idle() -> None:
     assert not await clock.jump()
 
 
-class HandClock:
+class ManualClock:
     """A host whose time is set by hand."""
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ class HandClock:
 
 
 async def test_it_runs_at_any_pace_and_stands_still_again() -> None:
-    host = HandClock()
+    host = ManualClock()
     clock = VirtualClock(0, 60, host)
     host.seconds += 2
     assert (clock.monotonic(), clock.now_ns(), clock.factor) == (120, 120 * 10**9, 60)
@@ -143,7 +143,7 @@ async def test_a_running_clock_wakes_sleepers_by_the_hosts_timers() -> None:
 
 
 async def test_advancing_a_running_clock_is_exact_and_it_runs_on() -> None:
-    host = HandClock()
+    host = ManualClock()
     clock, woken = VirtualClock(0, 1, host), []
 
     async def sleeper() -> None:
@@ -165,7 +165,7 @@ async def test_two_movers_take_turns() -> None:
 
 
 def test_a_running_clock_stands_still_until_the_last_such_block_has_ended() -> None:
-    host = HandClock()
+    host = ManualClock()
     clock, read = VirtualClock(0, 2, host), []
     with clock.paused():
         with clock.paused():

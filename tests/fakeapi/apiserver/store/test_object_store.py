@@ -58,7 +58,7 @@ def test_a_write_based_on_an_older_version_is_refused() -> None:
         store.delete(NODES, "m", document("m"), 1)
 
 
-def test_keys_stand_in_the_order_of_etcd() -> None:
+def test_keys_are_in_etcds_order() -> None:
     store = Store()
     for key in ("b/x", "a/y", "a-b/x", "a/x"):
         store.create(PODS, key, document(key.partition("/")[2]))
@@ -113,14 +113,14 @@ def test_after_clearing_versions_go_on_and_all_history_is_gone() -> None:
     assert store.create(NODES, "a", document("a")).version == 3
 
 
-def test_listeners_hear_of_their_resource_until_they_stop() -> None:
-    store, heard = Store(), []
-    stop = store.listen(NODES, lambda: heard.append(store.version))
+def test_listeners_are_called_for_their_resource_until_they_stop() -> None:
+    store, versions = Store(), []
+    stop = store.listen(NODES, lambda: versions.append(store.version))
     store.create(NODES, "a", document("a"))
     store.create(PODS, "x/a", document("a"))
     stop()
     store.create(NODES, "b", document("b"))
-    assert heard == [1]
+    assert versions == [1]
 
 
 def test_selectable_fields_are_read_at_each_write() -> None:
@@ -215,7 +215,7 @@ def test_a_restored_store_equals_the_saved_one_and_its_versions_go_on(
 
 
 @given(writes, writes, writes)
-def test_a_fork_and_its_origin_go_their_own_ways_from_one_past(
+def test_a_fork_and_its_origin_share_the_past_only(
     before: list[Write], here: list[Write], there: list[Write]
 ) -> None:
     origin, alone = Store(), Store()
@@ -243,9 +243,9 @@ def test_a_saved_store_can_be_restored_again_and_again() -> None:
         assert store.entries(PODS) == []
 
 
-def test_listeners_hear_of_a_restore() -> None:
-    store, heard = Store(), []
+def test_listeners_are_called_after_a_restore() -> None:
+    store, versions = Store(), []
     saved = store.fork()
-    store.listen(NODES, lambda: heard.append(store.version))
+    store.listen(NODES, lambda: versions.append(store.version))
     store.restore(saved)
-    assert heard == [1]
+    assert versions == [1]

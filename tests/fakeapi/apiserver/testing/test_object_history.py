@@ -27,7 +27,7 @@ def shown(changes: ObjectHistory) -> list[tuple[str, str]]:
     return [(change.type, change.object["metadata"]["name"]) for change in changes]
 
 
-def test_a_history_is_what_happened_in_order(api: Api, ask: Ask) -> None:
+def test_a_history_has_all_changes_in_order(api: Api, ask: Ask) -> None:
     create(ask, "a", "b")
     ask("DELETE", f"{MAPS}/a")
     assert shown(history(api)) == [("ADDED", "a"), ("ADDED", "b"), ("DELETED", "a")]
@@ -47,7 +47,7 @@ def test_a_kind_may_be_named_with_its_group(api: Api) -> None:
         find_kind(api.kinds, "gadgets")
 
 
-def test_what_always_held_is_no_error_and_what_did_not_tells_when(api: Api, ask: Ask) -> None:
+def test_a_violated_invariant_is_reported_with_its_version(api: Api, ask: Ask) -> None:
     create(ask, "a", "b")
     ask("DELETE", f"{MAPS}/a")
     history(api).always(lambda present: len(present) <= 2)
@@ -57,7 +57,7 @@ def test_what_always_held_is_no_error_and_what_did_not_tells_when(api: Api, ask:
     assert str(broken.value).endswith(": ADDED default/b; there was: default/a, default/b")
 
 
-def test_after_a_compaction_a_history_begins_with_what_there_was(api: Api, ask: Ask) -> None:
+def test_after_a_compaction_a_history_begins_with_the_objects_of_then(api: Api, ask: Ask) -> None:
     create(ask, "a", "b")
     api.store.compact(api.store.version)
     create(ask, "c")

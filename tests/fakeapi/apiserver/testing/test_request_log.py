@@ -35,19 +35,19 @@ BODIES = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_body_can_be_read_however_it_was_sent(name: str) -> None:
+def test_a_body_of_every_content_type_is_decoded(name: str) -> None:
     sent = record(*BODIES[name]).decoded_body()
     assert {key: value for key, value in sent.items() if value} == NAMESPACE
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_record_from_another_process_tells_the_same(name: str) -> None:
+def test_a_record_survives_serialization(name: str) -> None:
     here = record(*BODIES[name])
     there = RequestRecord.of(orjson.loads(orjson.dumps(here.document())))
     assert (there.content_type, there.decoded_body()) == (here.content_type, here.decoded_body())
 
 
-def test_a_request_without_a_body_says_nothing_of_one() -> None:
+def test_a_record_without_a_body_has_no_body_field() -> None:
     assert record().decoded_body() is None
     assert "body" not in record().document()
     assert RequestRecord.of(record().document()) == record()
@@ -60,7 +60,7 @@ def test_a_body_that_cannot_be_read_is_shown_as_text() -> None:
         broken.decoded_body()
 
 
-def test_a_patch_keeps_what_kind_of_patch_it_is() -> None:
+def test_a_record_of_a_patch_keeps_its_content_type() -> None:
     patch = record(MERGE, b'{"spec": null}')
     assert patch.document()["contentType"] == MERGE
     assert patch.document()["body"] == {"spec": None}

@@ -58,7 +58,7 @@ def test_a_template_of_wrong_types_breaks_one_rule() -> None:
     assert rule.startswith("failed to unmarshal: ")
 
 
-def test_what_is_asked_stays_as_it_is() -> None:
+def test_arguments_are_not_changed() -> None:
     pod: dict[str, object] = {"spec": {"containers": [{"name": "main"}]}}
     list(pod_spec_errors(pod))
     assert pod == {"spec": {"containers": [{"name": "main"}]}}

@@ -20,8 +20,8 @@ def names(answer: Any) -> list[str]:
     return [item["metadata"]["name"] for item in answer["items"]]
 
 
-def create_nodes(ask: Ask, *wanted: str) -> None:
-    for name in wanted:
+def create_nodes(ask: Ask, *names_of_nodes: str) -> None:
+    for name in names_of_nodes:
         assert ask("POST", NODES, {"metadata": {"name": name}})[0] == 201
 
 
@@ -44,7 +44,7 @@ def test_a_namespace_is_listed_alone_or_with_all_others(ask: Ask) -> None:
     assert names(ask("GET", "/api/v1/pods")[1]) == ["in-default", "in-kube-system"]
 
 
-def test_pages_show_the_state_of_the_first_whatever_is_written_between(ask: Ask) -> None:
+def test_pages_show_the_state_of_the_first_despite_writes_between(ask: Ask) -> None:
     create_nodes(ask, "a", "b", "c", "d")
     _, first = ask("GET", NODES, limit="2")
     assert first["metadata"]["remainingItemCount"] == 2
@@ -55,7 +55,7 @@ def test_pages_show_the_state_of_the_first_whatever_is_written_between(ask: Ask)
     assert second["metadata"] == {"resourceVersion": first["metadata"]["resourceVersion"]}
 
 
-def test_pages_of_a_selection_do_not_count_what_remains(ask: Ask) -> None:
+def test_pages_of_a_selection_do_not_count_remaining_items(ask: Ask) -> None:
     create_nodes(ask, "a", "b", "c")
     selector = "metadata.name!=b"
     _, first = ask("GET", NODES, limit="1", fieldSelector=selector)
@@ -84,7 +84,7 @@ def test_a_broken_token_is_refused(ask: Ask, token: str) -> None:
     assert answer["message"].startswith("continue key is not valid")
 
 
-def test_version_0_takes_what_there_is_and_ignores_the_limit(ask: Ask) -> None:
+def test_version_0_lists_the_present_state_and_ignores_the_limit(ask: Ask) -> None:
     create_nodes(ask, "a", "b", "c")
     assert names(ask("GET", NODES, resourceVersion="0", limit="1")[1]) == ["a", "b", "c"]
 
@@ -162,7 +162,7 @@ _CONTINUED = "Forbidden: resourceVersionMatch is forbidden when continue is prov
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "messages"),
     [
         ({"sendInitialEvents": "true"}, [_NEEDED]),
         ({"sendInitialEvents": "false"}, [_NEEDED]),
@@ -172,10 +172,10 @@ _CONTINUED = "Forbidden: resourceVersionMatch is forbidden when continue is prov
     ],
 )
 def test_all_contradicting_watch_options_are_reported(
-    ask: Ask, query: dict[str, str], said: list[str]
+    ask: Ask, query: dict[str, str], messages: list[str]
 ) -> None:
     status, answer = ask("GET", NODES, watch="1", **query)
-    assert (status, [cause["message"] for cause in answer["details"]["causes"]]) == (422, said)
+    assert (status, [cause["message"] for cause in answer["details"]["causes"]]) == (422, messages)
 
 
 def tiny_api() -> Api:

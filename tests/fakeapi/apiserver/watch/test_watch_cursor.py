@@ -32,7 +32,7 @@ def label(ask: Ask, path: str, **labels: str | None) -> str:
 
 
 @pytest.mark.parametrize("start", [{}, {"resourceVersion": "0"}])
-def test_without_a_version_a_watch_begins_with_what_there_is(
+def test_without_a_version_a_watch_begins_with_existing_objects(
     ask: Ask, watch: Open, start: dict[str, str]
 ) -> None:
     create(ask, NODES, "a")
@@ -42,7 +42,7 @@ def test_without_a_version_a_watch_begins_with_what_there_is(
     assert read() == []
 
 
-def test_from_a_version_a_watch_replays_what_came_after(ask: Ask, watch: Open) -> None:
+def test_from_a_version_a_watch_replays_later_events(ask: Ask, watch: Open) -> None:
     version = create(ask, NODES, "a")
     label(ask, f"{NODES}/a", x="1")
     create(ask, NODES, "b")
@@ -55,7 +55,7 @@ def test_from_a_version_a_watch_replays_what_came_after(ask: Ask, watch: Open) -
     assert frames[0][1]["apiVersion"] == "v1"
 
 
-def test_a_version_from_the_future_shows_only_what_is_newer(ask: Ask, watch: Open) -> None:
+def test_a_watch_from_a_future_version_shows_newer_events_only(ask: Ask, watch: Open) -> None:
     version = create(ask, NODES, "a")
     read = watch(NODES, resourceVersion=str(int(version) + 1))
     create(ask, NODES, "b")
@@ -147,7 +147,7 @@ def test_initial_events_end_with_an_annotated_bookmark(
     assert brief(read()) == [("ADDED", "b")]
 
 
-def test_initial_events_end_unmarked_for_who_wants_no_bookmarks(ask: Ask, watch: Open) -> None:
+def test_initial_events_end_unmarked_without_bookmarks(ask: Ask, watch: Open) -> None:
     create(ask, NODES, "a")
     read = watch(NODES, sendInitialEvents="true", resourceVersionMatch="NotOlderThan")
     assert brief(read()) == [("ADDED", "a")]

@@ -70,7 +70,7 @@ def test_an_async_hook_is_left_to_the_driver() -> None:
     assert suspended.value.calls == [call]
 
 
-def test_dice_fall_the_same_in_every_attempt_and_anew_in_the_next_request() -> None:
+def test_random_values_repeat_in_every_attempt_of_a_request() -> None:
     uids = iter(f"uid-{n}" for n in range(9))
     outbox, attempts = PendingCalls(), RequestAttempts()
     steady = outbox.repeatable(IdAndTimeSources(str, lambda: next(uids), lambda: "s", lambda: 7))

@@ -10,7 +10,7 @@ from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.apiserver.webhooks.client import TimeoutScheduler
 
 
-class Race:
+class TimedTasks:
     """Who sleeps for so long, has so much time, and what became of it when."""
 
     def __init__(self) -> None:
@@ -32,16 +32,16 @@ class Race:
 
 
 async def test_each_ends_at_its_own_time() -> None:
-    race = Race()
+    tasks = TimedTasks()
     async with asyncio.TaskGroup() as group:
-        group.create_task(race.run("long", sleeps=60, has=30))
-        group.create_task(race.run("short", sleeps=60, has=10))
-        group.create_task(race.run("quick", sleeps=5, has=10))
-        group.create_task(race.run("as short", sleeps=60, has=10))
-        group.create_task(race.run("later, but shorter", sleeps=60, has=2, begins=12))
-        group.create_task(race.run("after all others", sleeps=60, has=10, begins=100))
-        await race.clock.advance(200)
-    assert race.ended == {
+        group.create_task(tasks.run("long", sleeps=60, has=30))
+        group.create_task(tasks.run("short", sleeps=60, has=10))
+        group.create_task(tasks.run("quick", sleeps=5, has=10))
+        group.create_task(tasks.run("as short", sleeps=60, has=10))
+        group.create_task(tasks.run("later, but shorter", sleeps=60, has=2, begins=12))
+        group.create_task(tasks.run("after all others", sleeps=60, has=10, begins=100))
+        await tasks.clock.advance(200)
+    assert tasks.ended == {
         "long": ("late", 30),
         "short": ("late", 10),
         "quick": ("done", 5),
@@ -52,13 +52,13 @@ async def test_each_ends_at_its_own_time() -> None:
 
 
 async def test_no_timer_is_left_once_all_have_ended() -> None:
-    race = Race()
+    tasks = TimedTasks()
     async with asyncio.TaskGroup() as group:
         for number in range(3):
-            group.create_task(race.run(f"{number}", sleeps=number, has=100))
-        await race.clock.advance(3)
-    assert await race.clock.jump() is False
-    assert race.clock.monotonic() == 3
+            group.create_task(tasks.run(f"{number}", sleeps=number, has=100))
+        await tasks.clock.advance(3)
+    assert await tasks.clock.jump() is False
+    assert tasks.clock.monotonic() == 3
 
 
 async def test_a_cancelled_call_does_not_time_out() -> None:

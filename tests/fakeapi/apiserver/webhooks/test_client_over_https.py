@@ -157,14 +157,14 @@ async def test_a_service_leads_to_addresses_of_the_old_kind(api: Api) -> None:
     assert calls[0].url == "https://[fd00::1]:8443/convert?timeout=30s"
 
 
-async def test_a_service_may_be_somewhere_else(api: Api) -> None:
+async def test_a_service_may_have_an_external_name(api: Api) -> None:
     outside = {**SERVICE, "spec": {"type": "ExternalName", "externalName": "hooks.example.org"}}
     calls, _ = await asked(api, outside, converted(**BEHIND))
     assert calls[0].url == "https://hooks.example.org:443/convert?timeout=30s"
 
 
 @pytest.mark.parametrize(
-    ("documents", "why"),
+    ("documents", "reason"),
     [
         ([], 'service "hook" not found'),
         ([SERVICE], 'no endpoints available for service "hook"'),
@@ -174,18 +174,18 @@ async def test_a_service_may_be_somewhere_else(api: Api) -> None:
         ),
     ],
 )
-async def test_a_service_that_leads_nowhere_is_an_error(
-    api: Api, documents: list[Document], why: str
+async def test_a_service_without_endpoints_is_an_error(
+    api: Api, documents: list[Document], reason: str
 ) -> None:
     calls, answer = await asked(api, *documents, converted(**BEHIND))
     assert (calls, answer["code"]) == ([], 500)
     assert answer["message"] == (
         "conversion webhook for example.com/v2, Kind=Widget failed: "
-        f'Post "https://hook.shop.svc:443/convert?timeout=30s": {why}'
+        f'Post "https://hook.shop.svc:443/convert?timeout=30s": {reason}'
     )
 
 
-async def test_a_second_attempt_does_what_the_first_did(api: Api) -> None:
+async def test_a_second_attempt_repeats_the_first(api: Api) -> None:
     api.load(deepcopy([SERVICE, SLICE, converted(**BEHIND)]))
     uids: set[str] = set()
     attempts = 0

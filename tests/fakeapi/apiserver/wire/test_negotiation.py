@@ -53,7 +53,7 @@ def test_the_best_clause_that_can_be_served_wins(accept: str, chosen: MediaTypeO
         ("application/json;stream=other", "only the following media types are "),
     ],
 )
-def test_what_cannot_be_served_is_refused(accept: str, message: str) -> None:
+def test_an_unsupported_media_type_is_refused(accept: str, message: str) -> None:
     with pytest.raises(StatusError) as refused:
         negotiate(Request("GET", "/api/v1/pods", accept=accept), *OFFERED)
     assert (refused.value.code, refused.value.reason) == (406, "NotAcceptable")

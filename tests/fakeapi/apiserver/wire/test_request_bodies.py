@@ -39,7 +39,7 @@ SCALARS = [
 
 
 @pytest.mark.parametrize(("text", "value"), SCALARS)
-def test_a_scalar_means_what_upstream_reads(text: str, value: Any) -> None:
+def test_a_scalar_has_upstreams_value(text: str, value: Any) -> None:
     assert read_yaml(f"a: {text}".encode()) == {"a": value}
 
 
@@ -60,15 +60,15 @@ def test_only_the_first_document_counts() -> None:
     assert read_yaml(b"---\na: 1\n---\nb: 2\n") == {"a": 1}
 
 
-LAUGHS = "\n".join(
+NESTED_ALIASES = "\n".join(
     ["l0: &l0 [lol]", *(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10))]
 )
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "reason"),
     [
-        (LAUGHS, "expands to more than 200000 values"),
+        (NESTED_ALIASES, "expands to more than 200000 values"),
         ("- 1\n" * MAX_VALUES, "expands to more than 200000 values"),
         ("a: &a [*a]", "contains itself"),
         ("a: *nobody", "unknown anchor 'nobody'"),
@@ -80,11 +80,11 @@ LAUGHS = "\n".join(
         ("<<: 1", "map merge requires map"),
     ],
 )
-def test_an_invalid_or_too_large_body_is_refused(text: str, why: str) -> None:
+def test_an_invalid_or_too_large_body_is_refused(text: str, reason: str) -> None:
     with pytest.raises(StatusError, match="error converting YAML to JSON: yaml: ") as refused:
         read_yaml(text.encode())
     assert refused.value.code == 400
-    assert why in refused.value.message
+    assert reason in refused.value.message
 
 
 values = st.recursive(
@@ -102,7 +102,7 @@ def test_json_is_yaml(value: Any) -> None:
 
 
 @given(st.binary(max_size=200) | st.text(alphabet="&*a[]{}:-, \n!|<>'\"#%@").map(str.encode))
-def test_whatever_comes_is_read_or_refused(body: bytes) -> None:
+def test_any_bytes_are_read_or_refused(body: bytes) -> None:
     try:
         read_yaml(body)
     except StatusError as refused:

@@ -28,7 +28,9 @@ RESPONSES = st.dictionaries(
 
 
 @given(response=RESPONSES | JSON, role=st.sampled_from(("mutating", "validating")))
-def test_whatever_a_webhook_says_is_an_answer_or_a_refusal(response: Any, role: str) -> None:
+def test_any_review_response_gives_a_status_that_agrees_with_its_body(
+    response: Any, role: str
+) -> None:
     api = create_api(VirtualClock(), Random(7), history=10)
     api.load([configuration(role, webhook(NAME))])
 

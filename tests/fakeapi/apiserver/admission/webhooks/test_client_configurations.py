@@ -106,7 +106,7 @@ INVALID_WEBHOOKS: dict[str, tuple[dict[str, Any], str, str, str]] = {
 @pytest.mark.parametrize(
     ("fields", "field", "reason", "message"), INVALID_WEBHOOKS.values(), ids=INVALID_WEBHOOKS
 )
-def test_a_place_that_is_none_is_refused_by_field_and_reason(
+def test_an_invalid_client_configuration_is_refused_by_field_and_reason(
     ask: Ask, fields: dict[str, Any], field: str, reason: str, message: str
 ) -> None:
     body = configuration("validating", {**webhook(NAME), **fields})

@@ -267,7 +267,7 @@ def test_names_are_unique_within_a_configuration(ask: Ask) -> None:
     assert (cause["field"], cause["reason"]) == ("webhooks[1].name", "FieldValueDuplicate")
 
 
-def test_what_is_left_out_is_filled_in(ask: Ask) -> None:
+def test_missing_fields_of_a_webhook_get_defaults(ask: Ask) -> None:
     config = service()["clientConfig"]
     body = configuration("mutating", webhook(NAME, clientConfig=config))
     status, made = ask("POST", CONFIGURATIONS["mutating"], body)

@@ -50,7 +50,9 @@ class TestOneVersion:
         status, refusal = ask("POST", WIDGETS, widget(size=1))
         assert (status, refusal["details"]["causes"][0]["field"]) == (422, "spec.size")
 
-    def test_validating_ones_see_what_will_be_stored(self, ask: Ask, configure: Configure) -> None:
+    def test_validating_webhooks_see_the_object_to_be_stored(
+        self, ask: Ask, configure: Configure
+    ) -> None:
         recorder = configure("validating", "widgets", answer=answering(allowed=False))
         assert ask("POST", WIDGETS, widget(size=1))[0] == 400
         [seen] = recorder.seen("object")

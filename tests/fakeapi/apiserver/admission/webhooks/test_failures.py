@@ -1,4 +1,4 @@
-"""Webhooks that refuse, warn, or fail: the client's answer, in upstream's words."""
+"""Webhooks that refuse, warn, or fail: the client's answer, in upstream's message."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ CASES = {
 
 @pytest.mark.parametrize(("role", "hook", "message"), CASES.values(), ids=CASES)
 class TestFailures:
-    def test_they_fail_the_request(
+    def test_a_failure_fails_the_request(
         self, ask: Ask, configure: Configure, role: str, hook: Hook, message: str
     ) -> None:
         recorder = configure(role, name=NAME, answer=hook)
@@ -253,7 +253,7 @@ class TestFailures:
         [cause] = refusal["details"]["causes"]
         assert f"Internal error occurred: {cause['message']}" == refusal["message"]
 
-    def test_they_are_passed_over_where_the_policy_says_so(
+    def test_failures_are_ignored_by_failure_policy(
         self, ask: Ask, configure: Configure, role: str, hook: Hook, message: str
     ) -> None:
         configure(role, name=NAME, answer=hook, failurePolicy="Ignore")
@@ -270,8 +270,8 @@ def test_a_webhook_that_knows_no_known_version_fails(ask: Ask, configure: Config
 
 def test_a_webhook_without_an_address_fails(ask: Ask, configure: Configure) -> None:
     configure("validating", clientConfig={})
-    words = "webhook configuration must have either service or URL"
-    assert words in ask("POST", MAPS, MAP)[1]["message"]
+    message = "webhook configuration must have either service or URL"
+    assert message in ask("POST", MAPS, MAP)[1]["message"]
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,9 @@ class TestDryRuns:
         assert not recorder.requests
         assert ask("POST", MAPS, MAP)[0] == 201
 
-    def test_a_delete_says_so_in_its_body(self, ask: Ask, configure: Configure, role: str) -> None:
+    def test_a_delete_may_be_a_dry_run_by_its_body(
+        self, ask: Ask, configure: Configure, role: str
+    ) -> None:
         ask("POST", MAPS, MAP)
         recorder = configure(role)
         assert ask("DELETE", f"{MAPS}/m", {"dryRun": ["All"]})[0] == 200

@@ -33,7 +33,9 @@ def counting(key: str) -> Any:
     return hook
 
 
-def test_each_sees_what_the_last_has_left_in_order_of_names(ask: Ask, configure: Configure) -> None:
+def test_each_sees_the_changes_of_the_last_in_order_of_names(
+    ask: Ask, configure: Configure
+) -> None:
     last = configure("mutating", name="z.example.com", answer=setting("b", "3"))
     configure("mutating", name="a.example.com", answer=setting("b", "2"))
     status, made = ask("POST", MAPS, MAP)
@@ -42,11 +44,11 @@ def test_each_sees_what_the_last_has_left_in_order_of_names(ask: Ask, configure:
     assert seen["data"] == {"a": "1", "b": "2"}
 
 
-def test_validating_ones_see_what_will_be_stored(ask: Ask, configure: Configure) -> None:
+def test_validating_webhooks_see_the_object_to_be_stored(ask: Ask, configure: Configure) -> None:
     configure("mutating", "pods", answer=answering(**patching(add("/spec/hostname", "web"))))
-    judge = configure("validating", "pods")
+    validating = configure("validating", "pods")
     ask("POST", PODS, {**POD, "metadata": {"generateName": "p-"}})
-    [(name, seen)] = judge.seen("name", "object")
+    [(name, seen)] = validating.seen("name", "object")
     assert name == seen["metadata"]["name"] != ""
     assert seen["spec"]["hostname"] == "web"
     assert seen["metadata"]["uid"]
@@ -123,7 +125,7 @@ PATCHES: dict[str, tuple[list[dict[str, Any]], str]] = {
 
 @pytest.mark.parametrize(("operations", "message"), PATCHES.values(), ids=PATCHES)
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
-def test_a_patch_that_does_not_fit_fails_whatever_the_policy(
+def test_a_patch_that_does_not_fit_fails_despite_the_policy(
     ask: Ask, configure: Configure, operations: list[dict[str, Any]], message: str, policy: str
 ) -> None:
     configure("mutating", failurePolicy=policy, answer=answering(**patching(*operations)))
@@ -148,7 +150,7 @@ def test_a_name_may_be_given_on_create_but_not_changed(ask: Ask, configure: Conf
     assert refusal["data"] == {"a": "1", "b": "1"}
 
 
-def test_an_update_is_patched_and_what_changes_nothing_writes_nothing(
+def test_an_update_is_patched_and_without_a_change_nothing_is_written(
     ask: Ask, configure: Configure, api: Api
 ) -> None:
     ask("POST", MAPS, MAP)

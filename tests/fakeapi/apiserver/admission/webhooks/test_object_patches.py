@@ -113,7 +113,7 @@ def outcome(read: Any, document: Document) -> Document | str:
 @given(st.sampled_from([(PODS, POD), (MAPS, MAP)]), OPERATIONS)
 @example((PODS, POD), REMOVING)
 @example((PODS, POD), MOVING)
-def test_reading_what_has_been_set_is_reading_all(of: Any, operations: list[Document]) -> None:
+def test_reading_set_fields_is_reading_all(of: Any, operations: list[Document]) -> None:
     kind, document = of
     read_document(kind, document := deepcopy(document))
     one, two = patched(document, operations), patched(document, operations)
@@ -165,7 +165,7 @@ def shared(
 @example((PODS, POD), REMOVING)
 @example((PODS, POD), MOVING)
 @example((PODS, POD), [{"op": "add", "path": "/spec/volumes", "value": [{"name": "v"}]}])
-def test_patching_what_is_shared_is_patching_a_copy(of: Any, operations: list[Document]) -> None:
+def test_patching_a_shared_object_is_patching_a_copy(of: Any, operations: list[Document]) -> None:
     kind, document = of[0], deepcopy(of[1])
     read_document(kind, document)
     apply_defaults(kind, document)

@@ -164,7 +164,7 @@ class TestSubresources:
     @pytest.mark.parametrize(
         ("method", "path", "body", "subresource", "operation", "kind"), SUBRESOURCES
     )
-    def test_they_are_seen_by_who_asks_for_them(
+    def test_a_subresource_is_reviewed_by_webhooks_that_name_it(
         self,
         ask: Ask,
         configure: Configure,

@@ -52,7 +52,7 @@ def named(name: str = "a", **metadata: Any) -> dict[str, Any]:
         (rule("configmaps", scope="Cluster"), 0),
     ],
 )
-def test_rules_tell_who_is_asked(
+def test_rules_select_requests(
     ask: Ask, configure: Configure, found: dict[str, Any], asked: int
 ) -> None:
     recorder = configure("validating", rules=[found])
@@ -230,7 +230,7 @@ def test_a_configuration_counts_from_its_creation_to_its_end(ask: Ask, api: Api)
 
 
 @pytest.mark.parametrize(
-    ("fields", "status", "words"),
+    ("fields", "status", "message"),
     [
         ({"objectSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}, 500, "Near"),
         (
@@ -242,11 +242,11 @@ def test_a_configuration_counts_from_its_creation_to_its_end(ask: Ask, api: Api)
     ],
 )
 def test_an_unvalidated_condition_refuses_matching_requests(
-    ask: Ask, configure: Configure, fields: dict[str, Any], status: int, words: str
+    ask: Ask, configure: Configure, fields: dict[str, Any], status: int, message: str
 ) -> None:
     recorder = configure("validating", **fields)
     code, refusal = ask("POST", MAPS, named())
-    assert (code, words in refusal["message"]) == (status, True)
+    assert (code, message in refusal["message"]) == (status, True)
     assert not recorder.requests
     assert ask("POST", NODES, named())[0] == 201
 

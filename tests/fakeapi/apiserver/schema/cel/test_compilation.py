@@ -14,7 +14,7 @@ TEXT = {"type": "string"}
 Document = dict[str, Any]
 
 
-def told(schema: Document, value: Any, old: Any = None, **rule: Any) -> list[str]:
+def errors_of(schema: Document, value: Any, old: Any = None, **rule: Any) -> list[str]:
     """Evaluate a rule of a field ``a`` with a schema, and return the errors."""
     ruled = {**schema, "x-kubernetes-validations": [rule]}
     check = rule_check(node_of({"type": "object", "properties": {"a": ruled}}))
@@ -54,12 +54,12 @@ PAIR = record(low=INTEGER, high=INTEGER)
         ({"x-kubernetes-int-or-string": True}, "5%", "type(self) == string && self.endsWith('%')"),
     ],
 )
-def test_rules_see_values_as_their_schema_says(schema: Document, value: Any, rule: str) -> None:
-    assert told(schema, value, rule=rule) == []
+def test_rules_see_values_by_their_schema(schema: Document, value: Any, rule: str) -> None:
+    assert errors_of(schema, value, rule=rule) == []
 
 
 @pytest.mark.parametrize(
-    ("rule", "value", "words"),
+    ("rule", "value", "message"),
     [
         ({"rule": "self > 2"}, 1, "a: Invalid value: 1: failed rule: self > 2"),
         ({"rule": "self > 2", "message": "too small"}, 1, "a: Invalid value: 1: too small"),
@@ -86,12 +86,12 @@ def test_rules_see_values_as_their_schema_says(schema: Document, value: Any, rul
         ),
     ],
 )
-def test_a_rules_message_is_reported(rule: Document, value: Any, words: str) -> None:
-    assert told(INTEGER, value, **rule) == [words]
+def test_a_rules_message_is_reported(rule: Document, value: Any, message: str) -> None:
+    assert errors_of(INTEGER, value, **rule) == [message]
 
 
-def test_a_rule_may_speak_of_a_field() -> None:
-    found = told(PAIR, {"low": 2, "high": 1}, rule="self.low < self.high", fieldPath=".low")
+def test_a_rule_may_name_a_field() -> None:
+    found = errors_of(PAIR, {"low": 2, "high": 1}, rule="self.low < self.high", fieldPath=".low")
     assert found == ["a.low: Invalid value: failed rule: self.low < self.high"]
 
 
@@ -103,19 +103,19 @@ def test_rules_about_changes_need_something_to_change(
     old: int | None,
     refused: bool,  # noqa: FBT001
 ) -> None:
-    assert bool(told(INTEGER, value, old, rule="self >= oldSelf")) is refused
+    assert bool(errors_of(INTEGER, value, old, rule="self >= oldSelf")) is refused
 
 
 @pytest.mark.parametrize(
     ("value", "old", "refused"), [(1, None, True), (6, None, False), (1, 9, False)]
 )
-def test_rules_may_ask_whether_there_was_anything(
+def test_rules_may_ask_whether_there_was_an_old_value(
     value: int,
     old: int | None,
     refused: bool,  # noqa: FBT001
 ) -> None:
     rule = "oldSelf.hasValue() || self > 5"
-    assert bool(told(INTEGER, value, old, rule=rule, optionalOldSelf=True)) is refused
+    assert bool(errors_of(INTEGER, value, old, rule=rule, optionalOldSelf=True)) is refused
 
 
 def test_elements_of_list_maps_are_identified_by_their_keys() -> None:
@@ -136,9 +136,9 @@ def test_elements_of_list_maps_are_identified_by_their_keys() -> None:
     assert [cause.field for cause in check(new, old)] == ["a[0]"]
 
 
-def test_what_was_wrong_before_may_stay_wrong() -> None:
-    assert told(INTEGER, 1, 1, rule="self > 2") == []
-    assert told(INTEGER, 1, 0, rule="self > 2") != []
+def test_an_unchanged_error_is_ignored() -> None:
+    assert errors_of(INTEGER, 1, 1, rule="self > 2") == []
+    assert errors_of(INTEGER, 1, 0, rule="self > 2") != []
 
 
 def test_a_rule_of_the_whole_object_sees_its_name() -> None:
@@ -151,8 +151,8 @@ def test_a_rule_of_the_whole_object_sees_its_name() -> None:
     assert cause.field == "<nil>"
 
 
-def test_a_rule_that_costs_too_much_is_not_asked() -> None:
+def test_a_rule_that_costs_too_much_is_cancelled() -> None:
     numbers = {"type": "array", "items": INTEGER}
     rule = "self.all(x, self.all(y, self.all(z, x + y + z > 0)))"
-    [words] = told(numbers, list(range(200)), rule=rule)
-    assert "operation cancelled: actual cost limit exceeded" in words
+    [message] = errors_of(numbers, list(range(200)), rule=rule)
+    assert "operation cancelled: actual cost limit exceeded" in message

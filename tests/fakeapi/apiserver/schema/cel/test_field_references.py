@@ -25,7 +25,7 @@ SCHEMA = node_of(
 )
 
 
-def fault(expression: str) -> str | None:
+def error_of(expression: str) -> str | None:
     found = reference_error(expression, {"self": SCHEMA}, known_functions(), "boolean")
     return None if found is None else found.partition("ERROR: <input>:")[2].partition("\n")[0]
 
@@ -45,11 +45,11 @@ def fault(expression: str) -> str | None:
     ],
 )
 def test_existing_fields_may_be_used(expression: str) -> None:
-    assert fault(expression) is None
+    assert error_of(expression) is None
 
 
 @pytest.mark.parametrize(
-    ("expression", "words"),
+    ("expression", "error"),
     [
         ("self.sise > 1", "1:5: undefined field 'sise'"),
         ("self.ports.all(p, p.nme != '')", "1:20: undefined field 'nme'"),
@@ -61,5 +61,5 @@ def test_existing_fields_may_be_used(expression: str) -> None:
         ("self.size.more > 1", "1:10: undefined field 'more'"),
     ],
 )
-def test_a_missing_field_is_reported(expression: str, words: str) -> None:
-    assert fault(expression) == words
+def test_a_missing_field_is_reported(expression: str, error: str) -> None:
+    assert error_of(expression) == error

@@ -64,6 +64,6 @@ def test_functions(expression: str) -> None:
 @pytest.mark.parametrize(
     "expression", ["quantity('x') == quantity('1')", "[].min() == 1", "ip('x') == ip('y')"]
 )
-def test_what_cannot_be_read_is_an_error(expression: str) -> None:
+def test_an_invalid_argument_is_an_error(expression: str) -> None:
     with pytest.raises(ExpressionError):
         compile_expression(expression).evaluate({})

@@ -93,8 +93,8 @@ def test_an_instance_with_a_finalizer_holds_its_definition(ask: Ask, define: Def
     assert conditions(made)["Terminating"] == "InstanceDeletionInProgress"
     status, answer = ask("POST", WIDGETS, widget("two"))
     assert status == 403
-    why = "create not allowed while custom resource definition is terminating"
-    assert answer["message"] == f'{NAME} "two" is forbidden: {why}'
+    reason = "create not allowed while custom resource definition is terminating"
+    assert answer["message"] == f'{NAME} "two" is forbidden: {reason}'
     ask("PATCH", f"{WIDGETS}/one", {"metadata": {"finalizers": None}})
     assert ask("GET", f"{DEFINITIONS}/{NAME}")[0] == 404
 
@@ -105,14 +105,14 @@ def test_a_version_that_is_not_served_is_not_there(ask: Ask, define: Define) -> 
     assert ask("GET", f"/apis/{GROUP}/v1/widgets")[0] == 200
 
 
-def test_a_world_is_loaded_with_its_definitions(api: Api, ask: Ask) -> None:
+def test_objects_may_be_loaded_before_their_definition(api: Api, ask: Ask) -> None:
     made = widget(size=1)
     made["metadata"] |= {"namespace": "default", "uid": "u"}
     assert api.load([made, definition()]) == 2
     assert ask("GET", f"{WIDGETS}/one")[1]["metadata"]["uid"] == "u"
 
 
-def test_a_fork_has_definitions_of_its_own(api: Api, ask: Ask, define: Define) -> None:
+def test_a_fork_has_its_own_definitions(api: Api, ask: Ask, define: Define) -> None:
     define()
     ask("POST", WIDGETS, widget())
     saved = api.store.fork()

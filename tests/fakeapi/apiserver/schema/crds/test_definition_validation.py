@@ -262,7 +262,7 @@ def test_an_error_of_one_versions_schema_is_reported_with_the_version(ask: Ask) 
     assert cause["field"] == path
 
 
-def test_unknown_words_inside_of_schemas_are_warned_of(ask: Ask) -> None:
+def test_unknown_fields_of_schemas_are_reported(ask: Ask) -> None:
     made = of_spec(sizes={"type": "array", "items": {**INTEGER, "minimun": 1}})
     status, answer = ask("POST", DEFINITIONS, made, fieldValidation="Strict")
     assert status == 400
@@ -271,7 +271,7 @@ def test_unknown_words_inside_of_schemas_are_warned_of(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("items", [3, "x"])
-def test_a_schema_that_is_none_is_refused(ask: Ask, items: Any) -> None:
+def test_an_invalid_schema_is_refused(ask: Ask, items: Any) -> None:
     status, _ = ask("POST", DEFINITIONS, of_spec(sizes={"type": "array", "items": items}))
     assert status == 400
 

@@ -65,7 +65,7 @@ def test_errors_are_reported_with_their_fields(ask: Ask, define: Define) -> None
     )
 
 
-def test_what_was_wrong_before_may_stay_wrong(ask: Ask, define: Define) -> None:
+def test_an_unchanged_error_is_ignored(ask: Ask, define: Define) -> None:
     define(spec={"size": INTEGER, "label": TEXT})
     ask("POST", WIDGETS, widget(size=20, label="a"))
     strict = record(spec=record(size={**INTEGER, "maximum": 10}, label={**TEXT, "maxLength": 1}))
@@ -114,7 +114,7 @@ def test_status_has_a_path_of_its_own(ask: Ask, define: Define) -> None:
     ]
 
 
-def test_scale_reads_and_writes_where_the_definition_says(ask: Ask, define: Define) -> None:
+def test_scale_reads_and_writes_the_paths_of_the_definition(ask: Ask, define: Define) -> None:
     paths = {**SCALE, "labelSelectorPath": ".status.selector"}
     define(versions=[version(schema=SIZED, subresources={**STATUS, "scale": paths})])
     ask("POST", WIDGETS, widget(size=1))
@@ -155,7 +155,7 @@ def test_tables_have_the_columns_of_the_definition(api: Api, ask: Ask, define: D
     ]
 
 
-def test_without_columns_a_table_tells_the_age(api: Api, ask: Ask, define: Define) -> None:
+def test_without_columns_a_table_shows_the_age(api: Api, ask: Ask, define: Define) -> None:
     define()
     ask("POST", WIDGETS, widget())
     shown = table(api, f"{WIDGETS}/one")
@@ -179,7 +179,7 @@ def test_objects_are_selected_by_the_fields_of_the_definition(
     assert (status, answer["message"]) == (400, "field label not supported: spec.name")
 
 
-def test_lists_say_of_each_object_what_it_is(ask: Ask, define: Define) -> None:
+def test_items_of_lists_have_kind_and_version(ask: Ask, define: Define) -> None:
     define()
     ask("POST", WIDGETS, widget())
     _, found = ask("GET", WIDGETS)
@@ -253,7 +253,7 @@ def test_discovery_and_openapi_follow_definitions(ask: Ask, define: Define) -> N
     assert ask("GET", "/openapi/v3")[1]["paths"] == before
 
 
-def test_embedded_objects_say_what_they_are(ask: Ask, define: Define) -> None:
+def test_embedded_objects_need_kind_and_version(ask: Ask, define: Define) -> None:
     define(spec={"template": {**ANYTHING, "x-kubernetes-embedded-resource": True}})
     status, answer = ask("POST", WIDGETS, widget(template={"metadata": {"lables": {}}}))
     assert status == 422
@@ -277,7 +277,7 @@ def test_the_spec_may_be_anything_that_the_schema_allows(ask: Ask, define: Defin
 
 
 @pytest.mark.parametrize(
-    ("said", "status", "words"),
+    ("header", "status", "message"),
     [
         (
             {"kind": ""},
@@ -316,12 +316,12 @@ def test_the_spec_may_be_anything_that_the_schema_allows(ask: Ask, define: Defin
     ],
 )
 def test_an_object_of_another_kind_is_refused(
-    ask: Ask, define: Define, said: dict[str, Any], status: int, words: str
+    ask: Ask, define: Define, header: dict[str, Any], status: int, message: str
 ) -> None:
     define(versions=[version(), version("v2")])
-    found, answer = ask("POST", WIDGETS, {**widget(), **said})
+    found, answer = ask("POST", WIDGETS, {**widget(), **header})
     assert found == status
-    assert answer["message"].startswith(words)
+    assert answer["message"].startswith(message)
 
 
 def test_a_too_deeply_nested_object_is_refused(api: Api, define: Define) -> None:

@@ -50,7 +50,7 @@ def test_each_version_knows_its_own_fields(ask: Ask, define: Define) -> None:
     assert (status, answer["details"]["causes"][0]["field"]) == (422, "spec.length")
 
 
-def test_a_schema_that_changes_is_that_of_what_was_there_before(ask: Ask, define: Define) -> None:
+def test_a_changed_schema_applies_to_stored_objects(ask: Ask, define: Define) -> None:
     define(spec={"size": INTEGER, "label": TEXT})
     ask("POST", WIDGETS, widget(size=1, label="a"))
     newer = record(spec=record(size=INTEGER, color={**TEXT, "default": "red"}))
@@ -61,7 +61,7 @@ def test_a_schema_that_changes_is_that_of_what_was_there_before(ask: Ask, define
 
 
 @pytest.mark.usefixtures("hooked")
-def test_a_hook_converts_what_is_read_and_what_is_written(ask: Ask) -> None:
+def test_a_webhook_converts_reads_and_writes(ask: Ask) -> None:
     ask("POST", WIDGETS, widget(size=1))
     assert ask("GET", f"{WIDGETS_V2}/one")[1]["spec"] == {"length": 1, "color": "red"}
     _, made = ask("POST", WIDGETS_V2, widget("two", api_version="v2", length=2))
@@ -130,18 +130,18 @@ FAILURES: list[tuple[Callable[[Document], Document], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("hook", "words"), FAILURES)
+@pytest.mark.parametrize(("hook", "message"), FAILURES)
 def test_a_conversion_that_fails_is_an_error_of_the_server(
-    hooked: Api, ask: Ask, hook: Callable[[Document], Document], words: str
+    hooked: Api, ask: Ask, hook: Callable[[Document], Document], message: str
 ) -> None:
     ask("POST", WIDGETS, widget(size=1))
     hooked.converters[NAME] = hook
     status, answer = ask("GET", f"{WIDGETS_V2}/one")
     assert status == 500
-    assert answer["message"].startswith(f"conversion webhook for {GROUP}/v1, Kind=Widget {words}")
+    assert answer["message"].startswith(f"conversion webhook for {GROUP}/v1, Kind=Widget {message}")
 
 
-def test_a_webhook_may_not_rename_what_it_converts(hooked: Api, ask: Ask) -> None:
+def test_a_conversion_webhook_may_not_rename_objects(hooked: Api, ask: Ask) -> None:
     ask("POST", WIDGETS, widget(size=1))
 
     def renaming(review: Document) -> Document:

@@ -15,42 +15,44 @@ TEXT = {"type": "string"}
 EITHER = {"x-kubernetes-int-or-string": True}
 
 
-def told(schema: dict[str, Any], value: Any, old: Any = ABSENT) -> list[str]:
+def errors_of(schema: dict[str, Any], value: Any, old: Any = ABSENT) -> list[str]:
     """Check the value of a field ``a``, and return the errors with their fields."""
-    faults: SchemaErrors = []
+    errors: SchemaErrors = []
     before = old if old is ABSENT else {"a": old}
     compile_validator({"type": "object", "properties": {"a": schema}})(
-        {"a": value}, before, None, faults
+        {"a": value}, before, None, errors
     )
-    return [f"{cause.field}: {cause.message}" for cause in causes_of(faults)]
+    return [f"{cause.field}: {cause.message}" for cause in causes_of(errors)]
 
 
-def mistyped(wanted: str, found: str, field: str = "a") -> str:
-    return f'{field}: Invalid value: "{found}": {field} in body must be of type {wanted}: "{found}"'
+def type_error(expected: str, found: str, field: str = "a") -> str:
+    return (
+        f'{field}: Invalid value: "{found}": {field} in body must be of type {expected}: "{found}"'
+    )
 
 
 @pytest.mark.parametrize(
-    ("schema", "value", "faults"),
+    ("schema", "value", "errors"),
     [
         (INTEGER, 1, []),
         (INTEGER, 1.0, []),
-        (INTEGER, 1.5, [mistyped("integer", "number")]),
-        (INTEGER, True, [mistyped("integer", "boolean")]),
-        (INTEGER, "1", [mistyped("integer", "string")]),
-        (INTEGER, None, [mistyped("integer", "null")]),
+        (INTEGER, 1.5, [type_error("integer", "number")]),
+        (INTEGER, True, [type_error("integer", "boolean")]),
+        (INTEGER, "1", [type_error("integer", "string")]),
+        (INTEGER, None, [type_error("integer", "null")]),
         ({**INTEGER, "nullable": True}, None, []),
         ({"type": "number"}, 1, []),
-        (TEXT, {}, [mistyped("string", "object")]),
-        ({"type": "array", "items": TEXT}, ["x", 1], [mistyped("string", "integer", "a[1]")]),
+        (TEXT, {}, [type_error("string", "object")]),
+        ({"type": "array", "items": TEXT}, ["x", 1], [type_error("string", "integer", "a[1]")]),
         (
             {"type": "object", "additionalProperties": TEXT},
             {"b": 1},
-            [mistyped("string", "integer", "a.b")],
+            [type_error("string", "integer", "a.b")],
         ),
         (EITHER, 1, []),
         (EITHER, "1", []),
-        (EITHER, True, [mistyped("integer,string", "boolean")]),
-        ({**INTEGER, "format": "int32"}, "x", [mistyped("integer", "string")]),
+        (EITHER, True, [type_error("integer,string", "boolean")]),
+        ({**INTEGER, "format": "int32"}, "x", [type_error("integer", "string")]),
         (
             {**INTEGER, "format": "int32"},
             2**31,
@@ -157,9 +159,9 @@ def mistyped(wanted: str, found: str, field: str = "a") -> str:
     ],
 )
 def test_values_are_held_against_their_schema(
-    schema: dict[str, Any], value: Any, faults: list[str]
+    schema: dict[str, Any], value: Any, errors: list[str]
 ) -> None:
-    assert told(schema, value) == faults
+    assert errors_of(schema, value) == errors
 
 
 KEYED = {
@@ -194,4 +196,4 @@ def test_an_unchanged_value_is_not_validated_again(
     old: Any,
     is_refused: bool,  # noqa: FBT001
 ) -> None:
-    assert bool(told(schema, value, old)) is is_refused
+    assert bool(errors_of(schema, value, old)) is is_refused

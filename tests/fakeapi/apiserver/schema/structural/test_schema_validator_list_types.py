@@ -20,7 +20,7 @@ def keyed(*keys: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("schema", "value", "told"),
+    ("schema", "value", "errors"),
     [
         (SET, ["a", "b"], []),
         (SET, ["a", "b", "a", "a"], ['x[2]: Duplicate value: "a"']),
@@ -34,11 +34,11 @@ def keyed(*keys: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_twins_are_found(schema: dict[str, Any], value: Any, told: list[str]) -> None:
+def test_duplicates_are_found(schema: dict[str, Any], value: Any, errors: list[str]) -> None:
     check = duplicate_items_check(node_of({"type": "object", "properties": {"x": schema}}))
     assert check is not None
-    assert [f"{c.field}: {c.message}" for c in check({"x": value}, "")] == told
+    assert [f"{c.field}: {c.message}" for c in check({"x": value}, "")] == errors
 
 
-def test_where_nothing_can_be_twice_there_is_no_check() -> None:
+def test_a_schema_without_sets_and_maps_has_no_check() -> None:
     assert duplicate_items_check(node_of({"type": "object", "properties": {"x": TEXT}})) is None

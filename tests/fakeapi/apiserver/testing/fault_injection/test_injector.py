@@ -35,17 +35,17 @@ def asked(client: str = "c", verb: str = "create") -> RequestMatchInput:
     return RequestMatchInput(client, verb, PODS, resource="pods", namespace="default")
 
 
-def met(state: PlanProgress, questions: Iterable[RequestMatchInput], now_ns: int = 0) -> list[str]:
+def met(state: PlanProgress, requests: Iterable[RequestMatchInput], now_ns: int = 0) -> list[str]:
     """Return the fault of each request, as text."""
     found = []
-    for question in questions:
-        state, effects = decide(state, question, now_ns)
+    for match_input in requests:
+        state, effects = decide(state, match_input, now_ns)
         found.append(", ".join(map(str, effects)))
     return found
 
 
 @pytest.mark.parametrize(
-    ("rule", "struck"),
+    ("rule", "pattern"),
     [
         (fault(500), "xxxxxxxx"),
         (fault(500).once(), "x......."),
@@ -56,16 +56,16 @@ def met(state: PlanProgress, questions: Iterable[RequestMatchInput], now_ns: int
         (fault(500).after(2).every(2).times(2), "...x.x.."),
     ],
 )
-def test_limits_count_the_requests_that_match(rule: Fault, struck: str) -> None:
+def test_limits_count_the_requests_that_match(rule: Fault, pattern: str) -> None:
     others = [asked(verb="get"), asked()]
     found = met(progress(rule.on("create")), others * 8)
-    assert "".join("x" if each else "." for each in found[1::2]) == struck
+    assert "".join("x" if each else "." for each in found[1::2]) == pattern
     assert not any(found[::2])
 
 
 def test_every_client_has_a_count_of_its_own() -> None:
-    questions = [asked("a"), asked("b"), asked("a"), asked("b")]
-    assert met(progress(fault(500).once()), questions) == ["500", "500", "", ""]
+    requests = [asked("a"), asked("b"), asked("a"), asked("b")]
+    assert met(progress(fault(500).once()), requests) == ["500", "500", "", ""]
 
 
 def test_a_time_is_counted_from_the_plans_beginning() -> None:
@@ -83,7 +83,7 @@ def test_effects_add_up_until_one_ends_the_request() -> None:
     assert second == "latency 1.000 s, compact, drop before"
 
 
-def test_a_probability_is_about_what_it_says() -> None:
+def test_a_probability_is_approximated() -> None:
     found = met(progress(fault(500).probability(0.25)), [asked()] * 2000)
     assert 400 < sum(map(bool, found)) < 600
 
@@ -98,7 +98,7 @@ def test_latency_is_drawn_from_its_range() -> None:
     assert 2.8 < max(waits) < 3
 
 
-def test_how_long_has_nothing_to_do_with_whether() -> None:
+def test_latency_is_independent_of_probability() -> None:
     state, waits = progress(fault("latency", least=0, most=1).probability(0.3)), []
     for _ in range(200):
         state, effects = decide(state, asked(), 0)
@@ -119,7 +119,7 @@ def test_another_seed_draws_otherwise() -> None:
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=60), st.integers(0, 2**32))
-def test_no_client_moves_what_another_meets(clients: list[str], seed: int) -> None:
+def test_no_client_changes_the_faults_of_another(clients: list[str], seed: int) -> None:
     state = progress(
         fault("latency", least=0, most=1).probability(0.7),
         fault(500).probability(0.3).times(4),
@@ -129,7 +129,9 @@ def test_no_client_moves_what_another_meets(clients: list[str], seed: int) -> No
     together = met(state, map(asked, clients))
     for client in "abc":
         alone = met(state, [asked(client)] * clients.count(client))
-        assert [told for who, told in zip(clients, together, strict=True) if who == client] == alone
+        assert [
+            effect for who, effect in zip(clients, together, strict=True) if who == client
+        ] == alone
 
 
 SCOPES: dict[str, tuple[Fault, tuple[str, str], bool]] = {
@@ -179,7 +181,7 @@ SCOPES: dict[str, tuple[Fault, tuple[str, str], bool]] = {
 
 
 @pytest.mark.parametrize("name", SCOPES)
-def test_scopes(name: str) -> None:
+def test_a_scope_selects_requests(name: str) -> None:
     rule, (method, target), expected = SCOPES[name]
     path, _, text = target.partition("?")
     query: dict[str, Any] = {}
@@ -188,8 +190,8 @@ def test_scopes(name: str) -> None:
         query[key] = value.replace("%3D", "=")
     body = b'{"metadata":{"name":"new"}}' if method == "POST" else b""
     request = Request(method, path, query, body, user_agent="kubectl/v1.37.0")
-    question = with_created_name(match_input_of(request), request)
-    assert bool(met(progress(rule), [question])[0]) == expected
+    match_input = with_created_name(match_input_of(request), request)
+    assert bool(met(progress(rule), [match_input])[0]) == expected
 
 
 LAGGING = {
@@ -217,7 +219,7 @@ LAGGING = {
 
 
 @pytest.mark.parametrize("name", LAGGING)
-def test_only_what_a_watch_cache_may_answer_late_is_stale(name: str) -> None:
+def test_only_requests_that_a_watch_cache_answers_are_stale(name: str) -> None:
     query, expected = LAGGING[name]
     found = met(progress(fault("stale")), [match_input_of(Request("GET", PODS, query))])
     assert bool(found[0]) == expected

@@ -1,4 +1,4 @@
-"""Plans: what is understood, and how each mistake is named."""
+"""Plans: what is understood, and how each error_of is named."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ faults:
 """
 
 
-def mistake(*rules: dict[str, Any], **fields: Any) -> str:
+def error_of(*rules: dict[str, Any], **fields: Any) -> str:
     document = fields if not rules else {"faults": list(rules), **fields}
     with pytest.raises(PlanError) as refused:
         parse_plan(document, BUILTIN, 0)
@@ -76,7 +76,7 @@ def test_limits_are_built_in_a_sentence() -> None:
     assert (limits.start, limits.end) == (1, 9)
 
 
-MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
+INVALID_RULES: dict[str, tuple[dict[str, Any], str]] = {
     "no fault": ({}, "faults[0].fault: expected one of 403, 429, 500,"),
     "an unknown fault": ({"fault": "flood"}, "faults[0].fault: expected one of 403, 429, 500,"),
     "an unknown field": ({"fault": 500, "tmies": 3}, "faults[0].tmies: no such field here; there"),
@@ -215,12 +215,12 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_named_with_its_place(name: str) -> None:
-    rule, expected = MISTAKES[name]
-    told = mistake(rule)
-    assert told.startswith(expected)
-    assert "\n" not in told
+@pytest.mark.parametrize("name", INVALID_RULES)
+def test_an_error_of_a_plan_names_its_field(name: str) -> None:
+    rule, expected = INVALID_RULES[name]
+    error = error_of(rule)
+    assert error.startswith(expected)
+    assert "\n" not in error
 
 
 @pytest.mark.parametrize(
