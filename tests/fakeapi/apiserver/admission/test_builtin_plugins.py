@@ -1,4 +1,4 @@
-"""Admission that comes with controllers: accounts for pods, taints for nodes."""
+"""Built-in admission: accounts and topology labels for pods, taints for nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from fakeapi.apiserver.admission.builtin_plugins import COMPONENT_PLUGINS
 from fakeapi.apiserver.endpoints import Api
 from tests.builders import pod_request
-from tests.fakeapi.api_requests import ACCOUNTS, PODS, Ask
+from tests.fakeapi.api_requests import ACCOUNTS, NODES, PODS, Ask
 
 MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
@@ -85,4 +85,44 @@ def test_a_new_node_is_not_ready_yet(ask: Ask) -> None:
     taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     for spec in ({}, {"taints": [taint]}):
         node = {"metadata": {"generateName": "n-"}, "spec": spec}
-        assert ask("POST", "/api/v1/nodes", node)[1]["spec"]["taints"] == [taint]
+        assert ask("POST", NODES, node)[1]["spec"]["taints"] == [taint]
+
+
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+
+
+LABELS = {"app": "web", ZONE: "elsewhere"}
+
+
+@pytest.fixture
+def _node(ask: Ask) -> None:
+    labels = {ZONE: "a", REGION: "r", "disk": "ssd"}
+    ask("POST", NODES, {"metadata": {"name": "n", "labels": labels}})
+
+
+@pytest.mark.usefixtures("_node")
+@pytest.mark.parametrize(
+    ("node", "labels"),
+    [
+        pytest.param("n", {"app": "web", ZONE: "a", REGION: "r"}, id="an existing node"),
+        pytest.param("gone", LABELS, id="a missing node"),
+    ],
+)
+def test_a_pod_created_on_a_node_gets_its_labels(
+    ask: Ask, node: str, labels: dict[str, str]
+) -> None:
+    _, created = ask("POST", PODS, pod_request(labels=LABELS, nodeName=node))
+    assert created["metadata"]["labels"] == labels
+
+
+@pytest.mark.usefixtures("_node")
+def test_a_pod_bound_to_a_node_gets_its_labels(ask: Ask) -> None:
+    ask("POST", PODS, pod_request(labels=LABELS))
+    binding = {
+        "metadata": {"name": "p", "labels": {"by": "scheduler"}},
+        "target": {"kind": "Node", "name": "n"},
+    }
+    assert ask("POST", f"{PODS}/p/binding", binding)[0] == 201
+    _, bound = ask("GET", f"{PODS}/p")
+    assert bound["metadata"]["labels"] == {"app": "web", "by": "scheduler", ZONE: "a", REGION: "r"}

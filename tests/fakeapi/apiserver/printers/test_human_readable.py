@@ -1,4 +1,4 @@
-"""Parts of documents in expected: ages, selectors, long lists, and what is not there."""
+"""Ages, selectors, long lists and missing values as texts."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -27,6 +28,10 @@ def service(**fields: Any) -> dict[str, Any]:
     return {"clientConfig": {"service": {"namespace": "n", "name": "s", **fields}}}
 
 
+def at(url: str) -> dict[str, Any]:
+    return {"clientConfig": {"url": url}}
+
+
 def rules(**fields: Any) -> dict[str, Any]:
     return {"rules": [rule("pods", **fields)]}
 
@@ -35,7 +40,7 @@ def resources(*names: str) -> dict[str, Any]:
     return {"rules": [rule(*names)]}
 
 
-INVALID_WEBHOOKS: dict[str, tuple[dict[str, Any], str, str, str]] = {
+INVALID_FIELDS: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "no name": ({"name": ""}, "name", REQUIRED, "Required value"),
     "a short name": (
         {"name": "a.b"},
@@ -227,12 +232,93 @@ INVALID_WEBHOOKS: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "FieldValueTooMany",
         "Too many: 65: must have at most 64 items",
     ),
+    "neither URL nor service": (
+        {"clientConfig": {}},
+        "clientConfig",
+        REQUIRED,
+        "Required value: exactly one of url or service is required",
+    ),
+    "both URL and service": (
+        {"clientConfig": {"url": "https://a", **service()["clientConfig"]}},
+        "clientConfig",
+        REQUIRED,
+        "exactly one of url or service is required",
+    ),
+    "plain http": (
+        at("http://a/b"),
+        "clientConfig.url",
+        INVALID,
+        (
+            "Invalid value: \"http\": 'https' is the only allowed URL scheme; desired format: "
+            "https://host[/path]"
+        ),
+    ),
+    "no host": (
+        at("https:///b"),
+        "clientConfig.url",
+        INVALID,
+        "host must be specified",
+    ),
+    "a user in the URL": (
+        at("https://me@a/b"),
+        "clientConfig.url",
+        INVALID,
+        'Invalid value: "me": user information is not permitted in the URL',
+    ),
+    "a fragment": (
+        at("https://a/b#c"),
+        "clientConfig.url",
+        INVALID,
+        "fragments are not permitted in the URL",
+    ),
+    "a query": (
+        at("https://a/b?c=d"),
+        "clientConfig.url",
+        INVALID,
+        "query parameters are not permitted in the URL",
+    ),
+    "no URL at all": (
+        at("https://[a"),
+        "clientConfig.url",
+        REQUIRED,
+        "url must be a valid URL",
+    ),
+    "a service without a name": (
+        service(name=""),
+        "clientConfig.service.name",
+        REQUIRED,
+        "Required value: service name is required",
+    ),
+    "a port that is none": (
+        service(port=0),
+        "clientConfig.service.port",
+        INVALID,
+        "port is not valid: must be between 1 and 65535, inclusive",
+    ),
+    "a path without its slash": (
+        service(path="ab"),
+        "clientConfig.service.path",
+        INVALID,
+        "must start with a '/'",
+    ),
+    "a path with an empty step": (
+        service(path="/a//b"),
+        "clientConfig.service.path",
+        INVALID,
+        "segment[1] may not be empty",
+    ),
+    "a bundle that is no PEM": (
+        {"clientConfig": {"url": "https://a", "caBundle": b64encode(b"no").decode()}},
+        "clientConfig.caBundle",
+        INVALID,
+        "unable to load root certificates: unable to parse bytes as PEM block",
+    ),
 }
 
 
 @pytest.mark.parametrize("role", ["mutating", "validating"])
 @pytest.mark.parametrize(
-    ("fields", "field", "reason", "message"), INVALID_WEBHOOKS.values(), ids=INVALID_WEBHOOKS
+    ("fields", "field", "reason", "message"), INVALID_FIELDS.values(), ids=INVALID_FIELDS
 )
 def test_a_broken_configuration_is_refused_by_field_and_reason(
     ask: Ask, role: str, fields: dict[str, Any], field: str, reason: str, message: str

@@ -1,4 +1,4 @@
-"""Webhooks that refuse, warn, or fail: the client's answer, in upstream's message."""
+"""Webhooks that refuse, warn, or fail: the client's answer, in upstream's words."""
 
 from __future__ import annotations
 

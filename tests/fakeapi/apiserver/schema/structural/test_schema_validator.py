@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from fakeapi.apiserver.schema.structural.schema_errors import SchemaErrors, causes_of
-from fakeapi.apiserver.schema.structural.schema_tree import ABSENT
-from fakeapi.apiserver.schema.structural.schema_validator import compile_validator
+from fakeapi.apiserver.schema.structural.schema_tree import ABSENT, node_of
+from fakeapi.apiserver.schema.structural.schema_validator import (
+    compile_validator,
+    duplicate_items_check,
+)
 
 INTEGER = {"type": "integer"}
 TEXT = {"type": "string"}
@@ -197,3 +200,37 @@ def test_an_unchanged_value_is_not_validated_again(
     is_refused: bool,  # noqa: FBT001
 ) -> None:
     assert bool(errors_of(schema, value, old)) is is_refused
+
+
+SET = {"type": "array", "x-kubernetes-list-type": "set", "items": TEXT}
+
+
+def list_map(*keys: str) -> dict[str, Any]:
+    items = {"type": "object", "properties": dict.fromkeys(keys, TEXT)}
+    own = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
+    return {"type": "array", "items": items, **own}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "errors"),
+    [
+        (SET, ["a", "b"], []),
+        (SET, ["a", "b", "a", "a"], ['x[2]: Duplicate value: "a"']),
+        (list_map("k"), [{"k": "a"}, {"k": "a"}], ['x[1]: Duplicate value: {"k":"a"}']),
+        (list_map("k"), [{}, {}], ["x[1]: Duplicate value: {}"]),
+        (list_map("k", "l"), [{"k": "a"}, {"k": "a", "l": "b"}], []),
+        (
+            list_map("k"),
+            ["a"],
+            ['x[0]: Invalid value: "a": must be an object for an array of list-type map'],
+        ),
+    ],
+)
+def test_duplicates_are_found(schema: dict[str, Any], value: Any, errors: list[str]) -> None:
+    check = duplicate_items_check(node_of({"type": "object", "properties": {"x": schema}}))
+    assert check is not None
+    assert [f"{c.field}: {c.message}" for c in check({"x": value}, "")] == errors
+
+
+def test_a_schema_without_sets_and_maps_has_no_check() -> None:
+    assert duplicate_items_check(node_of({"type": "object", "properties": {"x": TEXT}})) is None

@@ -1,4 +1,4 @@
-"""Plans: what is understood, and how each error_of is named."""
+"""Plans of fault injection, and the errors of invalid ones."""
 
 from __future__ import annotations
 
