@@ -28,6 +28,14 @@ def errors_of(schema: dict[str, Any], value: Any, old: Any = ABSENT) -> list[str
     return [f"{cause.field}: {cause.message}" for cause in causes_of(errors)]
 
 
+def invalid(value: str, message: str) -> list[str]:
+    return [f"a: Invalid value: {value}: a in body {message}"]
+
+
+def schema_error(message: str) -> str:
+    return f'<nil>: Invalid value: "": {message}'
+
+
 def type_error(expected: str, found: str, field: str = "a") -> str:
     return (
         f'{field}: Invalid value: "{found}": {field} in body must be of type {expected}: "{found}"'
@@ -59,34 +67,21 @@ def type_error(expected: str, found: str, field: str = "a") -> str:
         (
             {**INTEGER, "format": "int32"},
             2**31,
-            [
-                (
-                    '<nil>: Invalid value: "": Checked value must be of type integer with format '
-                    "int32 in a"
-                )
-            ],
+            [schema_error("Checked value must be of type integer with format int32 in a")],
         ),
-        (
-            {**INTEGER, "minimum": 2},
-            1,
-            ["a: Invalid value: 1: a in body should be greater than or equal to 2"],
-        ),
+        ({**INTEGER, "minimum": 2}, 1, invalid("1", "should be greater than or equal to 2")),
         (
             {**INTEGER, "maximum": 2, "exclusiveMaximum": True},
             2,
-            ["a: Invalid value: 2: a in body should be less than 2"],
+            invalid("2", "should be less than 2"),
         ),
         (
             {"type": "number", "multipleOf": 0.5},
             0.75,
-            ["a: Invalid value: 0.75: a in body should be a multiple of 0.5"],
+            invalid("0.75", "should be a multiple of 0.5"),
         ),
         ({**TEXT, "maxLength": 2}, "xxx", ["a: Too long: may not be more than 2 bytes"]),
-        (
-            {**TEXT, "minLength": 2},
-            "x",
-            ['a: Invalid value: "x": a in body should be at least 2 chars long'],
-        ),
+        ({**TEXT, "minLength": 2}, "x", invalid('"x"', "should be at least 2 chars long")),
         (
             {**TEXT, "pattern": "^x$"},
             "x\n",
@@ -95,7 +90,7 @@ def type_error(expected: str, found: str, field: str = "a") -> str:
         (
             {**TEXT, "format": "date-time"},
             "today",
-            ['a: Invalid value: "today": a in body must be of type date-time: "today"'],
+            invalid('"today"', 'must be of type date-time: "today"'),
         ),
         ({**TEXT, "format": "nobody-knows"}, "x", []),
         (
@@ -112,12 +107,12 @@ def type_error(expected: str, found: str, field: str = "a") -> str:
         (
             {"type": "array", "items": INTEGER, "minItems": 1},
             [],
-            ["a: Invalid value: 0: a in body should have at least 1 items"],
+            invalid("0", "should have at least 1 items"),
         ),
         (
             {"type": "object", "minProperties": 1},
             {},
-            ["a: Invalid value: 0: a in body should have at least 1 properties"],
+            invalid("0", "should have at least 1 properties"),
         ),
         (
             {"type": "object", "additionalProperties": False},
@@ -128,13 +123,13 @@ def type_error(expected: str, found: str, field: str = "a") -> str:
         (
             {**INTEGER, "not": {"enum": [1]}},
             1,
-            ['<nil>: Invalid value: "": "a" must not validate the schema (not)'],
+            [schema_error('"a" must not validate the schema (not)')],
         ),
         (
             {**INTEGER, "anyOf": [{"minimum": 5}, {"enum": [1]}]},
             2,
             [
-                '<nil>: Invalid value: "": "a" must validate at least one schema (anyOf)',
+                schema_error('"a" must validate at least one schema (anyOf)'),
                 "a: Invalid value: 2: a in body should be greater than or equal to 5",
             ],
         ),
@@ -142,9 +137,8 @@ def type_error(expected: str, found: str, field: str = "a") -> str:
             {**INTEGER, "oneOf": [{"minimum": 1}, {"maximum": 9}]},
             5,
             [
-                (
-                    '<nil>: Invalid value: "": "a" must validate one and only one schema (oneOf). '
-                    "Found 2 valid alternatives"
+                schema_error(
+                    '"a" must validate one and only one schema (oneOf). Found 2 valid alternatives'
                 )
             ],
         ),
@@ -153,10 +147,7 @@ def type_error(expected: str, found: str, field: str = "a") -> str:
             1,
             [
                 "a: Invalid value: 1: a in body should be greater than or equal to 5",
-                (
-                    '<nil>: Invalid value: "": "a" must validate all the schemas (allOf). None '
-                    "validated"
-                ),
+                schema_error('"a" must validate all the schemas (allOf). None validated'),
             ],
         ),
     ],
