@@ -17,6 +17,8 @@ from fakeapi.apiserver.objects.patch import (
     json_patch,
     merge_patch,
 )
+from tests.builders import Document
+from tests.fakeapi.api_requests import APPLY, JSON
 
 
 def strategic(document: Any, patch: Any, kind: Any = PODS) -> Any:
@@ -101,120 +103,87 @@ def test_operations_that_nest_too_deeply_are_refused() -> None:
     assert refused.value.code == 422
 
 
+def containers(*items: str | Document) -> Document:
+    """Build a pod with containers; texts are their names."""
+    named = [{"name": each} if isinstance(each, str) else each for each in items]
+    return {"spec": {"containers": named}}
+
+
+def container(name: str, *variables: Document, **fields: Any) -> Document:
+    return {"name": name, **({"env": list(variables)} if variables else {}), **fields}
+
+
+X, Y = {"name": "X", "value": "1"}, {"name": "Y", "value": "2"}
+READY = {"type": "Ready", "status": "True"}
+STRATEGIC_MERGES: dict[str, tuple[Document, Document, Document]] = {
+    "maps merge": ({"a": {"b": 1}}, {"a": {"c": 2}}, {"a": {"b": 1, "c": 2}}),
+    "null deletes": ({"a": 1, "b": 2}, {"a": None}, {"b": 2}),
+    "keyed lists merge by key": (
+        containers(container("a", image="1"), container("b", image="1")),
+        containers(container("b", image="2"), "c"),
+        containers(container("a", image="1"), container("b", image="2"), "c"),
+    ),
+    "keyed lists merge inside keyed lists": (
+        containers(container("a", X)),
+        containers(container("a", Y)),
+        containers(container("a", Y, X)),
+    ),
+    "elements of the patch keep its order, and others stay before their successors": (
+        containers("a", "b", "c"),
+        containers("new", container("b", image="2")),
+        containers("new", "a", container("b", image="2"), "c"),
+    ),
+    "an element is deleted by its key": (
+        containers("a", "b"),
+        containers({"name": "a", "$patch": "delete"}),
+        containers("b"),
+    ),
+    "a keyed list is replaced": (
+        containers("a", "b"),
+        containers("c", {"$patch": "replace"}),
+        containers("c"),
+    ),
+    "a list without a key is replaced": (
+        {"spec": {"tolerations": [{"key": "a"}]}},
+        {"spec": {"tolerations": [{"key": "b"}]}},
+        {"spec": {"tolerations": [{"key": "b"}]}},
+    ),
+    "a set is united": (
+        {"metadata": {"finalizers": ["a", "b"]}},
+        {"metadata": {"finalizers": ["b", "c"]}},
+        {"metadata": {"finalizers": ["a", "b", "c"]}},
+    ),
+    "values are deleted from a set": (
+        {"metadata": {"finalizers": ["a", "b"]}},
+        {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}},
+        {"metadata": {"finalizers": ["b"]}},
+    ),
+    "a map is replaced": (
+        {"a": {"b": 1, "c": 2}},
+        {"a": {"$patch": "replace", "d": 3}},
+        {"a": {"d": 3}},
+    ),
+    "a map is emptied": ({"a": {"b": 1}}, {"a": {"$patch": "delete"}}, {"a": {}}),
+    "only the retained keys stay": (
+        {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}},
+        {"spec": {"volumes": [{"$retainKeys": ["name", "secret"], "name": "v", "secret": {}}]}},
+        {"spec": {"volumes": [{"name": "v", "secret": {}}]}},
+    ),
+    "the order of elements is set": (
+        {"status": {"conditions": [READY, {"type": "Other"}]}},
+        {
+            "status": {
+                "$setElementOrder/conditions": [{"type": "New"}, {"type": "Ready"}],
+                "conditions": [{"type": "New", "status": "False"}],
+            }
+        },
+        {"status": {"conditions": [{"type": "New", "status": "False"}, READY, {"type": "Other"}]}},
+    ),
+}
+
+
 @pytest.mark.parametrize(
-    ("document", "patch", "result"),
-    [
-        pytest.param({"a": {"b": 1}}, {"a": {"c": 2}}, {"a": {"b": 1, "c": 2}}, id="maps merge"),
-        pytest.param({"a": 1, "b": 2}, {"a": None}, {"b": 2}, id="null deletes"),
-        pytest.param(
-            {"spec": {"containers": [{"name": "a", "image": "1"}, {"name": "b", "image": "1"}]}},
-            {"spec": {"containers": [{"name": "b", "image": "2"}, {"name": "c"}]}},
-            {
-                "spec": {
-                    "containers": [
-                        {"name": "a", "image": "1"},
-                        {"name": "b", "image": "2"},
-                        {"name": "c"},
-                    ]
-                }
-            },
-            id="keyed lists merge by key",
-        ),
-        pytest.param(
-            {"spec": {"containers": [{"name": "a", "env": [{"name": "X", "value": "1"}]}]}},
-            {"spec": {"containers": [{"name": "a", "env": [{"name": "Y", "value": "2"}]}]}},
-            {
-                "spec": {
-                    "containers": [
-                        {
-                            "name": "a",
-                            "env": [{"name": "Y", "value": "2"}, {"name": "X", "value": "1"}],
-                        }
-                    ]
-                }
-            },
-            id="keyed lists merge inside keyed lists",
-        ),
-        pytest.param(
-            {"spec": {"containers": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}},
-            {"spec": {"containers": [{"name": "new"}, {"name": "b", "image": "2"}]}},
-            {
-                "spec": {
-                    "containers": [
-                        {"name": "new"},
-                        {"name": "a"},
-                        {"name": "b", "image": "2"},
-                        {"name": "c"},
-                    ]
-                }
-            },
-            id="the patch's elements keep its order, the others stand before whom they stood",
-        ),
-        pytest.param(
-            {"spec": {"containers": [{"name": "a"}, {"name": "b"}]}},
-            {"spec": {"containers": [{"name": "a", "$patch": "delete"}]}},
-            {"spec": {"containers": [{"name": "b"}]}},
-            id="an element is deleted by its key",
-        ),
-        pytest.param(
-            {"spec": {"containers": [{"name": "a"}, {"name": "b"}]}},
-            {"spec": {"containers": [{"name": "c"}, {"$patch": "replace"}]}},
-            {"spec": {"containers": [{"name": "c"}]}},
-            id="a keyed list is replaced",
-        ),
-        pytest.param(
-            {"spec": {"tolerations": [{"key": "a"}]}},
-            {"spec": {"tolerations": [{"key": "b"}]}},
-            {"spec": {"tolerations": [{"key": "b"}]}},
-            id="a list without a key is replaced",
-        ),
-        pytest.param(
-            {"metadata": {"finalizers": ["a", "b"]}},
-            {"metadata": {"finalizers": ["b", "c"]}},
-            {"metadata": {"finalizers": ["a", "b", "c"]}},
-            id="a set is united",
-        ),
-        pytest.param(
-            {"metadata": {"finalizers": ["a", "b"]}},
-            {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"]}},
-            {"metadata": {"finalizers": ["b"]}},
-            id="values leave a set",
-        ),
-        pytest.param(
-            {"a": {"b": 1, "c": 2}},
-            {"a": {"$patch": "replace", "d": 3}},
-            {"a": {"d": 3}},
-            id="a map is replaced",
-        ),
-        pytest.param(
-            {"a": {"b": 1}}, {"a": {"$patch": "delete"}}, {"a": {}}, id="a map is emptied"
-        ),
-        pytest.param(
-            {"spec": {"volumes": [{"name": "v", "emptyDir": {}}]}},
-            {"spec": {"volumes": [{"$retainKeys": ["name", "secret"], "name": "v", "secret": {}}]}},
-            {"spec": {"volumes": [{"name": "v", "secret": {}}]}},
-            id="only the retained keys stay",
-        ),
-        pytest.param(
-            {"status": {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Other"}]}},
-            {
-                "status": {
-                    "$setElementOrder/conditions": [{"type": "New"}, {"type": "Ready"}],
-                    "conditions": [{"type": "New", "status": "False"}],
-                }
-            },
-            {
-                "status": {
-                    "conditions": [
-                        {"type": "New", "status": "False"},
-                        {"type": "Ready", "status": "True"},
-                        {"type": "Other"},
-                    ]
-                }
-            },
-            id="the order of elements is set",
-        ),
-    ],
+    ("document", "patch", "result"), STRATEGIC_MERGES.values(), ids=STRATEGIC_MERGES
 )
 def test_strategic_merge_patch(document: Any, patch: Any, result: Any) -> None:
     assert strategic(document, patch) == result
@@ -229,7 +198,7 @@ def test_taints_are_replaced_since_they_have_no_merge_key() -> None:
 @pytest.mark.parametrize(
     "patch",
     [
-        {"spec": {"containers": [{"image": "no name"}]}},
+        containers({"image": "no name"}),
         {"spec": {"containers": ["a"]}},
         {"spec": {"$patch": "explode"}},
         {"spec": {"$retainKeys": "name"}},
@@ -239,7 +208,7 @@ def test_taints_are_replaced_since_they_have_no_merge_key() -> None:
 )
 def test_a_strategic_patch_that_makes_no_sense_is_refused(patch: Any) -> None:
     with pytest.raises(StatusError) as refused:
-        strategic({"spec": {"containers": [{"name": "a"}]}}, patch)
+        strategic(containers("a"), patch)
     assert refused.value.code == 400
 
 
@@ -255,7 +224,7 @@ def test_long_lists_merge_in_linear_time() -> None:
     assert patched["status"]["conditions"] == conditions[::-1]
 
 
-@pytest.mark.parametrize("content_type", ["application/apply-patch+yaml", "application/json", ""])
+@pytest.mark.parametrize("content_type", [APPLY, JSON, ""])
 def test_other_patch_types_are_refused_naming_those_that_are_taken(content_type: str) -> None:
     with pytest.raises(StatusError) as refused:
         apply_patch(PODS, {}, content_type, b"{}")

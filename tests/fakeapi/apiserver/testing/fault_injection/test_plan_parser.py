@@ -76,141 +76,139 @@ def test_limits_are_built_in_a_sentence() -> None:
     assert (limits.start, limits.end) == (1, 9)
 
 
+def matching(name: int | str, **match: Any) -> dict[str, Any]:
+    return {"fault": name, "match": match}
+
+
 INVALID_RULES: dict[str, tuple[dict[str, Any], str]] = {
-    "no fault": ({}, "faults[0].fault: expected one of 403, 429, 500,"),
-    "an unknown fault": ({"fault": "flood"}, "faults[0].fault: expected one of 403, 429, 500,"),
-    "an unknown field": ({"fault": 500, "tmies": 3}, "faults[0].tmies: no such field here; there"),
+    "no fault": ({}, "fault: expected one of 403, 429, 500,"),
+    "an unknown fault": ({"fault": "flood"}, "fault: expected one of 403, 429, 500,"),
+    "an unknown field": ({"fault": 500, "tmies": 3}, "tmies: no such field here; there"),
     "a field of another fault": (
         {"fault": "drop", "seconds": 3},
-        "faults[0].seconds: no such field here; there are: fault, when, afterFrames, match, times",
+        "seconds: no such field here; there are: fault, when, afterFrames, match, times",
     ),
-    "a message that is none": (
-        {"fault": 403, "message": 3},
-        "faults[0].message: expected a text, got 3",
-    ),
+    "a message that is none": ({"fault": 403, "message": 3}, "message: expected a text, got 3"),
     "a message where words are fixed": (
         {"fault": 503, "message": "no"},
-        "faults[0].message: no such field here; there are: fault, retryAfter, match, times",
+        "message: no such field here; there are: fault, retryAfter, match, times",
     ),
     "an unknown limit of requests": (
-        {"fault": 500, "match": {"resource": "pods"}},
-        "faults[0].match.resource: no such field here; there are: clients, verbs, resources",
+        matching(500, resource="pods"),
+        "match.resource: no such field here; there are: clients, verbs, resources",
     ),
     "a probability beyond 1": (
         {"fault": 500, "probability": 1.5},
-        "faults[0].probability: expected a number above 0 and up to 1, got 1.5",
+        "probability: expected a number above 0 and up to 1, got 1.5",
     ),
     "a probability of nothing": (
         {"fault": 500, "probability": 0},
-        "faults[0].probability: expected a number above 0 and up to 1, got 0",
+        "probability: expected a number above 0 and up to 1, got 0",
     ),
     "a negative probability": (
         {"fault": 500, "probability": -1},
-        "faults[0].probability: expected a number of at least 0, got -1",
+        "probability: expected a number of at least 0, got -1",
     ),
-    "no times": (
-        {"fault": 500, "times": 0},
-        "faults[0].times: expected a whole number of at least",
-    ),
-    "half a time": ({"fault": 500, "times": 0.5}, "faults[0].times: expected a whole number"),
-    "every none": ({"fault": 500, "every": 0}, "faults[0].every: expected a whole number of at"),
-    "true as a number": ({"fault": 500, "after": True}, "faults[0].after: expected a whole number"),
+    "no times": ({"fault": 500, "times": 0}, "times: expected a whole number of at least"),
+    "half a time": ({"fault": 500, "times": 0.5}, "times: expected a whole number"),
+    "every none": ({"fault": 500, "every": 0}, "every: expected a whole number of at"),
+    "true as a number": ({"fault": 500, "after": True}, "after: expected a whole number"),
     "an empty time": (
         {"fault": 500, "from": 9, "until": 9},
-        "faults[0].until: expected more than from, which is 9, got 9",
+        "until: expected more than from, which is 9, got 9",
     ),
     "latency without seconds": (
         {"fault": "latency"},
-        "faults[0].seconds: expected seconds, or least and most, got nothing",
+        "seconds: expected seconds, or least and most, got nothing",
     ),
     "latency said twice": (
         {"fault": "latency", "seconds": 1, "most": 2},
-        "faults[0].seconds: expected either seconds, or least and most, got 1",
+        "seconds: expected either seconds, or least and most, got 1",
     ),
     "an empty range": (
         {"fault": "latency", "least": 3, "most": 2},
-        "faults[0].least: expected no more than most, which is 2, got 3",
+        "least: expected no more than most, which is 2, got 3",
     ),
-    "a lag of nothing": ({"fault": "lag"}, "faults[0].seconds: expected how long frames are held"),
+    "a lag of nothing": ({"fault": "lag"}, "seconds: expected how long frames are held"),
     "frames before the request": (
         {"fault": "drop", "afterFrames": 2},
-        "faults[0].afterFrames: expected when: after, since before there is no frame, got 2",
+        "afterFrames: expected when: after, since before there is no frame, got 2",
     ),
     "an unknown verb": (
-        {"fault": 500, "match": {"verbs": "creat"}},
-        "faults[0].match.verbs: no verb 'creat'; there are: create, delete, deletecollection",
+        matching(500, verbs="creat"),
+        "match.verbs: no verb 'creat'; there are: create, delete, deletecollection",
     ),
     "a verb that is no text": (
-        {"fault": 500, "match": {"verbs": [1]}},
-        "faults[0].match.verbs: expected a text or a list of texts that are not empty, got [1]",
+        matching(500, verbs=[1]),
+        "match.verbs: expected a text or a list of texts that are not empty, got [1]",
     ),
     "no verb at all": (
-        {"fault": 500, "match": {"verbs": []}},
-        "faults[0].match.verbs: expected a text or a list of texts that are not empty, got []",
+        matching(500, verbs=[]),
+        "match.verbs: expected a text or a list of texts that are not empty, got []",
     ),
     "a lag of creates": (
         {"fault": "lag", "seconds": 1, "match": {"verbs": ["watch", "create"]}},
-        "faults[0].match.verbs: this fault does not apply to 'create', only to watch",
+        "match.verbs: this fault does not apply to 'create', only to watch",
     ),
     "a stale get": (
-        {"fault": "stale", "match": {"verbs": "get"}},
-        "faults[0].match.verbs: this fault does not apply to 'get', only to list and watch",
+        matching("stale", verbs="get"),
+        "match.verbs: this fault does not apply to 'get', only to list and watch",
     ),
     "a silent subresource": (
-        {"fault": "silence", "match": {"resources": "pods", "subresources": "status"}},
-        "faults[0].match.subresources: this fault applies to watch only, without subresources",
+        matching("silence", resources="pods", subresources="status"),
+        "match.subresources: this fault applies to watch only, without subresources",
     ),
     "an unknown resource": (
-        {"fault": 500, "match": {"resources": ["pods", "podz"]}},
-        "faults[0].match.resources: 'podz' is not served here; expected a plural such as pods",
+        matching(500, resources=["pods", "podz"]),
+        "match.resources: 'podz' is not served here; expected a plural such as pods",
     ),
     "a resource of another group": (
-        {"fault": 500, "match": {"resources": "apps/pods"}},
-        "faults[0].match.resources: 'apps/pods' is not served here",
+        matching(500, resources="apps/pods"),
+        "match.resources: 'apps/pods' is not served here",
     ),
     "a subresource that the kind lacks": (
-        {"fault": 500, "match": {"resources": "configmaps", "subresources": "status"}},
-        "faults[0].match.subresources: 'configmaps' has none of status; it has: none",
+        matching(500, resources="configmaps", subresources="status"),
+        "match.subresources: 'configmaps' has none of status; it has: none",
     ),
     "a subresource that nothing has": (
-        {"fault": 500, "match": {"subresources": "stauts"}},
-        "faults[0].match.subresources: no resource here has 'stauts'",
+        matching(500, subresources="stauts"),
+        "match.subresources: no resource here has 'stauts'",
     ),
     "a verb that the kind lacks": (
-        {"fault": 500, "match": {"resources": "tokenreviews", "verbs": "get"}},
-        "faults[0].match.verbs: 'tokenreviews' cannot 'get'; it can: create",
+        matching(500, resources="tokenreviews", verbs="get"),
+        "match.verbs: 'tokenreviews' cannot 'get'; it can: create",
     ),
     "a watch of what cannot be watched": (
-        {"fault": "expire", "match": {"resources": "tokenreviews"}},
-        "faults[0].match.resources: 'tokenreviews' cannot be listed or watched",
+        matching("expire", resources="tokenreviews"),
+        "match.resources: 'tokenreviews' cannot be listed or watched",
     ),
     "a verb that the subresource lacks": (
-        {"fault": 500, "match": {"resources": "pods", "subresources": "binding", "verbs": "get"}},
-        "faults[0].match.verbs: 'pods' cannot 'get'; it can: create",
+        matching(500, resources="pods", subresources="binding", verbs="get"),
+        "match.verbs: 'pods' cannot 'get'; it can: create",
     ),
     "a verb that no such subresource has": (
-        {"fault": 500, "match": {"subresources": "eviction", "verbs": "patch"}},
-        "faults[0].match.verbs: 'eviction' can only create, not patch",
+        matching(500, subresources="eviction", verbs="patch"),
+        "match.verbs: 'eviction' can only create, not patch",
     ),
     "a namespace of cluster-wide things": (
-        {"fault": 500, "match": {"resources": "nodes", "namespaces": "default"}},
-        "faults[0].match.namespaces: 'nodes' is in no namespace",
+        matching(500, resources="nodes", namespaces="default"),
+        "match.namespaces: 'nodes' is in no namespace",
     ),
     "a name with a slash": (
-        {"fault": 500, "match": {"names": "default/web"}},
-        "faults[0].match.names: no name can be like 'default/web'",
+        matching(500, names="default/web"),
+        "match.names: no name can be like 'default/web'",
     ),
     "a path and a resource": (
-        {"fault": 500, "match": {"paths": "/version", "resources": "pods"}},
-        "faults[0].match.resources: excludes paths; expected one of the two",
+        matching(500, paths="/version", resources="pods"),
+        "match.resources: excludes paths; expected one of the two",
     ),
     "a path that is not there": (
-        {"fault": 500, "match": {"paths": "/apis/aps/*"}},
-        "faults[0].match.paths: no path here is like '/apis/aps/*'",
+        matching(500, paths="/apis/aps/*"),
+        "match.paths: no path here is like '/apis/aps/*'",
     ),
     "the management": (
-        {"fault": 500, "match": {"paths": "/_fakeapi/*"}},
-        "faults[0].match.paths: no path here is like '/_fakeapi/*'",
+        matching(500, paths="/_fakeapi/*"),
+        "match.paths: no path here is like '/_fakeapi/*'",
     ),
 }
 
@@ -219,7 +217,7 @@ INVALID_RULES: dict[str, tuple[dict[str, Any], str]] = {
 def test_an_error_of_a_plan_names_its_field(name: str) -> None:
     rule, expected = INVALID_RULES[name]
     error = error_of(rule)
-    assert error.startswith(expected)
+    assert error.startswith(f"faults[0].{expected}")
     assert "\n" not in error
 
 
