@@ -8,166 +8,155 @@ from typing import Any
 
 import pytest
 
-from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.serving.local_transport import LocalTransport
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock, wait_idle
 from fakeapi.simulation.world import create_api
 from tests.fakeapi.admission_webhooks import Review, answered, configuration, webhook
-from tests.fakeapi.api_requests import MAPS, NAME, ask, named
+from tests.fakeapi.api_requests import MAPS, NAME, NODES, Answer, ask, named
 
 
-class Gate:
-    """A webhook that waits until the test lets it answer."""
+class WaitingWebhook:
+    """A webhook that answers once the test releases it."""
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
-        self._opened = asyncio.Event()
+        self._released = asyncio.Event()
 
-    def open(self) -> None:
-        self._opened.set()
+    def release(self) -> None:
+        self._released.set()
 
     async def answer(self, review: Review) -> Review:
         self.requests.append(review["request"])
-        await self._opened.wait()
+        await self._released.wait()
         return answered(review)
 
 
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
+class Scene:
+    """An API whose webhook waits, and a client of it."""
 
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.api = create_api(self.clock, Random(7), history=100)
+        self.hook = WaitingWebhook()
+        self._transport = LocalTransport(self.api, self.clock, Random(1))
 
-@pytest.fixture
-def api(clock: VirtualClock) -> Api:
-    return create_api(clock, Random(7), history=100)
+    def load(self, *names: str, **data: str) -> None:
+        self.api.load(
+            [{"kind": "ConfigMap", "apiVersion": "v1", **named(n, **data)} for n in names]
+        )
 
+    async def ask(self, method: str, path: str, body: Any = None) -> Answer:
+        return await ask(self._transport, method, path, body)
 
-@pytest.fixture
-def transport(api: Api, clock: VirtualClock) -> LocalTransport:
-    return LocalTransport(api, clock, Random(1))
-
-
-@pytest.fixture
-def gate(api: Api) -> Gate:
-    gate = Gate()
-    api.load([configuration("validating", webhook(NAME, timeoutSeconds=5))])
-    api.webhooks.handlers[NAME] = gate.answer
-    return gate
-
-
-class TestWaiting:
-    async def test_others_are_served_meanwhile(self, transport: LocalTransport, gate: Gate) -> None:
-        waiting = asyncio.create_task(ask(transport, "POST", MAPS, named("m")))
+    async def begin(self, method: str, path: str, body: Any = None) -> asyncio.Task[Answer]:
+        """Send a request, and return its task once it waits for the webhook."""
+        task = asyncio.create_task(self.ask(method, path, body))
         await wait_idle()
-        assert (await ask(transport, "POST", "/api/v1/nodes", named("n"))).status == 201
-        assert (await ask(transport, "GET", f"{MAPS}/m")).status == 404
-        gate.open()
+        return task
+
+
+@pytest.fixture
+def scene() -> Scene:
+    scene = Scene()
+    scene.api.load([configuration("validating", webhook(NAME, timeoutSeconds=5))])
+    scene.api.webhooks.handlers[NAME] = scene.hook.answer
+    return scene
+
+
+async def test_others_are_served_meanwhile(scene: Scene) -> None:
+    waiting = await scene.begin("POST", MAPS, named("m"))
+    assert (await scene.ask("POST", NODES, named("n"))).status == 201
+    assert (await scene.ask("GET", f"{MAPS}/m")).status == 404
+    scene.hook.release()
+    assert (await waiting).status == 201
+    assert len(scene.hook.requests) == 1
+
+
+async def test_the_time_is_the_worlds(scene: Scene) -> None:
+    waiting = asyncio.create_task(scene.ask("POST", MAPS, named("m")))
+    await scene.clock.advance(4.9)
+    assert not waiting.done()
+    await scene.clock.advance(0.2)
+    answer = await waiting
+    assert answer.status == 500
+    assert answer.body["message"].endswith('?timeout=5s": context deadline exceeded')
+
+
+async def test_an_object_that_changed_meanwhile_is_reviewed_again(scene: Scene) -> None:
+    scene.load("m", a="1")
+    patch = {"data": {"mine": "1"}}
+    waiting = await scene.begin("PATCH", f"{MAPS}/m", patch)
+    scene.load("m", a="2")
+    scene.hook.release()
+    assert (await waiting).body["data"] == {"a": "2", "mine": "1"}
+    assert [seen["oldObject"]["data"]["a"] for seen in scene.hook.requests] == ["1", "2"]
+
+
+async def test_a_replacement_of_an_object_that_changed_meanwhile_conflicts(scene: Scene) -> None:
+    scene.load("m", a="1")
+    present = (await scene.ask("GET", f"{MAPS}/m")).body
+    waiting = await scene.begin("PUT", f"{MAPS}/m", present)
+    scene.load("m", a="2")
+    scene.hook.release()
+    assert (await waiting).status == 409
+
+
+async def test_a_name_that_was_taken_meanwhile_is_taken(scene: Scene) -> None:
+    waiting = await scene.begin("POST", MAPS, named("m"))
+    scene.load("m")
+    scene.hook.release()
+    assert (await waiting).status == 409
+
+
+async def test_a_generated_name_stays_the_same(scene: Scene) -> None:
+    scene.hook.release()
+    body = {"metadata": {"generateName": "m-"}}
+    made = (await scene.ask("POST", MAPS, body)).body["metadata"]
+    [seen] = scene.hook.requests
+    assert (made["name"], made["uid"]) == (seen["name"], seen["object"]["metadata"]["uid"])
+    assert made["uid"] != seen["uid"]
+
+
+async def test_validating_webhooks_are_called_at_once_and_mutating_ones_in_turn() -> None:
+    scene = Scene()
+    for role, at_once in (("validating", 3), ("mutating", 1)):
+        hooks = [WaitingWebhook() for _ in range(3)]
+        names = [f"{letter}.{role}.com" for letter in "abc"]
+        scene.api.load([configuration(role, *map(webhook, names))])
+        scene.api.webhooks.handlers.update({n: h.answer for n, h in zip(names, hooks, strict=True)})
+        waiting = await scene.begin("POST", MAPS, named(role))
+        assert sum(len(hook.requests) for hook in hooks) == at_once
+        for hook in hooks:
+            hook.release()
         assert (await waiting).status == 201
-        assert len(gate.requests) == 1
+        scene.api.reset()
 
-    @pytest.mark.usefixtures("gate")
-    async def test_the_time_is_the_worlds(
-        self, transport: LocalTransport, clock: VirtualClock
-    ) -> None:
-        waiting = asyncio.create_task(ask(transport, "POST", MAPS, named("m")))
-        await clock.advance(4.9)
-        assert not waiting.done()
-        await clock.advance(0.2)
-        answer = await waiting
-        assert answer.status == 500
-        assert answer.body["message"].endswith('?timeout=5s": context deadline exceeded')
 
-    async def test_an_object_that_changed_meanwhile_is_reviewed_again(
-        self, transport: LocalTransport, gate: Gate, api: Api
-    ) -> None:
-        api.load([{"kind": "ConfigMap", "apiVersion": "v1", **named("m", a="1")}])
-        patch = {"data": {"mine": "1"}}
-        waiting = asyncio.create_task(ask(transport, "PATCH", f"{MAPS}/m", patch))
-        await wait_idle()
-        api.load([{"kind": "ConfigMap", "apiVersion": "v1", **named("m", a="2")}])
-        gate.open()
-        assert (await waiting).body["data"] == {"a": "2", "mine": "1"}
-        assert [seen["oldObject"]["data"]["a"] for seen in gate.requests] == ["1", "2"]
+async def test_a_collection_goes_one_by_one_and_each_is_asked_about_once(scene: Scene) -> None:
+    scene.load(*"abc")
+    waiting = await scene.begin("DELETE", MAPS)
+    assert len(scene.hook.requests) == 1
+    scene.hook.release()
+    answer = await waiting
+    assert [each["metadata"]["name"] for each in answer.body["items"]] == ["a", "b", "c"]
+    seen = [request["oldObject"]["metadata"]["name"] for request in scene.hook.requests]
+    assert seen == ["a", "b", "c"]
+    assert (await scene.ask("GET", MAPS)).body["items"] == []
 
-    async def test_a_replacement_of_an_object_that_changed_meanwhile_conflicts(
-        self, transport: LocalTransport, gate: Gate, api: Api
-    ) -> None:
-        api.load([{"kind": "ConfigMap", "apiVersion": "v1", **named("m", a="1")}])
-        present = (await ask(transport, "GET", f"{MAPS}/m")).body
-        waiting = asyncio.create_task(ask(transport, "PUT", f"{MAPS}/m", present))
-        await wait_idle()
-        api.load([{"kind": "ConfigMap", "apiVersion": "v1", **named("m", a="2")}])
-        gate.open()
-        assert (await waiting).status == 409
 
-    async def test_a_name_that_was_taken_meanwhile_is_taken(
-        self, transport: LocalTransport, gate: Gate, api: Api
-    ) -> None:
-        waiting = asyncio.create_task(ask(transport, "POST", MAPS, named("m")))
-        await wait_idle()
-        api.load([{"kind": "ConfigMap", "apiVersion": "v1", **named("m")}])
-        gate.open()
-        assert (await waiting).status == 409
+async def test_a_collection_survives_that_others_delete_too(scene: Scene) -> None:
+    scene.load(*"ab")
+    waiting = await scene.begin("DELETE", MAPS)
+    other = asyncio.create_task(scene.ask("DELETE", f"{MAPS}/b"))
+    scene.hook.release()
+    assert (await other).status == 200
+    assert (await waiting).status == 200
 
-    async def test_a_generated_name_stays_the_same(
-        self, transport: LocalTransport, gate: Gate
-    ) -> None:
-        gate.open()
-        body = {"metadata": {"generateName": "m-"}}
-        made = (await ask(transport, "POST", MAPS, body)).body["metadata"]
-        [seen] = gate.requests
-        assert (made["name"], made["uid"]) == (seen["name"], seen["object"]["metadata"]["uid"])
-        assert made["uid"] != seen["uid"]
 
-    async def test_validating_webhooks_are_called_at_once_and_mutating_ones_in_turn(
-        self, transport: LocalTransport, api: Api
-    ) -> None:
-        for role, at_once in (("validating", 3), ("mutating", 1)):
-            gates = [Gate() for _ in range(3)]
-            names = [f"{letter}.{role}.com" for letter in "abc"]
-            api.load([configuration(role, *map(webhook, names))])
-            api.webhooks.handlers.update({n: g.answer for n, g in zip(names, gates, strict=True)})
-            waiting = asyncio.create_task(ask(transport, "POST", MAPS, named(role)))
-            await wait_idle()
-            assert sum(len(gate.requests) for gate in gates) == at_once
-            for gate in gates:
-                gate.open()
-            assert (await waiting).status == 201
-            api.reset()
-
-    async def test_a_collection_goes_one_by_one_and_each_is_asked_about_once(
-        self, transport: LocalTransport, gate: Gate, api: Api
-    ) -> None:
-        kind = {"kind": "ConfigMap", "apiVersion": "v1"}
-        api.load([{**kind, **named(name)} for name in "abc"])
-        waiting = asyncio.create_task(ask(transport, "DELETE", MAPS))
-        await wait_idle()
-        assert len(gate.requests) == 1
-        gate.open()
-        answer = await waiting
-        assert [each["metadata"]["name"] for each in answer.body["items"]] == ["a", "b", "c"]
-        seen = [request["oldObject"]["metadata"]["name"] for request in gate.requests]
-        assert seen == ["a", "b", "c"]
-        assert (await ask(transport, "GET", MAPS)).body["items"] == []
-
-    async def test_a_collection_survives_that_others_delete_too(
-        self, transport: LocalTransport, gate: Gate, api: Api
-    ) -> None:
-        api.load([{"kind": "ConfigMap", "apiVersion": "v1", **named(name)} for name in "ab"])
-        waiting = asyncio.create_task(ask(transport, "DELETE", MAPS))
-        await wait_idle()
-        other = asyncio.create_task(ask(transport, "DELETE", f"{MAPS}/b"))
-        gate.open()
-        assert (await other).status == 200
-        assert (await waiting).status == 200
-
-    async def test_a_cancelled_request_changes_nothing(
-        self, transport: LocalTransport, gate: Gate, api: Api
-    ) -> None:
-        before = api.store.version
-        waiting = asyncio.create_task(ask(transport, "POST", MAPS, named("m")))
-        await wait_idle()
-        waiting.cancel()
-        gate.open()
-        await asyncio.gather(waiting, return_exceptions=True)
-        assert api.store.version == before
+async def test_a_cancelled_request_changes_nothing(scene: Scene) -> None:
+    before = scene.api.store.version
+    waiting = await scene.begin("POST", MAPS, named("m"))
+    waiting.cancel()
+    scene.hook.release()
+    await asyncio.gather(waiting, return_exceptions=True)
+    assert scene.api.store.version == before

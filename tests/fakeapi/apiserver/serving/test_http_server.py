@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import socket
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from io import BytesIO
 from random import Random
 from typing import Any
@@ -27,11 +28,10 @@ from fakeapi.apiserver.serving.http_server import (
 from fakeapi.apiserver.store.object_store import Store
 from fakeapi.simulation.world import create_api
 from tests.builders import manifest
-from tests.fakeapi.api_requests import MAPS, YAML
+from tests.fakeapi.api_requests import JSON, MAPS, MERGE, YAML
 
-JSON_TYPE = "application/json"
-JSON = {"Content-Type": JSON_TYPE}
-HASTY = ServerTimeouts(idle=0.1, body=0.1)
+HEADERS = {"Content-Type": JSON}
+SHORT_TIMEOUTS = ServerTimeouts(idle=0.1, body=0.1)
 
 
 @pytest.fixture
@@ -40,11 +40,31 @@ async def http(cluster: FakeCluster) -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
+@asynccontextmanager
+async def serving(
+    api: Api | None = None, timeouts: ServerTimeouts | None = None
+) -> AsyncIterator[Server]:
+    """Serve an API until the block ends."""
+    options = ServerOptions() if timeouts is None else ServerOptions(timeouts)
+    api = api or create_api(SystemClock(), Random(1))
+    server = Server(api, SystemClock(), Random(1), options)
+    await server.start()
+    yield server
+    await server.stop()
+
+
 async def create(http: aiohttp.ClientSession, name: str, **labels: str) -> dict[str, Any]:
     body = orjson.dumps({"metadata": {"name": name, "labels": labels}})
-    async with http.post(MAPS, data=body, headers=JSON) as answer:
+    async with http.post(MAPS, data=body, headers=HEADERS) as answer:
         assert answer.status == 201
         return orjson.loads(await answer.read())  # type: ignore[no-any-return]
+
+
+async def annotate(http: aiohttp.ClientSession, value: str) -> None:
+    patch = {"metadata": {"annotations": {"big": value}}}
+    headers = {"Content-Type": MERGE}
+    async with http.patch(f"{MAPS}/a", data=orjson.dumps(patch), headers=headers):
+        pass
 
 
 async def frames(answer: aiohttp.ClientResponse, count: int) -> list[tuple[str, str]]:
@@ -67,7 +87,9 @@ async def test_a_watch_is_json_lines_as_they_happen(http: aiohttp.ClientSession)
 
 
 async def test_a_body_of_more_than_3_mib_is_refused(http: aiohttp.ClientSession) -> None:
-    async with http.post(MAPS, data=BytesIO(b" " * (MAX_BODY_BYTES + 1)), headers=JSON) as answer:
+    async with http.post(
+        MAPS, data=BytesIO(b" " * (MAX_BODY_BYTES + 1)), headers=HEADERS
+    ) as answer:
         status = orjson.loads(await answer.read())
     assert (answer.status, status["reason"]) == (413, "RequestEntityTooLarge")
     assert status["message"] == "Request entity too large: limit is 3145728"
@@ -78,7 +100,7 @@ async def test_a_chunked_body_of_more_than_3_mib_is_refused(http: aiohttp.Client
         for _ in range(4):
             yield b" " * 1024**2
 
-    async with http.post(MAPS, data=chunks(), headers=JSON) as answer:
+    async with http.post(MAPS, data=chunks(), headers=HEADERS) as answer:
         assert answer.status == 413
 
 
@@ -118,44 +140,35 @@ async def test_a_disconnected_client_leaves_no_watcher(
 
 
 async def test_a_client_that_stalls_loses_only_its_own_watch() -> None:
-    server = Server(create_api(SystemClock(), Random(1), history=50), SystemClock(), Random(1))
-    await server.start()
-    async with aiohttp.ClientSession(server.url) as http:
+    api = create_api(SystemClock(), Random(1), history=50)
+    async with serving(api) as server, aiohttp.ClientSession(server.url) as http:
         await create(http, "a")
         stalled = _open_raw_watch(server.url)
         async with http.get(MAPS, params={"watch": "1"}) as reading:
             assert await frames(reading, 1) == [("ADDED", "a")]
             for number in range(400):
-                patch = {"metadata": {"annotations": {"big": str(number) + "x" * 100_000}}}
-                headers = {"Content-Type": "application/merge-patch+json"}
-                async with http.patch(f"{MAPS}/a", data=orjson.dumps(patch), headers=headers):
-                    pass
+                await annotate(http, str(number) + "x" * 100_000)
                 assert await frames(reading, 1) == [("MODIFIED", "a")]
         received = await asyncio.to_thread(_drain_until, stalled, b'"Expired"')
-    await server.stop()
     assert b'"ERROR"' in received[-2000:]
     assert len(received) < 400 * 100_000  # what it missed was not kept for it
 
 
 async def test_a_client_that_stalls_for_too_long_is_cut_off() -> None:
-    api = create_api(SystemClock(), Random(1))
-    server = Server(api, SystemClock(), Random(1), ServerOptions(ServerTimeouts(stall=0.01)))
-    await server.start()
-    async with aiohttp.ClientSession(server.url) as http:
+    async with (
+        serving(timeouts=ServerTimeouts(stall=0.01)) as server,
+        aiohttp.ClientSession(server.url) as http,
+    ):
         with _open_raw_watch(server.url):
             await create(http, "a")
             number = 0
             while server.watchers or not number:
                 number += 1
-                patch = {"metadata": {"annotations": {"big": str(number) + "x" * 1_000_000}}}
-                headers = {"Content-Type": "application/merge-patch+json"}
-                async with http.patch(f"{MAPS}/a", data=orjson.dumps(patch), headers=headers):
-                    pass
-    await server.stop()
+                await annotate(http, str(number) + "x" * 1_000_000)
 
 
 class FaultyApi(Api):
-    """An API with a fault in it."""
+    """An API that raises an exception at one path."""
 
     def handle(self, request: Request) -> Response | Watch:
         if request.path == "/fault":
@@ -163,20 +176,20 @@ class FaultyApi(Api):
         return super().handle(request)
 
 
-async def test_a_fault_is_a_500_and_the_server_goes_on() -> None:
+async def test_an_exception_is_a_500_and_the_server_goes_on() -> None:
     sources = IdAndTimeSources(
         lambda _: "2026-01-01T00:00:00Z", lambda: "uid", lambda: "abcde", lambda: 0
     )
-    server = Server(FaultyApi(Store(), sources), SystemClock(), Random(1))
-    await server.start()
-    async with aiohttp.ClientSession(server.url) as http:
+    async with (
+        serving(FaultyApi(Store(), sources)) as server,
+        aiohttp.ClientSession(server.url) as http,
+    ):
         async with http.get("/fault") as answer:
             status = orjson.loads(await answer.read())
         assert (answer.status, status["reason"]) == (500, "InternalError")
         assert "a fault" in status["message"]
         async with http.get("/readyz") as answer:
             assert answer.status == 200
-    await server.stop()
 
 
 def _open_raw_watch(url: str) -> socket.socket:
@@ -216,30 +229,22 @@ async def test_a_taken_port_is_an_error(cluster: FakeCluster) -> None:
 
 
 async def test_a_head_that_does_not_arrive_costs_its_connection() -> None:
-    server = Server(
-        create_api(SystemClock(), Random(1)), SystemClock(), Random(1), ServerOptions(HASTY)
-    )
-    await server.start()
-    reader, writer = await _connect(server.url)
-    writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: ")
-    async with asyncio.timeout(20):
-        assert await reader.read() == b""
-    writer.close()
-    await server.stop()
+    async with serving(timeouts=SHORT_TIMEOUTS) as server:
+        reader, writer = await _connect(server.url)
+        writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+        async with asyncio.timeout(20):
+            assert await reader.read() == b""
+        writer.close()
 
 
 async def test_a_body_that_does_not_arrive_is_refused() -> None:
-    server = Server(
-        create_api(SystemClock(), Random(1)), SystemClock(), Random(1), ServerOptions(HASTY)
-    )
-    await server.start()
-    reader, writer = await _connect(server.url)
-    head = f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{"
-    writer.write(head.encode())
-    async with asyncio.timeout(20):
-        assert await reader.readline() == b"HTTP/1.1 504 Gateway Timeout\r\n"
-    writer.close()
-    await server.stop()
+    async with serving(timeouts=SHORT_TIMEOUTS) as server:
+        reader, writer = await _connect(server.url)
+        head = f"POST {MAPS} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{{"
+        writer.write(head.encode())
+        async with asyncio.timeout(20):
+            assert await reader.readline() == b"HTTP/1.1 504 Gateway Timeout\r\n"
+        writer.close()
 
 
 HUGE = {
@@ -275,11 +280,11 @@ async def test_a_head_of_more_than_a_mib_is_refused(cluster: FakeCluster) -> Non
     assert answer.endswith(b" 400 Bad Request\r\n")
 
 
-BOMBS = {
-    "nested lists": (JSON_TYPE, b"[" * 1_000_000),
-    "nested objects": (JSON_TYPE, b'{"a":' * 300_000),
-    "nested in a field": (JSON_TYPE, b'{"metadata":{"name":"a"},"data":' + b"[" * 100_000),
-    "a long number": (JSON_TYPE, b'{"metadata":{"name":"a","generation":' + b"9" * 10**6 + b"}}"),
+OVERSIZED = {
+    "nested lists": (JSON, b"[" * 1_000_000),
+    "nested objects": (JSON, b'{"a":' * 300_000),
+    "nested in a field": (JSON, b'{"metadata":{"name":"a"},"data":' + b"[" * 100_000),
+    "a long number": (JSON, b'{"metadata":{"name":"a","generation":' + b"9" * 10**6 + b"}}"),
     "nested yaml": (YAML, b"{a: " * 500_000),
     "laughing yaml": (
         YAML,
@@ -295,11 +300,11 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.parametrize("name", OVERSIZED)
 async def test_an_oversized_body_is_refused_while_others_are_served(
     http: aiohttp.ClientSession, name: str
 ) -> None:
-    content_type, body = BOMBS[name]
+    content_type, body = OVERSIZED[name]
     headers = {"Content-Type": content_type}
     async with asyncio.timeout(20):
         async with http.post(MAPS, data=BytesIO(body), headers=headers) as answer:
@@ -310,7 +315,7 @@ async def test_an_oversized_body_is_refused_while_others_are_served(
 
 async def test_a_compressed_body_is_limited_to_3_mib(http: aiohttp.ClientSession) -> None:
     packed = gzip.compress(b" " * 20 * 1024**2, 9)
-    headers = {**JSON, "Content-Encoding": "gzip"}
+    headers = {**HEADERS, "Content-Encoding": "gzip"}
     async with http.post(MAPS, data=packed, headers=headers) as answer:
         assert answer.status == 413
 

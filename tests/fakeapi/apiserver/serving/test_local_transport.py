@@ -9,14 +9,13 @@ from typing import Protocol
 import orjson
 import pytest
 
+from extender.kube.rest import resources
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import Clock
-from extender.kube.rest.resources import NODES
 from extender.kube.rest.transport import Request, TransportError
 from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.serving.local_transport import LocalTransport
-
-NODES_PATH = "/api/v1/nodes"
+from tests.fakeapi.api_requests import NODES
 
 
 class Stepped(Clock, Protocol):
@@ -30,7 +29,7 @@ def transport(api: Api, clock: Stepped) -> LocalTransport:
 
 async def create_node(transport: LocalTransport, name: str) -> None:
     body = orjson.dumps({"metadata": {"name": name}})
-    answer = await transport.request(Request("POST", NODES_PATH, body=body))
+    answer = await transport.request(Request("POST", NODES, body=body))
     assert answer.status == 201
 
 
@@ -38,7 +37,7 @@ class Follower:
     """Collects what a watch shows, in the background."""
 
     def __init__(self, transport: LocalTransport, **query: str) -> None:
-        request = Request("GET", NODES_PATH, (("watch", "true"), *query.items()))
+        request = Request("GET", NODES, (("watch", "true"), *query.items()))
         self.frames: list[tuple[str, str]] = []
         self.task: asyncio.Task[None] = asyncio.create_task(self._follow(transport, request))
 
@@ -51,8 +50,8 @@ class Follower:
 
 
 async def test_a_request_is_answered_as_by_a_server(transport: LocalTransport) -> None:
-    await create_node(transport, "a b".replace(" ", "-"))
-    answer = await transport.request(Request("GET", f"{NODES_PATH}/a%2Db"))
+    await create_node(transport, "a-b")
+    answer = await transport.request(Request("GET", f"{NODES}/a%2Db"))
     assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
     assert orjson.loads(answer.body)["metadata"]["name"] == "a-b"
 
@@ -63,7 +62,7 @@ async def test_a_body_is_given_byte_for_byte(transport: LocalTransport) -> None:
 
 
 async def test_a_list_can_be_streamed(transport: LocalTransport) -> None:
-    async with transport.stream(Request("GET", NODES_PATH)) as stream:
+    async with transport.stream(Request("GET", NODES)) as stream:
         kinds = [orjson.loads(line)["kind"] async for line in stream]
     assert kinds == ["NodeList"]
 
@@ -71,13 +70,13 @@ async def test_a_list_can_be_streamed(transport: LocalTransport) -> None:
 async def test_a_watch_can_be_awaited_whole(transport: LocalTransport, clock: Stepped) -> None:
     await create_node(transport, "a")
     query = (("watch", "1"), ("timeoutSeconds", "5"))
-    asked = asyncio.create_task(transport.request(Request("GET", NODES_PATH, query)))
+    asked = asyncio.create_task(transport.request(Request("GET", NODES, query)))
     await clock.advance(5)
     assert (await asked).body.count(b"\n") == 1
 
 
 async def test_a_refused_stream_can_be_read_whole(transport: LocalTransport) -> None:
-    request = Request("GET", NODES_PATH, (("watch", "1"), ("resourceVersion", "x")))
+    request = Request("GET", NODES, (("watch", "1"), ("resourceVersion", "x")))
     async with transport.stream(request) as stream:
         assert stream.status == 400
         assert orjson.loads(await stream.read())["reason"] == "BadRequest"
@@ -153,13 +152,13 @@ async def test_closing_breaks_streams_and_refuses_requests(
     with pytest.raises(TransportError):
         await follower.task
     with pytest.raises(TransportError):
-        await transport.request(Request("GET", NODES_PATH))
+        await transport.request(Request("GET", NODES))
 
 
 async def test_a_stream_that_is_left_stops_listening(
     api: Api, transport: LocalTransport, clock: Stepped
 ) -> None:
-    request = Request("GET", NODES_PATH, (("watch", "1"),))
+    request = Request("GET", NODES, (("watch", "1"),))
     async with transport.stream(request) as stream:
         await create_node(transport, "a")
         assert b'"ADDED"' in await anext(aiter(stream))
@@ -171,5 +170,5 @@ async def test_a_stream_that_is_left_stops_listening(
 async def test_the_typed_client_works_over_it(transport: LocalTransport) -> None:
     for name in ("b", "a"):
         await create_node(transport, name)
-    listing = await Client(transport).list(NODES, lambda raw: orjson.loads(bytes(raw)))
+    listing = await Client(transport).list(resources.NODES, lambda raw: orjson.loads(bytes(raw)))
     assert [node["metadata"]["name"] for node in listing.items] == ["a", "b"]

@@ -12,6 +12,7 @@ from tests.fakeapi.admission_webhooks import Hook, Review, add, answered, answer
 from tests.fakeapi.api_requests import MAPS, Ask, send
 from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
 
+ROLES = pytest.mark.parametrize("role", ["mutating", "validating"])
 MAP = {"metadata": {"name": "m"}}
 NAME = "validating.example.com"
 FAILED = f'failed calling webhook "{NAME}": '
@@ -33,103 +34,103 @@ def failing(error: Exception) -> Hook:
     return hook
 
 
-class TestRefusals:
-    @pytest.mark.parametrize(
-        ("status", "code", "reason", "message"),
-        [
-            (None, 400, None, "without explanation"),
-            ({}, 400, None, "without explanation"),
-            ({"message": "too loud"}, 400, None, ": too loud"),
-            ({"reason": "Loud"}, 400, "Loud", ": Loud"),
-            (
-                {"message": "too loud", "reason": "Forbidden", "code": 403},
-                403,
-                "Forbidden",
-                ": too loud",
-            ),
-            ({"message": "fine", "code": 200, "status": "Success"}, 400, None, ": fine"),
-            ({"code": 429}, 429, None, "without explanation"),
-            ({"code": 99999}, 400, None, "without explanation"),
-        ],
+@pytest.mark.parametrize(
+    ("status", "code", "reason", "message"),
+    [
+        (None, 400, None, "without explanation"),
+        ({}, 400, None, "without explanation"),
+        ({"message": "too loud"}, 400, None, ": too loud"),
+        ({"reason": "Loud"}, 400, "Loud", ": Loud"),
+        (
+            {"message": "too loud", "reason": "Forbidden", "code": 403},
+            403,
+            "Forbidden",
+            ": too loud",
+        ),
+        ({"message": "fine", "code": 200, "status": "Success"}, 400, None, ": fine"),
+        ({"code": 429}, 429, None, "without explanation"),
+        ({"code": 99999}, 400, None, "without explanation"),
+    ],
+)
+@ROLES
+def test_denials_have_the_webhooks_code_and_reason(
+    ask: Ask,
+    configure: Configure,
+    role: str,
+    status: Any,
+    code: int,
+    reason: str | None,
+    message: str,
+) -> None:
+    configure(role, name=NAME, answer=answering(allowed=False, status=status))
+    found, refusal = ask("POST", MAPS, MAP)
+    assert (found, refusal["code"], refusal.get("reason")) == (code, code, reason)
+    denied = f'admission webhook "{NAME}" denied the request'
+    separator = "" if message.startswith(":") else " "
+    assert refusal["message"] == f"{denied}{separator}{message}"
+
+
+def test_details_of_a_denial_are_returned(ask: Ask, configure: Configure) -> None:
+    details = {"name": "m", "causes": [{"field": "data", "message": "empty"}]}
+    configure("validating", answer=answering(allowed=False, status={"details": details}))
+    assert ask("POST", MAPS, MAP)[1]["details"] == details
+
+
+def test_a_denial_stores_nothing_despite_the_failure_policy(
+    ask: Ask, configure: Configure, api: Api
+) -> None:
+    configure("validating", failurePolicy="Ignore", answer=answering(allowed=False))
+    before = api.store.version
+    assert ask("POST", MAPS, MAP)[0] == 400
+    assert api.store.version == before
+
+
+def test_of_several_denials_the_first_in_order_is_reported(ask: Ask, configure: Configure) -> None:
+    others = [
+        configure("validating", name=f"{name}.b.c", answer=answering(allowed=False))
+        for name in "zya"
+    ]
+    assert ask("POST", MAPS, MAP)[1]["message"].startswith('admission webhook "a.b.c" denied')
+    assert all(other.requests for other in others)
+
+
+def test_after_a_mutating_webhook_denies_no_other_is_called(ask: Ask, configure: Configure) -> None:
+    configure("mutating", name="a.b.c", answer=answering(allowed=False))
+    later = [configure("mutating", name="b.b.c"), configure("validating")]
+    ask("POST", MAPS, MAP)
+    assert not any(recorder.requests for recorder in later)
+
+
+def test_warnings_are_returned_once(api: Api, configure: Configure) -> None:
+    configure("mutating", answer=answering(warnings=["one", "two"]))
+    configure("validating", answer=answering(warnings=["two", "three"]))
+    assert send(api, "POST", MAPS, MAP).warnings == ("one", "two", "three")
+
+
+def test_warnings_follow_those_of_unknown_fields(api: Api, configure: Configure) -> None:
+    configure("validating", answer=answering(warnings=["one"]))
+    assert send(api, "POST", MAPS, {**MAP, "colour": "red"}).warnings == (
+        'unknown field "colour"',
+        "one",
     )
-    @pytest.mark.parametrize("role", ["mutating", "validating"])
-    def test_denials_have_the_webhooks_code_and_reason(
-        self,
-        ask: Ask,
-        configure: Configure,
-        role: str,
-        status: Any,
-        code: int,
-        reason: str | None,
-        message: str,
-    ) -> None:
-        configure(role, name=NAME, answer=answering(allowed=False, status=status))
-        found, refusal = ask("POST", MAPS, MAP)
-        assert (found, refusal["code"], refusal.get("reason")) == (code, code, reason)
-        denied = f'admission webhook "{NAME}" denied the request'
-        separator = "" if message.startswith(":") else " "
-        assert refusal["message"] == f"{denied}{separator}{message}"
-
-    def test_details_are_handed_on(self, ask: Ask, configure: Configure) -> None:
-        details = {"name": "m", "causes": [{"field": "data", "message": "empty"}]}
-        configure("validating", answer=answering(allowed=False, status={"details": details}))
-        assert ask("POST", MAPS, MAP)[1]["details"] == details
-
-    def test_nothing_is_stored_and_the_failure_policy_is_no_excuse(
-        self, ask: Ask, configure: Configure, api: Api
-    ) -> None:
-        configure("validating", failurePolicy="Ignore", answer=answering(allowed=False))
-        before = api.store.version
-        assert ask("POST", MAPS, MAP)[0] == 400
-        assert api.store.version == before
-
-    def test_of_several_denials_the_first_in_order_is_reported(
-        self, ask: Ask, configure: Configure
-    ) -> None:
-        others = [
-            configure("validating", name=f"{name}.b.c", answer=answering(allowed=False))
-            for name in "zya"
-        ]
-        assert ask("POST", MAPS, MAP)[1]["message"].startswith('admission webhook "a.b.c" denied')
-        assert all(other.requests for other in others)
-
-    def test_after_a_mutating_webhook_denies_no_other_is_called(
-        self, ask: Ask, configure: Configure
-    ) -> None:
-        configure("mutating", name="a.b.c", answer=answering(allowed=False))
-        later = [configure("mutating", name="b.b.c"), configure("validating")]
-        ask("POST", MAPS, MAP)
-        assert not any(recorder.requests for recorder in later)
 
 
-class TestWarnings:
-    def test_they_come_with_the_answer_each_once(self, api: Api, configure: Configure) -> None:
-        configure("mutating", answer=answering(warnings=["one", "two"]))
-        configure("validating", answer=answering(warnings=["two", "three"]))
-        assert send(api, "POST", MAPS, MAP).warnings == ("one", "two", "three")
+@pytest.mark.parametrize(
+    ("given", "lengths"),
+    [([4_096], [4_096]), ([3_000, 3_000], [256, 256]), ([300] * 20, [256] * 16)],
+)
+def test_many_and_long_warnings_are_cut(
+    api: Api, configure: Configure, given: list[int], lengths: list[int]
+) -> None:
+    texts = [f"{number:02}".ljust(length, "!") for number, length in enumerate(given)]
+    configure("validating", answer=answering(warnings=texts))
+    assert list(map(len, send(api, "POST", MAPS, MAP).warnings)) == lengths
 
-    def test_they_come_after_those_of_unknown_fields(self, api: Api, configure: Configure) -> None:
-        configure("validating", answer=answering(warnings=["one"]))
-        assert send(api, "POST", MAPS, {**MAP, "colour": "red"}).warnings == (
-            'unknown field "colour"',
-            "one",
-        )
 
-    @pytest.mark.parametrize(
-        ("given", "lengths"),
-        [([4_096], [4_096]), ([3_000, 3_000], [256, 256]), ([300] * 20, [256] * 16)],
-    )
-    def test_many_and_long_ones_are_cut(
-        self, api: Api, configure: Configure, given: list[int], lengths: list[int]
-    ) -> None:
-        texts = [f"{number:02}".ljust(length, "!") for number, length in enumerate(given)]
-        configure("validating", answer=answering(warnings=texts))
-        assert list(map(len, send(api, "POST", MAPS, MAP).warnings)) == lengths
-
-    def test_a_refusal_has_them_too(self, api: Api, configure: Configure) -> None:
-        configure("validating", answer=answering(allowed=False, warnings=["one"]))
-        answer = send(api, "POST", MAPS, MAP)
-        assert (answer.status, answer.warnings) == (400, ("one",))
+def test_a_denial_has_warnings_too(api: Api, configure: Configure) -> None:
+    configure("validating", answer=answering(allowed=False, warnings=["one"]))
+    answer = send(api, "POST", MAPS, MAP)
+    assert (answer.status, answer.warnings) == (400, ("one",))
 
 
 FAILURES: dict[str, tuple[Hook, str]] = {
@@ -239,25 +240,29 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("role", "hook", "message"), CASES.values(), ids=CASES)
-class TestFailures:
-    def test_a_failure_fails_the_request(
-        self, ask: Ask, configure: Configure, role: str, hook: Hook, message: str
-    ) -> None:
-        recorder = configure(role, name=NAME, answer=hook)
-        status, refusal = ask("POST", MAPS, MAP)
-        assert (status, refusal["reason"]) == (500, "InternalError")
-        assert refusal["message"].startswith(f"Internal error occurred: {FAILED}")
-        [seen] = recorder.seen("uid")
-        assert message.replace("<uid>", seen) in refusal["message"]
-        [cause] = refusal["details"]["causes"]
-        assert f"Internal error occurred: {cause['message']}" == refusal["message"]
+FAILING = pytest.mark.parametrize(("role", "hook", "message"), CASES.values(), ids=CASES)
 
-    def test_failures_are_ignored_by_failure_policy(
-        self, ask: Ask, configure: Configure, role: str, hook: Hook, message: str
-    ) -> None:
-        configure(role, name=NAME, answer=hook, failurePolicy="Ignore")
-        assert ask("POST", MAPS, MAP)[0] == 201, message
+
+@FAILING
+def test_a_failure_fails_the_request(
+    ask: Ask, configure: Configure, role: str, hook: Hook, message: str
+) -> None:
+    recorder = configure(role, name=NAME, answer=hook)
+    status, refusal = ask("POST", MAPS, MAP)
+    assert (status, refusal["reason"]) == (500, "InternalError")
+    assert refusal["message"].startswith(f"Internal error occurred: {FAILED}")
+    [seen] = recorder.seen("uid")
+    assert message.replace("<uid>", seen) in refusal["message"]
+    [cause] = refusal["details"]["causes"]
+    assert f"Internal error occurred: {cause['message']}" == refusal["message"]
+
+
+@FAILING
+def test_failures_are_ignored_by_failure_policy(
+    ask: Ask, configure: Configure, role: str, hook: Hook, message: str
+) -> None:
+    configure(role, name=NAME, answer=hook, failurePolicy="Ignore")
+    assert ask("POST", MAPS, MAP)[0] == 201, message
 
 
 def test_a_webhook_that_knows_no_known_version_fails(ask: Ask, configure: Configure) -> None:
@@ -297,36 +302,37 @@ def test_the_failing_address_is_reported(
     assert named in ask("POST", MAPS, MAP)[1]["message"]
 
 
-@pytest.mark.parametrize("role", ["mutating", "validating"])
-class TestDryRuns:
-    @pytest.mark.parametrize("effects", ["None", "NoneOnDryRun"])
-    def test_dry_run_webhooks_are_called_with_dry_run_set(
-        self, ask: Ask, configure: Configure, api: Api, role: str, effects: str
-    ) -> None:
-        recorder = configure(role, sideEffects=effects)
-        before = api.store.version
-        assert ask("POST", MAPS, MAP, dryRun="All")[0] == 201
-        [(dry, options)] = recorder.seen("dryRun", "options")
-        assert (dry, options["dryRun"]) == (True, ["All"])
-        assert api.store.version == before
+@ROLES
+@pytest.mark.parametrize("effects", ["None", "NoneOnDryRun"])
+def test_dry_run_webhooks_are_called_with_dry_run_set(
+    ask: Ask, configure: Configure, api: Api, role: str, effects: str
+) -> None:
+    recorder = configure(role, sideEffects=effects)
+    before = api.store.version
+    assert ask("POST", MAPS, MAP, dryRun="All")[0] == 201
+    [(dry, options)] = recorder.seen("dryRun", "options")
+    assert (dry, options["dryRun"]) == (True, ["All"])
+    assert api.store.version == before
 
-    @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
-    def test_with_side_effects_they_are_refused(
-        self, ask: Ask, configure: Configure, role: str, policy: str
-    ) -> None:
-        name = f"{role}.example.com"
-        recorder = configure(role, sideEffects="Some", failurePolicy=policy)
-        status, refusal = ask("POST", MAPS, MAP, dryRun="All")
-        assert (status, refusal["reason"]) == (400, "BadRequest")
-        assert refusal["message"] == f'admission webhook "{name}" does not support dry run'
-        assert not recorder.requests
-        assert ask("POST", MAPS, MAP)[0] == 201
 
-    def test_a_delete_may_be_a_dry_run_by_its_body(
-        self, ask: Ask, configure: Configure, role: str
-    ) -> None:
-        ask("POST", MAPS, MAP)
-        recorder = configure(role)
-        assert ask("DELETE", f"{MAPS}/m", {"dryRun": ["All"]})[0] == 200
-        assert recorder.seen("dryRun") == [True]
-        assert ask("GET", f"{MAPS}/m")[0] == 200
+@ROLES
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+def test_dry_runs_are_refused_by_webhooks_with_side_effects(
+    ask: Ask, configure: Configure, role: str, policy: str
+) -> None:
+    name = f"{role}.example.com"
+    recorder = configure(role, sideEffects="Some", failurePolicy=policy)
+    status, refusal = ask("POST", MAPS, MAP, dryRun="All")
+    assert (status, refusal["reason"]) == (400, "BadRequest")
+    assert refusal["message"] == f'admission webhook "{name}" does not support dry run'
+    assert not recorder.requests
+    assert ask("POST", MAPS, MAP)[0] == 201
+
+
+@ROLES
+def test_a_delete_may_be_a_dry_run_by_its_body(ask: Ask, configure: Configure, role: str) -> None:
+    ask("POST", MAPS, MAP)
+    recorder = configure(role)
+    assert ask("DELETE", f"{MAPS}/m", {"dryRun": ["All"]})[0] == 200
+    assert recorder.seen("dryRun") == [True]
+    assert ask("GET", f"{MAPS}/m")[0] == 200

@@ -187,55 +187,58 @@ def test_a_patch_applies_to_the_version_that_the_webhook_saw(
     assert stored["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 55
 
 
-class TestReinvocation:
-    def test_reinvocation_follows_a_later_change(self, ask: Ask, configure: Configure) -> None:
-        first = configure("mutating", name="a.example.com", reinvocationPolicy="IfNeeded")
-        configure("mutating", name="b.example.com", answer=setting("b", "2"))
-        ask("POST", MAPS, MAP)
-        before, after = first.seen("object")
-        assert (before["data"], after["data"]) == ({"a": "1"}, {"a": "1", "b": "2"})
+def test_reinvocation_follows_a_later_change(ask: Ask, configure: Configure) -> None:
+    first = configure("mutating", name="a.example.com", reinvocationPolicy="IfNeeded")
+    configure("mutating", name="b.example.com", answer=setting("b", "2"))
+    ask("POST", MAPS, MAP)
+    before, after = first.seen("object")
+    assert (before["data"], after["data"]) == ({"a": "1"}, {"a": "1", "b": "2"})
 
-    @pytest.mark.parametrize(
-        ("policy", "change"),
-        [("Never", setting("b", "2")), ("IfNeeded", setting("a", "1")), ("IfNeeded", answering())],
-    )
-    def test_no_other_webhook_is_reinvoked(
-        self, ask: Ask, configure: Configure, policy: str, change: Any
-    ) -> None:
-        first = configure("mutating", name="a.example.com", reinvocationPolicy=policy)
-        configure("mutating", name="b.example.com", answer=change)
-        ask("POST", MAPS, MAP)
-        assert len(first.requests) == 1
 
-    def test_a_change_of_ones_own_is_no_reason(self, ask: Ask, configure: Configure) -> None:
-        own = configure("mutating", reinvocationPolicy="IfNeeded", answer=counting("n"))
-        assert ask("POST", MAPS, MAP)[1]["data"]["n"] == "1"
-        assert len(own.requests) == 1
+@pytest.mark.parametrize(
+    ("policy", "change"),
+    [("Never", setting("b", "2")), ("IfNeeded", setting("a", "1")), ("IfNeeded", answering())],
+)
+def test_without_policy_or_change_nothing_is_reinvoked(
+    ask: Ask, configure: Configure, policy: str, change: Any
+) -> None:
+    first = configure("mutating", name="a.example.com", reinvocationPolicy=policy)
+    configure("mutating", name="b.example.com", answer=change)
+    ask("POST", MAPS, MAP)
+    assert len(first.requests) == 1
 
-    def test_it_happens_once_and_in_their_order(self, ask: Ask, configure: Configure) -> None:
-        for name in ("x", "y"):
-            configure(
-                "mutating",
-                name=f"{name}.example.com",
-                reinvocationPolicy="IfNeeded",
-                answer=counting(name),
-            )
-        assert ask("POST", MAPS, MAP)[1]["data"] == {"a": "1", "x": "2", "y": "2"}
 
-    def test_in_tree_admission_comes_again_and_its_change_counts(
-        self, ask: Ask, configure: Configure
-    ) -> None:
-        ask("POST", "/api/v1/nodes", {"metadata": {"name": "n", "labels": {ZONE: "z"}}})
-        patch = patching(add("/spec/nodeName", "n"))
-        recorder = configure(
-            "mutating", "pods", reinvocationPolicy="IfNeeded", answer=answering(**patch)
+def test_an_own_change_does_not_reinvoke_a_webhook(ask: Ask, configure: Configure) -> None:
+    own = configure("mutating", reinvocationPolicy="IfNeeded", answer=counting("n"))
+    assert ask("POST", MAPS, MAP)[1]["data"]["n"] == "1"
+    assert len(own.requests) == 1
+
+
+def test_webhooks_are_reinvoked_once_and_in_order(ask: Ask, configure: Configure) -> None:
+    for name in ("x", "y"):
+        configure(
+            "mutating",
+            name=f"{name}.example.com",
+            reinvocationPolicy="IfNeeded",
+            answer=counting(name),
         )
-        _, made = ask("POST", PODS, POD)
-        assert made["metadata"]["labels"] == {ZONE: "z"}
-        assert [seen["metadata"].get("labels") for seen in recorder.seen("object")] == [
-            None,
-            {ZONE: "z"},
-        ]
+    assert ask("POST", MAPS, MAP)[1]["data"] == {"a": "1", "x": "2", "y": "2"}
+
+
+def test_in_tree_admission_runs_again_and_its_change_reinvokes(
+    ask: Ask, configure: Configure
+) -> None:
+    ask("POST", "/api/v1/nodes", {"metadata": {"name": "n", "labels": {ZONE: "z"}}})
+    patch = patching(add("/spec/nodeName", "n"))
+    recorder = configure(
+        "mutating", "pods", reinvocationPolicy="IfNeeded", answer=answering(**patch)
+    )
+    _, made = ask("POST", PODS, POD)
+    assert made["metadata"]["labels"] == {ZONE: "z"}
+    assert [seen["metadata"].get("labels") for seen in recorder.seen("object")] == [
+        None,
+        {ZONE: "z"},
+    ]
 
 
 ZONE = "topology.kubernetes.io/zone"

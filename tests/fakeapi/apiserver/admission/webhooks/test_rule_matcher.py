@@ -70,134 +70,139 @@ def test_namespaces_and_nodes_belong_to_no_namespace(
     assert len(recorder.requests) == asked
 
 
-class TestNamespaceSelectors:
-    @pytest.fixture
-    def recorder(self, ask: Ask, configure: Configure) -> Recorder:
-        ask("POST", NAMESPACES, named("red", labels={"team": "red"}))
-        ask("POST", NAMESPACES, named("blue", labels={"team": "blue"}))
-        return configure("validating", "*", namespaceSelector=RED)
-
-    @pytest.mark.parametrize(("namespace", "asked"), [("red", 1), ("blue", 0)])
-    def test_objects_go_by_the_labels_of_their_namespace(
-        self, ask: Ask, recorder: Recorder, namespace: str, asked: int
-    ) -> None:
-        ask("POST", f"/api/v1/namespaces/{namespace}/configmaps", named())
-        assert len(recorder.requests) == asked
-
-    def test_cluster_scoped_objects_match_any_namespace_selector(
-        self, ask: Ask, recorder: Recorder
-    ) -> None:
-        ask("POST", NODES, named())
-        assert recorder.seen("name") == ["a"]
-
-    def test_a_new_namespace_goes_by_its_own_labels(self, ask: Ask, recorder: Recorder) -> None:
-        ask("POST", NAMESPACES, named("one", labels={"team": "red"}))
-        ask("POST", NAMESPACES, named("two"))
-        assert recorder.seen("name", "namespace") == [("one", "one")]
-
-    def test_a_changed_namespace_goes_by_its_new_labels(self, ask: Ask, recorder: Recorder) -> None:
-        patch = {"metadata": {"labels": {"team": "red"}}}
-        assert ask("PATCH", f"{NAMESPACES}/blue", patch)[0] == 200
-        assert recorder.seen("name") == ["blue"]
-
-    def test_a_namespace_that_goes_goes_by_the_labels_it_had(
-        self, ask: Ask, recorder: Recorder
-    ) -> None:
-        ask("DELETE", f"{NAMESPACES}/blue")
-        ask("DELETE", f"{NAMESPACES}/red")
-        assert recorder.seen("operation", "name") == [("DELETE", "red")]
+@pytest.fixture
+def by_namespace(ask: Ask, configure: Configure) -> Recorder:
+    ask("POST", NAMESPACES, named("red", labels={"team": "red"}))
+    ask("POST", NAMESPACES, named("blue", labels={"team": "blue"}))
+    return configure("validating", "*", namespaceSelector=RED)
 
 
-class TestObjectSelectors:
-    @pytest.fixture
-    def recorder(self, configure: Configure) -> Recorder:
-        return configure("validating", objectSelector=WATCHED)
+@pytest.mark.parametrize(("namespace", "asked"), [("red", 1), ("blue", 0)])
+def test_objects_go_by_the_labels_of_their_namespace(
+    ask: Ask, by_namespace: Recorder, namespace: str, asked: int
+) -> None:
+    ask("POST", f"/api/v1/namespaces/{namespace}/configmaps", named())
+    assert len(by_namespace.requests) == asked
 
-    @pytest.mark.parametrize(
-        ("before", "after", "asked"),
-        [("no", "no", 0), ("no", "yes", 1), ("yes", "no", 2), ("yes", "yes", 2)],
+
+def test_cluster_scoped_objects_match_any_namespace_selector(
+    ask: Ask, by_namespace: Recorder
+) -> None:
+    ask("POST", NODES, named())
+    assert by_namespace.seen("name") == ["a"]
+
+
+def test_a_new_namespace_goes_by_its_own_labels(ask: Ask, by_namespace: Recorder) -> None:
+    ask("POST", NAMESPACES, named("one", labels={"team": "red"}))
+    ask("POST", NAMESPACES, named("two"))
+    assert by_namespace.seen("name", "namespace") == [("one", "one")]
+
+
+def test_a_changed_namespace_goes_by_its_new_labels(ask: Ask, by_namespace: Recorder) -> None:
+    patch = {"metadata": {"labels": {"team": "red"}}}
+    assert ask("PATCH", f"{NAMESPACES}/blue", patch)[0] == 200
+    assert by_namespace.seen("name") == ["blue"]
+
+
+def test_a_deleted_namespace_is_matched_by_its_last_labels(ask: Ask, by_namespace: Recorder) -> None:
+    ask("DELETE", f"{NAMESPACES}/blue")
+    ask("DELETE", f"{NAMESPACES}/red")
+    assert by_namespace.seen("operation", "name") == [("DELETE", "red")]
+
+
+@pytest.fixture
+def by_object(configure: Configure) -> Recorder:
+    return configure("validating", objectSelector=WATCHED)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "asked"),
+    [("no", "no", 0), ("no", "yes", 1), ("yes", "no", 2), ("yes", "yes", 2)],
+)
+def test_the_new_object_or_the_old_one_is_to_match(
+    ask: Ask, by_object: Recorder, before: str, after: str, asked: int
+) -> None:
+    ask("POST", MAPS, named(labels={"watched": before}))
+    ask("PUT", f"{MAPS}/a", named(labels={"watched": after}))
+    assert len(by_object.requests) == asked
+
+
+def test_a_delete_is_matched_by_the_old_labels(ask: Ask, by_object: Recorder) -> None:
+    ask("POST", MAPS, named("b", labels={"watched": "yes"}))
+    ask("POST", MAPS, named("a"))
+    ask("DELETE", f"{MAPS}/a")
+    ask("DELETE", f"{MAPS}/b")
+    assert by_object.seen("operation", "name") == [("CREATE", "b"), ("DELETE", "b")]
+
+
+def test_an_equivalent_form_is_seen_converted(ask: Ask, configure: Configure) -> None:
+    recorder = configure("mutating", rules=[rule("events", apiGroups=[""])])
+    assert ask("POST", EVENTS, NOTE)[0] == 201
+    [request] = recorder.requests
+    assert request["kind"] == {"group": "", "version": "v1", "kind": "Event"}
+    assert request["resource"] == {"group": "", "version": "v1", "resource": "events"}
+    assert request["requestKind"]["group"] == request["requestResource"]["group"]
+    assert request["requestResource"]["group"] == "events.k8s.io"
+    assert (request["object"]["apiVersion"], request["object"]["message"]) == ("v1", "it ran")
+
+
+def test_the_form_of_the_request_comes_first(ask: Ask, configure: Configure) -> None:
+    recorder = configure("mutating", "events")
+    ask("POST", EVENTS, NOTE)
+    [request] = recorder.requests
+    assert request["kind"]["group"] == "events.k8s.io"
+    assert request["object"]["note"] == "it ran"
+
+
+def test_an_exact_policy_sees_its_own_form_only(ask: Ask, configure: Configure) -> None:
+    rules = [rule("events", apiGroups=[""])]
+    recorder = configure("mutating", rules=rules, matchPolicy="Exact")
+    ask("POST", EVENTS, NOTE)
+    assert not recorder.requests
+
+
+@pytest.mark.parametrize(
+    ("expressions", "asked"),
+    [
+        (["true"], 1),
+        (["object.metadata.name == 'a'", "oldObject == null"], 1),
+        (["request.operation == 'CREATE'", "request.userInfo.username != 'ada'"], 1),
+        (["object.metadata.name.startsWith('b')"], 0),
+        (["object.missing.x", "false"], 0),
+        (["false", "object.missing.x"], 0),
+    ],
+)
+def test_all_match_conditions_must_hold(
+    ask: Ask, configure: Configure, expressions: list[str], asked: int
+) -> None:
+    conditions = [{"name": f"c{n}", "expression": e} for n, e in enumerate(expressions)]
+    recorder = configure("validating", matchConditions=conditions)
+    assert ask("POST", MAPS, named())[0] == 201
+    assert len(recorder.requests) == asked
+
+
+def test_a_match_condition_error_is_ignored_by_failure_policy(
+    ask: Ask, configure: Configure
+) -> None:
+    conditions = [{"name": "a", "expression": "object.missing.x"}]
+    recorder = configure("mutating", matchConditions=conditions, failurePolicy="Ignore")
+    assert ask("POST", MAPS, named())[0] == 201
+    assert not recorder.requests
+
+
+def test_a_match_condition_error_is_refused_in_upstreams_words(
+    ask: Ask, configure: Configure
+) -> None:
+    conditions = [{"name": "a", "expression": "object.missing.x"}]
+    configure("mutating", matchConditions=conditions)
+    status, refusal = ask("POST", MAPS, named())
+    assert (status, refusal["message"]) == (
+        403,
+        (
+            "configmaps \"a\" is forbidden: expression 'object.missing.x' resulted in error: "
+            "no such key: missing"
+        ),
     )
-    def test_the_new_object_or_the_old_one_is_to_match(
-        self, ask: Ask, recorder: Recorder, before: str, after: str, asked: int
-    ) -> None:
-        ask("POST", MAPS, named(labels={"watched": before}))
-        ask("PUT", f"{MAPS}/a", named(labels={"watched": after}))
-        assert len(recorder.requests) == asked
-
-    def test_a_delete_is_matched_by_the_old_labels(self, ask: Ask, recorder: Recorder) -> None:
-        ask("POST", MAPS, named("b", labels={"watched": "yes"}))
-        ask("POST", MAPS, named("a"))
-        ask("DELETE", f"{MAPS}/a")
-        ask("DELETE", f"{MAPS}/b")
-        assert recorder.seen("operation", "name") == [("CREATE", "b"), ("DELETE", "b")]
-
-
-class TestEquivalentForms:
-    def test_an_equivalent_form_is_seen_converted(self, ask: Ask, configure: Configure) -> None:
-        recorder = configure("mutating", rules=[rule("events", apiGroups=[""])])
-        assert ask("POST", EVENTS, NOTE)[0] == 201
-        [request] = recorder.requests
-        assert request["kind"] == {"group": "", "version": "v1", "kind": "Event"}
-        assert request["resource"] == {"group": "", "version": "v1", "resource": "events"}
-        assert request["requestKind"]["group"] == request["requestResource"]["group"]
-        assert request["requestResource"]["group"] == "events.k8s.io"
-        assert (request["object"]["apiVersion"], request["object"]["message"]) == ("v1", "it ran")
-
-    def test_the_form_of_the_request_comes_first(self, ask: Ask, configure: Configure) -> None:
-        recorder = configure("mutating", "events")
-        ask("POST", EVENTS, NOTE)
-        [request] = recorder.requests
-        assert request["kind"]["group"] == "events.k8s.io"
-        assert request["object"]["note"] == "it ran"
-
-    def test_an_exact_policy_sees_its_own_form_only(self, ask: Ask, configure: Configure) -> None:
-        rules = [rule("events", apiGroups=[""])]
-        recorder = configure("mutating", rules=rules, matchPolicy="Exact")
-        ask("POST", EVENTS, NOTE)
-        assert not recorder.requests
-
-
-class TestMatchConditions:
-    @pytest.mark.parametrize(
-        ("expressions", "asked"),
-        [
-            (["true"], 1),
-            (["object.metadata.name == 'a'", "oldObject == null"], 1),
-            (["request.operation == 'CREATE'", "request.userInfo.username != 'ada'"], 1),
-            (["object.metadata.name.startsWith('b')"], 0),
-            (["object.missing.x", "false"], 0),
-            (["false", "object.missing.x"], 0),
-        ],
-    )
-    def test_all_must_hold(
-        self, ask: Ask, configure: Configure, expressions: list[str], asked: int
-    ) -> None:
-        conditions = [{"name": f"c{n}", "expression": e} for n, e in enumerate(expressions)]
-        recorder = configure("validating", matchConditions=conditions)
-        assert ask("POST", MAPS, named())[0] == 201
-        assert len(recorder.requests) == asked
-
-    def test_a_match_condition_error_is_ignored_by_failure_policy(
-        self, ask: Ask, configure: Configure
-    ) -> None:
-        conditions = [{"name": "a", "expression": "object.missing.x"}]
-        recorder = configure("mutating", matchConditions=conditions, failurePolicy="Ignore")
-        assert ask("POST", MAPS, named())[0] == 201
-        assert not recorder.requests
-
-    def test_a_match_condition_error_is_refused_in_upstreams_words(
-        self, ask: Ask, configure: Configure
-    ) -> None:
-        conditions = [{"name": "a", "expression": "object.missing.x"}]
-        configure("mutating", matchConditions=conditions)
-        status, refusal = ask("POST", MAPS, named())
-        assert (status, refusal["message"]) == (
-            403,
-            (
-                "configmaps \"a\" is forbidden: expression 'object.missing.x' resulted in error: "
-                "no such key: missing"
-            ),
-        )
 
 
 def test_webhook_configurations_are_not_reviewed(ask: Ask, configure: Configure) -> None:
