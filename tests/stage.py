@@ -11,12 +11,17 @@ import orjson
 from extender.kube.decoders.object_meta import format_time
 from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.client import Client, PatchType, Propagation
-from extender.kube.rest.resources import PODS, Resource
+from extender.kube.rest.resources import PODS, REPLICA_SETS, Resource
 from fakeapi import VirtualCluster
-from tests.builders import Document, manifest
+from tests.builders import Document, encoded, manifest
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", namespaced=True)
 EVENTS = Resource("", "v1", "events", namespaced=True)
+DEPLOYMENTS = Resource("apps", "v1", "deployments", namespaced=True)
+JOBS = Resource("batch", "v1", "jobs", namespaced=True)
+CLONE_SETS = Resource("apps.kruise.io", "v1alpha1", "clonesets", namespaced=True)
+SPREADS = Resource("apps.kruise.io", "v1beta1", "workloadspreads", namespaced=True)
+OLD_SPREADS = Resource("apps.kruise.io", "v1alpha1", "workloadspreads", namespaced=True)
 CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", namespaced=False)
 
 
@@ -26,28 +31,27 @@ def decode(raw: Any) -> Document:
     return document
 
 
-class Stage:
-    """A cluster, and what tests do with it."""
+class ApiAccess:
+    """Short ways to write and read objects through a client."""
 
-    def __init__(self, cluster: VirtualCluster) -> None:
-        self.cluster = cluster
+    def __init__(self, client: Client) -> None:
+        self._client = client
 
     @property
     def client(self) -> Client:
-        return self.cluster.client
-
-    def load(self, *things: Document) -> None:
-        """Put objects there, as they are."""
-        self.cluster.load(things)
-
-    async def passes(self, seconds: float = 1.0) -> None:
-        """Let time pass."""
-        await self.cluster.clock.advance(seconds)
+        return self._client
 
     async def create(self, resource: Resource, document: Document) -> Document:
-        """Create an object; its UID is the server's."""
+        """Create an object; the server assigns its UID."""
         place = resource.collection(document["metadata"].get("namespace", ""))
-        return await self.client.create(place, orjson.dumps(document), decode)
+        return await self.client.create(place, encoded(document), decode)
+
+    async def update(self, resource: Resource, document: Document, subresource: str = "") -> None:
+        """Replace an object, or a subresource of it."""
+        meta = document["metadata"]
+        path = resource.object(meta["name"], meta.get("namespace", ""))
+        path = path.subresource(subresource) if subresource else path
+        await self.client.update(path, encoded(document), decode)
 
     async def delete(
         self,
@@ -64,17 +68,17 @@ class Stage:
         """Delete a pod at once, or with another grace period; None is the pod's own."""
         await self.client.delete(PODS.object(name, "default"), grace_period_seconds=grace)
 
+    async def evict(self, name: str, **fields: Any) -> None:
+        """Evict a pod."""
+        body = manifest("Eviction", name, version="policy/v1", **fields)
+        path = PODS.object(name, "default").subresource("eviction")
+        await self.client.create(path, encoded(body), decode)
+
     async def bind(self, name: str, node: str) -> None:
         """Bind a pod to a node."""
         body = manifest("Binding", name, target={"kind": "Node", "name": node})
         path = PODS.object(name, "default").subresource("binding")
-        await self.client.create(path, orjson.dumps(body), decode)
-
-    async def make_ready(self, name: str) -> None:
-        """Have a pod run and be ready from now on."""
-        now = format_time(self.cluster.clock.now_ns())
-        ready = {"type": "Ready", "status": "True", "lastTransitionTime": now}
-        await self.patch(PODS, name, {"status": {"phase": "Running", "conditions": [ready]}})
+        await self.client.create(path, encoded(body), decode)
 
     async def patch(
         self, resource: Resource, name: str, change: Document, namespace: str = "default"
@@ -82,16 +86,20 @@ class Stage:
         """Merge a change into an object, or into its status if that is all that changes."""
         path = resource.object(name, namespace if resource.namespaced else "")
         path = path.subresource("status") if set(change) == {"status"} else path
-        await self.client.patch(path, PatchType.MERGE, orjson.dumps(change), decode)
+        await self.client.patch(path, PatchType.MERGE, encoded(change), decode)
+
+    async def set_replicas(self, replicas: int, name: str = "web") -> None:
+        """Set the number of replicas of a ReplicaSet."""
+        await self.patch(REPLICA_SETS, name, {"spec": {"replicas": replicas}})
 
     async def get(self, resource: Resource, name: str, namespace: str = "default") -> Document:
-        """Return an object that is there."""
+        """Return an object that exists."""
         found = await self.find(resource, name, namespace)
         assert found is not None, f"there is no {name} in {resource}"
         return found
 
     async def pod(self, name: str) -> Document:
-        """Return a pod that is there."""
+        """Return a pod that exists."""
         return await self.get(PODS, name)
 
     async def find(
@@ -106,6 +114,10 @@ class Stage:
                 return None
             raise
 
+    async def status_of(self, resource: Resource, name: str = "web") -> Document:
+        """Return the status of an object that exists; {} if it has none."""
+        return (await self.get(resource, name)).get("status") or {}
+
     async def all(self, resource: Resource) -> Sequence[Document]:
         """Return all objects of a resource."""
         return (await self.client.list(resource, decode)).items
@@ -115,10 +127,41 @@ class Stage:
         names = [each["metadata"]["name"] for each in await self.all(resource)]
         return sorted(name for name in names if not name.startswith(("kube-", "default")))
 
-    async def told(self) -> list[tuple[str, str, str]]:
+    async def event_log(self) -> list[tuple[str, str, str]]:
         """Return reason, object and message of all Events."""
-        told = await self.all(EVENTS)
-        return [(e["reason"], e["involvedObject"]["name"], e["message"]) for e in told]
+        events = await self.all(EVENTS)
+        return [(e["reason"], e["involvedObject"]["name"], e["message"]) for e in events]
+
+    told = event_log
+
+
+class Stage(ApiAccess):
+    """A cluster without sockets, and short ways to act on it."""
+
+    def __init__(self, cluster: VirtualCluster) -> None:
+        self.cluster = cluster
+
+    @property
+    def client(self) -> Client:
+        return self.cluster.client
+
+    @property
+    def now(self) -> str:
+        """The time of the cluster as Kubernetes writes it."""
+        return format_time(self.cluster.clock.now_ns())
+
+    def load(self, *things: Document) -> None:
+        """Put objects there, as they are."""
+        self.cluster.load(things)
+
+    async def passes(self, seconds: float = 1.0) -> None:
+        """Let time pass."""
+        await self.cluster.clock.advance(seconds)
+
+    async def make_ready(self, name: str) -> None:
+        """Have a pod run and be ready from now on."""
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": self.now}
+        await self.patch(PODS, name, {"status": {"phase": "Running", "conditions": [ready]}})
 
 
 def without_version(document: Mapping[str, Any]) -> Document:

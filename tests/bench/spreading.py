@@ -24,6 +24,7 @@ from policies.workloadspread.reconcile import reconcile
 from policies.workloadspread.targets import Target
 from tests.bench.budgets import Figure
 from tests.bench.timing import Effort, latency, milliseconds, repeated
+from tests.builders.replicas import a_pod, a_replica_set
 from tests.builders.workloadspread import (
     NOW_NS,
     REPLICA_SET,
@@ -34,7 +35,6 @@ from tests.builders.workloadspread import (
     term,
     workload,
 )
-from tests.extender.controllers.replicaset.upstream_tables import a_pod, a_replica_set
 from tests.extender.controllers.workloadspread.objects import SPREADS, Document
 from tests.extender.controllers.workloadspread.zones import ZONES, in_zone, node, spread_document
 from tests.stage import decode

@@ -16,7 +16,16 @@ import msgspec
 
 from extender.kube.decoders.replicasets import decode_member, decode_replica_set
 from policies.replicaset import RankedPod, ReplicaSet, ReplicaSetPod
-from tests.builders import NO_LABELS, SECOND, Document, encoded, pod_json, rfc3339
+from tests.builders import (
+    NO_LABELS,
+    SECOND,
+    Document,
+    encoded,
+    manifest,
+    pod_json,
+    rfc3339,
+    without_none,
+)
 
 NOW = 1_700_000_000
 """Seconds after the epoch."""
@@ -119,6 +128,71 @@ def reference(kind: str, name: str, uid: str, **fields: Any) -> Document:
     """Build a reference to a controlling owner."""
     return {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "controller": True} | (
         fields
+    )
+
+
+def controlled_by(name: str, uid: str, kind: str = "ReplicaSet") -> Document:
+    """Build a controller reference that blocks the deletion of the owner in the foreground."""
+    return reference(kind, name, uid, blockOwnerDeletion=True)
+
+
+def a_replica_set(
+    name: str = "web",
+    labels: Mapping[str, str] | None = None,
+    *,
+    namespace: str = "default",
+    uid: str = "",
+    deployment: str = "",
+    **spec: Any,
+) -> Document:
+    """Build a ReplicaSet with a template, from which a controller can create pods.
+
+    Its UID is its name unless one is given.
+    """
+    labels = {"app": name} if labels is None else labels
+    owners = [controlled_by(deployment, deployment, "Deployment")] if deployment else None
+    metadata = without_none(uid=uid or name, ownerReferences=owners)
+    spec = {"selector": {"matchLabels": labels}, "template": template(labels), **spec}
+    return manifest("ReplicaSet", name, namespace=namespace, metadata=metadata, spec=spec)
+
+
+def template(labels: Mapping[str, str], image: str = "i") -> Document:
+    """Build the pod template of a ReplicaSet or Deployment."""
+    return {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "c", "image": image}]},
+    }
+
+
+def a_pod(
+    name: str,
+    owner: str = "",
+    *,
+    labels: Mapping[str, str] | None = None,
+    namespace: str = "default",
+    node: str = "",
+    phase: str = "Running",
+    ready_since: str = "",
+    conditions: Sequence[Document] = (),
+    deleting: bool = False,
+    **metadata: Any,
+) -> Document:
+    """Build a pod of the ReplicaSet ``owner``, by default with its labels; its UID is its name."""
+    labels = {"app": owner} if labels is None and owner else labels
+    owners = [controlled_by(owner, owner)] if owner else None
+    meta = metadata | without_none(labels=labels or None, ownerReferences=owners)
+    if deleting:
+        meta |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30}
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": ready_since}
+    states = [*([ready] if ready_since else []), *conditions]
+    return pod_json(
+        name,
+        on=node or None,
+        namespace=namespace,
+        phase=phase,
+        containers=[{"name": "c", "image": "i"}],
+        metadata=meta,
+        status={"conditions": states} if states else None,
     )
 
 

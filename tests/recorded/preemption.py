@@ -20,13 +20,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.builders.replicas import a_replica_set
 from tests.conformance.build import program
 from tests.conformance.objects import NAMESPACE, Document
 from tests.conformance.scheduling.kube_scheduler import ONE_NODE
 from tests.conformance.scheduling.pods import budget, host, newcomer, resident
 from tests.conformance.scheduling.releases import RELEASES
 from tests.conformance.scheduling.stage import Setting, Stage, stage
-from tests.extender.controllers.replicaset.upstream_tables import a_replica_set
 
 FILE = Path(__file__).with_name("preemption.jsonl.gz")
 RELEASE: Final = "1.37"

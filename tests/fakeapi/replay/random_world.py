@@ -24,7 +24,7 @@ from extender.recording.resource_selection import ALL, make_plan
 from fakeapi import VirtualCluster
 from tests.builders import node_json
 from tests.builders.definitions import definition
-from tests.extender.controllers.replicaset.upstream_tables import a_replica_set
+from tests.builders.replicas import a_replica_set
 
 Document = dict[str, Any]
 

@@ -18,7 +18,7 @@ from fakeapi.replay.object_fields import SPREADS, comparable, subset_of, with_ch
 from fakeapi.replay.recorded_state import RecordedState, deletion_cause
 from fakeapi.replay.report import Report
 from policies.replicaset import DELETION_COST
-from tests.extender.controllers.replicaset.upstream_tables import a_replica_set, controlled_by
+from tests.builders.replicas import a_replica_set, controlled_by
 from tests.extender.recording.recording_lines import Document, a_recording, an_object, header, line
 from tests.recorded.spread import BOOK, WEB, make
 

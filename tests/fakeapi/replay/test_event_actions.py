@@ -19,7 +19,7 @@ from fakeapi.replay.comparison import DeletedPod
 from fakeapi.replay.component_effects import EFFECTS, UnsupportedComponentError, attach
 from fakeapi.replay.recorded_state import CAUSES_BY_REASON, RecordedState, deletion_cause
 from fakeapi.replay.report import Report
-from tests.extender.controllers.replicaset.upstream_tables import a_replica_set, controlled_by
+from tests.builders.replicas import a_replica_set, controlled_by
 from tests.extender.recording.recording_lines import (
     CREATED,
     Document,

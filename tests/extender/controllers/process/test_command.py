@@ -22,9 +22,9 @@ from extender.kube.rest.resources import LEASES, PODS, REPLICA_SETS
 from fakeapi import FakeCluster
 from fakeapi.apiserver.kinds.schemas import shipped_definitions
 from policies.replicaset import DELETION_COST
+from tests.builders.replicas import a_pod, a_replica_set
 from tests.builders.workloadspread import clone_set_json, pod_of, spread_json
 from tests.commands import reprieve, start
-from tests.extender.controllers.replicaset.upstream_tables import a_pod, a_replica_set
 from tests.extender.controllers.webhooks.clusters import put_into, registered
 from tests.extender.controllers.webhooks.stages import KRUISE
 from tests.extender.controllers.workloadspread.zones import node, spread_document

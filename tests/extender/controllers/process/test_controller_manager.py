@@ -23,7 +23,7 @@ from extender.kube.informers.shared_informer import SharedInformerFactory
 from extender.kube.rest.resources import NODES, REPLICA_SETS
 from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.controlplane.components import COMPONENTS, DEFAULT_RUN, parse_run
-from tests.extender.controllers.replicaset.upstream_tables import a_replica_set
+from tests.builders.replicas import a_replica_set
 
 RUNS = [
     ("none", ()),

@@ -30,9 +30,9 @@ from extender.kube.rest.rate_limited_log import quiet_log
 from extender.kube.rest.resources import PODS, REPLICA_SETS
 from fakeapi import VirtualCluster
 from tests.builders import Document
+from tests.builders.replicas import a_pod, a_replica_set
 from tests.extender.controllers.replicaset.observations import Ledger, Witness
 from tests.extender.controllers.replicaset.random_histories import FAULTY_SECONDS, Act, Trial
-from tests.extender.controllers.replicaset.upstream_tables import a_pod, a_replica_set
 from tests.stage import Stage
 
 LEASE: Final = ("kube-system", "replicaset-controller")

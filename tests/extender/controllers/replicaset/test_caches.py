@@ -7,14 +7,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders.replicas import a_pod, a_replica_set, controlled_by
 from tests.extender.controllers.replicaset.controller_cluster import workshop
 from tests.extender.controllers.replicaset.upstream_tables import (
     Case,
     Document,
-    a_pod,
-    a_replica_set,
     cases,
-    controlled_by,
     pod,
 )
 

@@ -23,14 +23,12 @@ from extender.kube.informers.consistency_store import ConsistencyStore
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import SystemClock
 from extender.kube.rest.transport import Request, Response
+from tests.builders.replicas import a_pod, a_replica_set, controlled_by
 from tests.extender.controllers.replicaset.upstream_tables import (
     Answers,
     Case,
     Document,
-    a_pod,
-    a_replica_set,
     cases,
-    controlled_by,
     given,
     pod,
     refused,

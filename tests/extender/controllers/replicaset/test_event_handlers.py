@@ -12,14 +12,12 @@ from extender.controllers.replicaset.event_handlers import ReplicaSetPodEventHan
 from extender.kube.controller_runtime.expectations import UIDTrackingControllerExpectations
 from extender.kube.controller_runtime.workqueue import WorkQueue
 from extender.kube.rest.rate_limited_log import OnceLog
+from tests.builders.replicas import a_pod, a_replica_set, controlled_by
 from tests.extender.controllers.replicaset.controller_cluster import Workshop, workshop
 from tests.extender.controllers.replicaset.upstream_tables import (
     Case,
     Document,
-    a_pod,
-    a_replica_set,
     cases,
-    controlled_by,
     pod,
 )
 

@@ -40,6 +40,7 @@ from extender.kube.rest.client import Client
 from extender.kube.rest.resources import PODS
 from fakeapi import VirtualCluster
 from fakeapi.testing.faults import Fault, fault
+from tests.builders.replicas import a_pod, a_replica_set
 from tests.extender.controllers.replicaset.controller_cluster import WEB, Workshop, workshop
 from tests.extender.controllers.replicaset.history_runner import Outcome, live
 from tests.extender.controllers.replicaset.random_histories import (
@@ -49,7 +50,6 @@ from tests.extender.controllers.replicaset.random_histories import (
     Family,
     Trial,
 )
-from tests.extender.controllers.replicaset.upstream_tables import a_pod, a_replica_set
 from tests.sampling import seeds
 from tests.stage import Stage
 

@@ -12,11 +12,7 @@ from extender.kube.decoders.object_meta import format_time
 from extender.kube.rest.client import Propagation
 from extender.kube.rest.resources import NAMESPACES, PODS, REPLICA_SETS
 from tests.builders import Document
-from tests.extender.controllers.replicaset.upstream_tables import (
-    a_pod,
-    a_replica_set,
-    controlled_by,
-)
+from tests.builders.replicas import a_pod, a_replica_set, controlled_by
 from tests.fakeapi.admission_webhooks import Review, answered, configuration, webhook
 from tests.stage import Stage, decode, opener
 

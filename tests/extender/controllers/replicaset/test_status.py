@@ -19,10 +19,9 @@ from extender.controllers.replicaset.status import (
 )
 from extender.controllers.replicaset.types import ReplicaSetCondition, ReplicaSetStatus
 from extender.kube.decoders.object_meta import NS_PER_SECOND, format_time, parse_time
+from tests.builders.replicas import a_pod, a_replica_set
 from tests.extender.controllers.replicaset.upstream_tables import (
     Case,
-    a_pod,
-    a_replica_set,
     cases,
     pod,
     replica_set,

@@ -10,11 +10,11 @@ from extender.controllers.replicaset.status import write_status
 from extender.controllers.replicaset.types import ReplicaSetStatus
 from extender.kube.rest.client import Client
 from extender.kube.rest.transport import Request, Response, TransportError
+from tests.builders.replicas import a_replica_set
 from tests.extender.controllers.replicaset.upstream_tables import (
     Answers,
     Case,
     Document,
-    a_replica_set,
     cases,
     given,
     refused,

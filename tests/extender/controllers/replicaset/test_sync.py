@@ -7,7 +7,10 @@ import asyncio
 from extender.controllers.replicaset.pod_control import SyncError
 from extender.controllers.replicaset.sync import slow_start_batch
 from extender.kube.controller_runtime.controller import RetryError
-from tests.extender.controllers.replicaset.upstream_tables import Case, cases
+from tests.extender.controllers.replicaset.upstream_tables import (
+    Case,
+    cases,
+)
 
 
 class Limited:

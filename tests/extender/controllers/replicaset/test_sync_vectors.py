@@ -10,12 +10,11 @@ from extender.kube.decoders.object_meta import format_time
 from extender.kube.rest.resources import PODS, REPLICA_SETS
 from fakeapi.testing.faults import fault
 from tests.builders import manifest
+from tests.builders.replicas import a_pod, a_replica_set
 from tests.extender.controllers.replicaset.controller_cluster import WEB, Workshop, workshop
 from tests.extender.controllers.replicaset.upstream_tables import (
     Case,
     Document,
-    a_pod,
-    a_replica_set,
     cases,
     replica_set,
 )

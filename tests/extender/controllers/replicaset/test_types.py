@@ -10,11 +10,9 @@ import pytest
 from extender.controllers.replicaset.pod_control import pod_from_template
 from extender.controllers.replicaset.types import ReplicaSet
 from extender.kube.decoders.object_meta import parse_time
+from tests.builders.replicas import a_pod, a_replica_set, controlled_by
 from tests.extender.controllers.replicaset.upstream_tables import (
     Document,
-    a_pod,
-    a_replica_set,
-    controlled_by,
     pod,
     replica_set,
 )

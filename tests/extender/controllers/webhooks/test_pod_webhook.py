@@ -16,8 +16,8 @@ from fakeapi import VirtualCluster
 from fakeapi.testing.faults import fault
 from tests.builders import manifest
 from tests.builders.definitions import definition
+from tests.builders.replicas import a_replica_set
 from tests.builders.workloadspread import Document, clone_set_json, pod_of, spread_json
-from tests.extender.controllers.replicaset.upstream_tables import a_replica_set
 from tests.extender.controllers.webhooks.clusters import PODS as POD_PATH
 from tests.extender.controllers.webhooks.clusters import in_process, put_into
 from tests.extender.controllers.webhooks.stages import KRUISE, counts, pod, processes, stage

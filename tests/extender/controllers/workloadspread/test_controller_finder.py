@@ -22,7 +22,7 @@ from policies.workloadspread.object_references import WorkloadReference
 from policies.workloadspread.workloads import NO_ALLOWED_KINDS, AllowedKind, AllowedKinds
 from tests.builders import Document
 from tests.builders.definitions import definition
-from tests.extender.controllers.replicaset.upstream_tables import a_replica_set
+from tests.builders.replicas import a_replica_set
 
 SET = WorkloadReference("apps/v1", "ReplicaSet", "web")
 GAME = WorkloadReference("game.kruise.io/v1", "Game", "web")

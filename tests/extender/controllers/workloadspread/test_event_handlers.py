@@ -9,7 +9,7 @@ from extender.controllers.workloadspread.event_handlers import (
 )
 from extender.kube.controller_runtime.workqueue import WorkQueue
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
-from tests.extender.controllers.replicaset.upstream_tables import a_pod, a_replica_set
+from tests.builders.replicas import a_pod, a_replica_set
 from tests.extender.controllers.workloadspread.test_writer import IN_A, web, world
 
 

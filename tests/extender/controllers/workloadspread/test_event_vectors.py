@@ -14,7 +14,7 @@ from extender.kube.rest.client import Propagation
 from extender.kube.rest.resources import NODES, PODS, REPLICA_SETS, STATEFUL_SETS, Resource
 from fakeapi import VirtualCluster
 from fakeapi.apiserver.kinds.schemas import shipped_definitions
-from tests.extender.controllers.replicaset.upstream_tables import a_pod, a_replica_set
+from tests.builders.replicas import a_pod, a_replica_set
 from tests.extender.controllers.workloadspread.objects import (
     CLONE_SET_DEFINITION,
     DEPLOYMENTS,

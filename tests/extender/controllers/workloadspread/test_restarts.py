@@ -8,7 +8,7 @@ import pytest
 
 from extender.kube.rest.resources import PODS
 from fakeapi.simulation.background_tasks import in_process_endpoint
-from tests.extender.controllers.replicaset.upstream_tables import a_pod, a_replica_set
+from tests.builders.replicas import a_pod, a_replica_set
 from tests.extender.controllers.workloadspread.killable_controller import Process, When
 from tests.extender.controllers.workloadspread.objects import Document
 from tests.extender.controllers.workloadspread.zones import Zones, in_zone, zones

@@ -11,7 +11,7 @@ import pytest
 from extender.controllers.process.controller_manager import SPREAD_WEBHOOKS
 from extender.controllers.webhooks.registration import MUTATING, NAME
 from extender.kube.rest.resources import PODS, REPLICA_SETS
-from tests.extender.controllers.replicaset.upstream_tables import a_replica_set, controlled_by
+from tests.builders.replicas import a_replica_set, controlled_by
 from tests.extender.controllers.workloadspread.objects import DEPLOYMENTS, SPREADS, Document
 from tests.extender.controllers.workloadspread.zones import Zones, in_zone, subset_of, zones
 from tests.stage import decode

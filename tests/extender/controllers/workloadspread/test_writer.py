@@ -11,7 +11,7 @@ from fakeapi import VirtualCluster
 from fakeapi.apiserver.kinds.schemas import shipped_definitions
 from fakeapi.testing.faults import Fault, fault
 from policies.replicaset import DELETION_COST
-from tests.extender.controllers.replicaset.upstream_tables import a_pod, a_replica_set
+from tests.builders.replicas import a_pod, a_replica_set
 from tests.extender.controllers.workloadspread.killable_controller import AGENT, Process
 from tests.extender.controllers.workloadspread.objects import SPREADS, Document
 from tests.extender.controllers.workloadspread.zones import in_zone, node, spread_document

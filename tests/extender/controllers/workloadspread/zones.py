@@ -26,7 +26,7 @@ from policies.preemption.filtering import filters_named
 from policies.preemption.policy import SchedulerRules
 from policies.workloadspread.model import SpreadPod
 from tests.builders import encoded, manifest
-from tests.extender.controllers.replicaset.upstream_tables import a_replica_set
+from tests.builders.replicas import a_replica_set
 from tests.extender.controllers.workloadspread.objects import SPREADS, Document
 from tests.stage import Stage
 
