@@ -13,6 +13,7 @@ from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.client import Client, PatchType, Propagation
 from extender.kube.rest.resources import PODS, REPLICA_SETS, Resource
 from fakeapi import VirtualCluster
+from fakeapi.testing.faults import Fault
 from tests.builders import Document, encoded, manifest
 
 CONFIG_MAPS = Resource("", "v1", "configmaps", namespaced=True)
@@ -43,13 +44,15 @@ class ApiAccess:
 
     async def create(self, resource: Resource, document: Document) -> Document:
         """Create an object; the server assigns its UID."""
-        place = resource.collection(document["metadata"].get("namespace", ""))
+        usual = "default" if resource.namespaced else ""
+        place = resource.collection(document["metadata"].get("namespace", usual))
         return await self.client.create(place, encoded(document), decode)
 
     async def update(self, resource: Resource, document: Document, subresource: str = "") -> None:
         """Replace an object, or a subresource of it."""
         meta = document["metadata"]
-        path = resource.object(meta["name"], meta.get("namespace", ""))
+        usual = "default" if resource.namespaced else ""
+        path = resource.object(meta["name"], meta.get("namespace", usual))
         path = path.subresource(subresource) if subresource else path
         await self.client.update(path, encoded(document), decode)
 
@@ -153,6 +156,11 @@ class Stage(ApiAccess):
     def load(self, *things: Document) -> None:
         """Put objects there, as they are."""
         self.cluster.load(things)
+
+    def plan_faults(self, *faults: Fault, agent: str = "") -> None:
+        """Have requests meet faults from now on: all, or those of one client."""
+        if faults:
+            self.cluster.faults.plan(*(each.by(agent) if agent else each for each in faults))
 
     async def passes(self, seconds: float = 1.0) -> None:
         """Let time pass."""

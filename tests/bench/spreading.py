@@ -28,16 +28,19 @@ from tests.builders.replicas import a_pod, a_replica_set
 from tests.builders.workloadspread import (
     NOW_NS,
     REPLICA_SET,
+    Document,
     at,
+    in_zone,
     member,
     spread,
+    spread_json,
     subset,
+    target_json,
     term,
     workload,
 )
-from tests.extender.controllers.workloadspread.objects import SPREADS, Document
-from tests.extender.controllers.workloadspread.zones import ZONES, in_zone, node, spread_document
-from tests.stage import decode
+from tests.extender.controllers.workloadspread.zones import ZONES, zone_node
+from tests.stage import SPREADS, decode
 
 PODS: Final = 5_000
 LIMITS: Final = (2_000, 2_000, None)
@@ -81,10 +84,9 @@ async def _looked(effort: Effort) -> Figure:
     async with VirtualCluster(run="workloadspread") as cluster:
         part = cluster.control_plane["workloadspread"]
         await cluster.clock.advance(1)
-        cluster.load([*map(node, ZONES), a_replica_set(replicas=PODS), *_documents()])
-        reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web"}
+        cluster.load([*map(zone_node, ZONES), a_replica_set(replicas=PODS), *_documents()])
         subsets = [in_zone(zone, limit) for zone, limit in zip(ZONES, LIMITS, strict=True)]
-        document = spread_document({"targetRef": reference, "subsets": subsets})
+        document = spread_json(*subsets, targetRef=target_json("ReplicaSet"))
         cluster.load([document])
         await cluster.clock.advance(60)
         part.pause()

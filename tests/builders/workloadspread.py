@@ -23,7 +23,7 @@ import msgspec
 from extender.explain.workloadspread_files import WorkloadSpreadFiles
 from extender.kube.decoders.manifests import Manifest
 from extender.kube.decoders.pods import epoch_ns
-from extender.kube.workloadspread.spread_pods import write_injection
+from extender.kube.workloadspread.spread_pods import MATCHED_WORKLOADSPREAD, write_injection
 from policies.kubernetes.snapshot import Node
 from policies.workloadspread.model import (
     SECOND,
@@ -46,7 +46,7 @@ from policies.workloadspread.quirks import FIXED, Quirks
 from policies.workloadspread.reconcile import SpreadRules
 from policies.workloadspread.workload_versions import DEFAULT_VERSIONED_KINDS
 from policies.workloadspread.workloads import TargetWorkload
-from tests.builders import encoded
+from tests.builders import encoded, manifest
 
 Document = dict[str, Any]
 
@@ -56,6 +56,7 @@ CLONE_SET = WorkloadReference("apps.kruise.io/v1alpha1", "CloneSet", "web", "web
 DEPLOYMENT = WorkloadReference("apps/v1", "Deployment", "web", "web-uid")
 REPLICA_SET = WorkloadReference("apps/v1", "ReplicaSet", "web", "web-uid")
 STATEFUL_SET = WorkloadReference("apps/v1", "StatefulSet", "web", "web-uid")
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 JOB = WorkloadReference("batch/v1", "Job", "web", "web-uid")
 
 
@@ -168,6 +169,30 @@ def spread_json(*subsets: Document, name: str = "web", **spec: Any) -> Document:
     }
 
 
+def in_zone(name: str, limit: MaxReplicas = None) -> Document:
+    """Build a subset whose pods run in the zone of the same name."""
+    selects = {"key": "zone", "operator": "In", "values": [name]}
+    limited = {} if limit is None else {"maxReplicas": limit}
+    return {"name": name, "requiredNodeSelector": {"matchExpressions": [selects]}, **limited}
+
+
+def injected(subset: str, spread: str = "web") -> dict[str, str]:
+    """Build the annotation of a pod that has been put into a subset."""
+    return {MATCHED_WORKLOADSPREAD: write_injection(SubsetInjection(spread, subset))}
+
+
+def target_json(kind: str, version: str = "apps/v1", name: str = "web") -> Document:
+    """Build the reference to the target of a WorkloadSpread."""
+    return {"apiVersion": version, "kind": kind, "name": name}
+
+
+def allowed_kinds(*kinds: Document) -> Document:
+    """Build OpenKruise's configuration, which lists further kinds that may be targets."""
+    text = encoded({"workloads": list(kinds)}).decode()
+    data = {"WorkloadSpread_Watch_Custom_Workload_WhiteList": text}
+    return manifest("ConfigMap", "kruise-configuration", namespace="kruise-system", data=data)
+
+
 def clone_set_json(replicas: int = 3, **spec: Any) -> Document:
     """Build the CloneSet web."""
     return {
@@ -189,8 +214,7 @@ def pod_of(name: str, put_into: str | None = None, **parts: Document) -> Documen
     }
     metadata: Document = {"name": name, "namespace": "default", "ownerReferences": [owner]}
     if put_into is not None:
-        written = write_injection(SubsetInjection("web", put_into))
-        metadata["annotations"] = {"apps.kruise.io/matched-workloadspread": written}
+        metadata["annotations"] = injected(put_into)
     spec: Document = {"containers": [{"name": "main", "image": "web:1"}]}
     return {
         "apiVersion": "v1",

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.extender.controllers.workloadspread.history_runner import live_each
+from tests.extender.controllers.workloadspread.history_runner import run_each
 
 SEEDS: Final = 200
 AT_ONCE: Final = 10
@@ -14,4 +14,4 @@ AT_ONCE: Final = 10
 
 @pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
 async def test_laws(first: int) -> None:
-    await live_each(range(first, first + AT_ONCE))
+    await run_each(range(first, first + AT_ONCE))

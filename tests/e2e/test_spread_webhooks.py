@@ -17,14 +17,10 @@ from extender.controllers.process.webhook_server import generate_certificate
 from fakeapi import FakeCluster
 from tests.builders.workloadspread import Document, pod_of, spread_json
 from tests.commands import start
-from tests.extender.controllers.webhooks.clusters import (
-    CLONE_SETS,
-    DEFINITION,
-    PODS,
-    SPREADS,
-    put_into,
-    registered,
-)
+from tests.extender.controllers.webhooks.stages import KRUISE, injection, registered
+
+PODS = "/api/v1/namespaces/default/pods"
+SPREADS = "/apis/apps.kruise.io/v1beta1/namespaces/default/workloadspreads"
 
 THREE = ({"name": "a", "maxReplicas": 60}, {"name": "b", "maxReplicas": 60}, {"name": "c"})
 COMING = 200
@@ -80,7 +76,7 @@ async def test_many_pods_at_once_never_overfill_a_subset_and_leave_none_short(
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     cluster = FakeCluster(run="none")
-    cluster.load([DEFINITION, CLONE_SETS, spread_json(*THREE)])
+    cluster.load([*KRUISE, spread_json(*THREE)])
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(cluster)
         url, ports = await stack.enter_async_context(balanced())
@@ -96,7 +92,7 @@ async def test_many_pods_at_once_never_overfill_a_subset_and_leave_none_short(
             pods: list[Document] = (await answer.json())["items"]
         async with session.get(f"{SPREADS}/web") as answer:
             status = (await answer.json())["status"]["versionedSubsetStatuses"]
-    found = Counter((put_into(pod) or {}).get("subset") for pod in pods)
+    found = Counter((injection(pod) or {}).get("subset") for pod in pods)
     assert found == {"a": 60, "b": 60, "c": 80}, f"{sum(refused)} were refused and came again"
     missing = {each["name"]: each["missingReplicas"] for each in status["versionIgnored"]}
     assert missing == {"a": 0, "b": 0, "c": -1}

@@ -17,20 +17,19 @@ import pytest
 
 from extender.config.component_config import ConfigError
 from extender.controllers.process.webhook_server import read_webhook_address
-from extender.kube.rest.client import PatchType
 from extender.kube.rest.resources import LEASES, PODS, REPLICA_SETS
 from fakeapi import FakeCluster
 from fakeapi.apiserver.kinds.schemas import shipped_definitions
 from policies.replicaset import DELETION_COST
 from tests.builders.replicas import a_pod, a_replica_set
-from tests.builders.workloadspread import clone_set_json, pod_of, spread_json
+from tests.builders.workloadspread import clone_set_json, pod_of, spread_json, target_json
 from tests.commands import reprieve, start
-from tests.extender.controllers.webhooks.clusters import put_into, registered
-from tests.extender.controllers.webhooks.stages import KRUISE
-from tests.extender.controllers.workloadspread.zones import node, spread_document
-from tests.stage import decode
+from tests.extender.controllers.webhooks.stages import KRUISE, injection, registered
+from tests.extender.controllers.workloadspread.zones import zone_node
+from tests.stage import ApiAccess, decode
 
-PATIENCE_SECONDS = 60
+TIMEOUT_SECONDS = 60
+TWO = ({"name": "a", "maxReplicas": 2}, {"name": "b"})
 
 
 @asynccontextmanager
@@ -48,20 +47,20 @@ async def controlling(*arguments: str) -> AsyncIterator[Process]:
 
 async def line(process: Process) -> str:
     assert process.stdout is not None
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         return (await process.stdout.readline()).decode().rstrip()
 
 
 async def count_reaches(cluster: FakeCluster, replicas: int) -> None:
-    """Return when the status reports it, and as many pods are there."""
+    """Return when the status reports so many replicas; check that there are as many pods."""
     path = REPLICA_SETS.object("web", "default")
     listed = await cluster.client.list(REPLICA_SETS, decode)
     async with (
-        asyncio.timeout(PATIENCE_SECONDS),
+        asyncio.timeout(TIMEOUT_SECONDS),
         cluster.client.watch(
             REPLICA_SETS,
             resource_version=listed.resource_version,
-            timeout_seconds=PATIENCE_SECONDS,
+            timeout_seconds=TIMEOUT_SECONDS,
         ) as events,
     ):
         status = (await cluster.client.get(path, decode)).get("status", {})
@@ -70,80 +69,78 @@ async def count_reaches(cluster: FakeCluster, replicas: int) -> None:
     assert len((await cluster.client.list(PODS, decode)).items) == replicas
 
 
-async def test_pods_are_kept_over_http_and_figures_served(cluster: FakeCluster) -> None:
+async def metrics(listening: str) -> str:
+    """Return the metrics of a process by its line ``listening on URL``."""
+    assert listening.startswith("listening on http://127.0.0.1:")
+    url = f"{listening.split()[-1]}/metrics"
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        return await response.text()
+
+
+async def test_replicas_are_controlled_over_http_and_metrics_served(cluster: FakeCluster) -> None:
     cluster.load([a_replica_set(replicas=20), a_pod("spare", labels={"app": "web"})])
-    asked = ("--kubeconfig", str(cluster.kubeconfig_path), "--metrics-port", "0")
-    async with controlling(*asked) as process:
+    options = ("--kubeconfig", str(cluster.kubeconfig_path), "--metrics-port", "0")
+    async with controlling(*options) as process:
         listening = await line(process)
-        assert listening.startswith("listening on http://127.0.0.1:")
         assert await line(process) == f"running replicaset, workloadspread on {cluster.url}"
         await count_reaches(cluster, 20)
-        await replicas_become(cluster, 3)
-        async with (
-            aiohttp.ClientSession() as session,
-            session.get(f"{listening.split()[-1]}/metrics") as response,
-        ):
-            figures = await response.text()
-    assert "replicaset_controller_sorting_deletion_age_ratio_count" in figures
-    assert "replicaset_controller_stale_sync_skips_total" in figures
+        await scale(cluster, 3)
+        text = await metrics(listening)
+    assert "replicaset_controller_sorting_deletion_age_ratio_count" in text
+    assert "replicaset_controller_stale_sync_skips_total" in text
 
 
-async def replicas_become(cluster: FakeCluster, replicas: int) -> None:
-    change = orjson.dumps({"spec": {"replicas": replicas}})
-    path = REPLICA_SETS.object("web", "default")
-    await cluster.client.patch(path, PatchType.MERGE, change, decode)
+async def scale(cluster: FakeCluster, replicas: int) -> None:
+    await ApiAccess(cluster.client).set_replicas(replicas)
     await count_reaches(cluster, replicas)
 
 
 @pytest.mark.slow
-async def test_a_workload_spread_is_kept_over_http() -> None:
-    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web"}
-    subsets = [{"name": "a", "maxReplicas": 2}, {"name": "b"}]
-    document = spread_document({"targetRef": reference, "subsets": subsets})
+async def test_a_workload_spread_is_reconciled_over_http() -> None:
+    document = spread_json(*TWO, targetRef=target_json("ReplicaSet"))
     async with FakeCluster(run="none") as cluster:
         cluster.load([*shipped_definitions(["workloadspread"]), document])
         pods = [a_pod(f"web-{number}", "web", node="n") for number in range(3)]
-        cluster.load([a_replica_set(replicas=3), *pods, node("a")])
-        asked = ("--kubeconfig", str(cluster.kubeconfig_path), "--quirks", "upstream")
-        async with controlling(*asked, "--run", "workloadspread") as process:
+        cluster.load([a_replica_set(replicas=3), *pods, zone_node("a")])
+        options = ("--kubeconfig", str(cluster.kubeconfig_path), "--quirks", "upstream")
+        async with controlling(*options, "--run", "workloadspread") as process:
             assert await line(process) == f"running workloadspread on {cluster.url}"
             await cost_reaches(cluster, "web-0", "-300")
 
 
 async def cost_reaches(cluster: FakeCluster, name: str, cost: str) -> None:
-    """Return when a pod says that deleting it costs so much."""
-    path = PODS.object(name, "default")
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    """Return when a pod has a deletion cost."""
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         while True:
-            pod = await cluster.client.get(path, decode)
+            pod = await ApiAccess(cluster.client).pod(name)
             if pod["metadata"].get("annotations", {}).get(DELETION_COST) == cost:
                 return
 
 
 async def holder(cluster: FakeCluster) -> str:
     """Return the holder of the Lease, once it has one."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         while True:
-            for each in (await cluster.client.list(LEASES, decode)).items:
+            for each in await ApiAccess(cluster.client).all(LEASES):
                 if found := each["spec"].get("holderIdentity"):
                     return str(found)
 
 
 @pytest.mark.slow
-async def test_of_two_one_works_and_the_other_takes_over_when_it_ends(
+async def test_another_process_takes_over_when_the_leader_ends(
     cluster: FakeCluster,
 ) -> None:
     cluster.load([a_replica_set(replicas=2)])
-    asked = ("--server", cluster.url, "--leader-elect", "--lease", "default/test")
-    async with controlling(*asked) as first:
+    options = ("--server", cluster.url, "--leader-elect", "--lease", "default/test")
+    async with controlling(*options) as first:
         await line(first)
         before = await holder(cluster)
         await count_reaches(cluster, 2)
-        async with controlling(*asked) as second:
+        async with controlling(*options) as second:
             await line(second)
             first.send_signal(signal.SIGTERM)
             assert await first.wait() == 0
-            await replicas_become(cluster, 5)
+            await scale(cluster, 5)
             assert await holder(cluster) != before
 
 
@@ -152,10 +149,10 @@ async def test_a_lost_lease_ends_the_process_with_one_line(cluster: FakeCluster)
     process = await start("controllers", "--server", cluster.url, "--leader-elect")
     await line(process)
     await holder(cluster)
-    lease = LEASES.object("reprieve-controllers", "kube-system")
-    usurped = orjson.dumps({"spec": {"holderIdentity": "another"}})
-    await cluster.client.patch(lease, PatchType.MERGE, usurped, decode)
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    taken_over = {"spec": {"holderIdentity": "another"}}
+    lease = (LEASES, "reprieve-controllers", taken_over, "kube-system")
+    await ApiAccess(cluster.client).patch(*lease)
+    async with asyncio.timeout(TIMEOUT_SECONDS):
         _, errors = await process.communicate()
     assert process.returncode == 1
     assert "no longer holds kube-system/reprieve-controllers" in errors.decode()
@@ -170,7 +167,7 @@ async def test_a_server_that_is_not_there_is_waited_for() -> None:
 SERVER = ("--server", "http://127.0.0.1:1")
 HOOKS = ("--run", "workloadspread", "--webhook-port", "0")
 MISTAKES = [
-    (("--run", "sorcery"), "--run: no controller 'sorcery'; expected one of: replicaset, work"),
+    (("--run", "unknown"), "--run: no controller 'unknown'; expected one of: replicaset, work"),
     (("--run", "replicaset", "--webhook-port", "0"), "--webhook-port: no webhooks in --run rep"),
     ((*HOOKS, *SERVER, "--webhook-certs", "/nowhere"), "--webhook-certs: /nowhere/tls.crt: No "),
     (("--run", "replicaset,gc"), "--run: no controller 'gc'"),
@@ -179,41 +176,36 @@ MISTAKES = [
     (("--leader-elect", "--lease", "test"), "--lease: 'test'; expected NAMESPACE/NAME"),
     (("--kubeconfig", "/nowhere/config"), "/nowhere/config"),
     (("--quirks", "odd"), "--quirks: no mode 'odd'; expected one of: upstream, fixed"),
-    (("--sorcery",), "--sorcery"),
+    (("--unknown",), "--unknown"),
 ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("arguments", "said"), MISTAKES, ids=[" ".join(m[0]) for m in MISTAKES])
-async def test_a_mistake_is_reported_in_one_line(arguments: tuple[str, ...], said: str) -> None:
+@pytest.mark.parametrize(("arguments", "message"), MISTAKES, ids=[" ".join(m[0]) for m in MISTAKES])
+async def test_a_mistake_is_reported_in_one_line(arguments: tuple[str, ...], message: str) -> None:
     done = await reprieve("controllers", *arguments)
     assert (done.code, done.out) == (2, "")
-    assert said in done.err
+    assert message in done.err
     assert done.err.count("\n") == 1
 
 
 @pytest.mark.slow
 async def test_webhooks_are_answered_over_https_and_counted(cluster: FakeCluster) -> None:
-    cluster.load([*KRUISE, spread_json({"name": "a", "maxReplicas": 1}, {"name": "b"})])
-    asked = ("--server", cluster.url, *HOOKS, "--metrics-port", "0")
-    async with controlling(*asked) as process:
+    cluster.load([*KRUISE, spread_json(*TWO)])
+    options = ("--server", cluster.url, *HOOKS, "--metrics-port", "0")
+    async with controlling(*options) as process:
         listening = await line(process)
         hooks = await line(process)
         assert hooks.startswith("webhooks on https://127.0.0.1:")
         assert await line(process) == f"running workloadspread on {cluster.url}"
         await registered(cluster.client)
         made = [await created(cluster, f"web-{number}") for number in range(3)]
-        assert [(put_into(each) or {}).get("subset") for each in made] == ["a", "b", "b"]
-        async with (
-            aiohttp.ClientSession() as session,
-            session.get(f"{listening.split()[-1]}/metrics") as response,
-        ):
-            figures = await response.text()
-    assert "workloadspread_webhook_pods_injected_total 3.0" in figures
+        assert [(injection(each) or {}).get("subset") for each in made] == ["a", "a", "b"]
+        assert "workloadspread_webhook_pods_injected_total 3.0" in await metrics(listening)
 
 
 @pytest.mark.slow
-async def test_controller_and_webhooks_share_their_copies(cluster: FakeCluster) -> None:
+async def test_controller_and_webhooks_share_their_caches(cluster: FakeCluster) -> None:
     cluster.load([*KRUISE, clone_set_json(), spread_json({"name": "a", "maxReplicas": "100%"})])
     async with controlling("--server", cluster.url, *HOOKS) as process:
         await line(process)
@@ -230,8 +222,7 @@ async def test_controller_and_webhooks_share_their_copies(cluster: FakeCluster) 
 
 
 async def created(cluster: FakeCluster, name: str) -> dict[str, Any]:
-    path = PODS.collection("default")
-    return await cluster.client.create(path, orjson.dumps(pod_of(name)), decode)
+    return await ApiAccess(cluster.client).create(PODS, pod_of(name))
 
 
 @pytest.mark.slow
@@ -244,7 +235,7 @@ async def test_webhooks_answer_whichever_replica_leads(cluster: FakeCluster) -> 
         async with controlling("--server", cluster.url, *HOOKS, *elected) as other:
             await line(other)
             await registered(cluster.client)
-            assert put_into(await created(cluster, "web-1")) == {"name": "web", "subset": "a"}
+            assert injection(await created(cluster, "web-1")) == {"name": "web", "subset": "a"}
 
 
 @pytest.mark.slow
@@ -259,17 +250,17 @@ async def test_an_occupied_port_is_reported_in_one_line(cluster: FakeCluster) ->
 
 
 @pytest.mark.parametrize(
-    ("port", "url", "directory", "told"),
+    ("port", "url", "directory", "message"),
     [
         (None, "https://x", None, "--webhook-url and --webhook-certs need --webhook-port"),
         (None, "", Path("/certs"), "--webhook-url and --webhook-certs need --webhook-port"),
         (0, "http://x", None, r"--webhook-url: 'http://x'; expected https://HOST\[:PORT\]"),
     ],
 )
-def test_options_of_webhooks_that_do_not_fit(
-    port: int | None, url: str, directory: Path | None, told: str
+def test_inconsistent_options_of_webhooks_are_reported(
+    port: int | None, url: str, directory: Path | None, message: str
 ) -> None:
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         read_webhook_address("127.0.0.1", port, url, directory)
 
 
@@ -281,14 +272,14 @@ async def test_help_has_an_example() -> None:
 
 
 @pytest.mark.slow
-async def test_fakeapi_runs_it_as_a_part(tmp_path: Path) -> None:
+async def test_fakeapi_runs_the_controllers_as_components(tmp_path: Path) -> None:
     file = tmp_path / "web.json"
     file.write_bytes(orjson.dumps(a_replica_set(replicas=5)))
     run = ("--run", "gc,namespaces,replicaset", "--load", str(file), "--port", "0")
     process = await start("fakeapi", *run)
     url = (await line(process)).split()[-1]
     try:
-        async with asyncio.timeout(PATIENCE_SECONDS), aiohttp.ClientSession() as session:
+        async with asyncio.timeout(TIMEOUT_SECONDS), aiohttp.ClientSession() as session:
             pods: list[object] = []
             while len(pods) < 5:
                 async with session.get(f"{url}/api/v1/pods") as response:

@@ -1,4 +1,4 @@
-"""The control plane as a whole: parts by name, and what becomes of faults in them."""
+"""The control manager as a whole: components by name, and errors in them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from extender.controllers.process.controller_manager import (
     ComponentContext,
     ComponentSwitch,
     ControllerManager,
+    ManagerOptions,
     UnknownComponentError,
     parse_workloads,
 )
@@ -20,11 +21,16 @@ from extender.kube.controller_runtime.event_recorder import EventWriter
 from extender.kube.controller_runtime.workqueue import WorkQueue
 from extender.kube.decoders.object_meta import PartialObject, decode_partial
 from extender.kube.informers.shared_informer import SharedInformerFactory
+from extender.kube.rest.client import Propagation, Selection
+from extender.kube.rest.clock import SystemClock
 from extender.kube.rest.resources import NODES, REPLICA_SETS
 from fakeapi import FakeCluster, VirtualCluster
-from fakeapi.controlplane.components import COMPONENTS, DEFAULT_RUN, parse_run
+from fakeapi.controlplane.components import COMPONENTS, DEFAULT_RUN, components, parse_run
+from tests.builders import blocking, thing
 from tests.builders.replicas import a_replica_set
+from tests.stage import CONFIG_MAPS, decode
 
+TIMEOUT_SECONDS = 30
 RUNS = [
     ("none", ()),
     ("all", tuple(dict.fromkeys((*COMPONENTS, "workloadspread")))),
@@ -34,18 +40,18 @@ RUNS = [
 ]
 
 
-@pytest.mark.parametrize(("run", "parts"), RUNS)
-def test_which_parts_are_to_run(run: str, parts: tuple[str, ...]) -> None:
-    assert parse_run(run) == parts
+@pytest.mark.parametrize(("run", "names"), RUNS)
+def test_components_to_run_are_parsed(run: str, names: tuple[str, ...]) -> None:
+    assert parse_run(run) == names
 
 
-@pytest.mark.parametrize("run", ["", "gc,", "sorcery", "all,gc", "GC"])
-def test_unknown_parts_are_refused_with_those_there_are(run: str) -> None:
+@pytest.mark.parametrize("run", ["", "gc,", "unknown", "all,gc", "GC"])
+def test_unknown_components_are_refused_with_the_known_ones(run: str) -> None:
     with pytest.raises(UnknownComponentError, match=r"no component.*none, all, gc, namespaces"):
         parse_run(run)
 
 
-def test_which_controllers_of_workloads_are_to_run() -> None:
+def test_controllers_of_workloads_are_parsed() -> None:
     assert parse_workloads("replicaset, replicaset") == ("replicaset",)
     with pytest.raises(
         UnknownComponentError, match=r"no controller 'gc'; expected one of: replicaset"
@@ -61,7 +67,7 @@ async def test_only_the_chosen_components_run() -> None:
         assert cluster.control_plane.run == ("gc", "namespaces")
 
 
-async def test_parts_are_switched_on_and_off_again_and_again() -> None:
+async def test_components_can_be_started_and_stopped_repeatedly() -> None:
     async with VirtualCluster(run="none") as cluster:
         for _ in range(3):
             for switch in cluster.control_plane.values():
@@ -74,13 +80,13 @@ async def test_parts_are_switched_on_and_off_again_and_again() -> None:
                 assert (switch.on, switch.pending, await switch.step()) == (False, 0, "")
 
 
-async def test_a_part_that_was_paused_before_it_began_begins_paused() -> None:
+async def test_a_component_paused_before_its_start_starts_paused() -> None:
     async with VirtualCluster(run="none") as cluster:
         gc = cluster.control_plane["gc"]
         gc.pause()
         gc.start()
         await cluster.clock.advance(1)
-        owned = [{"apiVersion": "v1", "kind": "Node", "name": "nobody", "uid": "nobody"}]
+        owned = [{"apiVersion": "v1", "kind": "Node", "name": "missing", "uid": "missing"}]
         orphan = {"name": "a", "ownerReferences": owned}
         cluster.load([{"apiVersion": "v1", "kind": "Node", "metadata": orphan}])
         await cluster.clock.advance(60)
@@ -98,17 +104,17 @@ async def test_forks_have_a_control_plane_of_their_own() -> None:
         assert not cluster.control_plane["gc"].paused
 
 
-async def test_its_requests_are_not_put_on_record() -> None:
+async def test_requests_of_components_are_not_recorded() -> None:
     async with FakeCluster(run="all") as cluster:
         await cluster.clock.advance(60)
         assert cluster.requests == ()
 
 
 class Broken:
-    """A part with a fault."""
+    """A component whose syncs fail."""
 
-    def __init__(self, setting: ComponentContext) -> None:
-        queue: WorkQueue[str] = WorkQueue(setting.clock)
+    def __init__(self, context: ComponentContext) -> None:
+        queue: WorkQueue[str] = WorkQueue(context.clock)
         queue.add("anything")
         self.controller = Controller("broken", queue, self._sync)
 
@@ -119,11 +125,11 @@ class Broken:
         raise ZeroDivisionError
 
 
-async def test_a_fault_in_a_part_does_not_go_unnoticed(virtual_cluster: VirtualCluster) -> None:
+async def test_an_error_of_a_component_is_raised(virtual_cluster: VirtualCluster) -> None:
     client, clock, rng = virtual_cluster.client, virtual_cluster.clock, Random(1)
     informers, events = SharedInformerFactory(client, clock, rng), EventWriter(client, clock, rng)
-    setting, fault = ComponentContext(client, informers, clock, rng, events), asyncio.Event()
-    switch = ComponentSwitch("broken", Broken, setting, fault)
+    context, fault = ComponentContext(client, informers, clock, rng, events), asyncio.Event()
+    switch = ComponentSwitch("broken", Broken, context, fault)
     switch.start()
     await clock.advance(10)
     assert fault.is_set()
@@ -131,8 +137,8 @@ async def test_a_fault_in_a_part_does_not_go_unnoticed(virtual_cluster: VirtualC
         await switch.stop()
 
 
-class Deaf:
-    """A handler with a fault."""
+class FailingHandler:
+    """A handler that fails."""
 
     def added(self, _item: PartialObject) -> None:
         raise ZeroDivisionError
@@ -144,29 +150,29 @@ class Deaf:
         """Nothing."""
 
 
-async def test_a_fault_in_a_copy_is_noticed_where_all_parts_are(
+async def test_an_error_of_a_handler_is_raised_by_the_factory(
     virtual_cluster: VirtualCluster,
 ) -> None:
     client, clock = virtual_cluster.client, virtual_cluster.clock
     shared = SharedInformerFactory(client, clock, Random(1))
-    noticed = asyncio.create_task(shared.failure.wait())
-    shared.of(NODES, decode_partial).objects.add_handler(Deaf())
+    failed = asyncio.create_task(shared.failure.wait())
+    shared.of(NODES, decode_partial).objects.add_handler(FailingHandler())
     await clock.advance(1)
-    assert not noticed.done()
+    assert not failed.done()
     virtual_cluster.load([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}])
     await clock.advance(1)
-    assert noticed.done()
+    assert failed.done()
     with pytest.raises(ZeroDivisionError):
         await shared.stop()
 
 
 async def test_pending_work_can_be_finished(virtual_cluster: VirtualCluster) -> None:
     client, clock = virtual_cluster.client, virtual_cluster.clock
-    plane = ControllerManager(client, clock, Random(1), ("replicaset",))
-    broken = asyncio.create_task(plane.wait_for_failure())
-    plane.start()
+    manager = ControllerManager(client, clock, Random(1), ("replicaset",))
+    broken = asyncio.create_task(manager.wait_for_failure())
+    manager.start()
     virtual_cluster.load([a_replica_set(replicas=100)])
-    finished = asyncio.create_task(plane.drain())
+    finished = asyncio.create_task(manager.drain())
     await clock.advance(1)
     assert finished.done()
     virtual_cluster.load([a_replica_set("late")])
@@ -174,4 +180,32 @@ async def test_pending_work_can_be_finished(virtual_cluster: VirtualCluster) -> 
     assert len((await client.list(REPLICA_SETS, decode_partial)).items) == 2
     assert not broken.done()
     broken.cancel()
-    await plane.stop()
+    await manager.stop()
+
+
+async def test_garbage_is_collected_over_http() -> None:
+    async with FakeCluster(run="none") as cluster:
+        cluster.load([thing("a"), thing("b", blocking("a")), thing("c", blocking("b"))])
+        options = ManagerOptions(components=components())
+        manager = ControllerManager(cluster.client, SystemClock(), Random(1), ("gc",), options)
+        manager.start()
+        begin = (await cluster.client.list(CONFIG_MAPS, decode)).resource_version
+        path = CONFIG_MAPS.object("a", "default")
+        await cluster.client.delete(path, propagation=Propagation.FOREGROUND)
+        gone: list[str] = []
+        async with (
+            asyncio.timeout(TIMEOUT_SECONDS),
+            cluster.client.watch(
+                CONFIG_MAPS,
+                Selection("default"),
+                resource_version=begin,
+                timeout_seconds=TIMEOUT_SECONDS,
+            ) as events,
+        ):
+            async for event in events:
+                if event.type == "DELETED":
+                    gone.append(decode(event.object)["metadata"]["name"])
+                if gone[-1:] == ["a"]:
+                    break
+        assert gone == ["c", "b", "a"]
+        await manager.stop()

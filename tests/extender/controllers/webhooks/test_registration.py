@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from extender.controllers.process.controller_manager import SPREAD_WEBHOOKS
 from extender.controllers.webhooks.registration import (
     CREATE_POD,
     DELETE_POD,
@@ -16,11 +17,14 @@ from extender.controllers.webhooks.registration import (
 from extender.controllers.workloadspread.spread_cache import DEFINITION
 from extender.controllers.workloadspread.types import DEFINITIONS
 from extender.kube.rest.resources import PODS, Resource
-from fakeapi import VirtualCluster
-from tests.builders import encoded
 from tests.builders.workloadspread import Document, pod_of
-from tests.extender.controllers.webhooks.stages import KRUISE, processes, stage
-from tests.stage import Stage, decode
+from tests.extender.controllers.webhooks.stages import (
+    KRUISE,
+    process_stage,
+    processes,
+    webhook_stage,
+)
+from tests.stage import ApiAccess, Stage
 
 BOTH = (MUTATING, VALIDATING)
 
@@ -32,18 +36,18 @@ async def hooks(stage: Stage) -> list[Document]:
 
 
 async def test_registered_rules_and_failure_policies() -> None:
-    async with stage(*KRUISE) as world:
-        told = {
+    async with webhook_stage() as stage:
+        registered = {
             each["name"]: (
                 each["rules"][0]["operations"],
                 each["rules"][0]["resources"],
                 each["failurePolicy"],
                 each["namespaceSelector"],
             )
-            for each in await hooks(world)
+            for each in await hooks(stage)
         }
     elsewhere = {"matchExpressions": [{"key": "control-plane", "operator": "DoesNotExist"}]}
-    assert told == {
+    assert registered == {
         CREATE_POD: (["CREATE"], ["pods"], "Fail", elsewhere),
         DELETE_POD: (["DELETE"], ["pods"], "Fail", elsewhere),
         EVICT_POD: (["CREATE"], ["pods/eviction"], "Fail", elsewhere),
@@ -51,77 +55,73 @@ async def test_registered_rules_and_failure_policies() -> None:
     }
 
 
-async def test_without_a_definition_there_is_nothing_and_with_it_all() -> None:
-    async with stage() as world:
-        assert await hooks(world) == []
-        world.load(*KRUISE)
-        await world.passes()
-        assert len(await hooks(world)) == 4
-        await world.delete(DEFINITIONS, DEFINITION)
-        await world.passes()
-        assert await hooks(world) == []
+async def test_webhooks_are_registered_while_the_definition_exists() -> None:
+    async with webhook_stage(definitions=()) as stage:
+        assert await hooks(stage) == []
+        stage.load(*KRUISE)
+        await stage.passes()
+        assert len(await hooks(stage)) == 4
+        await stage.delete(DEFINITIONS, DEFINITION)
+        await stage.passes()
+        assert await hooks(stage) == []
 
 
 async def test_webhooks_are_registered_again_after_a_reset() -> None:
-    async with stage(*KRUISE) as world:
-        world.cluster.reset()
-        await world.passes(5)
-        assert await hooks(world) == []
-        world.load(*KRUISE)
-        await world.passes(5)
-        assert len(await hooks(world)) == 4
+    async with webhook_stage() as stage:
+        stage.cluster.reset()
+        await stage.passes(5)
+        assert await hooks(stage) == []
+        stage.load(*KRUISE)
+        await stage.passes(5)
+        assert len(await hooks(stage)) == 4
 
 
 @pytest.mark.parametrize("resource", BOTH, ids=str)
 async def test_changes_by_others_are_reverted(resource: Resource) -> None:
-    async with stage(*KRUISE) as world:
-        before = await hooks(world)
-        await world.delete(resource, NAME)
-        await world.passes()
-        assert await hooks(world) == before
-        await world.patch(resource, NAME, {"webhooks": []})
-        await world.passes()
-        assert await hooks(world) == before
+    async with webhook_stage() as stage:
+        before = await hooks(stage)
+        await stage.delete(resource, NAME)
+        await stage.passes()
+        assert await hooks(stage) == before
+        await stage.patch(resource, NAME, {"webhooks": []})
+        await stage.passes()
+        assert await hooks(stage) == before
 
 
-async def test_the_definition_says_where_it_is_converted() -> None:
-    cluster = VirtualCluster(run="none")
-    cluster.load(KRUISE)
-    async with cluster, processes(cluster):
-        world = Stage(cluster)
-        found = await world.get(DEFINITIONS, DEFINITION)
+async def test_the_definition_has_the_address_of_the_conversion() -> None:
+    async with process_stage() as stage:
+        found = await stage.get(DEFINITIONS, DEFINITION)
         config = found["spec"]["conversion"]["webhook"]["clientConfig"]
         assert config == {"url": "https://127.0.0.1:1/convert"}
 
 
 async def test_a_definition_without_conversion_is_unchanged() -> None:
     plain = {**KRUISE[0], "spec": {**KRUISE[0]["spec"], "conversion": {"strategy": "None"}}}
-    async with stage(plain, *KRUISE[1:]) as world:
-        found = await world.get(DEFINITIONS, DEFINITION)
+    async with webhook_stage(definitions=(plain, KRUISE[1])) as stage:
+        found = await stage.get(DEFINITIONS, DEFINITION)
         assert found["spec"]["conversion"] == {"strategy": "None"}
-        assert len(await hooks(world)) == 4
+        assert len(await hooks(stage)) == 4
 
 
-async def test_the_last_registration_wins_without_a_fight(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    async with stage(*KRUISE) as world:
-        async with processes(world.cluster):
-            await world.passes(60)
-            addresses = {each["clientConfig"].get("url") for each in await hooks(world)}
-            assert None not in addresses
-        await world.cluster.control_plane["spreadwebhooks"].stop()
-        world.cluster.control_plane["spreadwebhooks"].start()
-        await world.passes()
-        addresses = {each["clientConfig"].get("url") for each in await hooks(world)}
-        assert addresses == {None}
+async def addresses(stage: Stage) -> set[str | None]:
+    return {each["clientConfig"].get("url") for each in await hooks(stage)}
+
+
+async def test_the_last_registration_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    async with webhook_stage() as stage:
+        async with processes(stage.cluster):
+            await stage.passes(60)
+            assert None not in await addresses(stage)
+        await stage.cluster.control_plane[SPREAD_WEBHOOKS].stop()
+        stage.cluster.control_plane[SPREAD_WEBHOOKS].start()
+        await stage.passes()
+        assert await addresses(stage) == {None}
     assert capsys.readouterr().out.count("webhooks_taken_over") == 3
 
 
-async def test_a_fork_asks_webhooks_of_its_own() -> None:
-    async with stage(*KRUISE) as world, world.cluster.fork() as fork:
+async def test_a_fork_calls_webhooks_of_its_own() -> None:
+    async with webhook_stage() as stage, stage.cluster.fork() as fork:
         await fork.clock.advance(1)
-        await world.cluster.control_plane["spreadwebhooks"].stop()
-        pods = PODS.collection("default")
-        await fork.client.create(pods, encoded(pod_of("web-1")), decode)
-        assert len((await fork.client.list(PODS, decode)).items) == 1
+        await stage.cluster.control_plane[SPREAD_WEBHOOKS].stop()
+        await ApiAccess(fork.client).create(PODS, pod_of("web-1"))
+        assert len(await ApiAccess(fork.client).all(PODS)) == 1

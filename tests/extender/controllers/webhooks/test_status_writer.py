@@ -1,4 +1,4 @@
-"""A writer with rivals pauses after each of its writes, and only then."""
+"""A process pauses after each of its writes if others write the same status, and only then."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from extender.controllers.webhooks.status_writer import (
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 
 
-async def waited(clock: VirtualClock, rivals: ConcurrentWriters, uid: str) -> float:
-    """Return how long the writer waits for its turn."""
-    begun = clock.monotonic()
+async def waiting_time(clock: VirtualClock, writers: ConcurrentWriters, uid: str) -> float:
+    """Return how long the writer waits for the others."""
+    start = clock.monotonic()
     ends: list[float] = []
 
     async def wait() -> None:
-        await rivals.wait_for_others(uid)
+        await writers.wait_for_others(uid)
         ends.append(clock.monotonic())
 
     waiting = asyncio.create_task(wait())
     await clock.advance(1)
     await waiting
-    return round(ends[0] - begun, 9)
+    return round(ends[0] - start, 9)
 
 
 @pytest.fixture
@@ -37,15 +37,15 @@ def clock() -> VirtualClock:
 
 
 @pytest.fixture
-def rivals(clock: VirtualClock) -> ConcurrentWriters:
+def writers(clock: VirtualClock) -> ConcurrentWriters:
     return ConcurrentWriters(clock, Random(0))
 
 
 async def test_a_single_writer_does_not_wait(
-    clock: VirtualClock, rivals: ConcurrentWriters
+    clock: VirtualClock, writers: ConcurrentWriters
 ) -> None:
-    rivals.record_own_write("one", 0.1)
-    assert await waited(clock, rivals, "one") == 0
+    writers.record_own_write("one", 0.1)
+    assert await waiting_time(clock, writers, "one") == 0
 
 
 @pytest.mark.parametrize(
@@ -56,30 +56,30 @@ async def test_a_single_writer_does_not_wait(
         (10.0, LONGEST_YIELD_SECONDS, LONGEST_YIELD_SECONDS),
     ],
 )
-async def test_a_writer_with_rivals_waits_after_each_write(
-    clock: VirtualClock, rivals: ConcurrentWriters, seconds: float, least: float, most: float
+async def test_a_writer_among_others_waits_after_each_write(
+    clock: VirtualClock, writers: ConcurrentWriters, seconds: float, least: float, most: float
 ) -> None:
-    rivals.record_other_write("one")
-    assert await waited(clock, rivals, "one") == 0
-    rivals.record_other_write("one")
-    rivals.record_own_write("one", seconds)
-    assert least <= await waited(clock, rivals, "one") <= most
-    assert await waited(clock, rivals, "one") == 0
+    writers.record_other_write("one")
+    assert await waiting_time(clock, writers, "one") == 0
+    writers.record_other_write("one")
+    writers.record_own_write("one", seconds)
+    assert least <= await waiting_time(clock, writers, "one") <= most
+    assert await waiting_time(clock, writers, "one") == 0
 
 
-async def test_others_do_not_wait(clock: VirtualClock, rivals: ConcurrentWriters) -> None:
-    rivals.record_other_write("one")
-    rivals.record_own_write("one", 0.1)
-    rivals.record_own_write("other", 0.1)
-    assert await waited(clock, rivals, "other") == 0
+async def test_others_do_not_wait(clock: VirtualClock, writers: ConcurrentWriters) -> None:
+    writers.record_other_write("one")
+    writers.record_own_write("one", 0.1)
+    writers.record_own_write("other", 0.1)
+    assert await waiting_time(clock, writers, "other") == 0
 
 
-async def test_rivals_unseen_for_long_are_forgotten(
-    clock: VirtualClock, rivals: ConcurrentWriters
+async def test_writers_unseen_for_long_are_forgotten(
+    clock: VirtualClock, writers: ConcurrentWriters
 ) -> None:
-    rivals.record_other_write("one")
-    assert rivals.has_other_writers("one")
+    writers.record_other_write("one")
+    assert writers.has_other_writers("one")
     await clock.advance(REMEMBERED_SECONDS)
-    assert not rivals.has_other_writers("one")
-    rivals.record_own_write("one", 0.1)
-    assert await waited(clock, rivals, "one") == 0
+    assert not writers.has_other_writers("one")
+    writers.record_own_write("one", 0.1)
+    assert await waiting_time(clock, writers, "one") == 0

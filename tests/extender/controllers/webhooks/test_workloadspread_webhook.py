@@ -1,4 +1,4 @@
-"""WorkloadSpreads that are made or changed, checked by what stands around them."""
+"""WorkloadSpreads that are created or changed are validated together with other objects."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from typing import Any
 import pytest
 
 from extender.controllers.webhooks.registration import VALIDATE
-from extender.controllers.workloadspread.spread_cache import WORKLOAD_SPREADS
 from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.resources import Resource
-from tests.builders.workloadspread import Document, clone_set_json, spread_json
-from tests.extender.controllers.webhooks.stages import KRUISE, stage
-from tests.stage import Stage
+from tests.builders.workloadspread import Document, clone_set_json, spread_json, target_json
+from tests.extender.controllers.webhooks.stages import webhook_stage
+from tests.stage import OLD_SPREADS, SPREADS, Stage
 
-OLD = Resource("apps.kruise.io", "v1alpha1", "workloadspreads", namespaced=True)
 TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "web:1"}]}}
 
 
-async def refusal(stage: Stage, document: Document, resource: Resource = WORKLOAD_SPREADS) -> str:
+async def refusal(stage: Stage, document: Document, resource: Resource = SPREADS) -> str:
     with pytest.raises(ApiError) as error:
         await stage.create(resource, document)
     assert error.value.status == 400
@@ -28,7 +26,7 @@ async def refusal(stage: Stage, document: Document, resource: Resource = WORKLOA
 
 
 @pytest.mark.parametrize(
-    ("subsets", "told"),
+    ("subsets", "message"),
     [
         ([], "spec.subsets: Required value: subsets number must >= 1 in WorkloadSpread"),
         (
@@ -42,53 +40,52 @@ async def refusal(stage: Stage, document: Document, resource: Resource = WORKLOA
     ],
     ids=["none", "twice", "negative"],
 )
-async def test_it_is_refused_in_upstreams_words(subsets: list[Document], told: str) -> None:
-    async with stage(*KRUISE) as world:
-        assert await refusal(world, spread_json(*subsets)) == told
+async def test_errors_are_those_of_upstream(subsets: list[Document], message: str) -> None:
+    async with webhook_stage() as stage:
+        assert await refusal(stage, spread_json(*subsets)) == message
 
 
 async def test_several_errors_are_reported_together() -> None:
-    other = {"apiVersion": "apps/v1", "kind": "Job", "name": "x"}
-    async with stage(*KRUISE) as world:
-        told = await refusal(world, spread_json(targetRef=other))
-    assert told == (
+    async with webhook_stage() as stage:
+        message = await refusal(stage, spread_json(targetRef=target_json("Job")))
+    assert message == (
         "[spec.targetRef: Invalid value: TargetReference is not valid for Job., "
         "spec.subsets: Required value: subsets number must >= 1 in WorkloadSpread]"
     )
 
 
-async def test_the_old_version_is_checked_as_well() -> None:
+async def test_the_old_version_is_validated_as_well() -> None:
     term = {"matchExpressions": [{"key": "zone", "operator": "Exists", "values": ["a"]}]}
     document = spread_json({"name": "a", "requiredNodeSelectorTerm": term})
     document["apiVersion"] = "apps.kruise.io/v1alpha1"
-    async with stage(*KRUISE) as world:
-        told = await refusal(world, document, OLD)
-    assert told.startswith("spec.subsets[0].requiredNodeSelector.matchExpressions[0].values: ")
+    async with webhook_stage() as stage:
+        message = await refusal(stage, document, OLD_SPREADS)
+    assert message.startswith("spec.subsets[0].requiredNodeSelector.matchExpressions[0].values: ")
 
 
-async def test_patches_are_tried_on_the_template_that_there_is() -> None:
+async def test_patches_are_validated_with_the_template_if_there_is_one() -> None:
     wrong = {"spec": {"containers": [{"name": "main", "image": ""}], "restartPolicy": "Sometimes"}}
-    there = clone_set_json(template=TEMPLATE)
-    async with stage(*KRUISE, there) as world:
-        told = await refusal(world, spread_json({"name": "a", "patch": wrong}))
-        assert "spec.subsets[0].patch.restartPolicy: Unsupported value" in told
-        elsewhere = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "none"}
+    clone_set = clone_set_json(template=TEMPLATE)
+    async with webhook_stage(clone_set) as stage:
+        message = await refusal(stage, spread_json({"name": "a", "patch": wrong}))
+        assert "spec.subsets[0].patch.restartPolicy: Unsupported value" in message
+        elsewhere = target_json("CloneSet", "apps.kruise.io/v1alpha1", "none")
         fine = spread_json({"name": "a", "patch": wrong}, name="other", targetRef=elsewhere)
-        await world.create(WORKLOAD_SPREADS, fine)
+        await stage.create(SPREADS, fine)
 
 
-async def test_a_target_stays_what_it_is_but_for_its_version() -> None:
+async def test_only_the_version_of_a_target_may_change() -> None:
     def to(**fields: Any) -> Document:
         return {"spec": {"targetRef": fields}}
 
-    async with stage(*KRUISE, spread_json({"name": "a"})) as world:
-        await world.patch(WORKLOAD_SPREADS, "web", to(apiVersion="apps.kruise.io/v1beta1"))
+    async with webhook_stage(spread_json({"name": "a"})) as stage:
+        await stage.patch(SPREADS, "web", to(apiVersion="apps.kruise.io/v1beta1"))
         with pytest.raises(ApiError, match="change TargetReference is not permitted"):
-            await world.patch(WORKLOAD_SPREADS, "web", to(name="other"))
+            await stage.patch(SPREADS, "web", to(name="other"))
 
 
-async def test_one_made_anew_under_its_old_name_may_have_another_target() -> None:
-    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-    async with stage(*KRUISE, spread_json({"name": "a"})) as world:
-        await world.delete(WORKLOAD_SPREADS, "web")
-        await world.create(WORKLOAD_SPREADS, spread_json({"name": "a"}, targetRef=reference))
+async def test_a_new_workload_spread_of_the_same_name_may_have_another_target() -> None:
+    deployment = target_json("Deployment")
+    async with webhook_stage(spread_json({"name": "a"})) as stage:
+        await stage.delete(SPREADS, "web")
+        await stage.create(SPREADS, spread_json({"name": "a"}, targetRef=deployment))

@@ -21,17 +21,17 @@ class When(Enum):
     """When the last write is cut off."""
 
     BEFORE = "before it is carried out"
-    AFTER = "before its answer arrives"
+    AFTER = "before its response arrives"
 
 
-class Fuse:
-    """A transport that lets so many writes through, and then hangs for ever; Events are none."""
+class LimitedTransport:
+    """A transport that lets so many writes through, and then never answers; Events do not count."""
 
     def __init__(self, transport: Transport, writes: int | None, when: When) -> None:
         self._transport = transport
         self._left = writes
         self._when = when
-        self.blown = asyncio.Event()
+        self.exhausted = asyncio.Event()
 
     async def request(self, request: Request) -> Response:
         if request.method == "GET" or request.path.endswith("/events"):
@@ -41,7 +41,7 @@ class Fuse:
         if self._left is not None and self._left < 0:
             if self._when is When.AFTER and self._left == -1:
                 await self._transport.request(request)
-            self.blown.set()
+            self.exhausted.set()
             await asyncio.Event().wait()
         return await self._transport.request(request)
 
@@ -53,9 +53,9 @@ class Fuse:
 
 
 class Process:
-    """A running controller of its own; ``writes`` are how many it survives (None: all).
+    """A running controller; it is cut off after so many ``writes`` (None: never).
 
-    Its webhooks are asked at the ``reception``, if there is one.
+    If there is an ``endpoint``, webhooks of the same process are called there.
     """
 
     def __init__(
@@ -64,20 +64,23 @@ class Process:
         writes: int | None = None,
         when: When = When.BEFORE,
         quirks: Quirks = FIXED,
-        reception: WebhookEndpoint | None = None,
+        endpoint: WebhookEndpoint | None = None,
     ) -> None:
-        self._fuse = Fuse(cluster.local_transport(AGENT), writes, when)
-        given = Client(self._fuse), cluster.clock, Random(1), ("workloadspread",)
-        self._plane = ControllerManager(
-            *given, ManagerOptions(quirks=quirks, webhook_endpoint=reception)
+        self._transport = LimitedTransport(cluster.local_transport(AGENT), writes, when)
+        self._manager = ControllerManager(
+            Client(self._transport),
+            cluster.clock,
+            Random(1),
+            ("workloadspread",),
+            ManagerOptions(quirks=quirks, webhook_endpoint=endpoint),
         )
-        self._plane.start()
+        self._manager.start()
 
     @property
-    def dead(self) -> bool:
-        """Whether it has come to its last write."""
-        return self._fuse.blown.is_set()
+    def is_cut_off(self) -> bool:
+        """Whether the process has come to its last write."""
+        return self._transport.exhausted.is_set()
 
     async def kill(self) -> None:
-        """End it, whatever it is doing."""
-        await self._plane.stop()
+        """End the process at once."""
+        await self._manager.stop()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from extender.controllers.workloadspread.event_handlers import (
     DELAY_FACTOR,
     LEAST_DELAY_SECONDS,
@@ -9,73 +11,82 @@ from extender.controllers.workloadspread.event_handlers import (
 )
 from extender.kube.controller_runtime.workqueue import WorkQueue
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
-from tests.builders.replicas import a_pod, a_replica_set
-from tests.extender.controllers.workloadspread.test_writer import IN_A, web, world
+from tests.builders.replicas import a_pod
+from tests.builders.workloadspread import injected
+from tests.extender.controllers.workloadspread.test_writer import two_zones, web_spread
 
 
-async def test_a_key_without_a_recent_sync_is_enqueued_at_once() -> None:
-    clock = VirtualClock()
-    queue: WorkQueue[str] = WorkQueue(clock)
-    pace = EnqueueDelay(queue, clock)
-    pace.enqueue("a")
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def queue(clock: VirtualClock) -> WorkQueue[str]:
+    return WorkQueue(clock)
+
+
+@pytest.fixture
+def delay(queue: WorkQueue[str], clock: VirtualClock) -> EnqueueDelay:
+    return EnqueueDelay(queue, clock)
+
+
+async def test_a_key_without_a_recent_sync_is_enqueued_at_once(
+    clock: VirtualClock, queue: WorkQueue[str], delay: EnqueueDelay
+) -> None:
+    delay.enqueue("a")
     assert queue.take() == "a"
-    pace.record_sync_end("a")
+    delay.record_sync_end("a")
     queue.done("a")
     await clock.advance(LEAST_DELAY_SECONDS)
-    pace.enqueue("a")
+    delay.enqueue("a")
     assert queue.take() == "a"
 
 
-async def test_a_recently_synced_key_is_enqueued_with_a_delay() -> None:
-    clock = VirtualClock()
-    queue: WorkQueue[str] = WorkQueue(clock)
-    pace = EnqueueDelay(queue, clock)
-    pace.record_sync_end("a")
+async def test_a_recently_synced_key_is_enqueued_with_a_delay(
+    clock: VirtualClock, queue: WorkQueue[str], delay: EnqueueDelay
+) -> None:
+    delay.record_sync_end("a")
     await clock.advance(LEAST_DELAY_SECONDS / 2)
     for key in "aba":
-        pace.enqueue(key)
+        delay.enqueue(key)
     assert (queue.take(), queue.take()) == ("b", None)
     await clock.advance(LEAST_DELAY_SECONDS / 2)
     assert (queue.take(), queue.take()) == ("a", None)
 
 
-async def test_a_key_with_slow_syncs_is_synced_less_often() -> None:
-    clock = VirtualClock()
-    queue: WorkQueue[str] = WorkQueue(clock)
-    pace = EnqueueDelay(queue, clock)
+async def test_a_key_with_slow_syncs_is_synced_less_often(
+    clock: VirtualClock, queue: WorkQueue[str], delay: EnqueueDelay
+) -> None:
     for seconds in (0.01, 0.03):  # two deletions in one sync
-        pace.record_calculation("a", seconds)
-    pace.record_sync_end("a")
-    pace.enqueue("a")
+        delay.record_calculation("a", seconds)
+    delay.record_sync_end("a")
+    delay.enqueue("a")
     await clock.advance(DELAY_FACTOR * 0.04 - 0.001)
     assert queue.take() is None
     await clock.advance(0.002)
     assert queue.take() == "a"
-    pace.record_sync_end("a")
+    delay.record_sync_end("a")
     queue.done("a")
-    pace.enqueue("a")
+    delay.enqueue("a")
     await clock.advance(LEAST_DELAY_SECONDS)
     assert queue.take() == "a"
 
 
-async def test_a_forgotten_key_has_no_delay() -> None:
-    clock = VirtualClock()
-    queue: WorkQueue[str] = WorkQueue(clock)
-    pace = EnqueueDelay(queue, clock)
-    pace.record_sync_end("a")
-    pace.forget("a")
-    pace.enqueue("a")
+async def test_a_forgotten_key_has_no_delay(queue: WorkQueue[str], delay: EnqueueDelay) -> None:
+    delay.record_sync_end("a")
+    delay.forget("a")
+    delay.enqueue("a")
     assert queue.take() == "a"
 
 
-async def test_pods_that_come_one_after_the_other_share_looks() -> None:
-    async with world(web(), a_replica_set(replicas=50)) as stage:
+async def test_pods_that_are_created_one_after_the_other_share_syncs() -> None:
+    async with two_zones(web_spread(), replicas=50) as stage:
         await stage.passes(10)
-        before = len(stage.writes())
+        before = len(stage.statuses("PUT", "/status"))
         for number in range(50):
-            stage.load(a_pod(f"a{number}", "web", node="node-a", annotations=IN_A))
+            stage.load(a_pod(f"a{number}", "web", node="node-a", annotations=injected("a")))
             await stage.passes(0.001)
         await stage.passes(10)
-        statuses = [path for _, path, _ in stage.writes()[before:] if path.endswith("/status")]
-        assert 1 <= len(statuses) <= 3
+        assert 1 <= len(stage.statuses("PUT", "/status")) - before <= 3
         assert len(await stage.annotations()) == 50

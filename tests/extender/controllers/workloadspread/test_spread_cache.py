@@ -1,4 +1,4 @@
-"""Which WorkloadSpreads may be a pod's own: looking at those of its owners is enough."""
+"""The WorkloadSpread of a pod is among those that target one of its owners."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from policies.workloadspread.spread_lookup import (
 )
 from policies.workloadspread.workloads import TargetWorkload
 from tests.builders import encoded
-from tests.builders.workloadspread import Document, member, spread_json
+from tests.builders.workloadspread import Document, member, spread_json, target_json
 
-KINDS = {"ReplicaSet": "apps/v1", "Deployment": "apps/v1", "Sorcery": "example.com/v1"}
+KINDS = {"ReplicaSet": "apps/v1", "Deployment": "apps/v1", "Unknown": "example.com/v1"}
 REFERENCES = st.builds(
     lambda kind, name: WorkloadReference(KINDS[kind], kind, name),
     st.sampled_from(sorted(KINDS)),
@@ -33,8 +33,7 @@ def written(
     number: int, target: WorkloadReference, *, terminating: bool, filtered: bool
 ) -> Document:
     document = spread_json({"name": "s"}, name=f"w{number}")
-    reference = {"apiVersion": target.api_version, "kind": target.kind, "name": target.name}
-    document["spec"]["targetRef"] = reference
+    document["spec"]["targetRef"] = target_json(target.kind, target.api_version, target.name)
     if filtered:
         document["spec"]["targetFilter"] = {"selector": {"matchLabels": {"app": "other"}}}
     if terminating:
@@ -54,7 +53,7 @@ def indexes(draw: st.DrawFn) -> WorkloadSpreadIndex:
 
 @st.composite
 def chains(draw: st.DrawFn) -> tuple[WorkloadReference, OwnerChain]:
-    """Return a controller, and its chain as it would be gathered."""
+    """Return a controller, and its chain as the finder returns it."""
     found: dict[ObjectKey, TargetWorkload] = {}
     unread: frozenset[ObjectKey] = frozenset()
     links: list[ObjectKey] = []
@@ -64,7 +63,7 @@ def chains(draw: st.DrawFn) -> tuple[WorkloadReference, OwnerChain]:
     for place, reference in enumerate(references):
         identity = reference.identity
         links.append(identity)
-        if identity.kind == "Sorcery":
+        if identity.kind == "Unknown":
             break
         last = place == len(references) - 1
         if last and end == "missing":
@@ -79,7 +78,7 @@ def chains(draw: st.DrawFn) -> tuple[WorkloadReference, OwnerChain]:
 
 
 @given(indexes(), chains())
-def test_those_that_target_an_owner_are_enough(
+def test_workload_spreads_that_target_no_owner_can_be_left_out(
     index: WorkloadSpreadIndex, gathered: tuple[WorkloadReference, OwnerChain]
 ) -> None:
     controller, chain = gathered
@@ -105,16 +104,16 @@ def test_an_invalid_workload_spread_matches_no_pod() -> None:
     document = spread_json({"name": "s", "maxReplicas": 1.5})
     objects: Indexer[CachedObject[StoredWorkloadSpread]] = Indexer()
     index = WorkloadSpreadIndex(objects)
-    copy = decode_spread(encoded(document))
-    objects.upsert(copy)
-    assert copy.value is None
-    assert "WorkloadSpread default/web: spec.subsets[0].maxReplicas: expected" in copy.problem
+    cached = decode_spread(encoded(document))
+    objects.upsert(cached)
+    assert cached.value is None
+    assert "WorkloadSpread default/web: spec.subsets[0].maxReplicas: expected" in cached.problem
     assert index.get("default", "web") is None
     assert index.of_namespace("default") == []
     assert index.has_any("default")
 
 
-def test_a_spec_that_is_none_is_a_problem_of_that_one() -> None:
-    copy = decode_spread(b'{"metadata": {"name": "x", "namespace": "n"}, "spec": 1}')
-    assert (copy.metadata.key, copy.value) == ("n/x", None)
-    assert copy.problem == "WorkloadSpread n/x: spec: expected object | null, got int"
+def test_an_invalid_spec_is_reported_with_its_object() -> None:
+    cached = decode_spread(b'{"metadata": {"name": "x", "namespace": "n"}, "spec": 1}')
+    assert (cached.metadata.key, cached.value) == ("n/x", None)
+    assert cached.problem == "WorkloadSpread n/x: spec: expected object | null, got int"

@@ -2,92 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
-from extender.kube.rest.resources import PODS, Resource
-from fakeapi import VirtualCluster
-from fakeapi.apiserver.kinds.schemas import shipped_definitions
+import pytest
+
+from extender.kube.rest.resources import PODS
 from fakeapi.testing.faults import Fault, fault
 from policies.replicaset import DELETION_COST
+from tests.builders import Document
 from tests.builders.replicas import a_pod, a_replica_set
-from tests.extender.controllers.workloadspread.killable_controller import AGENT, Process
-from tests.extender.controllers.workloadspread.objects import SPREADS, Document
-from tests.extender.controllers.workloadspread.zones import in_zone, node, spread_document
-from tests.stage import Stage
+from tests.builders.workloadspread import (
+    in_zone,
+    injected,
+    spread_json,
+    target_json,
+)
+from tests.extender.controllers.workloadspread.stages import (
+    ControllerStage,
+    controller_stage,
+    stuck_pod,
+)
+from tests.extender.controllers.workloadspread.zones import DEFINITIONS, zone_node
+from tests.stage import OLD_SPREADS, SPREADS
 
-OLD_SPREADS: Final = Resource("apps.kruise.io", "v1alpha1", "workloadspreads", namespaced=True)
-MATCHED: Final = "apps.kruise.io/matched-workloadspread"
-IN_A: Final = {MATCHED: '{"name":"web","subset":"a"}'}
-STUCK: Final = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+SLOW: Final = fault("latency", seconds=3)
 ADAPTIVE: Final = {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": 5}}
 
 
-class World(Stage):
-    """A world in which only the controller under test writes."""
-
-    def writes(self) -> list[tuple[str, str, int]]:
-        """Return the controller's writes: method, object, and the answer's status."""
-        return [
-            (each.method, each.path.partition("/default/")[2], each.status)
-            for each in self.cluster.requests
-            if each.user_agent == AGENT and each.method != "GET" and "/events" not in each.path
-        ]
-
-    async def annotations(self) -> dict[str, Document]:
-        """Return the annotations of all pods, by name."""
-        listed = await self.all(PODS)
-        return {
-            each["metadata"]["name"]: each["metadata"].get("annotations", {}) for each in listed
-        }
+def web_spread(name: str = "web", **spec: Any) -> Document:
+    target = target_json("ReplicaSet", name=name)
+    return spread_json(in_zone("a", 2), in_zone("b"), name=name, targetRef=target, **spec)
 
 
-@asynccontextmanager
-async def world(*objects: Document, faults: tuple[Fault, ...] = ()) -> AsyncIterator[World]:
-    """Open a world with these objects in it, and a controller whose requests meet faults."""
-    async with VirtualCluster(run="none") as cluster:
-        stage = World(cluster)
-        stage.load(*shipped_definitions(["workloadspread"]), *map(node, "ab"), *objects)
-        if faults:
-            cluster.faults.plan(*(each.by(AGENT) for each in faults))
-        process = Process(cluster)
-        try:
-            yield stage
-        finally:
-            await process.kill()
-
-
-def web(**spec: Any) -> Document:
-    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web"}
-    subsets = [in_zone("a", 2), in_zone("b")]
-    return spread_document({"targetRef": reference, "subsets": subsets, **spec})
+def two_zones(
+    *objects: Document, replicas: int = 2, faults: tuple[Fault, ...] = ()
+) -> AbstractAsyncContextManager[ControllerStage]:
+    """Open a stage with two nodes, the ReplicaSet ``web``, and these objects."""
+    nodes = map(zone_node, "ab")
+    workload = a_replica_set(replicas=replicas)
+    return controller_stage(*DEFINITIONS, *nodes, workload, *objects, faults=faults)
 
 
 def running(*names: str) -> list[Document]:
-    """Return pods that no webhook has seen, in the zones that their names begin with."""
+    """Build pods that no webhook has seen, in the zones that their names begin with."""
     return [a_pod(name, "web", node=f"node-{name[0]}") for name in names]
 
 
-async def test_one_look_writes_pods_then_the_status_and_nothing_twice() -> None:
+async def test_a_sync_writes_pods_then_the_status_and_nothing_twice() -> None:
     pods = running("a1", "b1")
-    async with world(web(), a_replica_set(replicas=2), *pods) as stage:
+    async with two_zones(web_spread(), *pods) as stage:
         await stage.passes(60)
-        wanted = [("PATCH", "pods/a1", 200), ("PATCH", "pods/b1", 200)]
+        expected = [("PATCH", "pods/a1", 200), ("PATCH", "pods/b1", 200)]
         writes = stage.writes()
-        assert sorted(writes[:2]) == wanted
-        assert sorted(writes[2:4]) == wanted
+        assert sorted(writes[:2]) == expected
+        assert sorted(writes[2:4]) == expected
         assert writes[4:] == [("PUT", "workloadspreads/web/status", 200)]
         assert await stage.annotations() == {
-            "a1": {MATCHED: '{"name":"web","subset":"a"}', DELETION_COST: "200"},
-            "b1": {MATCHED: '{"name":"web","subset":"b"}', DELETION_COST: "100"},
+            "a1": {**injected("a"), DELETION_COST: "200"},
+            "b1": {**injected("b"), DELETION_COST: "100"},
         }
 
 
-async def test_nothing_is_written_twice_though_the_copies_lag() -> None:
+async def test_nothing_is_written_twice_while_the_caches_lag() -> None:
     lagging = fault("lag", seconds=5).on("watch", "pods")
     pods = running("a1", "b1")
-    async with world(web(), a_replica_set(replicas=2), *pods, faults=(lagging,)) as stage:
+    async with two_zones(web_spread(), *pods, faults=(lagging,)) as stage:
         await stage.passes(10)
         await stage.patch(SPREADS, "web", {"metadata": {"labels": {"x": "y"}}})
         await stage.passes(2)
@@ -96,106 +76,79 @@ async def test_nothing_is_written_twice_though_the_copies_lag() -> None:
         assert len(stage.writes()) == 5
 
 
-async def test_an_earlier_write_is_not_overwritten() -> None:
-    slow = fault("latency", seconds=3).on("update", "workloadspreads", subresources="status").once()
-    async with world(web(), a_replica_set(replicas=2), faults=(slow,)) as stage:
+@pytest.mark.parametrize(
+    ("slow", "pods", "missing", "responses"),
+    [
+        (SLOW.on("update", "workloadspreads", subresources="status"), [], 1, [409, 200]),
+        (SLOW.on("patch", "pods"), ["a1"], 0, [200]),
+    ],
+    ids=["before the status is written", "while pods are patched"],
+)
+async def test_a_status_that_another_client_writes_is_kept(
+    slow: Fault, pods: list[str], missing: int, responses: list[int]
+) -> None:
+    async with two_zones(web_spread(), *running(*pods), faults=(slow.once(),)) as stage:
         await stage.passes(1)
-        promised = {"name": "a", "replicas": 0, "missingReplicas": 1}
-        promised["creatingPods"] = {"to-come": "2026-01-01T00:00:01Z"}
-        status = {"versionedSubsetStatuses": {"versionIgnored": [promised]}}
+        subset: Document = {"name": "a", "replicas": len(pods), "missingReplicas": missing}
+        subset["creatingPods"] = {"to-come": "2026-01-01T00:00:01Z"}
+        status = {"versionedSubsetStatuses": {"versionIgnored": [subset]}}
         await stage.patch(SPREADS, "web", {"status": status})
         await stage.passes(10)
-        written = [status for _, path, status in stage.writes() if path.endswith("/status")]
-        assert written == [409, 200]
-        found = await stage.get(SPREADS, "web")
-        (entry, _) = found["status"]["versionedSubsetStatuses"]["versionIgnored"]
-        assert (entry["missingReplicas"], list(entry["creatingPods"])) == (1, ["to-come"])
-
-
-async def test_a_write_during_pod_patches_is_kept() -> None:
-    slow = fault("latency", seconds=3).on("patch", "pods").once()
-    pods = running("a1")
-    async with world(web(), a_replica_set(replicas=2), *pods, faults=(slow,)) as stage:
-        await stage.passes(1)
-        promised = {"name": "a", "replicas": 1, "missingReplicas": 0}
-        promised["creatingPods"] = {"to-come": "2026-01-01T00:00:01Z"}
-        status = {"versionedSubsetStatuses": {"versionIgnored": [promised]}}
-        await stage.patch(SPREADS, "web", {"status": status})
-        await stage.passes(10)
-        written = [status for _, path, status in stage.writes() if path.endswith("/status")]
-        assert written == [200]
-        found = await stage.get(SPREADS, "web")
-        (entry, _) = found["status"]["versionedSubsetStatuses"]["versionIgnored"]
-        assert list(entry["creatingPods"]) == ["to-come"]
-
-
-def stuck(*names: str) -> list[Document]:
-    """Return pods that have been unschedulable in the first subset for a minute."""
-    since = "2025-12-31T23:59:00Z"
-    pods = [
-        a_pod(name, "web", phase="Pending", annotations=IN_A, creationTimestamp=since)
-        for name in names
-    ]
-    for each in pods:
-        each["status"]["conditions"] = [STUCK]
-    return pods
+        assert stage.statuses("PUT", "/status") == responses
+        (found, _) = (await stage.status_of(SPREADS))["versionedSubsetStatuses"]["versionIgnored"]
+        assert (found["missingReplicas"], list(found["creatingPods"])) == (missing, ["to-come"])
 
 
 async def test_failed_pod_deletions_are_reported_and_retried() -> None:
     refused = fault(500).on("delete", "pods").times(3)
-    spread = web(scheduleStrategy=ADAPTIVE)
-    pods = stuck("s1", "s2")
-    async with world(spread, a_replica_set(replicas=2), *pods, faults=(refused,)) as stage:
+    spread = web_spread(scheduleStrategy=ADAPTIVE)
+    pods = map(stuck_pod, ("s1", "s2"))
+    async with two_zones(spread, *pods, faults=(refused,)) as stage:
         await stage.passes(30)
         assert await stage.annotations() == {}
-        deletions = [status for method, _, status in stage.writes() if method == "DELETE"]
-        assert sorted(deletions) == [200, 200, 500, 500, 500]
-        told = {(reason, message) for reason, name, message in await stage.told() if name == "web"}
-        named = "in Subset a of WorkloadSpread default/web"
-        assert told == {
-            ("DeletePodFailed", f"Failed to delete unschedulabe Pod default/{name} {named}")
+        assert sorted(stage.statuses("DELETE")) == [200, 200, 500, 500, 500]
+        place = "in Subset a of WorkloadSpread default/web"
+        assert {each for each in await stage.event_log() if each[1] == "web"} == {
+            ("DeletePodFailed", "web", f"Failed to delete unschedulabe Pod default/{name} {place}")
             for name in ("s1", "s2")
         }
 
 
 async def test_events_are_sent_even_if_a_pod_deletion_fails() -> None:
     refused = fault(500).on("delete", "pods").once()
-    ghost = {"name": "b", "replicas": 0, "missingReplicas": -1}
-    ghost["creatingPods"] = {"ghost": "2025-12-31T23:50:00Z"}
-    status = {"subsetStatuses": [ghost]}
-    spread = {**web(scheduleStrategy=ADAPTIVE), "status": status}
-    pods = stuck("s1")
-    async with world(spread, a_replica_set(replicas=1), *pods, faults=(refused,)) as stage:
+    missing: Document = {"name": "b", "replicas": 0, "missingReplicas": -1}
+    missing["creatingPods"] = {"missing": "2025-12-31T23:50:00Z"}
+    spread = {
+        **web_spread(scheduleStrategy=ADAPTIVE),
+        "status": {"subsetStatuses": [missing]},
+    }
+    pods = [stuck_pod("s1")]
+    async with two_zones(spread, *pods, replicas=1, faults=(refused,)) as stage:
         await stage.passes(30)
-        reasons = [reason for reason, name, _ in await stage.told() if name == "web"]
+        reasons = [reason for reason, name, _ in await stage.event_log() if name == "web"]
         assert sorted(reasons) == ["CreatePodFailed", "DeletePodFailed"]
 
 
 async def test_a_missing_or_replaced_pod_is_no_error() -> None:
-    slow = fault("latency", seconds=3).on("delete", "pods")
-    spread = web(scheduleStrategy=ADAPTIVE)
-    pods = stuck("s1", "s2")
-    async with world(spread, a_replica_set(replicas=2), *pods, faults=(slow,)) as stage:
+    spread = web_spread(scheduleStrategy=ADAPTIVE)
+    pods = map(stuck_pod, ("s1", "s2"))
+    async with two_zones(spread, *pods, faults=(SLOW.on("delete", "pods"),)) as stage:
         await stage.passes(1)
         await stage.delete(PODS, "s1")
         await stage.delete(PODS, "s2")
-        stage.load({**a_pod("s2", "web", node="node-b"), "metadata": renamed("s2")})
+        another = a_pod("s2", "web", node="node-b", uid="another")
+        stage.load(another)
         await stage.passes(30)
-        deletions = [status for method, _, status in stage.writes() if method == "DELETE"]
-        assert sorted(deletions) == [404, 409]
+        assert sorted(stage.statuses("DELETE")) == [404, 409]
         assert list(await stage.annotations()) == ["s2"]
-        assert await stage.told() == []
+        assert await stage.event_log() == []
 
 
-def renamed(name: str) -> Document:
-    return {**a_pod(name, "web")["metadata"], "uid": "another"}
-
-
-async def test_where_one_pod_cannot_be_written_the_others_are() -> None:
+async def test_an_error_of_one_pod_s_patch_blocks_no_other() -> None:
     refused = fault(503).on("patch", "pods").times(1)
     names = [f"a{number}" for number in range(20)]
     pods = running(*names)
-    async with world(web(), a_replica_set(replicas=20), *pods, faults=(refused,)) as stage:
+    async with two_zones(web_spread(), *pods, replicas=20, faults=(refused,)) as stage:
         await stage.passes(30)
         first = stage.writes()[: len(names)]
         assert {path for _, path, _ in first} == {f"pods/{name}" for name in names}
@@ -205,34 +158,24 @@ async def test_where_one_pod_cannot_be_written_the_others_are() -> None:
 
 
 async def test_hundreds_of_new_keys_are_synced_at_once() -> None:
-    sets, spreads = [], []
-    for number in range(300):
-        sets.append(a_replica_set(f"web-{number}", replicas=1))
-        document = web()
-        document["metadata"] = {**document["metadata"], "name": f"web-{number}"}
-        document["spec"]["targetRef"]["name"] = f"web-{number}"
-        spreads.append(document)
-    async with world(*sets, *spreads) as stage:
+    names = [f"web-{number}" for number in range(300)]
+    sets = [a_replica_set(name, replicas=1) for name in names]
+    async with two_zones(*sets, *map(web_spread, names)) as stage:
         await stage.passes(2)
-        listed = await stage.all(SPREADS)
-        assert sum("status" in each for each in listed) == 300
+        assert sum("status" in each for each in await stage.all(SPREADS)) == 300
 
 
 async def test_an_older_server_is_written_to_in_its_own_version() -> None:
-    (definition,) = shipped_definitions(["workloadspread"])
+    (definition,) = DEFINITIONS
     (_, old) = definition["spec"]["versions"]
     only_old = {**definition["spec"], "versions": [{**old, "storage": True}]}
     only_old["conversion"] = {"strategy": "None"}
-    async with VirtualCluster(run="none") as cluster:
-        stage = World(cluster)
-        spread = {**web(), "apiVersion": "apps.kruise.io/v1alpha1"}
-        term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
-        spread["spec"]["subsets"] = [{"name": "a", "requiredNodeSelectorTerm": term}]
-        stage.load({**definition, "spec": only_old}, node("a"), a_replica_set(replicas=1))
-        stage.load(spread, *running("a1"))
-        process = Process(cluster)
+    term = in_zone("a")["requiredNodeSelector"]
+    spread = web_spread(subsets=[{"name": "a", "requiredNodeSelectorTerm": term}])
+    spread["apiVersion"] = "apps.kruise.io/v1alpha1"
+    objects = (zone_node("a"), a_replica_set(replicas=1), spread, *running("a1"))
+    async with controller_stage({**definition, "spec": only_old}, *objects) as stage:
         await stage.passes(5)
-        await process.kill()
         found = await stage.get(OLD_SPREADS, "web")
         assert found["spec"] == spread["spec"]
         assert found["status"]["subsetStatuses"][0]["replicas"] == 1

@@ -1,15 +1,15 @@
-"""A world of three zones, in which pods are made, spread, scheduled and run without sockets.
+"""A cluster of three zones, in which pods are created, spread, scheduled and run without sockets.
 
-Beside the ReplicaSet and the WorkloadSpread controller there are *hands*, which every few seconds
-do what a scheduler and kubelets would: put pods on nodes that they fit, have them run, and let go
-those that are terminating.
+Beside the ReplicaSet and the WorkloadSpread controller a simulation acts every few seconds as a
+scheduler and kubelets do: it binds pods to nodes that they fit, makes them ready, and removes
+terminating ones.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -25,71 +25,93 @@ from policies import Snapshot, assemble, decide_filter
 from policies.preemption.filtering import filters_named
 from policies.preemption.policy import SchedulerRules
 from policies.workloadspread.model import SpreadPod
-from tests.builders import encoded, manifest
+from tests.builders import Document, encoded, node_json
 from tests.builders.replicas import a_replica_set
-from tests.extender.controllers.workloadspread.objects import SPREADS, Document
-from tests.stage import Stage
+from tests.builders.workloadspread import UNSCHEDULABLE, spread_json, target_json
+from tests.stage import SPREADS, Stage
 
 ZONES: Final = ("a", "b", "c")
+DEFINITIONS: Final = tuple(shipped_definitions(["workloadspread"]))
 TICK_SECONDS: Final = 2.0
 QUIET_SECONDS: Final = 40.0
-PATIENCE_SECONDS: Final = 600.0
+TIMEOUT_SECONDS: Final = 600.0
 CLOSED: Final = {"key": "closed", "effect": "NoSchedule"}
 
-_PLACING: Final = SchedulerRules(filters=filters_named(["NodeAffinity", "TaintToleration"]))
+_RULES: Final = SchedulerRules(filters=filters_named(["NodeAffinity", "TaintToleration"]))
 
 
 class Zones(Stage):
-    """The world, and short methods for actions and observations."""
+    """The cluster, and short methods for actions and observations."""
 
-    hands: asyncio.Task[None]
+    simulation: asyncio.Task[None]
 
-    async def make_spread(self, *subsets: Document, kind: str = "ReplicaSet", **spec: Any) -> None:
+    async def create_spread(
+        self, *subsets: Document, kind: str = "ReplicaSet", **spec: Any
+    ) -> None:
         """Create the WorkloadSpread ``web`` for the ReplicaSet, or Deployment, ``web``."""
-        reference = {"apiVersion": "apps/v1", "kind": kind, "name": "web"}
-        whole = {"targetRef": reference, "subsets": list(subsets), **spec}
-        await self.create(SPREADS, spread_document(whole))
+        await self.create(SPREADS, spread_json(*subsets, targetRef=target_json(kind), **spec))
         await self.passes(1)
 
-    async def make_replica_set(self, replicas: int = 0) -> None:
+    async def change_subsets(self, *subsets: Document) -> None:
+        """Replace the subsets of the WorkloadSpread, and wait until nothing happens any more."""
+        await self.patch(SPREADS, "web", {"spec": {"subsets": list(subsets)}})
+        await self.settle()
+
+    async def create_replica_set(self, replicas: int = 0) -> None:
         """Create the ReplicaSet ``web``."""
         await self.create(REPLICA_SETS, a_replica_set(replicas=replicas))
 
     async def scale(self, replicas: int, name: str = "web") -> None:
-        """Ask for so many pods, and wait until they are there."""
-        await self.patch(REPLICA_SETS, name, {"spec": {"replicas": replicas}})
+        """Set the number of replicas, and wait until there are as many pods."""
+        await self.set_replicas(replicas, name)
         await self.settle()
 
     async def close(self, zone: str) -> None:
-        """Have no pod scheduled in a zone any more."""
+        """Taint the nodes of a zone, so that no pod is scheduled there."""
         await self.patch(NODES, f"node-{zone}", {"spec": {"taints": [CLOSED]}})
 
     async def reopen(self, zone: str) -> None:
-        """Have pods scheduled in a zone again."""
+        """Remove the taint of a zone."""
         await self.patch(NODES, f"node-{zone}", {"spec": {"taints": None}})
 
     async def settle(self) -> None:
-        """Let time pass until nothing has happened for a while."""
+        """Let time pass until nothing has been written for a while."""
         store, quiet, waited = self.cluster.api.store, 0.0, 0.0
         while quiet < QUIET_SECONDS:
             before = store.version
             await self.passes(10)
             quiet = quiet + 10 if store.version == before else 0.0
             waited += 10
-            assert waited < PATIENCE_SECONDS, "things do not come to rest"
+            assert waited < TIMEOUT_SECONDS, "objects are written again and again"
+
+    async def remove(self, names: list[str], how: str, tolerated: tuple[int, ...] = ()) -> None:
+        """Delete or evict many pods at once; responses with ``tolerated`` codes are no errors."""
+
+        async def one(name: str) -> None:
+            try:
+                await (self.delete(PODS, name) if how == "delete" else self.evict(name))
+            except ApiError as error:
+                if error.status not in tolerated:
+                    raise
+
+        async with self.cluster.clock.jumping():
+            await asyncio.gather(*map(one, names))
 
     async def pods(self) -> list[SpreadPod]:
         """Return the active pods."""
-        listed = await self.all(PODS)
-        pods = [decode_spread_pod(encoded(each)) for each in listed]
+        pods = [decode_spread_pod(encoded(each)) for each in await self.all(PODS)]
         return [pod for pod in pods if pod.active]
+
+    async def pod_names(self) -> list[str]:
+        """Return the sorted names of the active pods."""
+        return sorted(pod.name for pod in await self.pods())
 
     async def counts(self) -> dict[str, int]:
         """Count the active pods of each subset; "" for pods of none."""
         return dict(Counter(subset_of(pod) for pod in await self.pods()))
 
     async def costs(self) -> dict[str, set[str | None]]:
-        """Return the costs that pods of each subset have."""
+        """Return the deletion costs of the pods of each subset."""
         found: dict[str, set[str | None]] = {}
         for pod in await self.pods():
             found.setdefault(subset_of(pod), set()).add(pod.deletion_cost)
@@ -97,11 +119,10 @@ class Zones(Stage):
 
     async def status(self) -> Document:
         """Return the WorkloadSpread's status."""
-        status: Document = (await self.get(SPREADS, "web")).get("status", {})
-        return status
+        return await self.status_of(SPREADS)
 
     async def missing(self) -> list[int]:
-        """Return how many pods each subset lacks."""
+        """Return the missing replicas of each subset."""
         return [each["missingReplicas"] for each in (await self.status())["subsetStatuses"]]
 
     async def schedulable(self) -> list[str]:
@@ -109,27 +130,24 @@ class Zones(Stage):
         entries = (await self.status())["subsetStatuses"]
         return [each["conditions"][0]["status"] for each in entries]
 
-    async def use_hands(self) -> None:
-        """Schedule pods, run them and let them go, again and again."""
+    async def simulate(self) -> None:
+        """Schedule, run and remove pods whenever something has changed."""
         seen = 0
         while True:
             await self.cluster.clock.sleep(TICK_SECONDS)
             if seen == self.cluster.api.store.version:
                 continue
             seen = self.cluster.api.store.version
-            listed = await self.all(PODS)
-            nodes = [decode_node(encoded(each)) for each in await self._nodes()]
-            for each in listed:
+            pods = await self.all(PODS)
+            nodes = [decode_node(encoded(each)) for each in await self.all(NODES)]
+            for each in pods:
                 try:
-                    await self._handle(each, assemble(nodes))
+                    await self._simulate_pod(each, assemble(nodes))
                 except ApiError as error:
-                    if error.status not in (404, 409):  # it has gone, or changed: the next time
+                    if error.status not in (404, 409):  # it was deleted or has changed meanwhile
                         raise
 
-    async def _nodes(self) -> Iterable[Document]:
-        return await self.all(NODES)
-
-    async def _handle(self, pod: Document, snapshot: Snapshot) -> None:
+    async def _simulate_pod(self, pod: Document, snapshot: Snapshot) -> None:
         meta, status = pod["metadata"], pod["status"]
         if "deletionTimestamp" in meta:
             await self.end(meta["name"])
@@ -138,54 +156,43 @@ class Zones(Stage):
         elif status.get("phase") == "Pending":
             await self.make_ready(meta["name"])
 
-    async def _schedule(self, pod: Document, snapshot: Snapshot) -> None:
-        name = pod["metadata"]["name"]
-        whole = {"kind": "Pod", "apiVersion": "v1", **pod}
-        wanted = decode_undefaulted_pod(encoded(whole), _PLACING.release)
-        feasible = decide_filter(wanted, snapshot, _PLACING).feasible
+    async def _schedule(self, document: Document, snapshot: Snapshot) -> None:
+        name = document["metadata"]["name"]
+        raw = encoded({"kind": "Pod", "apiVersion": "v1", **document})
+        pod = decode_undefaulted_pod(raw, _RULES.release)
+        feasible = decide_filter(pod, snapshot, _RULES).feasible
         if feasible:
             await self.bind(name, feasible[0])
-        elif not decode_spread_pod(encoded(whole)).unschedulable:
-            told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-            await self.patch(PODS, name, {"status": {"conditions": [told]}})
+        elif not decode_spread_pod(raw).unschedulable:
+            await self.patch(PODS, name, {"status": {"conditions": [UNSCHEDULABLE]}})
 
 
 def subset_of(pod: SpreadPod) -> str:
     return "" if pod.injection is None else pod.injection.subset
 
 
-def in_zone(name: str, limit: int | str | None = None) -> Document:
-    """Return the subset whose pods run in the zone of the same name."""
-    wanted = {"key": "zone", "operator": "In", "values": [name]}
-    subset: Document = {"name": name, "requiredNodeSelector": {"matchExpressions": [wanted]}}
-    return subset if limit is None else {**subset, "maxReplicas": limit}
-
-
-def spread_document(spec: Document) -> Document:
-    return manifest("WorkloadSpread", "web", spec=spec)
-
-
-def node(zone: str) -> Document:
-    return manifest(
-        "Node",
-        f"node-{zone}",
-        metadata={"labels": {"zone": zone}},
-        status={"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"}},
-    )
+def zone_node(zone: str) -> Document:
+    """Build the node of a zone."""
+    return node_json(f"node-{zone}", cpu="64", memory="256Gi", labels={"zone": zone})
 
 
 @asynccontextmanager
 async def zones(
-    quirks: str = "fixed", run: str = "replicaset,workloadspread", seed: int = 0
+    quirks: str = "fixed",
+    run: str = "replicaset,workloadspread",
+    seed: int = 0,
+    *,
+    simulated: bool = True,
 ) -> AsyncIterator[Zones]:
-    """Open a world with a node in each zone, in which what ``run`` says is at work."""
-    cluster = VirtualCluster(run=run, seed=seed, quirks=quirks)
-    async with cluster:
-        world = Zones(cluster)
-        world.load(*shipped_definitions(["workloadspread"]), *map(node, ZONES))
-        world.hands = asyncio.create_task(world.use_hands())
+    """Open a cluster with a node in each zone, and the components of ``run``."""
+    async with VirtualCluster(run=run, seed=seed, quirks=quirks) as cluster:
+        stage = Zones(cluster)
+        stage.load(*DEFINITIONS, *map(zone_node, ZONES))
+        stage.simulation = asyncio.create_task(stage.simulate())
+        if not simulated:
+            stage.simulation.cancel()
         try:
-            await world.passes(1)
-            yield world
+            await stage.passes(1)
+            yield stage
         finally:
-            await cancel_tasks((world.hands,))
+            await cancel_tasks((stage.simulation,))
