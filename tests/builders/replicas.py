@@ -143,6 +143,7 @@ def a_replica_set(
     namespace: str = "default",
     uid: str = "",
     deployment: str = "",
+    deleting: bool = False,
     **spec: Any,
 ) -> Document:
     """Build a ReplicaSet with a template, from which a controller can create pods.
@@ -152,6 +153,8 @@ def a_replica_set(
     labels = {"app": name} if labels is None else labels
     owners = [controlled_by(deployment, deployment, "Deployment")] if deployment else None
     metadata = without_none(uid=uid or name, ownerReferences=owners)
+    if deleting:
+        metadata |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x/y"]}
     spec = {"selector": {"matchLabels": labels}, "template": template(labels), **spec}
     return manifest("ReplicaSet", name, namespace=namespace, metadata=metadata, spec=spec)
 

@@ -1,9 +1,9 @@
 """Random histories of a ReplicaSet under faults: drawn by a seed, and run on a virtual clock.
 
 A plan of faults is in force for some minutes. Meanwhile the number of replicas may change, the
-controller is killed between any two of its steps and begun anew, its wall clock jumps, and others
-may meddle with its pods. Then all of that ends, and time passes until everything is as it should
-be, or for longer than anything may take.
+controller is killed at any time and started again, its wall clock jumps, and other clients may
+change its pods. Then all of that ends, and time passes until the ReplicaSet has settled, or the
+longest delay is over.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REFUSED: Final = (
     fault(429).on("delete", "pods").after(3),
     fault(500).on("update", "replicasets", subresources="status"),
 )
-"""Faults that a controller distinguishes from success: nothing was done, or it is only late."""
+"""Faults that a controller distinguishes from success: nothing was done, or only late."""
 
 WATCHED: Final = (
     fault("lag", seconds=3),
@@ -53,79 +53,79 @@ LOST: Final = (
 )
 """Requests that succeed, though their answer is lost."""
 
-MEDDLING: Final = ("fail", "delete", "relabel", "orphan", "restore")
+INTERFERENCE: Final = ("fail", "delete", "relabel", "orphan", "restore")
 """Other clients' actions: a pod fails, is deleted or relabelled; an orphan is created."""
 
 
 @dataclass(frozen=True)
-class Act:
-    """Something that happens at a time, in seconds from the beginning."""
+class Action:
+    """An action at a time, in seconds from the start."""
 
     at: float
-    what: str
+    kind: str
     amount: int = 0
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One life: what there is, what goes wrong, and what happens meanwhile."""
+class History:
+    """The objects at the start, the faults, and the actions."""
 
     seed: int
     pods: int
     replicas: int
     burst: int
     plan: Sequence[Fault]
-    acts: Sequence[Act]
+    actions: Sequence[Action]
     min_ready_seconds: int = 0
     kubelet: bool = False
     controllers: int = 1
 
     @property
     def is_constant(self) -> bool:
-        """Whether the number asked for stays."""
-        return all(act.what != "scale" for act in self.acts)
+        """Whether the number of replicas stays the same."""
+        return all(action.kind != "scale" for action in self.actions)
 
     @property
     def numbers(self) -> list[int]:
-        """Every number of pods that there is or that is ever asked for."""
-        scales = (act.amount for act in self.acts if act.what == "scale")
+        """The number of pods at the start, and every desired number of replicas."""
+        scales = (each.amount for each in self.actions if each.kind == "scale")
         return [self.pods, self.replicas, *scales]
 
 
 @dataclass(frozen=True)
 class Family:
-    """Trials of one kind: their faults, how often replicas may change and others may meddle."""
+    """Histories of one kind: their faults, and how often replicas and pods may change."""
 
     faults: Sequence[Fault]
     scales: int = 0
-    meddling: int = 0
+    interference: int = 0
     controllers: Sequence[int] = (1,)
 
-    def draw(self, seed: int) -> Trial:
-        """Draw a trial."""
+    def draw(self, seed: int) -> History:
+        """Draw a history."""
         rng = Random(seed)
         chosen = rng.sample(self.faults, rng.randint(1, min(5, len(self.faults))))
-        acts = [
+        actions = [
             *_some(rng, ["scale"], rng.randint(0, self.scales), range(13)),
             *_some(rng, ["kill"], rng.randint(0, 3), range(2)),
             *_some(rng, ["jump"], rng.randint(0, 2), [-300, -1, 1, 300]),
-            *_some(rng, MEDDLING, rng.randint(0, self.meddling), range(13)),
+            *_some(rng, INTERFERENCE, rng.randint(0, self.interference), range(13)),
         ]
-        return Trial(
+        return History(
             seed,
             rng.choice([0, 0, 5, 12]),
             rng.choice([0, 1, 7, 12]),
             rng.choice([2, 500]),
             [each.probability(rng.choice([0.1, 0.3, 0.6])).by(AGENTS) for each in chosen],
-            sorted(acts, key=lambda act: act.at),
-            rng.choice([0, 10]) if self.meddling else 0,
-            self.meddling > 0,
+            sorted(actions, key=lambda action: action.at),
+            rng.choice([0, 10]) if self.interference else 0,
+            self.interference > 0,
             rng.choice(self.controllers),
         )
 
 
-def _some(rng: Random, what: Sequence[str], count: int, amounts: Sequence[int]) -> list[Act]:
+def _some(rng: Random, kinds: Sequence[str], count: int, amounts: Sequence[int]) -> list[Action]:
     return [
-        Act(rng.uniform(0, FAULTY_SECONDS), rng.choice(what), rng.choice(amounts))
+        Action(rng.uniform(0, FAULTY_SECONDS), rng.choice(kinds), rng.choice(amounts))
         for _ in range(count)
     ]

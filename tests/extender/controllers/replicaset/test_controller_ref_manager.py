@@ -1,4 +1,4 @@
-"""Pods claimed, adopted and released: upstream's table, the patches, and what may go wrong."""
+"""Pods that are claimed, adopted and released: upstream's table, the patches, and errors."""
 
 from __future__ import annotations
 
@@ -23,29 +23,27 @@ from extender.kube.informers.consistency_store import ConsistencyStore
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import SystemClock
 from extender.kube.rest.transport import Request, Response
+from tests.builders import Document
 from tests.builders.replicas import a_pod, a_replica_set, controlled_by
 from tests.extender.controllers.replicaset.upstream_tables import (
-    Answers,
     Case,
-    Document,
     cases,
-    given,
-    pod,
-    refused,
-    replica_set,
+    decoded_set,
+    owned_pod,
 )
+from tests.transports import AnsweringTransport, refusal, success
 
 DELETED = "2026-01-01T00:00:00Z"
 
 
-def claims(answers: Answers, of: ReplicaSet) -> PodControllerRefManager:
-    client = Client(answers)
+def claims(transport: AnsweringTransport, of: ReplicaSet) -> PodControllerRefManager:
+    client = Client(transport)
     recorder = EventWriter(client, SystemClock(), Random(1)).recorder("tester")
     return PodControllerRefManager(client, PodControl(client, recorder, ConsistencyStore({})), of)
 
 
-def live(of: Document, objection: str | None) -> Document:
-    """Write the ReplicaSet as the server has it, such that it gives rise to an objection."""
+def stored(of: Document, objection: str | None) -> Document:
+    """Return the ReplicaSet as the server has it if it objects to the adoption of pods."""
     metadata = dict(of["metadata"])
     if objection is not None:
         other = re.search(r"got uid (\w+)", objection)
@@ -53,33 +51,35 @@ def live(of: Document, objection: str | None) -> Document:
     return {**of, "metadata": metadata}
 
 
-def server(owner: Document, objection: str | None, refusals: dict[str, int]) -> Answers:
+def server(owner: Document, objection: str | None, refusals: dict[str, int]) -> AnsweringTransport:
     def answer(request: Request) -> Response:
         name = request.path.rpartition("/")[2]
         if request.method == "GET":
-            return given(live(owner, objection))
-        return refused(refusals[name]) if name in refusals else given({"metadata": {"name": name}})
+            return success(stored(owner, objection))
+        return (
+            refusal(refusals[name]) if name in refusals else success({"metadata": {"name": name}})
+        )
 
-    return Answers(answer)
+    return AnsweringTransport(answer)
 
 
 @cases("claim")
 async def test_upstreams_table(case: Case) -> None:
     controller = {**case["controller"], "spec": {"selector": case["selector"]}}
-    answers = server(controller, case["can_adopt_error"], case["patch_errors"])
-    pods = [pod(each) for each in case["pods"]]
-    claim = claims(answers, replica_set(controller)).claim_pods(pods)
+    transport = server(controller, case["can_adopt_error"], case["patch_errors"])
+    pods = [owned_pod(each) for each in case["pods"]]
+    claim = claims(transport, decoded_set(controller)).claim_pods(pods)
     if case["expect_error"]:
         with pytest.raises(RetryError, match=case["can_adopt_error"]):
             await claim
     else:
         assert [each.metadata.name for each in await claim] == case["expect_claimed"]
-    patched = [each for each in answers.asked if each.method == "PATCH"]
+    patched = [each for each in transport.requests if each.method == "PATCH"]
     assert [
         {"pod": each.path.rpartition("/")[2], "body": orjson.loads(each.body or b"")}
         for each in patched
     ] == case["expect_patches"]
-    rechecks = [each for each in answers.asked if each.method == "GET"]
+    rechecks = [each for each in transport.requests if each.method == "GET"]
     adopts = any("apiVersion" in str(each["body"]) for each in case["expect_patches"])
     assert len(rechecks) == case.get("expect_can_adopt_calls", int(adopts))
 
@@ -91,55 +91,51 @@ def test_upstreams_table_of_release_patches(case: Case) -> None:
 
 
 WEB = a_replica_set()
-LEAVING = live(WEB, "deleting")
+LEAVING = stored(WEB, "deleting")
 OTHERS = {"app": "db"}
-VERDICTS = [
-    ("ours", WEB, a_pod("p", "web"), ClaimDecision.CLAIM),
-    ("ours, and we are leaving", LEAVING, a_pod("p", "web"), ClaimDecision.CLAIM),
-    ("ours no more", WEB, a_pod("p", "web", labels=OTHERS), ClaimDecision.RELEASE),
-    ("ours no more, but we leave", LEAVING, a_pod("p", "web", labels=OTHERS), ClaimDecision.IGNORE),
+OURS = a_pod("p", "web")
+OURS_NO_MORE = a_pod("p", "web", labels=OTHERS)
+ORPHAN = a_pod("p", labels={"app": "web"})
+TERMINATING_ORPHAN = a_pod("p", labels={"app": "web"}, deleting=True)
+DECISIONS = [
+    ("ours", WEB, OURS, ClaimDecision.CLAIM),
+    ("ours, and we are leaving", LEAVING, OURS, ClaimDecision.CLAIM),
+    ("ours no more", WEB, OURS_NO_MORE, ClaimDecision.RELEASE),
+    ("ours no more, but we are leaving", LEAVING, OURS_NO_MORE, ClaimDecision.IGNORE),
     ("another's", WEB, a_pod("p", "db", labels={"app": "web"}), ClaimDecision.IGNORE),
-    ("an orphan", WEB, a_pod("p", labels={"app": "web"}), ClaimDecision.ADOPT),
-    ("an orphan, but we leave", LEAVING, a_pod("p", labels={"app": "web"}), ClaimDecision.IGNORE),
-    (
-        "an orphan elsewhere",
-        WEB,
-        a_pod("p", labels={"app": "web"}, namespace="n"),
-        ClaimDecision.IGNORE,
-    ),
-    (
-        "a leaving orphan",
-        WEB,
-        a_pod("p", labels={"app": "web"}, deleting=True),
-        ClaimDecision.IGNORE,
-    ),
-    ("a stranger", WEB, a_pod("p", labels=OTHERS), ClaimDecision.IGNORE),
-    ("a nameless one", WEB, a_pod("p"), ClaimDecision.IGNORE),
+    ("an orphan", WEB, ORPHAN, ClaimDecision.ADOPT),
+    ("an orphan, but we are leaving", LEAVING, ORPHAN, ClaimDecision.IGNORE),
+    ("of another namespace", a_replica_set(namespace="n"), ORPHAN, ClaimDecision.IGNORE),
+    ("a terminating orphan", WEB, TERMINATING_ORPHAN, ClaimDecision.IGNORE),
+    ("without a matching label", WEB, a_pod("p", labels=OTHERS), ClaimDecision.IGNORE),
+    ("without labels", WEB, a_pod("p"), ClaimDecision.IGNORE),
 ]
 
 
 @pytest.mark.parametrize(
-    ("of", "candidate", "verdict"), [each[1:] for each in VERDICTS], ids=[v[0] for v in VERDICTS]
+    ("of", "candidate", "decision"), [each[1:] for each in DECISIONS], ids=[d[0] for d in DECISIONS]
 )
-def test_what_becomes_of_a_pod(of: Document, candidate: Document, verdict: ClaimDecision) -> None:
-    assert decide_claim(replica_set(of), pod(candidate)) is verdict
+def test_a_pod_is_claimed_adopted_released_or_ignored(
+    of: Document, candidate: Document, decision: ClaimDecision
+) -> None:
+    assert decide_claim(decoded_set(of), owned_pod(candidate)) is decision
 
 
-def test_of_several_controllers_the_first_counts() -> None:
+def test_the_first_of_several_controllers_counts() -> None:
     candidate = a_pod("p", "web")
     candidate["metadata"]["ownerReferences"].append(controlled_by("db", "db"))
-    assert decide_claim(replica_set(WEB), pod(candidate)) is ClaimDecision.CLAIM
+    assert decide_claim(decoded_set(WEB), owned_pod(candidate)) is ClaimDecision.CLAIM
     candidate["metadata"]["ownerReferences"].reverse()
-    assert decide_claim(replica_set(WEB), pod(candidate)) is ClaimDecision.IGNORE
+    assert decide_claim(decoded_set(WEB), owned_pod(candidate)) is ClaimDecision.IGNORE
 
 
 def test_an_owner_that_is_no_controller_does_not_count() -> None:
     candidate = a_pod("p", labels={"app": "web"})
     candidate["metadata"]["ownerReferences"] = [{**controlled_by("db", "db"), "controller": False}]
-    assert decide_claim(replica_set(WEB), pod(candidate)) is ClaimDecision.ADOPT
+    assert decide_claim(decoded_set(WEB), owned_pod(candidate)) is ClaimDecision.ADOPT
 
 
-def test_only_our_own_pods_are_terminating() -> None:
+def test_only_own_pods_are_terminating() -> None:
     pods = [
         a_pod("ours", "web", deleting=True),
         a_pod("active", "web"),
@@ -147,34 +143,34 @@ def test_only_our_own_pods_are_terminating() -> None:
         a_pod("orphan", labels={"app": "web"}, deleting=True),
         a_pod("relabelled", "web", labels=OTHERS, deleting=True),
     ]
-    found = terminating_pods(replica_set(WEB), map(pod, pods))
+    found = terminating_pods(decoded_set(WEB), map(owned_pod, pods))
     assert [each.metadata.name for each in found] == ["ours"]
 
 
-async def test_a_missing_orphan_is_no_error_and_all_are_tried() -> None:
-    answers = server(WEB, None, {"gone": 404, "invalid": 422, "busy": 500})
+async def test_a_missing_orphan_is_no_error_and_all_orphans_are_tried() -> None:
+    transport = server(WEB, None, {"gone": 404, "invalid": 422, "busy": 500})
     names = ("gone", "invalid", "busy", "well")
-    pods = [pod(a_pod(name, labels={"app": "web"})) for name in names]
+    pods = [owned_pod(a_pod(name, labels={"app": "web"})) for name in names]
     with pytest.raises(RetryError, match=r"^\[422 Refused, 500 Refused\]$"):
-        await claims(answers, replica_set(WEB)).claim_pods(pods)
-    assert [each.method for each in answers.asked] == ["GET", *["PATCH"] * 4]
+        await claims(transport, decoded_set(WEB)).claim_pods(pods)
+    assert [each.method for each in transport.requests] == ["GET", *["PATCH"] * 4]
 
 
 @pytest.mark.parametrize(
     ("answer", "objection"),
     [
-        (refused(404), "can't recheck DeletionTimestamp: 404 Refused"),
+        (refusal(404), "can't recheck DeletionTimestamp: 404 Refused"),
         (Response(200, b"<html>"), "can't recheck DeletionTimestamp: not a ReplicaSet: JSON"),
-        (given(live(WEB, "")), f"default/web has just been deleted at {DELETED}"),
+        (success(stored(WEB, "")), f"default/web has just been deleted at {DELETED}"),
     ],
 )
-async def test_without_a_word_from_the_server_nothing_is_adopted(
+async def test_nothing_is_adopted_unless_the_server_confirms_the_replica_set(
     answer: Response, objection: str
 ) -> None:
-    answers = Answers(lambda _: answer)
-    pods = [pod(a_pod(name, labels={"app": "web"})) for name in "ab"]
+    transport = AnsweringTransport(lambda _: answer)
+    pods = [owned_pod(a_pod(name, labels={"app": "web"})) for name in "ab"]
     with pytest.raises(RetryError) as raised:
-        await claims(answers, replica_set(WEB)).claim_pods(pods)
+        await claims(transport, decoded_set(WEB)).claim_pods(pods)
     assert str(raised.value).startswith(f"[can't adopt Pod default/a (a): {objection}")
     assert "can't adopt Pod default/b (b): " in str(raised.value)
-    assert len(answers.asked) == 1
+    assert len(transport.requests) == 1
