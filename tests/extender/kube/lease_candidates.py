@@ -3,115 +3,99 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from random import Random
-from typing import Any
-
-import orjson
 
 from extender.kube.controller_runtime.event_recorder import EventWriter
-from extender.kube.controller_runtime.leader_election import (
-    LeaderElectionConfig,
-    LeaderElector,
-    LeadershipLostError,
-)
+from extender.kube.controller_runtime.leader_election import LeaderElector, LeadershipLostError
 from extender.kube.controller_runtime.lease_lock import LeaseLock
 from extender.kube.rest.client import Client
 from extender.kube.rest.clock import Clock
 from extender.kube.rest.rate_limited_log import quiet_log
 from extender.kube.rest.resources import LEASES
-from extender.kube.rest.transport import Request, Response, Stream, Transport
+from extender.kube.rest.transport import Request, Response, Transport
 from fakeapi import VirtualCluster
+from fakeapi.testing.faults import Fault
+from tests.builders import Document
+from tests.stage import Stage
+from tests.transports import TransportWrapper
 
 NAMESPACE = "kube-system"
 LEASE = "the-lease"
-HERE = LEASES.object(LEASE, NAMESPACE)
 
 
-async def the_lease(cluster: VirtualCluster) -> dict[str, Any]:
-    lease: dict[str, Any] = await cluster.client.get(HERE, lambda raw: orjson.loads(bytes(raw)))
-    return lease
+class CandidateClock:
+    """A clock of one process: it may run at another rate, and its wall clock may jump."""
 
-
-async def spec_of(cluster: VirtualCluster) -> dict[str, Any]:
-    spec: dict[str, Any] = (await the_lease(cluster))["spec"]
-    return spec
-
-
-class Watch:
-    """A clock of one process: it may go at another rate, and its wall clock may jump."""
-
-    def __init__(self, world: Clock, rate: float, running: asyncio.Event) -> None:
-        self._world = world
+    def __init__(self, clock: Clock, rate: float, running: asyncio.Event) -> None:
+        self._clock = clock
         self._rate = rate
         self._running = running
         self.jumped_ns = 0
 
     def monotonic(self) -> float:
-        return self._world.monotonic() * self._rate
+        return self._clock.monotonic() * self._rate
 
     def now_ns(self) -> int:
-        return self._world.now_ns() + self.jumped_ns
+        return self._clock.now_ns() + self.jumped_ns
 
     async def sleep(self, seconds: float) -> None:
-        await self._world.sleep(seconds / self._rate)
+        await self._clock.sleep(seconds / self._rate)
         await self._running.wait()
 
 
-class Wire:
-    """A way to the server on which a request goes on, whether anybody waits for its answer or not.
+class UncancelledTransport(TransportWrapper):
+    """A transport whose requests are carried out even if their caller is cancelled.
 
-    A process that stands still takes no answers.
+    A paused process receives no responses.
     """
 
-    def __init__(self, inner: Transport, running: asyncio.Event) -> None:
-        self._inner = inner
+    def __init__(self, transport: Transport, running: asyncio.Event) -> None:
+        super().__init__(transport)
         self._running = running
-        self._under_way: set[asyncio.Task[Response]] = set()
+        self._requests: set[asyncio.Task[Response]] = set()
 
     async def request(self, request: Request) -> Response:
-        task = asyncio.create_task(self._inner.request(request))
-        self._under_way.add(task)
-        task.add_done_callback(self._arrived)
+        task = asyncio.ensure_future(super().request(request))
+        self._requests.add(task)
+        task.add_done_callback(self._finish)
         try:
             return await asyncio.shield(task)
         finally:
             await self._running.wait()
 
-    def stream(self, request: Request) -> AbstractAsyncContextManager[Stream]:
-        return self._inner.stream(request)
-
     async def close(self) -> None:
-        for task in tuple(self._under_way):
+        for task in tuple(self._requests):
             task.cancel()
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await asyncio.gather(*self._requests, return_exceptions=True)
 
-    def _arrived(self, task: asyncio.Task[Response]) -> None:
-        self._under_way.discard(task)
+    def _finish(self, task: asyncio.Task[Response]) -> None:
+        self._requests.discard(task)
         if not task.cancelled():
             task.exception()
 
 
 class Candidate:
-    """A process that wants to lead for ever, and stands again when it has lost."""
+    """A process that leads as long as it can, and is a candidate again when it has lost."""
 
     def __init__(
         self,
         cluster: VirtualCluster,
         name: str,
         rate: float = 1.0,
-        terms: LeaderElectionConfig | None = None,
     ) -> None:
         self.name = name
         self.running = asyncio.Event()
         self.running.set()
-        self.clock = Watch(cluster.clock, rate, self.running)
-        self.wire = Wire(cluster.local_transport(name), self.running)
+        self.clock = CandidateClock(cluster.clock, rate, self.running)
+        self.transport = UncancelledTransport(cluster.local_transport(name), self.running)
         self.events = EventWriter(cluster.client, cluster.clock, Random(name))
         recorder = self.events.recorder("the-component")
-        self.lock = LeaseLock(Client(self.wire), NAMESPACE, LEASE, recorder)
-        self.elector = LeaderElector(self.lock, name, self.clock, Random(name), terms, quiet_log())
+        self.lock = LeaseLock(Client(self.transport), NAMESPACE, LEASE, recorder)
+        self.elector = LeaderElector(
+            self.lock, name, self.clock, Random(name), log=quiet_log()
+        )
         self.elections = 0
         self.losses = 0
         self.working = False
@@ -126,9 +110,9 @@ class Candidate:
         return self._task is not None and not self._task.done()
 
     def start(self) -> None:
-        self._task = asyncio.create_task(self._stand())
+        self._task = asyncio.create_task(self._run())
 
-    def order_to_stop(self) -> None:
+    def cancel(self) -> None:
         if self._task is not None:
             self._task.cancel()
 
@@ -138,7 +122,7 @@ class Candidate:
             task.cancel()
             await asyncio.wait((task,))
 
-    async def _stand(self) -> None:
+    async def _run(self) -> None:
         while True:
             try:
                 await self.elector.run(self._work)
@@ -154,11 +138,11 @@ class Candidate:
             self.working = False
 
 
-class Race:
-    """Several candidates, checked whenever time has passed."""
+class Election(Stage):
+    """A stage with several candidates, checked whenever time has passed."""
 
     def __init__(self, cluster: VirtualCluster, candidates: Iterable[Candidate]) -> None:
-        self.cluster = cluster
+        super().__init__(cluster)
         self.candidates = tuple(candidates)
 
     def __getitem__(self, name: str) -> Candidate:
@@ -168,14 +152,24 @@ class Race:
     def leaders(self) -> list[str]:
         return [each.name for each in self.candidates if each.leading]
 
-    async def passes(self, seconds: float, step: float = 0.25) -> None:
-        """Let time pass; at no moment do two believe that they lead."""
+    async def lease(self) -> Document:
+        return await self.get(LEASES, LEASE, NAMESPACE)
+
+    async def lease_spec(self) -> Document:
+        spec: Document = (await self.lease())["spec"]
+        return spec
+
+    async def holder(self) -> str:
+        return str((await self.lease_spec())["holderIdentity"])
+
+    async def passes(self, seconds: float = 1.0, step: float = 0.25) -> None:
+        """Let time pass; at no moment there are two leaders."""
         for _ in range(round(seconds / step)):
-            await self.cluster.clock.advance(step)
+            await super().passes(step)
             assert len(self.leaders) <= 1, self.leaders
 
-    async def until_somebody_leads(self, seconds: float) -> str:
-        """Let time pass until there is a leader, and give its name."""
+    async def wait_for_leader(self, seconds: float) -> str:
+        """Let time pass until there is a leader, and return its name."""
         for _ in range(round(seconds / 0.25)):
             if self.leaders:
                 break
@@ -191,24 +185,25 @@ class Race:
                 candidate.running.set()
                 await candidate.stop()
                 await candidate.events.flush()
-                await candidate.wire.close()
+                await candidate.transport.close()
 
 
 @asynccontextmanager
-async def racing(
-    cluster: VirtualCluster,
-    *names: str,
-    terms: LeaderElectionConfig | None = None,
-    rate: float = 1.0,
-) -> AsyncIterator[Race]:
-    """Return a race of candidates that have started; all but the first go at ``rate``."""
-    candidates = [
-        Candidate(cluster, name, rate if index else 1.0, terms) for index, name in enumerate(names)
-    ]
-    race = Race(cluster, candidates)
-    for candidate in candidates:
-        candidate.start()
-    try:
-        yield race
-    finally:
-        await race.end()
+async def election(
+    *names: str, lease: Document | None = None, faults: Sequence[Fault] = (), rate: float = 1.0
+) -> AsyncIterator[Election]:
+    """Open a stage whose candidates have started; the clocks of all but the first run at ``rate``.
+
+    The faults concern the first candidate.
+    """
+    async with VirtualCluster() as cluster:
+        candidates = [Candidate(cluster, name, rate if n else 1.0) for n, name in enumerate(names)]
+        stage = Election(cluster, candidates)
+        stage.load(*([lease] if lease else []))
+        stage.plan_faults(*faults, agent=names[0] if names else "")
+        for candidate in candidates:
+            candidate.start()
+        try:
+            yield stage
+        finally:
+            await stage.end()

@@ -1,4 +1,4 @@
-"""The loop of a controller: what fails is tried again, and nothing is done twice at a time."""
+"""The loop of a controller: failed keys are retried, and no key is synced twice at a time."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ async def running(controller: Controller[str]) -> AsyncIterator[asyncio.Task[Non
     await asyncio.wait((task,))
 
 
-class Slow:
-    """Syncs that take ten seconds, and what they see of each other."""
+class SlowSyncs:
+    """Syncs that take ten seconds, with the number that run at the same time."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
@@ -49,7 +49,7 @@ class Slow:
 async def test_several_workers_sync_several_keys_at_a_time(
     clock: VirtualClock, workers: int, seconds: float
 ) -> None:
-    slow, queue = Slow(clock), WorkQueue[str](clock)
+    slow, queue = SlowSyncs(clock), WorkQueue[str](clock)
     async with running(Controller("tester", queue, slow.sync, workers)):
         for key in "abcdef":
             queue.add(key)
@@ -59,8 +59,8 @@ async def test_several_workers_sync_several_keys_at_a_time(
     assert slow.most == min(workers, 6)
 
 
-async def test_no_worker_takes_what_another_works_on(clock: VirtualClock) -> None:
-    slow, queue = Slow(clock), WorkQueue[str](clock)
+async def test_no_worker_takes_a_key_that_another_is_syncing(clock: VirtualClock) -> None:
+    slow, queue = SlowSyncs(clock), WorkQueue[str](clock)
     async with running(Controller("tester", queue, slow.sync, workers=5)):
         for _ in range(3):
             queue.add("a")
@@ -69,10 +69,8 @@ async def test_no_worker_takes_what_another_works_on(clock: VirtualClock) -> Non
     assert slow.done == [(10, "a"), (20, "a")]
 
 
-async def test_a_controller_that_is_drained_does_what_is_left_and_ends(
-    clock: VirtualClock,
-) -> None:
-    slow, queue = Slow(clock), WorkQueue[str](clock)
+async def test_a_drained_controller_syncs_pending_keys_and_ends(clock: VirtualClock) -> None:
+    slow, queue = SlowSyncs(clock), WorkQueue[str](clock)
     controller = Controller("tester", queue, slow.sync, workers=2)
     async with running(controller) as task:
         for key in "abc":
@@ -90,8 +88,8 @@ async def test_a_controller_that_is_drained_does_what_is_left_and_ends(
     assert slow.done == [(10, "a"), (10, "b"), (20, "c"), (20, "a")]
 
 
-async def test_a_controller_that_is_cancelled_drops_everything(clock: VirtualClock) -> None:
-    slow, queue = Slow(clock), WorkQueue[str](clock)
+async def test_a_cancelled_controller_drops_all_keys(clock: VirtualClock) -> None:
+    slow, queue = SlowSyncs(clock), WorkQueue[str](clock)
     async with running(Controller("tester", queue, slow.sync, workers=2)):
         for key in "abc":
             queue.add(key)
@@ -100,29 +98,29 @@ async def test_a_controller_that_is_cancelled_drops_everything(clock: VirtualClo
     assert (slow.done, len(queue)) == ([], 0)
 
 
-async def test_a_controller_tries_again_what_was_refused_and_comes_back_when_asked_to(
+async def test_failed_keys_are_retried_and_keys_synced_again_on_request(
     clock: VirtualClock,
 ) -> None:
-    tried: list[tuple[str, float]] = []
+    attempts: list[tuple[str, float]] = []
 
     async def sync(key: str) -> float | None:
-        tried.append((key, round(clock.monotonic(), 3)))
-        if len(tried) == 1:
+        attempts.append((key, round(clock.monotonic(), 3)))
+        if len(attempts) == 1:
             raise RetryError("not now")
-        if len(tried) == 2:
-            raise ApiError(409, "Conflict", "someone was faster")
-        return 60.0 if len(tried) == 3 else None
+        if len(attempts) == 2:
+            raise ApiError(409, "Conflict", "another client was faster")
+        return 60.0 if len(attempts) == 3 else None
 
     queue: WorkQueue[str] = WorkQueue(clock)
     controller = Controller("tester", queue, sync)
     async with running(controller):
         queue.add("a")
         await clock.advance(300)
-    assert tried == [("a", 0), ("a", 0.005), ("a", 0.015), ("a", 60.015)]
+    assert attempts == [("a", 0), ("a", 0.005), ("a", 0.015), ("a", 60.015)]
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-async def test_a_fault_of_a_controller_ends_it(clock: VirtualClock, workers: int) -> None:
+async def test_an_unexpected_error_ends_a_controller(clock: VirtualClock, workers: int) -> None:
     ended: list[str] = []
 
     async def sync(key: str) -> None:

@@ -1,4 +1,4 @@
-"""Which events are written: equal ones counted, similar ones aggregated, floods cut off."""
+"""Equal Events are counted, similar ones aggregated, and too many dropped."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def similar(count: int) -> list[EventRecord]:
     return [event(f"it broke in way {n}") for n in range(count)]
 
 
-class Teller:
+class Reporter:
     """Reports Events, each with the time in its name."""
 
     def __init__(self) -> None:
         self._correlator = EventCorrelator()
         self.now = 0
 
-    def tell(self, told: EventRecord, after: int = 0) -> EventRecord | None:
+    def report(self, event: EventRecord, after: int = 0) -> EventRecord | None:
         self.now += after * SECOND
-        at = replace(told, name=f"e{self.now}", first_ns=self.now, last_ns=self.now)
+        at = replace(event, name=f"e{self.now}", first_ns=self.now, last_ns=self.now)
         return self._correlator.correlate(at, self.now)
 
 
@@ -52,7 +52,7 @@ class Scenario:
     """Earlier Events, their distance in seconds, and the result for one more."""
 
     before: Sequence[EventRecord]
-    told: EventRecord
+    event: EventRecord
     apart: int
     count: int
     combined: bool = False
@@ -63,7 +63,7 @@ SCENARIOS = {
     "the same again is counted": Scenario([event()], event(), 5, 2),
     "the same is counted, however often": Scenario([event()] * 10, event(), 30, 11),
     "the same too often is dropped": Scenario([event()] * 26, event(), 1, 0),
-    "others do not count": Scenario(pods(30), event("snowflake", "Unique"), 5, 1),
+    "others do not count": Scenario(pods(30), event("rare", "Unique"), 5, 1),
     "the tenth that is similar is combined": Scenario(similar(9), event(), 5, 1, combined=True),
     "what is combined is counted": Scenario(similar(10), event(), 5, 2, combined=True),
     "the ninth is not yet": Scenario(similar(8), event(), 5, 1),
@@ -74,59 +74,61 @@ SCENARIOS = {
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-def test_the_result_for_an_event(scenario: Scenario) -> None:
-    teller = Teller()
+def test_an_event_is_counted_combined_or_dropped(scenario: Scenario) -> None:
+    reporter = Reporter()
     for before in scenario.before:
-        teller.tell(before, scenario.apart)
-    told = teller.tell(scenario.told, scenario.apart)
+        reporter.report(before, scenario.apart)
+    written = reporter.report(scenario.event, scenario.apart)
     prefix = "(combined from similar events): " if scenario.combined else ""
     if scenario.count:
-        assert told is not None
-        assert (told.message, told.count) == (prefix + scenario.told.message, scenario.count)
+        assert written is not None
+        assert (written.message, written.count) == (prefix + scenario.event.message, scenario.count)
     else:
-        assert told is None
+        assert written is None
 
 
 def test_a_counted_event_keeps_its_name() -> None:
-    teller = Teller()
-    teller.tell(event())
-    told = teller.tell(event(), after=60)
-    assert told is not None
-    assert (told.name, told.first_ns, told.last_ns) == ("e0", 0, 60 * SECOND)
+    reporter = Reporter()
+    reporter.report(event())
+    written = reporter.report(event(), after=60)
+    assert written is not None
+    assert (written.name, written.first_ns, written.last_ns) == ("e0", 0, 60 * SECOND)
 
 
 def test_aggregated_events_have_an_event_of_their_own() -> None:
-    teller = Teller()
+    reporter = Reporter()
     for each in similar(9):
-        teller.tell(each, after=1)
-    names = [told.name for each in similar(20)[9:] if (told := teller.tell(each, after=1))]
+        reporter.report(each, after=1)
+    names = [
+        written.name for each in similar(20)[9:] if (written := reporter.report(each, after=1))
+    ]
     assert names == [f"e{10 * SECOND}"] * 11
 
 
 def test_a_repeated_message_is_counted_even_among_many_similar_ones() -> None:
-    teller = Teller()
+    reporter = Reporter()
     for each in similar(9):
-        teller.tell(each, after=60)
-    told = teller.tell(event("it broke in way 8"), after=60)
-    assert told is not None
-    assert (told.message, told.count) == ("it broke in way 8", 2)
+        reporter.report(each, after=60)
+    written = reporter.report(event("it broke in way 8"), after=60)
+    assert written is not None
+    assert (written.message, written.count) == ("it broke in way 8", 2)
 
 
-def test_a_flood_is_let_through_one_by_one_in_five_minutes() -> None:
-    teller = Teller()
-    through = [second for second in range(1200) if teller.tell(event(), after=1)]
+def test_too_many_events_are_limited_to_one_in_five_minutes() -> None:
+    reporter = Reporter()
+    through = [second for second in range(1200) if reporter.report(event(), after=1)]
     assert len(through) == 28
     assert through[:25] == list(range(25))
     assert through[25:] == pytest.approx([300, 600, 900], abs=1)
 
 
 def test_dropped_events_are_counted() -> None:
-    teller = Teller()
+    reporter = Reporter()
     for _ in range(30):
-        teller.tell(event())
-    told = teller.tell(event(), after=300)
-    assert told is not None
-    assert told.count == 31
+        reporter.report(event())
+    written = reporter.report(event(), after=300)
+    assert written is not None
+    assert written.count == 31
 
 
 @pytest.mark.parametrize(
@@ -143,39 +145,39 @@ def test_dropped_events_are_counted() -> None:
 def test_rate_limits_are_per_object_component_and_type(
     other: EventRecord, counts: list[int]
 ) -> None:
-    teller = Teller()
+    reporter = Reporter()
     for _ in range(25):
-        teller.tell(event())
-    assert [told.count for told in (teller.tell(other),) if told] == counts
+        reporter.report(event())
+    assert [each.count for each in (reporter.report(other),) if each] == counts
 
 
 def test_the_least_recently_used_event_is_forgotten() -> None:
-    teller = Teller()
+    reporter = Reporter()
     first, *others = pods(MAX_CACHE_ENTRIES + 1)
-    teller.tell(first)
+    reporter.report(first)
     for other in others[1:]:
-        teller.tell(other)
-    known = teller.tell(first)
+        reporter.report(other)
+    known = reporter.report(first)
     assert known is not None
     assert known.count == 2
     for other in others:
-        teller.tell(other)
-    forgotten = teller.tell(first)
+        reporter.report(other)
+    forgotten = reporter.report(first)
     assert forgotten is not None
     assert forgotten.count == 1
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefghijklmno"), st.integers(0, 700))))
-def test_counts_add_up_to_the_number_of_reports(told: list[tuple[str, int]]) -> None:
+def test_counts_add_up_to_the_number_of_reports(reports: list[tuple[str, int]]) -> None:
     """Every event is counted in one Event, even if it was not let through."""
-    teller = Teller()
+    reporter = Reporter()
     highest: dict[str, int] = {}
     dropped = 0
-    for message, after in told:
-        written = teller.tell(event(message), after)
+    for message, after in reports:
+        written = reporter.report(event(message), after)
         if written is None:
             dropped += 1
         else:
             highest[written.name + written.message[:1]] = written.count
-    assert sum(highest.values()) <= len(told)
-    assert sum(highest.values()) + dropped >= len(told)
+    assert sum(highest.values()) <= len(reports)
+    assert sum(highest.values()) + dropped >= len(reports)

@@ -1,12 +1,10 @@
-"""Expectations: upstream's own tables, played step by step on a clock that jumps."""
+"""Expectations: upstream's own tables, run step by step on a clock that jumps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from extender.kube.controller_runtime.expectations import (
@@ -14,11 +12,11 @@ from extender.kube.controller_runtime.expectations import (
     ControllerExpectations,
     UIDTrackingControllerExpectations,
 )
+from tests.builders.replicas import VECTORS
 from tests.extender.kube.conftest import SteppedClock
 
-CASES: list[dict[str, Any]] = msgspec.json.decode(
-    (Path(__file__).parents[3] / "vectors" / "replicaset.json").read_bytes()
-)["expectations"]
+CASES = VECTORS["expectations"]
+WEB = "default/web"
 
 Step = Mapping[str, Any]
 Play = Callable[[Step], object]
@@ -71,43 +69,54 @@ def test_upstreams_tables(case: Mapping[str, Any]) -> None:
             assert found == step["expect"], step
 
 
-def test_creations_leave_the_names_of_deletions_but_wait_for_none() -> None:
-    expectations = UIDTrackingControllerExpectations(SteppedClock())
-    expectations.expect_deletions("default/web", ["default/a"])
-    expectations.expect_creations("default/web", 1)
-    assert expectations.counts("default/web") == (1, 0)
-    assert expectations.deletions("default/web") == frozenset({"default/a"})
-    expectations.creation_observed("default/web")
-    assert expectations.satisfied("default/web")
+@pytest.fixture
+def clock() -> SteppedClock:
+    return SteppedClock()
 
 
-def test_a_deletion_that_is_seen_twice_counts_once() -> None:
-    expectations = UIDTrackingControllerExpectations(SteppedClock())
-    expectations.expect_deletions("default/web", ["default/a", "default/b"])
-    expectations.deletion_observed("default/web", "default/a")
-    expectations.deletion_observed("default/web", "default/a")
-    assert expectations.counts("default/web") == (0, 1)
+@pytest.fixture
+def expectations(clock: SteppedClock) -> UIDTrackingControllerExpectations:
+    return UIDTrackingControllerExpectations(clock)
 
 
-def test_keys_do_not_touch_each_other() -> None:
-    expectations = UIDTrackingControllerExpectations(SteppedClock())
-    expectations.expect_creations("default/web", 1)
+def test_creations_keep_the_names_of_deletions_but_expect_none(
+    expectations: UIDTrackingControllerExpectations,
+) -> None:
+    expectations.expect_deletions(WEB, ["default/a"])
+    expectations.expect_creations(WEB, 1)
+    assert expectations.counts(WEB) == (1, 0)
+    assert expectations.deletions(WEB) == frozenset({"default/a"})
+    expectations.creation_observed(WEB)
+    assert expectations.satisfied(WEB)
+
+
+def test_a_deletion_that_is_observed_twice_counts_once(
+    expectations: UIDTrackingControllerExpectations,
+) -> None:
+    expectations.expect_deletions(WEB, ["default/a", "default/b"])
+    expectations.deletion_observed(WEB, "default/a")
+    expectations.deletion_observed(WEB, "default/a")
+    assert expectations.counts(WEB) == (0, 1)
+
+
+def test_keys_are_independent(expectations: UIDTrackingControllerExpectations) -> None:
+    expectations.expect_creations(WEB, 1)
     expectations.expect_deletions("default/db", ["default/a"])
     expectations.creation_observed("default/db")
-    expectations.deletion_observed("default/web", "default/a")
-    assert not expectations.satisfied("default/web")
+    expectations.deletion_observed(WEB, "default/a")
+    assert not expectations.satisfied(WEB)
     assert not expectations.satisfied("default/db")
-    expectations.forget("default/web")
-    assert expectations.satisfied("default/web")
+    expectations.forget(WEB)
+    assert expectations.satisfied(WEB)
     assert expectations.counts("default/db") == (-1, 1)
 
 
-def test_new_expectations_replace_old_ones() -> None:
-    clock = SteppedClock()
-    expectations = UIDTrackingControllerExpectations(clock)
-    expectations.expect_creations("default/web", 1)
+def test_new_expectations_replace_old_ones(
+    clock: SteppedClock, expectations: UIDTrackingControllerExpectations
+) -> None:
+    expectations.expect_creations(WEB, 1)
     clock.advance(EXPIRY_SECONDS + 1)
-    assert expectations.satisfied("default/web")
-    assert expectations.counts("default/web") == (1, 0)
-    expectations.expect_creations("default/web", 2)
-    assert not expectations.satisfied("default/web")
+    assert expectations.satisfied(WEB)
+    assert expectations.counts(WEB) == (1, 0)
+    expectations.expect_creations(WEB, 2)
+    assert not expectations.satisfied(WEB)

@@ -1,8 +1,8 @@
 """Elections under faults: never two leaders at once, and one leader when the faults are over.
 
-Candidates are stopped, started and held in mid-step, their wall clocks jump, and their requests are
-refused, lost before or after they are carried out, and carried out long after anybody waits for
-them. Between any two moments everybody is looked at.
+Candidates are stopped, started and paused at any time, their wall clocks jump, and their requests
+are refused, lost before or after they are carried out, and carried out long after their caller has
+given up. All candidates are checked after each step.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from fakeapi import VirtualCluster
 from fakeapi.testing.faults import Fault, fault
-from tests.extender.kube.lease_candidates import Candidate, Race
+from tests.extender.kube.lease_candidates import Candidate, Election
 from tests.sampling import examples
 
 T = TypeVar("T")
 
 NAMES = ("a", "b", "c")
-LONGEST_DAWDLE = 20
+MAX_LATENCY = 20
 
 _names = st.sampled_from(NAMES)
-_seconds = st.sampled_from([1, 3, 6, 12, LONGEST_DAWDLE])
+_seconds = st.sampled_from([1, 3, 6, 12, MAX_LATENCY])
 
 
 def _late(seconds: int, when: str) -> Fault:
     return fault("latency", seconds=seconds, when=when)
 
 
-_troubles = st.one_of(
+_faults = st.one_of(
     st.sampled_from([fault(503), fault(429), fault("drop"), fault("drop", when="after")]),
     st.builds(_late, _seconds, st.sampled_from(["before", "after"])),
 )
@@ -56,7 +56,7 @@ class ContestedLease(RuleBasedStateMachine):
         self._runner = asyncio.Runner()
         self.cluster = VirtualCluster(run="none")
         self.do(self.cluster.__aenter__())
-        self.race = Race(self.cluster, [Candidate(self.cluster, name) for name in NAMES])
+        self.election = Election(self.cluster, [Candidate(self.cluster, name) for name in NAMES])
         self.do(self._start_all())
 
     def do(self, act: Coroutine[Any, Any, T]) -> T:
@@ -65,59 +65,59 @@ class ContestedLease(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.5, 2, 5, 11, 16]))
     def time_passes(self, seconds: float) -> None:
-        self.do(self.race.passes(seconds))
+        self.do(self.election.passes(seconds))
 
     @rule(data=st.data())
-    def trouble_comes(self, data: st.DataObject) -> None:
-        who = data.draw(st.lists(_names, min_size=1, max_size=3, unique=True))
-        each = data.draw(_limits)(data.draw(_troubles)).by(tuple(who))
+    def plan_faults(self, data: st.DataObject) -> None:
+        names = data.draw(st.lists(_names, min_size=1, max_size=3, unique=True))
+        each = data.draw(_limits)(data.draw(_faults)).by(tuple(names))
         self.cluster.faults.plan(each, seed=data.draw(st.integers(0, 3)))
 
     @rule()
-    def trouble_ends(self) -> None:
+    def end_faults(self) -> None:
         self.cluster.faults.end()
 
     @rule(name=_names)
-    def one_stands_still(self, name: str) -> None:
-        self.race[name].running.clear()
+    def pause(self, name: str) -> None:
+        self.election[name].running.clear()
 
     @rule(name=_names)
-    def one_goes_on(self, name: str) -> None:
-        self.race[name].running.set()
+    def resume(self, name: str) -> None:
+        self.election[name].running.set()
 
     @rule(name=_names, seconds=st.sampled_from([-3600, -1, 1, 20, 86400]))
-    def a_wall_clock_jumps(self, name: str, seconds: int) -> None:
-        self.race[name].clock.jumped_ns += seconds * 10**9
+    def jump_clock(self, name: str, seconds: int) -> None:
+        self.election[name].clock.jumped_ns += seconds * 10**9
 
     @rule(name=_names)
-    def one_is_told_to_stop(self, name: str) -> None:
-        self.race[name].order_to_stop()
+    def cancel(self, name: str) -> None:
+        self.election[name].cancel()
 
     @rule()
-    def those_that_stopped_are_started(self) -> None:
+    def start_stopped(self) -> None:
         self.do(self._start_all())
 
     async def _start_all(self) -> None:
-        for candidate in self.race.candidates:
+        for candidate in self.election.candidates:
             if not candidate.up:
                 candidate.start()
 
-    async def _come_to_rest(self) -> None:
+    async def _settle(self) -> None:
         self.cluster.faults.end()
-        for candidate in self.race.candidates:
+        for candidate in self.election.candidates:
             candidate.running.set()
-        await self.race.passes(LONGEST_DAWDLE)
+        await self.election.passes(MAX_LATENCY)
         await self._start_all()
-        leader = await self.race.until_somebody_leads(25)
-        await self.race.passes(20)
-        assert self.race.leaders == [leader]
-        assert [each.name for each in self.race.candidates if each.working] == [leader]
+        leader = await self.election.wait_for_leader(25)
+        await self.election.passes(20)
+        assert self.election.leaders == [leader]
+        assert [each.name for each in self.election.candidates if each.working] == [leader]
 
     def teardown(self) -> None:
         try:
-            self.do(self._come_to_rest())
+            self.do(self._settle())
         finally:
-            self.do(self.race.end())
+            self.do(self.election.end())
             self.do(self.cluster.__aexit__(None, None, None))
             self._runner.close()
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import orjson
 import pytest
 
 from extender.kube.controller_runtime.lease_lock import LeaseLock, LeaseSpec, format_micro_time
@@ -15,18 +12,13 @@ from extender.kube.rest.transport import Response
 from fakeapi import VirtualCluster
 from tests.builders import manifest
 from tests.extender.kube.conftest import ScriptedApi, SteppedClock
+from tests.stage import Stage
 
 SPEC = LeaseSpec("a", 15, "2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:02.000000Z", 3)
 
 
 def a_lock(cluster: VirtualCluster) -> LeaseLock:
     return LeaseLock(cluster.client, "default", "it")
-
-
-async def the_lease(cluster: VirtualCluster) -> dict[str, Any]:
-    path = LEASES.object("it", "default")
-    lease: dict[str, Any] = await cluster.client.get(path, lambda raw: orjson.loads(bytes(raw)))
-    return lease
 
 
 async def test_a_written_lease_is_read(virtual_cluster: VirtualCluster) -> None:
@@ -38,7 +30,7 @@ async def test_a_written_lease_is_read(virtual_cluster: VirtualCluster) -> None:
     assert await one.read() == LeaseSpec("b", 20)
 
 
-async def test_of_two_that_saw_the_same_one_writes(virtual_cluster: VirtualCluster) -> None:
+async def test_one_of_two_writes_at_the_same_version_wins(virtual_cluster: VirtualCluster) -> None:
     one, other = a_lock(virtual_cluster), a_lock(virtual_cluster)
     await one.create(SPEC)
     with pytest.raises(ApiError, match="409 AlreadyExists"):
@@ -48,23 +40,17 @@ async def test_of_two_that_saw_the_same_one_writes(virtual_cluster: VirtualClust
     await one.update(LeaseSpec("a", 20))
     with pytest.raises(ApiError, match="409 Conflict"):
         await other.update(LeaseSpec("b", 15))
-    assert (await the_lease(virtual_cluster))["spec"]["holderIdentity"] == "a"
+    assert (await Stage(virtual_cluster).get(LEASES, "it"))["spec"]["holderIdentity"] == "a"
 
 
-async def test_all_but_the_spec_stays(virtual_cluster: VirtualCluster) -> None:
-    virtual_cluster.load(
-        [
-            manifest(
-                "Lease",
-                "it",
-                metadata={"labels": {"team": "a"}, "finalizers": ["example.com/hold"]},
-            )
-        ]
-    )
+async def test_only_the_spec_changes(virtual_cluster: VirtualCluster) -> None:
+    stage = Stage(virtual_cluster)
+    metadata = {"labels": {"team": "a"}, "finalizers": ["example.com/hold"]}
+    stage.load(manifest("Lease", "it", metadata=metadata))
     lock = a_lock(virtual_cluster)
     assert await lock.read() == LeaseSpec()
     await lock.update(SPEC)
-    lease = await the_lease(virtual_cluster)
+    lease = await stage.get(LEASES, "it")
     assert lease["metadata"]["labels"] == {"team": "a"}
     assert lease["metadata"]["finalizers"] == ["example.com/hold"]
     assert lease["spec"]["leaseTransitions"] == 3
@@ -84,5 +70,5 @@ async def test_an_invalid_lease_is_reported() -> None:
         (1_767_225_600_000_000_999, "2026-01-01T00:00:00.000000Z"),
     ],
 )
-def test_moments_are_written_in_microseconds(epoch_ns: int, written: str) -> None:
+def test_times_are_written_in_microseconds(epoch_ns: int, written: str) -> None:
     assert format_micro_time(epoch_ns) == written

@@ -1,8 +1,9 @@
-"""The work queue: fair, stingy, one at a time, and patient with what fails."""
+"""The work queue: ordered, without duplicates, one worker for a key, and backoff of failures."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -28,14 +29,14 @@ def drain(queue: WorkQueue[str]) -> list[str]:
     return keys
 
 
-async def test_keys_come_in_their_order_and_each_once(queue: WorkQueue[str]) -> None:
+async def test_keys_are_delivered_in_order_and_once(queue: WorkQueue[str]) -> None:
     for key in "abacab":
         queue.add(key)
     assert len(queue) == 3
     assert drain(queue) == ["a", "b", "c"]
 
 
-async def test_a_key_that_is_added_while_it_is_worked_on_comes_again(
+async def test_a_key_that_is_added_while_it_is_processed_is_delivered_again(
     queue: WorkQueue[str],
 ) -> None:
     queue.add("a")
@@ -54,7 +55,7 @@ async def test_a_waiting_worker_gets_the_next_key(queue: WorkQueue[str]) -> None
     assert await waiting == "a"
 
 
-async def test_of_several_times_the_earliest_counts(
+async def test_the_earliest_of_several_times_counts(
     queue: WorkQueue[str], clock: VirtualClock
 ) -> None:
     for seconds in (30, 10, 20):
@@ -76,7 +77,7 @@ async def test_a_withdrawn_key_is_not_delivered(queue: WorkQueue[str], clock: Vi
     assert drain(queue) == ["b"]
 
 
-async def test_failures_wait_twice_as_long_each_time(
+async def test_the_delay_doubles_with_each_failure(
     queue: WorkQueue[str], clock: VirtualClock
 ) -> None:
     waited = []
@@ -91,7 +92,7 @@ async def test_failures_wait_twice_as_long_each_time(
     assert queue.due_in("a") == pytest.approx(0.005)
 
 
-async def test_no_delay_is_longer_than_the_longest(clock: VirtualClock) -> None:
+async def test_delays_have_a_maximum(clock: VirtualClock) -> None:
     for queue, longest in ((WorkQueue[str](clock), 1000), (WorkQueue[str](clock, 60), 60)):
         for _ in range(25):
             queue.add_rate_limited("a")
@@ -100,14 +101,14 @@ async def test_no_delay_is_longer_than_the_longest(clock: VirtualClock) -> None:
         assert last == longest
 
 
-async def test_all_keys_together_are_held_to_a_pace(queue: WorkQueue[str]) -> None:
+async def test_all_keys_share_a_rate_limit(queue: WorkQueue[str]) -> None:
     for index in range(OVERALL_BURST + 10):
         queue.add_rate_limited(str(index))
     assert queue.due_in(str(OVERALL_BURST - 1)) == pytest.approx(0.005)
     assert queue.due_in(str(OVERALL_BURST + 9)) == pytest.approx(1)
 
 
-async def test_a_paused_queue_takes_and_does_not_give(queue: WorkQueue[str]) -> None:
+async def test_a_paused_queue_accepts_keys_and_delivers_none(queue: WorkQueue[str]) -> None:
     queue.pause()
     waiting = asyncio.create_task(queue.get())
     queue.add("a")
@@ -120,7 +121,7 @@ async def test_a_paused_queue_takes_and_does_not_give(queue: WorkQueue[str]) -> 
     assert await waiting == "b"
 
 
-async def test_a_closed_queue_forgets_and_takes_nothing(
+async def test_a_closed_queue_drops_keys_and_accepts_none(
     queue: WorkQueue[str], clock: VirtualClock
 ) -> None:
     queue.add("a")
@@ -132,7 +133,7 @@ async def test_a_closed_queue_forgets_and_takes_nothing(
     assert drain(queue) == []
 
 
-async def test_delayed_keys_come_in_the_order_of_their_times(
+async def test_delayed_keys_are_delivered_in_the_order_of_their_times(
     queue: WorkQueue[str], clock: VirtualClock
 ) -> None:
     for key, seconds in (("a", 1), ("b", 0.5), ("c", 0.25)):
@@ -141,7 +142,7 @@ async def test_delayed_keys_come_in_the_order_of_their_times(
     assert drain(queue) == ["c", "b", "a"]
 
 
-async def test_an_earlier_time_is_not_held_up_by_a_later_one(
+async def test_an_earlier_time_does_not_wait_for_a_later_one(
     queue: WorkQueue[str], clock: VirtualClock
 ) -> None:
     queue.add_after("a", 1)
@@ -155,7 +156,7 @@ async def test_an_earlier_time_is_not_held_up_by_a_later_one(
     assert drain(queue) == ["c"]
 
 
-async def test_a_key_whose_time_comes_while_it_is_worked_on_comes_again(
+async def test_a_key_that_is_due_while_it_is_processed_is_delivered_again(
     queue: WorkQueue[str], clock: VirtualClock
 ) -> None:
     queue.add("a")
@@ -167,7 +168,7 @@ async def test_a_key_whose_time_comes_while_it_is_worked_on_comes_again(
     assert drain(queue) == ["a"]
 
 
-async def test_adding_at_once_does_not_take_back_a_later_time(
+async def test_adding_a_key_now_does_not_cancel_a_later_time(
     queue: WorkQueue[str], clock: VirtualClock
 ) -> None:
     queue.add_after("a", 5)
@@ -177,19 +178,17 @@ async def test_adding_at_once_does_not_take_back_a_later_time(
     assert drain(queue) == ["a"]
 
 
-async def work_off(queue: WorkQueue[str], clock: VirtualClock, done: list[str]) -> None:
-    """Work as a worker does; a key takes 3 ms."""
-    try:
+async def process_keys(queue: WorkQueue[str], clock: VirtualClock, done: list[str]) -> None:
+    """Process keys like a worker; each takes 3 ms."""
+    with suppress(ShutDownError):
         while True:
             key = await queue.get()
             await clock.sleep(0.003)
             done.append(key)
             queue.done(key)
-    except ShutDownError:
-        return
 
 
-async def test_a_queue_that_is_shut_down_gives_what_waits_and_takes_nothing(
+async def test_a_queue_that_is_shut_down_delivers_pending_keys_and_accepts_none(
     queue: WorkQueue[str], clock: VirtualClock
 ) -> None:
     for key in "abc":
@@ -201,14 +200,14 @@ async def test_a_queue_that_is_shut_down_gives_what_waits_and_takes_nothing(
     queue.add_after("e", 1)
     queue.pause()
     done: list[str] = []
-    working = asyncio.create_task(work_off(queue, clock, done))
+    working = asyncio.create_task(process_keys(queue, clock, done))
     await clock.advance(60)
     assert (done, working.done(), len(queue)) == (["a", "b", "c"], True, 0)
 
 
 async def test_all_workers_end_on_shutdown(queue: WorkQueue[str], clock: VirtualClock) -> None:
     done: list[str] = []
-    workers = [asyncio.create_task(work_off(queue, clock, done)) for _ in range(5)]
+    workers = [asyncio.create_task(process_keys(queue, clock, done)) for _ in range(5)]
     await clock.advance(1)
     assert not any(worker.done() for worker in workers)
     queue.shut_down()
@@ -216,9 +215,7 @@ async def test_all_workers_end_on_shutdown(queue: WorkQueue[str], clock: Virtual
     assert all(worker.done() for worker in workers)
 
 
-async def test_draining_waits_for_what_is_worked_on_and_for_what_comes_again(
-    queue: WorkQueue[str],
-) -> None:
+async def test_draining_waits_for_processed_and_added_keys(queue: WorkQueue[str]) -> None:
     queue.add("a")
     queue.add("b")
     first, second = await queue.get(), await queue.get()
@@ -255,7 +252,7 @@ async def test_many_workers_never_share_a_key(queue: WorkQueue[str], clock: Virt
     done: list[str] = []
 
     async def worker() -> None:
-        try:
+        with suppress(ShutDownError):
             while True:
                 key = await queue.get()
                 assert key not in busy
@@ -264,8 +261,6 @@ async def test_many_workers_never_share_a_key(queue: WorkQueue[str], clock: Virt
                 del busy[key]
                 done.append(key)
                 queue.done(key)
-        except ShutDownError:
-            return
 
     async def producer(key: str) -> None:
         for _ in range(50):
@@ -282,7 +277,7 @@ async def test_many_workers_never_share_a_key(queue: WorkQueue[str], clock: Virt
     assert (len(queue), busy) == (0, {})
 
 
-async def test_with_a_rank_the_smallest_comes_first_and_equals_as_they_came(
+async def test_keys_are_delivered_by_rank_and_then_in_order(
     clock: VirtualClock,
 ) -> None:
     queue = WorkQueue[str](clock, rank=lambda key: -int(key[0]))
@@ -291,7 +286,7 @@ async def test_with_a_rank_the_smallest_comes_first_and_equals_as_they_came(
     assert drain(queue) == ["9a", "9b", "5a", "1a"]
 
 
-async def test_a_rank_is_asked_for_when_a_key_begins_to_wait(clock: VirtualClock) -> None:
+async def test_the_rank_is_computed_when_a_key_is_enqueued(clock: VirtualClock) -> None:
     ranks = {"a": 1, "b": 2}
     queue = WorkQueue[str](clock, rank=ranks.__getitem__)
     queue.add("a")
@@ -303,7 +298,7 @@ async def test_a_rank_is_asked_for_when_a_key_begins_to_wait(clock: VirtualClock
     assert drain(queue) == ["b", "a"]
 
 
-async def test_a_discarded_key_comes_neither_now_nor_later(
+async def test_a_discarded_key_is_never_delivered(
     queue: WorkQueue[str], clock: VirtualClock
 ) -> None:
     queue.add("now")

@@ -16,8 +16,8 @@ from tests.sampling import examples
 _keys = st.sampled_from("abcd")
 
 
-class Twin:
-    """client-go's queue in as many words: what waits in order, what is dirty, what is worked on."""
+class Model:
+    """client-go's queue in plain Python: keys that wait, are dirty, and are being processed."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -71,52 +71,52 @@ class Twin:
 
 
 class TwoQueues(RuleBasedStateMachine):
-    """The same is asked of both."""
+    """Both queues receive the same calls."""
 
     def __init__(self) -> None:
         super().__init__()
         self._runner = asyncio.Runner()
         self.clock = VirtualClock()
-        self.twin = Twin()
+        self.model = Model()
         self.queue: WorkQueue[str] = WorkQueue(self.clock)
 
     @rule(key=_keys)
     def add(self, key: str) -> None:
         self._runner.run(self._in_loop(lambda: self.queue.add(key)))
-        self.twin.add(key)
+        self.model.add(key)
 
     @rule(key=_keys, seconds=st.sampled_from([-1, 0, 1, 2, 3, 5]))
     def add_after(self, key: str, seconds: int) -> None:
         self._runner.run(self._in_loop(lambda: self.queue.add_after(key, seconds)))
-        self.twin.add_after(key, seconds)
+        self.model.add_after(key, seconds)
 
     @rule()
     def take(self) -> None:
-        assert self.queue.take() == self.twin.take()
+        assert self.queue.take() == self.model.take()
 
-    @precondition(lambda self: self.twin.processing)
+    @precondition(lambda self: self.model.processing)
     @rule(data=st.data())
     def done(self, data: st.DataObject) -> None:
-        key = data.draw(st.sampled_from(sorted(self.twin.processing)))
+        key = data.draw(st.sampled_from(sorted(self.model.processing)))
         self._runner.run(self._in_loop(lambda: self.queue.done(key)))
-        self.twin.done(key)
+        self.model.done(key)
 
     @rule(seconds=st.sampled_from([0, 1, 2, 4]))
     def time_passes(self, seconds: int) -> None:
         self._runner.run(self.clock.advance(seconds))
-        self.twin.advance(seconds)
+        self.model.advance(seconds)
 
-    @precondition(lambda self: len(self.twin.processing) > 1)
+    @precondition(lambda self: len(self.model.processing) > 1)
     @rule()
     def shut_down(self) -> None:
         self._runner.run(self._in_loop(self.queue.shut_down))
-        self.twin.shut_down()
+        self.model.shut_down()
 
     @invariant()
-    def they_hold_the_same(self) -> None:
-        assert len(self.queue) == len(self.twin.waiting)
-        assert self.queue.idle == (not self.twin.waiting and not self.twin.processing)
-        due = {key: at - self.twin.now for at, key in self.twin.later}
+    def both_contain_the_same(self) -> None:
+        assert len(self.queue) == len(self.model.waiting)
+        assert self.queue.idle == (not self.model.waiting and not self.model.processing)
+        due = {key: at - self.model.now for at, key in self.model.later}
         assert {key: self.queue.due_in(key) for key in "abcd"} == {k: due.get(k) for k in "abcd"}
 
     def teardown(self) -> None:
