@@ -93,9 +93,7 @@ class Candidate:
         self.events = EventWriter(cluster.client, cluster.clock, Random(name))
         recorder = self.events.recorder("the-component")
         self.lock = LeaseLock(Client(self.transport), NAMESPACE, LEASE, recorder)
-        self.elector = LeaderElector(
-            self.lock, name, self.clock, Random(name), log=quiet_log()
-        )
+        self.elector = LeaderElector(self.lock, name, self.clock, Random(name), log=quiet_log())
         self.elections = 0
         self.losses = 0
         self.working = False

@@ -39,6 +39,7 @@ from fakeapi.apiserver.serving.virtual_clock import START_NS, VirtualClock
 from fakeapi.apiserver.validation.object_validation import pod_spec_errors
 from fakeapi.testing.faults import Fault
 from tests.builders import SECOND
+from tests.builders.definitions import definition
 from tests.builders.workloadspread import NOW_NS, Document, pod_of
 from tests.stage import SPREADS, ApiAccess, Stage
 
@@ -49,33 +50,7 @@ DEFINITION: Document = yaml.safe_load(
 TIMEOUT_SECONDS = 30
 
 
-def kruise_kind(kind: str, *versions: str, group: str = "apps.kruise.io") -> Document:
-    """Build the definition of a kind of OpenKruise's, which may have any fields."""
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    served = [
-        {
-            "name": version,
-            "served": True,
-            "storage": version == versions[-1],
-            "schema": {"openAPIV3Schema": anything},
-        }
-        for version in versions
-    ]
-    names = {"kind": kind, "plural": f"{kind.lower()}s", "singular": kind.lower()}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{names['plural']}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced",
-            "names": {**names, "listKind": f"{kind}List"},
-            "versions": served,
-        },
-    }
-
-
-KRUISE = (DEFINITION, kruise_kind("CloneSet", "v1alpha1"))
+KRUISE = (DEFINITION, definition("apps.kruise.io/v1alpha1", "CloneSet"))
 
 
 def injection(pod: Mapping[str, Any]) -> Document | None:

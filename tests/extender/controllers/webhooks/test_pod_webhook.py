@@ -16,6 +16,7 @@ from extender.kube.rest.resources import PODS, REPLICA_SETS
 from extender.kube.rest.transport import Request
 from fakeapi.testing.faults import fault
 from tests.builders import encoded, manifest
+from tests.builders.definitions import definition
 from tests.builders.replicas import a_replica_set, reference
 from tests.builders.workloadspread import (
     Document,
@@ -29,7 +30,6 @@ from tests.extender.controllers.webhooks.stages import (
     KRUISE,
     WebhookStage,
     injection,
-    kruise_kind,
     process_stage,
     webhook_stage,
 )
@@ -130,13 +130,12 @@ async def test_percentages_are_of_the_target_s_replicas() -> None:
 
 async def test_kinds_are_followed_once_the_configuration_lists_them() -> None:
     kind, version = "GameServerSet", "game.kruise.io/v1alpha1"
-    definition = kruise_kind(kind, "v1alpha1", group="game.kruise.io")
     subsets = ({"name": "a", "maxReplicas": "50%"}, {"name": "b"})
     spread = spread_json(*subsets, targetRef=target_json(kind, version))
     game = manifest(kind, "web", version=version, spec={"size": 6})
     listed = [{"Group": "game.kruise.io", "Kind": kind, "replicasPath": "spec.size"}]
     metadata = owned(kind, "web", version)
-    async with webhook_stage(definition, spread, game) as stage:
+    async with webhook_stage(definition(version, kind), spread, game) as stage:
         assert await stage.subset("before", metadata=metadata) is None
         stage.load(allowed_kinds(*listed))
         await stage.passes()

@@ -21,8 +21,8 @@ from fakeapi.testing.faults import Fault, fault
 from policies.workloadspread.object_references import WorkloadReference
 from policies.workloadspread.workloads import NO_ALLOWED_KINDS, AllowedKind, AllowedKinds
 from tests.builders import Document, manifest
+from tests.builders.definitions import definition
 from tests.builders.replicas import a_replica_set, controlled_by
-from tests.extender.controllers.webhooks.stages import kruise_kind
 from tests.stage import Stage
 
 SET = WorkloadReference("apps/v1", "ReplicaSet", "web")
@@ -107,7 +107,7 @@ async def test_a_deleted_object_is_not_found() -> None:
 
 @pytest.mark.parametrize("served", [True, False])
 async def test_other_kinds_are_found_by_discovery(*, served: bool) -> None:
-    kind = kruise_kind("Game", "v1", group="game.kruise.io")
+    kind = definition("game.kruise.io/v1", "Game")
     game = manifest("Game", "web", version="game.kruise.io/v1")
     async with finder_stage(*([kind, game] if served else [])) as stage:
         assert (await stage.finder.get(GAME, "default") is not None) == served

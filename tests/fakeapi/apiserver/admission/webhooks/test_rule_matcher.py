@@ -104,7 +104,9 @@ def test_a_changed_namespace_goes_by_its_new_labels(ask: Ask, by_namespace: Reco
     assert by_namespace.seen("name") == ["blue"]
 
 
-def test_a_deleted_namespace_is_matched_by_its_last_labels(ask: Ask, by_namespace: Recorder) -> None:
+def test_a_deleted_namespace_is_matched_by_its_last_labels(
+    ask: Ask, by_namespace: Recorder
+) -> None:
     ask("DELETE", f"{NAMESPACES}/blue")
     ask("DELETE", f"{NAMESPACES}/red")
     assert by_namespace.seen("operation", "name") == [("DELETE", "red")]
