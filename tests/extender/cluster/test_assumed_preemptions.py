@@ -89,9 +89,7 @@ def test_the_nomination_ends_when_the_watch_shows_where_the_preemptor_went(shown
 
 
 @pytest.mark.parametrize(
-    "shown",
-    [evicted(WEB), replace(WEB, finished=True)],
-    ids=["marked and terminating", "finished"],
+    "shown", [evicted(WEB), replace(WEB, finished=True)], ids=["marked and terminating", "finished"]
 )
 def test_a_victim_ends_when_the_watch_shows_it_on_its_way_out(shown: Pod) -> None:
     made = overlay(PROMISE)

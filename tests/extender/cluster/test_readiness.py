@@ -109,10 +109,7 @@ class TestSilentWatches:
     async def test_a_watch_that_falls_silent_is_opened_anew_where_it_was(self) -> None:
         clock, copy = SteppedClock(), Copy()
         api = ScriptedApi(
-            clock,
-            a_list(2, A1),
-            a_watch(bookmark(7), Silence()),
-            a_watch(added("b", 8)),
+            clock, a_list(2, A1), a_watch(bookmark(7), Silence()), a_watch(added("b", 8))
         )
         context = ReflectorContext(Client(api), clock, random.Random(0), silence_seconds=90)
         informer = Reflector(context, PODS, thing, copy)

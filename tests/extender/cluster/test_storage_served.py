@@ -112,9 +112,7 @@ async def test_a_node_that_attaches_no_more_volumes_gives_one_up() -> None:
 
 
 @pytest.mark.parametrize("status", [403, 404])
-async def test_without_claims_the_best_offer_is_chosen_by_all_other_filters(
-    status: int,
-) -> None:
+async def test_without_claims_the_best_offer_is_chosen_by_all_other_filters(status: int) -> None:
     objects = [
         *NODES,
         claim_json(),

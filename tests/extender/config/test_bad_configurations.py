@@ -158,7 +158,7 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
             (
                 "F: policy: F: (the document): Object contains unknown field policy; expected one "
                 "of name, victims, candidates, protect"
-            ),
+            )
         ],
     ),
     "a policy with faults of its own": (
@@ -167,7 +167,7 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
             (
                 "F: policy: P: protect[0]: Object contains unknown field namespace; expected one "
                 "of name, namespaces, selector"
-            ),
+            )
         ],
     ),
     "what plugins say": (
@@ -238,10 +238,7 @@ class Refused:
     """Both commands, put to one configuration; each must end with 2 and say the same."""
 
     def __init__(
-        self,
-        folder: Path,
-        command_line: Callable[..., int],
-        capsys: pytest.CaptureFixture[str],
+        self, folder: Path, command_line: Callable[..., int], capsys: pytest.CaptureFixture[str]
     ) -> None:
         self.folder = folder
         self._run = command_line

@@ -92,11 +92,7 @@ def test_the_whole_document(ask: Any) -> None:
         "layout": "one",
         "notes": ["no observation found for eviction signal allocatableMemory.available"],
         "samples": [
-            {
-                "at": "2026-01-01T00:00:10Z",
-                "conditions": ["MemoryPressure"],
-                "evict": "default/hog",
-            }
+            {"at": "2026-01-01T00:00:10Z", "conditions": ["MemoryPressure"], "evict": "default/hog"}
         ],
     }
 
@@ -172,10 +168,7 @@ def disk(used: int, capacity: int = 1000) -> Document:
 
 
 FULL = KubeletFlags(eviction_hard=("nodefs.available<10%",))
-WRITERS = (
-    pod_json("layer", on="node-1"),
-    pod_json("logs", on="node-1"),
-)
+WRITERS = (pod_json("layer", on="node-1"), pod_json("logs", on="node-1"))
 WRITTEN = (
     measured("layer", containers=[{"name": "main", "rootfs": {"usedBytes": 900 * MI}}]),
     measured("logs", containers=[{"name": "main", "logs": {"usedBytes": 10 * MI}}]),

@@ -86,12 +86,7 @@ def test_the_whole_answer(tmp_path: Path) -> None:
     calm = {"nodeConditions": [], "evicted": [], "admit": [True, True], "nodeReclaim": reclaim}
     pressed = {**calm, "nodeConditions": ["MemoryPressure"], "admit": [False, True]}
     message = "The node was low on resource: memory. Threshold quantity: 500Mi, available: 400Mi. "
-    eviction = {
-        "pod": "hog",
-        "gracePeriodSeconds": 1,
-        "message": message,
-        "disruptionTarget": True,
-    }
+    eviction = {"pod": "hog", "gracePeriodSeconds": 1, "message": message, "disruptionTarget": True}
     assert played(tmp_path, document).document() == {
         "steps": [calm, {**pressed, "evicted": [eviction]}, pressed, calm]
     }

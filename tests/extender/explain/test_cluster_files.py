@@ -232,9 +232,7 @@ def test_of_kinds_that_the_files_do_not_hold_nothing_is_known(tmp_path: Path) ->
     assert known == {StorageKind.ATTACHMENTS, StorageKind.DRIVERS}
 
 
-def test_an_unbound_claim_is_distinguished_from_a_missing_one(
-    tmp_path: Path,
-) -> None:
+def test_an_unbound_claim_is_distinguished_from_a_missing_one(tmp_path: Path) -> None:
     cluster = cluster_of(tmp_path, node_json("node-1"), CLAIM)
     decision = decide_filter(pod_of(tmp_path, cluster, CLAIMING), cluster.snapshot)
     assert str(decision.conflict) == "pod has unbound immediate PersistentVolumeClaims"

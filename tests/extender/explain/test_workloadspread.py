@@ -278,10 +278,7 @@ class TestSimulation:
 
     @pytest.mark.parametrize(
         "strategy",
-        [
-            {"type": "Fixed"},
-            {"type": "Adaptive", "adaptive": {"disableSimulationSchedule": True}},
-        ],
+        [{"type": "Fixed"}, {"type": "Adaptive", "adaptive": {"disableSimulationSchedule": True}}],
     )
     def test_it_can_be_switched_off(self, strategy: Document) -> None:
         spread = {**self.SPREAD, "spec": {**self.SPREAD["spec"], "scheduleStrategy": strategy}}

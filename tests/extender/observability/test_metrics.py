@@ -101,10 +101,7 @@ async def figures_of(url: str) -> str:
 
 @pytest.mark.slow
 async def test_all_that_a_fresh_process_may_count_stands_at_zero_and_is_documented() -> None:
-    async with (
-        FakeCluster(run="none") as cluster,
-        serving("serve", "--server", cluster.url) as url,
-    ):
+    async with FakeCluster(run="none") as cluster, serving("serve", "--server", cluster.url) as url:
         told = await figures_of(url)
     for name, labels in FROM_THE_START.items():
         assert series(told, name) == at_zero(labels), name

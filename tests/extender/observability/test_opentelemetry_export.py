@@ -72,10 +72,7 @@ async def collecting(status: int = 200) -> AsyncIterator[Collector]:
 
 async def preempting(endpoint: str) -> int:
     """Serve an extender that traces to an endpoint, and have it decide once."""
-    objects = [
-        node_json("node-1", cpu="1"),
-        pod_json("web", on="node-1", cpu="1", priority=1),
-    ]
+    objects = [node_json("node-1", cpu="1"), pod_json("web", on="node-1", cpu="1", priority=1)]
     config = Config(
         port=0, tracing=TracingConfig(endpoint, service_name="reprieve-test", timeout_seconds=0.2)
     )

@@ -164,10 +164,7 @@ class TestPodsOnTheirWayOut:
 
 
 def test_resources_assumed_for_an_equal_pod_are_used() -> None:
-    things = (
-        node("node-1", cpu="1"),
-        pod("earlier", cpu="1", priority=5, nominated_node="node-1"),
-    )
+    things = (node("node-1", cpu="1"), pod("earlier", cpu="1", priority=5, nominated_node="node-1"))
     equal = ask_by_name(pod_json("equal", cpu="1", priority=5), ["node-1"], *things)
     assert equal.failed == {"node-1": "Insufficient cpu"}
     higher = ask_by_name(pod_json("higher", cpu="1", priority=6), ["node-1"], *things)

@@ -52,11 +52,7 @@ _nominated = st.builds(
 )
 _unread = st.builds(broken, st.sampled_from(NAMES), st.sampled_from([None, *KNOWN]))
 _nodes = st.builds(
-    node,
-    st.sampled_from(KNOWN),
-    cpu=CPU,
-    pods=st.integers(1, 4),
-    unschedulable=RARELY,
+    node, st.sampled_from(KNOWN), cpu=CPU, pods=st.integers(1, 4), unschedulable=RARELY
 )
 _budgets = st.builds(
     lambda number, allowed: budget(f"b{number}", match={"app": str(number)}, allowed=allowed),

@@ -37,10 +37,7 @@ async def close_loop() -> AsyncIterator[SetLoop]:
         ) -> SchedulerStage:
             reprieve = InProcessReprieve(search, release(upstream))
             cluster = VirtualCluster(
-                run=RUN,
-                extenders={X: reprieve},
-                scheduler=configured(entry),
-                upstream=upstream,
+                run=RUN, extenders={X: reprieve}, scheduler=configured(entry), upstream=upstream
             )
             stage = SchedulerStage(await stack.enter_async_context(cluster))
             await stack.enter_async_context(reprieve.following(stage.cluster))

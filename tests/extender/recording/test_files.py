@@ -140,10 +140,7 @@ class TestWrong:
                 LINES[0] + LINES[1].replace(b"LISTED", b"SEEN"),
                 "line 2: type: invalid enum value 'SEEN'",
             ),
-            (
-                LINES[0] + LINES[1].replace(b'"t":0', b'"t":-1'),
-                "line 2: t: expected int >= 0",
-            ),
+            (LINES[0] + LINES[1].replace(b'"t":0', b'"t":-1'), "line 2: t: expected int >= 0"),
             (
                 LINES[0] + LINES[1].replace(b'"t":0', b'"t":100000000000000000000'),
                 "line 2: t: expected int <= 316224000000000000",
@@ -156,14 +153,8 @@ class TestWrong:
                 LINES[0] + LINES[1].replace(b'"uid":"a"', b'"uid":"\xff"') + LINES[2],
                 "line 2: not JSON: ",
             ),
-            (
-                PACKED + b"and more",
-                "damaged gzip data after line 5: Error -3",
-            ),
-            (
-                PACKED[:-8] + bytes(8),
-                "damaged gzip data after line 0: Error -3",
-            ),
+            (PACKED + b"and more", "damaged gzip data after line 5: Error -3"),
+            (PACKED[:-8] + bytes(8), "damaged gzip data after line 0: Error -3"),
         ],
     )
     def test_it_is_reported_in_one_line(self, data: bytes, said: str) -> None:

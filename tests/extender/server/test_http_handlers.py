@@ -226,10 +226,7 @@ class TestInternalErrors:
         async with served(live_cluster(node()), clock) as extender:
             clock.breaks = 1
             reply = await extender.post("/filter", filter_body(None, "node-1"))
-            assert (reply.status, reply.text) == (
-                500,
-                "reprieve: internal error: RuntimeError\n",
-            )
+            assert (reply.status, reply.text) == (500, "reprieve: internal error: RuntimeError\n")
             assert (await extender.post("/filter", filter_body(None, "node-1"))).status == 200
 
 

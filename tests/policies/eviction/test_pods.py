@@ -76,10 +76,7 @@ def test_overhead_is_added_to_what_is_not_zero(release: EvictionRelease) -> None
     ids=["memory", "cpu alone", "limits alone", "none"],
 )
 def test_what_a_pod_as_a_whole_asks_for_replaces_what_its_containers_do(
-    whole: Amounts,
-    limits: Amounts,
-    memory: tuple[int, int, int],
-    storage: tuple[int, int, int],
+    whole: Amounts, limits: Amounts, memory: tuple[int, int, int], storage: tuple[int, int, int]
 ) -> None:
     claims = asking({MEMORY: 100, STORAGE: 5}, whole=whole, whole_limits=limits)
     rules = (OLD, NEW, UNGATED)
@@ -95,9 +92,7 @@ def test_messages_speak_of_the_memory_of_the_whole_pod_if_it_asks_for_some() -> 
 
 
 def limiting(
-    *containers: Amounts,
-    init: tuple[ContainerRequests, ...] = (),
-    overhead: Amounts | None = None,
+    *containers: Amounts, init: tuple[ContainerRequests, ...] = (), overhead: Amounts | None = None
 ) -> KubeletRequests:
     limits = PodResources(tuple(map(one, containers)), init, overhead or {})
     return KubeletRequests(PodResources(), limits)

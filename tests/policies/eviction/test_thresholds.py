@@ -144,11 +144,7 @@ def test_other_spellings_of_nothing_and_everything_are(text: str) -> None:
         ),
         (soft("1Gi", "30"), "evictionSoftGracePeriod", 'time: missing unit in duration "30"'),
         (soft("1Gi", "soon"), "evictionSoftGracePeriod", 'time: invalid duration "soon"'),
-        (
-            soft("1Gi", "1d"),
-            "evictionSoftGracePeriod",
-            'time: unknown unit "d" in duration "1d"',
-        ),
+        (soft("1Gi", "1d"), "evictionSoftGracePeriod", 'time: unknown unit "d" in duration "1d"'),
         (
             reclaiming("0%"),
             "evictionMinimumReclaim",

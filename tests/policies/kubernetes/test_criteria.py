@@ -44,9 +44,7 @@ def test_sorting_does_not_depend_on_the_order_of_the_input(
 
 
 @given(items)
-def test_the_first_is_preferred_by_the_named_criterion(
-    things: list[Item],
-) -> None:
+def test_the_first_is_preferred_by_the_named_criterion(things: list[Item]) -> None:
     ranked = ORDER.sort(things)
     keys = {criterion.name: criterion.key for criterion in ORDER.criteria}
     for winner, rival in pairwise(ranked):

@@ -110,10 +110,7 @@ RULES: Mapping[str, tuple[PodResources, Mapping[str, int]]] = {
     ),
     "the larger of both for each container, then the larger of both sums": (
         PodResources(
-            (
-                resized(300, allocated=100, actuated=100),
-                resized(100, allocated=300, actuated=300),
-            )
+            (resized(300, allocated=100, actuated=100), resized(100, allocated=300, actuated=300))
         ),
         {"1.30": 400, "1.33": 600, "1.37": 400},
     ),
@@ -151,10 +148,7 @@ RULES: Mapping[str, tuple[PodResources, Mapping[str, int]]] = {
     ),
     "what the status says of the pod as a whole counts if it is more": (
         PodResources(
-            (container(300),),
-            pod_level=cpu(1000),
-            pod_actuated=cpu(2000),
-            pod_allocated=cpu(1500),
+            (container(300),), pod_level=cpu(1000), pod_actuated=cpu(2000), pod_allocated=cpu(1500)
         ),
         {"1.30": 300, "1.34": 1000, "1.36": 2000},
     ),

@@ -90,18 +90,13 @@ SHIFTED = pod_json(
     status={"containerStatuses": [reported("a", 2), reported("b", 1)]},
 )
 POD_LEVEL = pod_json(
-    on="node-1",
-    containers=[container("main", 1)],
-    spec={"resources": {"requests": {"cpu": "2"}}},
+    on="node-1", containers=[container("main", 1)], spec={"resources": {"requests": {"cpu": "2"}}}
 )
 GROWN_POD_LEVEL = pod_json(
     on="node-1",
     containers=[container("main", 1)],
     spec={"resources": {"requests": {"cpu": "2"}}},
-    status={
-        "resources": {"requests": {"cpu": "3"}},
-        "allocatedResources": {"cpu": "3"},
-    },
+    status={"resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "3"}},
 )
 
 
@@ -221,13 +216,7 @@ CHANGES = [
             " preemption: found a potential placement for pod on node node-1, preempting 1 victims"
         ),
     ),
-    Change(
-        "pdb_violation_count",
-        37,
-        broken_budgets({"tier": "front"}, WEB),
-        before=2,
-        since=1,
-    ),
+    Change("pdb_violation_count", 37, broken_budgets({"tier": "front"}, WEB), before=2, since=1),
     Change("empty_selector", 38, broken_budgets({}), before=0, since=2),
     Change(
         "victimless_candidates",

@@ -116,11 +116,7 @@ TEAM_A = LabelSelector((Requirement("team", "In", ("a",)),))
     ],
 )
 def test_an_affinity_term_speaks_of_pods_by_labels_and_namespace(
-    selector: LabelSelector | None,
-    own: set[str],
-    others: LabelSelector | None,
-    *,
-    speaks: bool,
+    selector: LabelSelector | None, own: set[str], others: LabelSelector | None, *, speaks: bool
 ) -> None:
     term = AffinityTerm(selector, frozenset(own), others, "zone")
     web = pod("web-0", labels={"app": "web"})

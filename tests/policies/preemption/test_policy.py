@@ -81,11 +81,7 @@ def test_upstreams_criteria_in_upstreams_order() -> None:
             candidate("a", victim(-5), victim(-5)),
             "smallest sum of priorities",
         ),
-        (
-            candidate("b", victim(5)),
-            candidate("a", victim(5), victim(LOWEST)),
-            "fewest victims",
-        ),
+        (candidate("b", victim(5)), candidate("a", victim(5), victim(LOWEST)), "fewest victims"),
         (
             candidate("b", victim(5, started=20)),
             candidate("a", victim(5, started=10)),

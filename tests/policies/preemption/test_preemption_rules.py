@@ -53,11 +53,7 @@ def test_a_pod_that_is_not_nominated_may_preempt() -> None:
 
 @pytest.mark.parametrize(
     ("status", "waits"),
-    [
-        (None, True),
-        (refused(Code.TOO_MANY_PODS), True),
-        (unresolvable(Code.UNSCHEDULABLE), False),
-    ],
+    [(None, True), (refused(Code.TOO_MANY_PODS), True), (unresolvable(Code.UNSCHEDULABLE), False)],
 )
 def test_a_nominated_pod_waits_for_its_victims_unless_the_node_is_hopeless(
     status: Rejection | None, *, waits: bool

@@ -147,8 +147,7 @@ def test_full_ties_fall_to_the_smallest_node_name() -> None:
 
 def test_the_criterion_that_is_named_separates_the_winner_from_its_closest_rival() -> None:
     decision = preempt(
-        PREEMPTOR,
-        cluster_of(full("a", started=9), full("b", started=5), full("c", priority=9)),
+        PREEMPTOR, cluster_of(full("a", started=9), full("b", started=5), full("c", priority=9))
     )
     assert decision.chosen == decision.candidates["a"]
     assert decision.decided_by == "latest start of the most important victims"

@@ -22,13 +22,7 @@ THREE = [replica("old", ready=9 * HOUR), replica("new", ready=60), replica("lost
 
 
 @pytest.mark.parametrize(
-    ("count", "gone"),
-    [
-        (0, []),
-        (1, ["lost"]),
-        (2, ["lost", "new"]),
-        (3, ["old", "new", "lost"]),
-    ],
+    ("count", "gone"), [(0, []), (1, ["lost"]), (2, ["lost", "new"]), (3, ["old", "new", "lost"])]
 )
 def test_all_go_as_they_came_and_fewer_by_their_order(count: int, gone: list[str]) -> None:
     assert names(pods_to_delete(THREE, {}, count, NOW_NS)) == gone

@@ -51,11 +51,7 @@ def game(count: int, **spec: object) -> TargetWorkload:
 def test_stateful_sets_are_watched_unless_upstream_is_followed() -> None:
     assert len(watched_kinds(NO_ALLOWED_KINDS, UPSTREAM)) == 4
     more = set(watched_kinds(GAMES, FIXED)) - set(watched_kinds(NO_ALLOWED_KINDS, UPSTREAM))
-    assert more == {
-        ("apps", "StatefulSet"),
-        ("apps.kruise.io", "StatefulSet"),
-        ("game.io", "Game"),
-    }
+    assert more == {("apps", "StatefulSet"), ("apps.kruise.io", "StatefulSet"), ("game.io", "Game")}
 
 
 @pytest.mark.parametrize(

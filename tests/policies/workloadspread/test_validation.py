@@ -51,10 +51,7 @@ def test_a_plain_one_is_valid() -> None:
         (None, "no targetRef defined in WorkloadSpread"),
         (replace(CLONE_SET, name=""), "empty TargetReference is not valid for WorkloadSpread."),
         (replace(CLONE_SET, api_version="apps/v1"), "TargetReference is not valid for CloneSet."),
-        (
-            replace(CLONE_SET, api_version="a/b/c"),
-            "TargetReference is not valid for CloneSet.",
-        ),
+        (replace(CLONE_SET, api_version="a/b/c"), "TargetReference is not valid for CloneSet."),
         (GAME, "TargetReference's GroupKind is not permitted."),
         (replace(GAME, api_version="a/b/c"), "TargetReference's GroupKind is not permitted."),
     ],
@@ -288,10 +285,7 @@ class TestFilters:
             (Expression("app", "In", ("web",)), ""),
             (Expression("app", "Exists"), ""),
             (Expression("app", "Like"), '"Like" is not a valid label selector operator'),
-            (
-                Expression("app", "In"),
-                f"values: Invalid value: []string(nil): {NEEDS_VALUES}",
-            ),
+            (Expression("app", "In"), f"values: Invalid value: []string(nil): {NEEDS_VALUES}"),
             (
                 Expression("app", "DoesNotExist", ("x", "y")),
                 f'values: Invalid value: []string{{"x", "y"}}: {TAKES_NONE}',

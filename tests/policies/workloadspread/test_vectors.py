@@ -151,11 +151,7 @@ def match_subset(case: Case) -> None:
     assert (-1 if score is None else score) == case.expect["score"]
 
 
-OPERATIONS = {
-    "Create": Operation.CREATE,
-    "Delete": Operation.DELETE,
-    "Eviction": Operation.EVICT,
-}
+OPERATIONS = {"Create": Operation.CREATE, "Delete": Operation.DELETE, "Eviction": Operation.EVICT}
 
 
 def pod_webhook(case: Case) -> None:

@@ -136,10 +136,7 @@ def test_this_machine_needs_no_cluster(reprieve: Run) -> None:
             ("--local", "--eviction-hard", "x"),
             "--eviction-hard: malformed pair, expect string<string: x",
         ),
-        (
-            ("--upstream", "0.9"),
-            "",
-        ),
+        (("--upstream", "0.9"), ""),
     ],
 )
 def test_a_mistake_is_one_line_and_code_2(

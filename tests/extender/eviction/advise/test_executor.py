@@ -134,11 +134,7 @@ async def test_a_budget_that_allows_nothing_blocks_and_is_asked_again(
 
 
 @pytest.mark.parametrize(
-    "spared",
-    [
-        {"priorityClassName": "system-node-critical"},
-        {"owners": [DAEMON]},
-    ],
+    "spared", [{"priorityClassName": "system-node-critical"}, {"owners": [DAEMON]}]
 )
 async def test_some_pods_are_never_evicted(
     spared: Any, stage: KubeletStage, advisor: SetAdvisor
@@ -210,9 +206,7 @@ async def test_once_is_enough_if_everything_is_done(stage: KubeletStage) -> None
     assert len(await events(stage)) == 2
 
 
-async def test_asked_once_the_blocked_are_tried_until_the_time_is_over(
-    stage: KubeletStage,
-) -> None:
+async def test_asked_once_the_blocked_are_tried_until_the_time_is_over(stage: KubeletStage) -> None:
     await stage.create(POD_DISRUPTION_BUDGETS, budget(1))
     await stage.run(slowly("greedy", labels=LEAKY))
     task, recorder = watch(stage, doing(20), samples=5)

@@ -74,9 +74,7 @@ async def test_a_node_under_pressure_names_its_victims(
     assert "n under MemoryPressure" in line
 
 
-async def test_an_unreadable_node_is_reported_and_blocks_no_other(
-    kubelets: SetKubelets,
-) -> None:
+async def test_an_unreadable_node_is_reported_and_blocks_no_other(kubelets: SetKubelets) -> None:
     stage = await small(kubelets, "fine", "silent")
     await stage.say(NODES, "silent", "{stages: [{silent: true}]}")
     foreign = node("foreign")

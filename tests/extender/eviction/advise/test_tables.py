@@ -50,8 +50,7 @@ def test_amounts_have_three_digits(signal: Signal, number: int, text: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("per_minute", "text"),
-    [(-120 * MI, "-120Mi/min"), (90 * MI, "+90Mi/min"), (0, "steady")],
+    ("per_minute", "text"), [(-120 * MI, "-120Mi/min"), (90 * MI, "+90Mi/min"), (0, "steady")]
 )
 def test_trends_are_shown_per_minute(per_minute: int, text: str) -> None:
     assert format_trend(Signal.MEMORY, Trend(per_minute // 60 * NANOS, 2)) == text
@@ -92,14 +91,8 @@ SOFT = bound("memory.available<1Gi", grace="90s")
         ),
         (outlook("2Gi", "1Gi"), ("░" * 8, "met", None)),
         (outlook("2Gi", "900Mi"), ("░" * 8, "met", "n is about to evict default/hog")),
-        (
-            outlook("3Gi", "2Gi", threshold=SOFT),
-            ("█░░░░░░░", "10s and 1m30s of grace", None),
-        ),
-        (
-            outlook("900Mi", "900Mi", threshold=SOFT),
-            ("░" * 8, "met, 1m20s of grace left", None),
-        ),
+        (outlook("3Gi", "2Gi", threshold=SOFT), ("█░░░░░░░", "10s and 1m30s of grace", None)),
+        (outlook("900Mi", "900Mi", threshold=SOFT), ("░" * 8, "met, 1m20s of grace left", None)),
     ],
 )
 def test_a_forecast_is_shown_as_text_and_chart(

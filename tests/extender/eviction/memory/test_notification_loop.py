@@ -230,10 +230,7 @@ UNPOLLED = "cannot be polled: Operation not permitted"
     ("machine", "lacking"),
     [
         (hybrid, ["proc/pressure/memory"]),
-        (
-            unified,
-            ["cgroup/kubepods.slice/memory.pressure", "cgroup/kubepods.slice/memory.events"],
-        ),
+        (unified, ["cgroup/kubepods.slice/memory.pressure", "cgroup/kubepods.slice/memory.events"]),
     ],
 )
 async def test_a_missing_notifier_is_reported_and_the_others_work(

@@ -81,8 +81,7 @@ def test_a_budget_covers_its_own_namespace_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "expected"),
-    [(EmptySelector.NOTHING, []), (EmptySelector.EVERYTHING, ["empty"])],
+    ("rule", "expected"), [(EmptySelector.NOTHING, []), (EmptySelector.EVERYTHING, ["empty"])]
 )
 @pytest.mark.parametrize("order", ["pods first", "budgets first"])
 def test_an_empty_selector_covers_what_the_release_says(

@@ -275,8 +275,7 @@ def test_one_hopeless_resource_makes_the_node_hopeless() -> None:
 
 def test_the_first_filter_in_kube_schedulers_order_gives_the_reason() -> None:
     hostile = holding(
-        node("node-1", cpu="1", unschedulable=True, taints=["gpu=yes:NoSchedule"]),
-        pod(ports=[80]),
+        node("node-1", cpu="1", unschedulable=True, taints=["gpu=yes:NoSchedule"]), pod(ports=[80])
     )
     asking = pod(on="node-2", cpu="1", node_selector=equals_all({"zone": "a"}), ports=[80])
     reasons = [
