@@ -87,7 +87,7 @@ def test_each_fault_has_its_line(document: dict[str, Any], faults: list[str]) ->
     assert sifted.value is not None
 
 
-def test_what_is_right_is_read() -> None:
+def test_valid_documents_are_decoded() -> None:
     document = {"host": "a", "port": "x", "limits": {"connections": 5, "idleSeconds": 0}}
     assert decode_strictly(document, Config).value == Config(
         host="a", limits=ConnectionLimits(connections=5)
@@ -95,7 +95,7 @@ def test_what_is_right_is_read() -> None:
 
 
 @pytest.mark.parametrize("document", [None, [], "text", {1: 2}])
-def test_what_is_no_object_is_not_read(document: object) -> None:
+def test_a_value_that_is_no_object_is_rejected(document: object) -> None:
     sifted = decode_strictly(document, Config)
     assert sifted.value is None
     assert len(sifted.errors) == 1

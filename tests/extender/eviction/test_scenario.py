@@ -181,7 +181,7 @@ def threshold(**fields: Any) -> dict[str, Any]:
         (scenario(podsToAdmit=[1]), "podsToAdmit[0]: Pod: (the object): expected"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(document: Any, problem: str) -> None:
+def test_an_error_names_its_place(document: Any, problem: str) -> None:
     with pytest.raises(ManifestError) as raised:
         read(document)
     assert str(raised.value).startswith(f"scenario.json[0]: {problem}")

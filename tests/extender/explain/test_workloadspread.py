@@ -323,7 +323,7 @@ class TestTables:
         told = "b is number 2 of 2; pods of an old version are deleted from the first subset on"
         assert f"web-1 b versionIgnored 200 {told}" in lines
 
-    def test_what_happens_next(self) -> None:
+    def test_pods_to_delete_and_the_requeue_are_shown(self) -> None:
         stuck = pod_of(
             "web-1", "a", metadata={"creationTimestamp": "2026-01-01T11:59:00Z"}, status=STUCK
         )
@@ -336,7 +336,7 @@ class TestTables:
         assert "deleted, because they are unschedulable: web-1 (a)" in lines
         assert "requeued after 10 s" in lines
 
-    def test_where_a_pod_goes(self) -> None:
+    def test_the_admission_of_a_pod_is_shown(self) -> None:
         lines = shown(explained(*CLUSTER, pod=pod_of("web-4")))
         assert lines[-1] == "the pod is allowed, in subset a of web, deletion cost 200"
         lines = shown(explained(*CLUSTER, pod=pod_of("x", metadata={"ownerReferences": []})))

@@ -120,7 +120,7 @@ class TestNothing:
             ({"priority": 1}, "deferred: no own candidate"),
         ],
     )
-    def test_where_the_pod_may_not_preempt(self, spec: dict[str, Any], reason: str) -> None:
+    def test_a_pod_that_may_not_preempt_gets_no_candidates(self, spec: dict[str, Any], reason: str) -> None:
         body = preempt_body(pod_json("vip", cpu="1", priority=10, spec=spec), node_2=["batch"])
         outcome = ask(body, snapshot(*FULL_NODES))
         assert outcome.answer.body == NOTHING
@@ -137,16 +137,16 @@ class TestNothing:
             "not eligible due to a terminating pod on the nominated node.",
         )
 
-    def test_where_nothing_is_offered_and_no_node_can_be_helped(self) -> None:
+    def test_without_offers_and_resolvable_nodes_there_are_no_candidates(self) -> None:
         hopeless = pod_json("vip", cpu="99", priority=10)
         assert ask(preempt_body(hopeless), snapshot(*FULL_NODES)).answer.body == NOTHING
 
-    def test_where_a_filter_is_not_implemented_and_nothing_is_offered(self) -> None:
+    def test_an_unimplemented_filter_without_offers_gets_the_fallback(self) -> None:
         outcome = ask(preempt_body(CLAIMING), snapshot(*FULL_NODES), search=Search.CLUSTER)
         assert outcome.answer.body == NOTHING
 
     @pytest.mark.parametrize("entries", [None, {}, {"node-1": None}])
-    def test_where_the_offers_are_null(self, entries: Any) -> None:
+    def test_null_offers_are_no_offers(self, entries: Any) -> None:
         body = encoded({"Pod": VIP, "NodeNameToVictims": {}, "NodeNameToMetaVictims": entries})
         assert ask(body, snapshot(*FULL_NODES)).answer.body == NOTHING
 
@@ -160,7 +160,7 @@ class TestDeferred:
         assert outcome.entries == {"node-2": Victims(("batch",), 0)}
         assert outcome.answer.notes == ("deferred: not evaluated: VolumeBinding",)
 
-    def test_where_our_view_would_wait_for_a_node_that_we_cannot_judge(self) -> None:
+    def test_a_node_that_cannot_be_evaluated_is_not_waited_for(self) -> None:
         status = {"nominatedNodeName": "node-3"}
         leaving = pod("old", on="node-3", cpu="1", terminating=True, preempted=True)
         moment = snapshot(*FULL_NODES, node("node-3", cpu="1"), leaving)
@@ -178,7 +178,7 @@ class TestDeferred:
         outcome = ask(body, snapshot(*FULL_NODES))
         assert outcome.entries == {"node-1": Victims(("web",), 3)}
 
-    def test_where_our_view_finds_no_need_to_evict(self) -> None:
+    def test_nodes_that_our_view_finds_free_do_not_prevent_it(self) -> None:
         moment = snapshot(node("node-1", cpu="9"), pod("web", on="node-1", cpu="1"))
         outcome = ask(preempt_body(VIP, node_1=["web"]), moment)
         assert outcome.entries == {"node-1": Victims(("web",), 0)}

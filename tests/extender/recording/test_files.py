@@ -28,7 +28,7 @@ PACKED = gzip.compress(WHOLE, mtime=0)
 
 class TestWhole:
     @pytest.mark.parametrize("name", ["events.jsonl", "events.jsonl.gz"])
-    def test_what_is_written_is_read(self, tmp_path: Path, name: str) -> None:
+    def test_a_written_recording_is_read_back(self, tmp_path: Path, name: str) -> None:
         path = str(tmp_path / name)
         with RecordingFile(path) as file:
             for each in LINES:

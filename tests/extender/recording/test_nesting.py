@@ -53,7 +53,7 @@ class TestReading:
         with pytest.raises(RecordingError, match=r"^f: line 1: .*$"):
             parse_recording(first, "f")
 
-    def test_what_is_read_can_be_written(self) -> None:
+    def test_nested_values_that_are_read_can_be_written(self) -> None:
         deepest = a_line(nested(252))
         [event] = parse_recording(header("Widget") + deepest, "f").events
         assert encode_event(0, "LISTED", event.resource, event.document()) == deepest

@@ -46,7 +46,7 @@ CASES: list[tuple[tuple[str, ...], str, dict[str, Any] | None, str]] = [
 
 
 @pytest.mark.parametrize(("allowed", "path", "certificate", "objection"), CASES)
-def test_which_clients_may_access_which_paths(
+def test_clients_access_the_paths_of_their_certificates(
     allowed: tuple[str, ...], path: str, certificate: dict[str, Any] | None, objection: str
 ) -> None:
     assert ClientCertAuthorizer(allowed).denial_reason(path, certificate) == objection

@@ -47,7 +47,7 @@ DISKS = {"nodefs", "imagefs", "containerfs"}
         ),
     ],
 )
-def test_what_is_counted_of_a_pod(
+def test_the_layout_sets_the_usage_that_counts(
     layout: Layout, counted: Mapping[str, set[DiskUsageSource]]
 ) -> None:
     for kind in ("available", "inodesFree"):
@@ -66,7 +66,7 @@ def test_what_is_counted_of_a_pod(
         (SPLIT, {"nodefs": (CONTAINERS,), "imagefs": (IMAGES,), "containerfs": (CONTAINERS,)}),
     ],
 )
-def test_what_is_cleaned_up_first(
+def test_the_layout_sets_the_reclaim_actions(
     layout: Layout, reclaimed: Mapping[str, tuple[ReclaimAction, ...]]
 ) -> None:
     for kind in ("available", "inodesFree"):

@@ -113,7 +113,7 @@ def test_the_shortage_counts_what_is_to_be_reclaimed(
     assert forecast.shortage == pytest.approx(whole(shortage), abs=64)  # 10% is a float32
 
 
-def test_what_is_acted_on_soonest_leads() -> None:
+def test_the_threshold_that_acts_soonest_leads() -> None:
     soft = bound("memory.available<2Gi", grace="5m")
     hard = bound("memory.available<1Gi")
     outlook = watched(plan(soft, hard), *falling("6Gi", "4Gi"))
@@ -129,7 +129,7 @@ def test_without_a_trend_the_smallest_share_leads() -> None:
     assert str(outlook.leading.threshold) == "nodefs.available<10%"
 
 
-def test_what_the_kubelet_acts_on_leads_whatever_comes_else() -> None:
+def test_the_threshold_that_the_kubelet_acts_on_leads() -> None:
     told = plan(bound("nodefs.available<10%"), bound("memory.available<1Gi"))
     outlook = watched(told, node("900Mi", at=0, node_fs=filesystem("1Gi", at=0)))
     assert outlook.sync.outcome is SyncOutcome.EVICTED

@@ -59,7 +59,7 @@ class TestPressure:
         assert sync.evictions[0].grace_seconds == 1
         assert sync.event == "Attempting to reclaim memory"
 
-    def test_what_is_just_enough_is_enough(self) -> None:
+    def test_a_threshold_is_not_met_at_its_value(self) -> None:
         assert Kubelet(plan(HARD)).sees(0, node("1Gi"), PODS).outcome is SyncOutcome.CALM
 
     def test_one_pod_goes_in_each_round(self) -> None:
@@ -85,13 +85,13 @@ class TestPressure:
         assert [pressures(sync) for sync in after] == [["MemoryPressure"]] * 2 + [[]]
         assert all(sync.outcome is SyncOutcome.CALM for sync in after)
 
-    def test_what_was_acted_on_has_to_be_reclaimed(self) -> None:
+    def test_a_triggered_threshold_is_met_until_its_minimum_is_reclaimed(self) -> None:
         kubelet = Kubelet(plan(bound("memory.available<1Gi", reclaim="500Mi")))
         seen = ["1200Mi", "900Mi", "1523Mi", "1524Mi", "1200Mi"]
         found = [gone(kubelet.sees(at, node(left), PODS)) for at, left in enumerate(seen)]
         assert found == [[], ["hog"], ["hog"], [], []]
 
-    def test_what_still_waits_for_its_grace_period_has_not(self) -> None:
+    def test_a_threshold_in_its_grace_period_needs_no_minimum_reclaim(self) -> None:
         kubelet = Kubelet(plan(bound("memory.available<1Gi", grace="1m", reclaim="500Mi")))
         kubelet.sees(0, node("900Mi"), PODS)
         assert kubelet.sees(10, node("1200Mi"), PODS).state.first_observed_at == {}
@@ -244,7 +244,7 @@ class TestCleaningUp:
             (SPLIT, "imagefs", [ReclaimAction.IMAGES]),
         ],
     )
-    def test_what_is_done_depends_on_the_layout(
+    def test_reclaim_actions_depend_on_the_layout(
         self, layout: Layout, signal: str, actions: list[ReclaimAction]
     ) -> None:
         little = filesystem("1Gi")

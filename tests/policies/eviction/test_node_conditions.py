@@ -71,7 +71,7 @@ PODS = (PLAIN, BEST_EFFORT, TOLERANT, OTHERWISE_TOLERANT, CRITICAL, STATIC)
         ([MEMORY, DISK], [False, False, False, False, True, True]),
     ],
 )
-def test_which_pods_are_admitted(pressures: list[Pressure], admitted: list[bool]) -> None:
+def test_pressure_restricts_the_pods_that_are_admitted(pressures: list[Pressure], admitted: list[bool]) -> None:
     assert [admit(pod, pressures).admitted for pod in PODS] == admitted
 
 
@@ -96,5 +96,5 @@ def test_a_refusal_names_the_conditions() -> None:
         (evictable(priority=2_000_000_000), True),
     ],
 )
-def test_which_pods_are_critical(pod: EvictablePod, *, critical: bool) -> None:
+def test_static_mirror_and_high_priority_pods_are_critical(pod: EvictablePod, *, critical: bool) -> None:
     assert pod.critical is critical

@@ -75,7 +75,7 @@ def test_overhead_is_added_to_what_is_not_zero(release: EvictionRelease) -> None
     ],
     ids=["memory", "cpu alone", "limits alone", "none"],
 )
-def test_what_a_pod_as_a_whole_asks_for_replaces_what_its_containers_do(
+def test_pod_level_requests_replace_those_of_containers(
     whole: Amounts, limits: Amounts, memory: tuple[int, int, int], storage: tuple[int, int, int]
 ) -> None:
     claims = asking({MEMORY: 100, STORAGE: 5}, whole=whole, whole_limits=limits)

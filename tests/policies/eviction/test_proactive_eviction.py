@@ -112,7 +112,7 @@ def test_as_many_go_as_the_node_is_short_of() -> None:
     assert told(decided(short)) == ["close n", "n: a", "n: b"]
 
 
-def test_what_is_closed_is_not_closed_again() -> None:
+def test_a_cordoned_node_is_not_cordoned_again() -> None:
     assert told(decided(heading("n", "3Gi", "2Gi"), n=NodePodFacts(cordoned=True))) == ["n: a"]
 
 
@@ -143,7 +143,7 @@ def test_some_pods_never_go(there: Pods, bearing: NodePodFacts, goes: list[str])
         (["900Mi"], 0, False),
     ],
 )
-def test_what_was_measured_before_the_last_pod_had_gone_does_not_count(
+def test_measurements_from_before_the_last_eviction_do_not_count(
     memory: list[str], relieved: int, *, goes: bool
 ) -> None:
     reliefs = decided(heading("n", *memory), n=NodePodFacts(cordoned=True, relieved_ns=relieved))

@@ -107,7 +107,7 @@ def test_disks_are_ranked_by_what_the_layout_counts(
     assert [each.pod.name for each in rank(DISKS, stats, signal, layout)] == order.split()
 
 
-def test_where_nothing_is_counted_only_priority_decides() -> None:
+def test_without_counted_usage_only_priority_decides() -> None:
     pods = {
         evictable("full", priority=1): uses(layer=disk("9Gi")),
         evictable("empty", priority=0): uses(),

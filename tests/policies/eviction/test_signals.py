@@ -93,7 +93,7 @@ def test_durations_are_read_as_go_reads_them(text: str, nanoseconds: int) -> Non
         ("99999999999999999999", 'time: invalid duration "99999999999999999999"'),
     ],
 )
-def test_what_is_no_duration_is_refused_in_gos_words(text: str, words: str) -> None:
+def test_an_invalid_duration_has_gos_error(text: str, words: str) -> None:
     with pytest.raises(ValueError, match="time: ") as raised:
         parse_duration(text)
     assert str(raised.value) == words

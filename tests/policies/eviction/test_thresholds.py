@@ -46,7 +46,7 @@ def test_the_default_thresholds() -> None:
     assert all(threshold.hard for threshold in DEFAULT_THRESHOLDS)
 
 
-def test_what_is_hard_for_the_node_is_hard_for_all_pods_together() -> None:
+def test_a_hard_memory_threshold_also_holds_for_allocatable_memory() -> None:
     texts = replace(soft("2Gi"), hard={MEMORY: "1Gi"}, min_reclaim={MEMORY: "100Mi"})
     assert parse_thresholds(texts) == [
         bound("memory.available<1Gi", reclaim="100Mi"),
@@ -206,7 +206,7 @@ def test_memory_comes_first_and_hard_before_soft() -> None:
     assert found == [memory_hard, memory_soft, disk_hard, disk_soft]
 
 
-def test_what_differs_in_its_minimum_reclaim_alone_is_not_listed_twice() -> None:
+def test_thresholds_that_differ_only_in_minimum_reclaim_are_merged() -> None:
     one, other = bound("memory.available<1Gi"), bound("memory.available<1024Mi", reclaim="5%")
     third = bound("memory.available<1Gi", grace="1s")
     assert merge_thresholds([one], [other, third]) == [one, third]

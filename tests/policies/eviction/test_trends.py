@@ -69,7 +69,7 @@ def test_one_reading_has_no_trend(points: list[tuple[int, int]]) -> None:
         (200, [(0, 700), (10, 800)], None),
     ],
 )
-def test_what_is_left_lasts_as_long_as_it_falls(
+def test_a_falling_amount_lasts_until_it_is_used_up(
     amount: int, points: list[tuple[int, int]], seconds: int | None
 ) -> None:
     found = estimate_trend(readings(*points))
@@ -85,7 +85,7 @@ def test_only_what_was_measured_anew_is_added() -> None:
     assert list(seen[MEMORY]) == readings((0, 9), (12, 6))
 
 
-def test_what_has_no_time_was_measured_now() -> None:
+def test_an_observation_without_a_time_is_of_now() -> None:
     seen: Measurements = {}
     for now in (1, 2):
         seen = extend_measurements(seen, {MEMORY: Observation(10 - now, 10)}, now * SECOND)
@@ -111,7 +111,7 @@ def test_old_readings_are_forgotten_and_so_are_signals_that_are_gone() -> None:
         ([900, 901], [900, 901]),
     ],
 )
-def test_when_all_has_come_back_everything_begins_anew(amounts: list[int], kept: list[int]) -> None:
+def test_a_full_recovery_starts_a_new_trend(amounts: list[int], kept: list[int]) -> None:
     seen: Measurements = {}
     for now, amount in enumerate(amounts):
         seen = extend_measurements(seen, {MEMORY: Observation(amount, 999)}, now * SECOND)
@@ -136,7 +136,7 @@ def test_the_slope_is_the_median_of_all(points: dict[int, int]) -> None:
 
 
 @given(POINTS, st.integers(-(10**6), 10**6), st.integers(0, 10**18))
-def test_where_it_all_lies_does_not_matter(points: dict[int, int], more: int, later: int) -> None:
+def test_a_trend_does_not_depend_on_offsets(points: dict[int, int], more: int, later: int) -> None:
     found = estimate_trend([Measurement(at, points[at]) for at in sorted(points)])
     moved = estimate_trend([Measurement(at + later, points[at] + more) for at in sorted(points)])
     assert found is not None

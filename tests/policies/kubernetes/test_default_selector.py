@@ -73,7 +73,7 @@ CASES: dict[
 
 
 @pytest.mark.parametrize(("workloads", "controller", "expected"), CASES.values(), ids=CASES)
-def test_what_selects_a_pod(
+def test_the_default_selector_combines_the_objects_that_select_a_pod(
     workloads: tuple[PodSelectingObject, ...],
     controller: PodOwner | None,
     expected: tuple[Requirement, ...],

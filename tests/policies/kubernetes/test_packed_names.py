@@ -69,7 +69,7 @@ def test_plain_names_are_taken_as_they_read_and_nothing_else_is(text: bytes) -> 
         *[b'["a"],["b"]', b'["a\x1f"]', b'["a\\n"]', b'["\\"]', b'["\xc3\xb6"]', b'["a\x00"]'],
     ],
 )
-def test_what_is_not_just_plain_names_is_left_to_others(text: bytes) -> None:
+def test_names_with_escapes_are_left_to_the_decoder(text: bytes) -> None:
     assert parse_names(text) is None
 
 
@@ -80,7 +80,7 @@ def test_packing_loses_nothing(listed: list[str]) -> None:
     assert pack_names(listed) in (None, listed)
 
 
-def test_what_is_compiled_is_in_use_wherever_it_could_be_compiled() -> None:
+def test_the_extension_is_used_wherever_it_can_be_compiled() -> None:
     compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
     header = Path(sysconfig.get_path("include"), "Python.h")
     could = shutil.which(compiler) is not None and header.exists()

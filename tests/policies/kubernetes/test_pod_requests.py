@@ -214,7 +214,7 @@ def test_huge_pages_are_pod_level_and_storage_is_not() -> None:
         ("requests.example.com/gpu", False),
     ],
 )
-def test_which_resources_are_counted_by_name(name: str, *, counted: bool) -> None:
+def test_scalar_resources_are_counted_by_name(name: str, *, counted: bool) -> None:
     assert is_scalar(name) is counted
     assert as_resources({name: NANOS}).scalars == ({name: 1} if counted else {})
 

@@ -64,7 +64,7 @@ def test_each_form_means_what_kubernetes_says(text: str, thousandths: int) -> No
     ("text", "nanos"),
     [("1n", 1), ("0.5n", 1), ("0.0000000001", 1), ("-0.5n", -1), ("1.1n", 2), ("1u", 1000)],
 )
-def test_what_is_finer_than_a_nano_is_rounded_away_from_zero(text: str, nanos: int) -> None:
+def test_fractions_of_a_nano_are_rounded_away_from_zero(text: str, nanos: int) -> None:
     assert parse_quantity(text) == nanos
 
 
@@ -85,7 +85,7 @@ def test_a_decimal_quantity_is_not_capped() -> None:
         *(".", "+", "-", "m", "Ki", "e3", "٣", "1٣", "NaN", "inf"),
     ],
 )
-def test_what_is_no_quantity_is_named_with_an_example_of_one(text: str) -> None:
+def test_an_invalid_quantity_is_named_with_an_example(text: str) -> None:
     with pytest.raises(QuantityError) as caught:
         parse_quantity(text)
     assert repr(text) in str(caught.value)

@@ -53,7 +53,7 @@ def test_a_quantity_has_one_spelling(text: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "abc", "1.2.3", "1 Gi", "1ki", "--1", "e3", "."])
-def test_what_is_no_quantity_is_refused(text: str) -> None:
+def test_an_invalid_quantity_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="quantities must match the regular expression"):
         canonical(text)
 
@@ -93,12 +93,12 @@ def test_spelling_changes_nothing_of_the_value(text: str) -> None:
         ("999999999999999999999Mi", "9223372036854775807"),
     ],
 )
-def test_what_was_read_is_mostly_spelled_canonically(text: str, spelled: str) -> None:
+def test_most_quantities_are_spelled_canonically(text: str, spelled: str) -> None:
     assert as_decoded(text) == spelled
 
 
 @given(_QUANTITIES)
-def test_what_is_kept_as_it_was_read_is_the_same_amount(text: str) -> None:
+def test_a_spelling_that_is_kept_is_the_same_amount(text: str) -> None:
     assert parse_quantity(as_decoded(text)) == parse_quantity(text)
 
 

@@ -22,7 +22,7 @@ def looks(count: int) -> HasTimeLeft:
 
 
 @given(clusters(), st.integers(0, 12), st.sampled_from([ReferenceEngine, VectorizedEngine]))
-def test_what_was_found_in_time_is_what_is_found_without_haste(
+def test_a_decision_within_its_deadline_equals_one_without(
     cluster: Cluster, count: int, kind: type[ReferenceEngine | VectorizedEngine]
 ) -> None:
     rules = SchedulerRules(NEWEST)

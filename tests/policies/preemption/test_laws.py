@@ -201,7 +201,7 @@ def test_no_candidate_beats_the_chosen_one(cluster: Cluster, release: Release) -
 
 
 @given(any_clusters, releases)
-def test_what_decided_is_the_first_key_that_differs_from_the_closest_rival(
+def test_the_deciding_criterion_is_the_first_that_differs_from_the_closest_rival(
     cluster: Cluster, release: Release
 ) -> None:
     decision = decided(cluster, release)

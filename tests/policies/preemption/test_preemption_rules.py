@@ -164,7 +164,7 @@ def test_whether_budgets_after_a_broken_one_are_charged(
         ("1.38", WEB, {}, False),
     ],
 )
-def test_what_an_empty_or_absent_selector_covers(
+def test_an_empty_selector_covers_all_pods_and_an_absent_one_none(
     release: str, match: dict[str, str] | None, labels: dict[str, str], *, covered: bool
 ) -> None:
     assert covers(budget(match=match), pod(labels=labels), RELEASES[release]) is covered

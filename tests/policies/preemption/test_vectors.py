@@ -240,7 +240,7 @@ RUN = [data for data in CASES if data["kind"] in CHECKS]
 
 @pytest.mark.parametrize("release", [RELEASES["1.36"], NEWEST], ids=lambda release: release.name)
 @pytest.mark.parametrize("data", RUN, ids=lambda data: f"{data['id']}-{data['kind']}")
-def test_what_upstream_asserts_holds(data: dict[str, Any], release: Release) -> None:
+def test_upstream_asserts_the_same(data: dict[str, Any], release: Release) -> None:
     CHECKS[data["kind"]](Case(data, release))
 
 

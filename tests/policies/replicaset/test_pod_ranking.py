@@ -99,7 +99,7 @@ def test_two_missing_times_are_equal() -> None:
     assert compared(replica("a", created=None), replica("b", created=None)) == (-1, "tie")
 
 
-def test_what_is_equal_in_everything_is_a_tie() -> None:
+def test_pods_that_are_equal_in_every_criterion_tie() -> None:
     assert compared(replica("a"), replica("b")) == (-1, "tie")
     assert compared(replica("a"), replica("a")) == (0, "tie")
 

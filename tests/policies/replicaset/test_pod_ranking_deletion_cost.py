@@ -27,7 +27,7 @@ def test_upstream_s_costs(case: dict[str, Any]) -> None:
         ("-2147483648", -(2**31)),
     ],
 )
-def test_what_go_reads_as_an_int32_is_a_cost(text: str, cost: int) -> None:
+def test_a_deletion_cost_is_what_go_parses_as_an_int32(text: str, cost: int) -> None:
     assert (parse_deletion_cost(text), is_deletion_cost(text)) == (cost, True)
 
 

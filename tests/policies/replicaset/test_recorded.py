@@ -90,7 +90,7 @@ def test_no_remaining_pod_ranks_before_a_deleted_one(recording: Recording) -> No
         assert sign == -1 or criterion == "tie"
 
 
-def test_which_recordings_hold_what_upstream_leaves_open() -> None:
+def test_one_recording_holds_ties_and_none_holds_a_cycle() -> None:
     ties = {
         name
         for name, each in RECORDINGS.items()

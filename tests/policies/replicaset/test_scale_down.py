@@ -38,7 +38,7 @@ def test_the_reasons_follow_the_order() -> None:
     ]
 
 
-def test_where_all_go_nothing_was_ranked() -> None:
+def test_deleting_all_pods_ranks_none() -> None:
     decision = decide_scale_down(THREE, {}, 3, NOW_NS)
     assert names(decision.order) == ["old", "new", "lost"]
     assert [each.criterion for each in decision.explanations] == [ALL_DELETED, ALL_DELETED]
@@ -73,7 +73,7 @@ def test_the_choice_does_not_depend_on_the_order_of_the_input(pods: list[RankedP
         ([None, 10], [None, 20], [2]),
     ],
 )
-def test_how_many_times_as_old_as_the_youngest(
+def test_the_ratio_is_to_the_age_of_the_youngest(
     ages: list[float | None], victim_ages: list[float | None], ratios: list[int]
 ) -> None:
     active = [replica(created=age) for age in ages]

@@ -52,7 +52,7 @@ def test_the_whole_order(name: str) -> None:
 @pytest.mark.parametrize(
     "name", [n for n, case in SELECTIONS.items() if case["related"] and "ranks" in case]
 )
-def test_how_crowded_the_pods_nodes_are(name: str) -> None:
+def test_pods_are_ranked_by_related_pods_on_their_nodes(name: str) -> None:
     case = SELECTIONS[name]
     counts = related_pods_per_node(members(case["related"]))
     assert [counts.get(each.node, 0) for each in replicas_of(case)] == case["ranks"]

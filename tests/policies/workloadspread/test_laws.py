@@ -139,7 +139,7 @@ def test_looking_again_at_once_changes_nothing(
 
 
 @given(spreads(), pods())
-def test_what_is_missing_stays_within_the_limit(
+def test_missing_replicas_stay_within_the_limit(
     mine: WorkloadSpread, members: list[SpreadPod]
 ) -> None:
     outcome = looked(mine, members)
@@ -201,7 +201,7 @@ def test_admitting_keeps_each_subset_to_its_limit(mine: WorkloadSpread, count: i
 
 
 @given(spreads())
-def test_what_is_let_in_and_out_again_leaves_room(mine: WorkloadSpread) -> None:
+def test_an_admitted_and_deleted_pod_leaves_its_replica_missing(mine: WorkloadSpread) -> None:
     answer = admit(mine, "new")
     if answer.subset is None or answer.status is None:
         return

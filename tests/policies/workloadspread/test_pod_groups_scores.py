@@ -44,7 +44,7 @@ def test_a_subset_that_asks_for_nothing_fits_everything() -> None:
         (NodeTerm((Expression("zone", "Exists"), Expression("disk", "In", ("ssd",)))), True),
     ],
 )
-def test_what_is_required_of_the_node(required: NodeTerm, *, fits: bool) -> None:
+def test_required_node_terms_decide_if_a_node_fits(required: NodeTerm, *, fits: bool) -> None:
     assert (score(subset("a", required=required)) is not None) is fits
 
 

@@ -67,7 +67,7 @@ def test_only_costs_that_change_are_written() -> None:
     assert looked(spread(*SUBSETS), *pods).cost_changes == {"y": "100"}
 
 
-def test_what_is_as_it_was_is_not_written() -> None:
+def test_an_unchanged_status_is_not_written() -> None:
     pods = [member("x", "a"), member("y", "b")]
     before = looked(spread(*SUBSETS), *pods).status
     assert not looked(spread(*SUBSETS, status=before), *pods).writes_status

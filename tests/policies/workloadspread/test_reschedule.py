@@ -91,7 +91,7 @@ class TestJudging:
         assert evaluate_subset(SPREAD, COUNTED, old, (), agenda).conditions == old.conditions
         assert agenda.requeue_at_ns is None
 
-    def test_what_is_open_stays_as_it_is(self) -> None:
+    def test_a_schedulable_subset_stays_schedulable(self) -> None:
         old = known(condition("True", -5, "Tried"))
         assert (
             evaluate_subset(SPREAD, COUNTED, old, (), SyncSideEffects(NOW_NS)).conditions

@@ -188,7 +188,7 @@ class World:
 
 @pytest.mark.parametrize("quirks", [UPSTREAM, FIXED], ids=["upstream", "fixed"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
-def test_what_upstream_s_scenarios_tell_happens(case: dict[str, Any], quirks: Quirks) -> None:
+def test_upstreams_scenarios_hold(case: dict[str, Any], quirks: Quirks) -> None:
     world = World(msgspec.json.decode(encoded(case)), quirks)
     for step in case["expect"]["steps"]:
         world.do(step["do"])

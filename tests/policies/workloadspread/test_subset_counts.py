@@ -33,7 +33,7 @@ def several(*names: str) -> list[SpreadPod]:
 @pytest.mark.parametrize(
     ("limit", "missing"), [(None, -1), (5, 3), (2, 0), (1, 0), (0, 0), ("50%", 3), ("15%", 0)]
 )
-def test_what_is_missing_is_the_limit_less_the_active_pods(
+def test_missing_replicas_are_the_limit_less_the_active_pods(
     limit: MaxReplicas, missing: int
 ) -> None:
     gone = [member("z", "a", phase="Failed"), member("y", "a", terminating=True)]

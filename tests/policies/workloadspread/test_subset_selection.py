@@ -131,7 +131,7 @@ class TestSimulation:
         (told,) = written(choice)["a"].conditions
         assert (told.message, told.changed_ns) == ("no room", at(-50))
 
-    def test_what_was_said_already_is_not_written_again(self) -> None:
+    def test_an_unchanged_patch_is_not_written_again(self) -> None:
         before = condition("Unknown", -50, "SimulationFailed", "no room")
         choice = created(SubsetStatus("a", 1, conditions=(before,)), C, a="no room")
         assert choice == SelectedSubset("c", skipped={"a": "no room"})

@@ -218,7 +218,7 @@ CHECKS: Mapping[str, Callable[[Case], None]] = {
 
 @pytest.mark.parametrize("quirks", [UPSTREAM, FIXED], ids=["upstream", "fixed"])
 @pytest.mark.parametrize("data", [data for data in CASES if data["table"] in CHECKS], ids=of)
-def test_what_upstream_asserts_holds(data: dict[str, Any], quirks: Quirks) -> None:
+def test_upstream_asserts_the_same(data: dict[str, Any], quirks: Quirks) -> None:
     CHECKS[data["table"]](Case(data, quirks))
 
 

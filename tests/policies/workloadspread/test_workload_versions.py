@@ -49,7 +49,7 @@ def test_api_versions(text: str, parsed: tuple[str, str]) -> None:
     assert parse_group_version(text) == parsed
 
 
-def test_what_is_no_api_version_is_refused_or_stands_for_the_core_group() -> None:
+def test_an_invalid_api_version_is_rejected_or_means_the_core_group() -> None:
     odd = WorkloadReference("apps/v1/extra", "Deployment", "web")
     with pytest.raises(ApiVersionError, match="unexpected GroupVersion string: apps/v1/extra"):
         _ = odd.identity

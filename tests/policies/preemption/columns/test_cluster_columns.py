@@ -38,7 +38,7 @@ def test_no_more_is_said_to_differ_than_does(then: str, now: str, gone: str, com
     assert diff_pods(tuple(then), tuple(now)) == (tuple(gone), tuple(come))
 
 
-def test_what_is_equal_but_another_has_come() -> None:
+def test_an_equal_pod_that_is_another_object_is_replaced() -> None:
     one, other = [1], [1]
     gone, come = diff_pods([one], [other])
     assert gone[0] is one

@@ -58,7 +58,7 @@ def test_all_labels_that_match_are_found_by_selector(name: str) -> None:
     assert len(found) == len(set(found))
 
 
-def test_what_asks_for_another_value_is_not_even_looked_at() -> None:
+def test_terms_for_other_values_are_not_evaluated() -> None:
     selectors: SelectorIndex[str] = SelectorIndex()
     selectors.add(SELECTORS["one label"], "web")
     assert list(selectors.may_match({"app": "db"})) == []

@@ -144,7 +144,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_where_a_pod_fits(case: str) -> None:
+def test_the_terms_decide_where_a_pod_fits(case: str) -> None:
     preemptor, others, expected = CASES[case]
     moment = cluster(*others, namespaces={"other": {"team": "red"}})
     assert outcome(preemptor, moment) == expected

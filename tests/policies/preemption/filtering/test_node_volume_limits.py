@@ -192,7 +192,7 @@ def in_release(
 
 
 @pytest.mark.parametrize(("release", "fits"), [("1.31", True), ("1.32", False)])
-def test_what_is_attached_counts_though_no_pod_uses_it(release: str, *, fits: bool) -> None:
+def test_an_attached_volume_counts_without_pods_that_use_it(release: str, *, fits: bool) -> None:
     left = volume("pv-left", "vol-left", EBS), VolumeAttachment("va", "node-1", EBS, "pv-left")
     found = in_release(release, ONE, *NEW, *left, limited(1))
     assert found == (None if fits else TOO_MANY)
@@ -302,7 +302,7 @@ def test_a_claim_that_does_not_exist_is_refused_where_this_filter_is_alone() -> 
         StorageKind.DRIVERS,
     ],
 )
-def test_what_cannot_be_seen_leaves_the_pod_unjudged(unknown: StorageKind) -> None:
+def test_unknown_storage_objects_leave_the_pod_unevaluated(unknown: StorageKind) -> None:
     full = snapshot(node("node-1"), *NEW, limited(0), unknown=[unknown])
     decision = decide_filter(ONE, full, RULES)
     assert decision.feasible == ("node-1",)
@@ -310,7 +310,7 @@ def test_what_cannot_be_seen_leaves_the_pod_unjudged(unknown: StorageKind) -> No
     assert decide_filter(pod(), full, RULES).not_evaluated == set()
 
 
-def test_what_an_older_release_does_not_read_it_need_not_see() -> None:
+def test_an_older_release_does_not_need_objects_that_it_does_not_read() -> None:
     full = snapshot(
         node("node-1"),
         *NEW,

@@ -83,7 +83,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_where_a_pod_fits(case: str) -> None:
+def test_the_constraints_decide_where_a_pod_fits(case: str) -> None:
     preemptor, counts, expected = CASES[case]
     assert fits(preemptor, cluster(*counts)) == expected
 

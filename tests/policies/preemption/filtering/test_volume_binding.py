@@ -200,7 +200,7 @@ def test_an_in_tree_volume_is_reached_by_its_drivers_label_where_it_is_migrated(
     ],
     ids=["claim", "volume", "class", "node of an in-tree volume", "a volume that makes no sense"],
 )
-def test_what_cannot_be_seen_leaves_the_pod_unjudged(
+def test_unknown_storage_objects_leave_the_pod_unevaluated(
     things: tuple[StorageObject, ...], unknown: StorageKind
 ) -> None:
     moment = snapshot(node("node-1", labels={ZONE: "a"}), *things, unknown=[unknown])

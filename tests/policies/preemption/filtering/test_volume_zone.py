@@ -109,7 +109,7 @@ CLAIMS: dict[
 
 
 @pytest.mark.parametrize(("data", "others", "conflict"), CLAIMS.values(), ids=CLAIMS)
-def test_what_stands_behind_a_claim(
+def test_the_volume_or_class_of_a_claim_decides(
     data: PersistentVolumeClaim | None,
     others: tuple[StorageObject, ...],
     conflict: Rejection | None,
@@ -126,7 +126,7 @@ def test_claims_made_for_the_pod_alone_are_not_looked_at() -> None:
 
 
 @pytest.mark.parametrize("kind", [StorageKind.CLAIMS, StorageKind.VOLUMES])
-def test_what_cannot_be_seen_leaves_the_pod_unjudged(kind: StorageKind) -> None:
+def test_unknown_storage_objects_leave_the_pod_unevaluated(kind: StorageKind) -> None:
     things = [] if kind is StorageKind.CLAIMS else [claim("data", "pv")]
     moment = snapshot(node("node-1"), *things, unknown=[kind])
     decision = decide_filter(pod(volumes=["data"]), moment, RULES)

@@ -93,7 +93,7 @@ def test_an_engine_applies_a_list_of_changes() -> None:
     agree(engine, PREEMPTOR, now)
 
 
-def test_what_has_changed_is_understood_after_a_question_about_another_snapshot() -> None:
+def test_changes_are_followed_after_a_decision_on_another_snapshot() -> None:
     engine, first = VectorizedEngine(), full("n1", "n2", "n3")
     engine.follow(first)
     agree(engine, PREEMPTOR, full("n1", "n4", priority=11))

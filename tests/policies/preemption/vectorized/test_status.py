@@ -62,7 +62,7 @@ def test_rows_can_be_refused_each_by_its_own_code() -> None:
     assert verdicts.codes.dtype == np.int32
 
 
-def test_what_is_found_on_a_row_by_itself_replaces_what_was_said_of_it() -> None:
+def test_a_status_of_one_row_replaces_the_earlier_one() -> None:
     verdicts = judged()
     verdicts.set_status(1, None)
     verdicts.set_status(2, SHORT)
