@@ -1,4 +1,4 @@
-"""Builders for eviction: pods, what they use, what their node has left, and what is too little.
+"""Builders for eviction: thresholds, pods, stats of pods and nodes, syncs and forecasts.
 
 ::
 
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from policies.eviction.config import EvictionConfig, ResolvedConfig, resolve
+from policies.eviction.forecast import NO_HISTORY, NodeForecast, forecast_node
 from policies.eviction.manager import SyncInput, SyncResult, finish_after_reclaim, synchronize
 from policies.eviction.manager_state import ManagerState
 from policies.eviction.pods import Container, EvictablePod, Volume
@@ -75,7 +76,7 @@ def evictable(
     containers: Iterable[Container] | None = None,
     **fields: Any,
 ) -> EvictablePod:
-    """Build a pod with one container that requests what it requests."""
+    """Build a pod; by default its one container has the pod's requests."""
     own = (container(memory=memory, storage=storage),) if containers is None else tuple(containers)
     return EvictablePod(
         namespace="default",
@@ -97,7 +98,7 @@ def scratch(name: str = "scratch", limit: str | None = None, **fields: Any) -> V
 
 
 def disk(used: str = "0", inodes: int = 0) -> DiskUsage:
-    """Build what is used of a disk."""
+    """Build the usage of a disk."""
     return DiskUsage(whole(used), inodes)
 
 
@@ -110,7 +111,7 @@ def uses(
     volumes: Mapping[str, DiskUsage] | None = None,
     storage: str | None = None,
 ) -> PodStats:
-    """Build the stats of a pod with one container, which has all its memory."""
+    """Build the stats of a pod whose one container uses all of its memory."""
     working_set = None if memory is None else whole(memory)
     return PodStats(
         working_set,
@@ -145,7 +146,7 @@ def node(
     image_fs: FilesystemStats | None = None,
     container_fs: FilesystemStats | None = None,
 ) -> NodeStats:
-    """Build a node with so much memory, and half of everything else left."""
+    """Build the stats of a node with this memory available, and half of everything else."""
     time_ns = None if at is None else at * SECOND
     return NodeStats(
         memory=MemoryStats(whole(memory), whole(of) - whole(memory), None, time_ns),
@@ -157,48 +158,68 @@ def node(
 
 
 def plan(*thresholds: Threshold, **fields: Any) -> ResolvedConfig:
-    """Plan for these thresholds, and nothing else unless ``fields`` say so."""
+    """Resolve a configuration with these thresholds and ``fields``."""
     return resolve(EvictionConfig(thresholds, **{"isolates_storage": False, **fields}))
 
 
 def summary(
     stats: NodeStats | None, pods: Mapping[EvictablePod, PodStats | None]
 ) -> Summary | None:
-    """Build a summary; of some pods nothing may have been measured."""
+    """Build a summary; pods without stats are left out."""
     if stats is None:
         return None
     return Summary(stats, {pod.uid: used for pod, used in pods.items() if used is not None})
 
 
-class Kubelet:
-    """A kubelet that is shown one sample after another."""
+def forecast(
+    config: ResolvedConfig,
+    *samples: NodeStats,
+    pods: Mapping[EvictablePod, PodStats | None],
+    name: str = "n",
+) -> NodeForecast:
+    """Return the forecast of a node after samples that were taken ten seconds apart."""
+    history = NO_HISTORY
+    for index, stats in enumerate(samples):
+        sample = SyncInput(index * 10 * SECOND, list(pods), summary(stats, pods))
+        found = forecast_node(name, config, history, sample)
+        history = found.history
+    return found
 
-    def __init__(self, plan: ResolvedConfig) -> None:
-        self.plan = plan
+
+def falling(*memory: str, **fields: Any) -> list[NodeStats]:
+    """Build samples of a node's available memory, taken ten seconds apart."""
+    return [node(each, at=10 * index, **fields) for index, each in enumerate(memory)]
+
+
+class Kubelet:
+    """An eviction manager that keeps its state between syncs."""
+
+    def __init__(self, config: ResolvedConfig) -> None:
+        self.config = config
         self.state = ManagerState()
 
-    def sees(
+    def sync(
         self,
         at: int,
         stats: NodeStats | None,
         pods: Mapping[EvictablePod, PodStats | None],
-        regained: NodeStats | None = None,
+        reclaimed: NodeStats | None = None,
     ) -> SyncResult:
-        """Play the round at second ``at``; ``regained`` is measured once it has cleaned up."""
-        sync = self.begins(at, stats, pods)
-        if sync.reclaim:
-            sync = finish_after_reclaim(sync, summary(regained, pods))
-        self.state = sync.state
-        return sync
+        """Sync at second ``at``; ``reclaimed`` are the stats after node-level reclaim."""
+        result = self.start_sync(at, stats, pods)
+        if result.reclaim:
+            result = finish_after_reclaim(result, summary(reclaimed, pods))
+        self.state = result.state
+        return result
 
-    def begins(
+    def start_sync(
         self, at: int, stats: NodeStats | None, pods: Mapping[EvictablePod, PodStats | None]
     ) -> SyncResult:
-        """Return the round as far as it comes without cleaning up; the kubelet forgets it."""
+        """Return the result before node-level reclaim, and keep the state as it is."""
         sample = SyncInput(at * SECOND, list(pods), summary(stats, pods))
-        return synchronize(self.plan, self.state, sample)
+        return synchronize(self.config, self.state, sample)
 
 
-def gone(sync: SyncResult) -> list[str]:
-    """Name the pods that go."""
+def evicted_names(sync: SyncResult) -> list[str]:
+    """Return the names of the evicted pods."""
     return [eviction.pod.name for eviction in sync.evictions]

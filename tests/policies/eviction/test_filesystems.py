@@ -1,4 +1,4 @@
-"""Layouts: what is counted, what is cleaned up, and which thresholds hold for containers' disks."""
+"""Layouts: usage that counts, reclaim actions, and thresholds of containerfs."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ def test_the_layout_sets_the_reclaim_actions(
 
 
 @pytest.mark.parametrize("signal", [Signal.MEMORY, Signal.ALLOCATABLE_MEMORY, Signal.PIDS])
-def test_memory_and_processes_cannot_be_cleaned_up(signal: Signal) -> None:
+def test_memory_and_processes_have_no_reclaim_actions(signal: Signal) -> None:
     assert ONE_FILESYSTEM.reclaim_actions(signal, NEWEST_EVICTION) == ()
 
 
-def test_up_to_1_31_nothing_is_cleaned_up_for_containerfs() -> None:
+def test_containerfs_has_reclaim_actions_since_1_32() -> None:
     old, new = EVICTION_RELEASES["1.31"], EVICTION_RELEASES["1.32"]
     assert ONE_FILESYSTEM.reclaim_actions(Signal.CONTAINER_FS, old) == ()
     assert ONE_FILESYSTEM.reclaim_actions(Signal.NODE_FS, old) == (CONTAINERS, IMAGES)

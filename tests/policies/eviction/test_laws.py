@@ -1,7 +1,7 @@
-"""Laws that hold of every kubelet, whatever it sees, round after round.
+"""Laws of the eviction manager over random sequences of syncs.
 
-Random kubelets with thresholds of every kind see random nodes: amounts around the thresholds,
-measurements that are missing or old, pods that come, go, are critical or break their limits.
+Configurations have thresholds of every kind. Nodes have amounts around the thresholds, measurements
+that are missing or old, and pods that are created, deleted, critical or above their limits.
 """
 
 from __future__ import annotations
@@ -44,27 +44,27 @@ TRANSITIONS = (0, 20, 60)
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a kubelet sees in one round, so many seconds after the last."""
+class Input:
+    """The input of one sync, so many seconds after the last."""
 
     later: int
     stats: NodeStats | None
-    regained: NodeStats | None
+    reclaimed: NodeStats | None
     pods: Mapping[EvictablePod, PodStats | None]
 
 
 @dataclass(frozen=True)
-class Life:
-    """A kubelet's configuration and all that it sees."""
+class Run:
+    """A kubelet's configuration and the inputs of its syncs."""
 
     configuration: EvictionConfig
-    seen: Sequence[Seen]
+    inputs: Sequence[Input]
 
     def play(self) -> list[SyncResult]:
         kubelet, at, rounds = Kubelet(resolve(self.configuration)), 0, []
-        for each in self.seen:
+        for each in self.inputs:
             at += each.later
-            rounds.append(kubelet.sees(at, each.stats, each.pods, each.regained))
+            rounds.append(kubelet.sync(at, each.stats, each.pods, each.reclaimed))
             event(rounds[-1].outcome.name)
         return rounds
 
@@ -129,43 +129,43 @@ populations = st.lists(usages, min_size=len(POOL), max_size=len(POOL)).map(
     lambda used: dict(zip(POOL, used, strict=True))
 )
 rounds = st.builds(
-    Seen,
+    Input,
     st.sampled_from([10, 0, 20, 60]),
     st.one_of(nodes, nodes, nodes, st.none()),
     st.none() | nodes,
     st.one_of(populations, populations, st.just({})),
 )
-lives = st.builds(Life, configurations, st.lists(rounds, min_size=2, max_size=5))
+runs = st.builds(Run, configurations, st.lists(rounds, min_size=2, max_size=5))
 
 
-@given(lives)
-def test_at_most_one_pod_goes_in_a_round_because_its_node_runs_short(life: Life) -> None:
-    for sync in life.play():
+@given(runs)
+def test_a_sync_evicts_at_most_one_pod_for_pressure(run: Run) -> None:
+    for sync in run.play():
         pressed = [each for each in sync.evictions if each.condition is not None]
         assert len(pressed) <= 1
         assert not pressed or sync.evictions == tuple(pressed)
 
 
-@given(lives)
-def test_no_critical_pod_ever_goes(life: Life) -> None:
-    assert not any(each.pod.critical for sync in life.play() for each in sync.evictions)
+@given(runs)
+def test_critical_pods_are_never_evicted(run: Run) -> None:
+    assert not any(each.pod.critical for sync in run.play() for each in sync.evictions)
 
 
-def sightings(rounds: Sequence[SyncResult]) -> Iterator[tuple[int, Pressure]]:
-    """List when which pressure was seen; a round that measures nothing sees nothing."""
+def observed_pressures(rounds: Sequence[SyncResult]) -> Iterator[tuple[int, Pressure]]:
+    """Return the times and pressures that were observed, without unmeasured syncs."""
     for sync in rounds:
         if sync.outcome is not SyncOutcome.UNMEASURED:
             for threshold in sync.state.first_observed_at:
                 yield sync.input.now_ns, PRESSURES[threshold.signal]
 
 
-@given(lives)
-def test_a_pressure_is_reported_for_the_transition_period_and_no_longer(life: Life) -> None:
-    rounds, period = life.play(), life.configuration.transition_ns
+@given(runs)
+def test_a_pressure_is_reported_for_the_transition_period_and_no_longer(run: Run) -> None:
+    rounds, period = run.play(), run.configuration.transition_ns
     for index, sync in enumerate(rounds):
         recently = {
             pressure
-            for seen, pressure in sightings(rounds[: index + 1])
+            for seen, pressure in observed_pressures(rounds[: index + 1])
             if sync.input.now_ns - seen < period
         }
         assert recently <= set(sync.state.pressures)
@@ -187,14 +187,14 @@ def test_a_pressure_does_not_flap_within_the_transition_period(
     for later, is_short in moments:
         at += later
         last = at if is_short else last
-        sync = kubelet.sees(at, node(memory=short if is_short else enough, at=at), {}, None)
+        sync = kubelet.sync(at, node(memory=short if is_short else enough, at=at), {}, None)
         under_pressure = last is not None and at - last < period
         assert set(sync.state.pressures) == ({Pressure.MEMORY} if under_pressure else set())
 
 
-@given(lives)
-def test_no_pod_is_evicted_for_a_resource_above_its_threshold(life: Life) -> None:
-    for sync in life.play():
+@given(runs)
+def test_no_pod_is_evicted_for_a_resource_above_its_threshold(run: Run) -> None:
+    for sync in run.play():
         if sync.input.stats is None:
             assert not sync.evictions
             continue
@@ -204,9 +204,9 @@ def test_no_pod_is_evicted_for_a_resource_above_its_threshold(life: Life) -> Non
             assert threshold.grace_ns <= sync.input.now_ns - sync.state.first_observed_at[threshold]
 
 
-@given(lives)
-def test_the_same_measurements_are_acted_on_once(life: Life) -> None:
-    for sync, seen in zip(life.play(), life.seen, strict=True):
+@given(runs)
+def test_the_same_measurements_evict_once(run: Run) -> None:
+    for sync, seen in zip(run.play(), run.inputs, strict=True):
         if seen.stats is None or sync.outcome is SyncOutcome.REFUSED:
             continue
         measured = observe(seen.stats)
@@ -214,22 +214,22 @@ def test_the_same_measurements_are_acted_on_once(life: Life) -> None:
             continue
         again = Kubelet(sync.config)
         again.state = sync.state
-        repeated = again.sees(10**6, seen.stats, seen.pods, seen.regained)
+        repeated = again.sync(10**6, seen.stats, seen.pods, seen.reclaimed)
         assert not repeated.triggered
         assert all(each.condition is None for each in repeated.evictions)
 
 
-@given(lives)
-def test_a_round_depends_on_nothing_but_what_it_is_given(life: Life) -> None:
-    assert life.play() == life.play()
+@given(runs)
+def test_a_sync_depends_only_on_its_input(run: Run) -> None:
+    assert run.play() == run.play()
 
 
-@given(lives)
-def test_a_node_with_plenty_of_everything_is_calm(life: Life) -> None:
+@given(runs)
+def test_a_node_with_plenty_of_everything_is_not_under_pressure(run: Run) -> None:
     plenty = 10**9
     memory = MemoryStats(plenty, 0)
     disk_left = FilesystemStats(plenty, plenty, plenty, plenty)
     stats = NodeStats(memory, memory, disk_left, disk_left, disk_left, ProcessStats(plenty, 0))
-    calm = replace(life, seen=[replace(each, stats=stats) for each in life.seen])
-    assert not met_thresholds(life.configuration.thresholds, observe(stats))
+    calm = replace(run, inputs=[replace(each, stats=stats) for each in run.inputs])
+    assert not met_thresholds(run.configuration.thresholds, observe(stats))
     assert not any(each.condition for sync in calm.play() for each in sync.evictions)

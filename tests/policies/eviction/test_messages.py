@@ -1,4 +1,4 @@
-"""What is said of an eviction, to the last space."""
+"""Messages of evictions, to the last space."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ def test_a_container_above_its_request_is_named() -> None:
 
 
 @pytest.mark.parametrize("used", ["100Mi", "1Mi"])
-def test_a_container_within_its_request_is_not(used: str) -> None:
+def test_a_container_within_its_request_is_not_named(used: str) -> None:
     message, annotations = eviction_message(evictable(memory="100Mi"), uses(used), MEMORY)
     assert message == LOW
     assert annotations["offending_containers"] == ""
 
 
-def test_without_a_request_anything_is_above_it() -> None:
+def test_any_usage_is_above_an_absent_request() -> None:
     message, _ = eviction_message(evictable(), uses("1"), MEMORY)
     assert message.endswith(
         "Container main was using 1, request is 0, has larger consumption of memory. "
     )
 
 
-def test_without_stats_nothing_more_is_known() -> None:
+def test_without_stats_only_the_node_is_reported() -> None:
     assert eviction_message(evictable(), None, MEMORY) == (LOW, {})
 
 
@@ -109,12 +109,12 @@ def test_storage_counts_writable_layer_and_logs_together() -> None:
         uses(layer=DiskUsage(), logs=disk("1Gi")),
     ],
 )
-def test_storage_is_not_named_with_one_of_them_alone(stats: PodStats) -> None:
+def test_storage_is_not_named_with_only_one_of_both(stats: PodStats) -> None:
     assert "Container" not in eviction_message(evictable(), stats, STORAGE)[0]
 
 
 @pytest.mark.parametrize(
-    ("shortage", "told"),
+    ("shortage", "expected"),
     [
         (
             short_of(Resource.INODES, bound("nodefs.inodesFree<5%"), NODE_FS_INODES=("2000", "1M")),
@@ -131,10 +131,10 @@ def test_storage_is_not_named_with_one_of_them_alone(stats: PodStats) -> None:
     ],
 )
 def test_inodes_and_pids_are_reported_for_the_node_only(
-    shortage: ResourceShortage, told: str
+    shortage: ResourceShortage, expected: str
 ) -> None:
     stats = uses("1Gi", processes=9, layer=disk("1Gi", 9), logs=disk("1Gi", 9))
-    assert eviction_message(evictable(), stats, shortage)[0] == told
+    assert eviction_message(evictable(), stats, shortage)[0] == expected
 
 
 def test_the_first_observed_threshold_of_the_resource_is_reported() -> None:

@@ -1,4 +1,4 @@
-"""What others see of pressure: conditions, taints, and pods that are turned away."""
+"""Pressure as conditions, taints, and pods that are not admitted."""
 
 from __future__ import annotations
 
@@ -13,29 +13,34 @@ from tests.builders.eviction import evictable
 MEMORY, DISK, PID = Pressure.MEMORY, Pressure.DISK, Pressure.PID
 
 
-def test_a_calm_node_says_so() -> None:
-    assert [
-        (each.type, each.status, each.reason, each.message) for each in pressure_conditions(())
-    ] == [
+@pytest.mark.parametrize(
+    ("pressures", "expected"),
+    [
         (
-            "MemoryPressure",
-            False,
-            "KubeletHasSufficientMemory",
-            "kubelet has sufficient memory available",
+            (),
+            [
+                ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+                ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+                ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+            ],
         ),
-        ("DiskPressure", False, "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-        ("PIDPressure", False, "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    ]
-
-
-def test_a_node_under_pressure_says_so() -> None:
-    found = pressure_conditions((MEMORY, DISK, PID))
-    assert all(each.status for each in found)
-    assert [(each.reason, each.message) for each in found] == [
-        ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
-        ("KubeletHasDiskPressure", "kubelet has disk pressure"),
-        ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
-    ]
+        (
+            (MEMORY, DISK, PID),
+            [
+                ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+                ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+                ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+            ],
+        ),
+    ],
+)
+def test_a_node_has_a_condition_for_each_pressure(
+    pressures: tuple[Pressure, ...], expected: list[tuple[str, str]]
+) -> None:
+    found = pressure_conditions(pressures)
+    assert [each.type for each in found] == ["MemoryPressure", "DiskPressure", "PIDPressure"]
+    assert [each.status for each in found] == [bool(pressures)] * 3
+    assert [(each.reason, each.message) for each in found] == expected
 
 
 def test_each_pressure_has_a_taint() -> None:
@@ -71,7 +76,9 @@ PODS = (PLAIN, BEST_EFFORT, TOLERANT, OTHERWISE_TOLERANT, CRITICAL, STATIC)
         ([MEMORY, DISK], [False, False, False, False, True, True]),
     ],
 )
-def test_pressure_restricts_the_pods_that_are_admitted(pressures: list[Pressure], admitted: list[bool]) -> None:
+def test_pressure_restricts_the_pods_that_are_admitted(
+    pressures: list[Pressure], admitted: list[bool]
+) -> None:
     assert [admit(pod, pressures).admitted for pod in PODS] == admitted
 
 
@@ -96,5 +103,7 @@ def test_a_refusal_names_the_conditions() -> None:
         (evictable(priority=2_000_000_000), True),
     ],
 )
-def test_static_mirror_and_high_priority_pods_are_critical(pod: EvictablePod, *, critical: bool) -> None:
+def test_static_mirror_and_high_priority_pods_are_critical(
+    pod: EvictablePod, *, critical: bool
+) -> None:
     assert pod.critical is critical

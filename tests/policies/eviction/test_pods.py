@@ -1,4 +1,4 @@
-"""What a pod asks for and may use, by the rules of each release."""
+"""Requests, limits and quality of service of pods, by the rules of each release."""
 
 from __future__ import annotations
 
@@ -44,22 +44,16 @@ def asking(
 def test_containers_run_together_and_sidecars_with_them_since_1_34() -> None:
     sidecar = one({MEMORY: 200}, restartable=True)
     claims = asking({MEMORY: 100}, {MEMORY: 50}, init=(sidecar,))
-    assert (requested_nanos(claims, MEMORY, OLD), requested_nanos(claims, MEMORY, NEW)) == (
-        200,
-        350,
-    )
+    assert [requested_nanos(claims, MEMORY, each) for each in (OLD, NEW)] == [200, 350]
 
 
 def test_init_containers_run_alone_but_for_sidecars_before_them() -> None:
     claims = asking({MEMORY: 100}, init=(one({MEMORY: 70}, restartable=True), one({MEMORY: 400})))
-    assert (requested_nanos(claims, MEMORY, OLD), requested_nanos(claims, MEMORY, NEW)) == (
-        400,
-        470,
-    )
+    assert [requested_nanos(claims, MEMORY, each) for each in (OLD, NEW)] == [400, 470]
 
 
 @pytest.mark.parametrize("release", [OLD, NEW])
-def test_overhead_is_added_to_what_is_not_zero(release: EvictionRelease) -> None:
+def test_overhead_is_added_unless_the_request_is_zero(release: EvictionRelease) -> None:
     claims = asking({MEMORY: 100}, overhead={MEMORY: 10, STORAGE: 10})
     assert requested_nanos(claims, MEMORY, release) == 110
     assert requested_nanos(claims, STORAGE, release) == 0
@@ -84,7 +78,7 @@ def test_pod_level_requests_replace_those_of_containers(
     assert tuple(requested_nanos(claims, STORAGE, each) for each in rules) == storage
 
 
-def test_messages_speak_of_the_memory_of_the_whole_pod_if_it_asks_for_some() -> None:
+def test_messages_report_a_pod_level_memory_request() -> None:
     claims = asking({MEMORY: 1}, whole={MEMORY: 0})
     assert reports_pod_memory_request(claims, NEW)
     assert not reports_pod_memory_request(claims, OLD)
@@ -131,7 +125,7 @@ def test_the_limit_of_a_pod_is_the_sum_of_those_that_its_containers_have(
         ({MEMORY: 1}, {}, {"hugepages-2Mi": 1}, True),
     ],
 )
-def test_a_best_effort_pod_has_neither_cpu_nor_memory(
+def test_a_best_effort_pod_has_neither_cpu_nor_memory_requests_nor_limits(
     requests: Mapping[str, int],
     limits: Mapping[str, int],
     whole: Mapping[str, int],
@@ -145,6 +139,6 @@ def test_a_best_effort_pod_has_neither_cpu_nor_memory(
     assert is_best_effort(claims, NEW) is best_effort
 
 
-def test_up_to_1_33_the_pod_as_a_whole_made_no_quality_of_service() -> None:
+def test_pod_level_resources_do_not_affect_quality_of_service_before_1_34() -> None:
     claims = KubeletRequests(PodResources(pod_level={MEMORY: 1}), PodResources())
     assert is_best_effort(claims, OLD)

@@ -1,4 +1,4 @@
-"""The order of eviction: every step of the three orders, and their explanations."""
+"""The three orders of eviction and their explanations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.builders.eviction import disk, evictable, scratch, uses
 Pods = Mapping[EvictablePod, PodStats | None]
 
 
-def told(pods: Pods, signal: Signal, layout: Layout = ONE_FILESYSTEM) -> list[str]:
+def steps_of(pods: Pods, signal: Signal, layout: Layout = ONE_FILESYSTEM) -> list[str]:
     """Return the ranking as ``a > b: criterion``."""
     stats = {pod.uid: used for pod, used in pods.items() if used is not None}
     ranking = rank(pods, stats, signal, layout)
@@ -39,7 +39,7 @@ def test_memory_is_ranked_by_request_then_priority_then_excess(signal: Signal) -
         evictable("unmeasured", priority=9): None,
         evictable("unmeasured-too", priority=9): None,
     }
-    assert told(pods, signal) == [
+    assert steps_of(pods, signal) == [
         "unmeasured > unmeasured-too: name",
         "unmeasured-too > above-low-far: no stats",
         "above-low-far > above-low-near: larger usage above its request",
@@ -49,13 +49,13 @@ def test_memory_is_ranked_by_request_then_priority_then_excess(signal: Signal) -
     ]
 
 
-def test_usage_that_was_not_measured_is_none() -> None:
+def test_usage_without_stats_counts_as_zero() -> None:
     pods = {
         evictable("silent", memory="1"): uses(),
         evictable("small", memory="1"): uses("1"),
         evictable("void"): PodStats(),
     }
-    assert told(pods, Signal.MEMORY) == [
+    assert steps_of(pods, Signal.MEMORY) == [
         "small > void: name",
         "void > silent: larger usage above its request",
     ]
@@ -68,7 +68,7 @@ def test_processes_are_ranked_by_priority_then_count() -> None:
         evictable("some", priority=0): uses(processes=10),
         evictable("unmeasured", priority=0): None,
     }
-    assert told(pods, Signal.PIDS) == [
+    assert steps_of(pods, Signal.PIDS) == [
         "unmeasured > some: no stats",
         "some > few: more processes",
         "few > many: lower priority",
@@ -112,7 +112,7 @@ def test_without_counted_usage_only_priority_decides() -> None:
         evictable("full", priority=1): uses(layer=disk("9Gi")),
         evictable("empty", priority=0): uses(),
     }
-    assert told(pods, Signal.IMAGE_FS, SPLIT) == ["empty > full: lower priority"]
+    assert steps_of(pods, Signal.IMAGE_FS, SPLIT) == ["empty > full: lower priority"]
 
 
 def test_any_inode_is_above_the_request_and_bytes_are_taken_off_inodes() -> None:
@@ -121,7 +121,7 @@ def test_any_inode_is_above_the_request_and_bytes_are_taken_off_inodes() -> None
         evictable("modest"): uses(layer=disk(inodes=1)),
         evictable("none", storage="1"): uses(layer=disk(inodes=0)),
     }
-    assert told(pods, Signal.NODE_FS_INODES) == [
+    assert steps_of(pods, Signal.NODE_FS_INODES) == [
         "modest > asked: larger usage above its request",
         "asked > none: usage above its request",
     ]
@@ -160,7 +160,7 @@ def test_the_order_of_the_pods_never_matters(
 
 
 @given(populations, signals, layouts)
-def test_the_first_to_go_is_the_first_of_the_ranking_that_may(
+def test_the_first_victim_is_the_first_of_the_ranking_that_is_not_critical(
     population: list[tuple[EvictablePod, PodStats | None]], signal: Signal, layout: Layout
 ) -> None:
     stats = {pod.uid: used for pod, used in population if used is not None}

@@ -1,4 +1,4 @@
-"""Amounts: float32 shares to the byte, and durations as Go reads them."""
+"""Thresholds' values: float32 percentages, quantities, and durations as Go parses them."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ MINUTE = 60 * NANOS
         ("10%", "0", 0),
     ],
 )
-def test_a_share_is_rounded_as_upstream_rounds_it(
+def test_percentages_are_rounded_as_upstream_rounds_them(
     percentage: str, capacity: str, amount: int
 ) -> None:
     found = parse_percentage(percentage)
     assert found.nanos_of(whole(capacity)) == amount * NANOS
 
 
-def test_a_share_is_spelled_as_bytes_whatever_it_counts() -> None:
+def test_a_percentage_is_formatted_as_bytes_for_any_signal() -> None:
     assert parse_percentage("10%").formatted(whole("10Gi")) == "1073741840"
     assert parse_percentage("5%").formatted(1_000_000) == "50000"
     assert parse_percentage("50%").formatted(2**31) == "1Gi"
     assert read_quantity("50000").formatted(1_000_000) == "50k"
 
 
-def test_a_share_may_be_given_as_a_part() -> None:
+def test_a_percentage_may_be_given_as_a_fraction() -> None:
     assert percentage_from_fraction(0.105) == parse_percentage("10.5%")
     assert percentage_from_fraction(0.105).text == "10.5%"
 
 
-def test_signs_of_percent_may_be_too_many() -> None:
+def test_extra_percent_signs_are_ignored() -> None:
     assert parse_percentage("10%%") == parse_percentage("10")
 
 
 @pytest.mark.parametrize(
     ("text", "milli"), [("Mi", 0), ("+", 0), (".", 0), (".5", 500), ("-2", -2000), ("2", 2000)]
 )
-def test_a_suffix_alone_counts_none_of_it(text: str, milli: int) -> None:
+def test_a_suffix_without_a_number_is_zero(text: str, milli: int) -> None:
     assert read_quantity(text).nanos == milli * NANOS // 1000
 
 
@@ -80,7 +80,7 @@ def test_durations_are_read_as_go_reads_them(text: str, nanoseconds: int) -> Non
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "error"),
     [
         ("", 'time: invalid duration ""'),
         ("-", 'time: invalid duration "-"'),
@@ -93,10 +93,10 @@ def test_durations_are_read_as_go_reads_them(text: str, nanoseconds: int) -> Non
         ("99999999999999999999", 'time: invalid duration "99999999999999999999"'),
     ],
 )
-def test_an_invalid_duration_has_gos_error(text: str, words: str) -> None:
+def test_an_invalid_duration_has_gos_error(text: str, error: str) -> None:
     with pytest.raises(ValueError, match="time: ") as raised:
         parse_duration(text)
-    assert str(raised.value) == words
+    assert str(raised.value) == error
 
 
 @pytest.mark.parametrize(
@@ -109,5 +109,5 @@ def test_an_invalid_duration_has_gos_error(text: str, words: str) -> None:
         (1, "0.000000001s"),
     ],
 )
-def test_durations_are_spelled_in_one_way(nanoseconds: int, text: str) -> None:
+def test_durations_have_one_spelling(nanoseconds: int, text: str) -> None:
     assert format_duration(nanoseconds) == text

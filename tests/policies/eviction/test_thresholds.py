@@ -1,4 +1,4 @@
-"""The grammar of thresholds: what is read, and every mistake in upstream's words."""
+"""Parsing of thresholds, with upstream's errors."""
 
 from __future__ import annotations
 
@@ -67,19 +67,19 @@ def test_the_memory_of_all_pods_may_have_a_threshold_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("text", ["0%", "100%"])
-def test_nothing_and_everything_are_no_thresholds(text: str) -> None:
+def test_zero_and_hundred_percent_are_no_thresholds(text: str) -> None:
     assert parse_thresholds(hard(text)) == []
     assert parse_thresholds(soft(text, "1m")) == []
     assert parse_thresholds(ThresholdFlags(soft={MEMORY: text})) == []
 
 
 @pytest.mark.parametrize("text", ["0.0%", "100.0%", "00%"])
-def test_other_spellings_of_nothing_and_everything_are(text: str) -> None:
+def test_other_spellings_of_zero_and_hundred_percent_are_thresholds(text: str) -> None:
     assert len(parse_thresholds(hard(text), ())) == 1
 
 
 @pytest.mark.parametrize(
-    ("texts", "field", "words"),
+    ("texts", "field", "error"),
     [
         (hard("1Gi", "memory"), "evictionHard", "unsupported eviction signal memory"),
         (
@@ -163,21 +163,21 @@ def test_other_spellings_of_nothing_and_everything_are(text: str) -> None:
         (reclaiming("x"), "evictionMinimumReclaim", MALFORMED),
     ],
 )
-def test_a_mistake_has_upstreams_words_and_its_place(
-    texts: ThresholdFlags, field: str, words: str
+def test_an_error_has_upstreams_message_and_its_field(
+    texts: ThresholdFlags, field: str, error: str
 ) -> None:
     with pytest.raises(ThresholdError) as raised:
         parse_thresholds(texts)
-    assert (str(raised.value), raised.value.field) == (words, field)
+    assert (str(raised.value), raised.value.field) == (error, field)
 
 
-def test_a_mistake_in_an_entry_tells_the_entry() -> None:
+def test_an_error_in_an_entry_has_the_entry() -> None:
     with pytest.raises(ThresholdError) as raised:
         parse_thresholds(ThresholdFlags(hard={"nodefs.available": "10%", MEMORY: "x"}))
     assert raised.value.entry == (MEMORY, "x")
 
 
-def test_mistakes_are_looked_for_in_upstreams_order() -> None:
+def test_errors_come_in_upstreams_order() -> None:
     texts = ThresholdFlags({MEMORY: "h"}, {MEMORY: "s"}, {MEMORY: "g"}, {MEMORY: "r"})
     fields = []
     for mended in (
@@ -225,7 +225,7 @@ def test_every_signal_has_a_resource_and_a_pressure() -> None:
     }
 
 
-def test_thresholds_are_the_same_whatever_their_spelling() -> None:
+def test_thresholds_are_equal_in_any_spelling() -> None:
     assert bound("memory.available<1Gi") == bound("memory.available<1024Mi")
     assert len({bound("memory.available<1Gi"), bound("memory.available<1024Mi")}) == 1
     assert bound("memory.available<1Gi") != Threshold(Signal.MEMORY, bound("pid.available<1").value)

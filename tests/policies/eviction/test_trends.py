@@ -1,4 +1,4 @@
-"""Trends of what is left: slopes, how long it lasts at them, which readings count."""
+"""Trends of available amounts: slopes, remaining time, and the measurements that count."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_falling_amount_lasts_until_it_is_used_up(
     assert found.lasts_ns(amount * NANOS) == (None if seconds is None else seconds * SECOND)
 
 
-def test_only_what_was_measured_anew_is_added() -> None:
+def test_only_new_measurements_are_added() -> None:
     seen: Measurements = {}
     for now, measured, available in [(1, 0, 9), (2, 0, 8), (3, -1, 7), (14, 12, 6)]:
         observation = Observation(available, 10, measured * SECOND)
@@ -92,7 +92,7 @@ def test_an_observation_without_a_time_is_of_now() -> None:
     assert list(seen[MEMORY]) == readings((1, 9), (2, 8))
 
 
-def test_old_readings_are_forgotten_and_so_are_signals_that_are_gone() -> None:
+def test_old_measurements_and_absent_signals_are_dropped() -> None:
     seen: Measurements = {}
     for now in range(40):
         seen = extend_measurements(seen, {MEMORY: Observation(now, 99)}, now * SECOND)  # it rises
@@ -103,7 +103,7 @@ def test_old_readings_are_forgotten_and_so_are_signals_that_are_gone() -> None:
 @pytest.mark.parametrize(
     ("amounts", "kept"),
     [
-        ([900, 800, 700, 900], [900]),  # who took it has gone
+        ([900, 800, 700, 900], [900]),  # the pod that used it has ended
         ([900, 800, 700, 950, 940], [950, 940]),
         ([900, 800, 700, 890], [900, 800, 700, 890]),
         ([700, 800, 900], [700, 800, 900]),
@@ -125,7 +125,7 @@ POINTS = st.dictionaries(
 
 @given(POINTS)
 def test_the_slope_is_the_median_of_all(points: dict[int, int]) -> None:
-    """The same as in exact fractions, but for the last digit."""
+    """Compare with exact fractions; the last digit may differ."""
     found = estimate_trend([Measurement(at, points[at]) for at in sorted(points)])
     slopes = [
         Fraction(points[later] - points[earlier], later - earlier) * SECOND * NANOS
@@ -146,7 +146,7 @@ def test_a_trend_does_not_depend_on_offsets(points: dict[int, int], more: int, l
 
 
 @given(st.integers(1, 10**18), st.integers(0, 2**50))
-def test_it_lasts_until_it_is_used_up(loss: int, nanos: int) -> None:
+def test_the_remaining_time_ends_when_nothing_is_available(loss: int, nanos: int) -> None:
     lasts = Trend(-loss, 2).lasts_ns(nanos)
     assert lasts is not None
     assert lasts * loss <= nanos * SECOND < (lasts + 1) * loss

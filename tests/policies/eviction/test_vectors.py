@@ -1,4 +1,4 @@
-"""Upstream's own test tables: what Kubernetes asserts of its eviction holds of this one, too."""
+"""Upstream's own test tables of kubelet eviction."""
 
 from __future__ import annotations
 
@@ -244,19 +244,17 @@ def notification(case: Case) -> None:
 def scenario(case: Case) -> None:
     played = run_scenario(decode_scenario(Document(encoded(case), case["name"]), NEWEST_EVICTION))
     found = scenario_document(played)["steps"]
-    expected = case["expect"]["steps"]
-    assert len(found) == len(expected)
-    for step, wanted in zip(found, expected, strict=True):
-        assert held_to(step, wanted) == wanted
-        assert ("error" in step) is ("error" in wanted)
+    for step, expected in zip(found, case["expect"]["steps"], strict=True):
+        assert expected_part(step, expected) == expected
+        assert ("error" in step) is ("error" in expected)
 
 
-def held_to(found: Any, wanted: Any) -> Any:
+def expected_part(found: Any, expected: Any) -> Any:
     """Return the found values of the expected keys; an absent key is not checked."""
-    if isinstance(wanted, dict):
-        return {key: held_to(found[key], value) for key, value in wanted.items()}
-    if isinstance(wanted, list) and len(found) == len(wanted):
-        return [held_to(each, value) for each, value in zip(found, wanted, strict=True)]
+    if isinstance(expected, dict):
+        return {key: expected_part(found[key], value) for key, value in expected.items()}
+    if isinstance(expected, list) and len(found) == len(expected):
+        return [expected_part(each, value) for each, value in zip(found, expected, strict=True)]
     return found
 
 

@@ -12,28 +12,27 @@ from rich.live import Live
 from extender.eviction.advise.executor import Action, planned_actions
 from extender.eviction.advise.output import LivePrinter, Printer, single_printer, watch_printer
 from extender.eviction.advise.rounds import ObservationRound
-from policies.eviction.forecast import NO_HISTORY, NodeForecast, forecast_node
-from policies.eviction.manager import SyncInput
+from policies.eviction.forecast import NodeForecast
 from policies.eviction.proactive_eviction import MIN_TREND_MEASUREMENTS, ReliefLimits, plan_relief
-from tests.builders.eviction import SECOND, bound, evictable, node, plan, summary, uses
+from tests.builders.eviction import SECOND, bound, evictable, falling, forecast, plan, uses
 
 HOG = evictable("hog")
 
 
-def outlook(name: str, falls: int) -> NodeForecast:
-    """Return a node with 9Gi of memory, that loses so many Gi every ten seconds."""
-    told, past = plan(bound("memory.available<1Gi")), NO_HISTORY
-    for index in range(MIN_TREND_MEASUREMENTS):
-        left = 9 + falls * (MIN_TREND_MEASUREMENTS - 1 - index)
-        measured = summary(node(f"{left}Gi", of="40Gi", at=10 * index), {HOG: uses("5Gi")})
-        found = forecast_node(name, told, past, SyncInput(10 * index * SECOND, [HOG], measured))
-        past = found.history
-    return found
+def forecast_falling(name: str, falls: int) -> NodeForecast:
+    """Return the forecast of a node with 9Gi of memory that loses ``falls`` Gi in ten seconds."""
+    amounts = [9 + falls * ago for ago in reversed(range(MIN_TREND_MEASUREMENTS))]
+    samples = falling(*(f"{amount}Gi" for amount in amounts), of="40Gi")
+    config = plan(bound("memory.available<1Gi"))
+    return forecast(config, *samples, pods={HOG: uses("5Gi")}, name=name)
 
 
 def seen(calm: int = 1, unread: int = 0) -> ObservationRound:
     """Return a round with a node that falls, so many calm ones, and some that cannot be read."""
-    nodes = [outlook("falling", 4), *(outlook(f"calm-{index}", 0) for index in range(calm))]
+    nodes = [
+        forecast_falling("falling", 4),
+        *(forecast_falling(f"calm-{index}", 0) for index in range(calm)),
+    ]
     return ObservationRound(0, nodes, {f"broken-{index}": "no answer" for index in range(unread)})
 
 

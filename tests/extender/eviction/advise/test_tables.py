@@ -18,7 +18,16 @@ from policies.eviction.signals import Signal
 from policies.eviction.thresholds import Threshold
 from policies.eviction.trends import Trend
 from policies.kubernetes.quantity import NANOS
-from tests.builders.eviction import SECOND, bound, evictable, filesystem, node, plan, summary, uses
+from tests.builders.eviction import (
+    bound,
+    evictable,
+    falling,
+    filesystem,
+    forecast,
+    node,
+    plan,
+    uses,
+)
 
 MI, GI = 2**20, 2**30
 HOG = evictable("hog", memory="1Gi")
@@ -60,16 +69,10 @@ def test_one_reading_has_no_trend() -> None:
     assert format_trend(Signal.MEMORY, None) == ""
 
 
-def outlook(*memory: str, threshold: Threshold | None = None) -> NodeForecast:
-    told, past = plan(threshold or bound("memory.available<1Gi")), NO_HISTORY
+def forecast_of(*memory: str, threshold: Threshold | None = None) -> NodeForecast:
+    config = plan(threshold or bound("memory.available<1Gi"))
     pods = {VITAL: uses("9Gi"), HOG: uses("3Gi")}
-    for index, each in enumerate(memory):
-        stats = node(each, of="21Gi", at=10 * index)
-        found = forecast_node(
-            "n", told, past, SyncInput(10 * index * SECOND, list(pods), summary(stats, pods))
-        )
-        past = found.history
-    return found
+    return forecast(config, *falling(*memory, of="21Gi"), pods=pods)
 
 
 HARD = "memory.available<1Gi"
@@ -77,38 +80,41 @@ SOFT = bound("memory.available<1Gi", grace="90s")
 
 
 @pytest.mark.parametrize(
-    ("seen", "told"),
+    ("found", "expected"),
     [
-        (outlook("11Gi"), ("████░░░░", "", "n: one sample has no trend")),
-        (outlook("21Gi", "21Gi"), ("████████", "", "n: no signal approaches its threshold")),
+        (forecast_of("11Gi"), ("████░░░░", "", "n: one sample has no trend")),
+        (forecast_of("21Gi", "21Gi"), ("████████", "", "n: no signal approaches its threshold")),
         (
-            outlook("3Gi", "2Gi"),
+            forecast_of("3Gi", "2Gi"),
             (
                 "█░░░░░░░",
                 "10s",
                 "n acts on memory.available<1Gi in 10s; default/hog would be evicted first",
             ),
         ),
-        (outlook("2Gi", "1Gi"), ("░" * 8, "met", None)),
-        (outlook("2Gi", "900Mi"), ("░" * 8, "met", "n is about to evict default/hog")),
-        (outlook("3Gi", "2Gi", threshold=SOFT), ("█░░░░░░░", "10s and 1m30s of grace", None)),
-        (outlook("900Mi", "900Mi", threshold=SOFT), ("░" * 8, "met, 1m20s of grace left", None)),
+        (forecast_of("2Gi", "1Gi"), ("░" * 8, "met", None)),
+        (forecast_of("2Gi", "900Mi"), ("░" * 8, "met", "n is about to evict default/hog")),
+        (forecast_of("3Gi", "2Gi", threshold=SOFT), ("█░░░░░░░", "10s and 1m30s of grace", None)),
+        (
+            forecast_of("900Mi", "900Mi", threshold=SOFT),
+            ("░" * 8, "met, 1m20s of grace left", None),
+        ),
     ],
 )
 def test_a_forecast_is_shown_as_text_and_chart(
-    seen: NodeForecast, told: tuple[str, str, str | None]
+    found: NodeForecast, expected: tuple[str, str, str | None]
 ) -> None:
-    [forecast] = seen.forecasts
-    assert (margin_bar(forecast), format_time_left(forecast)) == told[:2]
-    assert told[2] in (None, format_headline(seen, ()))
+    [threshold] = found.forecasts
+    assert (margin_bar(threshold), format_time_left(threshold)) == expected[:2]
+    assert expected[2] in (None, format_headline(found, ()))
 
 
 def test_reported_pressure_is_shown() -> None:
-    said = format_headline(outlook("21Gi", "21Gi"), ["DiskPressure", "PIDPressure"])
-    assert said == "n under DiskPressure, PIDPressure: no signal approaches its threshold"
+    headline = format_headline(forecast_of("21Gi", "21Gi"), ["DiskPressure", "PIDPressure"])
+    assert headline == "n under DiskPressure, PIDPressure: no signal approaches its threshold"
 
 
-def test_a_node_without_stats_says_so() -> None:
+def test_a_node_without_stats_is_shown() -> None:
     blind = forecast_node(
         "n", plan(bound("memory.available<1Gi")), NO_HISTORY, SyncInput(0, (), None)
     )
@@ -117,18 +123,16 @@ def test_a_node_without_stats_says_so() -> None:
 
 
 def test_the_reclaimable_amount_is_shown() -> None:
-    assert list(forecast_notes(outlook("3Gi", "2Gi"))) == ["evicting default/hog would free 3Gi"]
-    assert list(forecast_notes(outlook("3Gi", "3Gi"))) == []
+    assert list(forecast_notes(forecast_of("3Gi", "2Gi"))) == [
+        "evicting default/hog would free 3Gi"
+    ]
+    assert list(forecast_notes(forecast_of("3Gi", "3Gi"))) == []
 
 
 def test_node_level_reclaim_is_shown() -> None:
-    told, past = plan(bound("nodefs.available<10%")), NO_HISTORY
-    for index, left in enumerate(("30Gi", "20Gi")):
-        stats = node(at=10 * index, node_fs=filesystem(left, at=10 * index))
-        found = forecast_node(
-            "n", told, past, SyncInput(10 * index * SECOND, (), summary(stats, {}))
-        )
-        past = found.history
+    disks = [filesystem("30Gi", at=0), filesystem("20Gi", at=10)]
+    samples = [node(at=10 * index, node_fs=each) for index, each in enumerate(disks)]
+    found = forecast(plan(bound("nodefs.available<10%")), *samples, pods={})
     assert format_headline(found, ()) == "n acts on nodefs.available<10% in 9s"
     assert list(forecast_notes(found)) == [
         "before that, the node would delete unused containers and delete unused images"
