@@ -40,14 +40,15 @@ async def reprieve(*arguments: str, stdin: bytes = b"") -> Done:
 
 
 @asynccontextmanager
-async def serving(*arguments: str) -> AsyncIterator[str]:
+async def serving(*arguments: str, scheme: str = "http") -> AsyncIterator[str]:
     """Run a server and yield its URL; it must exit with 0 after SIGTERM."""
-    process = await start(*arguments, "--port", "0")
+    port = () if "--config" in arguments else ("--port", "0")
+    process = await start(*arguments, *port)
     assert process.stdout is not None
     try:
         async with asyncio.timeout(20):
             line = (await process.stdout.readline()).decode()
-        assert line.startswith("listening on http://127.0.0.1:"), await process.communicate()
+        assert line.startswith(f"listening on {scheme}://127.0.0.1:"), await process.communicate()
         yield line.split()[-1]
     finally:
         if process.returncode is None:

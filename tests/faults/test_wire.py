@@ -20,14 +20,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from extender.config.component_config import ConnectionLimits
-from extender.kube.rest.clock import SystemClock
-from extender.secure_serving.dynamic_certificates import CertificateReloader
 from tests.extender.conftest import filter_body
-from tests.extender.secure_serving.conftest import Papers, papers
-from tests.extender.secure_serving.raw_clients import ASKING, Client, Door, open_door
+from tests.extender.secure_serving.conftest import TlsFiles, files
+from tests.extender.secure_serving.raw_clients import FILTER, Client, RunningListener, run_listener
 from tests.faults.rows import ANY_BYTES
 
-__all__ = ["papers"]
+__all__ = ["files"]
 
 BODY: Final = filter_body(None, "node-1")
 RIGHT: Final[dict[str, object]] = {
@@ -73,7 +71,7 @@ FORMS: Final[dict[str, tuple[bytes, list[int]]]] = {
         asking("Content-Encoding: gzip", CHUNKS, body=chunked(gzip.compress(BODY))),
         [OK],
     ),
-    "three at once": (ASKING * 3, [OK] * 3),
+    "three at once": (FILTER * 3, [OK] * 3),
     "with Expect: 100-continue": (asking("Expect: 100-continue"), [100, OK]),
     "with an expectation that nobody knows": (asking("Expect: a miracle"), [417]),
     "said to be gzip and is not": (asking("Content-Encoding: gzip"), [BAD]),
@@ -109,9 +107,9 @@ FORMS: Final[dict[str, tuple[bytes, list[int]]]] = {
 }
 
 
-async def said(door: Door, sent: bytes, tls: ssl.SSLContext | None = None) -> bytes:
+async def said(server: RunningListener, sent: bytes, tls: ssl.SSLContext | None = None) -> bytes:
     """Send bytes, close the sending side, and return the answer until the connection ends."""
-    client = await door.knock(tls)
+    client = await server.connect(tls)
     reading = asyncio.create_task(_heard(client))
     with suppress(OSError):
         await client.send(sent)
@@ -120,7 +118,7 @@ async def said(door: Door, sent: bytes, tls: ssl.SSLContext | None = None) -> by
         if reading.done():
             break
     else:
-        door.pass_by(121)
+        server.advance(121)
     return await reading
 
 
@@ -158,13 +156,13 @@ def check(status: int, body: bytes) -> None:
 async def test_each_form_of_a_call_is_understood_or_refused(
     sent: bytes, statuses: list[int]
 ) -> None:
-    async with open_door(LIMITS) as door:
-        got = list(answers(await said(door, sent)))
+    async with run_listener(LIMITS) as server:
+        got = list(answers(await said(server, sent)))
         assert [status for status, _ in got] == statuses
         for status, body in got:
             check(status, body)
-        assert next(answers(await said(door, ASKING)))[0] == OK
-        await door.until(0)
+        assert next(answers(await said(server, FILTER)))[0] == OK
+        await server.wait_for_connections(0)
 
 
 def spoiled(rng: Random) -> bytes:
@@ -189,26 +187,25 @@ def spoiled(rng: Random) -> bytes:
 @pytest.mark.sampled
 async def test_spoiled_bytes_are_refused_or_ended() -> None:
     with capture_logs():
-        async with open_door(LIMITS) as door:
+        async with run_listener(LIMITS) as server:
             for seed in ANY_BYTES.seeds:
                 try:
-                    for status, body in answers(await said(door, spoiled(Random(seed)))):
+                    for status, body in answers(await said(server, spoiled(Random(seed)))):
                         if status != OK:
                             check(status, body)
                 except BaseException as error:
                     error.add_note(f"seed {seed}")
                     raise
-            assert next(answers(await said(door, ASKING)))[0] == OK
-            await door.until(0)
+            assert next(answers(await said(server, FILTER)))[0] == OK
+            await server.wait_for_connections(0)
 
 
 @pytest.mark.sampled
-async def test_so_they_are_where_tls_is_spoken_and_within_it(papers: Papers) -> None:
-    rotation = CertificateReloader(papers.tls, SystemClock())
+async def test_so_they_are_where_tls_is_spoken_and_within_it(files: TlsFiles) -> None:
     with capture_logs():
-        async with open_door(LIMITS, lambda: rotation.context) as door:
+        async with run_listener(LIMITS, tls=files.tls) as server:
             for seed in range(ANY_BYTES.times // 10):
-                await said(door, spoiled(Random(seed)))
-            client = await door.knock(papers.client())
-            await client.send(ASKING)
+                await said(server, spoiled(Random(seed)))
+            client = await server.connect(files.client())
+            await client.send(FILTER)
             assert "200 OK" in await client.answer()

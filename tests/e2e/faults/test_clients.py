@@ -15,11 +15,11 @@ import pytest
 from fakeapi.testing.fake_cluster import FakeCluster
 from tests.e2e.faults.extender_processes import Crowd, Line, abort, extender, figure, objects
 from tests.extender.conftest import filter_body
-from tests.extender.secure_serving.conftest import Papers, papers
+from tests.extender.secure_serving.conftest import TlsFiles, files
 from tests.extender.secure_serving.raw_clients import post
 from tests.faults.rows import HALF_OPEN, SLOW_LORIS
 
-__all__ = ["papers"]
+__all__ = ["files"]
 
 CONNECTIONS: Final = 64
 CROWD: Final = 4
@@ -125,10 +125,10 @@ async def vanish(port: int, rng: Random, tls: ssl.SSLContext | None) -> None:
 
 @pytest.mark.parametrize("secured", [False, True], ids=["plain", "tls"])
 async def test_vanished_clients_leave_nothing_behind(
-    tmp_path: Path, papers: Papers, *, secured: bool
+    tmp_path: Path, files: TlsFiles, *, secured: bool
 ) -> None:
-    tls = {"certificate": papers.tls.certificate, "key": papers.tls.key} if secured else None
-    context = papers.client() if secured else None
+    tls = {"certificate": files.tls.certificate, "key": files.tls.key} if secured else None
+    context = files.client() if secured else None
     async with FakeCluster(run="none") as cluster:
         cluster.load(objects())
         async with extender(

@@ -135,7 +135,9 @@ pluginConfig:
 
 
 @pytest.mark.parametrize(("text", "settings"), CASES.values(), ids=CASES)
-def test_the_configuration_sets_the_plugins_arguments(tmp_path: Path, text: str, settings: FilterSettings) -> None:
+def test_the_configuration_sets_the_plugins_arguments(
+    tmp_path: Path, text: str, settings: FilterSettings
+) -> None:
     assert filters_from_config(loaded(tmp_path, text)) == configured_filters(settings)
 
 

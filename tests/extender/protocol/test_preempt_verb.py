@@ -120,7 +120,9 @@ class TestNothing:
             ({"priority": 1}, "deferred: no own candidate"),
         ],
     )
-    def test_a_pod_that_may_not_preempt_gets_no_candidates(self, spec: dict[str, Any], reason: str) -> None:
+    def test_a_pod_that_may_not_preempt_gets_no_candidates(
+        self, spec: dict[str, Any], reason: str
+    ) -> None:
         body = preempt_body(pod_json("vip", cpu="1", priority=10, spec=spec), node_2=["batch"])
         outcome = ask(body, snapshot(*FULL_NODES))
         assert outcome.answer.body == NOTHING

@@ -1,4 +1,4 @@
-"""Certificates in files, and a listener to connect to."""
+"""Certificates in files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ YEAR_SECONDS = 365 * 86400
 
 
 @dataclass(frozen=True)
-class Papers:
+class TlsFiles:
     """The files of one server, as Kubernetes mounts a Secret: behind a symlink that it replaces."""
 
     folder: Path
@@ -24,17 +24,17 @@ class Papers:
 
     @property
     def tls(self) -> TlsConfig:
-        """The configuration of the files, without client certificates."""
+        """Return the configuration of the files, without client certificates."""
         mounted = self.folder / "data"
         return TlsConfig(str(mounted / "tls.crt"), str(mounted / "tls.key"))
 
     @property
     def mutual(self) -> TlsConfig:
-        """The same, with client certificates."""
+        """Return the configuration of the files, with client certificates."""
         return TlsConfig(self.tls.certificate, self.tls.key, str(self.folder / "data" / "ca.crt"))
 
     def mount(self, version: str, pair: KeyPair, key: bytes | None = None) -> None:
-        """Replace the files at a stroke."""
+        """Replace all files at once."""
         folder = self.folder / version
         folder.mkdir()
         (folder / "tls.crt").write_bytes(pair.certificate)
@@ -45,7 +45,7 @@ class Papers:
         link.rename(self.folder / "data")
 
     def issue(self) -> KeyPair:
-        """Certify this machine anew."""
+        """Issue a new certificate of 127.0.0.1."""
         return self.authority.issue_server(["127.0.0.1"])
 
     def client(
@@ -63,8 +63,8 @@ class Papers:
 
 
 @pytest.fixture
-def papers(tmp_path: Path) -> Papers:
-    """Files with a good certificate of 127.0.0.1."""
-    made = Papers(tmp_path, CertificateAuthority(), CertificateAuthority())
+def files(tmp_path: Path) -> TlsFiles:
+    """Return files with a valid certificate of 127.0.0.1."""
+    made = TlsFiles(tmp_path, CertificateAuthority(), CertificateAuthority())
     made.mount("first", made.issue())
     return made

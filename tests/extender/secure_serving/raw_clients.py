@@ -1,4 +1,4 @@
-"""A listener on a real socket, and raw clients that send what no library would."""
+"""A listener on a real socket, and clients that send raw bytes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from extender.config.component_config import Config, ConnectionLimits
+from extender.config.component_config import Config, ConnectionLimits, TlsConfig
+from extender.kube.rest.clock import SystemClock
 from extender.secure_serving.connection_limits import ConnectionRegistry, Phase
+from extender.secure_serving.dynamic_certificates import CertificateReloader
 from extender.secure_serving.listener import (
     ClientCertAuthorizer,
-    ContextSource,
     Listener,
     serve_app,
 )
@@ -32,7 +33,7 @@ def post(path: str, body: bytes) -> bytes:
     return f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-ASKING = post("/filter", filter_body(None, "node-1"))
+FILTER = post("/filter", filter_body(None, "node-1"))
 
 
 @dataclass
@@ -46,8 +47,13 @@ class Client:
         self.writer.write(data)
         await self.writer.drain()
 
+    async def call(self, data: bytes) -> str:
+        """Send a request and return its answer."""
+        await self.send(data)
+        return await self.answer()
+
     async def answer(self) -> str:
-        """Read one answer with its body; "" if the connection has ended instead."""
+        """Return the next answer with its body, "" if the connection has ended."""
         try:
             head = await self.reader.readuntil(b"\r\n\r\n")
         except (asyncio.IncompleteReadError, OSError):
@@ -56,7 +62,7 @@ class Client:
         return (head + await self.reader.readexactly(length)).decode()
 
     async def ended(self) -> bool:
-        """Wait until the server ends the connection; False if it says something before."""
+        """Return whether the server ends the connection before it sends anything."""
         try:
             return not await self.reader.read(1)
         except OSError:
@@ -66,68 +72,71 @@ class Client:
         self.writer.close()
 
 
-async def reached(condition: Callable[[], bool]) -> None:
-    """Let the server's end of the sockets go on until it has come so far."""
-    while not condition():  # noqa: ASYNC110 - what the server takes note of has no event
+async def wait_until(condition: Callable[[], bool]) -> None:
+    """Let the server run until the condition holds."""
+    while not condition():  # noqa: ASYNC110 - the server's state has no event
         await asyncio.sleep(0)
 
 
-class StandingClock(HandClock):
-    """A clock that stands still for those who sleep, too."""
+class SleeplessClock(HandClock):
+    """A clock on which no sleep ends."""
 
     async def sleep(self, seconds: float) -> None:  # noqa: ARG002
         await asyncio.Event().wait()
 
 
 @dataclass
-class Door:
-    """An open listener, its clock, and its clients."""
+class RunningListener:
+    """A listener with its clock and its clients."""
 
-    socket: Listener
-    visits: ConnectionRegistry
+    listener: Listener
+    connections: ConnectionRegistry
     clock: HandClock
     service: Service
+    reloader: CertificateReloader | None = None
     clients: list[Client] = field(default_factory=list)
 
     @property
     def port(self) -> int:
-        return int(self.socket.url.rpartition(":")[2])
+        return int(self.listener.url.rpartition(":")[2])
 
-    async def knock(self, tls: ssl.SSLContext | None = None) -> Client:
+    async def connect(self, tls: ssl.SSLContext | None = None) -> Client:
         client = Client(*await asyncio.open_connection("127.0.0.1", self.port, ssl=tls))
         self.clients.append(client)
         return client
 
-    async def until(self, connections: int) -> None:
+    async def wait_for_connections(self, count: int) -> None:
         """Wait until the server has so many connections."""
-        await reached(lambda: len(self.visits) == connections)
+        await wait_until(lambda: len(self.connections) == count)
 
-    async def until_all(self, phase: Phase) -> None:
+    async def wait_for_phase(self, phase: Phase) -> None:
         """Wait until all connections are in a phase."""
-        await reached(lambda: {visit.phase for visit in self.visits._connections} == {phase})
+        await wait_until(lambda: {each.phase for each in self.connections._connections} == {phase})
 
-    def pass_by(self, seconds: float) -> None:
-        """Let time pass, and those who overstay be cut off."""
+    def advance(self, seconds: float) -> None:
+        """Advance the clock and close the connections whose time is over."""
         self.clock.seconds += seconds
-        self.visits.sweep()
+        self.connections.sweep()
 
 
 @asynccontextmanager
-async def open_door(
+async def run_listener(
     limits: ConnectionLimits | None = None,
-    context: ContextSource | None = None,
-    doorkeeper: ClientCertAuthorizer | None = None,
-) -> AsyncIterator[Door]:
+    tls: TlsConfig | None = None,
+    authorizer: ClientCertAuthorizer | None = None,
+) -> AsyncIterator[RunningListener]:
     """Serve one node behind a listener with these limits."""
-    clock = StandingClock()
+    clock = SleeplessClock()
+    reloader = None if tls is None else CertificateReloader(tls, SystemClock())
+    context = None if reloader is None else lambda: reloader.context
     config = msgspec.structs.replace(Config(port=0), limits=limits or ConnectionLimits())
-    visits = ConnectionRegistry(config.limits, clock)
+    connections = ConnectionRegistry(config.limits, clock)
     service = Service(live_cluster(node("node-1")), ReferenceEngine(), clock)
-    app = build_app(service, client_authorizer=doorkeeper)
-    async with serve_app(app, config, visits, context) as socket:
-        door = Door(socket, visits, clock, service)
+    app = build_app(service, client_authorizer=authorizer)
+    async with serve_app(app, config, connections, context) as listener:
+        server = RunningListener(listener, connections, clock, service, reloader)
         try:
-            yield door
+            yield server
         finally:
-            for client in door.clients:
+            for client in server.clients:
                 client.close()

@@ -11,13 +11,13 @@ import aiohttp
 import pytest
 
 from fakeapi.testing.fake_cluster import FakeCluster
-from tests.commands import reprieve, start
-from tests.extender.secure_serving.conftest import Papers
+from tests.commands import reprieve, serving, start
+from tests.extender.secure_serving.conftest import TlsFiles
 
 
-def configuration(papers: Papers) -> str:
-    path = papers.folder / "reprieve.yaml"
-    mounted = papers.folder / "data"
+def configuration(files: TlsFiles) -> str:
+    path = files.folder / "reprieve.yaml"
+    mounted = files.folder / "data"
     path.write_text(
         f"""
 port: 0
@@ -31,44 +31,34 @@ tls:
     return str(path)
 
 
-async def test_it_serves_over_tls_and_ends_well(papers: Papers) -> None:
-    async with FakeCluster(run="none") as cluster:
-        await ask_over_tls(papers, cluster.url)
+async def test_the_command_serves_over_tls_and_exits_with_0(files: TlsFiles) -> None:
+    arguments = ("--config", configuration(files))
+    async with (
+        FakeCluster(run="none") as cluster,
+        serving("serve", "--server", cluster.url, *arguments, scheme="https") as url,
+        aiohttp.ClientSession() as session,
+    ):
 
+        async def status(path: str, context: ssl.SSLContext) -> int:
+            async with session.get(f"{url}{path}", ssl=context) as response:
+                return response.status
 
-async def ask_over_tls(papers: Papers, server: str) -> None:
-    process = await start("serve", "--server", server, "--config", configuration(papers))
-    assert process.stdout is not None
-    try:
-        line = (await process.stdout.readline()).decode()
-        assert line.startswith("listening on https://127.0.0.1:")
-        url = line.split()[-1]
-        async with aiohttp.ClientSession() as session:
-
-            async def status(path: str, context: ssl.SSLContext) -> int:
-                async with session.get(f"{url}{path}", ssl=context) as response:
-                    return response.status
-
-            assert await status("/livez", papers.client()) == 200
-            assert await status("/metrics", papers.client()) == 403
-            assert await status("/metrics", papers.client("system:kube-scheduler")) == 200
-    finally:
-        process.send_signal(signal.SIGTERM)
-        _, errors = await process.communicate()
-    assert process.returncode == 0, errors.decode()
+        assert await status("/livez", files.client()) == 200
+        assert await status("/metrics", files.client()) == 403
+        assert await status("/metrics", files.client("system:kube-scheduler")) == 200
 
 
 @pytest.mark.slow
-async def test_the_demo_speaks_no_tls(papers: Papers) -> None:
-    done = await reprieve("serve", "--embedded", "demo", "--config", configuration(papers))
+async def test_the_demo_serves_no_tls(files: TlsFiles) -> None:
+    done = await reprieve("serve", "--embedded", "demo", "--config", configuration(files))
     assert (done.code, done.out) == (2, "")
     problem = "--embedded serves plain HTTP; expected no tls"
     assert done.err == f"reprieve: {problem}\n"
 
 
 @pytest.mark.slow
-async def test_a_configuration_that_is_good_is_said_to_be(papers: Papers) -> None:
-    path = configuration(papers)
+async def test_a_valid_configuration_is_reported(files: TlsFiles) -> None:
+    path = configuration(files)
     done = await reprieve("check-config", path)
     assert (done.code, done.out, done.err) == (0, f"{path}: valid\n", "")
 
@@ -90,7 +80,7 @@ async def test_all_errors_are_reported_in_a_line_each_and_nothing_starts(
 
 
 @pytest.mark.slow
-async def test_requests_that_have_begun_are_finished_before_the_process_ends() -> None:
+async def test_started_requests_are_finished_before_the_process_ends() -> None:
     process = await start("serve", "--embedded", "demo", "--port", "0")
     assert process.stdout is not None
     port = int((await process.stdout.readline()).decode().rpartition(":")[2])

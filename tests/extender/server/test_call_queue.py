@@ -194,9 +194,7 @@ class TestDeadlinesWithinTheSearch:
         assert 'reprieve_searches_cut_short_total{verb="preempt"} 1.0' in figures
 
     @pytest.mark.parametrize(("verb", "seconds"), [("filter", 0.25), ("preempt", 0.45)])
-    def test_a_call_without_a_decision_in_time_is_late(
-        self, verb: str, seconds: float
-    ) -> None:
+    def test_a_call_without_a_decision_in_time_is_late(self, verb: str, seconds: float) -> None:
         serving = service(Ticking(), FallbackKind.ERROR, seconds=seconds)
         body = BY_NAME if verb == "filter" else OFFERS
         with pytest.raises(

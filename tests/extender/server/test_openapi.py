@@ -12,7 +12,7 @@ from extender.protocol import extender_v1
 from extender.server.openapi import ExtenderFilterResult, openapi_document
 from tests.builders import node
 from tests.extender.conftest import live_cluster, served
-from tests.extender.secure_serving.raw_clients import open_door
+from tests.extender.secure_serving.raw_clients import run_listener
 
 
 async def test_it_is_served_and_names_every_path() -> None:
@@ -60,8 +60,8 @@ def test_documented_responses_are_the_actual_ones() -> None:
 
 @pytest.mark.slow
 async def test_a_body_that_says_it_is_too_large_is_not_waited_for() -> None:
-    async with open_door() as door:
-        client = await door.knock()
+    async with run_listener() as server:
+        client = await server.connect()
         await client.send(
             b"POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n"
         )

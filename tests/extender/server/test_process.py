@@ -15,7 +15,7 @@ from fakeapi.testing.fake_cluster import FakeCluster
 from tests.builders import manifest, node_json, pod_json
 from tests.extender.conftest import filter_body, following
 from tests.extender.go_decoder import filtered
-from tests.extender.secure_serving.raw_clients import ASKING, reached
+from tests.extender.secure_serving.raw_clients import FILTER, wait_until
 
 SPREAD_BY_DEFAULT = """
 pluginConfig:
@@ -61,9 +61,9 @@ async def test_it_is_idle_unless_a_call_is_under_way() -> None:
         assert extender.is_idle()
         port = int(extender.url.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(ASKING[:-1])
-        await reached(lambda: not extender.is_idle())
-        writer.write(ASKING[-1:])
+        writer.write(FILTER[:-1])
+        await wait_until(lambda: not extender.is_idle())
+        writer.write(FILTER[-1:])
         assert b"200 OK" in await reader.readline()
-        await reached(extender.is_idle)
+        await wait_until(extender.is_idle)
         writer.close()

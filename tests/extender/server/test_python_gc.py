@@ -12,7 +12,7 @@ import pytest
 from extender.secure_serving.connection_limits import ConnectionProtocol, Phase
 from extender.server.python_gc import FrozenObjects, limit_collections
 from tests.extender.conftest import HandClock
-from tests.extender.secure_serving.raw_clients import ASKING, open_door
+from tests.extender.secure_serving.raw_clients import FILTER, run_listener
 
 MANY = 5_000
 
@@ -87,14 +87,14 @@ def test_frozen_garbage_is_collected_after_repeated_relists() -> None:
 
 async def test_closed_connections_leave_no_garbage() -> None:
     hidden = FrozenObjects()
-    async with open_door() as door:
+    async with run_listener() as server:
         for _ in range(10):
-            client = await door.knock()
-            await client.send(ASKING[:-1])
-            await door.until_all(Phase.BODY)
+            client = await server.connect()
+            await client.send(FILTER[:-1])
+            await server.wait_for_phase(Phase.BODY)
             hidden.collect()
             client.writer.transport.abort()
-            await door.until(0)
+            await server.wait_for_connections(0)
     gc.unfreeze()
     assert sum(type(each) is ConnectionProtocol for each in gc.get_objects()) <= 2
 
