@@ -13,7 +13,15 @@ from typing import Any
 from policies.kubernetes.default_selector import PodSelectingObject
 from policies.kubernetes.pod_requests import as_resources
 from policies.kubernetes.quantity import parse_quantity
-from policies.kubernetes.selectors import LabelSelector, Taint, Toleration, equals_all
+from policies.kubernetes.selectors import (
+    LabelSelector,
+    NodeSelector,
+    NodeSelectorTerm,
+    Taint,
+    Toleration,
+    equals_all,
+    field_requirement,
+)
 from policies.kubernetes.snapshot import (
     DisruptionBudget,
     HostPort,
@@ -189,6 +197,16 @@ def taint(text: str) -> Taint:
     mark, _, effect = text.rpartition(":")
     key, _, value = mark.partition("=")
     return Taint(key, value, effect)
+
+
+def on_nodes(*names: str) -> NodeSelector:
+    """Build a node affinity for nodes by their names."""
+    return NodeSelector(
+        tuple(
+            NodeSelectorTerm(fields=(field_requirement("metadata.name", "In", [name]),))
+            for name in names
+        )
+    )
 
 
 def toleration(key: str = "", operator: str = "", value: str = "", effect: str = "") -> Toleration:

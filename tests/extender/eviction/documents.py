@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from tests.builders import Document, encoded
+from tests.builders import Document
 
 MI = 2**20
 
@@ -25,10 +24,3 @@ def summary(memory: int, *pods: Document, at: str | None = None, **node: Any) ->
         "time": None if at is None else f"2026-01-01T00:{at}Z",
     }
     return {"node": {"memory": left, **node}, "pods": list(pods)}
-
-
-def written(tmp_path: Path, name: str, *documents: Any) -> str:
-    """Write documents as JSON lines and give the path."""
-    path = tmp_path / name
-    path.write_bytes(b"\n".join(map(encoded, documents)))
-    return str(path)

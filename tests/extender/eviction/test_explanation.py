@@ -15,7 +15,8 @@ from extender.eviction.command import EvictQuery, explain_query
 from extender.eviction.kubelet_flags import KubeletFlags
 from policies.eviction.kubelet_releases import EVICTION_RELEASES, NEWEST_EVICTION
 from tests.builders import Document, container_json, node_json, pod_json
-from tests.extender.eviction.documents import MI, measured, summary, written
+from tests.commands import written
+from tests.extender.eviction.documents import MI, measured, summary
 
 CLUSTER = (
     node_json("node-1"),

@@ -12,7 +12,8 @@ from extender.explain.decisions import UnknownNodeError
 from extender.kube.decoders.manifests import ManifestError
 from policies.eviction.kubelet_releases import NEWEST_EVICTION
 from tests.builders import Document, node_json, pod_json
-from tests.extender.eviction.documents import measured, summary, written
+from tests.commands import written
+from tests.extender.eviction.documents import measured, summary
 
 NODE = node_json("node-1")
 

@@ -17,7 +17,8 @@ from policies.eviction.filesystems import SPLIT
 from policies.eviction.kubelet_releases import EVICTION_RELEASES, NEWEST_EVICTION
 from tests.builders import encoded, pod_json
 from tests.builders.eviction import bound
-from tests.extender.eviction.documents import measured, summary, written
+from tests.commands import written
+from tests.extender.eviction.documents import measured, summary
 
 LOW = {"signal": "memory.available", "operator": "LessThan", "value": {"quantity": "500Mi"}}
 

@@ -14,7 +14,8 @@ import structlog
 
 from fakeapi.cli.root_command import main
 from tests.builders import encoded, node_json, pod_json
-from tests.extender.eviction.documents import measured, summary, written
+from tests.commands import written
+from tests.extender.eviction.documents import measured, summary
 
 HARD = ("--eviction-hard", "memory.available<500Mi")
 CLUSTER = (node_json("node-1"), pod_json("hog", on="node-1"), pod_json("calm", on="node-1"))

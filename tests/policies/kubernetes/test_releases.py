@@ -12,16 +12,24 @@ from extender.kube.decoders.pods import decode_pod
 from extender.protocol.preempt_verb import guardrail_violation
 from policies import PreemptionDecision, SchedulerRules, decide_preemption, post_filter
 from policies.kubernetes.releases import NEWEST, RELEASES, Release, UnknownReleaseError, release
-from policies.kubernetes.selectors import NodeSelector, NodeSelectorTerm, field_requirement
 from policies.kubernetes.snapshot import Snapshot
 from policies.preemption.decision import VictimSet
 from policies.preemption.filtering import run_pre_filters
 from policies.preemption.filtering.status import Code, FilterDecision, refused
 from policies.preemption.policy import KUBE_SCHEDULER
 from policies.preemption.reference_engine import filter_nodes
-from tests.builders import Document, budget, container_json, encoded, node, pod, pod_json, snapshot
-from tests.policies.release_changes import Change
-from tests.policies.storage_release_changes import STORAGE_CHANGES
+from tests.builders import (
+    Document,
+    budget,
+    container_json,
+    encoded,
+    node,
+    on_nodes,
+    pod,
+    pod_json,
+    snapshot,
+)
+from tests.policies.release_changes import STORAGE_CHANGES, Change
 
 
 @pytest.mark.parametrize("version", ["1.34", "v1.34", "1.34.2", "v1.34.0-rc.1"])
@@ -123,13 +131,8 @@ def tried_for_more_than_there_is(release: Release) -> bool:
     return found.resolvable
 
 
-def on(name: str) -> NodeSelector:
-    term = NodeSelectorTerm(fields=(field_requirement("metadata.name", "In", [name]),))
-    return NodeSelector((term,))
-
-
 def said_of_unexamined_nodes(release: Release) -> str:
-    asking = pod(node_affinity=on("node-2"))
+    asking = pod(node_affinity=on_nodes("node-2"))
     return decide_preemption(asking, snapshot(node()), SchedulerRules(release)).message.split(
         " ", 4
     )[-1]

@@ -1,4 +1,4 @@
-"""Both engines give the same decisions: candidates, victims, reasons, messages and all."""
+"""Both engines make the same decisions: candidates, victims, reasons and messages."""
 
 from __future__ import annotations
 
@@ -42,39 +42,37 @@ from policies.preemption.policy import (
 from policies.preemption.reference_engine import filter_nodes, filter_with_terminating_pods, preempt
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import LATE, claim, late_claim, volume
+from tests.engines import assert_agreement
 from tests.strategies import NODES, Cluster, clusters, rich_clusters
 
 releases = st.sampled_from(list(RELEASES.values()))
 
 
-def agree(engine: VectorizedEngine, rules: SchedulerRules, pod: Pod, snapshot: Snapshot) -> None:
-    decided = preempt(pod, snapshot, rules)
-    event(f"{len(decided.candidates)} candidate(s)")
-    assert engine.preempt(pod, snapshot) == decided
-    assert engine.filter_nodes(pod, snapshot) == filter_nodes(pod, snapshot, rules)
+def agree(
+    rules: SchedulerRules, pod: Pod, snapshot: Snapshot, engine: VectorizedEngine | None = None
+) -> None:
+    event(f"{len(assert_agreement(pod, snapshot, rules, engine).candidates)} candidate(s)")
 
 
 @given(clusters(), releases)
 def test_resources_and_ports(cluster: Cluster, release: Release) -> None:
-    rules = SchedulerRules(release)
-    agree(VectorizedEngine(rules), rules, cluster.preemptor, cluster.snapshot)
+    agree(SchedulerRules(release), cluster.preemptor, cluster.snapshot)
 
 
 @given(rich_clusters(), releases)
-def test_everything_there_is(cluster: Cluster, release: Release) -> None:
-    rules = SchedulerRules(release)
-    agree(VectorizedEngine(rules), rules, cluster.preemptor, cluster.snapshot)
+def test_all_features(cluster: Cluster, release: Release) -> None:
+    agree(SchedulerRules(release), cluster.preemptor, cluster.snapshot)
 
 
 @given(st.lists(rich_clusters(), min_size=2, max_size=4), releases)
 def test_columns_that_have_followed_one_cluster_after_another(
     history: list[Cluster], release: Release
 ) -> None:
-    """Each cluster is decided on as the columns stand after those before it."""
+    """Decide on each cluster with the columns of those before it."""
     rules = SchedulerRules(release)
     engine = VectorizedEngine(rules)
     for cluster in history:
-        agree(engine, rules, cluster.preemptor, cluster.snapshot)
+        agree(rules, cluster.preemptor, cluster.snapshot, engine)
 
 
 @given(rich_clusters(), releases, st.data())
@@ -115,7 +113,7 @@ def policies(draw: st.DrawFn) -> Policy:
 @given(rich_clusters(), policies())
 def test_any_policy(cluster: Cluster, policy: Policy) -> None:
     rules = SchedulerRules(NEWEST, policy=policy)
-    agree(VectorizedEngine(rules), rules, cluster.preemptor, cluster.snapshot)
+    agree(rules, cluster.preemptor, cluster.snapshot)
 
 
 @given(rich_clusters(), releases, st.lists(st.sampled_from(IN_TREE), unique=True))
@@ -123,7 +121,7 @@ def test_any_filters(cluster: Cluster, release: Release, chosen: list[Filter]) -
     rules = SchedulerRules(
         release, tuple(each for each in IN_TREE if each in chosen), KUBE_SCHEDULER
     )
-    agree(VectorizedEngine(rules), rules, cluster.preemptor, cluster.snapshot)
+    agree(rules, cluster.preemptor, cluster.snapshot)
 
 
 BEHIND = build_storage(
@@ -160,12 +158,12 @@ def test_volumes_and_devices(
     pods = tuple(claiming(pod) for pod in cluster.pods)
     snapshot = replace(replace(cluster, pods=pods).snapshot, storage=storage)
     rules = SchedulerRules(release)
-    agree(VectorizedEngine(rules), rules, claiming(cluster.preemptor), snapshot)
+    agree(rules, claiming(cluster.preemptor), snapshot)
 
 
 @st.composite
-def wishes(draw: st.DrawFn) -> NodeSelector:
-    """Draw terms that ask for nodes by their names, their labels, or both."""
+def node_affinities(draw: st.DrawFn) -> NodeSelector:
+    """Draw terms for nodes by their names, their labels, or both."""
     names = st.sampled_from([*NODES, "unknown"])
     fields = st.builds(field_requirement, st.just("metadata.name"), in_or_not, names.map(_alone))
     labels = st.builds(
@@ -186,22 +184,28 @@ def _alone(name: str) -> tuple[str]:
     return (name,)
 
 
-@given(rich_clusters(), releases, st.none() | wishes(), st.none() | wishes(), st.data())
-def test_nodes_that_are_asked_for(
+@given(
+    rich_clusters(),
+    releases,
+    st.none() | node_affinities(),
+    st.none() | node_affinities(),
+    st.data(),
+)
+def test_node_affinity_and_node_names(
     cluster: Cluster,
     release: Release,
-    wished: NodeSelector | None,
+    affinity: NodeSelector | None,
     added: NodeSelector | None,
     data: st.DataObject,
 ) -> None:
     rules = SchedulerRules(release, configured_filters(FilterSettings(added_affinity=added)))
     named = data.draw(st.sampled_from([None, None, None, "node-1", "unknown"]), label="named")
-    asking = replace(cluster.preemptor, node_affinity=wished, node_name=named)
-    agree(VectorizedEngine(rules), rules, asking, cluster.snapshot)
+    asking = replace(cluster.preemptor, node_affinity=affinity, node_name=named)
+    agree(rules, asking, cluster.snapshot)
 
 
 @given(rich_clusters(), releases, st.data())
-def test_nodes_that_columns_cannot_speak_for(
+def test_pods_that_columns_cannot_represent(
     cluster: Cluster, release: Release, data: st.DataObject
 ) -> None:
     """Amounts beyond 64 bits, UIDs and host ports that pods of a node share."""
@@ -215,4 +219,4 @@ def test_nodes_that_columns_cannot_speak_for(
     rules = SchedulerRules(release)
     pods = tuple(distorted(pod) for pod in cluster.pods)
     odd = replace(cluster, pods=pods)
-    agree(VectorizedEngine(rules), rules, distorted(cluster.preemptor), odd.snapshot)
+    agree(rules, distorted(cluster.preemptor), odd.snapshot)

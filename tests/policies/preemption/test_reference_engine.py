@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from policies.kubernetes.releases import NEWEST, RELEASES
-from policies.kubernetes.selectors import NodeSelector, NodeSelectorTerm, field_requirement
+from policies.kubernetes.selectors import NodeSelector, NodeSelectorTerm
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
 from policies.preemption.filtering import filters_named
 from policies.preemption.filtering.status import (
@@ -17,19 +17,10 @@ from policies.preemption.filtering.status import (
 )
 from policies.preemption.policy import CANDIDATE_CRITERIA, Policy, SchedulerRules, candidate_order
 from policies.preemption.reference_engine import filter_nodes, post_filter, preempt
-from tests.builders import LATE, budget, holding, late_claim, node, pod, snapshot
+from tests.builders import LATE, budget, holding, late_claim, node, on_nodes, pod, snapshot
 
 FITS = unresolvable(Code.FEASIBLE)
 CPU = refused(Code.INSUFFICIENT, "cpu")
-
-
-def on_nodes(*names: str) -> NodeSelector:
-    return NodeSelector(
-        tuple(
-            NodeSelectorTerm(fields=(field_requirement("metadata.name", "In", [name]),))
-            for name in names
-        )
-    )
 
 
 def cluster_of(*states: NodeState) -> Snapshot:

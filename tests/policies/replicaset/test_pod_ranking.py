@@ -1,4 +1,4 @@
-"""What puts one replica before another: each criterion, its weight, and where comparisons end."""
+"""The order in which a ReplicaSet deletes pods: its criteria, and deletion costs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from policies.kubernetes.criteria import Comparison
-from policies.replicaset import RankedPod, log2_rank, scale_down_order
+from policies.replicaset import (
+    RankedPod,
+    is_deletion_cost,
+    log2_rank,
+    parse_deletion_cost,
+    scale_down_order,
+)
 from tests.builders import SECOND
 from tests.builders.replicas import NOW_NS, VECTORS, replica
 
@@ -141,3 +147,35 @@ def test_a_logarithm_that_a_float_cannot_tell_from_the_next_power_is_that_power(
     """Go 1.27's int64(math.Log2(float64(age))) gives the same on amd64."""
     assert [log2_rank(2**49 - 2), log2_rank(2**49 - 1)] == [48, 49]
     assert [log2_rank(2**53 - 23), log2_rank(2**53 - 22)] == [52, 53]
+
+
+# Deletion costs
+
+
+@pytest.mark.parametrize("case", VECTORS["deletion_cost"], ids=lambda case: repr(case["value"]))
+def test_upstream_s_costs(case: dict[str, Any]) -> None:
+    assert parse_deletion_cost(case["value"]) == case["expect"]
+    assert is_deletion_cost(case["value"]) == case["valid"]
+
+
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [
+        ("0", 0),
+        ("-0", 0),
+        ("-08", -8),
+        ("-00000000000000000012", -12),
+        ("-" + "0" * 9_000 + "7", -7),
+        ("-2147483648", -(2**31)),
+    ],
+)
+def test_a_deletion_cost_is_what_go_parses_as_an_int32(text: str, cost: int) -> None:
+    assert (parse_deletion_cost(text), is_deletion_cost(text)) == (cost, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["00", "-2147483649", "9" * 9_000, "--5", "-+5", "1.5", "1e3", "10 ", "10\n", "٣", "1٣", "abc"],
+)
+def test_anything_else_counts_as_nothing(text: str) -> None:
+    assert (parse_deletion_cost(text), is_deletion_cost(text)) == (0, False)

@@ -11,7 +11,6 @@ from policies.kubernetes.selectors import (
     NodeSelector,
     NodeSelectorTerm,
     equals_all,
-    field_requirement,
     node_requirement,
 )
 from policies.kubernetes.snapshot import Pod, Snapshot, SpreadConstraint
@@ -24,7 +23,8 @@ from policies.preemption.filtering import (
     filters_named,
     reads_workloads,
 )
-from tests.builders import node, pod, snapshot, workload
+from tests.builders import node, on_nodes, pod, snapshot, workload
+from tests.engines import fit_by_node, victims_by_node
 
 GPU = "example.com/gpu"
 DISK = "kubernetes.io/disk"
@@ -32,12 +32,7 @@ WEB = {"app": "web"}
 
 
 def outcome(settings: FilterSettings, asking: Pod, cluster: Snapshot) -> dict[str, str]:
-    """Each node with the reason why the pod does not fit it, or "fits"."""
-    decision = decide_filter(asking, cluster, SchedulerRules(filters=configured_filters(settings)))
-    return {
-        **dict.fromkeys(decision.feasible, "fits"),
-        **{name: str(rejection) for name, rejection in decision.rejected.items()},
-    }
+    return fit_by_node(asking, cluster, SchedulerRules(filters=configured_filters(settings)))
 
 
 def test_without_settings_they_are_the_defaults() -> None:
@@ -74,7 +69,7 @@ def test_unevaluated_filters_are_reported_for_configured_filters_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "resource", "said"),
+    ("settings", "resource", "found"),
     [
         (FilterSettings(), GPU, f"Insufficient {GPU}"),
         (FilterSettings(ignored=frozenset([GPU])), GPU, "fits"),
@@ -92,10 +87,10 @@ def test_unevaluated_filters_are_reported_for_configured_filters_too() -> None:
     ],
 )
 def test_ignored_resources_are_not_counted(
-    settings: FilterSettings, resource: str, said: str
+    settings: FilterSettings, resource: str, found: str
 ) -> None:
     asking = pod(others={resource: "1"})
-    assert outcome(settings, asking, snapshot(node("node-1"))) == {"node-1": said}
+    assert outcome(settings, asking, snapshot(node("node-1"))) == {"node-1": found}
 
 
 def test_cpu_cannot_be_ignored() -> None:
@@ -163,27 +158,22 @@ def test_the_added_affinity_concerns_every_pod_and_eviction_cannot_help() -> Non
 
 
 def test_an_added_affinity_without_terms_matches_no_node() -> None:
-    said = outcome(FilterSettings(added_affinity=NodeSelector()), pod(), POOLS)
-    assert set(said.values()) == {ENFORCED}
+    found = outcome(FilterSettings(added_affinity=NodeSelector()), pod(), POOLS)
+    assert set(found.values()) == {ENFORCED}
 
 
 def test_the_pods_own_node_names_still_limit_what_is_looked_at() -> None:
     """The added affinity limits nothing, even if it names nodes."""
-
-    def on(name: str) -> NodeSelector:
-        term = NodeSelectorTerm(fields=(field_requirement("metadata.name", "In", [name]),))
-        return NodeSelector((term,))
-
     skipped = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
-    asking = pod(node_affinity=on("pool"))
-    assert outcome(FilterSettings(added_affinity=on("both")), asking, POOLS) == {
+    asking = pod(node_affinity=on_nodes("pool"))
+    assert outcome(FilterSettings(added_affinity=on_nodes("both")), asking, POOLS) == {
         "both": skipped,
         "pool": ENFORCED,
         "disk": skipped,
         "none": skipped,
     }
-    said = outcome(FilterSettings(added_affinity=on("both")), pod(), POOLS)
-    assert said == {"both": "fits", **dict.fromkeys(("pool", "disk", "none"), ENFORCED)}
+    found = outcome(FilterSettings(added_affinity=on_nodes("both")), pod(), POOLS)
+    assert found == {"both": "fits", **dict.fromkeys(("pool", "disk", "none"), ENFORCED)}
 
 
 # PodTopologySpread
@@ -228,9 +218,9 @@ LAX_OF_ITS_OWN = pod(
 def test_defaults_spread_pods_that_something_selects_and_that_say_nothing_themselves(
     asking: Pod, *, fits_a: bool
 ) -> None:
-    said = outcome(SPREAD, asking, zones())
-    assert said["b"] == "fits"
-    assert (said["a"] == "fits") is fits_a
+    found = outcome(SPREAD, asking, zones())
+    assert found["b"] == "fits"
+    assert (found["a"] == "fits") is fits_a
 
 
 def test_a_pod_that_its_controller_selects_by_others_labels_is_not_counted_itself() -> None:
@@ -245,10 +235,7 @@ def test_defaults_count_as_victims_leave() -> None:
     rules = SchedulerRules(filters=configured_filters(SPREAD))
     cluster = zones(pod("full", on="b", cpu="100", priority=99))
     decision = decide_preemption(pod("vip", labels=WEB, cpu="1", priority=9), cluster, rules)
-    assert {
-        name: [each.name for each in candidate.victims.pods]
-        for name, candidate in decision.candidates.items()
-    } == {"a": ["a-0", "a-1"]}
+    assert victims_by_node(decision) == {"a": ["a-0", "a-1"]}
 
 
 def test_only_defaults_need_to_know_what_selects_pods() -> None:

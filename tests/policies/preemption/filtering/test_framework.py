@@ -1,4 +1,4 @@
-"""The framework for filters that need the whole cluster, shown with two that no cluster has."""
+"""The framework for filters that read the whole cluster, with filters of the tests."""
 
 from __future__ import annotations
 
@@ -17,23 +17,33 @@ from policies.preemption.filtering.status import Code, Rejection, refused
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import filter_nodes, preempt
 from tests.builders import holding, node, pod, snapshot
+from tests.engines import victims_by_node
 
 REFUSAL = refused(Code.TOO_MANY_PODS)
 
 
 @dataclass(frozen=True)
-class Company:
-    """Refuse a node without any pod, as affinity to other pods does."""
+class FixedFilter:
+    """A filter whose PreFilter always returns the same result."""
 
-    name: str = "Company"
+    name: str
+    result: PreFilter
 
     def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
-        return PreFilter(NodeFilter(lambda state: None if state.pods else REFUSAL))
+        return self.result
+
+
+NEEDS_POD = FixedFilter(
+    "NeedsPod", PreFilter(NodeFilter(lambda state: None if state.pods else REFUSAL))
+)
+"""Reject a node without any pod, as affinity to other pods does."""
+CONFLICT = FixedFilter("Conflict", PreFilter(conflict=REFUSAL))
+"""Reject every node before any is evaluated."""
 
 
 @dataclass(frozen=True)
-class Count:
-    """A check that counts a label over the whole cluster, whatever node it is asked about."""
+class MarkedCount:
+    """A plugin that counts a label over the whole cluster for every node."""
 
     marked: int
     most: int
@@ -58,29 +68,8 @@ class AtMost:
     name: str = "AtMost"
 
     def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
-        everyone = [each for state in snapshot.nodes.values() for each in state.pods]
-        return PreFilter(Count(sum("marked" in each.labels for each in everyone), self.most))
-
-
-@dataclass(frozen=True)
-class Only:
-    """Limit the nodes that are looked at."""
-
-    names: frozenset[str]
-    name: str
-
-    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
-        return PreFilter(only=self.names)
-
-
-@dataclass(frozen=True)
-class Conflict:
-    """Refuse every node before any is looked at."""
-
-    name: str = "Conflict"
-
-    def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
-        return PreFilter(conflict=REFUSAL)
+        pods = [each for state in snapshot.nodes.values() for each in state.pods]
+        return PreFilter(MarkedCount(sum("marked" in each.labels for each in pods), self.most))
 
 
 def rules(*filters: Filter) -> SchedulerRules:
@@ -92,23 +81,23 @@ def marked(name: str, on: str, priority: int = 0) -> Pod:
 
 
 def test_the_pod_must_also_fit_without_those_that_are_nominated() -> None:
-    """They may end up elsewhere, so a filter that their presence satisfies is asked again."""
-    promised = pod("promised", priority=5, nominated_node="node-1")
-    lonely = snapshot(node("node-1"), promised)
-    assert filter_nodes(pod(), lonely, rules(Company())).rejected == {"node-1": REFUSAL}
-    accompanied = snapshot(node("node-1"), promised, pod("resident", on="node-1"))
-    assert filter_nodes(pod(), accompanied, rules(Company())).feasible == ("node-1",)
+    """They may run elsewhere, so a filter that they satisfy is evaluated without them, too."""
+    nominated = pod("nominated", priority=5, nominated_node="node-1")
+    lonely = snapshot(node("node-1"), nominated)
+    assert filter_nodes(pod(), lonely, rules(NEEDS_POD)).rejected == {"node-1": REFUSAL}
+    accompanied = snapshot(node("node-1"), nominated, pod("resident", on="node-1"))
+    assert filter_nodes(pod(), accompanied, rules(NEEDS_POD)).feasible == ("node-1",)
 
 
 def test_the_pod_must_fit_beside_those_that_are_nominated() -> None:
-    promised = replace(marked("promised", "node-1", priority=5), node_name=None)
-    cluster = snapshot(node("node-1"), replace(promised, nominated_node="node-1"))
+    nominated = replace(marked("nominated", "node-1", priority=5), node_name=None)
+    cluster = snapshot(node("node-1"), replace(nominated, nominated_node="node-1"))
     assert filter_nodes(pod(), cluster, rules(AtMost(1))).rejected == {"node-1": REFUSAL}
     assert filter_nodes(pod(), cluster, rules(AtMost(2))).feasible == ("node-1",)
     assert filter_nodes(pod(priority=9), cluster, rules(AtMost(1))).feasible == ("node-1",)
 
 
-def test_a_check_of_the_whole_cluster_sees_victims_leave_and_return() -> None:
+def test_a_plugin_of_the_whole_cluster_sees_victims_leave_and_return() -> None:
     cluster = snapshot(
         node("node-1"),
         node("node-2"),
@@ -118,13 +107,10 @@ def test_a_check_of_the_whole_cluster_sees_victims_leave_and_return() -> None:
         pod("plain", on="node-1"),
     )
     decision = preempt(pod("preemptor", priority=9), cluster, rules(AtMost(3)))
-    assert {
-        name: [each.name for each in candidate.victims.pods]
-        for name, candidate in decision.candidates.items()
-    } == {"node-1": ["a"], "node-2": ["c"]}
+    assert victims_by_node(decision) == {"node-1": ["a"], "node-2": ["c"]}
 
 
-def test_a_dry_run_on_one_node_leaves_the_checks_of_others_as_they_were() -> None:
+def test_a_dry_run_on_one_node_does_not_change_the_plugins_of_others() -> None:
     cluster = snapshot(node("node-1"), node("node-2"), marked("a", "node-1"), marked("b", "node-2"))
     decision = preempt(pod("preemptor", priority=9), cluster, rules(AtMost(2)))
     assert sorted(decision.candidates) == ["node-1", "node-2"]
@@ -132,8 +118,8 @@ def test_a_dry_run_on_one_node_leaves_the_checks_of_others_as_they_were() -> Non
 
 def test_limits_on_the_nodes_intersect_and_their_filters_are_named_in_order() -> None:
     cluster = snapshot(node("node-1"), node("node-2"), node("node-3"))
-    first = Only(frozenset({"node-1", "node-2"}), "Zebra")
-    second = Only(frozenset({"node-2", "node-3"}), "Ant")
+    first = FixedFilter("Zebra", PreFilter(only=frozenset({"node-1", "node-2"})))
+    second = FixedFilter("Ant", PreFilter(only=frozenset({"node-2", "node-3"})))
     decision = filter_nodes(pod(), cluster, rules(first, second))
     assert decision.feasible == ("node-2",)
     assert {str(each) for each in decision.rejected.values()} == {
@@ -143,7 +129,7 @@ def test_limits_on_the_nodes_intersect_and_their_filters_are_named_in_order() ->
 
 def test_the_first_conflict_refuses_every_node() -> None:
     cluster = snapshot(node("node-1"), node("node-2"))
-    decision = filter_nodes(pod(), cluster, rules(Company(), Conflict()))
+    decision = filter_nodes(pod(), cluster, rules(NEEDS_POD, CONFLICT))
     assert decision.conflict == REFUSAL
     assert decision.rejected == {"node-1": REFUSAL, "node-2": REFUSAL}
 
@@ -154,6 +140,6 @@ def test_a_filter_with_nothing_to_check_accepts_every_node() -> None:
 
 
 def test_a_node_with_a_pod_that_could_not_be_read_is_refused_before_any_filter() -> None:
-    pipeline = run_pre_filters(pod(), snapshot(), NEWEST, (Company(),))
+    pipeline = run_pre_filters(pod(), snapshot(), NEWEST, (NEEDS_POD,))
     found = pipeline.evaluate(holding(node(), unreadable=["default/odd"]))
     assert str(found) == "node holds a pod that could not be read: default/odd"

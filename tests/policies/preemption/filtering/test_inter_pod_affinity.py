@@ -1,4 +1,4 @@
-"""InterPodAffinity: who must be near, who must not, and what leaving changes."""
+"""InterPodAffinity: affinity, anti-affinity, and victims that change them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from policies.kubernetes.selectors import LabelSelector, equals_all
 from policies.kubernetes.snapshot import AffinityTerm, Pod, Snapshot
 from policies.preemption.filtering import filters_named
 from tests.builders import node, pod, snapshot
+from tests.engines import fit_by_node, victims_by_node
 
 RULES = SchedulerRules(filters=filters_named(["InterPodAffinity"]))
 ZONE, HOST = "zone", "host"
@@ -44,15 +45,6 @@ def cluster(*pods: Pod, namespaces: Mapping[str, Mapping[str, str]] | None = Non
     )
 
 
-def outcome(preemptor: Pod, moment: Snapshot) -> dict[str, str]:
-    """Each node with the reason why the pod does not fit it, or "fits"."""
-    decision = decide_filter(preemptor, moment, RULES)
-    return {
-        **dict.fromkeys(decision.feasible, "fits"),
-        **{name: str(rejection) for name, rejection in decision.rejected.items()},
-    }
-
-
 def everywhere(reason: str, **others: str) -> dict[str, str]:
     return {**dict.fromkeys(("a1", "a2", "b1", "bare"), reason), **others}
 
@@ -65,12 +57,12 @@ CASES = {
         (pod("db", on="a1", labels=DB),),
         everywhere("fits"),
     ),
-    "affinity wants the zone of a matching pod": (
+    "affinity requires the zone of a matching pod": (
         pod(affinity=(near(app="db"),)),
         (pod("db", on="a1", labels=DB),),
         everywhere("fits", b1=NO_AFFINITY, bare=NO_AFFINITY),
     ),
-    "affinity by host wants the very node": (
+    "affinity by host requires the node itself": (
         pod(affinity=(near(HOST, app="db"),)),
         (pod("db", on="a1", labels=DB),),
         everywhere(NO_AFFINITY, a1="fits"),
@@ -80,7 +72,7 @@ CASES = {
         (pod("db", on="a1", labels=DB), pod("front", on="a1", labels={"tier": "front"})),
         everywhere(NO_AFFINITY),
     ),
-    "terms of two keys want the domains of both": (
+    "terms of two keys require the domains of both": (
         pod(affinity=(near(app="db"), near(HOST, app="db"))),
         (pod("db", on="a1", labels=DB),),
         everywhere(NO_AFFINITY, a1="fits"),
@@ -95,7 +87,7 @@ CASES = {
         (pod("db", on="b1", labels=DB),),
         everywhere(NO_AFFINITY, b1="fits"),
     ),
-    "a match on a node without the label is in no domain and holds nobody back": (
+    "a match on a node without the label is in no domain and does not count": (
         pod(labels=DB, affinity=(near(app="db"),)),
         (pod("db", on="bare", labels=DB),),
         everywhere("fits", bare=NO_AFFINITY),
@@ -115,7 +107,7 @@ CASES = {
         (pod("db", on="a1", labels=DB, namespace="other"),),
         everywhere("fits", b1=NO_AFFINITY, bare=NO_AFFINITY),
     ),
-    "anti-affinity shuns the zone of a matching pod": (
+    "anti-affinity rejects the zone of a matching pod": (
         pod(anti_affinity=(near(app="db"),)),
         (pod("db", on="a1", labels=DB),),
         everywhere("fits", a1=ANTI_AFFINITY, a2=ANTI_AFFINITY),
@@ -130,12 +122,12 @@ CASES = {
         (pod("lonely", on="a1", anti_affinity=(near(app="db"),)),),
         everywhere("fits", a1=REPELLED, a2=REPELLED),
     ),
-    "but not those it does not speak of": (
+    "but not pods that its term does not match": (
         pod(labels={"app": "web"}),
         (pod("lonely", on="a1", anti_affinity=(near(app="db"),)),),
         everywhere("fits"),
     ),
-    "affinity is looked at before anti-affinity": (
+    "affinity is evaluated before anti-affinity": (
         pod(affinity=(near(app="db"),), anti_affinity=(near(app="db"),)),
         (pod("db", on="a1", labels=DB),),
         everywhere(NO_AFFINITY, a1=ANTI_AFFINITY, a2=ANTI_AFFINITY),
@@ -147,7 +139,7 @@ CASES = {
 def test_the_terms_decide_where_a_pod_fits(case: str) -> None:
     preemptor, others, expected = CASES[case]
     moment = cluster(*others, namespaces={"other": {"team": "red"}})
-    assert outcome(preemptor, moment) == expected
+    assert fit_by_node(preemptor, moment, RULES) == expected
 
 
 @pytest.mark.parametrize(
@@ -158,7 +150,7 @@ def test_the_terms_decide_where_a_pod_fits(case: str) -> None:
         (pod(labels={"app": "web"}), True),
     ],
 )
-def test_only_a_missing_neighbour_is_beyond_eviction(preemptor: Pod, *, resolvable: bool) -> None:
+def test_only_missing_affinity_is_not_resolvable(preemptor: Pod, *, resolvable: bool) -> None:
     moment = cluster(pod("db", on="a1", labels=DB, anti_affinity=(near(app="web"),)))
     assert decide_filter(preemptor, moment, RULES).rejected["a1"].resolvable is resolvable
 
@@ -168,13 +160,13 @@ def test_anti_affinity_of_a_nominated_pod_counts_if_the_filter_runs() -> None:
         "promised", priority=5, nominated_node="a1", labels=DB, anti_affinity=(near(app="db"),)
     )
     averse = pod(labels=DB, anti_affinity=(near(app="web"),))
-    assert outcome(averse, cluster(promised))["a1"] == REPELLED
+    assert fit_by_node(averse, cluster(promised), RULES)["a1"] == REPELLED
     # Upstream skips the filter before it looks at nominated pods.
-    assert outcome(pod(labels=DB), cluster(promised))["a1"] == "fits"
+    assert fit_by_node(pod(labels=DB), cluster(promised), RULES)["a1"] == "fits"
 
 
 class TestPreemption:
-    def test_the_pod_in_the_way_goes_and_the_others_stay(self) -> None:
+    def test_only_the_pod_in_the_way_is_a_victim(self) -> None:
         preemptor = pod(priority=10, anti_affinity=(near(HOST, app="db"),))
         moment = cluster(pod("db", on="a1", labels=DB), pod("web", on="a1", labels={"app": "web"}))
         decision = decide_preemption(preemptor, moment, RULES, ["a1"])
@@ -182,7 +174,7 @@ class TestPreemption:
         assert [each.name for each in candidate.victims.pods] == ["db"]
         assert [each.name for each in candidate.spared] == ["web"]
 
-    def test_a_pod_elsewhere_in_the_zone_cannot_be_helped(self) -> None:
+    def test_a_pod_elsewhere_in_the_zone_is_no_victim(self) -> None:
         preemptor = pod(priority=10, anti_affinity=(near(app="db"),))
         moment = cluster(pod("db", on="a1", labels=DB), pod("web", on="a2"))
         decision = decide_preemption(preemptor, moment, RULES, ["a2"])
@@ -193,17 +185,14 @@ class TestPreemption:
         decision = decide_preemption(pod(priority=10, labels=DB), moment, RULES, ["a1"])
         assert [each.name for each in decision.candidates["a1"].victims.pods] == ["lonely"]
 
-    def test_the_pod_one_must_be_near_is_not_evicted_on_its_behalf(self) -> None:
+    def test_a_pod_that_affinity_requires_is_no_victim(self) -> None:
         preemptor = pod(priority=10, affinity=(near(HOST, app="db"),))
         moment = cluster(pod("db", on="a1", labels=DB))
         decision = decide_preemption(preemptor, moment, RULES, ["a1"])
         assert str(decision.rejected["a1"]) == NO_AFFINITY
 
-    def test_trying_one_node_leaves_the_counts_of_the_next_alone(self) -> None:
+    def test_a_dry_run_on_one_node_does_not_change_the_counts_of_the_next(self) -> None:
         preemptor = pod(priority=10, anti_affinity=(near(app="db"),))
         moment = cluster(pod("db-a", on="a1", labels=DB), pod("db-b", on="b1", labels=DB))
         decision = decide_preemption(preemptor, moment, RULES, ["a1", "b1"])
-        assert {
-            name: [each.name for each in candidate.victims.pods]
-            for name, candidate in decision.candidates.items()
-        } == {"a1": ["db-a"], "b1": ["db-b"]}
+        assert victims_by_node(decision) == {"a1": ["db-a"], "b1": ["db-b"]}

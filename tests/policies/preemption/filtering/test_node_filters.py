@@ -22,7 +22,7 @@ from policies.preemption.filtering import (
     run_pre_filters,
 )
 from policies.preemption.filtering.status import Rejection
-from tests.builders import LATE, holding, late_claim, node, pod, snapshot, toleration
+from tests.builders import LATE, holding, late_claim, node, on_nodes, pod, snapshot, toleration
 
 GPU = "example.com/gpu"
 
@@ -36,7 +36,7 @@ def refusal(
     return run_pre_filters(asking, cluster, RELEASES[release], chosen).evaluate(state)
 
 
-def said(rejection: Rejection | None) -> tuple[str, bool] | None:
+def reason(rejection: Rejection | None) -> tuple[str, bool] | None:
     return None if rejection is None else (str(rejection), rejection.resolvable)
 
 
@@ -48,7 +48,7 @@ CORDON_KEY = "node.kubernetes.io/unschedulable"
 
 def test_a_cordoned_node_is_refused_for_good() -> None:
     found = refusal(holding(CORDONED), pod(), "NodeUnschedulable")
-    assert said(found) == ("node(s) were unschedulable", False)
+    assert reason(found) == ("node(s) were unschedulable", False)
     assert refusal(holding(node()), pod(), "NodeUnschedulable") is None
 
 
@@ -75,9 +75,9 @@ def test_a_pod_that_tolerates_the_cordon_ignores_it(tolerated: object, *, fits: 
 def test_a_pod_that_names_a_node_fits_no_other() -> None:
     asking = pod(on="node-2")
     found = refusal(holding(node("node-1")), asking, "NodeName", release="1.36")
-    assert said(found) == ("node(s) didn't match the requested node name", False)
+    assert reason(found) == ("node(s) didn't match the requested node name", False)
     found = refusal(holding(node("node-1")), asking, "NodeName")
-    assert said(found) == ("node(s) didn't satisfy plugin(s) [NodeName]", False)
+    assert reason(found) == ("node(s) didn't satisfy plugin(s) [NodeName]", False)
     assert refusal(holding(node("node-2")), asking, "NodeName") is None
     assert refusal(holding(node("node-1")), pod(), "NodeName") is None
 
@@ -88,23 +88,23 @@ TAINTED = node(taints=["soft:PreferNoSchedule", "gpu=yes:NoSchedule", "old:NoExe
 
 
 @pytest.mark.parametrize(
-    ("release", "words"),
+    ("release", "message"),
     [
         ("1.33", "node(s) had untolerated taint {gpu: yes}"),
         ("1.34", "node(s) had untolerated taint(s)"),
     ],
 )
 def test_the_first_untolerated_taint_refuses_in_the_releases_words(
-    release: str, words: str
+    release: str, message: str
 ) -> None:
     found = refusal(holding(TAINTED), pod(), "TaintToleration", release=release)
-    assert said(found) == (words, False)
+    assert reason(found) == (message, False)
 
 
 def test_every_taint_that_forbids_must_be_tolerated() -> None:
     gpu, old = toleration("gpu", "Exists"), toleration("old", "Exists")
     found = refusal(holding(TAINTED), pod(tolerations=(gpu,)), "TaintToleration", release="1.33")
-    assert said(found) == ("node(s) had untolerated taint {old: }", False)
+    assert reason(found) == ("node(s) had untolerated taint {old: }", False)
     assert refusal(holding(TAINTED), pod(tolerations=(gpu, old)), "TaintToleration") is None
 
 
@@ -119,20 +119,11 @@ MISMATCH = ("node(s) didn't match Pod's node affinity/selector", False)
 IN_A = NodeSelectorTerm(labels=(node_requirement("zone", "In", ["a"]),))
 
 
-def on_nodes(*names: str) -> NodeSelector:
-    return NodeSelector(
-        tuple(
-            NodeSelectorTerm(fields=(field_requirement("metadata.name", "In", [name]),))
-            for name in names
-        )
-    )
-
-
 def test_the_node_selector_wants_all_its_labels() -> None:
     asking = pod(node_selector=equals_all({"zone": "a", "disk": "ssd"}))
     fitting = holding(node(labels={"zone": "a", "disk": "ssd", "more": "yes"}))
     assert refusal(fitting, asking, "NodeAffinity") is None
-    assert said(refusal(holding(node(labels={"zone": "a"})), asking, "NodeAffinity")) == MISMATCH
+    assert reason(refusal(holding(node(labels={"zone": "a"})), asking, "NodeAffinity")) == MISMATCH
 
 
 def test_the_node_selector_and_the_affinity_must_both_match() -> None:
@@ -148,14 +139,14 @@ def test_the_node_selector_and_the_affinity_must_both_match() -> None:
 
 def test_an_affinity_without_terms_fits_nowhere() -> None:
     found = refusal(holding(node()), pod(node_affinity=NodeSelector()), "NodeAffinity")
-    assert said(found) == MISMATCH
+    assert reason(found) == MISMATCH
 
 
 def test_only_the_named_nodes_are_looked_at() -> None:
     asking = pod(node_affinity=on_nodes("node-1", "node-3"))
     assert refusal(holding(node("node-1")), asking, "NodeAffinity") is None
     found = refusal(holding(node("node-2")), asking, "NodeAffinity")
-    assert said(found) == ("node(s) didn't satisfy plugin(s) [NodeAffinity]", False)
+    assert reason(found) == ("node(s) didn't satisfy plugin(s) [NodeAffinity]", False)
 
 
 def test_a_contradiction_refuses_every_node_at_once() -> None:
@@ -166,7 +157,7 @@ def test_a_contradiction_refuses_every_node_at_once() -> None:
     asking = pod(node_affinity=NodeSelector((NodeSelectorTerm(fields=names),)))
     # Even a node that an earlier filter would refuse otherwise: nothing is looked at.
     found = refusal(holding(node("node-1", unschedulable=True)), asking)
-    assert said(found) == ("pod affinity terms conflict", False)
+    assert reason(found) == ("pod affinity terms conflict", False)
 
 
 # NodePorts
@@ -194,12 +185,12 @@ def test_host_ports_conflict_by_protocol_port_and_address(
 ) -> None:
     state = holding(node(), pod("resident", ports=[used]))
     found = refusal(state, pod(ports=[wanted]), "NodePorts")
-    assert said(found) == (TAKEN if conflict else None)
+    assert reason(found) == (TAKEN if conflict else None)
 
 
 def test_one_port_that_is_taken_is_enough() -> None:
     state = holding(node(), pod("resident", ports=[81]))
-    assert said(refusal(state, pod(ports=[80, 81]), "NodePorts")) == TAKEN
+    assert reason(refusal(state, pod(ports=[80, 81]), "NodePorts")) == TAKEN
 
 
 def test_a_pod_without_host_ports_is_not_asked_about_them() -> None:
@@ -213,11 +204,11 @@ def fit(asking: Pod, *residents: Pod, release: str = NEWEST.name) -> tuple[str, 
     state = holding(
         node(cpu="4", memory="8Gi", storage="10Gi", others={GPU: "2"}, pods=3), *residents
     )
-    return said(refusal(state, asking, "NodeResourcesFit", release=release))
+    return reason(refusal(state, asking, "NodeResourcesFit", release=release))
 
 
 @pytest.mark.parametrize(
-    ("asking", "resident", "words"),
+    ("asking", "resident", "message"),
     [
         (pod(cpu="4"), pod(), None),
         (pod(cpu="2"), pod(cpu="2"), None),
@@ -234,9 +225,9 @@ def fit(asking: Pod, *residents: Pod, release: str = NEWEST.name) -> tuple[str, 
     ],
 )
 def test_every_resource_that_is_short_is_named(
-    asking: Pod, resident: Pod, words: str | None
+    asking: Pod, resident: Pod, message: str | None
 ) -> None:
-    assert fit(asking, resident) == (None if words is None else (words, True))
+    assert fit(asking, resident) == (None if message is None else (message, True))
 
 
 def test_the_number_of_pods_is_counted_first() -> None:
@@ -248,7 +239,7 @@ def test_the_number_of_pods_is_counted_first() -> None:
 
 @pytest.mark.parametrize(("release", "resolvable"), [("1.33", True), ("1.34", False)])
 @pytest.mark.parametrize(
-    ("asking", "words"),
+    ("asking", "message"),
     [
         (pod(cpu="4001m"), "Insufficient cpu"),
         (pod(memory="9Gi"), "Insufficient memory"),
@@ -258,16 +249,16 @@ def test_the_number_of_pods_is_counted_first() -> None:
     ],
 )
 def test_a_request_above_the_whole_node_cannot_be_helped_since_1_34(
-    asking: Pod, words: str, release: str, *, resolvable: bool
+    asking: Pod, message: str, release: str, *, resolvable: bool
 ) -> None:
-    assert fit(asking, release=release) == (words, resolvable)
+    assert fit(asking, release=release) == (message, resolvable)
 
 
 def test_one_hopeless_resource_makes_the_node_hopeless() -> None:
-    words = "Insufficient cpu, Insufficient memory"
+    message = "Insufficient cpu, Insufficient memory"
     busy = pod(memory="7Gi")
-    assert fit(pod(cpu="5", memory="2Gi"), busy) == (words, False)
-    assert fit(pod(cpu="4", memory="2Gi"), busy, pod(cpu="1")) == (words, True)
+    assert fit(pod(cpu="5", memory="2Gi"), busy) == (message, False)
+    assert fit(pod(cpu="4", memory="2Gi"), busy, pod(cpu="1")) == (message, True)
 
 
 # All of them
@@ -279,7 +270,7 @@ def test_the_first_filter_in_kube_schedulers_order_gives_the_reason() -> None:
     )
     asking = pod(on="node-2", cpu="1", node_selector=equals_all({"zone": "a"}), ports=[80])
     reasons = [
-        said(refusal(hostile, asking, *[each.name for each in IN_TREE[start:]], release="1.36"))
+        reason(refusal(hostile, asking, *[each.name for each in IN_TREE[start:]], release="1.36"))
         for start in range(5)
     ]
     assert [reason[0] for reason in reasons if reason] == [

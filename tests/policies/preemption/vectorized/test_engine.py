@@ -1,6 +1,6 @@
-"""One engine through the life of a cluster: old decisions stand, new ones see the cluster as it is.
+"""One engine on a cluster that changes: old decisions stay valid, new ones read the new state.
 
-That single decisions equal the reference's is shown in tests/policies/test_agreement.py.
+tests/policies/preemption/test_agreement.py compares single decisions with the reference engine's.
 """
 
 from __future__ import annotations
@@ -12,24 +12,19 @@ from hypothesis import strategies as st
 
 from policies import SchedulerRules, Snapshot
 from policies.kubernetes.releases import NEWEST
-from policies.kubernetes.snapshot import Pod
 from policies.preemption.filtering.status import Code, unresolvable
 from policies.preemption.reference_engine import filter_nodes, filter_with_terminating_pods, preempt
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import budget, node, pod, snapshot
+from tests.engines import assert_agreement
 from tests.strategies import Cluster, rich_clusters
 
 RULES = SchedulerRules(NEWEST)
 PREEMPTOR = pod("preemptor", cpu="1", priority=10)
 
 
-def agree(engine: VectorizedEngine, asking: Pod, now: Snapshot) -> None:
-    assert engine.filter_nodes(asking, now) == filter_nodes(asking, now, RULES)
-    assert engine.preempt(asking, now) == preempt(asking, now, RULES)
-
-
 def full(*names: str, priority: int = 0) -> Snapshot:
-    """Return nodes of one core, each with one pod that takes it all."""
+    """Return nodes of one core, each with one pod that uses all of it."""
     return snapshot(
         *(node(name, cpu="1") for name in names),
         *(pod(f"on-{name}", on=name, cpu="1", priority=priority) for name in names),
@@ -40,7 +35,7 @@ def full(*names: str, priority: int = 0) -> Snapshot:
 
 
 @given(st.lists(rich_clusters(), min_size=2, max_size=3))
-def test_a_decision_says_the_same_after_the_cluster_has_changed(history: list[Cluster]) -> None:
+def test_a_decision_does_not_change_with_the_cluster(history: list[Cluster]) -> None:
     engine, pod = VectorizedEngine(RULES), history[0].preemptor
     first = history[0].snapshot
     filtered, decided = engine.filter_nodes(pod, first), engine.preempt(pod, first)
@@ -52,7 +47,7 @@ def test_a_decision_says_the_same_after_the_cluster_has_changed(history: list[Cl
     assert [*decided.describe()] == [*preempt(pod, first, RULES).describe()]
 
 
-def test_a_decision_says_the_same_after_its_nodes_have_moved_to_other_rows() -> None:
+def test_a_decision_does_not_change_when_its_nodes_move_to_other_rows() -> None:
     engine, first = VectorizedEngine(), full("n1", "n2", "n3")
     decided = engine.preempt(PREEMPTOR, first)
     engine.follow(full("n3", "n4", priority=11))
@@ -61,7 +56,7 @@ def test_a_decision_says_the_same_after_its_nodes_have_moved_to_other_rows() -> 
     assert decided == preempt(PREEMPTOR, first)
 
 
-def test_a_refusal_says_the_same_after_its_nodes_have_gone() -> None:
+def test_a_rejection_does_not_change_when_its_nodes_are_deleted() -> None:
     engine, first = VectorizedEngine(), full("n1", "n2", priority=11)
     decided = engine.preempt(PREEMPTOR, first)
     engine.follow(full("n3"))
@@ -74,14 +69,14 @@ def test_a_refusal_says_the_same_after_its_nodes_have_gone() -> None:
 def test_an_engine_can_decide_on_an_unknown_snapshot() -> None:
     engine = VectorizedEngine()
     engine.follow(full("n1", "n2"))
-    agree(engine, PREEMPTOR, full("n2", "n3", priority=5))
-    agree(engine, PREEMPTOR, full("n1"))
+    assert_agreement(PREEMPTOR, full("n2", "n3", priority=5), engine=engine)
+    assert_agreement(PREEMPTOR, full("n1"), engine=engine)
 
 
-def test_an_engine_may_be_asked_about_an_older_snapshot_again() -> None:
+def test_an_engine_can_decide_on_an_older_snapshot() -> None:
     engine, older, newer = VectorizedEngine(), full("n1", "n2"), full("n2", "n3", priority=11)
     for now in (older, newer, older, newer):
-        agree(engine, PREEMPTOR, now)
+        assert_agreement(PREEMPTOR, now, engine=engine)
 
 
 def test_an_engine_applies_a_list_of_changes() -> None:
@@ -90,16 +85,16 @@ def test_an_engine_applies_a_list_of_changes() -> None:
     changed = full("n2", "n4", priority=11).nodes
     now = Snapshot({"n1": first.nodes["n1"], **changed})
     engine.follow(now, ["n2", "n3", "n4"])
-    agree(engine, PREEMPTOR, now)
+    assert_agreement(PREEMPTOR, now, engine=engine)
 
 
 def test_changes_are_followed_after_a_decision_on_another_snapshot() -> None:
     engine, first = VectorizedEngine(), full("n1", "n2", "n3")
     engine.follow(first)
-    agree(engine, PREEMPTOR, full("n1", "n4", priority=11))
+    assert_agreement(PREEMPTOR, full("n1", "n4", priority=11), engine=engine)
     now = Snapshot({**first.nodes, "n2": full("n2", priority=11).nodes["n2"]})
     engine.follow(now, ["n2"])
-    agree(engine, PREEMPTOR, now)
+    assert_agreement(PREEMPTOR, now, engine=engine)
 
 
 def test_budgets_alone_may_change() -> None:
@@ -107,7 +102,7 @@ def test_budgets_alone_may_change() -> None:
     base = snapshot(node("n1", cpu="1"), pod("web", on="n1", cpu="1", labels={"app": "web"}))
     for allowed in (1, 0):
         now = replace(base, budgets=(budget(match={"app": "web"}, allowed=allowed),))
-        agree(engine, PREEMPTOR, now)
+        assert_agreement(PREEMPTOR, now, engine=engine)
         chosen = engine.preempt(PREEMPTOR, now).chosen
         assert chosen is not None
         assert chosen.victims.violations == 1 - allowed
@@ -117,23 +112,23 @@ def test_namespaces_alone_may_change() -> None:
     engine = VectorizedEngine(RULES)
     base = full("n1", "n2")
     for labels in ({}, {"team": "red"}):
-        agree(engine, PREEMPTOR, replace(base, namespaces={"default": labels}))
+        assert_agreement(PREEMPTOR, replace(base, namespaces={"default": labels}), engine=engine)
 
 
 def test_in_a_cluster_without_nodes_no_pod_fits() -> None:
     engine = VectorizedEngine()
-    agree(engine, PREEMPTOR, Snapshot())
+    assert_agreement(PREEMPTOR, Snapshot(), engine=engine)
     assert engine.filter_with_terminating_pods(PREEMPTOR, Snapshot(), ["n1"]).feasible == ()
-    agree(engine, PREEMPTOR, full("n1"))
-    agree(engine, PREEMPTOR, Snapshot())
+    assert_agreement(PREEMPTOR, full("n1"), engine=engine)
+    assert_agreement(PREEMPTOR, Snapshot(), engine=engine)
 
 
 def test_nodes_without_pods_need_no_victims() -> None:
     now = snapshot(node("n1", cpu="1"), node("n2", cpu="0"))
-    agree(VectorizedEngine(), PREEMPTOR, now)
+    assert_agreement(PREEMPTOR, now)
 
 
-def test_no_node_may_be_asked_about() -> None:
+def test_the_offered_nodes_may_be_none() -> None:
     now = full("n1", "n2")
     assert VectorizedEngine().filter_nodes(PREEMPTOR, now, []) == filter_nodes(
         PREEMPTOR, now, RULES, []
@@ -141,7 +136,7 @@ def test_no_node_may_be_asked_about() -> None:
     assert VectorizedEngine().preempt(PREEMPTOR, now, []) == preempt(PREEMPTOR, now, RULES, [])
 
 
-def test_nodes_are_listed_in_the_order_of_the_snapshot_or_of_the_question() -> None:
+def test_nodes_are_listed_in_the_order_of_the_snapshot_or_of_the_offers() -> None:
     engine = VectorizedEngine()
     engine.follow(snapshot(*map(node, ("n1", "n2", "n3"))))
     now = snapshot(*map(node, ("n4", "n3", "n2")))
@@ -153,7 +148,7 @@ def test_nodes_are_listed_in_the_order_of_the_snapshot_or_of_the_question() -> N
 # Many nodes: arrays grow, and rows are picked out of them
 
 
-def test_a_cluster_that_grows_and_shrinks_is_decided_on_as_it_is() -> None:
+def test_decisions_follow_a_cluster_that_grows_and_shrinks() -> None:
     engine = VectorizedEngine()
     for count in (3, 40, 7, 100, 1):
         names = [f"n{number:03}" for number in range(count)]
@@ -164,13 +159,13 @@ def test_a_cluster_that_grows_and_shrinks_is_decided_on_as_it_is() -> None:
         ]
         budgets = [budget(str(n), match={"app": str(n)}, allowed=n) for n in range(3)]
         now = snapshot(*(node(name, cpu="1") for name in names), *crowd, *budgets)
-        agree(engine, PREEMPTOR, now)
+        assert_agreement(PREEMPTOR, now, engine=engine)
 
 
-# Pods on their way out
+# Terminating pods
 
 
-def test_a_port_of_two_pods_is_free_once_one_of_them_is_on_its_way_out() -> None:
+def test_a_port_of_two_pods_is_free_once_one_of_them_terminates() -> None:
     asking = pod("asking", ports=[80])
     now = snapshot(
         node("n1"), pod("a", on="n1", ports=[80], terminating=True), pod("b", on="n1", ports=[80])

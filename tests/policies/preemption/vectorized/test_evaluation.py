@@ -1,4 +1,4 @@
-"""What columns cannot answer goes to the reference engine: whole pods, or rows by hand."""
+"""Pods and rows that columns cannot represent are evaluated by the reference engine."""
 
 from __future__ import annotations
 
@@ -6,32 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from policies import SchedulerRules, Snapshot
+from policies import SchedulerRules
 from policies.kubernetes.releases import RELEASES, Release
 from policies.kubernetes.selectors import (
     LabelSelector,
     NodeSelector,
     NodeSelectorTerm,
     equals_all,
-    field_requirement,
 )
 from policies.kubernetes.snapshot import Pod, Resources, SpreadConstraint
 from policies.preemption.filtering import node_affinity
 from policies.preemption.filtering.status import Code, unresolvable
-from policies.preemption.reference_engine import filter_nodes, preempt
 from policies.preemption.vectorized import VectorizedEngine
-from tests.builders import node, pod, snapshot
+from tests.builders import node, on_nodes, pod, snapshot
+from tests.engines import assert_agreement
 
 every_release = pytest.mark.parametrize("release", RELEASES.values(), ids=list(RELEASES))
-ON_N1 = NodeSelector(
-    (NodeSelectorTerm(fields=(field_requirement("metadata.name", "In", ["n1"]),)),)
-)
-
-
-def agree(asking: Pod, now: Snapshot, release: Release | None = None) -> None:
-    rules = SchedulerRules() if release is None else SchedulerRules(release)
-    assert VectorizedEngine(rules).filter_nodes(asking, now) == filter_nodes(asking, now, rules)
-    assert VectorizedEngine(rules).preempt(asking, now) == preempt(asking, now, rules)
+ON_N1 = on_nodes("n1")
 
 
 def asking(memory: int = 0, **fields: object) -> Pod:
@@ -46,7 +37,7 @@ def asking(memory: int = 0, **fields: object) -> Pod:
 def test_a_node_that_is_not_named_is_not_examined(release: Release) -> None:
     now = snapshot(node("n1"), node("n2"))
     daemon = asking(node_affinity=ON_N1)
-    agree(daemon, now, release)
+    assert_agreement(daemon, now, SchedulerRules(release))
     found = VectorizedEngine(SchedulerRules(release)).filter_nodes(daemon, now).rejected
     assert found == {"n2": unresolvable(Code.NOT_EXAMINED, "NodeAffinity")}
 
@@ -55,23 +46,27 @@ def test_a_node_that_is_not_named_is_not_examined(release: Release) -> None:
 def test_the_nominated_node_is_examined_whatever_the_pod_names(release: Release) -> None:
     now = snapshot(node("n1"), node("n2"), node("n3"))
     daemon = asking(node_affinity=ON_N1, nominated_node="n2")
-    agree(daemon, now, release)
+    assert_agreement(daemon, now, SchedulerRules(release))
     found = VectorizedEngine(SchedulerRules(release)).filter_nodes(daemon, now).rejected
     assert found["n2"] == node_affinity.REFUSAL
-    agree(replace(daemon, nominated_node="unknown"), now, release)
+    assert_agreement(replace(daemon, nominated_node="unknown"), now, SchedulerRules(release))
 
 
 @every_release
 def test_a_pod_that_names_its_node_limits_where_the_release_does(release: Release) -> None:
     now = snapshot(node("n1"), node("n2"), node("n3"))
-    agree(asking(node_name="n1"), now, release)
-    agree(asking(node_name="n1", nominated_node="n2", node_affinity=ON_N1), now, release)
+    assert_agreement(asking(node_name="n1"), now, SchedulerRules(release))
+    assert_agreement(
+        asking(node_name="n1", nominated_node="n2", node_affinity=ON_N1),
+        now,
+        SchedulerRules(release),
+    )
 
 
 def test_a_pod_that_contradicts_itself_fits_nowhere() -> None:
-    both = (*ON_N1.terms[0].fields, field_requirement("metadata.name", "In", ["n2"]))
+    both = ON_N1.terms[0].fields + on_nodes("n2").terms[0].fields
     contradiction = NodeSelector((NodeSelectorTerm(fields=both),))
-    agree(asking(node_affinity=contradiction), snapshot(node("n1"), node("n2")))
+    assert_agreement(asking(node_affinity=contradiction), snapshot(node("n1"), node("n2")))
 
 
 # Amounts out of all range
@@ -85,22 +80,24 @@ def test_a_pod_may_ask_for_any_number_of_resources(count: int, release: Release)
     now = snapshot(
         node("n1"), node("n2", others=others), pod("a", on="n2", others=last), node("n3")
     )
-    agree(pod("asking", priority=5, others=others), now, release)
+    assert_agreement(pod("asking", priority=5, others=others), now, SchedulerRules(release))
 
 
 @pytest.mark.parametrize("memory", [-(2**70), -(2**45), -1, 2**52, 2**52 + 1, 2**70])
 def test_a_pod_that_is_promised_to_a_node_may_ask_for_any_amount(memory: int) -> None:
     promised = replace(asking(memory), name="b", uid="b", priority=9, nominated_node="n1")
-    agree(asking(2**40), snapshot(node("n1", memory="0"), promised))
-    agree(asking(2**30), snapshot(node("n1"), promised, pod("c", on="n1", memory="900Gi")))
+    assert_agreement(asking(2**40), snapshot(node("n1", memory="0"), promised))
+    assert_agreement(
+        asking(2**30), snapshot(node("n1"), promised, pod("c", on="n1", memory="900Gi"))
+    )
 
 
 @pytest.mark.parametrize("memory", [-(2**70), -1, 2**52, 2**52 + 1, 2**70])
 def test_any_pod_may_ask_for_any_amount(memory: int) -> None:
     odd = replace(asking(memory), name="b", uid="b", priority=0, node_name="n1")
     now = snapshot(node("n1"), node("n2"), odd, pod("c", on="n1", memory="1Ti"))
-    agree(asking(2**40), now)
-    agree(asking(memory), now)
+    assert_agreement(asking(2**40), now)
+    assert_agreement(asking(memory), now)
 
 
 @pytest.mark.parametrize("skew", [-(2**70), 0, 2**31 - 1, 2**63 - 1, 2**70])
@@ -116,4 +113,4 @@ def test_a_skew_may_be_of_any_size(skew: int, domains: int) -> None:
         pod("a", on="n1", cpu="1", labels=web),
         pod("b", on="n2", cpu="1"),
     )
-    agree(pod("asking", cpu="1", priority=5, labels=web, spread=(constraint,)), now)
+    assert_agreement(pod("asking", cpu="1", priority=5, labels=web, spread=(constraint,)), now)

@@ -1,10 +1,10 @@
-"""Taints, labels and names are asked about once for each distinct value, on all nodes."""
+"""Taints, labels and names are evaluated once for each distinct value."""
 
 from __future__ import annotations
 
 import pytest
 
-from policies import SchedulerRules, Snapshot
+from policies import SchedulerRules
 from policies.kubernetes.releases import RELEASES, Release
 from policies.kubernetes.selectors import (
     NodeSelector,
@@ -13,10 +13,9 @@ from policies.kubernetes.selectors import (
     field_requirement,
     node_requirement,
 )
-from policies.kubernetes.snapshot import Pod
-from policies.preemption.reference_engine import filter_nodes
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import node, pod, snapshot, toleration
+from tests.engines import assert_agreement
 
 every_release = pytest.mark.parametrize("release", RELEASES.values(), ids=list(RELEASES))
 
@@ -28,25 +27,25 @@ NODES = snapshot(
 )
 
 
-def agree(asking: Pod, now: Snapshot, rules: SchedulerRules, engine: VectorizedEngine) -> None:
-    assert engine.filter_nodes(asking, now) == filter_nodes(asking, now, rules)
-
-
 @every_release
 def test_every_node_may_have_a_taint_of_its_own(release: Release) -> None:
     rules = SchedulerRules(release)
     engine = VectorizedEngine(rules)
-    for life in range(3):
+    for generation in range(3):
         nodes = [
             node(
-                f"n{number}", taints=[f"own-{life}=x{number}:NoSchedule"], unschedulable=number < 9
+                f"n{number}",
+                taints=[f"own-{generation}=x{number}:NoSchedule"],
+                unschedulable=number < 9,
             )
             for number in range(200)
         ]
         now = snapshot(node("bare"), node("soft", taints=["soft:PreferNoSchedule"]), *nodes)
-        agree(pod(), now, rules, engine)
-        agree(pod(tolerations=(toleration(f"own-{life}", "", "x3"),)), now, rules, engine)
-        agree(pod(tolerations=(toleration("", "Exists"),)), now, rules, engine)
+        assert_agreement(pod(), now, rules, engine)
+        assert_agreement(
+            pod(tolerations=(toleration(f"own-{generation}", "", "x3"),)), now, rules, engine
+        )
+        assert_agreement(pod(tolerations=(toleration("", "Exists"),)), now, rules, engine)
 
 
 @every_release
@@ -55,7 +54,7 @@ def test_the_first_untolerated_taint_is_reported(release: Release) -> None:
     taints = ["soft:PreferNoSchedule", "gpu=yes:NoSchedule", "old:NoExecute"]
     now = snapshot(node("n1", taints=taints), node("n2", taints=taints[::-1]))
     for tolerations in ((), (toleration("gpu", "Exists"),), (toleration("old", "Exists"),)):
-        agree(pod(tolerations=tolerations), now, rules, VectorizedEngine(rules))
+        assert_agreement(pod(tolerations=tolerations), now, rules)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +78,7 @@ def test_labels_are_matched_as_on_one_node_after_another(requirement: Requiremen
     affinity = NodeSelector((NodeSelectorTerm(labels=(requirement,)),))
     engine, rules = VectorizedEngine(), SchedulerRules()
     for asking in (pod(node_affinity=affinity), pod(node_selector=(requirement,))):
-        agree(asking, NODES, rules, engine)
+        assert_agreement(asking, NODES, rules, engine)
 
 
 @pytest.mark.parametrize(
@@ -105,4 +104,4 @@ def test_terms_are_matched_as_on_one_node_after_another(
     terms: tuple[NodeSelectorTerm, ...], release: Release
 ) -> None:
     rules = SchedulerRules(release)
-    agree(pod(node_affinity=NodeSelector(terms)), NODES, rules, VectorizedEngine(rules))
+    assert_agreement(pod(node_affinity=NodeSelector(terms)), NODES, rules)
