@@ -61,12 +61,12 @@ def test_wrong_types_are_errors(body: bytes) -> None:
         b'{"NumPDBViolations":9223372036854775808}',
     ],
 )
-def test_victims_that_go_cannot_read_or_would_crash_on(entry: bytes) -> None:
+def test_victims_that_go_cannot_decode(entry: bytes) -> None:
     with pytest.raises(GoError):
         decode_preemption_result(b'{"NodeNameToMetaVictims":{"n":%s}}' % entry)
 
 
-def test_victims_as_go_reads_them() -> None:
+def test_victims_as_go_decodes_them() -> None:
     body = b'{"nodenametometavictims":{"n":{"pods":[{"uid":"u"}],"numpdbviolations":null}}}'
     assert decode_preemption_result(body) == {"n": Victims(("u",), 0)}
 

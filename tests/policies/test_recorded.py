@@ -46,7 +46,7 @@ def objects(recorded: dict[str, Any], kind: str) -> Iterator[bytes]:
     return (encoded(item) for item in recorded["cluster"]["items"] if item["kind"] == kind)
 
 
-def test_every_decision_is_judged(decisions: dict[str, PreemptionDecision]) -> None:
+def test_every_decision_is_compared(decisions: dict[str, PreemptionDecision]) -> None:
     assert [name for name, decision in decisions.items() if decision.not_evaluated] == []
 
 
@@ -84,7 +84,7 @@ def test_the_message_is_the_same(name: str, decisions: dict[str, PreemptionDecis
     assert decisions[name].message == RECORDED[name]["result"]["message"]
 
 
-def test_the_recorded_decisions_differ_enough_to_mean_something(
+def test_the_recorded_decisions_cover_different_cases(
     decisions: dict[str, PreemptionDecision],
 ) -> None:
     """Guard the data: decisions by several criteria, and decisions without a candidate."""

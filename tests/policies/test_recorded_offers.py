@@ -88,7 +88,7 @@ def test_the_same_nodes_are_offered_with_the_same_victims(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CLUSTERS)
-def test_the_same_is_said_of_it(name: str) -> None:
+def test_the_messages_are_the_same(name: str) -> None:
     """With candidates, the second sentence tells what came of the extender's empty answer."""
     for asked, decision in decisions(name):
         if asked["candidates"]:

@@ -46,7 +46,7 @@ def test_an_assumed_preemption_marks_victims_and_nominates_the_preemptor() -> No
     assert state.requested == NODE.requested
 
 
-def test_other_nodes_are_untouched() -> None:
+def test_other_nodes_do_not_change() -> None:
     elsewhere = holding(node("node-2"), replace(WEB, node_name="node-2"))
     assert overlay(PROMISE).apply(elsewhere) is elsewhere
 
@@ -81,7 +81,7 @@ def test_a_newer_answer_for_the_same_pod_replaces_the_older() -> None:
     ],
     ids=["nominated", "bound", "finished"],
 )
-def test_the_nomination_ends_when_the_watch_shows_where_the_preemptor_went(shown: Pod) -> None:
+def test_the_nomination_ends_when_the_watch_shows_the_preemptors_node(shown: Pod) -> None:
     made = overlay(PROMISE)
     assert made.observe_pod(shown) == {"node-1"}
     state = made.apply(NODE)
@@ -91,7 +91,7 @@ def test_the_nomination_ends_when_the_watch_shows_where_the_preemptor_went(shown
 @pytest.mark.parametrize(
     "shown", [evicted(WEB), replace(WEB, finished=True)], ids=["marked and terminating", "finished"]
 )
-def test_a_victim_ends_when_the_watch_shows_it_on_its_way_out(shown: Pod) -> None:
+def test_a_victim_ends_when_the_watch_shows_it_terminating(shown: Pod) -> None:
     made = overlay(PROMISE)
     assert made.observe_pod(shown) == {"node-1"}
     state = made.apply(NODE)
@@ -108,7 +108,7 @@ def test_an_unchanged_pod_ends_no_assumption(shown: Pod) -> None:
     assert leaving(made.apply(NODE)) == ["web"]
 
 
-def test_a_pod_that_is_gone_ends_its_half() -> None:
+def test_a_deleted_pod_ends_its_half() -> None:
     made = overlay(PROMISE)
     assert made.observe_deletion(WEB) == {"node-1"}
     assert expected(made.apply(NODE)) == ["vip"]

@@ -106,7 +106,7 @@ async def test_a_stale_service_is_not_ready_and_gives_no_decision() -> None:
 
 
 class TestSilentWatches:
-    async def test_a_watch_that_falls_silent_is_opened_anew_where_it_was(self) -> None:
+    async def test_a_watch_without_events_is_opened_again_at_its_version(self) -> None:
         clock, copy = SteppedClock(), Copy()
         api = ScriptedApi(
             clock, a_list(2, A1), a_watch(bookmark(7), Silence()), a_watch(added("b", 8))
@@ -121,24 +121,24 @@ class TestSilentWatches:
         assert api.asked[2].query["resourceVersion"] == "7"
         assert 90 <= api.asked[2].at - api.asked[1].at < 92
 
-    async def test_opening_a_watch_is_hearing_from_the_server(self) -> None:
+    async def test_an_opened_watch_counts_as_an_event(self) -> None:
         story = await play(a_list(2, A1), Lost(), a_watch(Stay(60)))
         opened = story.api.asked[2].at
         assert opened > 0
         assert story.informer.last_heard - story.clock.monotonic() == opened - story.clock.elapsed
 
-    async def test_a_server_that_opens_watches_and_says_nothing_is_not_heard_of(self) -> None:
+    async def test_watches_without_events_do_not_count_as_contact(self) -> None:
         silent = a_watch(Silence())
         story = await play(a_list(2, A1), a_watch(bookmark(3), Silence()), silent, silent)
         assert len(story.api.asked) == 5
         assert story.informer.last_heard == story.api.asked[1].at
 
-    async def test_one_word_on_a_watch_after_a_silent_one_is_enough(self) -> None:
+    async def test_one_event_on_a_later_watch_is_contact(self) -> None:
         story = await play(a_list(2, A1), a_watch(Silence()), a_watch(Stay(9), bookmark(3)))
         assert story.informer.last_heard == story.api.asked[2].at + 9
 
 
-async def test_a_server_that_stops_answering_half_way_is_noticed_on_a_real_socket() -> None:
+async def test_a_server_that_stops_answering_is_detected_on_a_real_socket() -> None:
     """The peer's kernel answers, but its process sends nothing any more."""
     watches = asyncio.Queue[str]()
 
@@ -167,7 +167,7 @@ async def test_a_server_that_stops_answering_half_way_is_noticed_on_a_real_socke
     server.close()
 
 
-async def test_shutting_down_ends_readiness_first_and_then_everything_else() -> None:
+async def test_shutdown_ends_readiness_first() -> None:
     async with FakeCluster() as cluster, aiohttp.ClientSession() as session:
         cluster.load([node_json("node-1")])
         waiting = Waiting()

@@ -19,11 +19,11 @@ def names(state: NodeState) -> list[str]:
 
 
 class TestSnapshot:
-    def test_is_the_same_object_while_nothing_changes(self) -> None:
+    def test_is_the_same_object_without_changes(self) -> None:
         cluster = live_cluster(node("node-1"), pod("web", on="node-1"))
         assert cluster.snapshot() is cluster.snapshot()
 
-    def test_is_the_same_object_after_hearing_the_same_again(self) -> None:
+    def test_is_the_same_object_after_an_equal_event(self) -> None:
         things = node("node-1"), pod("web", on="node-1"), budget()
         cluster = live_cluster(*things, broken("broken", "node-1"))
         before = cluster.snapshot()
@@ -32,20 +32,20 @@ class TestSnapshot:
         cluster.budgets.upsert(budget())
         assert cluster.snapshot() is before
 
-    def test_grows_a_generation_with_every_change(self) -> None:
+    def test_has_a_new_generation_after_every_change(self) -> None:
         cluster = live_cluster(node("node-1"))
         before = cluster.snapshot()
         cluster.pods.upsert(pod("web", on="node-1"))
         assert cluster.snapshot().generation == before.generation + 1
 
-    def test_of_before_stays_as_it_was(self) -> None:
+    def test_does_not_change_afterwards(self) -> None:
         cluster = live_cluster(node("node-1"), pod("web", on="node-1"))
         before = cluster.snapshot()
         cluster.pods.remove(pod("web", on="node-1"))
         assert names(before.nodes["node-1"]) == ["web"]
         assert names(cluster.snapshot().nodes["node-1"]) == []
 
-    def test_shares_every_part_that_did_not_change(self) -> None:
+    def test_shares_all_unchanged_parts(self) -> None:
         cluster = live_cluster(node("node-1"), node("node-2"), budget())
         cluster.namespaces.upsert(Namespace("default", {}))
         before = cluster.snapshot()
@@ -72,7 +72,7 @@ class TestPods:
         assert after["node-1"].nominated == ()
         assert names(after["node-2"]) == ["web"]
 
-    def test_that_change_keep_their_place_and_use_up_no_other(self) -> None:
+    def test_that_change_keep_their_position(self) -> None:
         cluster = live_cluster(pod("first"), pod("second"))
         cluster.pods.upsert(pod("first", on="node-1"))
         cluster.pods.upsert(broken("first", "node-1"))
@@ -94,7 +94,7 @@ class TestPods:
 
 
 class TestBrokenObjects:
-    def test_a_pod_marks_its_node_until_it_is_mended_or_gone(self) -> None:
+    def test_an_unreadable_pod_marks_its_node_until_it_is_readable_or_deleted(self) -> None:
         cluster = live_cluster(node("node-1"), broken("web", "node-1"), broken("api", "node-1"))
         assert cluster.snapshot().nodes["node-1"].unreadable == ("default/api", "default/web")
         cluster.pods.upsert(pod("web", on="node-1"))
@@ -102,7 +102,7 @@ class TestBrokenObjects:
         state = cluster.snapshot().nodes["node-1"]
         assert (state.unreadable, names(state)) == ((), ["web"])
 
-    def test_a_pod_that_breaks_is_no_longer_there_to_be_evicted(self) -> None:
+    def test_an_unreadable_pod_is_no_victim(self) -> None:
         cluster = live_cluster(node("node-1"), pod("web", on="node-1"))
         cluster.pods.upsert(broken("web", "node-1"))
         state = cluster.snapshot().nodes["node-1"]
@@ -112,12 +112,12 @@ class TestBrokenObjects:
         cluster = live_cluster(node("node-1"), broken("web"))
         assert cluster.snapshot().nodes["node-1"].unreadable == ()
 
-    def test_a_node_leaves_a_gap(self) -> None:
+    def test_an_unreadable_node_is_left_out(self) -> None:
         cluster = live_cluster(node("node-1"), node("node-2"))
         cluster.nodes.upsert(broken("node-1", kind="Node"))
         assert set(cluster.snapshot().nodes) == {"node-2"}
 
-    def test_each_is_warned_of_once(self) -> None:
+    def test_each_is_logged_once(self) -> None:
         with capture_logs() as logs:
             cluster = live_cluster(broken("web", "node-1"), broken("node-1", kind="Node"))
             cluster.pods.upsert(broken("web", "node-1"))

@@ -50,7 +50,7 @@ def test_attachments_follow_their_node() -> None:
     assert cluster.snapshot().storage.attachments == {"node-1": (first,)}
 
 
-def test_all_of_it_is_shared_while_none_of_it_changes() -> None:
+def test_storage_is_shared_while_it_does_not_change() -> None:
     cluster = live_cluster(claim("data", "pv"), volume("pv"))
     before = cluster.snapshot()
     cluster.nodes.upsert(node("node-1"))
@@ -66,7 +66,7 @@ def test_kinds_that_did_not_change_are_shared() -> None:
     assert (after.claims, before.claims) == ({}, {"default/data": claim("data", "pv")})
 
 
-def test_hearing_the_same_again_changes_nothing() -> None:
+def test_equal_events_change_nothing() -> None:
     cluster = live_cluster(claim("data", "pv"), broken("pv", kind="PersistentVolume"))
     before = cluster.snapshot()
     cluster.storage.claims.replace([claim("data", "pv")])
@@ -74,7 +74,7 @@ def test_hearing_the_same_again_changes_nothing() -> None:
     assert cluster.snapshot() is before
 
 
-def test_a_kind_is_unknown_until_it_has_been_listed_though_it_be_empty() -> None:
+def test_a_kind_is_unknown_until_it_has_been_listed() -> None:
     cluster = SchedulerCache(lambda: 0.0)
     assert cluster.snapshot().storage.unknown == set(StorageKind)
     before = cluster.snapshot()
@@ -84,7 +84,7 @@ def test_a_kind_is_unknown_until_it_has_been_listed_though_it_be_empty() -> None
     assert after.generation == before.generation + 1
 
 
-def test_a_broken_object_is_known_to_be_there_until_it_is_mended_or_gone() -> None:
+def test_an_unreadable_object_is_known_until_it_is_readable_or_deleted() -> None:
     cluster = live_cluster(volume("other"))
     volumes, bad = cluster.storage.volumes, broken("pv", kind="PersistentVolume")
     volumes.upsert(bad)
@@ -178,7 +178,7 @@ async def test_a_pod_gets_its_read_write_once_pod_claim_from_its_less_important_
     assert unknown == []
 
 
-async def test_a_node_that_attaches_no_more_volumes_gives_one_up() -> None:
+async def test_a_victim_frees_an_attachment_on_a_full_node() -> None:
     mode = "ReadWriteOnce"
     objects = [
         *NODES,
@@ -215,7 +215,7 @@ async def test_without_claims_the_best_offer_is_chosen_by_all_other_filters(stat
     assert answer == {"node-2": Victims(("small",), 0)}
 
 
-async def test_readiness_says_which_kinds_are_refused() -> None:
+async def test_readiness_reports_the_kinds_that_are_refused() -> None:
     async with following(NODES, refused={"resourceclaims": 404, "csinodes": 403}) as it:
         await it.let_it_sync()
         ready = await it.extender.get("/readyz?verbose")
@@ -243,7 +243,7 @@ async def test_the_filter_verb_trusts_kube_schedulers_check_of_claims() -> None:
         assert (result.names, result.failed) == (["node-2"], {"node-1": "Insufficient cpu"})
 
 
-async def test_the_role_that_is_shipped_covers_what_is_followed() -> None:
+async def test_the_shipped_role_covers_the_resources_that_are_followed() -> None:
     role = yaml.safe_load((Path(__file__).parents[3] / "deploy" / "rbac.yaml").read_text())
     allowed = {name for rule in role["rules"] for name in rule["resources"]}
     assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}

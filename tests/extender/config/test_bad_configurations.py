@@ -287,7 +287,7 @@ def test_an_unreadable_file_gives_one_line(refused: Refused) -> None:
 
 
 @pytest.mark.parametrize(("content", "faults"), FAULTS.values(), ids=FAULTS)
-def test_each_fault_has_its_line(refused: Refused, content: str, faults: list[str]) -> None:
+def test_each_error_has_its_line(refused: Refused, content: str, faults: list[str]) -> None:
     path, policy = refused.folder / "reprieve.yaml", refused.folder / "policy.yaml"
     policy.write_text(POLICY)
     named = {"D": refused.folder, "F": path, "P": policy}
@@ -313,7 +313,7 @@ def parts(kind: inspect.Type, place: tuple[str, ...] = ()) -> Iterator[tuple[str
 @pytest.mark.parametrize(
     "place", sorted(set(parts(inspect.type_info(Config)))), ids=lambda place: ".".join(place)
 )
-def test_an_unknown_key_is_refused_wherever_it_stands(
+def test_an_unknown_key_is_refused_in_every_object(
     refused: Refused, place: tuple[str, ...]
 ) -> None:
     path = refused.folder / "reprieve.yaml"

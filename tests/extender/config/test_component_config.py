@@ -110,11 +110,11 @@ class TestPolicies:
         assert decision.chosen is not None
         return decision.chosen.node, [each.name for each in decision.chosen.victims.pods]
 
-    def test_the_built_in_one_goes_by_its_name(self) -> None:
+    def test_the_built_in_policy_is_found_by_its_name(self) -> None:
         assert find_policy("kube-scheduler") is KUBE_SCHEDULER
         assert self.chosen(KUBE_SCHEDULER) == ("node-2", ["a", "b"])
 
-    def test_criteria_in_an_order_of_ones_own(self, tmp_path: Path) -> None:
+    def test_a_policy_file_sets_the_order_of_criteria(self, tmp_path: Path) -> None:
         path = written(tmp_path, "name: own\ncandidates: [fewest victims]\n")
         policy = find_policy(str(path))
         assert policy.name == "own"
@@ -167,7 +167,7 @@ class TestPolicies:
             ),
         ],
     )
-    def test_a_selector_is_taken_by_its_word(
+    def test_an_invalid_selector_is_refused(
         self, tmp_path: Path, selector: str, problem: str
     ) -> None:
         path = written(tmp_path, f"name: own\nprotect: [{{name: them, selector: {selector}}}]")
@@ -175,7 +175,7 @@ class TestPolicies:
             find_policy(str(path))
         assert str(raised.value).startswith(f"{path}: protect[0].selector{problem}")
 
-    def test_neither_a_name_nor_a_file(self) -> None:
+    def test_a_policy_is_a_name_or_a_file(self) -> None:
         problem = "policy 'kube': no such file or built-in policy (kube-scheduler)"
         with pytest.raises(ConfigError) as raised:
             find_policy("kube")

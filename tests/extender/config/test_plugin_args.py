@@ -26,7 +26,7 @@ def loaded(tmp_path: Path, text: str) -> Config:
     return load_config(path)
 
 
-def test_nothing_said_changes_nothing(tmp_path: Path) -> None:
+def test_empty_arguments_change_nothing(tmp_path: Path) -> None:
     assert filters_from_config(loaded(tmp_path, "{}")) == IN_TREE
 
 

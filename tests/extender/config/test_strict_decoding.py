@@ -81,7 +81,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 
 @pytest.mark.parametrize(("document", "faults"), CASES.values(), ids=CASES)
-def test_each_fault_has_its_line(document: dict[str, Any], faults: list[str]) -> None:
+def test_each_error_has_its_line(document: dict[str, Any], faults: list[str]) -> None:
     sifted = decode_strictly(document, Config)
     assert sorted(sifted.errors) == sorted(faults)
     assert sifted.value is not None
@@ -101,7 +101,7 @@ def test_a_value_that_is_no_object_is_rejected(document: object) -> None:
     assert len(sifted.errors) == 1
 
 
-def test_a_document_of_another_kind_has_but_one_fault() -> None:
+def test_a_document_of_another_kind_has_one_error() -> None:
     sifted = decode_strictly({"apiVersion": "v1", "kind": "Pod", "metadata": {}}, Config)
     assert sifted.value is None
     [fault] = sifted.errors
@@ -138,7 +138,7 @@ pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]
             "F: host: 10.0.0.1 is no loopback address, and there is no tls",
         ]
 
-    def test_a_flag_is_blamed_for_what_it_says(self, tmp_path: Path) -> None:
+    def test_an_error_in_a_flag_names_the_flag(self, tmp_path: Path) -> None:
         assert self.faults(tmp_path, "policy: /none", policy="/other", host="::") == [
             "--policy: policy '/other': no such file or built-in policy (kube-scheduler)",
             (
@@ -159,14 +159,14 @@ pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]
             f"F: policy: {policy}: (the document): Object missing required field name",
         ]
 
-    def test_certificates_are_looked_at(self, tmp_path: Path) -> None:
+    def test_certificates_are_validated(self, tmp_path: Path) -> None:
         text = "tls: {certificate: /none.crt, key: /none.key, allowedClientNames: [a]}"
         assert [line.partition("; ")[0] for line in self.faults(tmp_path, text)] == [
             "F: tls.allowedClientNames: requires tls.clientCA",
             "F: tls.certificate: /none.crt with tls.key /none.key: No such file or directory",
         ]
 
-    def test_a_fault_in_tls_is_not_taken_for_plain_http(self, tmp_path: Path) -> None:
+    def test_an_error_in_tls_does_not_mean_plain_http(self, tmp_path: Path) -> None:
         told = self.faults(tmp_path, "host: 0.0.0.0\ntls: {certificate: a}")
         assert told == ["F: tls: Object missing required field key"]
 
@@ -180,14 +180,14 @@ pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]
             "{host: 0.0.0.0, allowPlainHTTP: true}",
         ],
     )
-    def test_plain_http_is_for_loopback_or_for_those_who_ask(
+    def test_plain_http_needs_a_loopback_address_or_permission(
         self, tmp_path: Path, text: str
     ) -> None:
         path = tmp_path / "reprieve.yaml"
         path.write_text(text)
         load_serving_config(path, {}, HandClock())
 
-    def test_a_part_may_say_some_of_its_fields(self, tmp_path: Path) -> None:
+    def test_the_fields_of_an_object_are_optional(self, tmp_path: Path) -> None:
         path = tmp_path / "reprieve.yaml"
         path.write_text("degraded: {stale: {preempt: veto}}")
         expected = DegradedConfig(stale=FallbackConfig(preempt=FallbackKind.VETO))

@@ -98,7 +98,7 @@ def test_the_whole_document(ask: Any) -> None:
     }
 
 
-def test_a_calm_node(ask: Any) -> None:
+def test_a_node_without_pressure(ask: Any) -> None:
     document = ask(summary(600, *PODS)).document()
     assert (document["thresholdsMet"], document["conditions"], document["order"]) == ([], [], [])
     assert (document["evict"], document["gracePeriodSeconds"]) == (None, 0)
@@ -205,7 +205,7 @@ def test_node_level_reclaim_is_reported_and_assumed_to_free_nothing(ask: Any) ->
     ]
 
 
-def test_pods_over_their_limits_go_together(ask: Any) -> None:
+def test_all_pods_over_their_limits_are_evicted(ask: Any) -> None:
     limited = {"containers": [container_json(resources={"limits": {"ephemeral-storage": "1Mi"}})]}
     objects = (
         pod_json("a", on="node-1", spec=limited),
@@ -223,7 +223,7 @@ def test_pods_over_their_limits_go_together(ask: Any) -> None:
     assert not document["evictions"][0]["disruptionTarget"]
 
 
-def test_older_kubelets_grant_otherwise(ask: Any) -> None:
+def test_older_kubelets_grant_other_periods(ask: Any) -> None:
     old = EVICTION_RELEASES["1.30"]
     assert ask(summary(400, *PODS), release=old).document()["gracePeriodSeconds"] == 0
 
@@ -255,7 +255,7 @@ def test_the_table_shows_thresholds_order_and_reasons(ask: Any) -> None:
     assert LOW.strip() in " ".join(" ".join(lines).split())
 
 
-def test_the_table_of_a_calm_node_says_why(ask: Any) -> None:
+def test_the_table_of_a_node_without_pressure_has_the_reason(ask: Any) -> None:
     text = shown(ask(summary(400, *PODS, at="00:00"), flags=SOFT))
     assert text.startswith("node-1 under MemoryPressure evicts no pod: memory.available<500Mi is")
     assert [line.split() for line in text.splitlines() if line.startswith("met")] == [
@@ -285,7 +285,9 @@ def test_a_long_ranking_is_cut_in_the_table(ask: Any) -> None:
         ),
     ],
 )
-def test_options_that_do_not_go_together(ask: Any, fields: dict[str, Any], problem: str) -> None:
+def test_options_that_exclude_each_other_are_refused(
+    ask: Any, fields: dict[str, Any], problem: str
+) -> None:
     with pytest.raises(ConfigError) as raised:
         ask(summary(400), **fields)
     assert str(raised.value) == problem

@@ -56,7 +56,7 @@ def test_an_unknown_node_is_refused(tmp_path: Path) -> None:
         load(tmp_path, node_json("other"), pod_json("web", on="other"))
 
 
-def test_a_class_gives_its_priority_to_a_pod_that_has_none(tmp_path: Path) -> None:
+def test_a_pod_without_priority_has_that_of_its_class(tmp_path: Path) -> None:
     own = {"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
     files = load(
         tmp_path,
@@ -69,7 +69,7 @@ def test_a_class_gives_its_priority_to_a_pod_that_has_none(tmp_path: Path) -> No
     assert [pod.priority for pod in files.pods] == [9, 1, 2_000_001_000, 0]
 
 
-def test_pods_go_by_the_uid_of_their_stats(tmp_path: Path) -> None:
+def test_pods_without_uids_take_those_of_their_stats(tmp_path: Path) -> None:
     mirror = {"kubernetes.io/config.mirror": "hash", "kubernetes.io/config.hash": "hash"}
     handmade = pod_json("handmade", on="node-1")
     del handmade["metadata"]["uid"]
@@ -112,7 +112,7 @@ def test_an_invalid_node_sample_is_refused(
         load(tmp_path, NODE, samples=samples)
 
 
-def test_a_broken_pod_matters_only_on_the_node(tmp_path: Path) -> None:
+def test_an_unreadable_pod_matters_only_on_the_node(tmp_path: Path) -> None:
     broken = {"containers": [{"resources": {"requests": {"memory": "much"}}}]}
     assert names(load(tmp_path, NODE, pod_json("x", on="node-2", spec=broken))) == []
     with pytest.raises(ManifestError, match=r"cluster.json\[1\]: Pod default/x: spec.containers"):

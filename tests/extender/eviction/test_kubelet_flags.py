@@ -23,11 +23,11 @@ def told(flags: KubeletFlags) -> list[str]:
     return [str(threshold) for threshold in configured(flags).thresholds]
 
 
-def test_without_flags_the_kubelets_defaults_hold() -> None:
+def test_without_flags_the_kubelets_defaults_apply() -> None:
     assert configured(KubeletFlags()).thresholds == DEFAULT_THRESHOLDS
 
 
-def test_pairs_are_read_as_the_kubelet_reads_them() -> None:
+def test_pairs_are_parsed_as_by_the_kubelet() -> None:
     flags = KubeletFlags(
         eviction_hard=(" nodefs.available < 10%,,pid.available<9", "pid.available<10"),
         eviction_soft=("memory.available<1Gi",),
@@ -41,7 +41,7 @@ def test_pairs_are_read_as_the_kubelet_reads_them() -> None:
     ]
 
 
-def test_an_empty_flag_takes_all_hard_thresholds_away() -> None:
+def test_an_empty_flag_removes_all_hard_thresholds() -> None:
     assert told(KubeletFlags(eviction_hard=("",))) == []
 
 
@@ -57,7 +57,7 @@ def file(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_flags_replace_what_the_file_says_of_the_same(file: str) -> None:
+def test_flags_override_the_file(file: str) -> None:
     assert told(KubeletFlags(file)) == ["nodefs.available<10%", "memory.available<1Gi"]
     assert told(KubeletFlags(file, eviction_hard=("pid.available<9",))) == [
         "pid.available<9",
@@ -100,13 +100,13 @@ def test_flags_replace_what_the_file_says_of_the_same(file: str) -> None:
         ),
     ],
 )
-def test_a_mistake_is_reported_with_its_flag(flags: KubeletFlags, problem: str) -> None:
+def test_an_error_is_reported_with_its_flag(flags: KubeletFlags, problem: str) -> None:
     with pytest.raises(ConfigError) as raised:
         configured(flags)
     assert str(raised.value) == problem
 
 
-def test_a_mistake_in_the_file_is_reported_with_its_field(file: str, tmp_path: Path) -> None:
+def test_an_error_in_the_file_is_reported_with_its_field(file: str, tmp_path: Path) -> None:
     flags = KubeletFlags(file, grace_period=())
     with pytest.raises(ConfigError) as raised:
         configured(flags)

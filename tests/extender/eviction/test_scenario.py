@@ -45,7 +45,7 @@ def test_absent_fields_have_the_kubelets_defaults() -> None:
     assert configured() == EvictionConfig((), DEFAULT_TRANSITION_NS, 0, isolates_storage=True)
 
 
-def test_all_that_a_configuration_may_say() -> None:
+def test_all_fields_of_a_configuration() -> None:
     soft = {
         "signal": "nodefs.available",
         "operator": "LessThan",
@@ -93,7 +93,7 @@ def test_the_whole_answer(tmp_path: Path) -> None:
     }
 
 
-def test_an_older_release_may_be_followed(tmp_path: Path) -> None:
+def test_an_older_release_can_be_chosen(tmp_path: Path) -> None:
     document = scenario({"summary": summary(400)}, pods=[pod_json("pod")])
     steps = played(tmp_path, document, "1.30").document()["steps"]
     assert steps[0]["evicted"][0]["gracePeriodSeconds"] == 0
@@ -109,7 +109,7 @@ def test_pods_without_uids_are_distinguished(tmp_path: Path) -> None:
     assert steps["steps"][0]["evicted"][0]["pod"] == "b"
 
 
-def test_a_step_in_which_the_kubelet_fails(tmp_path: Path) -> None:
+def test_a_step_with_a_kubelet_error(tmp_path: Path) -> None:
     document = scenario({"summary": summary(400)}, {"summary": summary(400)})
     document["config"] |= {
         "dedicatedImageFs": True,

@@ -64,7 +64,7 @@ def test_files_are_read_together(tmp_path: Path) -> None:
     assert snapshot.namespaces == {"default": {"a": "b"}}
 
 
-def test_one_broken_object_is_set_aside_with_one_warning(tmp_path: Path) -> None:
+def test_an_unreadable_object_is_left_out_with_one_warning(tmp_path: Path) -> None:
     broken = pod_json("broken", on="node-1", cpu="lots")
     with capture_logs() as logs:
         cluster = cluster_of(tmp_path, node_json("node-1"), broken, pod_json("web", on="node-1"))
@@ -158,7 +158,7 @@ class TestAdmission:
             ({}, 0),
         ],
     )
-    def test_a_pod_that_runs_has_what_it_says_or_what_its_class_says(
+    def test_a_running_pod_has_its_own_priority_or_that_of_its_class(
         self, tmp_path: Path, spec: dict[str, Any], priority: int
     ) -> None:
         running = pod_json("old", on="node-1", spec=spec)
@@ -225,7 +225,7 @@ def test_claims_volumes_and_devices_are_read(tmp_path: Path) -> None:
     assert found.unknown == set()
 
 
-def test_of_kinds_that_the_files_do_not_hold_nothing_is_known(tmp_path: Path) -> None:
+def test_kinds_that_the_files_lack_are_unknown(tmp_path: Path) -> None:
     cluster = cluster_of(tmp_path, node_json("node-1"))
     decision = decide_filter(pod_of(tmp_path, cluster, CLAIMING), cluster.snapshot)
     assert decision.feasible == ("node-1",)
@@ -275,7 +275,7 @@ def test_of_two_objects_with_one_name_the_later_counts(tmp_path: Path) -> None:
     assert [(each.node, each.uid) for each in replicas.active] == [("node-2", "new")]
 
 
-def test_one_broken_pod_is_set_aside_with_one_warning(tmp_path: Path) -> None:
+def test_an_unreadable_pod_is_left_out_with_one_warning(tmp_path: Path) -> None:
     broken = member_json("broken", status={"containerStatuses": 5})
     with capture_logs() as logs:
         replicas = loaded(tmp_path, replica_set_json(), broken, member_json("a"))
@@ -305,14 +305,14 @@ def test_a_broken_replica_set_is_refused(tmp_path: Path, key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["default/nope", "other/web"])
-def test_a_replica_set_that_is_not_there_is_named(tmp_path: Path, key: str) -> None:
+def test_a_missing_replica_set_is_named(tmp_path: Path, key: str) -> None:
     with pytest.raises(ReplicaFileError) as raised:
         loaded(tmp_path, replica_set_json(), key=key)
     place = f"--cluster {tmp_path}/cluster.json"
     assert str(raised.value) == f"--replicaset: no ReplicaSet '{key}' in {place}"
 
 
-def test_more_than_there_are_cannot_go(tmp_path: Path) -> None:
+def test_more_pods_than_there_are_cannot_be_deleted(tmp_path: Path) -> None:
     documents = (replica_set_json(), member_json("a"), member_json("gone", phase="Failed"))
     assert names(loaded(tmp_path, *documents, count=1).active) == ["a"]
     with pytest.raises(ReplicaFileError) as raised:

@@ -82,7 +82,7 @@ def test_a_preempt_document() -> None:
     }
 
 
-def test_given_nodes_are_tried_instead_of_those_that_may_help() -> None:
+def test_given_nodes_replace_the_potential_ones() -> None:
     document = preempt_document(explain_preempt(VIP, CLUSTER, DEFAULT_RULES, ["node-1"]))
     assert (document["node"], document["decidedBy"]) == ("node-1", None)
     assert set(document["candidates"]) == {"node-1"}
@@ -93,7 +93,7 @@ def test_nodes_of_the_cluster_are_known(names: list[str]) -> None:
     assert require_known_nodes(names, CLUSTER, "cluster.yaml") == names
 
 
-def test_a_node_that_is_not_in_the_cluster_is_named() -> None:
+def test_a_node_outside_the_cluster_is_named() -> None:
     with pytest.raises(UnknownNodeError) as raised:
         require_known_nodes(["node-1", "nope"], CLUSTER, "cluster.yaml")
     assert str(raised.value) == "--nodes: no node 'nope' in cluster.yaml"
@@ -125,7 +125,7 @@ def test_unevaluated_filters_are_named() -> None:
     )
 
 
-def test_a_preempt_table_ranks_candidates_and_gathers_refusals() -> None:
+def test_a_preempt_table_ranks_candidates_and_groups_rejections() -> None:
     decision = explain_preempt(VIP, CLUSTER, DEFAULT_RULES, None)
     text = shown(preempt_table(decision, DEFAULT_CANDIDATE_ORDER))
     lines = text.splitlines()
@@ -136,7 +136,7 @@ def test_a_preempt_table_ranks_candidates_and_gathers_refusals() -> None:
     assert "cannot help" in text
 
 
-def test_a_filter_table_gathers_nodes_by_reason() -> None:
+def test_a_filter_table_groups_nodes_by_reason() -> None:
     text = shown(filter_table(decide_filter(VIP, CLUSTER)))
     assert text.startswith("default/vip fits 0 of 3 nodes")
     assert "may help" in text
@@ -144,7 +144,7 @@ def test_a_filter_table_gathers_nodes_by_reason() -> None:
     assert "fits 1 of 2 nodes" in shown(filter_table(decide_filter(VIP, ROOMY)))
 
 
-def test_long_lists_are_cut() -> None:
+def test_long_lists_are_shortened() -> None:
     many = snapshot(
         *(node(f"node-{index}", cpu="2") for index in range(9)),
         *(pod(f"pod-{index}", on=f"node-{index}", cpu="2") for index in range(9)),
@@ -154,7 +154,7 @@ def test_long_lists_are_cut() -> None:
     assert "and 3 more" in shown(filter_table(decide_filter(VIP, many)))
 
 
-def test_an_empty_cluster_has_nowhere_to_go() -> None:
+def test_an_empty_cluster_has_no_node_for_the_pod() -> None:
     document = preempt_document(explain_preempt(VIP, Snapshot(), DEFAULT_RULES, None))
     assert (document["node"], document["rejected"]) == (None, {})
 
@@ -173,7 +173,7 @@ def test_a_scale_down_document() -> None:
     }
 
 
-def test_a_scale_down_table_marks_who_goes() -> None:
+def test_a_scale_down_table_marks_the_pods_to_delete() -> None:
     text = shown(scale_down_table(decide_scale_down(THREE, {}, 2, NOW_NS), "default/web"))
     lines = [line.split() for line in text.splitlines()]
     assert lines[0] == ["default/web:", "2", "of", "3", "pods", "are", "deleted"]
@@ -184,7 +184,7 @@ def test_a_scale_down_table_marks_who_goes() -> None:
     ]
 
 
-def test_a_long_scale_down_is_cut() -> None:
+def test_a_long_scale_down_is_shortened() -> None:
     many = [replica(f"pod-{index:02}") for index in range(40)]
     text = shown(scale_down_table(decide_scale_down(many, {}, 22, NOW_NS), "default/web"))
     assert "→  and 2 more" in text

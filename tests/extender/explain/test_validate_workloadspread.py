@@ -85,7 +85,7 @@ def test_claims_become_volumes() -> None:
     assert seen == [[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]]
 
 
-def test_advanced_stateful_sets_are_checked_except_upstream() -> None:
+def test_advanced_stateful_sets_are_validated_except_upstream() -> None:
     reference = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "StatefulSet", "name": "web"}
     target = {
         **clone_set_json(template=POD),
@@ -97,7 +97,7 @@ def test_advanced_stateful_sets_are_checked_except_upstream() -> None:
     assert faults(document, target, quirks=UPSTREAM) == ()
 
 
-def test_the_cluster_holds_others_and_perhaps_an_older_self() -> None:
+def test_the_cluster_has_others_and_an_older_version() -> None:
     mine = spread_json({"name": "a"})
     other = spread_json({"name": "a"}, name="other")
     (fault,) = faults(mine, other)
@@ -108,7 +108,7 @@ def test_the_cluster_holds_others_and_perhaps_an_older_self() -> None:
     assert fault.detail == "change TargetReference is not permitted for WorkloadSpread"
 
 
-def test_people_read_one_line_for_each_fault() -> None:
+def test_the_text_has_one_line_for_each_error() -> None:
     console = Console(file=StringIO(), width=200)
     console.print(errors_table("default/web", faults(spread_json())))
     console.print(errors_table("default/web", ()))

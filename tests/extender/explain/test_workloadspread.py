@@ -98,7 +98,7 @@ class TestDocuments:
             "failure": "",
         }
 
-    def test_pods_that_are_given_up(self) -> None:
+    def test_pods_that_were_not_created(self) -> None:
         stuck = pod_of(
             "web-1", "a", metadata={"creationTimestamp": "2026-01-01T11:59:00Z"}, status=STUCK
         )
@@ -139,17 +139,17 @@ class TestDocuments:
         found = document({**spread_json(A, B), "status": status}, clone_set_json())
         assert found["events"] == [told]
 
-    def test_a_look_that_fails_says_why(self) -> None:
+    def test_a_failed_sync_is_explained(self) -> None:
         filtered = spread_json(A, B, targetFilter={"replicasPathList": ["spec.nope"]})
         found = document(filtered, clone_set_json())
         assert found["failure"] == 'CloneSet default/web: path "nope" not exists'
         assert (found["status"], found["subsets"]) == ({}, {})
 
-    def test_one_that_is_not_there(self) -> None:
+    def test_a_missing_workload_spread(self) -> None:
         with pytest.raises(SpreadFileError, match="no WorkloadSpread 'default/web' in cluster"):
             explained(clone_set_json())
 
-    def test_one_that_is_broken(self) -> None:
+    def test_an_unreadable_workload_spread(self) -> None:
         with pytest.raises(SpreadFileError, match=r"^cluster\.json: WorkloadSpread default/web: "):
             explained(spread_json(subsets=5))
 
@@ -160,7 +160,7 @@ class TestPods:
     def admitted(self, *documents: Document, **options: Any) -> Any:
         return document(*(documents or CLUSTER), **{"pod": self.NEW, **options})["admitted"]
 
-    def test_a_pod_that_comes(self) -> None:
+    def test_a_pod_to_create(self) -> None:
         found = self.admitted(spread_json(A, B), clone_set_json())
         assert list(found) == [
             "allowed",
@@ -206,14 +206,14 @@ class TestPods:
         }
 
     @pytest.mark.parametrize("operation", [Operation.DELETE, Operation.EVICT])
-    def test_a_pod_that_goes(self, operation: Operation) -> None:
+    def test_a_pod_to_delete(self, operation: Operation) -> None:
         going = pod_of("web-1", "a")
         found = self.admitted(pod=going, operation=operation)
         assert (found["allowed"], found["subset"], found["pod"]) == (True, "a", going)
         entry = found["status"]["versionedSubsetStatuses"]["versionIgnored"][0]
         assert entry["deletingPods"] == {"web-1": "2026-01-01T12:00:00Z"}
 
-    def test_a_pod_whose_owner_is_not_there_is_refused(self) -> None:
+    def test_a_pod_without_its_owner_is_refused(self) -> None:
         owner = {
             "apiVersion": "apps/v1",
             "kind": "ReplicaSet",
@@ -263,7 +263,7 @@ class TestSimulation:
         found = self.admitted("500m")
         assert (found["subset"], found["passedOver"]) == ("a", {})
 
-    def test_a_pod_that_does_not_passes_it_over_and_the_condition_says_why(self) -> None:
+    def test_a_pod_that_does_not_fit_skips_the_subset_and_sets_the_condition(self) -> None:
         found = self.admitted("2")
         assert found["subset"] == "b"
         told = found["passedOver"]["a"]
@@ -280,19 +280,19 @@ class TestSimulation:
         "strategy",
         [{"type": "Fixed"}, {"type": "Adaptive", "adaptive": {"disableSimulationSchedule": True}}],
     )
-    def test_it_can_be_switched_off(self, strategy: Document) -> None:
+    def test_the_simulation_can_be_disabled(self, strategy: Document) -> None:
         spread = {**self.SPREAD, "spec": {**self.SPREAD["spec"], "scheduleStrategy": strategy}}
         assert self.admitted("2", spread=spread)["subset"] == "a"
 
-    def test_upstream_has_none(self) -> None:
+    def test_upstream_has_no_simulation(self) -> None:
         assert self.admitted("2", quirks=UPSTREAM)["subset"] == "a"
 
-    def test_without_nodes_nothing_is_tried(self) -> None:
+    def test_without_nodes_nothing_is_simulated(self) -> None:
         trial = SchedulingSimulation(snapshot(), DEFAULT_RULES)
         found = document(self.SPREAD, clone_set_json(), pod=pod_of("web-9"), trial=trial)
         assert found["admitted"]["subset"] == "a"
 
-    def test_the_condition_stays_until_a_pod_goes_there_again(self) -> None:
+    def test_the_condition_stays_until_the_subset_gets_a_pod(self) -> None:
         seen = {**self.SPREAD, "status": document(self.SPREAD, clone_set_json())["status"]}
         told = {**self.SPREAD, "status": self.admitted("2", spread=seen)["status"]}
         kept = document(told, clone_set_json(), pod_of("web-9", "b"))["status"]
@@ -314,7 +314,7 @@ class TestTables:
         assert f"web-2 a versionIgnored -100 {excess}" in lines
         assert "web-1 a versionIgnored 200 a is number 1 of 2" in lines
 
-    def test_an_old_version_is_emptied_from_the_front(self) -> None:
+    def test_an_old_version_is_emptied_from_the_first_subset(self) -> None:
         """A standalone ReplicaSet's pods are old to upstream."""
         reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web"}
         mine = spread_json(A, B, targetRef=reference)
@@ -343,7 +343,7 @@ class TestTables:
         assert lines[-1] == "the pod is allowed: it belongs to no WorkloadSpread"
 
 
-def test_a_trial_is_of_the_cluster_of_the_files(tmp_path: Any) -> None:
+def test_a_simulation_reads_the_cluster_of_the_files(tmp_path: Any) -> None:
     path = tmp_path / "cluster.json"
     path.write_bytes(b"\n".join(map(encoded, CLUSTER)))
     assert set(load_cluster([str(path)], DEFAULT_RULES.release).snapshot.nodes) == {"node-1"}

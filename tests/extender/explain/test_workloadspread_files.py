@@ -98,7 +98,7 @@ def test_files_are_read_together(tmp_path: Path) -> None:
     assert set(found.grouping_context(found.spread("default/web")).nodes) == {"node-1"}
 
 
-def test_a_broken_neighbour_is_set_aside_with_one_warning() -> None:
+def test_an_unreadable_object_is_left_out_with_one_warning() -> None:
     broken = spread_json(name="broken", subsets=5)
     with capture_logs() as logs:
         found = files(spread_json({"name": "a"}), broken)

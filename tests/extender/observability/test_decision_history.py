@@ -71,7 +71,7 @@ async def decisions(extender: Extender, query: str = "") -> list[dict[str, Any]]
 
 
 class TestDecisions:
-    async def test_one_says_who_goes_who_is_spared_and_why(self) -> None:
+    async def test_a_decision_has_its_victims_and_reprieved_pods_with_reasons(self) -> None:
         async with served(cluster()) as extender:
             await ask(extender, "/preempt", BODY, X_Request_Id="abc-1")
             [record] = await decisions(extender)
@@ -91,7 +91,7 @@ class TestDecisions:
         }
         assert "Insufficient cpu" in record["message"]
 
-    async def test_a_filter_says_how_many_fit_and_why_others_do_not(self) -> None:
+    async def test_a_filter_decision_has_the_count_that_fit_and_the_reasons(self) -> None:
         async with served(cluster()) as extender:
             await ask(extender, "/filter", filter_body(VIP, "node-1", "node-2", "node-3"))
             [record] = await decisions(extender)
@@ -101,7 +101,7 @@ class TestDecisions:
             "node is not known to the extender (yet)": 1,
         }
 
-    async def test_they_can_be_asked_for_by_verb(self) -> None:
+    async def test_decisions_can_be_selected_by_verb(self) -> None:
         async with served(cluster()) as extender:
             await ask(extender, "/filter", filter_body(VIP, "node-1"))
             await ask(extender, "/preempt", BODY)
@@ -115,7 +115,7 @@ class TestDecisions:
             "reprieve: verb: 'bind'; expected one of filter, preempt\n",
         )
 
-    async def test_the_newest_come_first_and_can_be_limited_and_asked_for_by_pod(self) -> None:
+    async def test_the_newest_come_first_with_a_limit_and_by_pod(self) -> None:
         async with served(cluster()) as extender:
             for name in "abc":
                 await ask(extender, "/filter", filter_body(pod_json(name), "node-1"))
@@ -140,7 +140,7 @@ class TestDecisions:
 
 
 class TestRequestIds:
-    async def test_the_callers_own_is_taken_where_it_is_one(self) -> None:
+    async def test_a_valid_id_of_the_caller_is_kept(self) -> None:
         async with (
             served(cluster()) as extender,
             extender.session.post(
@@ -152,7 +152,7 @@ class TestRequestIds:
             assert response.headers["X-Request-Id"] == "their-1.2:3_4"
 
     @pytest.mark.parametrize("given", ["", "x" * 65, "a b", 'a"b', "é"])
-    async def test_others_are_numbered(self, given: str) -> None:
+    async def test_other_calls_are_numbered(self, given: str) -> None:
         async with (
             served(cluster()) as extender,
             extender.session.post(
@@ -162,7 +162,7 @@ class TestRequestIds:
             assert response.status == 400
             assert response.headers["X-Request-Id"] == "call-1"
 
-    async def test_log_lines_bear_them(self) -> None:
+    async def test_log_lines_have_the_request_id(self) -> None:
         merged = structlog.contextvars.merge_contextvars
         with capture_logs(processors=[merged]) as lines:
             async with served(cluster()) as extender:
@@ -185,7 +185,7 @@ class TestRequestIds:
         assert "hunter2" not in repr(lines) + text
 
 
-async def test_victims_are_counted_by_class_and_nodes_by_why_they_were_refused() -> None:
+async def test_victims_are_counted_by_class_and_rejected_nodes_by_reason() -> None:
     async with served(cluster()) as extender:
         await ask(extender, "/filter", filter_body(VIP, "node-1", "node-2", "node-3"))
         await ask(extender, "/preempt", BODY)
@@ -271,7 +271,7 @@ class TestEvents:
         assert announced(keep, preempt_body(VIP, node_1=["dear"])) == []
 
     @pytest.mark.parametrize("events", [True, False])
-    async def test_they_are_written_if_the_configuration_says_so(self, events: bool) -> None:  # noqa: FBT001
+    async def test_events_are_written_if_configured(self, events: bool) -> None:  # noqa: FBT001
         objects = [
             node_json("node-1", cpu="1"),
             pod_json("web", on="node-1", cpu="1", priority=1),

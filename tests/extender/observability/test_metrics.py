@@ -100,7 +100,7 @@ async def figures_of(url: str) -> str:
 
 
 @pytest.mark.slow
-async def test_all_that_a_fresh_process_may_count_stands_at_zero_and_is_documented() -> None:
+async def test_all_metrics_of_a_new_process_are_zero_and_documented() -> None:
     async with FakeCluster(run="none") as cluster, serving("serve", "--server", cluster.url) as url:
         told = await figures_of(url)
     for name, labels in FROM_THE_START.items():
@@ -116,11 +116,11 @@ async def test_all_that_a_fresh_process_may_count_stands_at_zero_and_is_document
     assert labelled == {name.removesuffix("_count") for name in FROM_THE_START}
 
 
-def test_alerts_look_at_growth() -> None:
+def test_alerts_read_increases() -> None:
     assert {"reprieve_degraded_total", "reprieve_overdue_answers_total"} <= counted_by_alerts()
 
 
-def test_a_degraded_answer_stands_at_zero_as_it_is_configured() -> None:
+def test_configured_fallbacks_start_at_zero() -> None:
     stale = FallbackConfig(filter=FallbackKind.VETO, preempt=FallbackKind.ECHO)
     degradation = configured_fallbacks(Config(degraded=DegradedConfig(stale=stale)))
     service = Service(

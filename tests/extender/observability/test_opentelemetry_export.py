@@ -115,7 +115,7 @@ class TestCollectors:
         [line] = [each for each in lines if each["event"] == "traces_not_sent"]
         assert "400" in line["problem"]
 
-    def test_the_log_says_when_it_begins_and_when_it_is_over(self) -> None:
+    def test_the_log_has_the_beginning_and_the_end_of_a_failure(self) -> None:
         outcomes = iter(
             [
                 SpanExportResult.SUCCESS,
@@ -166,7 +166,7 @@ async def python(program: str, *arguments: str) -> Done:
 
 @pytest.mark.slow
 class TestTheExtra:
-    async def test_nothing_of_it_is_loaded_where_nothing_is_traced(self) -> None:
+    async def test_opentelemetry_is_not_loaded_without_tracing(self) -> None:
         assert await python(IMPORTED) == Done(0, "[]\n", "")
 
     @pytest.mark.parametrize(

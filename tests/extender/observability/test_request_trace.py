@@ -87,7 +87,7 @@ def attributes(span: ReadableSpan) -> dict[str, object]:
 
 
 class TestSpans:
-    async def test_a_preemption_says_who_asked_and_what_was_decided(self) -> None:
+    async def test_a_preemption_span_has_the_pod_and_the_decision(self) -> None:
         async with traced() as it:
             await it.ask("/preempt", OFFERS, **{"X-Request-Id": "abc-1"})
         assert it.call.name == "POST /preempt"
@@ -108,7 +108,7 @@ class TestSpans:
         }
         assert it.call.status.status_code is StatusCode.UNSET
 
-    async def test_a_filter_says_how_many_nodes_fit(self) -> None:
+    async def test_a_filter_span_has_the_count_of_nodes_that_fit(self) -> None:
         async with traced() as it:
             await it.ask("/filter", filter_body(None, "node-1", "node-3"))
         told = attributes(it.call)
@@ -128,7 +128,7 @@ class TestSpans:
         assert began == sorted(set(began))
         assert began[-1] < ended[-1] < (it.call.end_time or 0)
 
-    async def test_times_are_those_of_the_world(self) -> None:
+    async def test_times_are_wall_clock_times(self) -> None:
         clock = HandClock()
         clock.seconds = 1_700_000_000.0
         async with traced(clock=clock) as it:
@@ -155,7 +155,7 @@ REFUSED: Mapping[str, tuple[str, bytes, int, list[str]]] = {
 
 class TestCallsWithoutAnAnswer:
     @pytest.mark.parametrize(("path", "body", "status", "stages"), REFUSED.values(), ids=REFUSED)
-    async def test_one_says_why_and_how_far_it_came(
+    async def test_a_failed_call_has_its_error_and_stage(
         self, path: str, body: bytes, status: int, stages: list[str]
     ) -> None:
         async with traced() as it:
@@ -170,7 +170,7 @@ class TestCallsWithoutAnAnswer:
             ("POST /filter", "filter") if known else ("POST", "unknown")
         )
 
-    async def test_an_internal_error_is_one(self) -> None:
+    async def test_an_internal_error_is_a_failed_call(self) -> None:
         clock = HandClock()
         async with traced(clock=clock) as it:
             clock.breaks = 1
@@ -196,7 +196,7 @@ class TestCallsWithoutAnAnswer:
 
 
 class TestParents:
-    async def test_a_callers_trace_is_taken_over(self) -> None:
+    async def test_a_callers_trace_is_continued(self) -> None:
         async with traced() as it:
             await it.ask(
                 "/preempt", OFFERS, traceparent=f"00-{TRACE}-{PARENT}-01", tracestate="a=b"
@@ -207,7 +207,7 @@ class TestParents:
         assert f"{it.call.parent.span_id:016x}" == PARENT
         assert it.call.context.trace_state.to_header() == "a=b"
 
-    async def test_whether_to_trace_is_the_callers_to_say(self) -> None:
+    async def test_the_caller_decides_about_sampling(self) -> None:
         async with traced(ratio=0.0) as it:
             await it.ask("/preempt", OFFERS)
             assert it.kept.get_finished_spans() == ()

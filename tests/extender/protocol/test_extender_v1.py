@@ -48,7 +48,7 @@ class TestUpstreamCases:
         # The kind is described there; the wire's way back is tested through the Go decoder.
         assert not cases("from-meta")
 
-    def test_extender_args_give_back_every_byte(self) -> None:
+    def test_extender_args_keep_every_byte(self) -> None:
         raw = wire_bytes("ExtenderArgs")
         request = extender_v1.decode_filter(raw)
         assert request.names == ("node1",)
@@ -152,7 +152,7 @@ class TestFilterArgs:
             b'{"Pod":{"x":"\\"NodeNames\\":[\\"x\\"]"},"Nodes":null,"NodeNames":["a","b"]}',
         ],
     )
-    def test_names_wherever_they_stand(self, body: bytes) -> None:
+    def test_names_at_any_position(self, body: bytes) -> None:
         request = extender_v1.decode_filter(body)
         assert request.names == ("a", "b")
         assert request.raw_names is None or json.loads(bytes(request.raw_names)) == ["a", "b"]

@@ -41,7 +41,7 @@ def test_nodes_that_fit_keep_the_order_they_were_sent_in() -> None:
     assert ask_by_name(None, names, *map(node, sorted(names))).names == names
 
 
-def test_every_refused_node_is_named_in_the_map_its_reason_belongs_to() -> None:
+def test_rejected_nodes_are_in_the_map_of_their_reason() -> None:
     result = ask_by_name(
         pod_json(cpu="2", spec={"nodeSelector": {"zone": "a"}}),
         ["fits", "full", "small", "elsewhere", "cordoned", "unknown"],
@@ -68,7 +68,7 @@ def test_a_node_sent_twice_is_answered_once() -> None:
     assert ask_by_name(None, ["node-1", "node-1"], node("node-1")).names == ["node-1"]
 
 
-def test_no_nodes_sent_gives_empty_lists_and_no_null_where_go_wants_none() -> None:
+def test_no_nodes_give_empty_lists_without_null() -> None:
     assert json.loads(ask(filter_body(None))) == {
         "Nodes": None,
         "NodeNames": [],
@@ -78,7 +78,7 @@ def test_no_nodes_sent_gives_empty_lists_and_no_null_where_go_wants_none() -> No
     }
 
 
-def test_a_pod_on_its_way_out_takes_no_room() -> None:
+def test_a_terminating_pod_uses_no_resources() -> None:
     things = (node("node-1", cpu="1"), pod("web", on="node-1", cpu="1", terminating=True))
     assert ask_by_name(pod_json(cpu="1"), ["node-1"], *things).names == ["node-1"]
 
@@ -107,7 +107,7 @@ class TestPodsOnNodesThatWereNotSent:
         things = (*IN_ZONE_A, IN_ZONE_B, pod("db", on="a2", labels=DB))
         assert ask_by_name(near_db, ["a1", "b1"], *things).names == ["a1"]
 
-    def test_keep_away_a_pod_that_is_averse_to_them(self) -> None:
+    def test_repel_a_pod_by_its_anti_affinity(self) -> None:
         off_db = pod_json(spec=required(podAntiAffinity=term("db")))
         things = (*IN_ZONE_A, IN_ZONE_B, pod("db", on="a2", labels=DB))
         assert ask_by_name(off_db, ["a1", "b1"], *things).names == ["b1"]
@@ -137,7 +137,7 @@ class TestPodsOnNodesThatWereNotSent:
 class TestPodsOnTheirWayOut:
     """a2, where they are, is not among the nodes that were sent."""
 
-    def test_do_not_keep_away_a_pod_that_is_averse_to_them(self) -> None:
+    def test_do_not_repel_a_pod_by_its_anti_affinity(self) -> None:
         off_db = pod_json(spec=required(podAntiAffinity=term("db")))
         db = pod("db", on="a2", labels=DB, terminating=True)
         assert ask_by_name(off_db, ["a1"], *IN_ZONE_A, db).names == ["a1"]
@@ -173,7 +173,7 @@ def test_resources_assumed_for_an_equal_pod_are_used() -> None:
     assert itself.names == ["node-1"]
 
 
-def test_a_pod_that_contradicts_itself_fits_nowhere_and_eviction_cannot_help() -> None:
+def test_a_contradictory_pod_fits_nowhere_and_is_unresolvable() -> None:
     fields = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in "ab"]
     required = {"nodeSelectorTerms": [{"matchFields": fields}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
@@ -184,7 +184,7 @@ def test_a_pod_that_contradicts_itself_fits_nowhere_and_eviction_cannot_help() -
 
 
 class TestNodesSentInFull:
-    def test_come_back_byte_for_byte(self) -> None:
+    def test_are_returned_byte_for_byte(self) -> None:
         raw = b'{"unknown" : [1,2], "metadata":{"name":"node-1"}, "status":{"allocatable":null}}'
         body = b'{"Pod":%s,"Nodes":{"items":[%s]}}' % (encoded(pod_json()), raw)
         roomless = ask(body, node("node-1"))
@@ -228,7 +228,7 @@ class TestNodesSentInFull:
         assert list(result["FailedAndUnresolvableNodes"]) == [""]
 
 
-def test_a_node_with_a_pod_that_could_not_be_read_is_out_of_reach() -> None:
+def test_a_node_with_an_unreadable_pod_is_unresolvable() -> None:
     broken = Unreadable("Pod", "default", "broken", "broken", "node-1", "why")
     result = ask_by_name(pod_json(), ["node-1"], node("node-1"), broken)
     reason = "node holds a pod that could not be read: default/broken"

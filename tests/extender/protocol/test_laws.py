@@ -135,7 +135,7 @@ def _offer(form: str, name: str, situation: CallContext) -> st.SearchStrategy[An
 
 
 @given(questions())
-def test_a_preempt_answer_can_be_obeyed(question: tuple[PreemptArgs, CallContext]) -> None:
+def test_a_preempt_answer_can_be_carried_out(question: tuple[PreemptArgs, CallContext]) -> None:
     args, situation = question
     answer = args.decide(situation)
     entries = preempted(answer.body, situation.snapshot, situation.rules.release)
@@ -243,7 +243,7 @@ _scraps = st.binary() | st.dictionaries(st.sampled_from(_KEYS), _json).map(encod
 
 
 @given(kind=st.sampled_from(["filter", "preempt"]), body=_scraps)
-def test_any_bytes_are_read_or_refused_in_words(kind: str, body: bytes) -> None:
+def test_any_bytes_are_decoded_or_refused_with_a_reason(kind: str, body: bytes) -> None:
     decode = {"filter": filter_verb.decode, "preempt": preempt_verb.decode}[kind]
     with suppress(
         ExtenderDecodeError, ObjectError

@@ -70,7 +70,7 @@ class TestOurOwnChoice:
         outcome = ask(body, snapshot(*FULL_NODES), search=Search.CLUSTER)
         assert set(outcome.entries) == {"node-2"}
 
-    def test_spares_pods_that_were_offered_needlessly(self) -> None:
+    def test_reprieves_pods_that_were_offered_needlessly(self) -> None:
         moment = snapshot(
             node("node-1", cpu="2"),
             pod("web", on="node-1", cpu="1", priority=5),
@@ -106,7 +106,7 @@ class TestOurOwnChoice:
         outcome = ask(preempt_body(VIP, node_2=["a"], node_1=["b"]), moment)
         assert set(outcome.entries) == {"node-1"}
 
-    def test_passes_over_nodes_that_are_not_known_and_says_so(self) -> None:
+    def test_skips_unknown_nodes_with_a_note(self) -> None:
         outcome = ask(preempt_body(VIP, node_1=["web"], node_9=["x"]), snapshot(*FULL_NODES))
         assert set(outcome.entries) == {"node-1"}
         assert outcome.answer.notes == ("node node-9 was offered but is not known",)
@@ -129,7 +129,7 @@ class TestNothing:
         assert outcome.answer.named_candidate is None
         assert outcome.answer.notes[0] == reason
 
-    def test_while_earlier_victims_are_still_on_their_way_out(self) -> None:
+    def test_a_pod_whose_earlier_victims_terminate_gets_no_candidates(self) -> None:
         waiting = pod_json("vip", cpu="1", priority=10, status={"nominatedNodeName": "node-3"})
         leaving = pod("old", on="node-3", cpu="1", terminating=True, preempted=True)
         moment = snapshot(*FULL_NODES, node("node-3", cpu="1"), leaving)
@@ -156,7 +156,7 @@ class TestNothing:
 class TestDeferred:
     """Without a decision: the best of kube-scheduler's offers that passes the guardrails."""
 
-    def test_picks_by_the_same_criteria_and_says_why_it_deferred(self) -> None:
+    def test_picks_by_the_same_criteria_and_notes_the_reason(self) -> None:
         body = preempt_body(CLAIMING, node_1=["web"], node_2=["batch"])
         outcome = ask(body, snapshot(*FULL_NODES))
         assert outcome.entries == {"node-2": Victims(("batch",), 0)}
@@ -169,7 +169,7 @@ class TestDeferred:
         outcome = ask(preempt_body({**CLAIMING, "status": status}, node_1=["web"]), moment)
         assert outcome.entries == {"node-1": Victims(("web",), 0)}
 
-    def test_never_where_the_pod_may_not_preempt_at_all(self) -> None:
+    def test_never_for_a_pod_that_may_not_preempt(self) -> None:
         never = {**CLAIMING, "spec": {**CLAIMING["spec"], "preemptionPolicy": "Never"}}
         outcome = ask(preempt_body(never, node_1=["web"]), snapshot(*FULL_NODES))
         assert outcome.answer.body == NOTHING
@@ -203,7 +203,7 @@ class TestDeferred:
             (["equal"], "victim default/equal has priority 10, not below 10"),
         ],
     )
-    def test_leaves_out_an_offer_that_does_not_hold(self, uids: list[str], problem: str) -> None:
+    def test_leaves_out_an_invalid_offer(self, uids: list[str], problem: str) -> None:
         moment = snapshot(*FULL_NODES, pod("equal", on="node-1", priority=10))
         outcome = ask(preempt_body(CLAIMING, node_1=uids, node_2=["batch"]), moment)
         assert set(outcome.entries) == {"node-2"}
@@ -215,7 +215,7 @@ class TestDeferred:
         body = encoded({"Pod": CLAIMING, "NodeNameToMetaVictims": entries})
         assert ask(body, snapshot(*FULL_NODES)).answer.body == NOTHING
 
-    def test_a_guard_of_the_policy_holds_against_kube_scheduler_too(self) -> None:
+    def test_protected_pods_are_not_taken_from_offers(self) -> None:
         guard = ProtectedPods("web stays", lambda each: each.name == "web")
         rules = replace(DEFAULT_RULES, policy=Policy("careful", protected_pods=(guard,)))
         body = preempt_body(CLAIMING, node_1=["web"])
@@ -239,7 +239,7 @@ class TestDeferred:
         body = preempt_body(CLAIMING, node_1=[])
         assert ask(body, snapshot(*FULL_NODES), rules=rules).answer.body == NOTHING
 
-    def test_the_rival_that_lost_is_named_by_the_criterion_that_decided(self) -> None:
+    def test_the_deciding_criterion_names_the_rival(self) -> None:
         body = preempt_body(CLAIMING, node_1=["web"], node_2=["batch"])
         decision = ask(body, snapshot(*FULL_NODES)).answer.decision
         assert (
@@ -250,7 +250,7 @@ class TestDeferred:
 
 @pytest.mark.parametrize("search", Search)
 @pytest.mark.parametrize("preemptor", [VIP, CLAIMING])
-def test_a_broken_pod_is_no_victim_and_its_node_no_candidate(
+def test_an_unreadable_pod_is_no_victim_and_its_node_no_candidate(
     search: Search, preemptor: dict[str, Any]
 ) -> None:
     broken = Unreadable("Pod", "default", "broken", "broken", "node-2", "why")

@@ -58,7 +58,7 @@ async def filled(stage: SchedulerStage, nodes: int, **spec: Any) -> None:
 
 @pytest.mark.parametrize("search", Search)
 @pytest.mark.parametrize("upstream", RELEASES)
-async def test_an_important_pod_gets_its_place_and_the_least_important_go(
+async def test_an_important_pod_preempts_the_least_important_ones(
     close_loop: SetLoop, search: Search, upstream: str
 ) -> None:
     stage = await close_loop(search, upstream)
@@ -79,7 +79,7 @@ async def test_an_important_pod_gets_its_place_and_the_least_important_go(
     assert stage.problems() == []
 
 
-async def test_two_preemptors_at_once_do_not_kill_for_one_place(close_loop: SetLoop) -> None:
+async def test_two_preemptors_at_once_do_not_share_one_node(close_loop: SetLoop) -> None:
     stage = await close_loop(Search.CLUSTER)
     await filled(stage, 4)
     for name in ("one", "two"):
@@ -115,7 +115,7 @@ async def test_searching_the_cluster_reaches_nodes_that_were_not_offered() -> No
     assert exchange.notes == ("node n4 was not offered; kube-scheduler takes it",)
 
 
-async def test_budgets_hold_where_there_is_a_choice(close_loop: SetLoop) -> None:
+async def test_budgets_are_kept_if_there_is_a_choice(close_loop: SetLoop) -> None:
     stage = await close_loop()
     stage.load(node("a"), node("b"))
     stage.load(pdb_json("db", match={"app": "db"}, allowed=0))
@@ -130,7 +130,7 @@ async def test_budgets_hold_where_there_is_a_choice(close_loop: SetLoop) -> None
 
 
 @pytest.mark.parametrize("upstream", RELEASES)
-async def test_whole_objects_do_as_well_as_names(close_loop: SetLoop, upstream: str) -> None:
+async def test_whole_objects_and_names_are_equivalent(close_loop: SetLoop, upstream: str) -> None:
     stage = await close_loop(upstream=upstream, nodeCacheCapable=False)
     await filled(stage, 2)
     await stage.create_pod(pod("vip", "2", priority=1000))

@@ -44,7 +44,7 @@ class TestWhole:
         assert recording.header.start_ns == 1_767_225_600_500_000_000
         assert recording.duration_ns == 2_000_000_000
 
-    def test_one_with_a_gz_name_is_compressed_and_one_without_is_not(self, tmp_path: Path) -> None:
+    def test_a_gz_name_means_compression(self, tmp_path: Path) -> None:
         for name, first in (("a.gz", b"\x1f\x8b"), ("a.jsonl", b"{")):
             with RecordingFile(str(tmp_path / name)) as file:
                 file.write(WHOLE)
@@ -55,13 +55,13 @@ class TestWhole:
         assert (len(recording.events), recording.truncated_at) == (4, "")
 
     @pytest.mark.parametrize("padding", [b"", bytes(512)])
-    def test_compressed_pieces_one_after_another_are_one(self, padding: bytes) -> None:
+    def test_concatenated_gzip_members_are_one_recording(self, padding: bytes) -> None:
         """As parallel compressors write them, and ``cat`` of pieces."""
         data = b"".join(gzip.compress(each, mtime=0) for each in LINES) + padding
         recording = parse_recording(data, "f")
         assert (len(recording.events), recording.truncated_at) == (4, "")
 
-    def test_fields_that_are_not_known_are_taken_in_stride(self) -> None:
+    def test_unknown_fields_are_ignored(self) -> None:
         more = {**orjson.loads(LINES[0]), "weather": "fine"}
         event = {**orjson.loads(LINES[1]), "weather": "fine"}
         data = orjson.dumps(more) + b"\n" + orjson.dumps(event) + b"\n"
@@ -70,7 +70,7 @@ class TestWhole:
 
 class TestBroken:
     @given(st.integers(len(LINES[0]), len(WHOLE)))
-    def test_a_plain_file_is_read_up_to_any_break(self, length: int) -> None:
+    def test_a_truncated_plain_file_is_read_to_its_end(self, length: int) -> None:
         recording = parse_recording(WHOLE[:length], "f")
         whole = WHOLE[:length].count(b"\n") - 1
         assert len(recording.events) - whole in (0, 1)
@@ -81,7 +81,7 @@ class TestBroken:
             assert recording.truncated_at == ""
 
     @given(st.integers(0, len(PACKED) - 1))
-    def test_a_compressed_file_is_read_up_to_any_break(self, length: int) -> None:
+    def test_a_truncated_compressed_file_is_read_to_its_end(self, length: int) -> None:
         inflate = zlib.decompressobj(31)
         there = inflate.decompress(PACKED[:length])
         if b"\n" in there:
@@ -157,21 +157,21 @@ class TestWrong:
             (PACKED[:-8] + bytes(8), "damaged gzip data after line 0: Error -3"),
         ],
     )
-    def test_it_is_reported_in_one_line(self, data: bytes, said: str) -> None:
+    def test_an_error_is_reported_in_one_line(self, data: bytes, said: str) -> None:
         with pytest.raises(RecordingError) as error:
             parse_recording(data, "f")
         assert str(error.value).startswith(f"f: {said}")
         assert "\n" not in str(error.value)
 
-    def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
+    def test_a_missing_file(self, tmp_path: Path) -> None:
         with pytest.raises(RecordingError, match="cannot be read: No such file"):
             read_recording(str(tmp_path / "none"))
 
-    def test_a_place_that_cannot_be_written_to(self, tmp_path: Path) -> None:
+    def test_a_path_that_cannot_be_written(self, tmp_path: Path) -> None:
         with pytest.raises(RecordingError, match="cannot be written: No such file"):
             RecordingFile(str(tmp_path / "none" / "f"))
 
-    def test_a_disk_that_is_full(self) -> None:
+    def test_a_full_disk(self) -> None:
         with (
             pytest.raises(RecordingError, match="/dev/full: cannot be written: No space"),
             RecordingFile("/dev/full") as file,

@@ -60,7 +60,7 @@ class TestReading:
         with pytest.raises(RecordingError, match="nested too deeply"):
             parse_recording(header("Widget") + a_line(nested(253)), "f")
 
-    def test_many_brackets_are_not_many_levels(self) -> None:
+    def test_many_brackets_need_not_be_nested(self) -> None:
         wide = b"[%s]" % b",".join([b"{}"] * 1_000)
         [event] = parse_recording(header("Widget") + a_line(wide), "f").events
         assert len(event.document()["spec"]) == 1_000
@@ -68,7 +68,7 @@ class TestReading:
 
 @pytest.mark.parametrize("discretion", [REDACTED, UNREDACTED], ids=["discreet", "open"])
 @pytest.mark.parametrize("depth", [253, 1_500])
-def test_a_tape_names_the_object(discretion: RedactionRules, depth: int) -> None:
+def test_an_encoding_error_names_the_object(discretion: RedactionRules, depth: int) -> None:
     inside: Any = 1
     for _ in range(depth):
         inside = {"a": inside}
@@ -83,7 +83,7 @@ def test_a_tape_names_the_object(discretion: RedactionRules, depth: int) -> None
 
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("met", ["in a list", "in a watch"])
-async def test_a_recorder_says_where_it_met_one(met: str, depth: int) -> None:
+async def test_a_recorder_reports_the_place(met: str, depth: int) -> None:
     widget, clock = a_widget(nested(depth)), SteppedClock()
     frame = b'{"type":"ADDED","object":%s}' % widget
     script = [a_list(7, widget)] if met == "in a list" else [a_list(6), a_watch(frame)]

@@ -121,7 +121,7 @@ CASES: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_takes_out(name: str) -> None:
+def test_redaction_removes(name: str) -> None:
     given, left = deepcopy(CASES[name])
     assert redact(given) == left
     assert redact(given) == left  # what is left out once is left out for good
@@ -131,7 +131,7 @@ SECRET = '{"env": [{"name": "A", "value": "hidden"}]}'
 
 
 @pytest.mark.parametrize("depth", [300, 1000])
-def test_annotations_that_are_nested_too_deeply_go(depth: int) -> None:
+def test_annotations_that_are_nested_too_deeply_are_removed(depth: int) -> None:
     """Too deeply to be written anew, and too deeply to be gone through."""
     text = '{"a":' * depth + SECRET + "}" * depth
     given = {"metadata": {"annotations": {"deep": text, "b": "c"}}}
@@ -155,7 +155,7 @@ TEMPLATES = {
 
 @pytest.mark.parametrize("kind", TEMPLATES)
 @pytest.mark.parametrize("containers", ["containers", "initContainers", "ephemeralContainers"])
-def test_no_workload_tells_it(kind: str, containers: str) -> None:
+def test_no_workload_reveals_a_secret(kind: str, containers: str) -> None:
     pod: dict[str, Any] = {
         containers: [{"env": [{"name": "A", "value": "hidden"}], "args": ["hidden"]}]
     }

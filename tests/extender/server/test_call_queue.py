@@ -122,7 +122,7 @@ class TestWhatStandsIn:
             assert json.loads(sent)["Nodes"]["items"] == json.loads(body)["Nodes"]["items"]
 
     @pytest.mark.parametrize("body", [BY_NAME, AS_OBJECTS], ids=["names", "objects"])
-    def test_a_veto_of_filter_refuses_every_node_resolvably_and_says_why(
+    def test_a_veto_of_filter_rejects_every_node_with_the_reason(
         self, case: FallbackReason, body: bytes
     ) -> None:
         sent, _ = answer(case, FallbackKind.VETO, "filter", body)
@@ -131,7 +131,7 @@ class TestWhatStandsIn:
         assert all(f"cannot decide now ({case.value}: " in why for why in result.failed.values())
         assert not result.unresolvable
 
-    def test_an_echo_of_preempt_gives_the_offers_back(self, case: FallbackReason) -> None:
+    def test_an_echo_of_preempt_returns_the_offers(self, case: FallbackReason) -> None:
         sent, serving = answer(case, FallbackKind.ECHO, "preempt", OFFERS)
         given = json.loads(sent)["NodeNameToMetaVictims"]
         assert given == json.loads(OFFERS)["NodeNameToMetaVictims"]
@@ -146,7 +146,9 @@ class TestWhatStandsIn:
         with pytest.raises(DegradedError, match=f"^{case.value}: "):
             answer(case, FallbackKind.ERROR, verb, BY_NAME if verb == "filter" else OFFERS)
 
-    def test_it_is_counted_and_kept_and_is_no_decision(self, case: FallbackReason) -> None:
+    def test_a_fallback_is_counted_and_recorded_and_is_no_decision(
+        self, case: FallbackReason
+    ) -> None:
         _, serving = answer(case, FallbackKind.VETO, "preempt", OFFERS)
         figures = serving.scrape().decode().splitlines()
         labels = f'answer="veto",case="{case.value}",verb="preempt"'
@@ -158,7 +160,7 @@ class TestWhatStandsIn:
 
 
 @pytest.mark.parametrize("release", ["1.37", "1.38"])
-def test_an_echo_leaves_out_what_would_void_the_rest(release: str) -> None:
+def test_an_echo_leaves_out_offers_that_invalidate_the_others(release: str) -> None:
     offers = {
         "whole": CandidateVictims(("a", "b"), 1),
         "nameless": CandidateVictims(("a", ""), 0),
@@ -178,7 +180,7 @@ class Ticking(HandClock):
 
 
 class TestDeadlinesWithinTheSearch:
-    def test_the_best_candidate_so_far_is_an_answer_and_a_note_says_so(self) -> None:
+    def test_the_best_candidate_so_far_is_an_answer_with_a_note(self) -> None:
         # Looks at the clock: the start, staleness, three nodes filtered, two tried of three.
         serving = service(Ticking(), FallbackKind.ERROR, seconds=0.75)
         body = preempt_body(VIP, node_1=["web-1"], node_2=["web-2"], node_3=["web-3"])
@@ -202,7 +204,7 @@ class TestDeadlinesWithinTheSearch:
         ):
             serving.answer(VerbCall(verb, body, 0.0))
 
-    def test_a_decision_that_is_there_is_sent_however_late(self) -> None:
+    def test_a_finished_decision_is_sent_after_the_deadline(self) -> None:
         serving = service(Ticking(), FallbackKind.VETO, seconds=0.45)
         answered = serving.answer(VerbCall("filter", BY_NAME, 0.0))
         answered.record()
@@ -216,7 +218,7 @@ class TestTurns:
         with pytest.raises(StopIteration):
             taking.send(None)
 
-    async def test_one_has_his_turn_in_each_round_the_first_to_come_first(self) -> None:
+    async def test_one_call_runs_in_each_iteration_in_order_of_arrival(self) -> None:
         turns, order, rounds = CallQueue(), list[str](), 0
 
         async def call(name: str) -> None:
@@ -234,7 +236,7 @@ class TestTurns:
     @pytest.mark.parametrize(
         ("rest", "least", "most"), [(0.0, 1, 1), (0.4, 1, 1), (4.0, 2, 8), (16.0, 8, 32)]
     )
-    async def test_decisions_take_as_long_as_the_rest_of_a_long_round(
+    async def test_decisions_take_as_long_as_the_rest_of_a_long_iteration(
         self, rest: float, least: int, most: int
     ) -> None:
         clock, in_round = HandClock(), list[int]()
@@ -276,7 +278,7 @@ class TestTurns:
 
 
 @pytest.mark.parametrize("substitute", FallbackKind)
-async def test_an_overloaded_service_has_its_stand_in(substitute: FallbackKind) -> None:
+async def test_an_overloaded_service_sends_the_fallback(substitute: FallbackKind) -> None:
     serving = service(HandClock(), substitute, CallQueue(0))
     asked = VerbCall("preempt", OFFERS, 0.0)
     outcomes = await asyncio.gather(

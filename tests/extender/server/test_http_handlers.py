@@ -75,9 +75,7 @@ class TestCapturedRequests:
         assert reply.status == 200
         preempted(reply.body, demo_extender.service.cluster.snapshot())
 
-    async def test_a_verb_that_is_not_served_yet_is_answered_so(
-        self, demo_extender: Extender
-    ) -> None:
+    async def test_an_unserved_verb_is_not_found(self, demo_extender: Extender) -> None:
         reply = await demo_extender.post("/prioritize", captured_request("prioritize-cache-true"))
         assert reply.status == 404
         assert reply.text == "reprieve: no verb 'prioritize'; expected one of filter, preempt\n"
@@ -170,7 +168,7 @@ class TestBadInput:
         ("verb", "body", "problem"),
         [pytest.param(*each, id=f"{title}-{each[0]}") for title, *each in BAD_BODIES],
     )
-    async def test_is_the_callers_fault_and_says_why_in_one_line(
+    async def test_is_an_error_of_the_caller_in_one_line(
         self, verb: str, body: bytes, problem: str
     ) -> None:
         async with served(live_cluster(node())) as extender:
@@ -187,14 +185,14 @@ class TestBadInput:
             assert reply.text == "reprieve: the body is larger than the limit of 1000 bytes\n"
             assert (await extender.post("/filter", filter_body(None, "node-1"))).status == 200
 
-    async def test_a_body_that_is_not_compressed_as_it_says(self) -> None:
+    async def test_a_body_with_a_wrong_content_encoding(self) -> None:
         async with served(live_cluster(node())) as extender:
             reply = await extender.post("/filter", b"plain", {"Content-Encoding": "gzip"})
             assert reply.status == 400
             assert reply.text.startswith("reprieve: the body cannot be read: ")
             assert reply.text.count("\n") == 1
 
-    async def test_a_compressed_body_counts_by_what_it_holds(self) -> None:
+    async def test_a_compressed_body_counts_by_its_decompressed_size(self) -> None:
         async with served(live_cluster(node()), body_limit=10_000) as extender:
             bomb = gzip.compress(b" " * 10**6)
             reply = await extender.post("/filter", bomb, {"Content-Encoding": "gzip"})
@@ -207,7 +205,7 @@ class TestBadInput:
             assert result.names == ["node-1"]
             assert result.failed == {"node-2": "node is not known to the extender (yet)"}
 
-    async def test_a_victim_that_is_gone_leaves_the_rest_answered(self) -> None:
+    async def test_a_deleted_victim_does_not_affect_other_offers(self) -> None:
         cluster = live_cluster(
             node("node-1", cpu="1"), node("node-2", cpu="1"), pod("web", on="node-2", cpu="1")
         )
@@ -221,7 +219,7 @@ class TestBadInput:
 
 
 class TestInternalErrors:
-    async def test_one_gives_500_and_the_service_goes_on(self) -> None:
+    async def test_an_internal_error_is_500_and_later_calls_are_served(self) -> None:
         clock = HandClock()
         async with served(live_cluster(node()), clock) as extender:
             clock.breaks = 1
@@ -278,7 +276,7 @@ class TestReadiness:
 
 
 class TestMetrics:
-    async def test_figures_are_read_off_the_answers(self) -> None:
+    async def test_metrics_follow_the_answers(self) -> None:
         cluster = live_cluster(
             node("node-1", cpu="2"),
             pod("web", on="node-1", cpu="1"),
@@ -327,7 +325,7 @@ async def test_an_answer_changes_the_next_one_until_the_watch_shows_it() -> None
         assert result.names == ["node-1"]
 
 
-async def test_search_cluster_looks_beyond_the_offered_nodes() -> None:
+async def test_search_cluster_evaluates_all_nodes() -> None:
     objects = [
         node_json("node-1", cpu="1"),
         node_json("node-2", cpu="1"),
@@ -344,7 +342,7 @@ async def test_search_cluster_looks_beyond_the_offered_nodes() -> None:
             assert set(preempted(reply.body, it.extender.service.cluster.snapshot())) == {expected}
 
 
-async def test_one_broken_pod_costs_only_its_own_node() -> None:
+async def test_an_unreadable_pod_affects_only_its_own_node() -> None:
     broken = pod_json("broken", on="node-1", spec={"containers": [{"resources": 5}]})
     objects = [node_json("node-1"), node_json("node-2"), broken]
     async with following(objects) as it:

@@ -15,7 +15,7 @@ from tests.extender.conftest import live_cluster, served
 from tests.extender.secure_serving.raw_clients import run_listener
 
 
-async def test_it_is_served_and_names_every_path() -> None:
+async def test_the_document_is_served_and_has_every_path() -> None:
     async with served(live_cluster(node()), path_prefixes=["/scheduler"]) as extender:
         reply = await extender.get("/openapi.json")
     assert reply.status == 200
@@ -25,7 +25,7 @@ async def test_it_is_served_and_names_every_path() -> None:
     }
 
 
-async def test_every_reference_leads_somewhere() -> None:
+async def test_every_reference_is_defined() -> None:
     written = json.loads(openapi_document())
     references = set[str]()
 
@@ -59,7 +59,7 @@ def test_documented_responses_are_the_actual_ones() -> None:
 
 
 @pytest.mark.slow
-async def test_a_body_that_says_it_is_too_large_is_not_waited_for() -> None:
+async def test_a_body_with_a_too_large_length_is_refused_at_once() -> None:
     async with run_listener() as server:
         client = await server.connect()
         await client.send(

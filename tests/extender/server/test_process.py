@@ -50,7 +50,7 @@ async def test_services_are_followed_only_if_pods_are_spread_by_default(tmp_path
             assert filtered(reply.body, ["node-1", "node-2"], cached=True).names == feasible
 
 
-async def test_it_is_idle_unless_a_call_is_under_way() -> None:
+async def test_the_extender_is_idle_unless_a_call_is_active() -> None:
     async with (
         FakeCluster() as cluster,
         run_server(

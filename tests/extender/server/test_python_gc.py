@@ -129,7 +129,7 @@ async def glanced(clock: HandClock, glances: Glances, synced: asyncio.Event) -> 
     await asyncio.wait((sparing,))
 
 
-async def test_an_idle_moment_after_the_first_lists_is_waited_for_and_then_each_minute() -> None:
+async def test_collections_wait_for_idle_time_after_the_first_lists_and_then_each_minute() -> None:
     gc.unfreeze()
     clock = HandClock()
     glances = Glances(clock, "busy", "busy", "idle", "busy", "idle")

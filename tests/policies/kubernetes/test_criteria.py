@@ -88,7 +88,7 @@ def test_a_coarse_criterion_separates_or_stops_or_lets_pass() -> None:
     assert ROUGHLY.compare((0, 7, 0, "a"), (0, 7, 0, "a")) == (0, "name")
 
 
-def test_three_can_go_round_in_a_circle() -> None:
+def test_a_cycle_of_three_is_possible() -> None:
     a, b, c = (0, 7, 1, "1"), (0, 8, 0, "2"), (0, 7, 0, "3")
     assert [ROUGHLY.compare(*two).sign for two in ((a, b), (b, c), (c, a))] == [-1, -1, -1]
     assert ROUGHLY.sort([c, b, a]) == [a, b, c]
@@ -107,14 +107,14 @@ def test_sorting_with_stops_does_not_depend_on_the_order_of_the_input(
 
 
 @given(rough_items)
-def test_no_neighbours_are_the_wrong_way_round(things: list[Rough]) -> None:
+def test_adjacent_items_are_in_order(things: list[Rough]) -> None:
     ranked = ROUGHLY.sort(things)
     assert sorted(ranked) == sorted(things)
     assert all(ROUGHLY.compare(one, other).sign == -1 for one, other in pairwise(ranked))
 
 
 @given(rough_items)
-def test_without_a_circle_no_pair_is_the_wrong_way_round(things: list[Rough]) -> None:
+def test_without_a_cycle_all_pairs_are_in_order(things: list[Rough]) -> None:
     def sign(one: Rough, other: Rough) -> int:
         return ROUGHLY.compare(one, other).sign
 

@@ -104,7 +104,7 @@ def test_a_gce_disk_is_named_by_its_old_zone_label_first() -> None:
     assert found.volume == CsiVolume(GCE, "projects/UNSPECIFIED/zones/old/disks/d")
 
 
-def test_disks_without_zones_of_their_own_keep_their_affinity() -> None:
+def test_disks_without_zones_keep_their_affinity() -> None:
     found = translate_volume(Disk(AZURE_DISK, "/x"), {ZONE: "a"}, within(zone="b"))
     assert found is not None
     assert found.affinity == within(zone="b")
@@ -125,7 +125,7 @@ def test_counting_needs_a_csi_node_and_reaching_its_annotation_as_well() -> None
     ]
 
 
-def test_portworx_is_reached_as_its_driver_says_since_1_31() -> None:
+def test_portworx_follows_its_driver_since_1_31() -> None:
     annotated = CsiNode("n", migrated=frozenset([PORTWORX]))
     reached = {name: is_translated(PORTWORX, annotated, it) for name, it in RELEASES.items()}
     assert [name for name, found in reached.items() if not found] == ["1.30"]

@@ -54,7 +54,7 @@ def arrays(draw: st.DrawFn) -> bytes:
 
 
 @given(arrays() | st.binary(max_size=9))
-def test_plain_names_are_taken_as_they_read_and_nothing_else_is(text: bytes) -> None:
+def test_only_plain_names_are_parsed(text: bytes) -> None:
     taken = parse_names(text)
     assert (taken is not None) == (COMPILED and PLAIN.fullmatch(text) is not None)
     assert taken is None or list(taken) == json.loads(text)
@@ -74,7 +74,7 @@ def test_names_with_escapes_are_left_to_the_decoder(text: bytes) -> None:
 
 
 @given(any_names)
-def test_packing_loses_nothing(listed: list[str]) -> None:
+def test_packing_keeps_all_names(listed: list[str]) -> None:
     written = json.dumps(listed, separators=(",", ":")).encode()
     assert pack_names(listed) == parse_names(written)
     assert pack_names(listed) in (None, listed)
@@ -112,7 +112,7 @@ if COMPILED:
 
     class TestPackedNames:
         @given(some_plain)
-        def test_are_a_sequence_like_any_other(self, listed: list[str]) -> None:
+        def test_behave_like_any_sequence(self, listed: list[str]) -> None:
             taken = packing(listed)
             assert (len(taken), list(taken)) == (len(listed), listed)
             assert tuple(listed) == taken
@@ -123,7 +123,7 @@ if COMPILED:
             assert taken != [*listed, "more"]
 
         @given(st.lists(few_letters, unique=True, max_size=40), st.data())
-        def test_are_found_where_they_stand(self, known: list[str], data: st.DataObject) -> None:
+        def test_are_found_at_their_positions(self, known: list[str], data: st.DataObject) -> None:
             others = st.sampled_from([*known, "a", "ab"])
             wanted = data.draw(st.permutations(known) | st.lists(others, max_size=12))
             assert places(known, wanted) == expected(known, wanted)
@@ -154,7 +154,7 @@ if COMPILED:
         with pytest.raises(ValueError, match="the begins are not those of the text"):
             NamePositions(known).find(strange)
 
-    def test_nothing_is_left_behind() -> None:
+    def test_no_memory_is_leaked() -> None:
         known = packing(["a", "b", "c"])
 
         def use() -> None:

@@ -71,7 +71,7 @@ def asked(pod: PodResources, release: str = NEWEST.name) -> int:
     ],
 )
 @pytest.mark.parametrize("release", list(RELEASES))
-def test_a_pod_asks_the_most_that_it_needs_at_any_time_of_its_life(
+def test_requests_are_the_peak_over_a_pods_life(
     containers: tuple[ContainerRequests, ...],
     inits: tuple[ContainerRequests, ...],
     total: int,

@@ -115,7 +115,7 @@ def test_an_absurd_exponent_is_refused_before_it_is_computed(text: str) -> None:
     ("text", "whole", "thousandths"),
     [("1", 1, 1000), ("1m", 1, 1), ("0.1m", 1, 1), ("1.0001", 2, 1001), ("0", 0, 0), ("1n", 1, 1)],
 )
-def test_asking_for_units_or_thousandths_rounds_up(text: str, whole: int, thousandths: int) -> None:
+def test_units_and_thousandths_are_rounded_up(text: str, whole: int, thousandths: int) -> None:
     nanos = parse_quantity(text)
     assert (units(nanos), milli(nanos)) == (whole, thousandths)
 
@@ -278,7 +278,7 @@ def test_whole_numbers_are_spelled_as_bytes_or_as_counts(
         ("1e", UNKNOWN_SUFFIX),
     ],
 )
-def test_upstream_says_why_a_text_is_no_quantity(text: str, words: str) -> None:
+def test_upstreams_error_messages_of_invalid_quantities(text: str, words: str) -> None:
     with pytest.raises(QuantityError):
         as_decoded(text)
     assert parse_error_message(text) == words

@@ -38,7 +38,7 @@ def test_a_release_is_found_by_its_minor_version(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["", "1", "1.29", "1.99", "2.30", "newest", "v"])
-def test_an_unknown_release_is_answered_with_the_known_ones(version: str) -> None:
+def test_an_error_for_an_unknown_release_has_the_known_ones(version: str) -> None:
     with pytest.raises(UnknownReleaseError) as caught:
         release(version)
     assert repr(version) in str(caught.value)
@@ -262,7 +262,7 @@ def test_a_rule_changes_what_is_decided_in_the_release_in_which_upstream_changed
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
-def test_it_is_that_rule_alone_which_makes_the_difference(change: Change) -> None:
+def test_only_that_rule_makes_the_difference(change: Change) -> None:
     before, since = change.releases
     alone = replace(before, **{change.rule: getattr(since, change.rule)})
     assert change.seen(alone) == change.since

@@ -118,12 +118,12 @@ def test_numeric_requirements_need_exactly_one_integer(values: list[str]) -> Non
         node_requirement("cores", "Gt", values)
 
 
-def test_label_selectors_know_no_numbers() -> None:
+def test_label_selectors_have_no_numeric_operators() -> None:
     with pytest.raises(SelectorError, match="'Gt'"):
         label_requirement("cores", "Gt", ["1"])
 
 
-def test_a_label_selector_wants_all_its_requirements() -> None:
+def test_a_label_selector_requires_all_its_requirements() -> None:
     selector = LabelSelector(
         (Requirement("zone", "In", ("a",)), Requirement("cores", "In", ("4",)))
     )
@@ -135,7 +135,7 @@ def test_an_empty_label_selector_matches_everything() -> None:
     assert LabelSelector().matches({})
 
 
-def test_a_plain_map_wants_every_pair_and_is_not_validated() -> None:
+def test_a_plain_map_requires_every_pair_without_validation() -> None:
     wanted = equals_all({"a b": "white space", "zone": "a"})
     assert all(each.matches({"a b": "white space", "zone": "a"}) for each in wanted)
     assert not all(each.matches({"zone": "a"}) for each in wanted)

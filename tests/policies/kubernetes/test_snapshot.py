@@ -18,18 +18,18 @@ def test_resources_add_and_subtract_by_name() -> None:
     assert more - some == Resources(9, 18, 27, {GPU: 1, "hugepages-2Mi": 5})
 
 
-def test_a_node_knows_what_its_pods_ask_and_which_ports_they_take() -> None:
+def test_a_node_has_the_requests_and_ports_of_its_pods() -> None:
     state = holding(node(), pod("a", cpu="1", ports=[80]), pod("b", cpu="500m", ports=["UDP:53"]))
     assert state.requested.milli_cpu == 1500
     assert state.used_ports == {host_port(80), host_port("UDP:53")}
 
 
-def test_pods_that_have_finished_take_no_room() -> None:
+def test_finished_pods_use_no_resources() -> None:
     state = holding(node(), pod("done", cpu="1", finished=True, ports=[80]))
     assert (state.pods, state.requested, state.used_ports) == ((), Resources(), frozenset())
 
 
-def test_a_pod_that_leaves_and_returns_changes_nothing_but_the_order() -> None:
+def test_a_removed_pod_that_is_added_again_changes_only_the_order() -> None:
     first, second = pod("a", cpu="1", ports=[80]), pod("b", cpu="2", others={GPU: "1"})
     before = holding(node(), first, second)
     after = before.without_pods([first]).with_pod(first)
@@ -37,7 +37,7 @@ def test_a_pod_that_leaves_and_returns_changes_nothing_but_the_order() -> None:
     assert (after.requested, after.used_ports) == (before.requested, before.used_ports)
 
 
-def test_evicting_leaves_the_state_before_it_as_it_was() -> None:
+def test_removing_pods_does_not_change_the_earlier_state() -> None:
     victim = pod("a", cpu="1")
     before = holding(node(), victim)
     assert before.without_pods([victim]) == NodeState(before.node, used_ports=frozenset())
@@ -49,19 +49,19 @@ def test_pods_are_distinguished_by_uid() -> None:
     assert holding(node(), old, new).without_pods([old]).pods == (new,)
 
 
-def test_a_port_that_two_pods_share_is_free_once_one_of_them_goes() -> None:
+def test_a_port_of_two_pods_is_free_once_one_is_removed() -> None:
     """Pods bound past the scheduler can share one; upstream forgets it with the first."""
     first, second = pod("a", ports=[80]), pod("b", ports=[80])
     assert holding(node(), first, second).without_pods([first]).used_ports == frozenset()
 
 
-def test_a_snapshot_puts_pods_on_their_nodes_and_promises_where_they_are_nominated() -> None:
+def test_a_snapshot_has_bound_and_nominated_pods_by_node() -> None:
     bound, promised = pod("bound", on="node-1"), pod("promised", nominated_node="node-1")
     state = snapshot(node("node-1"), bound, promised, pod("pending")).nodes["node-1"]
     assert (state.pods, state.nominated) == ((bound,), (promised,))
 
 
-def test_a_bound_pod_is_no_promise_even_if_it_was_nominated() -> None:
+def test_a_bound_pod_is_not_nominated() -> None:
     cluster = snapshot(
         node("node-1"), node("node-2"), pod("late", on="node-1", nominated_node="node-2")
     )
@@ -93,7 +93,7 @@ def test_a_snapshot_keeps_budgets_and_namespaces() -> None:
         ([GPU], ["cpu", GPU], True),
     ],
 )
-def test_an_extender_is_asked_about_pods_that_name_what_it_manages(
+def test_an_extender_is_interested_in_pods_with_managed_resources(
     managed: list[str], named: list[str], *, concerned: bool
 ) -> None:
     assert pod(resource_names=frozenset(named)).requests_any_of(frozenset(managed)) is concerned
@@ -115,7 +115,7 @@ TEAM_A = LabelSelector((Requirement("team", "In", ("a",)),))
         (WEB, set(), LabelSelector((Requirement("team", "In", ("b",)),)), False),
     ],
 )
-def test_an_affinity_term_speaks_of_pods_by_labels_and_namespace(
+def test_an_affinity_term_matches_pods_by_labels_and_namespace(
     selector: LabelSelector | None, own: set[str], others: LabelSelector | None, *, speaks: bool
 ) -> None:
     term = AffinityTerm(selector, frozenset(own), others, "zone")

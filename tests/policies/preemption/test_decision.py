@@ -35,7 +35,7 @@ def pinned(golden: str) -> str:
     return dedent(golden).strip("\n")
 
 
-def test_a_reason_with_a_detail_puts_it_in_its_place() -> None:
+def test_a_reason_contains_its_detail() -> None:
     assert str(Reason(Code.INSUFFICIENT, "cpu")) == "Insufficient cpu"
     assert str(Reason(Code.UNTOLERATED_TAINT, "gpu: yes")) == (
         "node(s) had untolerated taint {gpu: yes}"
@@ -45,17 +45,17 @@ def test_a_reason_with_a_detail_puts_it_in_its_place() -> None:
     )
 
 
-def test_a_detail_with_braces_is_taken_as_it_is() -> None:
+def test_a_detail_may_contain_braces() -> None:
     assert str(Reason(Code.UNREADABLE_POD, "{0} {x}")).endswith(": {0} {x}")
 
 
-def test_a_rejection_says_all_its_reasons() -> None:
+def test_a_rejection_has_all_its_reasons() -> None:
     reasons = (Reason(Code.TOO_MANY_PODS), Reason(Code.INSUFFICIENT, "cpu"))
     both = Rejection(reasons, resolvable=True)
     assert str(both) == "Too many pods, Insufficient cpu"
 
 
-def test_eviction_may_help_the_refused_and_not_the_unresolvable() -> None:
+def test_only_refused_nodes_are_resolvable() -> None:
     assert refused(Code.HOST_PORTS).resolvable
     assert not unresolvable(Code.UNSCHEDULABLE).resolvable
 
@@ -130,7 +130,7 @@ def test_the_description_of_an_only_candidate(cluster: Snapshot) -> None:
     assert text(decision).startswith("default/job preempts pods on web-b, the only candidate\n")
 
 
-def test_the_description_of_a_pod_that_nothing_helps() -> None:
+def test_the_description_without_candidates() -> None:
     cluster = snapshot(node("node-1", cpu="2"), pod("peer", on="node-1", cpu="1", priority=5))
     decision = preempt(pod("job", cpu="2", priority=5), cluster)
     assert text(decision) == pinned(
@@ -181,7 +181,7 @@ def test_the_description_of_a_filtering(cluster: Snapshot) -> None:
     )
 
 
-def test_a_decision_names_the_filters_it_did_not_judge() -> None:
+def test_a_decision_names_the_filters_that_were_not_evaluated() -> None:
     asking = pod("job", cpu="2", priority=1, volumes=["data"])
     claiming = late_claim("data"), LATE
     cluster = snapshot(node("node-1", cpu="2"), pod("low", on="node-1", cpu="1"), *claiming)
@@ -195,7 +195,7 @@ def test_a_decision_names_the_filters_it_did_not_judge() -> None:
     )
 
 
-def test_guarded_pods_are_neither_sacrificed_nor_listed_as_spared() -> None:
+def test_protected_pods_are_neither_victims_nor_reprieved() -> None:
     careful = Policy(
         "careful", protected_pods=(ProtectedPods("web pods", lambda each: each.labels == WEB),)
     )

@@ -81,7 +81,7 @@ def test_the_order_of_budgets_does_not_matter_up_to_1_36(
 
 
 @given(any_clusters, releases)
-def test_every_victim_lives_there_has_lower_priority_and_comes_in_order(
+def test_every_victim_is_on_the_node_has_lower_priority_and_is_in_order(
     cluster: Cluster, release: Release
 ) -> None:
     for name, candidate in decided(cluster, release).candidates.items():
@@ -114,9 +114,7 @@ def parts(candidate: Candidate) -> tuple[tuple[Pod, ...], tuple[Pod, ...]]:
 
 
 @given(any_clusters, releases)
-def test_each_victim_put_back_when_it_was_judged_or_at_the_end_unseats_the_preemptor(
-    cluster: Cluster, release: Release
-) -> None:
+def test_the_preemptor_does_not_fit_beside_any_victim(cluster: Cluster, release: Release) -> None:
     before = cluster.snapshot
     pipeline = run_pre_filters(cluster.preemptor, before, release, IN_TREE)
     coverage = BudgetCoverage(before.budgets, release)
@@ -179,7 +177,7 @@ def test_spare_capacity_never_makes_a_feasible_node_infeasible(
 
 
 @given(any_clusters)
-def test_a_node_that_can_be_had_can_still_be_had_if_it_were_larger(cluster: Cluster) -> None:
+def test_a_candidate_stays_one_with_more_capacity(cluster: Cluster) -> None:
     larger = replace(
         cluster, nodes=tuple(replace(n, allowed_pods=n.allowed_pods + 1) for n in cluster.nodes)
     )
@@ -244,7 +242,7 @@ def test_a_protected_pod_is_never_a_victim(cluster: Cluster) -> None:
 
 
 @given(any_clusters)
-def test_deciding_changes_nothing(cluster: Cluster) -> None:
+def test_a_decision_changes_no_input(cluster: Cluster) -> None:
     before = cluster.snapshot
     preempt(cluster.preemptor, before)
     assert before == cluster.snapshot

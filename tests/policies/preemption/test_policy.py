@@ -152,7 +152,7 @@ def test_the_first_guard_that_protects_a_pod_is_named() -> None:
     assert policy.protection_of(pod()) is None
 
 
-def test_a_policy_may_weigh_the_same_criteria_in_another_order() -> None:
+def test_a_policy_may_have_the_criteria_in_another_order() -> None:
     fewest_first = candidate_order(
         (CANDIDATE_CRITERIA["fewest victims"], CANDIDATE_CRITERIA["fewest PDB violations"])
     )

@@ -40,7 +40,7 @@ def test_a_pod_that_must_not_preempt_may_not() -> None:
     assert reason == "not eligible due to preemptionPolicy=Never."
 
 
-def test_never_comes_before_everything_else() -> None:
+def test_the_policy_never_comes_before_all_other_rules() -> None:
     cluster = snapshot(node("node-1"), leaving(0))
     asking = pod(preempts=False, priority=100, nominated_node="node-1")
     assert ineligibility(asking, cluster, unresolvable(Code.UNSCHEDULABLE)) is not None
@@ -55,7 +55,7 @@ def test_a_pod_that_is_not_nominated_may_preempt() -> None:
     ("status", "waits"),
     [(None, True), (refused(Code.TOO_MANY_PODS), True), (unresolvable(Code.UNSCHEDULABLE), False)],
 )
-def test_a_nominated_pod_waits_for_its_victims_unless_the_node_is_hopeless(
+def test_a_nominated_pod_waits_for_its_victims_unless_the_node_is_unresolvable(
     status: Rejection | None, *, waits: bool
 ) -> None:
     cluster = snapshot(node("node-1"), leaving(0))
@@ -80,7 +80,7 @@ def test_only_terminating_victims_of_lower_priority_are_waited_for(
     assert (ineligibility(nominated(100), cluster, None) is not None) is waits
 
 
-def test_a_nomination_to_a_node_that_is_gone_does_not_hold_a_pod_back() -> None:
+def test_a_nomination_to_a_deleted_node_does_not_count() -> None:
     assert ineligibility(nominated(), snapshot(node("node-2")), None) is None
 
 
@@ -109,17 +109,17 @@ def web(name: str, **labels: str) -> Pod:
     return pod(name, labels=WEB | labels)
 
 
-def test_a_budget_is_spent_in_the_order_of_the_pods() -> None:
+def test_a_budget_is_charged_in_the_order_of_the_pods() -> None:
     pods = [web("a"), web("b"), web("c")]
     assert grouped(pods, budget(match=WEB, allowed=2)) == (["c"], ["a", "b"])
     assert grouped(reversed(pods), budget(match=WEB, allowed=2)) == (["a"], ["c", "b"])
 
 
-def test_a_budget_that_is_overdrawn_already_is_broken_by_every_pod() -> None:
+def test_a_negative_budget_is_violated_by_every_pod() -> None:
     assert grouped([web("a")], budget(match=WEB, allowed=-1)) == (["a"], [])
 
 
-def test_pods_that_no_budget_covers_break_none() -> None:
+def test_pods_without_budgets_violate_none() -> None:
     other = budget(match={"app": "db"})
     elsewhere = budget(match=WEB, namespace="blue")
     assert grouped([web("a")], other, elsewhere) == ([], ["a"])
@@ -143,7 +143,7 @@ FRONT, TIER = budget("front", match={"tier": "front"}), budget("web", match=WEB,
         ("1.37", (TIER, FRONT), ["both", "one"]),
     ],
 )
-def test_whether_budgets_after_a_broken_one_are_charged(
+def test_budgets_after_a_violated_one_are_charged_by_the_release(
     release: str, budgets: tuple[DisruptionBudget, ...], violating: list[str]
 ) -> None:
     """Since 1.37 a pod that breaks one budget is not charged to those listed after it."""

@@ -38,7 +38,7 @@ PREEMPTOR = pod("job", cpu="1", priority=100)
 # Filtering
 
 
-def test_the_nominated_node_is_looked_at_even_if_the_pod_names_another() -> None:
+def test_the_nominated_node_is_examined_even_if_the_pod_names_another() -> None:
     cluster = cluster_of(holding(node("node-1")), holding(node("node-2")), holding(node("node-3")))
     asking = pod(node_affinity=on_nodes("node-3"), nominated_node="node-1")
     rejected = filter_nodes(asking, cluster).rejected
@@ -48,7 +48,7 @@ def test_the_nominated_node_is_looked_at_even_if_the_pod_names_another() -> None
     }
 
 
-def test_filtering_tells_the_nodes_that_fit_from_those_that_do_not() -> None:
+def test_filtering_separates_the_nodes_that_fit() -> None:
     cluster = cluster_of(full("full"), holding(node("free")))
     decision = filter_nodes(pod(cpu="1"), cluster)
     assert (decision.feasible, decision.rejected) == (("free",), {"full": CPU})
@@ -60,7 +60,7 @@ def test_filtering_may_be_limited_to_some_nodes() -> None:
     assert (decision.feasible, decision.rejected) == (("free",), {"full": CPU})
 
 
-def test_only_the_filters_of_the_rules_are_asked() -> None:
+def test_only_the_filters_of_the_rules_run() -> None:
     cluster = cluster_of(holding(node("node-1", unschedulable=True)), full("full"))
     decision = filter_nodes(
         pod(cpu="1"), cluster, SchedulerRules(filters=filters_named(["NodeUnschedulable"]))
@@ -68,7 +68,7 @@ def test_only_the_filters_of_the_rules_are_asked() -> None:
     assert decision.feasible == ("full",)
 
 
-def test_only_filters_of_the_rules_are_named_as_unjudged() -> None:
+def test_only_filters_of_the_rules_are_named_as_unevaluated() -> None:
     asking, moment = pod(volumes=["data"]), snapshot(late_claim("data"), LATE)
     assert filter_nodes(asking, moment).not_evaluated == {"VolumeBinding"}
     assert (
@@ -97,20 +97,20 @@ def test_a_node_without_a_status_is_not_tried() -> None:
     assert set(post_filter(filtering, cluster).candidates) == {"examined"}
 
 
-def test_a_node_that_fits_is_no_candidate_and_says_so() -> None:
+def test_a_node_that_fits_is_rejected_as_a_candidate() -> None:
     cluster = cluster_of(full("full"), holding(node("free"), pod("low")))
     decision = preempt(PREEMPTOR, cluster)
     assert (set(decision.candidates), decision.rejected) == ({"full"}, {"free": FITS})
 
 
-def test_given_nodes_are_tried_whatever_filtering_said_of_them() -> None:
+def test_given_nodes_are_tried_whatever_their_status() -> None:
     cluster = cluster_of(full("a"), full("b"), full("c"))
     decision = preempt(PREEMPTOR, cluster, potential=["c", "a", "unknown"])
     assert set(decision.candidates) == {"a", "c"}
     assert decision.rejected == {"b": CPU}
 
 
-def test_an_ineligible_pod_tries_nothing() -> None:
+def test_an_ineligible_pod_tries_no_node() -> None:
     decision = preempt(pod(cpu="1", priority=100, preempts=False), cluster_of(full("a")))
     assert not decision.eligible
     assert (decision.chosen, decision.candidates, decision.rejected) == (None, {}, {"a": CPU})
@@ -119,7 +119,7 @@ def test_an_ineligible_pod_tries_nothing() -> None:
 # The choice
 
 
-def test_the_cheapest_node_is_chosen_and_the_criterion_named() -> None:
+def test_the_best_node_is_chosen_and_the_criterion_named() -> None:
     decision = preempt(PREEMPTOR, cluster_of(full("a", priority=2), full("b", priority=1)))
     assert decision.chosen == decision.candidates["b"]
     assert decision.decided_by == "lowest priority of the first victim"
@@ -144,7 +144,7 @@ def test_the_criterion_that_is_named_separates_the_winner_from_its_closest_rival
     assert decision.decided_by == "latest start of the most important victims"
 
 
-def test_a_policy_weighs_the_candidates_its_own_way() -> None:
+def test_a_policy_sets_the_order_of_candidates() -> None:
     latest_first = Policy(
         "spare the long-running",
         candidates=candidate_order(
@@ -157,7 +157,7 @@ def test_a_policy_weighs_the_candidates_its_own_way() -> None:
     assert decision.chosen == decision.candidates["b"]
 
 
-def test_a_broken_budget_costs_more_than_any_priority() -> None:
+def test_a_violated_budget_outweighs_any_priority() -> None:
     web = {"app": "web"}
     cluster = snapshot(
         node("a", cpu="1"),
@@ -220,7 +220,7 @@ def test_without_any_node_kube_scheduler_does_not_even_filter(*, preempts: bool)
         ("1.37", ""),
     ],
 )
-def test_a_failure_tells_what_became_of_claims_from_1_34_to_1_36(release: str, claims: str) -> None:
+def test_a_failure_reports_claims_from_1_34_to_1_36(release: str, claims: str) -> None:
     asking = pod("job", cpu="1", priority=0)
     assert message(cluster_of(full("a")), asking, release) == (
         f"0/1 nodes are available: 1 Insufficient cpu. {claims}"
@@ -252,7 +252,7 @@ def test_nodes_that_were_not_examined_are_counted_since_1_32(release: str, reaso
     )
 
 
-def test_a_conflict_is_said_once_and_not_counted() -> None:
+def test_a_conflict_is_reported_once_without_a_count() -> None:
     both = NodeSelectorTerm(fields=on_nodes("a").terms[0].fields + on_nodes("b").terms[0].fields)
     asking = pod("job", cpu="1", priority=100, node_affinity=NodeSelector((both,)))
     assert message(cluster_of(full("a"), full("b")), asking) == (

@@ -54,12 +54,12 @@ def test_the_important_pods_are_reprieved_first_even_if_that_costs_more() -> Non
     assert [each.name for each in found.spared] == ["high", "mid"]
 
 
-def test_a_more_important_pod_goes_if_only_the_lesser_one_still_fits() -> None:
+def test_a_more_important_pod_is_evicted_if_only_the_lesser_one_fits() -> None:
     state = holding(FOUR_CORES, pod("big", cpu="3", priority=2), pod("small", cpu="1", priority=1))
     assert sacrificed(state, pod(cpu="2", priority=100)) == ["big"]
 
 
-def test_pods_of_the_preemptors_own_priority_never_go() -> None:
+def test_pods_of_the_preemptors_own_priority_are_no_victims() -> None:
     state = holding(FOUR_CORES, pod("equal", cpu="4", priority=100))
     assert tried(state, pod(cpu="1", priority=100)) == unresolvable(Code.NO_VICTIMS)
 
@@ -74,7 +74,7 @@ def test_a_pod_without_priority_counts_as_zero() -> None:
     assert sacrificed(state, pod(cpu="1", priority=1)) == ["plain"]
 
 
-def test_a_node_that_stays_too_full_without_its_victims_says_why() -> None:
+def test_a_node_that_stays_too_full_has_the_reason() -> None:
     state = holding(FOUR_CORES, pod("low", cpu="1", priority=1), pod("high", cpu="3", priority=200))
     assert tried(state, pod(cpu="2", priority=100)) == refused(Code.INSUFFICIENT, "cpu")
 
@@ -96,7 +96,7 @@ def test_pods_that_a_budget_protects_are_reprieved_first() -> None:
     assert sacrificed(state, pod(cpu="2", priority=100)) == ["protected"]
 
 
-def test_a_budget_never_forbids_and_its_violations_are_counted() -> None:
+def test_a_budget_never_forbids_a_victim_and_violations_are_counted() -> None:
     state = holding(
         FOUR_CORES,
         pod("a", cpu="2", priority=1, labels=WEB),
@@ -129,7 +129,7 @@ def test_victims_of_both_groups_are_listed_most_important_first() -> None:
     assert sacrificed(state, everyone, (budget(match=WEB),)) == ["important", "protected"]
 
 
-def test_the_budget_is_counted_afresh_on_every_node() -> None:
+def test_the_budget_is_counted_anew_on_every_node() -> None:
     state = holding(FOUR_CORES, pod("a", cpu="4", priority=1, labels=WEB))
     enough_for_one = (budget(match=WEB, allowed=1),)
     for _ in range(2):
@@ -138,7 +138,7 @@ def test_the_budget_is_counted_afresh_on_every_node() -> None:
         assert found.victims.violations == 0
 
 
-def test_among_equals_the_pod_that_started_last_goes_and_an_unstarted_one_before_it() -> None:
+def test_among_equals_the_latest_start_is_evicted_and_unstarted_pods_first() -> None:
     state = holding(
         FOUR_CORES,
         pod("old", cpu="2", started=1),
@@ -155,17 +155,17 @@ def test_among_pods_equal_in_everything_the_uid_decides() -> None:
     assert sacrificed(state, pod(cpu="2", priority=1)) == ["b"]
 
 
-def test_a_terminating_pod_holds_its_room_and_may_be_a_victim() -> None:
+def test_a_terminating_pod_uses_resources_and_may_be_a_victim() -> None:
     state = holding(FOUR_CORES, pod("leaving", cpu="4", terminating=True))
     assert sacrificed(state, pod(cpu="1", priority=1)) == ["leaving"]
 
 
-def test_a_victim_may_go_for_its_port_alone() -> None:
+def test_a_pod_may_be_a_victim_for_its_port_alone() -> None:
     state = holding(FOUR_CORES, pod("web", cpu="1", ports=[80]), pod("other", cpu="1", ports=[81]))
     assert sacrificed(state, pod(priority=1, ports=[80])) == ["web"]
 
 
-def test_a_victim_may_go_for_its_place_alone() -> None:
+def test_a_pod_may_be_a_victim_for_the_pod_count_alone() -> None:
     state = holding(node("node-1", pods=2), pod("a", priority=2), pod("b", priority=1))
     assert sacrificed(state, pod(priority=100)) == ["b"]
 
@@ -179,7 +179,7 @@ def test_a_node_with_a_pod_that_could_not_be_read_is_never_a_candidate() -> None
 # Pods nominated to the node
 
 
-def test_room_promised_to_a_pod_of_at_least_the_same_priority_is_not_given_away() -> None:
+def test_resources_of_a_nominated_pod_of_at_least_equal_priority_are_kept() -> None:
     for priority in (100, 101):
         promised = pod("promised", cpu="2", priority=priority)
         state = holding(FOUR_CORES, pod("low", cpu="4"), nominated=[promised])
@@ -187,7 +187,7 @@ def test_room_promised_to_a_pod_of_at_least_the_same_priority_is_not_given_away(
         assert sacrificed(state, pod(cpu="2", priority=100)) == ["low"]
 
 
-def test_a_promise_makes_more_victims_necessary() -> None:
+def test_a_nominated_pod_makes_more_victims_necessary() -> None:
     promised = pod("promised", cpu="2", priority=100)
     residents = [pod("a", cpu="2", priority=2), pod("b", cpu="2", priority=1)]
     preemptor = pod(cpu="2", priority=100)
@@ -196,19 +196,19 @@ def test_a_promise_makes_more_victims_necessary() -> None:
     assert sacrificed(state, preemptor) == ["a", "b"]
 
 
-def test_a_promise_to_a_pod_of_lower_priority_is_ignored() -> None:
+def test_a_nominated_pod_of_lower_priority_is_ignored() -> None:
     promised = pod("promised", cpu="4", priority=99)
     state = holding(FOUR_CORES, pod("low", cpu="4"), nominated=[promised])
     assert sacrificed(state, pod(cpu="4", priority=100)) == ["low"]
 
 
-def test_a_pods_own_nomination_does_not_stand_in_its_way() -> None:
+def test_a_pods_own_nomination_does_not_count_against_it() -> None:
     preemptor = pod("preemptor", cpu="4", priority=100)
     state = holding(FOUR_CORES, pod("low", cpu="4"), nominated=[preemptor])
     assert sacrificed(state, preemptor) == ["low"]
 
 
-def test_ports_that_are_promised_are_taken() -> None:
+def test_ports_of_nominated_pods_are_used() -> None:
     promised = pod("promised", priority=100, ports=[80])
     state = holding(FOUR_CORES, pod("low"), nominated=[promised])
     assert tried(state, pod(priority=100, ports=[80])) == refused(Code.HOST_PORTS)
@@ -217,7 +217,7 @@ def test_ports_that_are_promised_are_taken() -> None:
 # Policies
 
 
-def test_a_pod_under_guard_is_no_potential_victim() -> None:
+def test_a_protected_pod_is_no_potential_victim() -> None:
     careful = Policy(
         "careful", protected_pods=(ProtectedPods("web pods", lambda each: each.labels == WEB),)
     )
@@ -231,7 +231,7 @@ def test_a_pod_under_guard_is_no_potential_victim() -> None:
     )
 
 
-def test_a_policy_may_reprieve_in_another_order_but_the_answer_keeps_kube_schedulers() -> None:
+def test_a_policy_reprieves_in_its_order_and_the_answer_has_kube_schedulers() -> None:
     smallest_first = Policy(
         "smallest first",
         victims=pod_order((Criterion("smallest", lambda each: each.requests.milli_cpu),)),

@@ -75,7 +75,7 @@ def test_each_criterion_separates(criterion: str, first: RankedPod, second: Rank
 
 
 @pytest.mark.parametrize("place", range(len(WEIGHTS) - 1))
-def test_a_weightier_criterion_wins_against_all_that_follow(place: int) -> None:
+def test_an_earlier_criterion_wins_against_all_that_follow(place: int) -> None:
     lighter: dict[str, Any] = {}
     for each in WEIGHTS[place + 1 :]:
         lighter |= {field: value for field, value in each.items() if field not in lighter}
@@ -84,18 +84,18 @@ def test_a_weightier_criterion_wins_against_all_that_follow(place: int) -> None:
     assert compared(replica("b", **first), replica("a", **second)).sign == -1
 
 
-def test_ready_times_in_the_same_power_of_two_leave_it_to_the_uid() -> None:
+def test_ready_times_in_the_same_power_of_two_are_equal() -> None:
     young = replica("b", ready=5 * HOUR, restarts=9, created=None)
     old = replica("a", ready=9 * HOUR)
     assert compared(old, young) == (-1, "uid")
     assert compared(young, old) == (1, "uid")
 
 
-def test_so_do_creation_times() -> None:
+def test_creation_times_in_the_same_power_of_two_are_equal() -> None:
     assert compared(replica("a", created=9 * HOUR), replica("b", created=5 * HOUR)) == (-1, "uid")
 
 
-def test_equal_ready_times_leave_it_to_the_restarts() -> None:
+def test_restarts_decide_between_equal_ready_times() -> None:
     assert compared(replica("b", restarts=1), replica("a")) == (-1, "restarts")
 
 
@@ -143,7 +143,7 @@ def test_the_rank_of_an_age_is_the_power_of_two_below_it(age_ns: int, rank: int)
     assert log2_rank(age_ns) == rank
 
 
-def test_a_logarithm_that_a_float_cannot_tell_from_the_next_power_is_that_power() -> None:
+def test_logarithms_have_the_precision_of_a_float() -> None:
     """Go 1.27's int64(math.Log2(float64(age))) gives the same on amd64."""
     assert [log2_rank(2**49 - 2), log2_rank(2**49 - 1)] == [48, 49]
     assert [log2_rank(2**53 - 23), log2_rank(2**53 - 22)] == [52, 53]
@@ -177,5 +177,5 @@ def test_a_deletion_cost_is_what_go_parses_as_an_int32(text: str, cost: int) -> 
     "text",
     ["00", "-2147483649", "9" * 9_000, "--5", "-+5", "1.5", "1e3", "10 ", "10\n", "٣", "1٣", "abc"],
 )
-def test_anything_else_counts_as_nothing(text: str) -> None:
+def test_any_other_cost_is_zero(text: str) -> None:
     assert (parse_deletion_cost(text), is_deletion_cost(text)) == (0, False)

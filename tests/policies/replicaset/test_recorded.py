@@ -77,7 +77,7 @@ RECORDINGS = {name: Recording(data) for name, data in RECORDED.items()}
 
 
 @pytest.mark.parametrize("recording", RECORDINGS.values(), ids=RECORDINGS)
-def test_the_same_pods_go(recording: Recording) -> None:
+def test_the_same_pods_are_deleted(recording: Recording) -> None:
     count = recording.data["delete"]
     victims = pods_to_delete(recording.active, recording.crowding, count, recording.now_ns)
     assert sorted(each.name for each in victims) == recording.data["deleted"]
@@ -107,7 +107,7 @@ def test_one_recording_holds_ties_and_none_holds_a_cycle() -> None:
         )
 
 
-def test_the_recordings_differ_enough_to_mean_something() -> None:
+def test_the_recordings_cover_different_decisions() -> None:
     """Guard the data: most criteria have decided between one who went and one who stayed."""
     decisive = set()
     for each in RECORDINGS.values():

@@ -121,7 +121,7 @@ def test_pods_of_all_siblings_are_related_by_their_selectors() -> None:
     assert [pod.replica.name for pod in found] == ["own", "of a sibling", "nobody's", "far"]
 
 
-def test_without_a_controller_nothing_is_related_not_even_its_own_pods() -> None:
+def test_without_a_controller_no_pods_are_related() -> None:
     sets = replica_sets([replica_set_json("web"), replica_set_json("old")])
     assert indirectly_related_pods(sets[0], sets, of(member_json("own"))) == []
 
@@ -131,7 +131,7 @@ def test_a_pod_that_two_siblings_select_is_related_once() -> None:
     assert len(indirectly_related_pods(sets[0], sets, of(member_json("own")))) == 1
 
 
-def test_a_node_is_as_crowded_as_it_has_active_related_pods() -> None:
+def test_related_pods_per_node_are_the_active_ones() -> None:
     pods = of(
         member_json("a"),
         member_json("b"),

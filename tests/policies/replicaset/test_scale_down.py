@@ -24,7 +24,7 @@ THREE = [replica("old", ready=9 * HOUR), replica("new", ready=60), replica("lost
 @pytest.mark.parametrize(
     ("count", "gone"), [(0, []), (1, ["lost"]), (2, ["lost", "new"]), (3, ["old", "new", "lost"])]
 )
-def test_all_go_as_they_came_and_fewer_by_their_order(count: int, gone: list[str]) -> None:
+def test_deleting_all_keeps_the_input_order(count: int, gone: list[str]) -> None:
     assert names(pods_to_delete(THREE, {}, count, NOW_NS)) == gone
     assert names(decide_scale_down(THREE, {}, count, NOW_NS).victims) == gone
 
@@ -44,7 +44,7 @@ def test_deleting_all_pods_ranks_none() -> None:
     assert [each.criterion for each in decision.explanations] == [ALL_DELETED, ALL_DELETED]
 
 
-def test_crowded_nodes_give_first() -> None:
+def test_pods_on_crowded_nodes_are_deleted_first() -> None:
     pods = [replica("a", node="empty"), replica("b", node="full")]
     assert names(pods_to_delete(pods, {"full": 2, "empty": 1}, 1, NOW_NS)) == ["b"]
 

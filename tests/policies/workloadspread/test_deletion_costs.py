@@ -60,7 +60,7 @@ def test_within_their_limits_the_last_subset_s_pods_are_cheapest() -> None:
     assert {cost.subset_rank for cost in found.values()} == {SubsetRank.WITHIN}
 
 
-def test_those_too_many_are_cheaper_than_any_other() -> None:
+def test_excess_pods_are_cheaper_than_any_other() -> None:
     found = costs({name: several(name, 20) for name in "abc"})
     both = [-100] * 10 + [300] * 10 + [-200] * 10 + [200] * 10
     assert values(found) == both + [100] * 20
@@ -81,11 +81,11 @@ def test_an_old_version_is_emptied_from_its_first_subset_on() -> None:
     ("target", "heeded"),
     [(CLONE_SET, 1), (DEPLOYMENT, 1), (REPLICA_SET, 1), (STATEFUL_SET, 0), (JOB, 0)],
 )
-def test_some_kinds_heed_costs(target: WorkloadReference, heeded: int) -> None:
+def test_some_kinds_use_deletion_costs(target: WorkloadReference, heeded: int) -> None:
     assert len(costs({"a": several("a", 1)}, target=target)) == heeded
 
 
-def test_a_newcomer_costs_what_it_will_cost_in_the_newest_version() -> None:
+def test_a_new_pod_has_the_cost_of_the_newest_version() -> None:
     around = spread(*THREE, target=REPLICA_SET)
     newcomers = {name: new_pod_cost(around, name, FIXED) for name in "abc"}
     seen = costs({name: several(name, 1) for name in "abc"}, target=REPLICA_SET)
@@ -97,23 +97,21 @@ def test_a_newcomer_costs_what_it_will_cost_in_the_newest_version() -> None:
     ("target", "name", "quirks"),
     [(STATEFUL_SET, "a", FIXED), (REPLICA_SET, "gone", FIXED), (REPLICA_SET, "a", UPSTREAM)],
 )
-def test_some_newcomers_are_given_no_cost(
-    target: WorkloadReference, name: str, quirks: Quirks
-) -> None:
+def test_some_new_pods_have_no_cost(target: WorkloadReference, name: str, quirks: Quirks) -> None:
     assert new_pod_cost(spread(*THREE, target=target), name, quirks) is None
 
 
-def test_shares_are_of_all_replicas() -> None:
+def test_percentages_are_of_all_replicas() -> None:
     found = costs({"a": several("a", 4)}, subsets=[subset("a", "30%")], replicas=10)
     assert values(found) == [-100, 100, 100, 100]
 
 
-def test_a_limit_of_zero_has_all_too_many() -> None:
+def test_with_a_limit_of_zero_all_pods_are_in_excess() -> None:
     found = costs({"a": several("a", 2)}, subsets=[subset("a", 0)])
     assert found == dict.fromkeys(("a-00", "a-01"), Cost(-100, SubsetRank.EXCESS))
 
 
-def test_a_limit_that_makes_no_sense_gives_no_costs_there() -> None:
+def test_an_invalid_limit_gives_no_costs() -> None:
     pods = {"a": several("a", 1), "b": several("b", 1)}
     assert values(costs(pods, subsets=[subset("a", "x"), subset("b")])) == [100]
     assert values(costs(pods, subsets=[subset("a", "0"), subset("b")], quirks=UPSTREAM)) == [

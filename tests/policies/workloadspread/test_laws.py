@@ -121,9 +121,7 @@ def test_the_order_in_which_pods_are_listed_does_not_matter(
 
 
 @given(spreads(), pods())
-def test_looking_again_at_once_changes_nothing(
-    mine: WorkloadSpread, members: list[SpreadPod]
-) -> None:
+def test_a_second_sync_changes_nothing(mine: WorkloadSpread, members: list[SpreadPod]) -> None:
     first = looked(mine, members)
     adopted = [
         replace(pod, injection=SubsetInjection("web", first.groups.adopted[pod.name].name))
@@ -152,7 +150,7 @@ def test_missing_replicas_stay_within_the_limit(
 
 
 @given(spreads(), pods())
-def test_every_pod_stands_in_one_place(mine: WorkloadSpread, members: list[SpreadPod]) -> None:
+def test_every_pod_is_in_one_group(mine: WorkloadSpread, members: list[SpreadPod]) -> None:
     outcome = looked(mine, members)
     placed = [pod.name for found in outcome.groups.subsets.values() for pod in found]
     assert sorted(placed) == sorted(pod.name for pod in members)
@@ -160,7 +158,7 @@ def test_every_pod_stands_in_one_place(mine: WorkloadSpread, members: list[Sprea
 
 
 @given(spreads(), pods())
-def test_costs_part_pods_by_their_standing(mine: WorkloadSpread, members: list[SpreadPod]) -> None:
+def test_costs_separate_pods_by_their_rank(mine: WorkloadSpread, members: list[SpreadPod]) -> None:
     outcome = looked(mine, members)
     active = {pod.name for pod in members if pod.active}
     assert set(outcome.costs) == active
@@ -172,7 +170,7 @@ def test_costs_part_pods_by_their_standing(mine: WorkloadSpread, members: list[S
 
 
 @given(spreads(), pods())
-def test_only_pods_that_wait_are_given_up(mine: WorkloadSpread, members: list[SpreadPod]) -> None:
+def test_only_pending_pods_are_deleted(mine: WorkloadSpread, members: list[SpreadPod]) -> None:
     outcome = looked(mine, members)
     for doomed in outcome.pods_to_delete:
         pod = doomed.pod
@@ -221,9 +219,7 @@ def admit(mine: WorkloadSpread, name: str) -> PodAdmission:
 
 
 @given(spreads(), pods())
-def test_without_an_oddity_in_sight_both_modes_agree(
-    mine: WorkloadSpread, members: list[SpreadPod]
-) -> None:
+def test_without_quirks_both_modes_agree(mine: WorkloadSpread, members: list[SpreadPod]) -> None:
     """Costs and places: upstream's oddities touch only counts and memories here."""
     target = Target(workload(replicas=4), pods=tuple(members))
     ours = reconcile(mine, target, NODES, NOW_NS, rules(FIXED))

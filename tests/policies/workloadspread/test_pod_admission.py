@@ -85,7 +85,7 @@ class TestCreation:
         admission = created(spread(*SUBSETS, status=status(versionIgnored=known)))
         assert (admission.subset, admission.status) == ("b", None)
 
-    def test_versions_count_apart(self) -> None:
+    def test_versions_are_counted_separately(self) -> None:
         known = (SubsetStatus("a", 0), SubsetStatus("b", -1))
         around = asking(replica_set("h2"), workload(DEPLOYMENT))
         mine = spread(*SUBSETS, target=DEPLOYMENT, status=status(h1=known))
@@ -113,16 +113,16 @@ class TestCreation:
             PodAdmission(spread="web", subset="b"),
         ]
 
-    def test_other_pods_are_let_through(self) -> None:
+    def test_other_pods_are_allowed(self) -> None:
         assert created() == ADMITTED
         assert created(spread(*SUBSETS), pod=member("x", controller=None)) == ADMITTED
 
-    def test_without_the_owner_it_has_to_be_tried_again(self) -> None:
+    def test_a_missing_owner_is_an_error_to_retry(self) -> None:
         hashed = WorkloadReference("apps/v1", "ReplicaSet", "web-h2", "h2-uid")
         admission = created(spread(*SUBSETS, target=DEPLOYMENT), pod=member("x", controller=hashed))
         assert admission.error == 'ReplicaSet "web-h2" not found'
 
-    def test_a_target_that_is_not_there_wants_nothing(self) -> None:
+    def test_a_missing_target_has_zero_replicas(self) -> None:
         admission = created(spread(*SUBSETS), around=asking(replicas=None))
         assert admission.subset == "b"
 
@@ -148,13 +148,13 @@ class TestRemoval:
     POD = member("web-1", "a")
     MINE = spread(*SUBSETS, status=status(versionIgnored=(SubsetStatus("a", 0),)))
 
-    def test_its_subset_lacks_one_more(self) -> None:
+    def test_its_subset_has_one_more_missing_replica(self) -> None:
         admission = removed(self.POD, self.MINE)
         assert (admission.spread, admission.subset) == ("web", "a")
         (counted,) = versions(admission)["versionIgnored"]
         assert counted == SubsetStatus("a", 1, deleting={"web-1": NOW_NS})
 
-    def test_it_is_written_down_once(self) -> None:
+    def test_a_deletion_is_recorded_once(self) -> None:
         known = SubsetStatus("a", 0, deleting={"web-1": at(-3)})
         mine = spread(*SUBSETS, status=status(versionIgnored=(known,)))
         assert removed(self.POD, mine).status is None
@@ -170,14 +170,14 @@ class TestRemoval:
         ],
         ids=["never put anywhere", "ended", "going", "nobody's", "of another"],
     )
-    def test_others_are_let_through(self, pod: SpreadPod) -> None:
+    def test_other_pods_are_deleted_without_change(self, pod: SpreadPod) -> None:
         assert removed(pod, self.MINE) == ADMITTED
 
-    def test_stateful_sets_write_nothing_down(self) -> None:
+    def test_stateful_sets_record_nothing(self) -> None:
         mine = spread(subset("a", 1), subset("b"), target=STATEFUL_SET)
         pod = replace(self.POD, controller=STATEFUL_SET)
         assert removed(pod, mine).status is None
 
-    def test_the_target_may_be_another_one_by_now(self) -> None:
+    def test_the_target_may_have_been_replaced(self) -> None:
         moved = replace(self.MINE, target=replace(CLONE_SET, name="other"))
         assert removed(self.POD, moved).subset == "a"

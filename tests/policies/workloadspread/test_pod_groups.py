@@ -52,17 +52,17 @@ def names(groups: PodGroups) -> dict[str, list[str]]:
 A, B = subset("a", 1), subset("b")
 
 
-def test_a_pod_is_where_its_annotation_says() -> None:
+def test_a_pod_is_in_the_subset_of_its_annotation() -> None:
     groups = grouped([A, B], member("x", "b"), member("y", "a"), member("z", "a"))
     assert names(groups) == {"b": ["x"], "a": ["y", "z"]}
     assert not groups.adopted
 
 
-def test_a_pod_whose_subset_has_gone_is_in_none_and_is_not_matched_again() -> None:
+def test_a_pod_of_a_removed_subset_is_in_none() -> None:
     assert names(grouped([A, B], member("x", "gone"))) == {FAKE_SUBSET: ["x"]}
 
 
-def test_a_pod_without_a_node_or_on_one_that_is_not_there_is_in_none() -> None:
+def test_a_pod_without_a_known_node_is_in_no_subset() -> None:
     groups = grouped([A, B], member("x", node=""), member("y", node="nowhere"))
     assert names(groups) == {FAKE_SUBSET: ["x", "y"]}
 
@@ -84,7 +84,7 @@ def test_the_best_subset_wins_and_the_first_of_equals() -> None:
     assert names(only) == {"c": ["x"], "zoned": ["y"]}
 
 
-def test_room_is_counted_by_version_with_what_is_there_already() -> None:
+def test_adoption_counts_the_pods_of_the_same_version() -> None:
     def of(name: str, template_hash: str, put_into: str | None = None) -> SpreadPod:
         labels = {"pod-template-hash": template_hash}
         return member(name, put_into, controller=REPLICA_SET, labels=labels)
@@ -97,13 +97,13 @@ def test_room_is_counted_by_version_with_what_is_there_already() -> None:
     } == {"old": {"a": ["w"], "b": ["x"]}, "new": {"a": ["y"], "b": ["z"]}}
 
 
-def test_shares_are_of_the_replicas() -> None:
+def test_percentages_are_of_the_replicas() -> None:
     half = subset("a", "50%")
     pods = [member(name) for name in "uvwx"]
     assert names(grouped([half, B], *pods, replicas=4)) == {"a": ["u", "v"], "b": ["w", "x"]}
 
 
-def test_a_limit_that_makes_no_sense_leaves_no_room() -> None:
+def test_an_invalid_limit_adopts_no_pods() -> None:
     odd = subset("a", "5")
     assert names(grouped([odd, B], member("x"))) == {"a": ["x"]}
     assert names(grouped([odd, B], member("x"), quirks=UPSTREAM)) == {"b": ["x"]}
@@ -132,7 +132,7 @@ def score(one: Subset, pod: SpreadPod | None = None, on: Any = ZONE_A, left: int
     return match_score(pod or member("web-1"), on, one, left, lambda _pod, _subset: True)
 
 
-def test_a_subset_that_asks_for_nothing_fits_everything() -> None:
+def test_a_subset_without_requirements_fits_every_pod() -> None:
     assert score(subset("a")) == 0
 
 
@@ -170,7 +170,7 @@ def test_the_pod_s_own_terms_are_required_as_well(
     assert (score(subset("a", required=term("zone", "a")), pod) is not None) is fits
 
 
-def test_without_a_requirement_the_pod_s_terms_are_not_asked() -> None:
+def test_the_pod_s_terms_count_only_with_a_requirement() -> None:
     assert score(subset("a"), member("web-1", node_terms=(term("disk", "hdd"),))) == 0
 
 
@@ -182,7 +182,7 @@ def test_every_taint_has_to_be_tolerated_by_the_pod_or_the_subset(effect: str) -
     assert score(subset("a", tolerations=(SubsetToleration(EXISTS),)), on=tainted) == 0
 
 
-def test_weights_count_a_hundred_the_patch_ten_and_room_one() -> None:
+def test_the_score_is_weights_patch_and_missing_replicas() -> None:
     preferred = (
         Preference(7, term("zone", "a")),
         Preference(5, term("disk", "ssd")),

@@ -66,12 +66,12 @@ def test_stateful_sets_are_watched_unless_upstream_is_followed() -> None:
     ],
     ids=["same", "failed", "going", "another version", "another label", "ready"],
 )
-def test_pods_matter_when_they_stop_or_change_version(new: SpreadPod, *, matters: bool) -> None:
+def test_pods_enqueue_when_they_stop_or_change_version(new: SpreadPod, *, matters: bool) -> None:
     for quirks in (FIXED, UPSTREAM):
         assert is_relevant_pod_update(POD, new, DEFAULT_VERSIONED_KINDS, quirks) == matters
 
 
-def test_becoming_unschedulable_matters_except_upstream() -> None:
+def test_becoming_unschedulable_enqueues_except_upstream() -> None:
     new = stuck("x", "a", 5)
     old = replace(new, unschedulable=False)
     assert is_relevant_pod_update(old, new, DEFAULT_VERSIONED_KINDS, FIXED)
@@ -102,13 +102,13 @@ def test_pods_are_adopted_once_they_are_on_a_node_except_upstream(
     assert not has_become_adoptable(old, new, UPSTREAM)
 
 
-def test_pods_say_whose_they_are() -> None:
+def test_pods_name_their_workload_spread() -> None:
     assert workloadspread_of_pod(POD) == "web"
     assert workloadspread_of_pod(member("x")) is None
 
 
 class TestWorkloads:
-    def test_the_first_that_targets_it_is_looked_at(self) -> None:
+    def test_the_first_workload_spread_that_targets_it_is_enqueued(self) -> None:
         spreads = [
             spread(subset("a"), name="gone", terminating=True),
             spread(subset("a"), name="none", target=None),
@@ -120,21 +120,21 @@ class TestWorkloads:
         assert found is not None
         assert found.name == "mine"
 
-    def test_replica_sets_concern_their_deployment(self) -> None:
+    def test_replica_sets_enqueue_for_their_deployment(self) -> None:
         mine = spread(subset("a"), target=DEPLOYMENT)
         assert workloadspread_of_workload(replica_set("h1"), [mine]) == mine
         assert (
             workloadspread_of_workload(replace(replica_set("h1"), controller=None), [mine]) is None
         )
 
-    def test_replicas_matter(self) -> None:
+    def test_changed_replicas_enqueue(self) -> None:
         for reference in (CLONE_SET, DEPLOYMENT, REPLICA_SET, STATEFUL_SET, JOB):
             old = workload(reference)
             is_job = reference is JOB
             assert is_relevant_workload_update(old, replace(old, replicas=7)) != is_job
             assert is_relevant_workload_update(old, replace(old, parallelism=7)) == is_job
 
-    def test_rollouts_of_deployments_and_clone_sets_matter(self) -> None:
+    def test_rollouts_of_deployments_and_clone_sets_enqueue(self) -> None:
         deployment, clone_set = workload(DEPLOYMENT), workload()
         assert is_relevant_workload_update(deployment, replace(deployment, deployment_revision="2"))
         assert is_relevant_workload_update(clone_set, replace(clone_set, update_revision="v2"))
@@ -144,7 +144,7 @@ class TestWorkloads:
         assert not is_relevant_workload_update(game(1), game(1, more=1), GAMES)
         assert not is_relevant_workload_update(game(1), game(2))
 
-    def test_they_do_not_matter_when_they_arrive(self) -> None:
+    def test_new_workloads_do_not_enqueue(self) -> None:
         assert is_relevant_workload_event(workload())
         assert not is_relevant_workload_event(game(1))
         assert not is_relevant_workload_event(

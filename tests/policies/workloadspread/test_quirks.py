@@ -18,7 +18,7 @@ from policies.workloadspread.quirks import (
 DOCUMENT = Path(__file__).parents[3] / "docs" / "workloadspread.md"
 
 
-def test_the_document_has_each_of_them_in_the_same_words() -> None:
+def test_the_documentation_has_each_quirk() -> None:
     rows = [
         f"| {each.name} | {each.upstream} | {each.ours} | {each.rationale} |" for each in QUIRKS
     ]
@@ -33,7 +33,7 @@ def test_there_are_two_modes() -> None:
     assert not FIXED
 
 
-def test_a_mode_that_there_is_not_is_refused_with_those_there_are() -> None:
+def test_an_error_for_an_unknown_mode_has_the_known_ones() -> None:
     assert quirks_of_mode("upstream") == UPSTREAM
     with pytest.raises(UnknownModeError, match="no mode 'odd'; expected one of: upstream, fixed"):
         quirks_of_mode("odd")

@@ -74,7 +74,7 @@ def test_an_unchanged_status_is_not_written() -> None:
     assert looked(spread(*SUBSETS, status=before), *pods, quirks=UPSTREAM).writes_status
 
 
-def test_a_rollout_whose_replica_set_is_not_there_yet_is_tried_again() -> None:
+def test_a_rollout_without_its_replica_set_is_retried() -> None:
     mine = spread(*SUBSETS, target=DEPLOYMENT)
     hashed = replica_set("h1", template={"spec": {"x": 1}})
     stands = Target(workload(DEPLOYMENT, template={"spec": {"x": 2}}), (hashed,))
@@ -83,19 +83,19 @@ def test_a_rollout_whose_replica_set_is_not_there_yet_is_tried_again() -> None:
     assert (outcome.status, outcome.writes_status) == (mine.status, False)
 
 
-def test_there_is_nothing_to_do_for_one_that_goes_or_targets_nothing() -> None:
+def test_a_deleted_or_targetless_workload_spread_needs_no_sync() -> None:
     mine = spread(*SUBSETS, status=status(SubsetStatus("a", 1)))
     for idle in (replace(mine, terminating=True), replace(mine, target=None)):
         assert looked(idle, member("x", "a")) == ReconcileResult(status=mine.status)
 
 
-def test_without_its_target_all_is_missing() -> None:
+def test_without_its_target_all_replicas_are_missing() -> None:
     outcome = looked(spread(*SUBSETS), member("x", "a"), target=None)
     assert outcome.status.subsets == (SubsetStatus("a", 1), SubsetStatus("b", -1))
     assert outcome.status.versions == {}
 
 
-def test_a_limit_that_makes_no_sense_empties_the_status() -> None:
+def test_an_invalid_limit_empties_the_status() -> None:
     mine = spread(subset("a", "x"), subset("b"), status=status(SubsetStatus("a", 1)))
     assert looked(mine, member("x", "a")).status.subsets == ()
 
@@ -103,7 +103,7 @@ def test_a_limit_that_makes_no_sense_empties_the_status() -> None:
 class TestRescheduling:
     MINE = spread(*SUBSETS, adaptive=20)
 
-    def test_pods_that_wait_too_long_are_doomed_once(self) -> None:
+    def test_pods_that_wait_too_long_are_deleted_once(self) -> None:
         outcome = looked(self.MINE, stuck("x", "a", 30))
         assert [(each.pod.name, each.subset) for each in outcome.pods_to_delete] == [("x", "a")]
         closed = (condition("False", 0),)
@@ -136,28 +136,28 @@ class TestVersionsWithoutPods:
         mine = spread(*SUBSETS, adaptive=20, status=status(old=known))
         return "old" in looked(mine, quirks=quirks).status.versions
 
-    def test_one_is_forgotten_if_nothing_is_to_be_remembered(self) -> None:
+    def test_a_version_without_state_is_removed(self) -> None:
         assert not self.kept(SubsetStatus("a", 1), self.OPEN)
 
-    def test_pods_in_flight_are_to_be_remembered(self) -> None:
+    def test_a_version_with_pending_pods_is_kept(self) -> None:
         assert self.kept(SubsetStatus("a", 1, creating={"x": at(-5)}), self.OPEN)
         assert not self.kept(SubsetStatus("a", 1, creating={"x": at(-31)}), self.OPEN)
 
-    def test_a_closed_subset_is_to_be_remembered(self) -> None:
+    def test_a_version_with_an_unschedulable_subset_is_kept(self) -> None:
         assert self.kept(self.CLOSED, self.OPEN)
         assert not self.kept(self.CLOSED, self.OPEN, quirks=UPSTREAM)
 
-    def test_for_five_minutes(self) -> None:
+    def test_an_unschedulable_subset_is_kept_for_five_minutes(self) -> None:
         long_ago = SubsetStatus("a", 1, conditions=(condition("False", -301),))
         assert not self.kept(long_ago, self.OPEN)
 
 
-def test_pods_of_strangers_are_adopted_where_they_fit() -> None:
+def test_other_pods_are_adopted_where_they_fit() -> None:
     outcome = looked(spread(*SUBSETS), member("x", controller=CLONE_SET))
     assert {name: found.name for name, found in outcome.groups.adopted.items()} == {"x": "a"}
 
 
-def test_the_pod_of_another_spread_is_a_stranger_too() -> None:
+def test_pods_of_another_workload_spread_are_adopted_too() -> None:
     outcome = looked(spread(*SUBSETS), member("x", injection=SubsetInjection("other", "b")))
     assert set(outcome.groups.adopted) == {"x"}
     assert [each.replicas for each in outcome.status.subsets] == [1, 0]

@@ -24,7 +24,7 @@ def known(*conditions: SubsetCondition) -> SubsetStatus:
 
 
 class TestGivingUp:
-    def test_a_pod_may_wait_for_as_long_as_was_said(self) -> None:
+    def test_a_pod_may_wait_until_its_deadline(self) -> None:
         agenda = SyncSideEffects(NOW_NS)
         pods = [stuck("late", "a", 20.5), stuck("due", "a", 20), stuck("new", "a", 5)]
         assert [pod.name for pod in pods_to_reschedule(pods, 20, agenda)] == ["late"]
@@ -40,42 +40,42 @@ class TestGivingUp:
         ],
         ids=["not looked at yet", "running", "on a node", "going"],
     )
-    def test_others_are_left_alone(self, pod: SpreadPod) -> None:
+    def test_other_pods_are_not_rescheduled(self, pod: SpreadPod) -> None:
         agenda = SyncSideEffects(NOW_NS)
         assert pods_to_reschedule([pod], 20, agenda) == ()
         assert agenda.requeue_at_ns is None
 
-    def test_one_without_a_time_has_waited_for_ever(self) -> None:
+    def test_a_pod_without_a_time_is_past_its_deadline(self) -> None:
         pod = member("x", "a", unschedulable=True, phase="Pending", node="")
         assert pods_to_reschedule([pod], 20, SyncSideEffects(NOW_NS)) == (pod,)
 
 
 class TestJudging:
-    def test_a_subset_is_schedulable_until_a_pod_is_given_up(self) -> None:
+    def test_a_subset_is_schedulable_until_a_pod_is_rescheduled(self) -> None:
         judged = evaluate_subset(SPREAD, COUNTED, None, (), SyncSideEffects(NOW_NS))
         assert judged.conditions == (condition("True", 0),)
         assert (judged.missing, judged.replicas) == (2, 1)
 
-    def test_a_pod_that_is_given_up_closes_it(self) -> None:
+    def test_a_rescheduled_pod_makes_its_subset_unschedulable(self) -> None:
         agenda = SyncSideEffects(NOW_NS)
         old = known(condition("True", -1000))
         judged = evaluate_subset(SPREAD, COUNTED, old, [stuck("x", "a", 30)], agenda)
         assert judged.conditions == (condition("False", 0),)
 
-    def test_another_one_does_not_close_it_for_longer(self) -> None:
+    def test_a_second_pod_does_not_extend_the_period(self) -> None:
         old = known(condition("False", -200))
         judged = evaluate_subset(
             SPREAD, COUNTED, old, [stuck("x", "a", 30)], SyncSideEffects(NOW_NS)
         )
         assert judged.conditions == old.conditions
 
-    def test_it_stays_closed_for_five_minutes(self) -> None:
+    def test_a_subset_stays_unschedulable_for_five_minutes(self) -> None:
         agenda = SyncSideEffects(NOW_NS)
         old = known(condition("False", -200))
         assert evaluate_subset(SPREAD, COUNTED, old, (), agenda).conditions == old.conditions
         assert (agenda.requeue_at_ns, list(agenda.events)) == (at(100), [])
 
-    def test_then_it_is_open_again(self) -> None:
+    def test_after_five_minutes_a_subset_is_schedulable(self) -> None:
         agenda = SyncSideEffects(NOW_NS)
         judged = evaluate_subset(SPREAD, COUNTED, known(condition("False", -300.5)), (), agenda)
         assert judged.conditions == (condition("True", 0),)
@@ -85,7 +85,7 @@ class TestJudging:
             "Subset a of WorkloadSpread default/web is recovered from unschedulable to schedulable"
         )
 
-    def test_five_minutes_are_over_only_after_the_last_moment(self) -> None:
+    def test_the_period_includes_its_last_moment(self) -> None:
         agenda = SyncSideEffects(NOW_NS)
         old = known(condition("False", -300))
         assert evaluate_subset(SPREAD, COUNTED, old, (), agenda).conditions == old.conditions
@@ -99,7 +99,9 @@ class TestJudging:
         )
 
     @pytest.mark.parametrize("before", [(), (condition("False", -5),), (condition("True", -5),)])
-    def test_the_last_subset_is_always_open(self, before: tuple[SubsetCondition, ...]) -> None:
+    def test_the_last_subset_is_always_schedulable(
+        self, before: tuple[SubsetCondition, ...]
+    ) -> None:
         (found,) = evaluate_last_subset(COUNTED, known(*before), SyncSideEffects(NOW_NS)).conditions
         assert found.status == "True"
         assert found.changed_ns == (at(-5) if before and before[0].status == "True" else NOW_NS)
@@ -108,15 +110,15 @@ class TestJudging:
 class TestWithoutRescheduling:
     TRIED = condition("Unknown", -5, "SimulationFailed", "no room")
 
-    def test_there_is_no_condition(self) -> None:
+    def test_without_rescheduling_there_is_no_condition(self) -> None:
         old = known(condition("False", -5))
         assert not_evaluated(SPREAD, COUNTED, old, FIXED) == COUNTED
 
-    def test_but_what_a_simulation_said_stays(self) -> None:
+    def test_conditions_of_simulations_stay(self) -> None:
         old = known(self.TRIED)
         assert not_evaluated(SPREAD, COUNTED, old, FIXED).conditions == (self.TRIED,)
 
-    def test_unless_there_are_no_simulations(self) -> None:
+    def test_conditions_of_simulations_are_removed_without_simulations(self) -> None:
         old = known(self.TRIED)
         assert not_evaluated(SPREAD, COUNTED, old, UPSTREAM) == COUNTED
         assert not_evaluated(spread(subset("a")), COUNTED, old, FIXED) == COUNTED

@@ -299,5 +299,5 @@ def test_upstream_asserts_the_same(data: dict[str, Any], quirks: Quirks) -> None
     CHECKS[data["table"]](Case(data, quirks))
 
 
-def test_all_of_them_are_run() -> None:
+def test_all_tables_are_run() -> None:
     assert set(CHECKS) == PARTS

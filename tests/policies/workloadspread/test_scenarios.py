@@ -207,14 +207,14 @@ def all_failing(quirks: Quirks) -> World:
     return world
 
 
-def test_a_failed_subset_is_avoided_though_all_its_pods_have_gone() -> None:
+def test_a_failed_subset_is_avoided_after_its_pods_are_deleted() -> None:
     world = all_failing(FIXED)
     world.settle()
     assert world.per_subset() == {"subset-b": 5}
     assert [each.status for each in world.status("subset-a").conditions] == ["False"]
 
 
-def test_upstream_tries_it_again_at_once() -> None:
+def test_upstream_retries_the_subset_at_once() -> None:
     world = all_failing(UPSTREAM)
     world.now_ns += 10 * SECOND
     world.schedule()

@@ -63,7 +63,7 @@ def test_the_version_of_an_api_does_not_matter() -> None:
     assert not refers_to(replace(CLONE_SET, api_version="apps/v1"), CLONE_SET, above(workload()))
 
 
-def test_a_deployment_stands_above_its_replica_sets() -> None:
+def test_the_owner_of_a_replica_set_is_its_deployment() -> None:
     owners = above(replica_set("h1"), workload(DEPLOYMENT))
     assert refers_to(DEPLOYMENT, HASHED, owners)
     assert not refers_to(replace(DEPLOYMENT, name="other"), HASHED, owners)
@@ -73,7 +73,7 @@ def test_unknown_owner_kinds_are_not_followed() -> None:
     assert not refers_to(GAME, SERVER, OwnerLookup())
 
 
-def test_kinds_on_the_whitelist_are() -> None:
+def test_kinds_on_the_whitelist_are_followed() -> None:
     server = TargetWorkload(SERVER.identity, "default", uid="server-uid", controller=GAME)
     assert refers_to(GAME, SERVER, above(server, whitelist=GAMES))
     assert is_supported_owner(SERVER, GAMES)
@@ -89,7 +89,7 @@ def test_an_owner_that_could_not_be_read_decides_nothing() -> None:
     assert not refers_to(DEPLOYMENT, HASHED, OwnerLookup(unread=frozenset({HASHED.identity})))
 
 
-def test_a_chain_that_bites_its_tail_ends() -> None:
+def test_a_cycle_of_owners_ends() -> None:
     circle = TargetWorkload(REPLICA_SET.identity, "default", controller=REPLICA_SET)
     assert not refers_to(DEPLOYMENT, REPLICA_SET, above(circle))
 
@@ -97,16 +97,16 @@ def test_a_chain_that_bites_its_tail_ends() -> None:
 class TestFilters:
     WEB = TargetFilter(LabelSelector(equals_all({"app": "web"})))
 
-    def test_labels_are_asked(self) -> None:
+    def test_the_selector_decides_by_labels(self) -> None:
         assert filter_selects(None, {}, FIXED)
         assert filter_selects(self.WEB, {"app": "web"}, FIXED)
         assert not filter_selects(self.WEB, {}, FIXED)
 
-    def test_one_without_a_selector_selects_everything(self) -> None:
+    def test_a_workload_spread_without_a_selector_selects_all_pods(self) -> None:
         assert filter_selects(TargetFilter(), {}, FIXED)
         assert not filter_selects(TargetFilter(), {}, UPSTREAM)
 
-    def test_an_invalid_one_is_reported(self) -> None:
+    def test_an_invalid_selector_is_an_error(self) -> None:
         with pytest.raises(SelectionError, match="no such operator"):
             filter_selects(TargetFilter(error="no such operator"), {}, FIXED)
 
@@ -114,7 +114,7 @@ class TestFilters:
 class TestFinding:
     MINE = spread(subset("a"), name="mine")
 
-    def test_the_first_that_fits_counts(self) -> None:
+    def test_the_first_workload_spread_that_selects_counts(self) -> None:
         others = [
             spread(subset("a"), name="a", target=None),
             spread(subset("a"), name="b", target=replace(CLONE_SET, name="other")),

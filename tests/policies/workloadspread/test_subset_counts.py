@@ -52,14 +52,14 @@ def test_missing_replicas_are_the_limit_less_the_active_pods(
 class TestCreations:
     OLD = SubsetStatus("a", 5, creating={"seen": at(-2), "id": at(-2), "due": at(-10)})
 
-    def test_a_pod_that_is_seen_is_no_longer_awaited(self) -> None:
+    def test_an_observed_pod_is_no_longer_awaited(self) -> None:
         with_id = member("w", injection=SubsetInjection("web", "a", "id"))
         status, agenda = counted(5, member("seen", "a"), with_id, old=self.OLD)
         assert status.creating == {"due": at(-10)}
         assert (status.replicas, status.missing) == (2, 2)
         assert agenda.requeue_at_ns == at(20)
 
-    def test_it_may_have_ended_already(self) -> None:
+    def test_an_observed_pod_may_have_finished(self) -> None:
         status, _ = counted(5, member("seen", "a", phase="Failed"), old=self.OLD)
         assert set(status.creating) == {"id", "due"}
         assert (status.replicas, status.missing) == (0, 3)
@@ -68,7 +68,7 @@ class TestCreations:
         pod = member("seen", injection=SubsetInjection("web", "a", "another"))
         assert "seen" in counted(5, pod, old=self.OLD)[0].creating
 
-    def test_after_thirty_seconds_it_is_not_awaited_any_more(self) -> None:
+    def test_a_pod_is_awaited_for_thirty_seconds(self) -> None:
         old = SubsetStatus("a", 5, creating={"late": at(-30.5), "due": at(-30)})
         status, agenda = counted(5, old=old)
         assert (status.creating, status.missing) == ({"due": at(-30)}, 4)
@@ -77,7 +77,7 @@ class TestCreations:
         assert event.message == "Pod default/late was expected to be created but it wasn't"
         assert agenda.requeue_at_ns is None  # the deadline is now, and it has not passed
 
-    def test_no_more_can_be_awaited_than_are_missing(self) -> None:
+    def test_awaited_pods_are_at_most_the_missing_ones(self) -> None:
         old = SubsetStatus("a", 5, creating={str(number): at(-1) for number in range(4)})
         status, _ = counted(3, member("x", "a"), old=old)
         assert (status.missing, len(status.creating)) == (0, 4)
@@ -90,20 +90,20 @@ class TestCreations:
 class TestDeletions:
     OLD = SubsetStatus("a", 5, deleting={"going": at(-5), "gone": at(-5), "late": at(-15.5)})
 
-    def test_a_pod_on_its_way_out_counts_and_is_missing(self) -> None:
+    def test_a_pod_that_is_being_deleted_counts_and_is_missing(self) -> None:
         status, agenda = counted(3, *several("going", "x"), old=self.OLD)
         assert status.deleting == {"going": at(-5)}
         assert (status.replicas, status.missing) == (2, 2)
         assert agenda.requeue_at_ns == at(10)
 
-    def test_after_fifteen_seconds_it_stays(self) -> None:
+    def test_a_deletion_counts_for_fifteen_seconds(self) -> None:
         status, agenda = counted(3, *several("late"), old=self.OLD)
         assert (status.deleting, status.missing) == ({}, 2)
         (event,) = agenda.events
         assert event.reason == "DeletePodFailed"
         assert event.message == "Pod default/late was expected to be deleted but it wasn't"
 
-    def test_one_that_has_ended_is_forgotten(self) -> None:
+    def test_a_finished_pod_is_removed_from_the_deletions(self) -> None:
         status, _ = counted(3, member("going", "a", phase="Succeeded"), old=self.OLD)
         assert (status.deleting, status.missing) == ({}, 3)
 
@@ -127,7 +127,7 @@ def test_the_earliest_deadline_counts() -> None:
     assert agenda.requeue_at_ns == at(14)
 
 
-def test_a_limit_that_makes_no_sense_cannot_be_counted() -> None:
+def test_an_invalid_limit_is_an_error() -> None:
     for limit in (-1, "x"):
         with pytest.raises(MaxReplicasError):
             counted(limit)
@@ -157,14 +157,14 @@ def test_a_limit_that_makes_no_sense_cannot_be_counted() -> None:
         ("+5%", 100, 5),
     ],
 )
-def test_limits_that_make_sense(limit: MaxReplicas, replicas: int, number: int | None) -> None:
+def test_valid_limits(limit: MaxReplicas, replicas: int, number: int | None) -> None:
     for quirks in (FIXED, UPSTREAM):
         assert limit_for_counting(limit, replicas, quirks) == number
         assert limit_for_costs(limit, replicas, quirks) == number
 
 
 @pytest.mark.parametrize("limit", [-1, "-1%", "", "%", "x", "5.5%", "5 %", "1_0%", "0x1%"])
-def test_limits_that_make_none(limit: MaxReplicas) -> None:
+def test_invalid_limits(limit: MaxReplicas) -> None:
     for quirks in (FIXED, UPSTREAM):
         with pytest.raises(MaxReplicasError):
             limit_for_counting(limit, 100, quirks)
@@ -189,6 +189,6 @@ def test_upstream_reads_a_numeric_text_in_two_ways() -> None:
         limit_for_counting("5", 100, UPSTREAM)
 
 
-def test_negative_numbers_pass_where_they_are_not_validated() -> None:
+def test_negative_numbers_are_allowed_without_validation() -> None:
     assert scaled_value(-3, 10, FIXED) == -3
     assert percentage_value("-5%", 100) == -5

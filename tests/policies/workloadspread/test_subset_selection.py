@@ -42,7 +42,7 @@ def written(choice: SelectedSubset) -> dict[str, SubsetStatus]:
 
 
 class TestCreation:
-    def test_the_first_subset_that_lacks_a_pod_takes_it(self) -> None:
+    def test_the_first_subset_with_a_missing_replica_gets_the_pod(self) -> None:
         choice = created(A, B, C)
         assert choice.subset == "b"
         assert written(choice) == {
@@ -51,7 +51,7 @@ class TestCreation:
             "c": C,
         }
 
-    def test_the_overall_list_and_other_versions_stay(self) -> None:
+    def test_the_overall_list_and_other_versions_do_not_change(self) -> None:
         before = status(B, v0=(A,))
         choice = created(A, B, C, of=spread(*SUBSETS, status=before))
         assert choice.status is not None
@@ -61,26 +61,26 @@ class TestCreation:
     def test_without_a_limit_nothing_is_written(self) -> None:
         assert created(A, C) == SelectedSubset("c")
 
-    def test_a_closed_subset_takes_none(self) -> None:
+    def test_an_unschedulable_subset_gets_no_pod(self) -> None:
         closed = SubsetStatus("b", 2, conditions=(condition("False", -5),))
         assert created(A, closed, C).subset == "c"
 
-    def test_if_all_are_full_the_pod_is_of_none(self) -> None:
+    def test_if_all_subsets_are_full_the_pod_is_of_none(self) -> None:
         assert created(A) == SelectedSubset()
 
-    def test_a_pod_that_is_written_down_goes_where_it_was_sent(self) -> None:
+    def test_a_recorded_pod_gets_its_recorded_subset(self) -> None:
         for known in (
             SubsetStatus("c", -1, creating={"web-1": at(-5)}),
             SubsetStatus("c", -1, deleting={"web-1": at(-5)}),
         ):
             assert created(B, known) == SelectedSubset("c")
 
-    def test_a_pod_without_a_name_is_written_down_under_an_id(self) -> None:
+    def test_a_pod_without_a_name_is_recorded_by_an_id(self) -> None:
         choice = created(A, B, name="")
         assert choice.uid == "id"
         assert written(choice)["b"].creating == {"id": NOW_NS}
 
-    def test_but_not_if_nothing_is_written(self) -> None:
+    def test_no_id_is_made_if_nothing_is_written(self) -> None:
         assert created(A, C, name="") == SelectedSubset("c")
 
 
@@ -89,16 +89,16 @@ class TestDeletion:
         around = spread(*SUBSETS, status=status())
         return record_deletion(around, VersionCounts("v1", counts), "web-1", of, NOW_NS)
 
-    def test_its_subset_lacks_one_more(self) -> None:
+    def test_its_subset_has_one_more_missing_replica(self) -> None:
         choice = self.deleted(A, B)
         assert choice.subset == "b"
         assert written(choice)["b"] == SubsetStatus("b", 3, deleting={"web-1": NOW_NS})
 
-    def test_it_is_written_down_once(self) -> None:
+    def test_a_deletion_is_recorded_once(self) -> None:
         assert self.deleted(SubsetStatus("b", 2, deleting={"web-1": at(-9)})) == SelectedSubset()
         assert self.deleted(SubsetStatus("b", 2, creating={"web-1": at(-9)})) == SelectedSubset()
 
-    def test_a_subset_that_is_gone_lacks_nothing(self) -> None:
+    def test_a_removed_subset_has_no_missing_replicas(self) -> None:
         assert self.deleted(A, B, of="x") == SelectedSubset()
 
     def test_without_a_limit_nothing_is_written(self) -> None:
@@ -106,7 +106,7 @@ class TestDeletion:
 
 
 class TestSimulation:
-    def test_a_subset_that_the_pod_does_not_fit_is_passed_over(self) -> None:
+    def test_a_subset_that_the_pod_does_not_fit_is_skipped(self) -> None:
         choice = created(SubsetStatus("a", 1), B, C, a="no room")
         assert (choice.subset, choice.skipped) == ("b", {"a": "no room"})
         told = (condition("Unknown", 0, "SimulationFailed", "no room"),)
@@ -115,17 +115,17 @@ class TestSimulation:
         assert choice.status is not None
         assert choice.status.subsets[0].conditions == told
 
-    def test_the_last_subset_is_not_tried(self) -> None:
+    def test_the_last_subset_is_not_simulated(self) -> None:
         assert created(A, SubsetStatus("b", 0), C, c="no room") == SelectedSubset("c")
 
-    def test_if_it_fits_nowhere_the_first_with_room_has_to_do(self) -> None:
+    def test_a_pod_that_fits_no_subset_gets_the_first_with_missing_replicas(self) -> None:
         around = spread(*SUBSETS[:2], subset("c", 1))
         counts = (SubsetStatus("a", 1), B, SubsetStatus("c", 0))
         choice = created(*counts, of=around, a="no room", b="nor here")
         assert (choice.subset, set(choice.skipped)) == ("a", {"a", "b"})
         assert written(choice)["a"].creating == {"web-1": NOW_NS}
 
-    def test_the_time_is_that_of_the_first_failure(self) -> None:
+    def test_the_conditions_time_is_that_of_the_first_failure(self) -> None:
         before = condition("Unknown", -50, "SimulationFailed", "other words")
         choice = created(SubsetStatus("a", 1, conditions=(before,)), B, a="no room")
         (told,) = written(choice)["a"].conditions
@@ -136,13 +136,13 @@ class TestSimulation:
         choice = created(SubsetStatus("a", 1, conditions=(before,)), C, a="no room")
         assert choice == SelectedSubset("c", skipped={"a": "no room"})
 
-    def test_a_subset_that_takes_a_pod_again_is_sufficient(self) -> None:
+    def test_a_subset_that_gets_a_pod_again_is_sufficient(self) -> None:
         before = condition("Unknown", -50, "SimulationFailed", "no room")
         choice = created(SubsetStatus("a", 1, conditions=(before,)), B, b="not asked")
         assert choice.subset == "a"
         assert written(choice)["a"].conditions == (condition("True", 0),)
 
-    def test_a_subset_closed_by_rescheduling_is_not_tried(self) -> None:
+    def test_a_subset_closed_by_rescheduling_is_not_simulated(self) -> None:
         closed = SubsetStatus("a", 1, conditions=(condition("False", -5),))
         choice = created(closed, B, a="no room")
         assert (choice.subset, choice.skipped) == ("b", {})
@@ -160,7 +160,7 @@ class TestSimulation:
         ("web-99999999999", -1),
     ],
 )
-def test_ordinals_stand_at_the_end_of_names(name: str, number: int) -> None:
+def test_ordinals_are_at_the_end_of_names(name: str, number: int) -> None:
     assert ordinal(name) == number
 
 
@@ -174,7 +174,9 @@ def test_ordinals_stand_at_the_end_of_names(name: str, number: int) -> None:
         (("2", None), "aabbbbb"),
     ],
 )
-def test_stateful_sets_are_cut_by_ordinal(limits: tuple[MaxReplicas, ...], places: str) -> None:
+def test_subsets_of_stateful_sets_are_ranges_of_ordinals(
+    limits: tuple[MaxReplicas, ...], places: str
+) -> None:
     around = spread(*(subset(name, limit) for name, limit in zip("abc", limits, strict=False)))
     found = [select_by_ordinal(around, f"web-{number}") or "-" for number in range(7)]
     assert "".join(found) == places
@@ -186,7 +188,7 @@ def test_ordinals_skip_closed_subsets() -> None:
     assert [select_by_ordinal(around, f"web-{number}") for number in (0, 1)] == ["b", "c"]
 
 
-def test_a_version_starts_with_all_that_its_subsets_may_have() -> None:
+def test_a_new_version_starts_with_its_limits_missing() -> None:
     subsets = (subset("a", 2), subset("b", "25%"), subset("c"), subset("d", "x"))
     assert [each.missing for each in initial_counts(subsets, 10, FIXED)] == [2, 3, -1, 0]
     assert [each.missing for each in initial_counts([subset("a", "5")], 10, UPSTREAM)] == [0]

@@ -66,23 +66,25 @@ def names(of: TargetPods) -> list[str]:
     "reference", [CLONE_SET, REPLICA_SET, STATEFUL_SET, ADVANCED, CONTROLLER], ids=str
 )
 class TestKindsThatOwnTheirPods:
-    def test_any_owner_counts_and_pods_come_by_name(self, reference: WorkloadReference) -> None:
+    def test_any_owner_reference_counts_and_pods_are_sorted_by_name(
+        self, reference: WorkloadReference
+    ) -> None:
         of = found(reference, workload(reference, replicas=4), SHARED, FOREIGN, OWN)
         assert (names(of), of.replicas) == (["own", "shared"], 4)
 
-    def test_without_replicas_no_pod_is_looked_at(self, reference: WorkloadReference) -> None:
+    def test_without_replicas_there_are_no_pods(self, reference: WorkloadReference) -> None:
         assert found(reference, workload(reference, replicas=0), OWN) == TargetPods()
 
-    def test_one_on_its_way_out_has_nothing(self, reference: WorkloadReference) -> None:
+    def test_a_target_that_is_being_deleted_has_no_pods(self, reference: WorkloadReference) -> None:
         going = workload(reference, replicas=4, terminating=True)
         assert found(reference, going, OWN) == TargetPods()
 
 
-def test_a_target_that_is_not_there_has_nothing() -> None:
+def test_a_missing_target_has_no_pods() -> None:
     assert found(CLONE_SET, None, OWN) == TargetPods()
 
 
-def test_without_a_target_there_is_nothing() -> None:
+def test_without_a_target_there_are_no_pods() -> None:
     about = spread(subset("a"), target=None)
     assert find_target_pods(about, Target(workload(), pods=(OWN,)), FIXED) == TargetPods()
 
@@ -101,7 +103,7 @@ class TestDeployment:
         old = replica_set("old", replicas=0)
         assert self.pods(old, replica_set("new")) == ["of-new", "of-old"]
 
-    def test_replica_sets_that_go_or_are_foreign_do_not_count(self) -> None:
+    def test_deleted_and_foreign_replica_sets_do_not_count(self) -> None:
         foreign = replica_set("new", controller=CLONE_SET, labels={})
         assert self.pods(replica_set("old", terminating=True), foreign) == ["its-own"]
 
@@ -113,16 +115,16 @@ class TestJob:
         of = found(JOB, one, OWN, labelled, FOREIGN)
         assert (names(of), of.replicas) == (["labelled"], 2)
 
-    def test_it_has_them_also_at_zero_and_on_its_way_out(self) -> None:
+    def test_a_job_has_pods_at_zero_and_while_it_is_deleted(self) -> None:
         one = workload(JOB, parallelism=0, selector=WEB, terminating=True)
         of = found(JOB, one, member("labelled", labels={"app": "web"}))
         assert (names(of), of.replicas) == (["labelled"], 0)
 
-    def test_without_a_selector_it_has_none(self) -> None:
+    def test_a_job_without_a_selector_has_no_pods(self) -> None:
         assert names(found(JOB, workload(JOB), OWN)) == []
 
     @pytest.mark.parametrize("kind", ["Job", "ReplicaSet"])
-    def test_one_of_another_group_has_nothing(self, kind: str) -> None:
+    def test_a_kind_of_another_group_has_no_pods(self, kind: str) -> None:
         odd = WorkloadReference("odd.io/v1", kind, "web", "web-uid")
         assert found(odd, workload(odd, selector=WEB), OWN) == TargetPods()
 
@@ -137,14 +139,14 @@ class TestOtherKinds:
         of = self.of(OWN, FOREIGN)
         assert (names(of), of.replicas) == (["own"], -1)
 
-    def test_a_scale_knows(self) -> None:
+    def test_a_scale_has_the_replicas(self) -> None:
         of = self.of(OWN, FOREIGN, scale=Scale(6, WEB))
         assert (names(of), of.replicas) == (["own"], 6)
 
     def test_if_it_owns_none_the_scale_selects_them(self) -> None:
         assert names(self.of(FOREIGN, scale=Scale(6, WEB))) == ["foreign"]
 
-    def test_a_scale_of_zero_has_none(self) -> None:
+    def test_a_scale_of_zero_has_no_pods(self) -> None:
         assert self.of(OWN, scale=Scale(0, WEB)) == TargetPods()
 
     def test_a_scale_without_a_selector_selects_none_or_upstream_all(self) -> None:
@@ -166,14 +168,14 @@ class TestPaths:
     def test_the_filter_s_own_path_comes_first(self) -> None:
         assert self.replicas(FIXED, "v1", "spec.workers.replicas", "spec.count") == 9
 
-    def test_then_the_whitelist_s(self) -> None:
+    def test_the_whitelist_s_path_comes_second(self) -> None:
         assert self.replicas() == 7
 
     def test_its_version_is_compared_by_upstream_only(self) -> None:
         assert self.replicas(FIXED, "v2") == 7
         assert self.replicas(UPSTREAM, "v2") == -1
 
-    def test_a_path_that_leads_nowhere_fails(self) -> None:
+    def test_a_missing_path_is_an_error(self) -> None:
         with pytest.raises(TargetError, match="GameSet default/web: object type error"):
             self.replicas(FIXED, "v1", "spec.name")
 
@@ -189,7 +191,7 @@ class TestFilter:
     def test_without_one_all_pods_count(self) -> None:
         assert self.pods(TargetFilter()) == ["labelled", "own"]
 
-    def test_one_that_makes_no_sense_fails(self) -> None:
+    def test_an_invalid_selector_is_an_error(self) -> None:
         with pytest.raises(TargetError, match=r"spec\.targetFilter\.selector: odd"):
             self.pods(TargetFilter(error="odd"))
 
@@ -204,33 +206,33 @@ class TestWebhook:
         return replicas_for_webhook(about, workload(reference, **fields), LISTED)
 
     @pytest.mark.parametrize("reference", [CLONE_SET, REPLICA_SET, STATEFUL_SET, DEPLOYMENT])
-    def test_most_kinds_say_replicas(self, reference: WorkloadReference) -> None:
+    def test_most_kinds_have_replicas(self, reference: WorkloadReference) -> None:
         assert self.replicas(reference, replicas=4, parallelism=9) == 4
 
-    def test_a_job_says_parallelism(self) -> None:
+    def test_a_job_has_parallelism(self) -> None:
         assert self.replicas(JOB, replicas=4, parallelism=9) == 9
 
     def test_absolute_limits_need_no_replicas(self) -> None:
         assert self.replicas(CLONE_SET, 5, replicas=4) == 0
 
-    def test_others_have_a_path_or_none(self) -> None:
+    def test_other_kinds_have_a_path_or_no_replicas(self) -> None:
         assert self.replicas(GAMES, document={"spec": {"count": 7}}) == 7
         assert self.replicas(GAMES, document={"spec": {}}) == 0
         unlisted = WorkloadReference("other.io/v1", "GameSet", "web")
         assert self.replicas(unlisted, document={"spec": {"count": 7}}) == 0
 
-    def test_the_filter_s_path_comes_first_and_must_lead_somewhere(self) -> None:
+    def test_the_filter_s_path_comes_first_and_must_exist(self) -> None:
         wanted = TargetFilter(replicas_paths=("spec.count",))
         document = {"spec": {"count": 7}}
         assert self.replicas(CLONE_SET, target_filter=wanted, document=document) == 7
         with pytest.raises(TargetError, match='path "spec" not exists'):
             self.replicas(CLONE_SET, target_filter=wanted, document={})
 
-    def test_a_target_that_is_not_there_wants_none(self) -> None:
+    def test_a_missing_target_has_no_replicas(self) -> None:
         assert replicas_for_webhook(spread(subset("a", "50%")), None, LISTED) == 0
 
 
-def test_workloads_say_who_they_are() -> None:
+def test_workloads_have_their_identity() -> None:
     assert workload(GAMES).key == "GameSet default/web"
     assert workload(GAMES).identity == ObjectKey("games.io", "GameSet", "web")
 
@@ -269,10 +271,10 @@ def test_numbers_add_up(paths: list[str], total: int) -> None:
         ("spec..replicas", 'path "" not exists'),
     ],
 )
-def test_a_path_that_leads_nowhere_says_where_it_ends(path: str, problem: str) -> None:
+def test_a_missing_path_is_reported_with_its_end(path: str, problem: str) -> None:
     with pytest.raises(PathError, match=problem):
         nested_integer(OBJECT, path.split("."))
 
 
-def test_no_steps_lead_to_the_thing_itself() -> None:
+def test_an_empty_path_is_the_value_itself() -> None:
     assert nested_integer(7, []) == 7

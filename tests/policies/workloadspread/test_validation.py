@@ -65,7 +65,7 @@ def test_the_whitelist_allows_more() -> None:
     assert validate(spread(subset("a"), target=GAME), allowed_kinds=games) == ()
 
 
-def test_there_are_subsets_with_names_of_their_own() -> None:
+def test_subsets_have_unique_names() -> None:
     nothing = {"spec.subsets": "subsets number must >= 1 in WorkloadSpread"}
     assert told(spread()) == nothing
     assert told(spread(subset("a"), subset("a"), subset(""))) == {
@@ -104,7 +104,7 @@ def test_limits_are_all_numbers_or_shares_of_the_whole(
     assert limited(*limits) == wrong
 
 
-def test_stateful_sets_are_cut_by_numbers() -> None:
+def test_subsets_of_stateful_sets_have_absolute_limits() -> None:
     wrong = {"spec.subsets[0].maxReplicas": "the maxReplicas type must be Int for StatefulSet"}
     assert limited("50%", None, target=STATEFUL_SET) == wrong
     assert limited(2, None, target=ADVANCED) == {}
@@ -146,7 +146,7 @@ class TestStrategies:
             (None, (1, None), None),
         ],
     )
-    def test_all_but_the_last_have_five_minutes_together(
+    def test_critical_seconds_add_up_to_five_minutes_at_most(
         self, seconds: int | None, limits: tuple[MaxReplicas, ...], longest: int | None
     ) -> None:
         detail = (
@@ -158,7 +158,7 @@ class TestStrategies:
         assert self.adaptive(seconds, *limits) == wrong
 
 
-def test_two_may_not_have_one_target() -> None:
+def test_two_workload_spreads_may_not_have_one_target() -> None:
     mine = spread(subset("a"))
     other = replace(mine, name="other")
     detail = "ws.spec.targetRef is in conflict with other WorkloadSpread other"
@@ -167,7 +167,7 @@ def test_two_may_not_have_one_target() -> None:
     assert told(mine, mine, replace(other, target=replace(CLONE_SET, name="else"))) == {}
 
 
-def test_a_target_stays() -> None:
+def test_the_target_is_immutable() -> None:
     mine = spread(subset("a"))
     detail = "change TargetReference is not permitted for WorkloadSpread"
     moved = replace(mine, target=replace(CLONE_SET, name="else"))
@@ -195,13 +195,15 @@ def test_patches_are_checked_where_there_is_a_template() -> None:
         (CLONE_SET, "apps.kruise.io", "apps.kruise.io"),
     ],
 )
-def test_the_template_is_the_targets(target: WorkloadReference, upstream: str, ours: str) -> None:
+def test_the_template_is_that_of_the_target(
+    target: WorkloadReference, upstream: str, ours: str
+) -> None:
     mine = spread(subset("a"), target=target)
     for quirks, group in ((UPSTREAM, upstream), (FIXED, ours)):
         assert template_holder(mine, quirks) == ObjectKey(group, target.kind, "web")
 
 
-def test_without_a_good_target_there_is_no_template() -> None:
+def test_without_a_valid_target_there_is_no_template() -> None:
     assert template_holder(spread(target=None), FIXED) is None
     assert template_holder(spread(target=GAME), FIXED) is None
 

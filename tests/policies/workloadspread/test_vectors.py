@@ -226,5 +226,5 @@ ELSEWHERE = {*PARTS, "e2e"}
 """In test_rule_vectors.py and test_scenarios.py."""
 
 
-def test_every_table_is_run_here_or_elsewhere() -> None:
+def test_every_table_is_run_in_some_file() -> None:
     assert {data["table"] for data in CASES} <= {*CHECKS, *ELSEWHERE}

@@ -56,7 +56,7 @@ def test_an_invalid_api_version_is_rejected_or_means_the_core_group() -> None:
     assert odd.lenient_identity == ObjectKey("", "Deployment", "web")
 
 
-def test_deployments_bring_replica_sets() -> None:
+def test_deployments_have_replica_sets() -> None:
     assert versioned_kinds(["Deployment"]) == {"deployment", "replicaset"}
     assert versioned_kinds(["CloneSet"]) == {"cloneset"}
     assert versioned_kinds(["Deployment", "ReplicaSet"]) == DEFAULT_VERSIONED_KINDS
@@ -77,7 +77,7 @@ def test_a_pod_s_version_is_in_its_labels(labels: dict[str, str], version: str) 
     assert pod_version(member("web-1", labels=labels), ALL_KINDS) == version
 
 
-def test_kinds_that_are_not_versioned_have_one_version() -> None:
+def test_unversioned_kinds_have_one_version() -> None:
     labels = {"pod-template-hash": "5d4"}
     assert pod_version(member("a", labels=labels), DEFAULT_VERSIONED_KINDS) == "versionIgnored"
     assert pod_version(member("a", labels=labels, controller=None), ALL_KINDS) == "versionIgnored"
@@ -100,7 +100,7 @@ def test_the_newest_version(one: TargetWorkload | None, version: str) -> None:
     assert newest_version(one, (), ALL_KINDS, FIXED) == version
 
 
-def test_a_kind_that_is_not_versioned_has_no_newer_one() -> None:
+def test_an_unversioned_kind_has_no_newer_version() -> None:
     one = workload(CLONE_SET, update_revision="web-7f9")
     assert newest_version(one, (), DEFAULT_VERSIONED_KINDS, FIXED) == "versionIgnored"
 
@@ -123,7 +123,7 @@ class TestDeployment:
         deployment = workload(DEPLOYMENT, selector=WEB, template={"v": 2})
         return newest_version(deployment, sets, DEFAULT_VERSIONED_KINDS, FIXED)
 
-    def test_it_is_that_of_the_replica_set_with_its_template(self) -> None:
+    def test_the_newest_version_is_that_of_the_replica_set_with_its_template(self) -> None:
         sets = (replica_set("old", template={"v": 1}), replica_set("new", template={"v": 2}))
         assert self.newest(*sets) == "new"
 

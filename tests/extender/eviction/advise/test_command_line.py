@@ -76,7 +76,7 @@ def test_one_sample_is_a_document(cluster: Any, reprieve: Run) -> None:
     assert "deeds" not in document
 
 
-def test_people_get_a_table(cluster: Any, reprieve: Run) -> None:
+def test_the_default_output_is_a_table(cluster: Any, reprieve: Run) -> None:
     done = reprieve("--kubeconfig", str(cluster.kubeconfig_path), *QUICK, "-o", "text")
     assert done.code == 0
     head, _, *rest = done.out.splitlines()
@@ -91,7 +91,7 @@ def test_the_document_contains_dry_run_actions(cluster: Any, reprieve: Run) -> N
     assert (done.code, json.loads(done.out)["deeds"]) == (0, [])
 
 
-def test_this_machine_needs_no_cluster(reprieve: Run) -> None:
+def test_the_local_node_needs_no_cluster(reprieve: Run) -> None:
     done = reprieve("--local", "--samples", "1", "-o", "json", "--node", "me")
     [document] = json.loads(done.out)["nodes"]
     assert (done.code, document["node"], document["leading"]) == (0, "me", "memory.available<100Mi")
@@ -139,7 +139,7 @@ def test_this_machine_needs_no_cluster(reprieve: Run) -> None:
         (("--upstream", "0.9"), ""),
     ],
 )
-def test_a_mistake_is_one_line_and_code_2(
+def test_an_invalid_argument_is_one_line_and_code_2(
     arguments: tuple[str, ...], said: str, reprieve: Run
 ) -> None:
     done = reprieve(*arguments)
@@ -148,19 +148,19 @@ def test_a_mistake_is_one_line_and_code_2(
     assert done.err.count("\n") == 1
 
 
-def test_a_node_that_is_not_there_is_named(cluster: Any, reprieve: Run) -> None:
+def test_a_missing_node_is_named(cluster: Any, reprieve: Run) -> None:
     done = reprieve("--server", cluster.url, "--node", "m")
     assert (done.code, done.err) == (2, "reprieve: --node: no node 'm' in the cluster\n")
 
 
-def test_a_server_that_is_not_there_is_a_failure(reprieve: Run) -> None:
+def test_an_unreachable_server_is_a_failure(reprieve: Run) -> None:
     done = reprieve("--server", "http://127.0.0.1:9")
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("reprieve: ")
     assert done.err.count("\n") == 1
 
 
-def test_a_group_that_is_not_there_is_a_failure(reprieve: Run) -> None:
+def test_a_missing_cgroup_is_a_failure(reprieve: Run) -> None:
     done = reprieve("--local", "--cgroup", "/there/is/none")
     assert done.code == 1
     assert done.err.startswith("reprieve: --cgroup: /there/is/none: ")
@@ -179,7 +179,7 @@ async def test_watch_mode_exits_cleanly_when_stopped() -> None:
     assert (process.returncode, out, errors) == (0, b"", b"")
 
 
-async def test_over_http_the_leaking_pod_is_found_and_evicted() -> None:
+async def test_the_leaking_pod_is_evicted_over_http() -> None:
     """The world's clock is moved between the rounds, which go over a socket."""
     async with FakeCluster(run="kubelet", kubelet={"events": False}) as cluster:
         clock = cluster.clock

@@ -28,7 +28,7 @@ BLOCKS = {
 LATER = 150
 
 
-async def test_the_example_is_answered_as_the_document_says(
+async def test_the_example_has_the_documented_output(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command, _, answer = BLOCKS["advice"].partition("\n")
@@ -48,7 +48,7 @@ async def test_the_example_is_answered_as_the_document_says(
     assert [line.rstrip() for line in out.splitlines()] == answer.splitlines()
 
 
-def test_the_numbers_of_readings_are_those_of_the_document() -> None:
+def test_the_documented_numbers_of_measurements_are_the_actual_ones() -> None:
     assert (MAX_MEASUREMENTS, MIN_TREND_MEASUREMENTS) == (12, 5)
     assert "the last twelve readings" in TEXT
     assert "five readings are" in TEXT

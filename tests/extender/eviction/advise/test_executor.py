@@ -58,7 +58,7 @@ async def pods(stage: KubeletStage) -> set[str]:
     return {each["metadata"]["name"] for each in await stage.all(PODS)}
 
 
-async def test_without_yes_nothing_is_done(stage: KubeletStage, advisor: SetAdvisor) -> None:
+async def test_without_yes_no_action_is_executed(stage: KubeletStage, advisor: SetAdvisor) -> None:
     await stage.run(slowly("greedy"), using("calm"))
     recorder = advisor(doing(20, really=False))
     before = len(stage.cluster.requests)
@@ -87,7 +87,7 @@ async def test_the_first_pod_is_evicted_from_a_cordoned_node_with_an_event(
     assert told[1][2].startswith("Evicted from n: memory.available<100Mi in ")
 
 
-async def test_once_the_pod_has_gone_the_node_is_left_alone(
+async def test_after_the_eviction_the_node_is_left_alone(
     stage: KubeletStage, advisor: SetAdvisor
 ) -> None:
     await stage.run(slowly("greedy"), using("calm"))
@@ -101,7 +101,7 @@ async def test_once_the_pod_has_gone_the_node_is_left_alone(
     assert await pods(stage) == {"calm"}
 
 
-async def test_a_node_that_lasts_longer_is_left_alone(
+async def test_a_node_beyond_the_horizon_is_left_alone(
     stage: KubeletStage, advisor: SetAdvisor
 ) -> None:
     await stage.run(slowly("greedy"))
@@ -110,9 +110,7 @@ async def test_a_node_that_lasts_longer_is_left_alone(
     assert recorder.deeds == []
 
 
-async def test_a_budget_that_allows_nothing_blocks_and_is_asked_again(
-    stage: KubeletStage, advisor: SetAdvisor
-) -> None:
+async def test_a_blocked_eviction_is_retried(stage: KubeletStage, advisor: SetAdvisor) -> None:
     await stage.create(POD_DISRUPTION_BUDGETS, budget(1))
     await stage.run(slowly("greedy", labels=LEAKY), using("calm"))
     recorder = advisor(doing(20))
@@ -146,7 +144,7 @@ async def test_some_pods_are_never_evicted(
     assert not any("greedy" in each for each in recorder.told)
 
 
-async def test_evictions_keep_their_pace(kubelets: SetKubelets) -> None:
+async def test_evictions_keep_their_rate(kubelets: SetKubelets) -> None:
     stage = await small(kubelets, "a", "b", "c")
     await stage.run(*(slowly(f"on-{name}", name) for name in ("a", "b", "c")))
     task, recorder = watch(stage, doing(20, per_minute=1))
@@ -159,7 +157,7 @@ async def test_evictions_keep_their_pace(kubelets: SetKubelets) -> None:
     assert gone == [1, 2, 3, 3]
 
 
-async def test_no_more_nodes_are_closed_than_may_be(kubelets: SetKubelets) -> None:
+async def test_no_more_nodes_are_cordoned_than_the_limit(kubelets: SetKubelets) -> None:
     stage = await small(kubelets, "a", "b", "c")
     await stage.run(*(slowly(f"on-{name}", name) for name in ("a", "b", "c")))
     task, recorder = watch(stage, doing(20, most=1))
@@ -196,7 +194,7 @@ async def test_a_failed_action_is_reported_and_retried_in_the_next_round(
     assert verbs == ["did cordon", "could not", "could not", "did evict"]
 
 
-async def test_once_is_enough_if_everything_is_done(stage: KubeletStage) -> None:
+async def test_a_single_run_ends_when_all_actions_are_done(stage: KubeletStage) -> None:
     await stage.run(slowly("greedy"), using("calm"))
     task, recorder = watch(stage, doing(20), samples=5)
     await stage.passes(70)
@@ -206,7 +204,9 @@ async def test_once_is_enough_if_everything_is_done(stage: KubeletStage) -> None
     assert len(await events(stage)) == 2
 
 
-async def test_asked_once_the_blocked_are_tried_until_the_time_is_over(stage: KubeletStage) -> None:
+async def test_a_single_run_retries_blocked_evictions_until_its_timeout(
+    stage: KubeletStage,
+) -> None:
     await stage.create(POD_DISRUPTION_BUDGETS, budget(1))
     await stage.run(slowly("greedy", labels=LEAKY))
     task, recorder = watch(stage, doing(20), samples=5)

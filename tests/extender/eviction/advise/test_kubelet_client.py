@@ -82,7 +82,7 @@ async def test_a_kubelet_returns_stats_and_configuration() -> None:
     assert answer.note == ""
 
 
-async def test_nodes_that_evict_alike_share_their_plan() -> None:
+async def test_nodes_with_equal_configurations_share_them() -> None:
     proxy = answering(**{"stats/summary": {"node": {}}})
     asked, plans = kubelets(proxy), []
     for name in ("a", "b"):
@@ -135,14 +135,14 @@ async def test_an_unresponsive_kubelet_times_out() -> None:
         await asking
 
 
-async def test_a_kubelet_that_does_not_tell_its_configuration_has_the_defaults() -> None:
+async def test_a_kubelet_without_a_configuration_endpoint_has_the_defaults() -> None:
     proxy = answering(configz=Response(403, b"forbidden"))
     answer = await kubelets(proxy).get("n")
     assert str(answer.config.thresholds[0]) == "memory.available<100Mi"
     assert answer.note == "configz: 403 Forbidden: forbidden; assuming the kubelet's defaults"
 
 
-async def test_configurations_are_asked_for_every_five_minutes() -> None:
+async def test_configurations_are_fetched_every_five_minutes() -> None:
     clock, proxy = VirtualClock(), answering()
     asked = kubelets(proxy, clock)
     for _ in range(21):
@@ -154,7 +154,7 @@ async def test_configurations_are_asked_for_every_five_minutes() -> None:
     assert sum("configz" in path for path in proxy.asked) == 3
 
 
-async def test_many_are_asked_but_not_all_at_once() -> None:
+async def test_requests_are_concurrent_up_to_a_limit() -> None:
     proxy = answering(**{"stats/summary": {"node": {}}})
     got: dict[str, KubeletAnswer | KubeletReadError] = {}
     nodes = [f"n{index}" for index in range(50)]
@@ -163,7 +163,7 @@ async def test_many_are_asked_but_not_all_at_once() -> None:
     assert proxy.most == 7
 
 
-async def test_work_is_done_for_at_most_so_many_things_at_a_time() -> None:
+async def test_concurrency_is_limited() -> None:
     open_, most, done = 0, 0, []
 
     async def work(thing: int) -> None:

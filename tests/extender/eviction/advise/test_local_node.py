@@ -77,7 +77,7 @@ def use(tmp_path: Path, usage: int, group: str = "cgroup/memory") -> None:
     put(tmp_path, {f"{group}/memory.usage_in_bytes": f"{usage}\n"})
 
 
-async def test_the_trend_is_that_of_the_machine(
+async def test_the_trend_is_that_of_the_local_node(
     here: Here, clock: VirtualClock, tmp_path: Path
 ) -> None:
     await clock.advance(1)
@@ -109,7 +109,7 @@ async def test_a_kernel_notification_starts_a_round_at_once(
     assert told in next(iter(round_lines(seen, 1)))
 
 
-async def test_all_pods_together_are_measured_where_they_have_a_group(
+async def test_allocatable_memory_is_measured_if_pods_have_a_cgroup(
     tmp_path: Path, clock: VirtualClock
 ) -> None:
     made = Here(unified(tmp_path), watching("me", samples=1), clock)
@@ -130,14 +130,14 @@ async def test_missing_kernel_notifiers_are_logged(tmp_path: Path, clock: Virtua
     assert notes == [f"{proc}/pressure/memory: cannot be polled: Operation not permitted"]
 
 
-async def test_one_group_may_stand_for_the_machine(tmp_path: Path, clock: VirtualClock) -> None:
+async def test_a_cgroup_can_be_given_for_the_node(tmp_path: Path, clock: VirtualClock) -> None:
     made = Here(hybrid(tmp_path), watching("me", samples=1), clock, group="self")
     assert await made.task == 0
     [forecast] = made.recorder.rounds[0].forecasts[0].forecasts
     assert forecast.observation.capacity == 512 * MIB
 
 
-async def test_a_machine_that_cannot_be_measured_is_refused(
+async def test_a_node_that_cannot_be_measured_is_refused(
     tmp_path: Path, clock: VirtualClock
 ) -> None:
     proc = hybrid(tmp_path)
@@ -147,9 +147,7 @@ async def test_a_machine_that_cannot_be_measured_is_refused(
         await made.task
 
 
-async def test_a_cluster_adds_the_pods_and_the_thresholds(
-    stage: KubeletStage, tmp_path: Path
-) -> None:
+async def test_a_cluster_provides_pods_and_thresholds(stage: KubeletStage, tmp_path: Path) -> None:
     await stage.run(leaking("greedy"), using("calm"))
     await stage.passes(10)
     cluster = stage.cluster
@@ -164,9 +162,7 @@ async def test_a_cluster_adds_the_pods_and_the_thresholds(
     assert left["nodefs.available<10%"] == 20 * 2**30
 
 
-async def test_without_its_kubelet_memory_is_still_known(
-    stage: KubeletStage, tmp_path: Path
-) -> None:
+async def test_without_its_kubelet_memory_is_measured(stage: KubeletStage, tmp_path: Path) -> None:
     await stage.say(NODES, "n", "{stages: [{silent: true}]}")
     await stage.passes(1)
     cluster = stage.cluster

@@ -31,7 +31,7 @@ def test_pods_are_found_by_their_nodes() -> None:
     assert (kept.pods_on("a"), names(kept.pods_on("c"))) == ([], ["w"])
 
 
-def test_nodes_come_and_go() -> None:
+def test_nodes_are_added_and_deleted() -> None:
     hosts = AdvisedNodeStore()
     hosts.replace([AdvisedNode("a"), AdvisedNode("b")])
     hosts.upsert(AdvisedNode("b", unschedulable=True))
@@ -40,7 +40,7 @@ def test_nodes_come_and_go() -> None:
     assert hosts.by_name == {"b": AdvisedNode("b", unschedulable=True)}
 
 
-def test_pods_that_have_ended_are_not_there() -> None:
+def test_finished_pods_are_left_out() -> None:
     occupants = AdvisedPodStore()
     occupants.replace([on("a", "x"), on("a", "y", active=False)])
     assert names(NodeInventory(AdvisedNodeStore(), occupants).pods_on("a")) == ["x"]

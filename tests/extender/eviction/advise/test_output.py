@@ -47,7 +47,7 @@ def show(screen: Printer, round_: ObservationRound, done: list[Action] | None) -
     screen.finish_round(round_, done)
 
 
-def test_once_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_single_table(capsys: pytest.CaptureFixture[str]) -> None:
     found = seen(calm=2, unread=25)
     with single_printer(2, json=False) as screen:
         show(screen, found, deeds(found))
@@ -62,7 +62,7 @@ def test_once_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert any(line.startswith("calm-0: no signal approaches its threshold; ") for line in lines)
 
 
-def test_watched_elsewhere_there_are_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_rounds_are_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
     found = seen(unread=1)
     with watch_printer(9, json=False) as screen:
         show(screen, found, deeds(found))
@@ -81,7 +81,7 @@ def test_watched_elsewhere_there_are_plain_lines(capsys: pytest.CaptureFixture[s
     ]
 
 
-def test_watched_by_machines_each_round_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_has_a_line_for_each_round(capsys: pytest.CaptureFixture[str]) -> None:
     found = seen(unread=1)
     with watch_printer(9, json=True) as screen:
         show(screen, found, None)
@@ -107,7 +107,7 @@ def test_on_a_terminal_one_table_is_kept_current() -> None:
     assert "would evict default/hog" in shown
 
 
-def test_without_nodes_that_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_nodes_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with watch_printer(9, json=False) as screen:
         show(screen, ObservationRound(0, []), None)
     assert capsys.readouterr().out == "1970-01-01T00:00:00Z there are no nodes\n"

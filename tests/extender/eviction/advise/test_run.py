@@ -30,7 +30,7 @@ def told(seen: ObservationRound) -> list[dict[str, Any]]:
     return nodes
 
 
-async def test_the_pod_named_first_is_the_one_that_the_kubelet_evicts(
+async def test_the_kubelet_evicts_the_first_pod_of_the_ranking(
     stage: KubeletStage, advisor: SetAdvisor
 ) -> None:
     stage.load(node("a", cpu="4", memory="2Gi"), node("z", cpu="4", memory="2Gi"))
@@ -94,7 +94,7 @@ async def test_an_unreadable_node_is_reported_and_blocks_no_other(kubelets: SetK
     assert len(list(round_lines(seen, 9))) == 3
 
 
-async def test_a_node_that_is_back_has_kept_its_trend(
+async def test_a_node_keeps_its_trend_while_it_is_unreachable(
     stage: KubeletStage, advisor: SetAdvisor
 ) -> None:
     await stage.run(leaking("greedy", over="3600s"))
@@ -109,7 +109,7 @@ async def test_a_node_that_is_back_has_kept_its_trend(
     assert readings == [1, 2, 3, 4]
 
 
-async def test_nodes_come_and_go(stage: KubeletStage, advisor: SetAdvisor) -> None:
+async def test_nodes_are_added_and_deleted(stage: KubeletStage, advisor: SetAdvisor) -> None:
     recorder = advisor()
     await stage.passes(1)
     stage.load(node("m", cpu="4", memory="2Gi"))
@@ -120,7 +120,7 @@ async def test_nodes_come_and_go(stage: KubeletStage, advisor: SetAdvisor) -> No
     assert seen == [["n"], ["n", "m"], ["m"]]
 
 
-async def test_only_the_node_that_was_asked_for_is_looked_at(
+async def test_only_the_requested_node_is_observed(
     stage: KubeletStage, advisor: SetAdvisor
 ) -> None:
     stage.load(node("m", cpu="4", memory="2Gi"))
@@ -132,7 +132,7 @@ async def test_only_the_node_that_was_asked_for_is_looked_at(
     assert [each["pod"] for each in document["order"]] == ["default/other"]
 
 
-async def test_a_node_that_is_not_there_is_refused(stage: KubeletStage) -> None:
+async def test_a_missing_node_is_refused(stage: KubeletStage) -> None:
     task, _ = advising(stage.cluster.local_transport(), stage.cluster.clock, watching("gone"))
     with pytest.raises(ConfigError, match="--node: no node 'gone' in the cluster"):
         await task
@@ -145,7 +145,7 @@ async def test_a_refusing_server_is_reported_at_once(stage: KubeletStage) -> Non
         await task
 
 
-async def test_samples_are_taken_before_one_answer(stage: KubeletStage) -> None:
+async def test_a_single_answer_takes_several_samples(stage: KubeletStage) -> None:
     await stage.run(leaking("greedy"))
     once = watching(samples=3)
     task, recorder = advising(stage.cluster.local_transport(), stage.cluster.clock, once)
@@ -158,7 +158,7 @@ async def test_samples_are_taken_before_one_answer(stage: KubeletStage) -> None:
     assert recorder.ends == [None]
 
 
-async def test_if_no_node_can_be_read_that_is_a_failure(stage: KubeletStage) -> None:
+async def test_a_round_without_readable_nodes_is_a_failure(stage: KubeletStage) -> None:
     await stage.say(NODES, "n", "{stages: [{silent: true}]}")
     await stage.passes(1)
     clock, recorder = stage.cluster.clock, Recorder()
@@ -168,7 +168,7 @@ async def test_if_no_node_can_be_read_that_is_a_failure(stage: KubeletStage) -> 
     assert list(recorder.rounds[0].unread) == ["n"]
 
 
-async def test_stats_that_stand_still_are_stale(stage: KubeletStage) -> None:
+async def test_unchanged_stats_are_stale(stage: KubeletStage) -> None:
     """The advisor's own clock goes on where the kubelet's stands."""
     later = VirtualClock(stage.cluster.clock.now_ns() + 185 * 10**9)
     task, recorder = advising(stage.cluster.local_transport(), later, watching(samples=1))

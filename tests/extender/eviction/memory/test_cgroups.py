@@ -49,20 +49,20 @@ def stats(usage: int, idle: int, capacity: int) -> MemoryStats:
         (bare, "/", stats((24684084 - 20340784) * KIB, 1099028 * KIB, TOTAL)),
     ],
 )
-def test_available_is_what_the_working_set_leaves(
+def test_available_memory_is_capacity_less_working_set(
     machine: Machine, name: str, expected: MemoryStats, tmp_path: Path
 ) -> None:
     assert measured(machine, tmp_path, name) == expected
 
 
-def test_limits_bound_what_is_available(tmp_path: Path) -> None:
+def test_limits_bound_the_available_memory(tmp_path: Path) -> None:
     proc = unified(tmp_path)
     put(tmp_path, {"cgroup/kubepods.slice/memory.max": "3221225472\n"})
     found = MemoryReader(proc, find_cgroup(proc, "/kubepods.slice")).read(7)
     assert found == stats(2 * 2**30, 147483648, 3 * 2**30)
 
 
-def test_nothing_is_below_zero(tmp_path: Path) -> None:
+def test_amounts_are_never_negative(tmp_path: Path) -> None:
     proc = hybrid(tmp_path)
     put(tmp_path, {"cgroup/memory/memory.usage_in_bytes": "5\n"})
     assert MemoryReader(proc, find_cgroup(proc)).read(7) == MemoryStats(TOTAL, 0, 5, 7)
@@ -78,7 +78,7 @@ def test_version_one_is_preferred_and_version_two_needs_the_controller(tmp_path:
     assert find_cgroup(bare(tmp_path, alone)) is None
 
 
-def test_a_container_sees_its_own_group_as_the_first(tmp_path: Path) -> None:
+def test_a_container_sees_its_own_cgroup_as_the_root(tmp_path: Path) -> None:
     put(tmp_path, {"cgroup/memory.stat": "", "cgroup/memory.current": "1"})
     mount = MOUNT.format(
         group="/docker/a\\040b", place=tmp_path / "cgroup", kind="cgroup", more=",memory"
@@ -116,9 +116,7 @@ def test_an_unmeasurable_value_is_reported_in_one_line(
         (lambda tmp: tmp, "/", "self/mountinfo: cannot be read: No such file or directory"),
     ],
 )
-def test_a_group_that_is_not_there_is_named(
-    machine: Machine, name: str, said: str, tmp_path: Path
-) -> None:
+def test_a_missing_cgroup_is_named(machine: Machine, name: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(MemoryReadError) as caught:
         find_cgroup(machine(tmp_path), name)
     assert said in str(caught.value)

@@ -106,7 +106,7 @@ async def test_a_notification_before_the_wait_is_not_lost(
         assert await ears.wait(LONG) == ["a shout"]
 
 
-async def test_without_a_word_the_time_passes(
+async def test_a_wait_without_notifications_times_out(
     ears: NotifierListener, alarm: Alarm, clock: VirtualClock
 ) -> None:
     ears.add(alarm)
@@ -162,7 +162,7 @@ def test_a_trigger_for_stalls_is_written_as_the_kernel_reads_it(tmp_path: Path) 
     notifier.close()
 
 
-def test_counts_that_grow_are_named(tmp_path: Path) -> None:
+def test_increased_counts_are_named(tmp_path: Path) -> None:
     path = tmp_path / "memory.events"
     path.write_text("low 0\nhigh 2\nmax 0\noom 0\noom_kill 0\n")
     notifier = EventsNotifier(path)
@@ -200,7 +200,7 @@ def test_a_threshold_that_cannot_be_registered_leaves_nothing_open(tmp_path: Pat
     assert set(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 
-async def test_a_crossed_threshold_is_heard(ears: NotifierListener, tmp_path: Path) -> None:
+async def test_a_crossed_threshold_is_reported(ears: NotifierListener, tmp_path: Path) -> None:
     group = find_cgroup(hybrid(tmp_path))
     assert group is not None
     attention = CgroupNotifiers(ears, tmp_path / "proc", group)
@@ -243,7 +243,7 @@ async def test_a_missing_notifier_is_reported_and_the_others_work(
     assert attention.unavailable == [f"{tmp_path}/{path}: {UNPOLLED}" for path in lacking]
 
 
-async def test_a_machine_without_groups_still_has_stalls(
+async def test_a_node_without_cgroups_has_stall_notifications(
     ears: NotifierListener, tmp_path: Path
 ) -> None:
     proc = bare(tmp_path)

@@ -34,7 +34,7 @@ def test_the_difference_leads_from_one_state_to_the_other(then: list[str], now: 
         ("ab", "", "ab", ""),
     ],
 )
-def test_no_more_is_said_to_differ_than_does(then: str, now: str, gone: str, come: str) -> None:
+def test_the_difference_is_minimal(then: str, now: str, gone: str, come: str) -> None:
     assert diff_pods(tuple(then), tuple(now)) == (tuple(gone), tuple(come))
 
 

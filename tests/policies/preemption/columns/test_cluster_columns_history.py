@@ -215,7 +215,7 @@ def test_a_list_of_changes_makes_no_difference(history: list[Snapshot]) -> None:
 
 
 @given(histories())
-def test_nothing_is_left_behind_once_all_have_gone(history: list[Snapshot]) -> None:
+def test_no_data_remains_after_all_are_deleted(history: list[Snapshot]) -> None:
     nobody = Snapshot(budgets=history[-1].budgets)
     columns = following(*history, nobody)
     check(columns, nobody)
@@ -230,7 +230,7 @@ def test_nothing_is_left_behind_once_all_have_gone(history: list[Snapshot]) -> N
 
 
 @given(st.permutations(NAMES), st.integers(0, 5))
-def test_nodes_may_go_in_any_order_and_come_back(order: list[str], count: int) -> None:
+def test_nodes_may_be_deleted_in_any_order_and_added_again(order: list[str], count: int) -> None:
     first = snapshot(*(node(name) for name in NAMES), *(pod(name, on=name) for name in NAMES))
     columns, nodes = following(first), dict(first.nodes)
     for name in order[:count]:
@@ -243,7 +243,7 @@ def test_nodes_may_go_in_any_order_and_come_back(order: list[str], count: int) -
     assert shown(columns) == shown(following(first))
 
 
-def test_a_pod_that_is_written_anew_takes_the_place_that_it_has_now() -> None:
+def test_a_changed_pod_moves_to_its_new_position() -> None:
     on = node("n1")
     old, fellow = pod("a", on="n1", priority=1), pod("b", on="n1", priority=2)
     now = Snapshot({"n1": holding(on, replace(old, priority=3), fellow)})
@@ -252,7 +252,7 @@ def test_a_pod_that_is_written_anew_takes_the_place_that_it_has_now() -> None:
     assert [each.name for each in columns.pods[0]] == ["a", "b"]
 
 
-def test_pods_stand_in_the_order_of_the_policy() -> None:
+def test_pods_are_in_the_order_of_the_policy() -> None:
     oldest_first = replace(KUBE_SCHEDULER, victims=pod_order((POD_CRITERIA["earliest start"],)))
     on = node("n1")
     first, second, third = (pod(f"p{n}", priority=n, started=n) for n in range(3))
@@ -264,7 +264,7 @@ def test_pods_stand_in_the_order_of_the_policy() -> None:
     assert columns.pods[0] == (first, second, third)
 
 
-def test_flags_say_who_is_guarded_terminating_and_on_its_way_out() -> None:
+def test_flags_mark_protected_terminating_and_preempted_pods() -> None:
     guarded = replace(
         KUBE_SCHEDULER, protected_pods=(ProtectedPods("p0", lambda each: each.name == "p0"),)
     )
@@ -283,7 +283,7 @@ def test_flags_say_who_is_guarded_terminating_and_on_its_way_out() -> None:
     ]
 
 
-def test_marks_follow_the_pods_that_they_are_for() -> None:
+def test_marks_follow_their_pods() -> None:
     on, leaving, promised = node("n1"), pod("a", terminating=True), pod("b", nominated_node="n1")
     columns = following(Snapshot({"n1": holding(on, leaving, nominated=[promised])}))
     assert (list(columns.with_nominated), list(columns.departing)) == (["n1"], ["n1"])
@@ -306,7 +306,7 @@ TWINS = (pod("a", uid="same"), pod("b", uid="same"))
     ],
     ids=["huge request", "negative request", "shared UID", "unreadable pod", "huge node"],
 )
-def test_columns_do_not_speak_for_what_cannot_be_counted(state: NodeState) -> None:
+def test_irregular_amounts_are_marked(state: NodeState) -> None:
     plain = holding(node("n1"), pod("c"))
     columns = following(Snapshot({"n1": plain}))
     assert list(columns.irregular) == []
@@ -360,7 +360,7 @@ def test_many_resources_are_kept_while_pods_request_them() -> None:
     assert shown(columns) == shown(following(now))
 
 
-def test_a_life_of_unique_labels_and_nodes_that_come_and_go_leaves_no_trail() -> None:
+def test_unique_labels_and_short_lived_nodes_leave_no_data() -> None:
     columns = following()
     for count in range(300):
         name = f"n-{count}"

@@ -53,7 +53,7 @@ def covering(name: str, **match: str) -> DisruptionBudget:
     return budget(name, match=match)
 
 
-def test_budgets_cover_the_classes_that_are_there() -> None:
+def test_budgets_cover_existing_classes() -> None:
     world = World()
     world.come(web(), pod("db", labels={"app": "db"}), pod("bare"))
     world.budgets.follow([covering("b", app="web"), covering("a", app="web"), budget("none")])
@@ -62,7 +62,7 @@ def test_budgets_cover_the_classes_that_are_there() -> None:
     assert world.of("bare") == []
 
 
-def test_budgets_cover_the_classes_that_come_later() -> None:
+def test_budgets_cover_later_classes() -> None:
     world = World()
     world.budgets.follow([covering("b", app="web"), covering("a", tier="front")])
     world.come(web(), web("front", tier="front"))
@@ -84,7 +84,7 @@ def test_a_budget_covers_its_own_namespace_only() -> None:
     ("rule", "expected"), [(EmptySelector.NOTHING, []), (EmptySelector.EVERYTHING, ["empty"])]
 )
 @pytest.mark.parametrize("order", ["pods first", "budgets first"])
-def test_an_empty_selector_covers_what_the_release_says(
+def test_an_empty_selector_covers_pods_by_the_release(
     rule: EmptySelector, expected: list[str], order: str
 ) -> None:
     world = World(EMPTY_MATCHES[rule])
@@ -96,7 +96,7 @@ def test_an_empty_selector_covers_what_the_release_says(
     assert world.of("web") == expected
 
 
-def test_a_change_of_what_is_allowed_leaves_the_coverage_as_it_is() -> None:
+def test_a_changed_allowance_does_not_change_the_coverage() -> None:
     world = World()
     before = [covering("b", app="web"), covering("a", app="web")]
     world.budgets.follow(before)
@@ -112,14 +112,14 @@ def test_a_change_of_what_is_allowed_leaves_the_coverage_as_it_is() -> None:
     assert world.budgets.disrupted == {}
 
 
-def test_allowances_out_of_all_range_are_cut_to_what_can_be_counted() -> None:
+def test_allowances_are_clamped() -> None:
     world = World()
     world.budgets.follow([budget(allowed=2**70), budget(allowed=-(2**70)), budget(allowed=-1)])
     high, low, exact = world.budgets.allowed.tolist()
     assert (high > 2**40, low < -(2**40), exact) == (True, True, -1)
 
 
-def test_a_changed_selector_covers_anew_what_is_there_and_what_comes() -> None:
+def test_a_changed_selector_covers_existing_and_later_classes() -> None:
     world = World()
     world.come(web(), pod("db", labels={"app": "db"}))
     world.budgets.follow([covering("a", app="web")])
@@ -128,7 +128,7 @@ def test_a_changed_selector_covers_anew_what_is_there_and_what_comes() -> None:
     assert (world.of("web"), world.of("db"), world.of("front")) == ([], ["a"], [])
 
 
-def test_a_budget_that_goes_lets_the_others_move_up() -> None:
+def test_a_deleted_budget_moves_the_others_up() -> None:
     world = World()
     world.come(web())
     a, b, c = (covering(name, app="web") for name in "abc")
@@ -165,7 +165,7 @@ def test_a_pod_may_have_more_budgets_than_any_before() -> None:
     assert len(world.of("front")) == 18
 
 
-def test_a_newcomer_may_have_more_budgets_than_any_before() -> None:
+def test_a_new_class_may_have_more_budgets_than_any_before() -> None:
     world = World()
     world.come(web())
     world.budgets.follow([covering("a", app="web"), covering("b", tier="x"), covering("c", x="y")])
@@ -174,7 +174,7 @@ def test_a_newcomer_may_have_more_budgets_than_any_before() -> None:
     assert world.of("web") == ["a"]
 
 
-def test_a_newcomers_budgets_stand_in_the_order_of_the_budgets_however_they_are_found() -> None:
+def test_a_new_classs_budgets_are_in_the_order_of_the_budgets() -> None:
     selector = LabelSelector((label_requirement("app", "NotIn", ["db"]),))
     world = World()
     not_db = replace(budget("not db"), selector=selector)
@@ -183,7 +183,7 @@ def test_a_newcomers_budgets_stand_in_the_order_of_the_budgets_however_they_are_
     assert world.of("web") == ["x", "web", "not db"]
 
 
-def test_classes_without_number_are_covered() -> None:
+def test_many_classes_are_covered() -> None:
     world = World()
     world.budgets.follow([covering("a", app="web")])
     world.come(*(web(str(count), unique=str(count)) for count in range(100)))

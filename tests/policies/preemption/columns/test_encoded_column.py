@@ -26,13 +26,13 @@ def numbered(start: int, stop: int) -> list[str]:
     return [f"value-{number}" for number in range(start, stop)]
 
 
-def test_a_value_is_kept_once_however_many_rows_have_it() -> None:
+def test_a_value_of_many_rows_is_kept_once() -> None:
     column = DictionaryColumn(["a", "b", "a"])
     assert values(column) == ["a", "b", "a"]
     assert sorted(column.values) == ["a", "b"]
 
 
-def test_rows_can_be_added_without_end() -> None:
+def test_many_rows_can_be_added() -> None:
     column = DictionaryColumn[str]([])
     for value in numbered(0, 100):
         column.append(value)
@@ -56,7 +56,7 @@ def test_the_only_row_can_be_dropped_and_another_added() -> None:
     assert values(column) == ["b"]
 
 
-def test_a_question_is_answered_for_every_row_and_asked_once_for_each_value() -> None:
+def test_a_lookup_evaluates_each_value_once() -> None:
     asked: list[str] = []
     column = DictionaryColumn(["a", "b", "a", "a"])
 
@@ -74,7 +74,7 @@ def test_a_value_that_was_never_seen_has_no_code() -> None:
     assert column.code_of("c") == -1
 
 
-def test_a_row_that_always_changes_leaves_no_trail_of_values() -> None:
+def test_a_row_that_always_changes_leaves_no_values() -> None:
     column = DictionaryColumn(["steady", "changing", "steady too"])
     for value in numbered(0, 1000):
         column.set(1, value)
@@ -83,7 +83,7 @@ def test_a_row_that_always_changes_leaves_no_trail_of_values() -> None:
     assert column.code_of("value-1") == -1
 
 
-def test_answers_and_codes_are_the_same_after_values_have_been_forgotten() -> None:
+def test_lookups_and_codes_survive_dropped_values() -> None:
     column = DictionaryColumn(numbered(0, 10))
     for value in numbered(1000, 1200):
         column.set(9, value)
@@ -95,7 +95,7 @@ def test_answers_and_codes_are_the_same_after_values_have_been_forgotten() -> No
     ]
 
 
-def test_rows_that_come_and_go_leave_no_trail_of_values() -> None:
+def test_short_lived_rows_leave_no_values() -> None:
     column = DictionaryColumn(["steady"])
     for value in numbered(0, 1000):
         column.append(value)

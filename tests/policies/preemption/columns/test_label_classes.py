@@ -58,7 +58,7 @@ def test_equal_keys_share_a_number_and_number_zero_is_unused() -> None:
     assert names(interned.samples) == [None, "a", "c"]
 
 
-def test_a_number_is_free_only_when_the_last_one_lets_go() -> None:
+def test_a_number_is_free_when_its_last_user_releases_it() -> None:
     interned = InternTable(lambda each: each.priority)
     interned.acquire(pod("a", priority=7))
     interned.acquire(pod("b", priority=7))
@@ -71,7 +71,7 @@ def test_a_number_is_free_only_when_the_last_one_lets_go() -> None:
     assert names(interned.samples) == [None, "d", "c"]
 
 
-def test_a_key_that_has_gone_is_new_when_it_comes_back() -> None:
+def test_a_released_key_is_new_when_it_is_acquired_again() -> None:
     interned = InternTable(lambda each: each.priority)
     interned.acquire(pod("a", priority=7))
     interned.release(1)
@@ -79,7 +79,7 @@ def test_a_key_that_has_gone_is_new_when_it_comes_back() -> None:
     assert names(interned.samples) == [None, "b"]
 
 
-def test_numbers_stay_few_however_many_keys_come_and_go() -> None:
+def test_numbers_are_reused() -> None:
     interned = InternTable(lambda each: each.name)
     for count in range(1000):
         number, new = interned.acquire(pod(f"pod-{count}"))
@@ -100,7 +100,7 @@ def test_a_namespace_and_labels_make_a_class() -> None:
     assert classes.acquire(db()) == (3, True)
 
 
-def test_a_lookup_says_yes_where_the_selector_and_the_question_do() -> None:
+def test_a_lookup_combines_selector_and_predicate() -> None:
     classes = LabelClasses()
     for each in (web(), web("elsewhere", namespace="other"), db()):
         classes.acquire(each)
@@ -110,7 +110,7 @@ def test_a_lookup_says_yes_where_the_selector_and_the_question_do() -> None:
     assert classes.lookup(None, anything).tolist() == [False] * 4
 
 
-def test_a_lookup_of_a_selector_without_values_asks_every_class() -> None:
+def test_a_lookup_of_a_selector_without_values_evaluates_every_class() -> None:
     classes = LabelClasses()
     for each in (web(), db(), pod("bare")):
         classes.acquire(each)
@@ -119,7 +119,7 @@ def test_a_lookup_of_a_selector_without_values_asks_every_class() -> None:
     assert found.tolist() == [False, False, True, True]
 
 
-def test_lookups_speak_of_the_new_class_once_a_number_is_used_again() -> None:
+def test_lookups_follow_a_reused_number() -> None:
     classes = LabelClasses()
     classes.acquire(web())
     assert classes.release(1)
@@ -129,7 +129,7 @@ def test_lookups_speak_of_the_new_class_once_a_number_is_used_again() -> None:
     assert classes.lookup(DB, anything).tolist() == [False, True]
 
 
-def test_classes_leave_no_labels_behind() -> None:
+def test_released_classes_leave_no_labels() -> None:
     classes = LabelClasses()
     for count in range(100):
         number, _ = classes.acquire(pod(labels={"unique": str(count)}))
@@ -146,7 +146,7 @@ def conflicting(traits: PodTraits, port: HostPort) -> list[bool]:
     return [bool(each) for each in traits.conflicting(lambda other: port in other.host_ports)]
 
 
-def test_a_pod_without_ports_and_aversions_has_number_nought_and_leaves_no_trace() -> None:
+def test_a_pod_without_traits_has_number_zero() -> None:
     traits = PodTraits()
     assert traits.acquire(web()) == 0
     traits.release(0)
@@ -198,7 +198,7 @@ def test_a_number_that_is_used_again_has_only_the_new_pods_traits() -> None:
     assert list(traits.anti_affinity_counts({"app": "db"}, anything)) == ["zone"]
 
 
-def test_traits_leave_nothing_behind_after_all_pods_have_gone() -> None:
+def test_released_traits_leave_no_data() -> None:
     traits = PodTraits()
     pods = [
         claiming(
@@ -287,9 +287,7 @@ def test_the_requirement_with_the_fewest_values_is_the_one_that_is_looked_up() -
 
 
 @given(st.lists(st.sampled_from(list(SELECTORS)), unique=True), st.permutations(list(SELECTORS)))
-def test_selectors_that_are_removed_leave_nothing_behind(
-    names: list[str], order: list[str]
-) -> None:
+def test_removed_selectors_leave_no_data(names: list[str], order: list[str]) -> None:
     index: SelectorIndex[str] = SelectorIndex()
     for name in names:
         index.add(SELECTORS[name], name)
@@ -303,7 +301,7 @@ def test_selectors_that_are_removed_leave_nothing_behind(
     assert vars(index) == vars(SelectorIndex())
 
 
-def test_labels_that_are_removed_leave_nothing_behind() -> None:
+def test_removed_labels_leave_no_data() -> None:
     index: LabelIndex[int] = LabelIndex()
     for number, labels in enumerate(LABELS):
         index.add(labels, number)
@@ -314,7 +312,7 @@ def test_labels_that_are_removed_leave_nothing_behind() -> None:
 
 
 @pytest.mark.parametrize("name", SELECTORS)
-def test_removing_what_was_never_there_does_nothing(name: str) -> None:
+def test_removing_an_unknown_entry_does_nothing(name: str) -> None:
     selectors: SelectorIndex[str] = SelectorIndex()
     selectors.remove(SELECTORS[name], name)
     assert vars(selectors) == vars(SelectorIndex())

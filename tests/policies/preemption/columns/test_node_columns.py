@@ -46,13 +46,13 @@ def in_zone(name: str, zone: str) -> Node:
 # Labels
 
 
-def test_a_label_is_read_off_every_node_when_it_is_first_asked_about() -> None:
+def test_a_label_column_is_built_at_its_first_use() -> None:
     made = columns(in_zone("n1", "a"), node("n2"), in_zone("n3", "b"))
     assert values(made, "zone") == ["a", None, "b"]
     assert values(made, "rack") == [None] * 3
 
 
-def test_a_label_that_was_asked_about_follows_nodes_that_come_change_and_go() -> None:
+def test_a_label_column_follows_changes_of_nodes() -> None:
     made = columns(in_zone("n1", "a"), in_zone("n2", "b"))
     assert values(made, "zone") == ["a", "b"]
     made.append(in_zone("n3", "c"))
@@ -65,13 +65,13 @@ def test_a_label_that_was_asked_about_follows_nodes_that_come_change_and_go() ->
     assert values(made, "zone") == []
 
 
-def test_a_label_asked_about_after_nodes_were_dropped_is_read_in_the_rows_as_they_are() -> None:
+def test_a_label_column_built_after_deletions_has_the_current_rows() -> None:
     made = columns(in_zone("n1", "a"), in_zone("n2", "b"), in_zone("n3", "c"))
     made.drop(0)
     assert values(made, "zone") == ["c", "b"]
 
 
-def test_only_so_many_labels_are_kept_and_all_can_be_asked_about() -> None:
+def test_a_limited_number_of_label_columns_is_kept() -> None:
     made = columns(in_zone("n1", "a"), node("n2", labels={"key-299": "x"}))
     for count in range(300):
         assert values(made, f"key-{count}") == [None, "x" if count == 299 else None]
@@ -96,7 +96,7 @@ def test_taints_and_cordons_move_with_their_node() -> None:
     assert made.unschedulable[:2].tolist() == [False, True]
 
 
-def test_room_and_requests_move_with_their_node() -> None:
+def test_amounts_move_with_their_node() -> None:
     made = columns(*(node(f"n{n}", cpu=str(n), pods=n) for n in range(3)))
     for row in range(3):
         made.set_requested(row, amounts(cpu=str(10 * row)))
@@ -106,7 +106,7 @@ def test_room_and_requests_move_with_their_node() -> None:
     assert made.allowed_pods[:2].tolist() == [2, 1]
 
 
-def test_a_row_that_is_used_again_has_only_the_new_nodes_facts() -> None:
+def test_a_reused_row_has_only_the_new_nodes_properties() -> None:
     first = node("n1", cpu="7", pods=9, unschedulable=True, others={GPU: "4"})
     made = columns(first)
     made.add_resource(GPU)
@@ -117,7 +117,7 @@ def test_a_row_that_is_used_again_has_only_the_new_nodes_facts() -> None:
     assert not made.unschedulable[0]
 
 
-def test_nodes_without_number_have_their_rows() -> None:
+def test_many_nodes_have_their_rows() -> None:
     made = columns(*(node(f"n{n}", pods=n, unschedulable=n % 2 == 1) for n in range(100)))
     assert made.allowed_pods[:100].tolist() == list(range(100))
     assert made.unschedulable[:100].tolist() == [n % 2 == 1 for n in range(100)]
@@ -137,7 +137,7 @@ def test_a_resource_that_is_added_late_has_every_nodes_amount() -> None:
     assert made.amounts(amounts(cpu="1", others={GPU: "3", NIC: "1"})) == [1000, 0, 0, 3]
 
 
-def test_resources_that_are_forgotten_make_room_for_the_others() -> None:
+def test_dropped_resources_free_their_columns() -> None:
     made = columns(node("n1", others={GPU: "4", NIC: "2"}))
     made.add_resource(GPU)
     made.add_resource(NIC)
@@ -162,7 +162,7 @@ def test_resources_that_are_forgotten_make_room_for_the_others() -> None:
         (-(2**80), -MAX_AMOUNT),
     ],
 )
-def test_amounts_are_cut_to_what_can_be_added_up(amount: int, cut: int) -> None:
+def test_amounts_are_clamped_so_that_sums_fit(amount: int, cut: int) -> None:
     assert clamp_amount(amount) == cut
     huge = replace(node(), allocatable=Resources(memory=amount), allowed_pods=amount)
     made = columns(huge)
@@ -180,9 +180,7 @@ def test_amounts_are_cut_to_what_can_be_added_up(amount: int, cut: int) -> None:
         (Resources(scalars={GPU: -1, NIC: 1}), False),
     ],
 )
-def test_regular_amounts_are_those_that_need_no_cutting(
-    resources: Resources, *, regular: bool
-) -> None:
+def test_regular_amounts_need_no_clamping(resources: Resources, *, regular: bool) -> None:
     assert is_regular(resources) is regular
 
 
@@ -201,7 +199,7 @@ def known(rows: NodeRowIndex, among: Collection[str]) -> tuple[list[str], list[i
 
 
 @given(st.lists(st.tuples(changes, asked), max_size=5))
-def test_names_are_found_packed_or_not_while_rows_come_and_go(
+def test_names_are_found_packed_or_not_while_rows_change(
     history: list[tuple[list[str], list[str]]],
 ) -> None:
     rows = NodeRowIndex()
@@ -218,7 +216,7 @@ def test_names_are_found_packed_or_not_while_rows_come_and_go(
         assert known(rows, pack_names(among) or tuple(among)) == expected
 
 
-def test_names_that_are_all_known_come_back_as_they_are() -> None:
+def test_known_names_are_returned_as_the_same_object() -> None:
     rows = NodeRowIndex()
     for name in ("b", "a", "c"):
         rows.append(name)

@@ -56,14 +56,14 @@ def test_the_used_part_is_as_deep_as_the_fullest_node() -> None:
 
 
 @pytest.mark.parametrize(("place", "expected"), [(0, [9, 1, 2]), (1, [1, 9, 2]), (2, [1, 2, 9])])
-def test_a_pod_that_comes_moves_those_below_it(place: int, expected: list[int]) -> None:
+def test_an_added_pod_moves_those_below_it(place: int, expected: list[int]) -> None:
     made = cells([1, 2], [5, 6])
     made.insert(0, place, row(9))
     assert contents(made) == [expected, [5, 6]]
 
 
 @pytest.mark.parametrize(("place", "expected"), [(0, [2, 3]), (1, [1, 3]), (2, [1, 2])])
-def test_a_pod_that_goes_lets_those_below_it_move_up(place: int, expected: list[int]) -> None:
+def test_a_removed_pod_moves_those_below_it_up(place: int, expected: list[int]) -> None:
     made = cells([1, 2, 3], [5, 6])
     made.remove(0, place)
     assert contents(made) == [expected, [5, 6]]
@@ -74,7 +74,7 @@ def test_many_nodes_make_it_wider() -> None:
     assert contents(made) == [[number] for number in range(100)]
 
 
-def test_one_depth_lies_an_odd_number_of_cache_lines_from_the_next() -> None:
+def test_depths_are_an_odd_number_of_cache_lines_apart() -> None:
     for count in (17, 100, 5_000):
         made = cells(*([] for _ in range(count)))
         assert made.block.strides[1] % 64 == 0
@@ -88,7 +88,7 @@ def test_many_pods_make_it_deeper_one_by_one_or_all_at_once() -> None:
     assert contents(made) == [list(range(100))] * 2
 
 
-def test_a_further_channel_is_nought_everywhere() -> None:
+def test_a_new_channel_is_zero() -> None:
     made = cells([1, 2], [3])
     made.add_channel()
     assert made.used().shape == (CHANNELS + 1, 2, 2)
@@ -101,7 +101,7 @@ def test_channels_that_are_kept_move_together() -> None:
     assert made.used()[:, :, 0].tolist() == [[10, 20], [13, 23]]
 
 
-def test_it_is_shallow_again_once_a_deep_node_has_emptied() -> None:
+def test_the_block_shrinks_when_a_deep_node_is_emptied() -> None:
     made = cells([1, 2], list(range(200)))
     for place in range(199, -1, -1):
         made.remove(1, place)
@@ -109,7 +109,7 @@ def test_it_is_shallow_again_once_a_deep_node_has_emptied() -> None:
     assert contents(made) == [[1, 2], []]
 
 
-def test_it_is_shallow_again_once_a_deep_node_is_dropped() -> None:
+def test_the_block_shrinks_when_a_deep_node_is_dropped() -> None:
     made = cells(list(range(200)), [1, 2], [3])
     made.drop_node(0)
     assert made.block.shape[1] == PodBlock(CHANNELS).block.shape[1]
@@ -118,7 +118,7 @@ def test_it_is_shallow_again_once_a_deep_node_is_dropped() -> None:
 
 @pytest.mark.parametrize("deep", [32, 64, 200])
 @pytest.mark.parametrize("needed", [15, 16, 17, 25, 32, 33, 64, 65, 100, 129])
-def test_it_stays_as_deep_as_another_node_needs_it(deep: int, needed: int) -> None:
+def test_the_block_stays_as_deep_as_other_nodes_need(deep: int, needed: int) -> None:
     made = cells(list(range(deep)), list(range(needed)))
     made.drop_node(0)
     assert contents(made) == [list(range(needed))]

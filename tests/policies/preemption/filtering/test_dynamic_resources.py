@@ -76,7 +76,7 @@ CONFLICTS = {
 
 
 @pytest.mark.parametrize(("asked", "claims", "words"), CONFLICTS.values(), ids=CONFLICTS)
-def test_claims_that_the_pod_cannot_have(
+def test_claims_that_the_pod_cannot_use(
     asked: DeviceClaim, claims: tuple[ResourceClaim, ...], words: str
 ) -> None:
     decision = decide_filter(pod(devices=[asked]), cluster(*claims), RULES)
@@ -85,7 +85,7 @@ def test_claims_that_the_pod_cannot_have(
     assert decision.not_evaluated == set()
 
 
-def test_the_words_of_older_releases() -> None:
+def test_the_messages_of_older_releases() -> None:
     moment = cluster(device("pod-gpu-x", owner="other"))
     assert str(refusals(moment, MADE, release="1.35")["node-1"]).endswith(
         "was not created for pod default/pod (pod is not owner)"
@@ -101,7 +101,7 @@ def test_a_named_claim_may_have_any_owner() -> None:
 
 
 @pytest.mark.parametrize(("release", "judged"), [("1.33", False), ("1.34", True)])
-def test_claims_are_looked_at_since_they_are_on_by_default(release: str, *, judged: bool) -> None:
+def test_claims_are_evaluated_since_they_are_on_by_default(release: str, *, judged: bool) -> None:
     assert bool(refusals(cluster(), GPU, release=release)) is judged
 
 
@@ -114,7 +114,7 @@ def test_claims_are_looked_at_since_they_are_on_by_default(release: str, *, judg
         ((device(conditional=True),), "1.36", True),
     ],
 )
-def test_devices_that_are_yet_to_be_found_or_readied_leave_the_pod_unjudged(
+def test_unallocated_devices_leave_the_pod_unevaluated(
     claims: tuple[ResourceClaim, ...], release: str, *, open_: bool
 ) -> None:
     rules = SchedulerRules(RELEASES[release], FILTER)
@@ -123,7 +123,7 @@ def test_devices_that_are_yet_to_be_found_or_readied_leave_the_pod_unjudged(
     assert decision.not_evaluated == ({"DynamicResources"} if open_ else set())
 
 
-def test_a_claim_that_cannot_be_seen_leaves_the_pod_unjudged() -> None:
+def test_an_unknown_claim_leaves_the_pod_unevaluated() -> None:
     moment = cluster(unknown=(StorageKind.DEVICES,))
     decision = decide_filter(pod(devices=[GPU]), moment, RULES)
     assert decision.conflict is None
@@ -158,7 +158,7 @@ def test_eviction_does_not_help_a_pod_whose_devices_are_elsewhere() -> None:
         ((device(deleting=True),), [GPU], "no new claims to deallocate"),
     ],
 )
-def test_the_event_says_what_became_of_claims_where_the_release_does(
+def test_the_message_reports_claims_by_the_release(
     claims: tuple[ResourceClaim, ...], devices: list[DeviceClaim], sentence: str
 ) -> None:
     full = snapshot(node("node-2"), *claims)

@@ -146,7 +146,7 @@ def test_the_added_affinity_comes_before_the_pods_own() -> None:
         }
 
 
-def test_the_added_affinity_concerns_every_pod_and_eviction_cannot_help() -> None:
+def test_the_added_affinity_applies_to_every_pod_and_is_unresolvable() -> None:
     settings = FilterSettings(added_affinity=asks_for("pool", "a"))
     rules = SchedulerRules(filters=configured_filters(settings))
     rejected = decide_filter(pod(), POOLS, rules).rejected
@@ -162,7 +162,7 @@ def test_an_added_affinity_without_terms_matches_no_node() -> None:
     assert set(found.values()) == {ENFORCED}
 
 
-def test_the_pods_own_node_names_still_limit_what_is_looked_at() -> None:
+def test_the_pods_own_node_names_limit_the_nodes() -> None:
     """The added affinity limits nothing, even if it names nodes."""
     skipped = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
     asking = pod(node_affinity=on_nodes("pool"))
@@ -215,7 +215,7 @@ LAX_OF_ITS_OWN = pod(
         (LAX_OF_ITS_OWN, True),
     ],
 )
-def test_defaults_spread_pods_that_something_selects_and_that_say_nothing_themselves(
+def test_defaults_spread_selected_pods_without_own_constraints(
     asking: Pod, *, fits_a: bool
 ) -> None:
     found = outcome(SPREAD, asking, zones())
@@ -231,7 +231,7 @@ def test_a_pod_that_its_controller_selects_by_others_labels_is_not_counted_itsel
     assert outcome(three, pod(labels=WEB), zones())["a"] == SKEWED
 
 
-def test_defaults_count_as_victims_leave() -> None:
+def test_defaults_follow_removed_victims() -> None:
     rules = SchedulerRules(filters=configured_filters(SPREAD))
     cluster = zones(pod("full", on="b", cpu="100", priority=99))
     decision = decide_preemption(pod("vip", labels=WEB, cpu="1", priority=9), cluster, rules)

@@ -46,7 +46,7 @@ CORDONED = node(unschedulable=True)
 CORDON_KEY = "node.kubernetes.io/unschedulable"
 
 
-def test_a_cordoned_node_is_refused_for_good() -> None:
+def test_a_cordoned_node_is_unresolvable() -> None:
     found = refusal(holding(CORDONED), pod(), "NodeUnschedulable")
     assert reason(found) == ("node(s) were unschedulable", False)
     assert refusal(holding(node()), pod(), "NodeUnschedulable") is None
@@ -94,7 +94,7 @@ TAINTED = node(taints=["soft:PreferNoSchedule", "gpu=yes:NoSchedule", "old:NoExe
         ("1.34", "node(s) had untolerated taint(s)"),
     ],
 )
-def test_the_first_untolerated_taint_refuses_in_the_releases_words(
+def test_the_first_untolerated_taint_has_the_message_of_the_release(
     release: str, message: str
 ) -> None:
     found = refusal(holding(TAINTED), pod(), "TaintToleration", release=release)
@@ -119,7 +119,7 @@ MISMATCH = ("node(s) didn't match Pod's node affinity/selector", False)
 IN_A = NodeSelectorTerm(labels=(node_requirement("zone", "In", ["a"]),))
 
 
-def test_the_node_selector_wants_all_its_labels() -> None:
+def test_the_node_selector_requires_all_its_labels() -> None:
     asking = pod(node_selector=equals_all({"zone": "a", "disk": "ssd"}))
     fitting = holding(node(labels={"zone": "a", "disk": "ssd", "more": "yes"}))
     assert refusal(fitting, asking, "NodeAffinity") is None
@@ -142,7 +142,7 @@ def test_an_affinity_without_terms_fits_nowhere() -> None:
     assert reason(found) == MISMATCH
 
 
-def test_only_the_named_nodes_are_looked_at() -> None:
+def test_only_the_named_nodes_are_examined() -> None:
     asking = pod(node_affinity=on_nodes("node-1", "node-3"))
     assert refusal(holding(node("node-1")), asking, "NodeAffinity") is None
     found = refusal(holding(node("node-2")), asking, "NodeAffinity")
@@ -193,7 +193,7 @@ def test_one_port_that_is_taken_is_enough() -> None:
     assert reason(refusal(state, pod(ports=[80, 81]), "NodePorts")) == TAKEN
 
 
-def test_a_pod_without_host_ports_is_not_asked_about_them() -> None:
+def test_a_pod_without_host_ports_has_no_port_filter() -> None:
     assert refusal(holding(node(), pod(ports=[80])), pod(), "NodePorts") is None
 
 
@@ -248,13 +248,13 @@ def test_the_number_of_pods_is_counted_first() -> None:
         (pod(others={"example.com/none": "1"}), "Insufficient example.com/none"),
     ],
 )
-def test_a_request_above_the_whole_node_cannot_be_helped_since_1_34(
+def test_a_request_above_the_whole_node_is_unresolvable_since_1_34(
     asking: Pod, message: str, release: str, *, resolvable: bool
 ) -> None:
     assert fit(asking, release=release) == (message, resolvable)
 
 
-def test_one_hopeless_resource_makes_the_node_hopeless() -> None:
+def test_one_unresolvable_resource_makes_the_node_unresolvable() -> None:
     message = "Insufficient cpu, Insufficient memory"
     busy = pod(memory="7Gi")
     assert fit(pod(cpu="5", memory="2Gi"), busy) == (message, False)
@@ -287,14 +287,14 @@ def test_filters_are_found_by_name_and_come_in_kube_schedulers_order() -> None:
     assert filters_named([]) == ()
 
 
-def test_an_unknown_filter_is_answered_with_the_known_ones() -> None:
+def test_an_error_for_an_unknown_filter_has_the_known_ones() -> None:
     with pytest.raises(UnknownFilterError) as caught:
         filters_named(["NodeName", "NodeAffection"])
     assert "'NodeAffection'" in str(caught.value)
     assert all(each.name in str(caught.value) for each in IN_TREE)
 
 
-def test_filters_that_have_more_to_say_than_can_be_judged_are_named() -> None:
+def test_filters_that_cannot_be_evaluated_are_named() -> None:
     moment = snapshot(late_claim("data"), LATE)
     asking = pod(volumes=["data"])
     assert not_evaluated(asking, moment, NEWEST) == {"VolumeBinding"}

@@ -210,7 +210,7 @@ def test_an_attachment_counts_once_and_only_on_its_node() -> None:
     assert decide_filter(pod(volumes=["new"]), used, RULES).feasible == ("node-1",)
 
 
-def test_an_attached_volume_takes_its_place_beside_the_pods_own_as_upstream_counts() -> None:
+def test_attached_and_own_volumes_are_counted_as_upstream_counts() -> None:
     attached = VolumeAttachment("mine", "node-1", EBS, "pv-new")
     found = in_release("1.37", ONE, *NEW, attached, limited(1))
     assert found == TOO_MANY
@@ -320,7 +320,7 @@ def test_an_older_release_does_not_need_objects_that_it_does_not_read() -> None:
     assert decide_filter(ONE, full, SchedulerRules(RELEASES["1.31"], FILTER)).not_evaluated == set()
 
 
-def test_a_disk_whose_name_makes_no_sense_leaves_the_pod_unjudged() -> None:
+def test_a_disk_with_an_invalid_name_leaves_the_pod_unevaluated() -> None:
     full = snapshot(node("node-1"), limited(0))
     decision = decide_filter(pod(volumes=[Disk(AWS_EBS, "aws://a/x")]), full, RULES)
     assert decision.not_evaluated == {"NodeVolumeLimits"}

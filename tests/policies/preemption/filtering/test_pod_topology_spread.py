@@ -93,7 +93,7 @@ def test_an_absent_selector_counts_no_pods() -> None:
     assert fits(pod(labels=WEB, spread=(constraint,)), cluster(3, 1, 2)) == "a b c"
 
 
-def test_a_node_without_the_label_is_beyond_eviction_and_a_skewed_one_is_not() -> None:
+def test_a_node_without_the_label_is_unresolvable_and_a_skewed_one_is_not() -> None:
     rejected = decide_filter(pod(labels=WEB, spread=(spread(),)), cluster(1), RULES).rejected
     assert {name: (str(each), each.resolvable) for name, each in rejected.items()} == {
         "a": (SKEWED, True),
@@ -115,11 +115,11 @@ def test_terminating_pods_and_other_namespaces_are_not_counted() -> None:
 class TestWhichNodesAreCounted:
     """With zone c left out, b is the emptiest zone, and a has as many pods as it may have."""
 
-    def test_by_default_those_that_the_pods_affinity_allows(self) -> None:
+    def test_by_default_domains_are_those_that_the_affinity_allows(self) -> None:
         wanted = pod(labels=WEB, spread=(spread(2),), node_selector=equals_all({"disk": "ssd"}))
         assert fits(wanted, disks()) == "a b c"
 
-    def test_all_of_them_if_affinity_is_to_be_ignored(self) -> None:
+    def test_all_domains_count_if_affinity_is_ignored(self) -> None:
         constraint = spread(2, honors_affinity=False)
         wanted = pod(labels=WEB, spread=(constraint,), node_selector=equals_all({"disk": "ssd"}))
         assert fits(wanted, disks()) == "b c"
@@ -127,11 +127,11 @@ class TestWhichNodesAreCounted:
     def test_taints_are_ignored_by_default(self) -> None:
         assert fits(pod(labels=WEB, spread=(spread(2),)), tainted()) == "b c"
 
-    def test_or_honoured(self) -> None:
+    def test_taints_can_be_honoured(self) -> None:
         constraint = spread(2, honors_taints=True)
         assert fits(pod(labels=WEB, spread=(constraint,)), tainted()) == "a b c"
 
-    def test_unless_they_are_tolerated(self) -> None:
+    def test_tolerated_taints_do_not_exclude_a_domain(self) -> None:
         wanted = pod(
             labels=WEB,
             spread=(spread(2, honors_taints=True),),
@@ -170,16 +170,16 @@ class TestPreemption:
         found = decide_preemption(preemptor, moment, RULES, [on]).candidates.get(on)
         return [] if found is None else [each.name for each in found.victims.pods]
 
-    def test_as_many_go_as_the_skew_demands(self) -> None:
+    def test_the_skew_decides_the_number_of_victims(self) -> None:
         preemptor = pod(priority=10, labels=WEB, spread=(spread(),))
         assert len(self.victims(preemptor, cluster(3, 1, 1), on="a")) == 2
 
-    def test_pods_that_are_not_counted_stay(self) -> None:
+    def test_pods_that_are_not_counted_are_no_victims(self) -> None:
         preemptor = pod(priority=10, labels=WEB, spread=(spread(),))
         moment = cluster(2, 1, 1, pod("batch", on="a"))
         assert "batch" not in self.victims(preemptor, moment, on="a")
 
-    def test_evicting_from_the_emptiest_zone_lowers_what_the_others_may_hold(self) -> None:
+    def test_eviction_from_the_emptiest_zone_lowers_the_minimum(self) -> None:
         # Only zone a is tried; its own count is what the minimum then becomes.
         preemptor = pod(priority=10, labels=WEB, spread=(spread(),))
         assert self.victims(preemptor, cluster(1, 1, 1), on="a") == []
@@ -193,14 +193,14 @@ class TestPreemption:
         assert self.victims(preemptor, moment, on="a") == ["a-1", "going"]
 
 
-def test_a_pod_that_is_promised_to_leave_counts_until_it_does() -> None:
+def test_an_assumed_victim_counts_until_it_terminates() -> None:
     web = pod("web", on="a", labels=WEB, assumed_victim=True)
     assert fits(pod(labels=WEB, spread=(spread(),)), cluster(0, 0, 0, web)) == "b c"
     gone = pod("web", on="a", labels=WEB, terminating=True)
     assert fits(pod(labels=WEB, spread=(spread(),)), cluster(0, 0, 0, gone)) == "a b c"
 
 
-def test_a_terminating_victim_may_leave_in_vain() -> None:
+def test_a_terminating_victim_may_not_help() -> None:
     """It was never counted, but its leaving is: counted anew, the pod still does not fit."""
 
     def moment(*others: Pod) -> Snapshot:

@@ -138,13 +138,13 @@ def test_bound_claims(
     assert decision.not_evaluated == set()
 
 
-def test_a_claim_that_waits_for_its_first_pod_leaves_the_pod_unjudged() -> None:
+def test_a_claim_that_waits_for_its_first_pod_leaves_the_pod_unevaluated() -> None:
     decision = decide_filter(claiming("data"), snapshot(NODE, late_claim("data"), LATE), RULES)
     assert decision.feasible == ("node-1",)
     assert decision.not_evaluated == {"VolumeBinding"}
 
 
-def test_beside_one_that_waits_bound_claims_are_judged_all_the_same() -> None:
+def test_bound_claims_are_evaluated_beside_one_that_waits() -> None:
     moment = snapshot(NODE, late_claim("late"), LATE, claim("data", "there"), THERE)
     decision = decide_filter(claiming("late", "data"), moment, RULES)
     assert decision.rejected == {"node-1": unresolvable(Code.VOLUME_AFFINITY)}
@@ -158,7 +158,7 @@ def test_beside_one_that_waits_bound_claims_are_judged_all_the_same() -> None:
         ("1.33", "node(s) didn't match PersistentVolume's node affinity"),
     ],
 )
-def test_the_words_of_each_release(release: str, words: str) -> None:
+def test_the_messages_of_each_release(release: str, words: str) -> None:
     moment = snapshot(NODE, claim("data", "there"), THERE)
     rules = SchedulerRules(RELEASES[release], RULES.filters)
     assert str(decide_filter(claiming("data"), moment, rules).rejected["node-1"]) == words
@@ -180,7 +180,7 @@ def in_tree(identity: str) -> PersistentVolume:
         (frozenset([AWS_EBS]), {EBS_ZONE: "a"}, True),
     ],
 )
-def test_an_in_tree_volume_is_reached_by_its_drivers_label_where_it_is_migrated(
+def test_a_migrated_volume_matches_its_drivers_label(
     migrated: frozenset[str] | None, labels: dict[str, str], *, fits: bool
 ) -> None:
     csi_node = [] if migrated is None else [CsiNode("node-1", migrated=migrated)]

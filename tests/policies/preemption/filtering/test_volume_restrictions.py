@@ -128,7 +128,7 @@ def test_claims(asking: Pod, users: tuple[Pod, ...], expected: Rejection | None)
     assert answer(asking, claiming(*users)) == expected
 
 
-def test_the_words_of_older_releases() -> None:
+def test_the_messages_of_older_releases() -> None:
     moment = claiming(pod("a", on="node-1", volumes=["rwop-1"]))
     said = {
         name: str(answer(pod(volumes=["rwop-1"]), moment, SchedulerRules(release, RULES.filters)))
@@ -183,14 +183,14 @@ def test_in_a_dry_run_a_claim_of_the_same_name_elsewhere_counts_as_upstream_coun
     assert victims(pod(priority=10, volumes=["rwop-1"]), user, namesake) == {"node-1": ["namesake"]}
 
 
-def test_a_pod_promised_to_the_node_has_its_claim_already() -> None:
+def test_a_nominated_pod_uses_its_claim() -> None:
     user = pod("user", on="node-2", volumes=["rwop-1"], priority=20)
     promised = pod("next", nominated_node="node-1", volumes=["rwop-1"], priority=30)
     gone = claiming(user, promised, pod("low", on="node-2", volumes=["rwop-2"]))
     assert answer(pod(priority=10, volumes=["rwop-1"]), gone) == IN_USE
 
 
-def test_a_claim_that_cannot_be_seen_leaves_the_pod_unjudged() -> None:
+def test_an_unknown_claim_leaves_the_pod_unevaluated() -> None:
     moment = snapshot(node("node-1"), unknown=[StorageKind.CLAIMS])
     decision = decide_filter(pod(volumes=["rwop-1"]), moment, RULES)
     assert decision.feasible == ("node-1",)

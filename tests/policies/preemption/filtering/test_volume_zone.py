@@ -120,7 +120,7 @@ def test_the_volume_or_class_of_a_claim_decides(
     assert decision.not_evaluated == set()
 
 
-def test_claims_made_for_the_pod_alone_are_not_looked_at() -> None:
+def test_ephemeral_claims_of_the_pod_are_not_evaluated() -> None:
     asking = pod(volumes=[ClaimVolume("none", ephemeral=True)])
     assert decide_filter(asking, snapshot(node("node-1")), RULES).feasible == ("node-1",)
 

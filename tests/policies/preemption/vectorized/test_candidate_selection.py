@@ -79,7 +79,7 @@ def test_no_candidates_are_an_empty_mapping() -> None:
     assert not found
 
 
-def test_candidates_that_were_worked_out_one_by_one_are_among_them() -> None:
+def test_candidates_that_were_read_one_by_one_are_in_the_mapping() -> None:
     huge = replace(pod("n9-huge", on="n9"), requests=Resources(milli_cpu=2**70))
     mixed = cluster(victim("n0", 3), victim("n1", 2), huge)
     found = candidates(mixed)
@@ -173,7 +173,7 @@ def test_pods_that_never_started_are_distinguished_from_the_earliest() -> None:
     assert decided == preempt(PREEMPTOR, now)
 
 
-def test_a_home_made_criterion_is_asked_of_the_candidates_themselves() -> None:
+def test_an_own_criterion_reads_the_candidates() -> None:
     last_name: Criterion[Candidate] = Criterion("last name", lambda each: -int(each.node[1:]))
     order = candidate_order((last_name, *CANDIDATE_CRITERIA.values()))
     rules = SchedulerRules(NEWEST, policy=replace(KUBE_SCHEDULER, candidates=order))
@@ -183,7 +183,7 @@ def test_a_home_made_criterion_is_asked_of_the_candidates_themselves() -> None:
     assert decided == preempt(PREEMPTOR, WEB, rules)
 
 
-def test_a_criterion_that_only_has_the_name_of_upstreams_is_asked_all_the_same() -> None:
+def test_an_own_criterion_with_the_name_of_upstreams_is_used() -> None:
     impostor: Criterion[Candidate] = Criterion("fewest victims", lambda c: -int(c.node[1:]))
     policy = replace(KUBE_SCHEDULER, candidates=candidate_order((impostor,)))
     decided = VectorizedEngine(SchedulerRules(NEWEST, policy=policy)).preempt(PREEMPTOR, WEB)

@@ -116,7 +116,7 @@ def test_every_row_is_charged_as_the_reference_does(
     ],
     ids=["1.36 and before", "1.37"],
 )
-def test_after_a_violation_the_other_budgets_are_charged_or_spared(
+def test_budgets_after_a_violation_are_charged_by_the_release(
     release: Release, expected: object
 ) -> None:
     now = snapshot(
@@ -146,7 +146,7 @@ def test_a_pod_whose_eviction_was_charged_already_is_not_charged_again() -> None
     assert broken(view, pdb_violations(view, everybody(view), SPARED)) == {"n0": {"breaks"}}
 
 
-def test_each_row_has_counters_of_its_own() -> None:
+def test_each_row_has_its_own_counters() -> None:
     now = snapshot(
         *(node(name) for name in NAMES),
         *(pod(f"{name}-{n}", on=name, labels={"app": "web"}) for name in NAMES for n in (0, 1)),

@@ -63,7 +63,7 @@ def test_a_pod_that_names_its_node_limits_where_the_release_does(release: Releas
     )
 
 
-def test_a_pod_that_contradicts_itself_fits_nowhere() -> None:
+def test_a_contradictory_pod_fits_nowhere() -> None:
     both = ON_N1.terms[0].fields + on_nodes("n2").terms[0].fields
     contradiction = NodeSelector((NodeSelectorTerm(fields=both),))
     assert_agreement(asking(node_affinity=contradiction), snapshot(node("n1"), node("n2")))
@@ -74,7 +74,7 @@ def test_a_pod_that_contradicts_itself_fits_nowhere() -> None:
 
 @pytest.mark.parametrize("count", [54, 55, 56, 57, 62, 63, 64, 100])
 @every_release
-def test_a_pod_may_ask_for_any_number_of_resources(count: int, release: Release) -> None:
+def test_a_pod_may_request_any_number_of_resources(count: int, release: Release) -> None:
     others = {f"example.com/{number:03}": "1" for number in range(count)}
     last = {f"example.com/{count - 1:03}": "1"}
     now = snapshot(
@@ -84,7 +84,7 @@ def test_a_pod_may_ask_for_any_number_of_resources(count: int, release: Release)
 
 
 @pytest.mark.parametrize("memory", [-(2**70), -(2**45), -1, 2**52, 2**52 + 1, 2**70])
-def test_a_pod_that_is_promised_to_a_node_may_ask_for_any_amount(memory: int) -> None:
+def test_a_nominated_pod_may_request_any_amount(memory: int) -> None:
     promised = replace(asking(memory), name="b", uid="b", priority=9, nominated_node="n1")
     assert_agreement(asking(2**40), snapshot(node("n1", memory="0"), promised))
     assert_agreement(
@@ -93,7 +93,7 @@ def test_a_pod_that_is_promised_to_a_node_may_ask_for_any_amount(memory: int) ->
 
 
 @pytest.mark.parametrize("memory", [-(2**70), -1, 2**52, 2**52 + 1, 2**70])
-def test_any_pod_may_ask_for_any_amount(memory: int) -> None:
+def test_any_pod_may_request_any_amount(memory: int) -> None:
     odd = replace(asking(memory), name="b", uid="b", priority=0, node_name="n1")
     now = snapshot(node("n1"), node("n2"), odd, pod("c", on="n1", memory="1Ti"))
     assert_agreement(asking(2**40), now)
@@ -102,7 +102,7 @@ def test_any_pod_may_ask_for_any_amount(memory: int) -> None:
 
 @pytest.mark.parametrize("skew", [-(2**70), 0, 2**31 - 1, 2**63 - 1, 2**70])
 @pytest.mark.parametrize("domains", [1, 2**70])
-def test_a_skew_may_be_of_any_size(skew: int, domains: int) -> None:
+def test_a_skew_may_have_any_value(skew: int, domains: int) -> None:
     web = {"app": "web"}
     selector = LabelSelector(equals_all(web))
     constraint = SpreadConstraint(skew, "zone", selector, min_domains=domains)

@@ -74,7 +74,7 @@ def test_the_first_untolerated_taint_is_reported(release: Release) -> None:
     ],
     ids=lambda each: f"{each.key} {each.operator} {','.join(each.values)}",
 )
-def test_labels_are_matched_as_on_one_node_after_another(requirement: Requirement) -> None:
+def test_labels_are_matched_as_by_the_reference_engine(requirement: Requirement) -> None:
     affinity = NodeSelector((NodeSelectorTerm(labels=(requirement,)),))
     engine, rules = VectorizedEngine(), SchedulerRules()
     for asking in (pod(node_affinity=affinity), pod(node_selector=(requirement,))):
@@ -100,7 +100,7 @@ def test_labels_are_matched_as_on_one_node_after_another(requirement: Requiremen
     ],
 )
 @every_release
-def test_terms_are_matched_as_on_one_node_after_another(
+def test_terms_are_matched_as_by_the_reference_engine(
     terms: tuple[NodeSelectorTerm, ...], release: Release
 ) -> None:
     rules = SchedulerRules(release)

@@ -48,7 +48,7 @@ NEEDLESS = unresolvable(Code.NO_VICTIM_NEEDED, "n4")
 EXPECTED = {"n2": CORDONED, "n3": PORTS, "n4": NEEDLESS}
 
 
-def test_the_first_rejection_of_a_row_stands() -> None:
+def test_the_first_rejection_of_a_row_is_kept() -> None:
     verdicts = judged()
     assert verdicts.fits.tolist() == [True, False, False, False]
     assert by_name(verdicts) == EXPECTED
@@ -81,7 +81,7 @@ def test_equal_rejections_share_a_code() -> None:
     assert rejections.of(rejections.code(CORDONED), "n1") == CORDONED
 
 
-def test_a_code_tells_whether_eviction_might_help() -> None:
+def test_a_code_has_its_resolvability() -> None:
     verdicts = judged()
     might_help = verdicts.rejections.resolvable()[verdicts.codes]
     assert might_help.tolist() == [False, False, True, False]
@@ -133,7 +133,7 @@ def test_rejections_by_name_equal_a_dict_both_ways() -> None:
     assert dict.fromkeys(["n2"], CORDONED) != found
 
 
-def test_nothing_refused_is_an_empty_mapping() -> None:
+def test_no_rejections_are_an_empty_mapping() -> None:
     codes: Codes = np.zeros(2, np.int32)
     found = RejectionsByNode(("n1", "n2"), codes, Rejections())
     assert (len(found), list(found), dict(found)) == (0, [], {})
