@@ -1,11 +1,11 @@
-"""Strategies: small clusters in which everything that can tie or collide does so often.
+"""Strategies: small clusters in which ties and conflicts are common.
 
 Amounts, priorities, start times and labels come from tiny ranges, so that equal pods, exact fits,
 overcommitted nodes, broken budgets and full ties are common and failures shrink to a few objects.
 
 ``clusters`` holds resources, ports, taints and budgets, for the laws that hold only there;
-``rich_clusters`` everything that is decided by: two namespaces, affinity in both directions,
-topology spread, pods that leave or are promised to leave, nominated pods of any priority, an
+``rich_clusters`` everything that decisions read: two namespaces, affinity in both directions,
+topology spread, pods that terminate or are assumed victims, nominated pods of any priority, an
 extended resource, nodes with a pod that could not be read, and preemptors that are nominated
 already or must not preempt.
 """
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Cluster:
-    """The loose objects of a cluster, and a pending pod of high priority.
+    """The objects of a cluster, and a pending pod of high priority.
 
     ``namespaces`` maps names to labels; ``unread`` names nodes with a pod that could not be read.
     """
@@ -75,7 +75,7 @@ _sometimes = st.sampled_from([False, False, True])
 
 @st.composite
 def residents(draw: st.DrawFn, number: int, places: tuple[str, ...]) -> Pod:
-    """Draw a pod that runs on some node, or is promised to one."""
+    """Draw a pod that runs on some node, or is nominated to one."""
     place = draw(st.sampled_from(places))
     promised = draw(st.integers(0, 9)) == 0
     return pod(
@@ -105,7 +105,7 @@ def nodes(draw: st.DrawFn, name: str) -> Node:
 
 @st.composite
 def budgets(draw: st.DrawFn, name: str) -> DisruptionBudget:
-    """Draw a budget that may be spent or overdrawn already."""
+    """Draw a budget whose allowance may be zero or negative."""
     return budget(
         name,
         match=draw(st.sampled_from((None, *LABELS))),
@@ -134,7 +134,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
     )
 
 
-# Everything else that is decided by
+# Everything else that decisions read
 
 _selectors = st.sampled_from(
     [
@@ -186,14 +186,14 @@ def constraints(draw: st.DrawFn, topology: str) -> SpreadConstraint:
 
 @st.composite
 def spreads(draw: st.DrawFn) -> tuple[SpreadConstraint, ...]:
-    """Draw constraints over some of the topologies, each at most once as the API server asks."""
+    """Draw constraints over some of the topologies, each at most once as in the API."""
     chosen = draw(st.lists(st.sampled_from(TOPOLOGIES), max_size=2, unique=True))
     return tuple(draw(constraints(topology)) for topology in chosen)
 
 
 @st.composite
 def rich_residents(draw: st.DrawFn, number: int, places: tuple[str, ...]) -> Pod:
-    """Draw a pod that runs, leaves, soon will, or is promised to a node; any may repel others."""
+    """Draw a pod that runs, terminates, is an assumed victim or nominated; any may repel others."""
     leaving, promised = draw(_leaving), draw(_seldom)
     drawn = draw(residents(number, places))
     nominated = drawn.nominated_node is not None
@@ -240,7 +240,7 @@ def rich_budgets(draw: st.DrawFn, name: str) -> DisruptionBudget:
 
 @st.composite
 def preemptors(draw: st.DrawFn, places: tuple[str, ...]) -> Pod:
-    """Draw a pending pod that asks for anything, may be nominated, and seldom must not preempt."""
+    """Draw a pending pod with any requests that may be nominated and seldom must not preempt."""
     asked = draw(st.sampled_from(["0", "1", "1", "2"]))
     return replace(
         pod(
@@ -269,7 +269,7 @@ def _at_times(value: T, otherwise: T) -> st.SearchStrategy[T]:
 
 @st.composite
 def rich_clusters(draw: st.DrawFn) -> Cluster:
-    """Draw up to three nodes, ten pods and three budgets, of everything that can be drawn."""
+    """Draw up to three nodes, ten pods and three budgets with all features."""
     count = draw(st.sampled_from([1, 2, 3, 3]))
     places = NODES[:count]
     pods = [draw(rich_residents(n, places)) for n in range(draw(st.integers(count, 10)))]
@@ -294,7 +294,7 @@ def _numbered(kind: str, count: int) -> Iterator[str]:
 
 
 def without_shared_ports(pods: Iterable[Pod]) -> Iterator[Pod]:
-    """Take from each pod the ports that an earlier one has on the same node.
+    """Return the pods without the ports that an earlier one has on the same node.
 
     kube-scheduler never binds two such pods to one node; if something else did, it would forget the
     port with the first of them that leaves, and this engine does as well.

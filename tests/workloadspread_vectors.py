@@ -1,4 +1,4 @@
-"""The cases of upstream's tables about WorkloadSpreads, and what stands around each."""
+"""The cases of upstream's tables about WorkloadSpreads, decoded."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PARTS = frozenset(
         "workload_version",
     )
 )
-"""The tables that ask one rule by itself."""
+"""The tables of single rules."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class Case:
 
     @property
     def input(self) -> Mapping[str, Any]:
-        given: Mapping[str, Any] = self.data["input"]
-        return given
+        value: Mapping[str, Any] = self.data["input"]
+        return value
 
     @cached_property
     def kinds(self) -> frozenset[str]:
@@ -107,5 +107,5 @@ class Case:
 
 
 def of(data: Mapping[str, Any]) -> str:
-    """Name a case for people."""
+    """Return the name of a case."""
     return f"{data['table']}: {data['name']}"

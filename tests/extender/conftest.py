@@ -1,4 +1,4 @@
-"""An extender under test: over a cluster put together by hand, or following the demo cluster."""
+"""Extenders of tests: over a cache that the test fills, or following a fake cluster."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.builders import encoded, pod_json
 
 
 class HandClock:
-    """A clock that stands still until a test moves it, and fails when a test asks for it."""
+    """A clock that only the test advances; its next ``breaks`` readings fail."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -57,8 +57,8 @@ def broken(name: str, on: str | None = None, kind: str = "Pod", problem: str = "
     return Unreadable(kind, namespace, name, name, on, problem)
 
 
-def behind(cluster: SchedulerCache) -> Mapping[str, StorageStore[Any]]:
-    """Return the sinks of what stands behind volumes and devices, by the model's name for each."""
+def storage_stores(cluster: SchedulerCache) -> Mapping[str, StorageStore[Any]]:
+    """Return the stores of storage objects by their types' names."""
     return {
         "PersistentVolumeClaim": cluster.storage.claims,
         "PersistentVolume": cluster.storage.volumes,
@@ -75,19 +75,16 @@ def live_cluster(
     clock: HandClock | None = None,
     unlisted: Collection[StorageKind] = (),
 ) -> SchedulerCache:
-    """Show a cluster these things; a broken one goes where its kind says.
-
-    Of what stands behind volumes and devices all kinds have been listed, but those ``unlisted``.
-    """
+    """Build a cache with these objects; all kinds of storage but ``unlisted`` have been listed."""
     cluster = SchedulerCache((clock or HandClock()).monotonic)
-    for table in behind(cluster).values():
+    for table in storage_stores(cluster).values():
         if table.kind not in unlisted:
             table.replace([])
     tables: Mapping[str, Any] = {
         "Node": cluster.nodes,
         "Pod": cluster.pods,
         "DisruptionBudget": cluster.budgets,
-        **behind(cluster),
+        **storage_stores(cluster),
     }
     for thing in things:
         kind = thing.kind if isinstance(thing, Unreadable) else type(thing).__name__
@@ -96,12 +93,12 @@ def live_cluster(
 
 
 def filter_body(preemptor: dict[str, Any] | None, *names: str) -> bytes:
-    """Ask about nodes by name, for a pod that needs nothing if none is given."""
+    """Build a filter call with names of nodes, by default for a pod without requests."""
     return encoded({"Pod": preemptor or pod_json(), "Nodes": None, "NodeNames": names})
 
 
 def preempt_body(preemptor: dict[str, Any], **offers: list[str]) -> bytes:
-    """Offer victims by UID; ``node_1`` stands for the node ``node-1``."""
+    """Build a preempt call with victims by UID; ``node_1`` is the node ``node-1``."""
     entries = {
         name.replace("_", "-"): {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": 0}
         for name, uids in offers.items()
@@ -146,7 +143,7 @@ async def served(
     path_prefixes: Iterable[str] = (),
     body_limit: int = 2**20,
 ) -> AsyncIterator[Extender]:
-    """Serve a cluster that was put together by hand."""
+    """Serve an extender over a cache that the test has filled."""
     service = Service(cluster, ReferenceEngine(), clock or HandClock())
     server = TestServer(build_app(service, path_prefixes, body_limit))
     async with server, aiohttp.ClientSession() as session:
@@ -155,7 +152,7 @@ async def served(
 
 @dataclass
 class Gated:
-    """A transport that lets nothing through before its gate is open."""
+    """A transport that sends no request before its gate is open."""
 
     inner: Transport
     gate: asyncio.Event = field(default_factory=asyncio.Event)
@@ -173,7 +170,7 @@ class Gated:
 
 @dataclass
 class Refusing:
-    """A transport to a server that does not serve some resources."""
+    """A transport to a server that refuses some resources."""
 
     inner: Transport
     refused: Mapping[str, int]
@@ -193,7 +190,7 @@ class Refusing:
 
 @dataclass(frozen=True)
 class Following:
-    """An extender that follows a fake cluster; nothing is seen before ``let_it_sync``."""
+    """An extender that follows a fake cluster from ``let_it_sync`` on."""
 
     extender: Extender
     let_it_sync: Callable[[], Awaitable[None]]
@@ -207,7 +204,7 @@ async def following(
 ) -> AsyncIterator[Following]:
     """Serve an extender as a process does, on a cluster with these objects.
 
-    ``refused`` are plurals of what the server does not serve to us, with the status it answers.
+    ``refused`` has the plurals of resources that the server refuses, with the status.
     """
     async with FakeCluster() as cluster:
         cluster.load(objects)
@@ -227,7 +224,7 @@ async def following(
 
 @pytest.fixture
 async def demo_extender() -> AsyncIterator[Extender]:
-    """An extender that has seen the whole demo cluster."""
+    """Return an extender that has synced the demo cluster."""
     async with following(scenario("demo"), Config(port=0, path_prefixes=("/scheduler",))) as it:
         await it.let_it_sync()
         yield it.extender

@@ -92,10 +92,10 @@ def test_the_messages_are_the_same(name: str) -> None:
     """With candidates, the second sentence tells what came of the extender's empty answer."""
     for asked, decision in decisions(name):
         if asked["candidates"]:
-            said, recorded = (
+            ours, recorded = (
                 SECOND_SENTENCE.sub("", text) for text in (decision.message, asked["message"])
             )
-            assert said == recorded
+            assert ours == recorded
         else:
             assert decision.message == asked["message"]
 

@@ -220,9 +220,9 @@ async def test_readiness_reports_the_kinds_that_are_refused() -> None:
         await it.let_it_sync()
         ready = await it.extender.get("/readyz?verbose")
         assert ready.status == 200
-        told = "rejected by the server: pods that need it are not evaluated"
-        assert f"[+] resourceclaims {told}" in ready.text
-        assert f"[+] csinodes {told}" in ready.text
+        message = "rejected by the server: pods that need it are not evaluated"
+        assert f"[+] resourceclaims {message}" in ready.text
+        assert f"[+] csinodes {message}" in ready.text
         assert "[+] storageclasses synced" in ready.text
 
 

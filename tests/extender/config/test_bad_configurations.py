@@ -1,4 +1,4 @@
-"""Configurations that cannot be served: a line for each fault, from ``check-config`` and ``serve``.
+"""Invalid configurations: a line for each error, from ``check-config`` and ``serve``.
 
 In the lines F is the configuration file, D its folder, and P a policy file.
 """
@@ -35,9 +35,9 @@ NOT_READ: dict[str, tuple[bytes, str]] = {
         "(the document): Object contains unknown field apiVersion, kind; expected one of host, ",
     ),
 }
-"""Content → how its only fault begins, behind the file's name."""
+"""Content → the beginning of its only error, after the file's name."""
 
-FAULTS: dict[str, tuple[str, list[str]]] = {
+ERRORS: dict[str, tuple[str, list[str]]] = {
     "a key that is written twice": (
         "port: 1\nlimits: {connections: 5, connections: 6}\nport: 2\n",
         [
@@ -49,7 +49,7 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
         "managedResources:\n- name: a/b\n  name: c/d\n",
         ["F: managedResources[0].name: written in lines 2 and 3; expected it once"],
     ),
-    "numbers that are none, or have no end": (
+    "numbers that are not finite": (
         "staleSeconds: .inf\npromiseSeconds: .nan\nlimits: {idleSeconds: -.inf}\n",
         [
             "F: staleSeconds: Expected float <= 1000000000.0",
@@ -107,7 +107,7 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
             "F: pluginConfig[0]: Expected object, got str",
         ],
     ),
-    "none of the names there are": (
+    "unknown names": (
         (
             "search: all\nupstream: '1.12'\npolicy: mine\n"
             "degraded: {late: {filter: panic}}\npluginConfig: [{name: Mine}]\n"
@@ -161,7 +161,7 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
             )
         ],
     ),
-    "a policy with faults of its own": (
+    "a policy with errors of its own": (
         "policy: P\n",
         [
             (
@@ -170,7 +170,7 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
             )
         ],
     ),
-    "what plugins say": (
+    "errors of plugins": (
         (
             "pluginConfig:\n"
             "- {name: NodeResourcesFit, args: {ignoredResourceGroups: [a/b]}}\n"
@@ -189,7 +189,7 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
             ),
         ],
     ),
-    "who may listen": (
+    "plain HTTP beyond loopback": (
         "host: 0.0.0.0\n",
         [
             (
@@ -198,7 +198,7 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
             )
         ],
     ),
-    "names that nobody can have": (
+    "client names without an authority": (
         "tls: {certificate: D/a, key: D/b, allowedClientNames: [a]}\n",
         [
             "F: tls.allowedClientNames: requires tls.clientCA",
@@ -208,7 +208,7 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
             ),
         ],
     ),
-    "where traces go": (
+    "an endpoint without a scheme": (
         "tracing: {endpoint: 127.0.0.1:4318}\n",
         [
             (
@@ -217,7 +217,7 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
             )
         ],
     ),
-    "a secret in the open": (
+    "an endpoint with a password": (
         "tracing: {endpoint: 'https://me:hunter2@collector/v1/traces'}\n",
         [
             (
@@ -226,16 +226,16 @@ FAULTS: dict[str, tuple[str, list[str]]] = {
             )
         ],
     ),
-    "traces to nowhere": (
+    "no endpoint": (
         "tracing: {serviceName: a}\n",
         ["F: tracing: Object missing required field endpoint"],
     ),
 }
-"""Content → its faults."""
+"""Content → its errors."""
 
 
 class Refused:
-    """Both commands, put to one configuration; each must end with 2 and say the same."""
+    """Both commands with one configuration; each must exit with 2 and print the same."""
 
     def __init__(
         self, folder: Path, command_line: Callable[..., int], capsys: pytest.CaptureFixture[str]
@@ -244,17 +244,17 @@ class Refused:
         self._run = command_line
         self._capsys = capsys
 
-    def told(self, path: Path) -> list[str]:
+    def lines(self, path: Path) -> list[str]:
         """Return the lines, with F, P and D for the files."""
-        told = []
+        found = []
         for command in (("check-config",), ("serve", "--embedded", "demo", "--config")):
             assert self._run(*command, str(path)) == 2
             out, err = self._capsys.readouterr()
             assert out == ""
-            told.append(self._short(err, path))
-        assert told[0] == told[1]
-        assert all(line.startswith("reprieve: ") for line in told[0])
-        return [line.removeprefix("reprieve: ") for line in told[0]]
+            found.append(self._short(err, path))
+        assert found[0] == found[1]
+        assert all(line.startswith("reprieve: ") for line in found[0])
+        return [line.removeprefix("reprieve: ") for line in found[0]]
 
     def _short(self, text: str, path: Path) -> list[str]:
         named = text.replace(str(path), "F").replace(str(self.folder / "policy.yaml"), "P")
@@ -274,7 +274,7 @@ def test_an_invalid_configuration_gives_one_line(
 ) -> None:
     path = refused.folder / "reprieve.yaml"
     path.write_bytes(content)
-    [line] = refused.told(path)
+    [line] = refused.lines(path)
     assert line.startswith(f"F: {problem}")
 
 
@@ -283,35 +283,35 @@ def test_an_unreadable_file_gives_one_line(refused: Refused) -> None:
         (refused.folder / "none.yaml", "No such file or directory"),
         (refused.folder, "Is a directory"),
     ):
-        assert refused.told(path) == [f"F: cannot be read: {problem}"]
+        assert refused.lines(path) == [f"F: cannot be read: {problem}"]
 
 
-@pytest.mark.parametrize(("content", "faults"), FAULTS.values(), ids=FAULTS)
-def test_each_error_has_its_line(refused: Refused, content: str, faults: list[str]) -> None:
+@pytest.mark.parametrize(("content", "errors"), ERRORS.values(), ids=ERRORS)
+def test_each_error_has_its_line(refused: Refused, content: str, errors: list[str]) -> None:
     path, policy = refused.folder / "reprieve.yaml", refused.folder / "policy.yaml"
     policy.write_text(POLICY)
     named = {"D": refused.folder, "F": path, "P": policy}
     given = re.sub(r" ([DFP])(?=[/\n])", lambda found: f" {named[found[1]]}", content)
     path.write_text(given)
-    assert sorted(refused.told(path)) == sorted(faults)
+    assert sorted(refused.lines(path)) == sorted(errors)
 
 
-def parts(kind: inspect.Type, place: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def object_paths(kind: inspect.Type, place: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Return the path of every object of the configuration that has fields of its own."""
     match kind:
         case inspect.StructType(fields=fields):
             yield place
             for field in fields:
-                yield from parts(field.type, (*place, field.encode_name))
+                yield from object_paths(field.type, (*place, field.encode_name))
         case inspect.Metadata(type=inner):
-            yield from parts(inner, place)
+            yield from object_paths(inner, place)
         case inspect.UnionType(types=types):
             for member in types:
-                yield from parts(member, place)
+                yield from object_paths(member, place)
 
 
 @pytest.mark.parametrize(
-    "place", sorted(set(parts(inspect.type_info(Config)))), ids=lambda place: ".".join(place)
+    "place", sorted(set(object_paths(inspect.type_info(Config)))), ids=lambda place: ".".join(place)
 )
 def test_an_unknown_key_is_refused_in_every_object(
     refused: Refused, place: tuple[str, ...]
@@ -321,6 +321,6 @@ def test_an_unknown_key_is_refused_in_every_object(
     for step in reversed(place):
         document = {step: document}
     path.write_bytes(msgspec.json.encode({"queueLimit": 1, **document}))  # type: ignore[dict-item]
-    line = refused.told(path)[0]
+    line = refused.lines(path)[0]
     where = ".".join(place) or "(the document)"
     assert line.startswith(f"F: {where}: Object contains unknown field prot; expected one of ")

@@ -39,7 +39,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
             "limits.idleSeconds: Expected float > 0.0",
         ],
     ),
-    "a missing field is told once": (
+    "a missing field is reported once": (
         {"tls": {"certificate": "a", "clientCA": 5}},
         ["tls.clientCA: Expected str, got int", "tls: Object missing required field key"],
     ),
@@ -80,11 +80,11 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("document", "faults"), CASES.values(), ids=CASES)
-def test_each_error_has_its_line(document: dict[str, Any], faults: list[str]) -> None:
-    sifted = decode_strictly(document, Config)
-    assert sorted(sifted.errors) == sorted(faults)
-    assert sifted.value is not None
+@pytest.mark.parametrize(("document", "errors"), CASES.values(), ids=CASES)
+def test_each_error_has_its_line(document: dict[str, Any], errors: list[str]) -> None:
+    result = decode_strictly(document, Config)
+    assert sorted(result.errors) == sorted(errors)
+    assert result.value is not None
 
 
 def test_valid_documents_are_decoded() -> None:
@@ -96,16 +96,16 @@ def test_valid_documents_are_decoded() -> None:
 
 @pytest.mark.parametrize("document", [None, [], "text", {1: 2}])
 def test_a_value_that_is_no_object_is_rejected(document: object) -> None:
-    sifted = decode_strictly(document, Config)
-    assert sifted.value is None
-    assert len(sifted.errors) == 1
+    result = decode_strictly(document, Config)
+    assert result.value is None
+    assert len(result.errors) == 1
 
 
 def test_a_document_of_another_kind_has_one_error() -> None:
-    sifted = decode_strictly({"apiVersion": "v1", "kind": "Pod", "metadata": {}}, Config)
-    assert sifted.value is None
-    [fault] = sifted.errors
-    assert fault.startswith(
+    result = decode_strictly({"apiVersion": "v1", "kind": "Pod", "metadata": {}}, Config)
+    assert result.value is None
+    [error] = result.errors
+    assert error.startswith(
         "(the document): Object contains unknown field apiVersion, kind, metadata; "
     )
 
@@ -113,13 +113,13 @@ def test_a_document_of_another_kind_has_one_error() -> None:
 class TestServing:
     """What ``check-config`` reports, and what is logged before anything is served."""
 
-    def faults(self, tmp_path: Path, text: str, **given: Any) -> list[str]:
+    def errors(self, tmp_path: Path, text: str, **given: Any) -> list[str]:
         path = tmp_path / "reprieve.yaml"
         path.write_text(text)
         with pytest.raises(ConfigError) as raised:
             load_serving_config(path, given, HandClock())
         assert str(raised.value) == "\n".join(raised.value.errors)
-        return [fault.replace(f"{path}: ", "F: ") for fault in raised.value.errors]
+        return [error.replace(f"{path}: ", "F: ") for error in raised.value.errors]
 
     def test_decoding_and_validation_errors_are_reported_together(self, tmp_path: Path) -> None:
         text = """
@@ -129,8 +129,8 @@ policy: /none
 host: 10.0.0.1
 pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]
 """
-        told = self.faults(tmp_path, text)
-        assert [line.split(";")[0] for line in told] == [
+        errors = self.errors(tmp_path, text)
+        assert [line.split(";")[0] for line in errors] == [
             "F: port: Expected int, got str",
             "F: pluginConfig[1]: repeats a plugin",
             "F: upstream: unknown Kubernetes release '1.2'",
@@ -139,7 +139,7 @@ pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]
         ]
 
     def test_an_error_in_a_flag_names_the_flag(self, tmp_path: Path) -> None:
-        assert self.faults(tmp_path, "policy: /none", policy="/other", host="::") == [
+        assert self.errors(tmp_path, "policy: /none", policy="/other", host="::") == [
             "--policy: policy '/other': no such file or built-in policy (kube-scheduler)",
             (
                 "--host: :: is no loopback address, and there is no tls; expected tls, a loopback "
@@ -150,7 +150,7 @@ pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]
     def test_all_errors_of_a_policy_file_are_reported(self, tmp_path: Path) -> None:
         policy = tmp_path / "own.yaml"
         policy.write_text("nam: own\nvictims: 5\n")
-        assert self.faults(tmp_path, f"policy: {policy}") == [
+        assert self.errors(tmp_path, f"policy: {policy}") == [
             (
                 f"F: policy: {policy}: (the document): Object contains unknown field nam; expected "
                 "one of name, victims, candidates, protect"
@@ -161,14 +161,14 @@ pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]
 
     def test_certificates_are_validated(self, tmp_path: Path) -> None:
         text = "tls: {certificate: /none.crt, key: /none.key, allowedClientNames: [a]}"
-        assert [line.partition("; ")[0] for line in self.faults(tmp_path, text)] == [
+        assert [line.partition("; ")[0] for line in self.errors(tmp_path, text)] == [
             "F: tls.allowedClientNames: requires tls.clientCA",
             "F: tls.certificate: /none.crt with tls.key /none.key: No such file or directory",
         ]
 
     def test_an_error_in_tls_does_not_mean_plain_http(self, tmp_path: Path) -> None:
-        told = self.faults(tmp_path, "host: 0.0.0.0\ntls: {certificate: a}")
-        assert told == ["F: tls: Object missing required field key"]
+        errors = self.errors(tmp_path, "host: 0.0.0.0\ntls: {certificate: a}")
+        assert errors == ["F: tls: Object missing required field key"]
 
     @pytest.mark.parametrize(
         "text",

@@ -19,7 +19,7 @@ def configured(flags: KubeletFlags) -> EvictionConfig:
     return flags.eviction_config(ONE_FILESYSTEM, NEWEST_EVICTION)
 
 
-def told(flags: KubeletFlags) -> list[str]:
+def threshold_texts(flags: KubeletFlags) -> list[str]:
     return [str(threshold) for threshold in configured(flags).thresholds]
 
 
@@ -42,7 +42,7 @@ def test_pairs_are_parsed_as_by_the_kubelet() -> None:
 
 
 def test_an_empty_flag_removes_all_hard_thresholds() -> None:
-    assert told(KubeletFlags(eviction_hard=("",))) == []
+    assert threshold_texts(KubeletFlags(eviction_hard=("",))) == []
 
 
 @pytest.fixture
@@ -58,8 +58,8 @@ def file(tmp_path: Path) -> str:
 
 
 def test_flags_override_the_file(file: str) -> None:
-    assert told(KubeletFlags(file)) == ["nodefs.available<10%", "memory.available<1Gi"]
-    assert told(KubeletFlags(file, eviction_hard=("pid.available<9",))) == [
+    assert threshold_texts(KubeletFlags(file)) == ["nodefs.available<10%", "memory.available<1Gi"]
+    assert threshold_texts(KubeletFlags(file, eviction_hard=("pid.available<9",))) == [
         "pid.available<9",
         "memory.available<1Gi",
     ]

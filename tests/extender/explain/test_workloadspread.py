@@ -131,13 +131,13 @@ class TestDocuments:
                 }
             ]
         }
-        told = {
+        event = {
             "type": "Warning",
             "reason": "CreatePodFailed",
             "message": "Pod default/x was expected to be created but it wasn't",
         }
         found = document({**spread_json(A, B), "status": status}, clone_set_json())
-        assert found["events"] == [told]
+        assert found["events"] == [event]
 
     def test_a_failed_sync_is_explained(self) -> None:
         filtered = spread_json(A, B, targetFilter={"replicasPathList": ["spec.nope"]})
@@ -266,15 +266,15 @@ class TestSimulation:
     def test_a_pod_that_does_not_fit_skips_the_subset_and_sets_the_condition(self) -> None:
         found = self.admitted("2")
         assert found["subset"] == "b"
-        told = found["passedOver"]["a"]
-        assert told == (
+        message = found["passedOver"]["a"]
+        assert message == (
             "The pod fits no node: 0/2 nodes are available: 1 Insufficient cpu, "
             "1 node(s) didn't match Pod's node affinity/selector."
         )
         first, _ = found["status"]["versionedSubsetStatuses"]["versionIgnored"]
         (condition,) = first["conditions"]
         assert (condition["status"], condition["reason"]) == ("Unknown", "SimulationFailed")
-        assert condition["message"] == told
+        assert condition["message"] == message
 
     @pytest.mark.parametrize(
         "strategy",
@@ -294,11 +294,11 @@ class TestSimulation:
 
     def test_the_condition_stays_until_the_subset_gets_a_pod(self) -> None:
         seen = {**self.SPREAD, "status": document(self.SPREAD, clone_set_json())["status"]}
-        told = {**self.SPREAD, "status": self.admitted("2", spread=seen)["status"]}
-        kept = document(told, clone_set_json(), pod_of("web-9", "b"))["status"]
+        spread = {**self.SPREAD, "status": self.admitted("2", spread=seen)["status"]}
+        kept = document(spread, clone_set_json(), pod_of("web-9", "b"))["status"]
         for entries in (kept["subsetStatuses"], kept["versionedSubsetStatuses"]["versionIgnored"]):
             assert entries[0]["conditions"][0]["reason"] == "SimulationFailed"
-        later = self.admitted("500m", spread={**told, "status": kept})["status"]
+        later = self.admitted("500m", spread={**spread, "status": kept})["status"]
         assert "SimulationFailed" not in str(later)
 
 
@@ -320,8 +320,8 @@ class TestTables:
         mine = spread_json(A, B, targetRef=reference)
         target = {**clone_set_json(), "apiVersion": "apps/v1", "kind": "ReplicaSet"}
         lines = shown(explained(mine, target, pod_of("web-1", "b"), quirks=UPSTREAM))
-        told = "b is number 2 of 2; pods of an old version are deleted from the first subset on"
-        assert f"web-1 b versionIgnored 200 {told}" in lines
+        reason = "b is number 2 of 2; pods of an old version are deleted from the first subset on"
+        assert f"web-1 b versionIgnored 200 {reason}" in lines
 
     def test_pods_to_delete_and_the_requeue_are_shown(self) -> None:
         stuck = pod_of(

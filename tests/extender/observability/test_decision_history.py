@@ -214,8 +214,8 @@ def test_both_engines_reasons_are_counted_alike(cluster: Cluster) -> None:
     assert sum(count_reasons(slow.rejected).values()) >= len(slow.rejected)
 
 
-class Told:
-    """Keeps the Events that it receives."""
+class EventSink:
+    """A recorder that keeps its Events."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
@@ -230,12 +230,12 @@ class Told:
 
 
 def announced(live: SchedulerCache, body: bytes) -> list[tuple[str, str, str]]:
-    told = Told()
+    sink = EventSink()
     service = Service(
-        live, ReferenceEngine(), HandClock(), preemption_events=PreemptionEventRecorder(told)
+        live, ReferenceEngine(), HandClock(), preemption_events=PreemptionEventRecorder(sink)
     )
     service.answer(VerbCall("preempt", body, 0.0)).record()
-    return told.events
+    return sink.events
 
 
 class TestEvents:

@@ -64,18 +64,18 @@ FROM_THE_START: Final = {
 """The initial label values of each metric with labels, by the default configuration."""
 
 
-def series(told: str, name: str) -> dict[frozenset[tuple[str, str]], float]:
+def series(text: str, name: str) -> dict[frozenset[tuple[str, str]], float]:
     """Return the values of a figure by their labels."""
     return {
         frozenset(_LABEL.findall(labels)): float(value)
-        for found, labels, value in _SERIES.findall(told)
+        for found, labels, value in _SERIES.findall(text)
         if found == name
     }
 
 
-def counts(told: str, name: str) -> dict[frozenset[tuple[str, str]], float]:
+def counts(text: str, name: str) -> dict[frozenset[tuple[str, str]], float]:
     """Return the value of a counter, or the number of a histogram's observations."""
-    return series(told, name) or series(told, f"{name}_count")
+    return series(text, name) or series(text, f"{name}_count")
 
 
 def at_zero(labels: Iterable[Labels]) -> dict[frozenset[tuple[str, str]], float]:
@@ -102,16 +102,16 @@ async def figures_of(url: str) -> str:
 @pytest.mark.slow
 async def test_all_metrics_of_a_new_process_are_zero_and_documented() -> None:
     async with FakeCluster(run="none") as cluster, serving("serve", "--server", cluster.url) as url:
-        told = await figures_of(url)
+        text = await figures_of(url)
     for name, labels in FROM_THE_START.items():
-        assert series(told, name) == at_zero(labels), name
-    kinds = dict(_KIND.findall(told))
+        assert series(text, name) == at_zero(labels), name
+    kinds = dict(_KIND.findall(text))
     shown = {name for name in kinds if not name.endswith("_created")}
     assert shown == {name for name in documented() if "certificate" not in name}
     growing = {name for name in shown if kinds[name] != "gauge"}
     named_beforehand = {name for name in growing if not documented()[name] & OPEN}
     for name in named_beforehand | counted_by_alerts():
-        assert set(counts(told, name).values()) == {0.0}, name
+        assert set(counts(text, name).values()) == {0.0}, name
     labelled = {name for name in named_beforehand if documented()[name]}
     assert labelled == {name.removesuffix("_count") for name in FROM_THE_START}
 

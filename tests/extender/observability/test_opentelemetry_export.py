@@ -93,9 +93,9 @@ class TestCollectors:
                 assert await preempting(collector.url) == 200
         assert sorted(collector.names()) == sorted(["POST /preempt", *STAGES])
         resource = collector.received[0].resource_spans[0].resource
-        told = {each.key: each.value.string_value for each in resource.attributes}
-        assert told["service.name"] == "reprieve-test"
-        assert told["service.version"]
+        resource_attributes = {each.key: each.value.string_value for each in resource.attributes}
+        assert resource_attributes["service.name"] == "reprieve-test"
+        assert resource_attributes["service.version"]
         assert not any("traces" in line["event"] for line in lines)
 
     async def test_without_a_collector_calls_are_answered_and_the_log_has_a_line(self) -> None:

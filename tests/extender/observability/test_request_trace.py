@@ -111,9 +111,9 @@ class TestSpans:
     async def test_a_filter_span_has_the_count_of_nodes_that_fit(self) -> None:
         async with traced() as it:
             await it.ask("/filter", filter_body(None, "node-1", "node-3"))
-        told = attributes(it.call)
-        assert (told["reprieve.fits"], told["reprieve.rejected"]) == (1, 1)
-        assert "reprieve.node" not in told
+        found = attributes(it.call)
+        assert (found["reprieve.fits"], found["reprieve.rejected"]) == (1, 1)
+        assert "reprieve.node" not in found
 
     async def test_each_stage_is_a_child_and_begins_where_the_last_one_ended(self) -> None:
         async with traced() as it:
@@ -160,13 +160,13 @@ class TestCallsWithoutAnAnswer:
     ) -> None:
         async with traced() as it:
             assert await it.ask(path, body) == status
-        told = attributes(it.call)
-        assert told["http.response.status_code"] == status
-        assert str(told["reprieve.problem"]).startswith("reprieve: ")
+        found = attributes(it.call)
+        assert found["http.response.status_code"] == status
+        assert str(found["reprieve.problem"]).startswith("reprieve: ")
         assert it.call.status.status_code is StatusCode.UNSET  # it is the caller's fault
         assert [each.name for each in it.stages] == stages
         known = path == "/filter"
-        assert (it.call.name, told["reprieve.verb"]) == (
+        assert (it.call.name, found["reprieve.verb"]) == (
             ("POST /filter", "filter") if known else ("POST", "unknown")
         )
 
@@ -186,10 +186,10 @@ class TestCallsWithoutAnAnswer:
                 fallbacks={(FallbackReason.LATE, "preempt"): FallbackKind(substitute)},
             )
             assert await it.ask("/preempt", OFFERS) == status
-        told = attributes(it.call)
-        assert told["reprieve.degraded.case"] == "late"
-        assert told["reprieve.degraded.answer"] == substitute
-        assert "reprieve.node" not in told
+        found = attributes(it.call)
+        assert found["reprieve.degraded.case"] == "late"
+        assert found["reprieve.degraded.answer"] == substitute
+        assert "reprieve.node" not in found
         error = it.call.status.status_code is StatusCode.ERROR
         assert error == (status == 503)
         assert [each.name for each in it.stages] == STAGES[:2]

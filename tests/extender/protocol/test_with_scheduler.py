@@ -68,8 +68,8 @@ async def test_an_important_pod_preempts_the_least_important_ones(
     await stage.passes(0.2)
     nominated = (await stage.places())["vip"].removeprefix("→ ")
     [exchange] = stage.trace.calls("preempt")
-    [(node_named, told)] = exchange.answered["NodeNameToMetaVictims"].items()
-    assert (node_named, len(told["Pods"]), exchange.notes) == (nominated, 2, ())
+    [(node_named, victims)] = exchange.answered["NodeNameToMetaVictims"].items()
+    assert (node_named, len(victims["Pods"]), exchange.notes) == (nominated, 2, ())
     await stage.passes(60)
     after = await stage.places()
     assert after["vip"] == nominated
@@ -146,6 +146,6 @@ async def test_a_verb_that_reprieve_does_not_have_is_an_error(close_loop: SetLoo
     await stage.passes(5)
     await stage.create_pod(pod("p"))
     await stage.passes(0.5)
-    told = f"failed sift with extender at URL {X}/sift, code 404"
-    assert await stage.refusal("p") == ("SchedulerError", told)
+    message = f"failed sift with extender at URL {X}/sift, code 404"
+    assert await stage.refusal("p") == ("SchedulerError", message)
     assert stage.trace[0].answered.startswith("reprieve: no verb 'sift'")

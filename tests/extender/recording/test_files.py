@@ -108,7 +108,7 @@ class TestBroken:
 
 class TestWrong:
     @pytest.mark.parametrize(
-        ("data", "said"),
+        ("data", "error_text"),
         [
             (b"", "line 1: expected the header of a recording"),
             (LINES[0][:40], "line 1: expected the header of a recording, it breaks off"),
@@ -157,10 +157,10 @@ class TestWrong:
             (PACKED[:-8] + bytes(8), "damaged gzip data after line 0: Error -3"),
         ],
     )
-    def test_an_error_is_reported_in_one_line(self, data: bytes, said: str) -> None:
+    def test_an_error_is_reported_in_one_line(self, data: bytes, error_text: str) -> None:
         with pytest.raises(RecordingError) as error:
             parse_recording(data, "f")
-        assert str(error.value).startswith(f"f: {said}")
+        assert str(error.value).startswith(f"f: {error_text}")
         assert "\n" not in str(error.value)
 
     def test_a_missing_file(self, tmp_path: Path) -> None:

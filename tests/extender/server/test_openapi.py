@@ -1,4 +1,4 @@
-"""The OpenAPI document names every endpoint, and what the wire's own types say."""
+"""The OpenAPI document has every endpoint and the fields of the wire types."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ async def test_every_reference_is_defined() -> None:
 
 def test_an_overload_response_documents_retry_after() -> None:
     for verb in ("filter", "preempt"):
-        told = json.loads(openapi_document())["paths"][f"/{verb}"]["post"]["responses"]["503"]
-        assert set(told["headers"]) == {"X-Request-Id", "Retry-After"}
+        response = json.loads(openapi_document())["paths"][f"/{verb}"]["post"]["responses"]["503"]
+        assert set(response["headers"]) == {"X-Request-Id", "Retry-After"}
 
 
 def test_documented_responses_are_the_actual_ones() -> None:
-    said, sent = (
+    documented, actual = (
         [field.encode_name for field in msgspec.structs.fields(kind)]
         for kind in (ExtenderFilterResult, extender_v1.FilterResult)
     )
-    assert said == sent
+    assert documented == actual
 
 
 @pytest.mark.slow

@@ -63,8 +63,8 @@ def test_handles(disk: Disk, zones: str, expected: CsiVolume | None) -> None:
 def within(**asked: str) -> NodeSelector:
     """One term that wants each label to have this value; ``_`` stands for the key's real name."""
     keys = {"zone": ZONE, "beta": BETA_ZONE, "region": BETA_REGION, "new": REGION, "ebs": EBS_ZONE}
-    wanted = tuple(Requirement(keys.get(key, key), "In", (it,)) for key, it in asked.items())
-    return NodeSelector((NodeSelectorTerm(wanted),))
+    requirements = tuple(Requirement(keys.get(key, key), "In", (it,)) for key, it in asked.items())
+    return NodeSelector((NodeSelectorTerm(requirements),))
 
 
 # As upstream's TestTranslateTopologyFromInTreeToCSI.

@@ -93,15 +93,15 @@ def packing(listed: Sequence[str]) -> PackedNames:
     return taken
 
 
-def places(known: Sequence[str], wanted: Sequence[str]) -> list[int] | None:
-    found = NamePositions(packing(known)).find(packing(wanted))
-    return None if found is None else list(struct.unpack(f"{len(wanted)}q", found))
+def places(known: Sequence[str], requested: Sequence[str]) -> list[int] | None:
+    found = NamePositions(packing(known)).find(packing(requested))
+    return None if found is None else list(struct.unpack(f"{len(requested)}q", found))
 
 
-def expected(known: Sequence[str], wanted: Sequence[str]) -> list[int] | None:
-    if len(set(wanted)) < len(wanted) or not set(wanted) <= set(known):
+def expected(known: Sequence[str], requested: Sequence[str]) -> list[int] | None:
+    if len(set(requested)) < len(requested) or not set(requested) <= set(known):
         return None
-    return [known.index(name) for name in wanted]
+    return [known.index(name) for name in requested]
 
 
 def begins(*numbers: int) -> bytes:
@@ -125,14 +125,14 @@ if COMPILED:
         @given(st.lists(few_letters, unique=True, max_size=40), st.data())
         def test_are_found_at_their_positions(self, known: list[str], data: st.DataObject) -> None:
             others = st.sampled_from([*known, "a", "ab"])
-            wanted = data.draw(st.permutations(known) | st.lists(others, max_size=12))
-            assert places(known, wanted) == expected(known, wanted)
+            requested = data.draw(st.permutations(known) | st.lists(others, max_size=12))
+            assert places(known, requested) == expected(known, requested)
 
         def test_are_found_by_the_thousand(self) -> None:
             known = [f"node-{number}.example.com" for number in range(5_000)]
             shuffled = random.Random(7).sample(known, len(known))
-            for wanted in (known, shuffled, known[::3], [*known, "unknown"], [*known, known[0]]):
-                assert places(known, wanted) == expected(known, wanted)
+            for requested in (known, shuffled, known[::3], [*known, "unknown"], [*known, known[0]]):
+                assert places(known, requested) == expected(known, requested)
 
     @pytest.mark.parametrize(
         "wrong",

@@ -136,9 +136,9 @@ def test_an_empty_label_selector_matches_everything() -> None:
 
 
 def test_a_plain_map_requires_every_pair_without_validation() -> None:
-    wanted = equals_all({"a b": "white space", "zone": "a"})
-    assert all(each.matches({"a b": "white space", "zone": "a"}) for each in wanted)
-    assert not all(each.matches({"zone": "a"}) for each in wanted)
+    requirements = equals_all({"a b": "white space", "zone": "a"})
+    assert all(each.matches({"a b": "white space", "zone": "a"}) for each in requirements)
+    assert not all(each.matches({"zone": "a"}) for each in requirements)
 
 
 def named(operator: str, name: str) -> NodeSelectorTerm:

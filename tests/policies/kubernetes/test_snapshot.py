@@ -104,7 +104,7 @@ TEAM_A = LabelSelector((Requirement("team", "In", ("a",)),))
 
 
 @pytest.mark.parametrize(
-    ("selector", "own", "others", "speaks"),
+    ("selector", "own", "others", "matches"),
     [
         (WEB, {"default"}, None, True),
         (None, {"default"}, None, False),
@@ -116,8 +116,8 @@ TEAM_A = LabelSelector((Requirement("team", "In", ("a",)),))
     ],
 )
 def test_an_affinity_term_matches_pods_by_labels_and_namespace(
-    selector: LabelSelector | None, own: set[str], others: LabelSelector | None, *, speaks: bool
+    selector: LabelSelector | None, own: set[str], others: LabelSelector | None, *, matches: bool
 ) -> None:
     term = AffinityTerm(selector, frozenset(own), others, "zone")
     web = pod("web-0", labels={"app": "web"})
-    assert term.matches(web, {"default": {"team": "a"}}) is speaks
+    assert term.matches(web, {"default": {"team": "a"}}) is matches

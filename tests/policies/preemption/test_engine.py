@@ -1,4 +1,4 @@
-"""A search that is broken off: what it found is right, and it says that it did not look further."""
+"""Searches that end at a deadline: their results are valid and count the untried nodes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.builders import node, pod, snapshot
 from tests.strategies import Cluster, clusters
 
 
-def looks(count: int) -> HasTimeLeft:
-    """Have time for so many nodes."""
+def time_for(count: int) -> HasTimeLeft:
+    """Return whether there is time left, for so many nodes."""
     left = iter(range(count))
     return lambda: next(left, None) is not None
 
@@ -29,7 +29,7 @@ def test_a_decision_within_its_deadline_equals_one_without(
     engine: Engine = kind(rules)
     whole = engine.preempt(cluster.preemptor, cluster.snapshot)
     try:
-        found = engine.preempt(cluster.preemptor, cluster.snapshot, has_time_left=looks(count))
+        found = engine.preempt(cluster.preemptor, cluster.snapshot, has_time_left=time_for(count))
     except DeadlineExceededError:
         event("broken off while filtering")
         return
@@ -50,7 +50,7 @@ def test_filtering_is_whole_or_none(
     whole = engine.filter_with_terminating_pods(cluster.preemptor, cluster.snapshot, names)
     try:
         found = engine.filter_with_terminating_pods(
-            cluster.preemptor, cluster.snapshot, names, has_time_left=looks(count)
+            cluster.preemptor, cluster.snapshot, names, has_time_left=time_for(count)
         )
     except DeadlineExceededError:
         event("broken off")
@@ -66,11 +66,11 @@ def test_the_best_of_the_nodes_tried_is_chosen_and_the_rest_counted() -> None:
         pod("cheapest", on="node-3", cpu="1", priority=1),
     )
     asking = pod("vip", cpu="1", priority=10)
-    # Three looks for filtering, two for the dry run.
-    decision = ReferenceEngine().preempt(asking, moment, has_time_left=looks(5))
+    # Three nodes are filtered, and two are tried.
+    decision = ReferenceEngine().preempt(asking, moment, has_time_left=time_for(5))
     assert decision.chosen is not None
     assert decision.chosen.node == "node-2"
     assert decision.untried == 1
     assert "not tried before the deadline: 1 node(s)" in list(decision.describe())
     with pytest.raises(DeadlineExceededError):
-        ReferenceEngine().preempt(asking, moment, has_time_left=looks(2))
+        ReferenceEngine().preempt(asking, moment, has_time_left=time_for(2))

@@ -54,14 +54,14 @@ moments = st.dictionaries(
 
 @st.composite
 def entries(draw: st.DrawFn, name: str) -> SubsetStatus:
-    said = draw(st.sampled_from(["", "True", "False"]))
+    schedulable = draw(st.sampled_from(["", "True", "False"]))
     since = -draw(st.sampled_from([5, 299, 400]))
     return SubsetStatus(
         name,
         draw(st.integers(-1, 3)),
         creating=draw(moments),
         deleting=draw(moments),
-        conditions=(condition(said, since),) if said else (),
+        conditions=(condition(schedulable, since),) if schedulable else (),
     )
 
 
@@ -100,7 +100,7 @@ def pods(draw: st.DrawFn) -> list[SpreadPod]:
     ]
 
 
-def looked(
+def synced(
     mine: WorkloadSpread, members: Iterable[SpreadPod], *, replicas: int = 4
 ) -> ReconcileResult:
     target = Target(workload(replicas=replicas), pods=tuple(members))
@@ -116,20 +116,20 @@ def test_the_order_in_which_pods_are_listed_does_not_matter(
     mine: WorkloadSpread, members: list[SpreadPod], random: Random
 ) -> None:
     shuffled = random.sample(members, len(members))
-    assert looked(mine, shuffled).status == looked(mine, members).status
-    assert looked(mine, shuffled).costs == looked(mine, members).costs
+    assert synced(mine, shuffled).status == synced(mine, members).status
+    assert synced(mine, shuffled).costs == synced(mine, members).costs
 
 
 @given(spreads(), pods())
 def test_a_second_sync_changes_nothing(mine: WorkloadSpread, members: list[SpreadPod]) -> None:
-    first = looked(mine, members)
+    first = synced(mine, members)
     adopted = [
         replace(pod, injection=SubsetInjection("web", first.groups.adopted[pod.name].name))
         if pod.name in first.groups.adopted
         else pod
         for pod in members
     ]
-    again = looked(replace(mine, status=first.status), adopted)
+    again = synced(replace(mine, status=first.status), adopted)
     assert again.status == first.status
     assert not again.writes_status
     assert again.costs == first.costs
@@ -140,7 +140,7 @@ def test_a_second_sync_changes_nothing(mine: WorkloadSpread, members: list[Sprea
 def test_missing_replicas_stay_within_the_limit(
     mine: WorkloadSpread, members: list[SpreadPod]
 ) -> None:
-    outcome = looked(mine, members)
+    outcome = synced(mine, members)
     for entry, each in zip(outcome.status.subsets, mine.subsets, strict=True):
         assert entry.name == each.name
         if each.max_replicas is None:
@@ -151,7 +151,7 @@ def test_missing_replicas_stay_within_the_limit(
 
 @given(spreads(), pods())
 def test_every_pod_is_in_one_group(mine: WorkloadSpread, members: list[SpreadPod]) -> None:
-    outcome = looked(mine, members)
+    outcome = synced(mine, members)
     placed = [pod.name for found in outcome.groups.subsets.values() for pod in found]
     assert sorted(placed) == sorted(pod.name for pod in members)
     assert set(outcome.groups.subsets) <= {*(each.name for each in mine.subsets), FAKE_SUBSET}
@@ -159,7 +159,7 @@ def test_every_pod_is_in_one_group(mine: WorkloadSpread, members: list[SpreadPod
 
 @given(spreads(), pods())
 def test_costs_separate_pods_by_their_rank(mine: WorkloadSpread, members: list[SpreadPod]) -> None:
-    outcome = looked(mine, members)
+    outcome = synced(mine, members)
     active = {pod.name for pod in members if pod.active}
     assert set(outcome.costs) == active
     for cost in outcome.costs.values():
@@ -171,7 +171,7 @@ def test_costs_separate_pods_by_their_rank(mine: WorkloadSpread, members: list[S
 
 @given(spreads(), pods())
 def test_only_pending_pods_are_deleted(mine: WorkloadSpread, members: list[SpreadPod]) -> None:
-    outcome = looked(mine, members)
+    outcome = synced(mine, members)
     for doomed in outcome.pods_to_delete:
         pod = doomed.pod
         assert mine.strategy.reschedule_critical_seconds > 0
@@ -204,7 +204,7 @@ def test_an_admitted_and_deleted_pod_leaves_its_replica_missing(mine: WorkloadSp
     if answer.subset is None or answer.status is None:
         return
     later = replace(mine, status=answer.status)
-    seen = looked(later, [member("new", answer.subset)]).status
+    seen = synced(later, [member("new", answer.subset)]).status
     gone = admit_removal(member("new", answer.subset), [replace(mine, status=seen)], asking())
     if gone.status is None:
         return

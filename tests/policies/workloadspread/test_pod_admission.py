@@ -47,7 +47,7 @@ SUBSETS = (subset("a", "40%"), subset("b"))
 def asking(
     *found: TargetWorkload, quirks: Quirks = FIXED, replicas: int | None = 5
 ) -> AdmissionContext:
-    """Build what stands around; ``replicas`` are the target's, None if it is not there."""
+    """Build a context; ``replicas`` are the target's, None if it is missing."""
     target = None if replicas is None else workload(replicas=replicas)
     owners = OwnerLookup({each.identity: each for each in found})
     return AdmissionContext(owners, lambda _: target, NOW_NS, rules(quirks))

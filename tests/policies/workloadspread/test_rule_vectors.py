@@ -160,9 +160,9 @@ def check_number(case: Case, read: Callable[[], int], name: str) -> None:
 
 def pod_selected(case: Case) -> None:
     spread = {"kind": "WorkloadSpread", "metadata": {"name": "web"}, "spec": case.input}
-    wanted = decode_workloadspread(encoded(spread)).spread.target_filter
+    target_filter = decode_workloadspread(encoded(spread)).spread.target_filter
     try:
-        selected = filter_selects(wanted, case.input["labels"], case.quirks)
+        selected = filter_selects(target_filter, case.input["labels"], case.quirks)
     except SelectionError:
         selected = False
         assert case.expect["isError"]

@@ -46,7 +46,7 @@ QUIET_NS = 60 * SECOND
 """What is due later than this is not waited for."""
 
 
-class World:
+class SimulatedCluster:
     """A WorkloadSpread, its workload, pods and nodes."""
 
     def __init__(self, case: Mapping[str, Any], quirks: Quirks) -> None:
@@ -78,7 +78,7 @@ class World:
         self.settle()
 
     def settle(self) -> None:
-        """Go on until nothing happens any more, and nothing will within a minute."""
+        """Sync until nothing changes, now and within a minute."""
         while True:
             before = encoded([self.document, self.pods])
             self.make_pods()
@@ -170,7 +170,7 @@ class World:
         return next(each for each in self.spread.status.subsets if each.name == subset)
 
     def check(self, step: Mapping[str, Any]) -> None:
-        """Check what a step says is true once things are quiet."""
+        """Assert the expectations of a step."""
         pods, running = self.per_subset(), self.per_subset(running=True)
         for subset, count in step.get("podsPerSubset", {}).items():
             assert pods[subset] == count, subset
@@ -189,18 +189,18 @@ class World:
 @pytest.mark.parametrize("quirks", [UPSTREAM, FIXED], ids=["upstream", "fixed"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["name"]))
 def test_upstreams_scenarios_hold(case: dict[str, Any], quirks: Quirks) -> None:
-    world = World(msgspec.json.decode(encoded(case)), quirks)
+    world = SimulatedCluster(msgspec.json.decode(encoded(case)), quirks)
     for step in case["expect"]["steps"]:
         world.do(step["do"])
         world.check(step)
 
 
-def all_failing(quirks: Quirks) -> World:
+def all_failing(quirks: Quirks) -> SimulatedCluster:
     """Return a world in which every pod has gone to a subset without nodes."""
     case = msgspec.json.decode(encoded(CASES[0]))
     case["workloadspread"]["spec"]["subsets"][0]["maxReplicas"] = 5
     adaptive = {"disableSimulationSchedule": True, "rescheduleCriticalSeconds": 5}
-    world = World(case, quirks)
+    world = SimulatedCluster(case, quirks)
     world.do({"create": {"replicas": 5}, "scheduleStrategy": "Fixed"})
     assert world.per_subset() == {"subset-a": 5}
     world.document["spec"]["scheduleStrategy"] = {"type": "Adaptive", "adaptive": adaptive}

@@ -1,4 +1,4 @@
-"""Which subset a new pod goes to, and what is written down of pods that come and go."""
+"""Subsets of new pods, and the status for created and deleted pods."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SUBSETS = (subset("a", 1), subset("b", 2), subset("c"))
 def created(
     *counts: SubsetStatus, name: str = "web-1", of: WorkloadSpread | None = None, **fits: str
 ) -> SelectedSubset:
-    """Choose for a pod; ``fits`` gives what a simulation says of subsets."""
+    """Choose for a pod; ``fits`` has the errors of a simulation by subset."""
     around = of or spread(*SUBSETS, status=status(*counts))
 
     def simulate(_: WorkloadSpread, each: Subset) -> str:
@@ -109,11 +109,11 @@ class TestSimulation:
     def test_a_subset_that_the_pod_does_not_fit_is_skipped(self) -> None:
         choice = created(SubsetStatus("a", 1), B, C, a="no room")
         assert (choice.subset, choice.skipped) == ("b", {"a": "no room"})
-        told = (condition("Unknown", 0, "SimulationFailed", "no room"),)
-        assert written(choice)["a"] == SubsetStatus("a", 1, conditions=told)
+        conditions = (condition("Unknown", 0, "SimulationFailed", "no room"),)
+        assert written(choice)["a"] == SubsetStatus("a", 1, conditions=conditions)
         assert written(choice)["b"].creating == {"web-1": NOW_NS}
         assert choice.status is not None
-        assert choice.status.subsets[0].conditions == told
+        assert choice.status.subsets[0].conditions == conditions
 
     def test_the_last_subset_is_not_simulated(self) -> None:
         assert created(A, SubsetStatus("b", 0), C, c="no room") == SelectedSubset("c")
@@ -128,8 +128,8 @@ class TestSimulation:
     def test_the_conditions_time_is_that_of_the_first_failure(self) -> None:
         before = condition("Unknown", -50, "SimulationFailed", "other words")
         choice = created(SubsetStatus("a", 1, conditions=(before,)), B, a="no room")
-        (told,) = written(choice)["a"].conditions
-        assert (told.message, told.changed_ns) == ("no room", at(-50))
+        (found,) = written(choice)["a"].conditions
+        assert (found.message, found.changed_ns) == ("no room", at(-50))
 
     def test_an_unchanged_patch_is_not_written_again(self) -> None:
         before = condition("Unknown", -50, "SimulationFailed", "no room")

@@ -161,9 +161,9 @@ COUNTED = {"spec": {"count": 7, "workers": {"replicas": 2}, "name": "x"}}
 class TestPaths:
     def replicas(self, quirks: Quirks = FIXED, version: str = "v1", *paths: str) -> int:
         reference = WorkloadReference(f"games.io/{version}", "GameSet", "web", "web-uid")
-        wanted = TargetFilter(replicas_paths=paths) if paths else None
+        target_filter = TargetFilter(replicas_paths=paths) if paths else None
         one = workload(reference, document=COUNTED)
-        return found(reference, one, OWN, quirks=quirks, target_filter=wanted).replicas
+        return found(reference, one, OWN, quirks=quirks, target_filter=target_filter).replicas
 
     def test_the_filter_s_own_path_comes_first(self) -> None:
         assert self.replicas(FIXED, "v1", "spec.workers.replicas", "spec.count") == 9
@@ -181,9 +181,9 @@ class TestPaths:
 
 
 class TestFilter:
-    def pods(self, wanted: TargetFilter) -> list[str]:
+    def pods(self, target_filter: TargetFilter) -> list[str]:
         labelled = member("labelled", labels={"app": "web"})
-        return names(found(CLONE_SET, workload(), OWN, labelled, target_filter=wanted))
+        return names(found(CLONE_SET, workload(), OWN, labelled, target_filter=target_filter))
 
     def test_a_selector_selects(self) -> None:
         assert self.pods(TargetFilter(WEB)) == ["labelled"]
@@ -222,11 +222,11 @@ class TestWebhook:
         assert self.replicas(unlisted, document={"spec": {"count": 7}}) == 0
 
     def test_the_filter_s_path_comes_first_and_must_exist(self) -> None:
-        wanted = TargetFilter(replicas_paths=("spec.count",))
+        target_filter = TargetFilter(replicas_paths=("spec.count",))
         document = {"spec": {"count": 7}}
-        assert self.replicas(CLONE_SET, target_filter=wanted, document=document) == 7
+        assert self.replicas(CLONE_SET, target_filter=target_filter, document=document) == 7
         with pytest.raises(TargetError, match='path "spec" not exists'):
-            self.replicas(CLONE_SET, target_filter=wanted, document={})
+            self.replicas(CLONE_SET, target_filter=target_filter, document={})
 
     def test_a_missing_target_has_no_replicas(self) -> None:
         assert replicas_for_webhook(spread(subset("a", "50%")), None, LISTED) == 0

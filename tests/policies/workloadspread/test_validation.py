@@ -30,15 +30,15 @@ ADVANCED = WorkloadReference("apps.kruise.io/v1beta1", "StatefulSet", "web")
 GAME = WorkloadReference("game.io/v1", "Game", "web")
 
 
-def told(
+def errors_of(
     mine: WorkloadSpread, *others: WorkloadSpread, old: WorkloadSpread | None = None
 ) -> dict[str, str]:
-    return {fault.field: fault.detail for fault in validate(mine, others, old=old)}
+    return {error.field: error.detail for error in validate(mine, others, old=old)}
 
 
 def limited(*limits: MaxReplicas, target: WorkloadReference = CLONE_SET) -> dict[str, str]:
     subsets = (subset(name, limit) for name, limit in zip("abcd", limits, strict=False))
-    return told(spread(*subsets, target=target))
+    return errors_of(spread(*subsets, target=target))
 
 
 def test_a_plain_one_is_valid() -> None:
@@ -57,7 +57,7 @@ def test_a_plain_one_is_valid() -> None:
     ],
 )
 def test_targets_are_of_kinds_that_are_known(target: WorkloadReference | None, detail: str) -> None:
-    assert told(spread(subset("a"), target=target)) == {"spec.targetRef": detail}
+    assert errors_of(spread(subset("a"), target=target)) == {"spec.targetRef": detail}
 
 
 def test_the_whitelist_allows_more() -> None:
@@ -67,8 +67,8 @@ def test_the_whitelist_allows_more() -> None:
 
 def test_subsets_have_unique_names() -> None:
     nothing = {"spec.subsets": "subsets number must >= 1 in WorkloadSpread"}
-    assert told(spread()) == nothing
-    assert told(spread(subset("a"), subset("a"), subset(""))) == {
+    assert errors_of(spread()) == nothing
+    assert errors_of(spread(subset("a"), subset("a"), subset(""))) == {
         "spec.subsets[1].name": "duplicated subset name a",
         "spec.subsets[2].name": "",
     }
@@ -116,17 +116,19 @@ class TestStrategies:
         strategy = ScheduleStrategy(
             "Adaptive", AdaptiveStrategy(reschedule_critical_seconds=seconds)
         )
-        return told(spread(*subsets, strategy=strategy))
+        return errors_of(spread(*subsets, strategy=strategy))
 
     def test_there_are_two(self) -> None:
         wrong = {"spec.scheduleStrategy.type": "ScheduleStrategy's type is not valid"}
-        assert told(spread(subset("a"), strategy=ScheduleStrategy("Weird"))) == wrong
+        assert errors_of(spread(subset("a"), strategy=ScheduleStrategy("Weird"))) == wrong
         for right in ("", "Fixed", "Adaptive"):
-            assert told(spread(subset("a"), strategy=ScheduleStrategy(right))) == {}
+            assert errors_of(spread(subset("a"), strategy=ScheduleStrategy(right))) == {}
 
     def test_only_one_is_adaptive(self) -> None:
         detail = "the scheduleStrategy's type must be adaptive when using adaptive scheduleStrategy"
-        found = told(spread(subset("a"), strategy=ScheduleStrategy("Fixed", AdaptiveStrategy())))
+        found = errors_of(
+            spread(subset("a"), strategy=ScheduleStrategy("Fixed", AdaptiveStrategy()))
+        )
         assert found == {"spec.scheduleStrategy.type": detail}
 
     def test_the_last_subset_takes_what_is_left(self) -> None:
@@ -162,18 +164,18 @@ def test_two_workload_spreads_may_not_have_one_target() -> None:
     mine = spread(subset("a"))
     other = replace(mine, name="other")
     detail = "ws.spec.targetRef is in conflict with other WorkloadSpread other"
-    assert told(mine, other) == {"spec.targetRef": detail}
+    assert errors_of(mine, other) == {"spec.targetRef": detail}
     assert len(validate(mine, [other, replace(mine, name="third")])) == 1
-    assert told(mine, mine, replace(other, target=replace(CLONE_SET, name="else"))) == {}
+    assert errors_of(mine, mine, replace(other, target=replace(CLONE_SET, name="else"))) == {}
 
 
 def test_the_target_is_immutable() -> None:
     mine = spread(subset("a"))
     detail = "change TargetReference is not permitted for WorkloadSpread"
     moved = replace(mine, target=replace(CLONE_SET, name="else"))
-    assert told(mine, old=moved) == {"spec.targetRef": detail}
+    assert errors_of(mine, old=moved) == {"spec.targetRef": detail}
     newer = replace(mine, target=replace(CLONE_SET, api_version="apps.kruise.io/v1beta1"))
-    assert told(mine, old=newer) == {}
+    assert errors_of(mine, old=newer) == {}
 
 
 def test_patches_are_checked_where_there_is_a_template() -> None:
@@ -209,8 +211,8 @@ def test_without_a_valid_target_there_is_no_template() -> None:
 
 
 class TestPlacement:
-    def required(self, wanted: NodeTerm) -> dict[str, str]:
-        return told(spread(subset("a", required=wanted)))
+    def required(self, term: NodeTerm) -> dict[str, str]:
+        return errors_of(spread(subset("a", required=term)))
 
     @pytest.mark.parametrize(
         ("expression", "where", "begins"),
@@ -224,9 +226,9 @@ class TestPlacement:
         ],
     )
     def test_expressions(self, expression: Expression, where: str, begins: str) -> None:
-        (fault,) = self.required(NodeTerm((expression,))).items()
-        assert fault[0] == f"spec.subsets[0].requiredNodeSelector.matchExpressions[0].{where}"
-        assert fault[1].startswith(begins)
+        (error,) = self.required(NodeTerm((expression,))).items()
+        assert error[0] == f"spec.subsets[0].requiredNodeSelector.matchExpressions[0].{where}"
+        assert error[1].startswith(begins)
 
     @pytest.mark.parametrize(
         ("expression", "where"),
@@ -243,7 +245,7 @@ class TestPlacement:
 
     def test_preferences(self) -> None:
         preferences = (Preference(0, NodeTerm()), Preference(101, term("a b", "x y")))
-        found = told(spread(subset("a", preferred=preferences)))
+        found = errors_of(spread(subset("a", preferred=preferences)))
         path = "spec.subsets[0].preferredNodeSelector"
         assert list(found) == [
             f"{path}[0].weight",
@@ -267,7 +269,7 @@ class TestPlacement:
         ],
     )
     def test_tolerations(self, toleration: Toleration, where: str | None, *, bounded: bool) -> None:
-        found = told(spread(subset("a", tolerations=(SubsetToleration(toleration, bounded),))))
+        found = errors_of(spread(subset("a", tolerations=(SubsetToleration(toleration, bounded),))))
         wrong = [] if where is None else [f"spec.subsets[0].tolerations[0].{where}"]
         assert list(found) == wrong
 
@@ -279,7 +281,7 @@ TAKES_NONE = "values set must be empty for exists and does not exist"
 class TestFilters:
     def test_an_invalid_selector_is_reported(self) -> None:
         mine = spread(subset("a"), target_filter=TargetFilter(error="no"))
-        assert told(mine) == {"spec.targetFilter": "no"}
+        assert errors_of(mine) == {"spec.targetFilter": "no"}
 
     @pytest.mark.parametrize(
         ("expression", "problem"),

@@ -103,9 +103,9 @@ def manage_existing(case: Case) -> None:
             "belowMinusHundredTimesSubsets": sum(value < lowest for value in values),
         } == expect["costCounts"]
     for part in ("annotations", "labels"):
-        for pod, wanted in expect.get(f"pod{part.capitalize()}", {}).items():
+        for pod, expected in expect.get(f"pod{part.capitalize()}", {}).items():
             present = patched_pods(case)[pod]["metadata"].get(part, {})
-            assert {key: present.get(key) for key in wanted} == wanted
+            assert {key: present.get(key) for key in expected} == expected
 
 
 def patched_pods(case: Case) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Recorder:
     """A screen that keeps its output, and signals the end of a round."""
 
     rounds: list[ObservationRound] = field(default_factory=list)
-    deeds: list[Action] = field(default_factory=list)
+    executed: list[Action] = field(default_factory=list)
     ends: list[Sequence[Action] | None] = field(default_factory=list)
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -56,7 +56,7 @@ class Recorder:
         self.rounds.append(observed)
 
     def print_action(self, action: Action) -> None:
-        self.deeds.append(action)
+        self.executed.append(action)
 
     def finish_round(self, observed: ObservationRound, actions: Sequence[Action] | None) -> None:
         assert observed is self.rounds[-1]
@@ -64,9 +64,9 @@ class Recorder:
         self.over.set()
 
     @property
-    def told(self) -> list[str]:
-        """The actions, as text."""
-        return [str(deed) for deed in self.deeds]
+    def actions(self) -> list[str]:
+        """Return the actions as text."""
+        return [str(deed) for deed in self.executed]
 
 
 def watching(node: str | None = None, **options: Any) -> ObservationOptions:
@@ -87,9 +87,9 @@ def advising(
     transport: Transport,
     clock: Clock,
     looking: ObservationOptions,
-    wanted: ReliefOptions | None = None,
+    options: ReliefOptions | None = None,
 ) -> tuple[asyncio.Task[int], Recorder]:
-    """Have a cluster looked at in the background."""
+    """Start the advisor in the background."""
     recorder = Recorder()
     around = RunContext(clock, Random(1), recorder)
-    return asyncio.create_task(advise(transport, looking, wanted, around)), recorder
+    return asyncio.create_task(advise(transport, looking, options, around)), recorder

@@ -39,11 +39,11 @@ async def advisor(stage: KubeletStage) -> AsyncIterator[SetAdvisor]:
     tasks: list[asyncio.Task[int]] = []
 
     def start(
-        wanted: ReliefOptions | None = None, looking: ObservationOptions | None = None
+        options: ReliefOptions | None = None, looking: ObservationOptions | None = None
     ) -> Recorder:
         cluster = stage.cluster
         transport = cluster.local_transport()
-        task, recorder = advising(transport, cluster.clock, looking or watching(), wanted)
+        task, recorder = advising(transport, cluster.clock, looking or watching(), options)
         tasks.append(task)
         return recorder
 

@@ -98,7 +98,7 @@ def test_the_local_node_needs_no_cluster(reprieve: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "error"),
     [
         (("--kubeconfig", "f", "--server", "u"), "--kubeconfig and --server exclude each other"),
         (("--server", "nowhere"), "--server: server 'nowhere': expected http(s)://HOST[:PORT]"),
@@ -140,11 +140,11 @@ def test_the_local_node_needs_no_cluster(reprieve: Run) -> None:
     ],
 )
 def test_an_invalid_argument_is_one_line_and_code_2(
-    arguments: tuple[str, ...], said: str, reprieve: Run
+    arguments: tuple[str, ...], error: str, reprieve: Run
 ) -> None:
     done = reprieve(*arguments)
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f"reprieve: {said}")
+    assert done.err.startswith(f"reprieve: {error}")
     assert done.err.count("\n") == 1
 
 
@@ -201,7 +201,7 @@ async def test_the_leaking_pod_is_evicted_over_http() -> None:
         left = [each.forecasts[0].acts_in_ns or 0 for each in leading]
         assert [each.node for each in leading] == ["n"] * 4
         assert left == sorted(left, reverse=True)
-        assert [each.split(" (")[0] for each in recorder.told] == [
+        assert [each.split(" (")[0] for each in recorder.actions] == [
             "did cordon n",
             "did evict default/greedy from n",
         ]

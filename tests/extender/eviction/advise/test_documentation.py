@@ -1,4 +1,4 @@
-"""docs/eviction.md is true of the advisor: its example is played, and answered as it says."""
+"""The example in docs/eviction.md has the documented output."""
 
 from __future__ import annotations
 

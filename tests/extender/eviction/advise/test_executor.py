@@ -63,7 +63,7 @@ async def test_without_yes_no_action_is_executed(stage: KubeletStage, advisor: S
     recorder = advisor(doing(20, really=False))
     before = len(stage.cluster.requests)
     await stage.passes(ACTS)
-    [first, second, *_] = recorder.told
+    [first, second, *_] = recorder.actions
     assert first.startswith("would cordon n (memory.available<100Mi in ")
     assert second.startswith("would evict default/greedy from n (memory.available<100Mi in ")
     asked = [each for each in list(stage.cluster.requests)[before:] if "eviction" in each.path]
@@ -77,14 +77,14 @@ async def test_the_first_pod_is_evicted_from_a_cordoned_node_with_an_event(
     await stage.run(slowly("greedy"), using("calm"))
     recorder = advisor(doing(20))
     await stage.passes(ACTS)
-    cordoned, evicted = recorder.told
+    cordoned, evicted = recorder.actions
     assert cordoned.startswith("did cordon n (memory.available<100Mi in ")
     assert evicted.startswith("did evict default/greedy from n (memory.available<100Mi in ")
     assert (await closed(stage), await pods(stage)) == (["n"], {"calm"})
-    told = await events(stage)
-    assert [each[:2] for each in told] == [("Cordoned", "n"), ("EvictedAhead", "greedy")]
-    assert told[0][2].startswith("Cordoned: memory.available<100Mi in ")
-    assert told[1][2].startswith("Evicted from n: memory.available<100Mi in ")
+    recorded = await events(stage)
+    assert [each[:2] for each in recorded] == [("Cordoned", "n"), ("EvictedAhead", "greedy")]
+    assert recorded[0][2].startswith("Cordoned: memory.available<100Mi in ")
+    assert recorded[1][2].startswith("Evicted from n: memory.available<100Mi in ")
 
 
 async def test_after_the_eviction_the_node_is_left_alone(
@@ -93,7 +93,7 @@ async def test_after_the_eviction_the_node_is_left_alone(
     await stage.run(slowly("greedy"), using("calm"))
     recorder = advisor(doing(20))
     await stage.passes(400)
-    assert len(recorder.deeds) == 2
+    assert len(recorder.executed) == 2
     await stage.patch(NODES, "n", {"spec": {"unschedulable": None}})  # another client uncordons it
     await stage.run(slowly("again"))
     await stage.passes(400)
@@ -107,7 +107,7 @@ async def test_a_node_beyond_the_horizon_is_left_alone(
     await stage.run(slowly("greedy"))
     recorder = advisor(doing(2))
     await stage.passes(ACTS)
-    assert recorder.deeds == []
+    assert recorder.executed == []
 
 
 async def test_a_blocked_eviction_is_retried(stage: KubeletStage, advisor: SetAdvisor) -> None:
@@ -116,7 +116,7 @@ async def test_a_blocked_eviction_is_retried(stage: KubeletStage, advisor: SetAd
     recorder = advisor(doing(20))
     await stage.passes(ACTS)
     assert await pods(stage) == {"calm", "greedy"}
-    blocked = recorder.told[1:]
+    blocked = recorder.actions[1:]
     assert len(blocked) >= 2
     for each in blocked:
         assert each.startswith(
@@ -125,7 +125,7 @@ async def test_a_blocked_eviction_is_retried(stage: KubeletStage, advisor: SetAd
         assert "Cannot evict pod as it would violate the pod's disruption budget." in each
     await stage.patch(POD_DISRUPTION_BUDGETS, "leaky", {"spec": {"minAvailable": 0}})
     await stage.passes(20)
-    assert recorder.told[-1].startswith("did evict default/greedy")
+    assert recorder.actions[-1].startswith("did evict default/greedy")
     assert await pods(stage) == {"calm"}
     reasons = {each[:2] for each in await events(stage)}
     assert ("EvictionBlocked", "greedy") in reasons
@@ -141,7 +141,7 @@ async def test_some_pods_are_never_evicted(
     recorder = advisor(doing(20))
     await stage.passes(ACTS)
     assert "greedy" in await pods(stage)
-    assert not any("greedy" in each for each in recorder.told)
+    assert not any("greedy" in each for each in recorder.actions)
 
 
 async def test_evictions_keep_their_rate(kubelets: SetKubelets) -> None:
@@ -151,7 +151,7 @@ async def test_evictions_keep_their_rate(kubelets: SetKubelets) -> None:
     await stage.passes(65)
     gone = []
     for _ in range(4):
-        gone.append(sum(each.startswith("did evict") for each in recorder.told))
+        gone.append(sum(each.startswith("did evict") for each in recorder.actions))
         await stage.passes(60)
     task.cancel()
     assert gone == [1, 2, 3, 3]
@@ -166,7 +166,7 @@ async def test_no_more_nodes_are_cordoned_than_the_limit(kubelets: SetKubelets) 
     assert await closed(stage) == ["a"]
     assert await pods(stage) == {"on-b", "on-c"}
     why = "as many nodes are cordoned as --max-nodes allows"
-    left = [each for each in recorder.told if each.startswith("did not cordon ") and why in each]
+    left = [each for each in recorder.actions if each.startswith("did not cordon ") and why in each]
     assert {each.split()[3] for each in left} == {"b", "c"}
 
 
@@ -178,8 +178,8 @@ async def test_no_pod_is_evicted_if_cordoning_fails(
     recorder = advisor(doing(20))
     await stage.passes(ACTS)
     assert await pods(stage) == {"greedy"}
-    assert {each.split(" (")[0] for each in recorder.told} == {"could not cordon n"}
-    assert "403" in recorder.told[0]
+    assert {each.split(" (")[0] for each in recorder.actions} == {"could not cordon n"}
+    assert "403" in recorder.actions[0]
 
 
 async def test_a_failed_action_is_reported_and_retried_in_the_next_round(
@@ -190,7 +190,7 @@ async def test_a_failed_action_is_reported_and_retried_in_the_next_round(
     await stage.run(slowly("greedy"))
     recorder = advisor(doing(20))
     await stage.passes(ACTS + 30)
-    verbs = [" ".join(each.split()[:2]) for each in recorder.told]
+    verbs = [" ".join(each.split()[:2]) for each in recorder.actions]
     assert verbs == ["did cordon", "could not", "could not", "did evict"]
 
 
@@ -199,8 +199,8 @@ async def test_a_single_run_ends_when_all_actions_are_done(stage: KubeletStage) 
     task, recorder = watch(stage, doing(20), samples=5)
     await stage.passes(70)
     assert await task == 0
-    assert [each.split()[1] for each in recorder.told] == ["cordon", "evict"]
-    assert recorder.ends == [recorder.deeds]
+    assert [each.split()[1] for each in recorder.actions] == ["cordon", "evict"]
+    assert recorder.ends == [recorder.executed]
     assert len(await events(stage)) == 2
 
 
@@ -215,7 +215,7 @@ async def test_a_single_run_retries_blocked_evictions_until_its_timeout(
     await stage.patch(POD_DISRUPTION_BUDGETS, "leaky", {"spec": {"minAvailable": 0}})
     await stage.passes(20)
     assert await task == 0
-    assert recorder.told[-1].startswith("did evict default/greedy")
+    assert recorder.actions[-1].startswith("did evict default/greedy")
 
 
 async def test_an_eviction_that_stays_blocked_is_a_failure(stage: KubeletStage) -> None:
@@ -225,7 +225,7 @@ async def test_an_eviction_that_stays_blocked_is_a_failure(stage: KubeletStage) 
     task, recorder = watch(stage, doing(20), samples=5)
     await stage.passes(60 + 20 * 60)
     assert await task == 1
-    assert {" ".join(each.split()[:3]) for each in recorder.told[1:]} == {"may not yet"}
+    assert {" ".join(each.split()[:3]) for each in recorder.actions[1:]} == {"may not yet"}
 
 
 async def test_two_budgets_of_one_pod_are_a_failure_at_once(stage: KubeletStage) -> None:
@@ -237,12 +237,12 @@ async def test_two_budgets_of_one_pod_are_a_failure_at_once(stage: KubeletStage)
     task, recorder = watch(stage, doing(20), samples=5)
     await stage.passes(62)
     assert await task == 1
-    assert recorder.told[1].startswith("could not evict default/greedy")
-    assert "more than one PodDisruptionBudget" in recorder.told[1]
+    assert recorder.actions[1].startswith("could not evict default/greedy")
+    assert "more than one PodDisruptionBudget" in recorder.actions[1]
 
 
 def watch(
-    stage: KubeletStage, wanted: ReliefOptions, samples: int | None = None
+    stage: KubeletStage, options: ReliefOptions, samples: int | None = None
 ) -> tuple[asyncio.Task[int], Recorder]:
     cluster, looking = stage.cluster, watching(samples=samples)
-    return advising(cluster.local_transport(), cluster.clock, looking, wanted)
+    return advising(cluster.local_transport(), cluster.clock, looking, options)

@@ -94,7 +94,7 @@ async def test_nodes_with_equal_configurations_share_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "said"),
+    ("answers", "error"),
     [
         (
             {"stats/summary": Response(503, b"no route")},
@@ -119,10 +119,10 @@ async def test_nodes_with_equal_configurations_share_them() -> None:
         ),
     ],
 )
-async def test_an_unreadable_answer_is_reported_in_one_line(answers: Answers, said: str) -> None:
+async def test_an_unreadable_answer_is_reported_in_one_line(answers: Answers, error: str) -> None:
     with pytest.raises(KubeletReadError) as caught:
         await kubelets(answering(**answers)).get("n")
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(error)
     assert "\n" not in str(caught.value)
 
 

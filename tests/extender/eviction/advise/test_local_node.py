@@ -102,11 +102,11 @@ async def test_a_kernel_notification_starts_a_round_at_once(
     os.eventfd_write(int(counter), 1)
     await here.recorder.over.wait()
     seen = here.recorder.rounds[-1]
-    told = f"{group}/memory.usage_in_bytes: has crossed {level} bytes"
-    assert (list(seen.notifications), len(here.recorder.rounds)) == ([told], 2)
+    message = f"{group}/memory.usage_in_bytes: has crossed {level} bytes"
+    assert (list(seen.notifications), len(here.recorder.rounds)) == ([message], 2)
     [forecast] = seen.forecasts[0].forecasts
     assert forecast.met_ns == 0
-    assert told in next(iter(round_lines(seen, 1)))
+    assert message in next(iter(round_lines(seen, 1)))
 
 
 async def test_allocatable_memory_is_measured_if_pods_have_a_cgroup(
@@ -114,8 +114,8 @@ async def test_allocatable_memory_is_measured_if_pods_have_a_cgroup(
 ) -> None:
     made = Here(unified(tmp_path), watching("me", samples=1), clock)
     assert await made.task == 0
-    [outlook] = made.recorder.rounds[0].forecasts
-    left = {str(each.threshold): each.observation.available for each in outlook.forecasts}
+    [forecast] = made.recorder.rounds[0].forecasts
+    left = {str(each.threshold): each.observation.available for each in forecast.forecasts}
     assert left == {
         "memory.available<2Gi": TOTAL - (4096 - 500) * MIB,
         "allocatableMemory.available<2Gi": TOTAL - (2 * 2**30 - 147483648),
@@ -155,9 +155,9 @@ async def test_a_cluster_provides_pods_and_thresholds(stage: KubeletStage, tmp_p
     made = Here(hybrid(tmp_path), looking, cluster.clock, cluster.local_transport())
     await stage.passes(1)
     assert await made.task == 0
-    [outlook] = made.recorder.rounds[0].forecasts
-    assert {each.pod.name for each in outlook.ranking} == {"greedy", "calm"}
-    left = {str(each.threshold): each.observation.capacity for each in outlook.forecasts}
+    [forecast] = made.recorder.rounds[0].forecasts
+    assert {each.pod.name for each in forecast.ranking} == {"greedy", "calm"}
+    left = {str(each.threshold): each.observation.capacity for each in forecast.forecasts}
     assert left["memory.available<100Mi"] == TOTAL
     assert left["nodefs.available<10%"] == 20 * 2**30
 

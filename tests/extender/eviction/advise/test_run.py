@@ -24,7 +24,7 @@ from tests.fakeapi.controlplane.kubelet.conftest import SetKubelets
 from tests.fakeapi.controlplane.kubelet.stages import KubeletStage, node
 
 
-def told(seen: ObservationRound) -> list[dict[str, Any]]:
+def node_documents(seen: ObservationRound) -> list[dict[str, Any]]:
     """Return the nodes of a round's document."""
     nodes: list[dict[str, Any]] = orjson.loads(msgspec.json.encode(round_document(seen)))["nodes"]
     return nodes
@@ -38,7 +38,7 @@ async def test_the_kubelet_evicts_the_first_pod_of_the_ranking(
     await stage.passes(5)
     recorder = advisor()
     await stage.passes(60)
-    nodes = [told(seen)[0] for seen in recorder.rounds[1:]]
+    nodes = [node_documents(seen)[0] for seen in recorder.rounds[1:]]
     assert {each["node"] for each in nodes} == {"n"}
     assert {each["first"] for each in nodes} == {"default/greedy"}
     assert {each["leading"] for each in nodes} == {"memory.available<100Mi"}
@@ -55,7 +55,7 @@ async def test_one_sample_has_no_trend_and_two_have_one(
     await stage.run(leaking("greedy"))
     recorder = advisor()
     await stage.passes(20)
-    first, second = (told(seen)[0]["signals"] for seen in recorder.rounds)
+    first, second = (node_documents(seen)[0]["signals"] for seen in recorder.rounds)
     assert {(each["readings"], each["perMinute"]) for each in first} == {(1, None)}
     assert {each["readings"] for each in second} == {2}
     memory = {each["signal"]: each["perMinute"] for each in second}["memory.available"]
@@ -68,7 +68,7 @@ async def test_a_node_under_pressure_names_its_victims(
     await stage.run(leaking("greedy", over="10s"), using("calm"))
     recorder = advisor()
     await stage.passes(35)
-    [document] = told(recorder.rounds[-1])
+    [document] = node_documents(recorder.rounds[-1])
     assert document["conditions"] == ["MemoryPressure"]
     [line] = [line for line in round_lines(recorder.rounds[-1], 9) if " n " in line]
     assert "n under MemoryPressure" in line
@@ -104,7 +104,9 @@ async def test_a_node_keeps_its_trend_while_it_is_unreachable(
     await stage.passes(80)
     assert [bool(seen.unread) for seen in recorder.rounds] == [False] * 2 + [True] * 2 + [False] * 2
     readings = [
-        told(seen)[0]["signals"][0]["readings"] for seen in recorder.rounds if seen.forecasts
+        node_documents(seen)[0]["signals"][0]["readings"]
+        for seen in recorder.rounds
+        if seen.forecasts
     ]
     assert readings == [1, 2, 3, 4]
 
@@ -127,7 +129,7 @@ async def test_only_the_requested_node_is_observed(
     await stage.run(leaking("greedy"), leaking("other", "m"))
     recorder = advisor(None, watching("m"))
     await stage.passes(20)
-    [document] = told(recorder.rounds[-1])
+    [document] = node_documents(recorder.rounds[-1])
     assert document["node"] == "m"
     assert [each["pod"] for each in document["order"]] == ["default/other"]
 
@@ -154,7 +156,7 @@ async def test_a_single_answer_takes_several_samples(stage: KubeletStage) -> Non
     await stage.passes(2)
     assert await task == 0
     [seen] = recorder.rounds
-    assert told(seen)[0]["signals"][0]["readings"] == 3
+    assert node_documents(seen)[0]["signals"][0]["readings"] == 3
     assert recorder.ends == [None]
 
 

@@ -89,7 +89,7 @@ def test_a_container_sees_its_own_cgroup_as_the_root(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "error"),
     [
         ({"proc/meminfo": ""}, "/proc/meminfo: expected a line MemTotal:"),
         ({"proc/meminfo": "MemTotal: some kB\n"}, "/proc/meminfo: expected a whole number, got "),
@@ -98,28 +98,28 @@ def test_a_container_sees_its_own_cgroup_as_the_root(tmp_path: Path) -> None:
     ],
 )
 def test_an_unmeasurable_value_is_reported_in_one_line(
-    spoil: dict[str, str], said: str, tmp_path: Path
+    spoil: dict[str, str], error: str, tmp_path: Path
 ) -> None:
     proc = hybrid(tmp_path)
     put(tmp_path, spoil)
     with pytest.raises(MemoryReadError) as caught:
         MemoryReader(proc, find_cgroup(proc)).read(7)
-    assert said in str(caught.value)
+    assert error in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("machine", "name", "said"),
+    ("machine", "name", "error"),
     [
         (hybrid, "/nowhere", "--cgroup: /nowhere: no such cgroup: "),
         (bare, "/work", "--cgroup: /work: no memory cgroups are mounted"),
         (lambda tmp: tmp, "/", "self/mountinfo: cannot be read: No such file or directory"),
     ],
 )
-def test_a_missing_cgroup_is_named(machine: Machine, name: str, said: str, tmp_path: Path) -> None:
+def test_a_missing_cgroup_is_named(machine: Machine, name: str, error: str, tmp_path: Path) -> None:
     with pytest.raises(MemoryReadError) as caught:
         find_cgroup(machine(tmp_path), name)
-    assert said in str(caught.value)
+    assert error in str(caught.value)
 
 
 def test_a_process_outside_every_cgroup_is_reported(tmp_path: Path) -> None:

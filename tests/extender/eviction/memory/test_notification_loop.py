@@ -206,8 +206,8 @@ async def test_a_crossed_threshold_is_reported(ears: NotifierListener, tmp_path:
     attention = CgroupNotifiers(ears, tmp_path / "proc", group)
     attention.set_thresholds([100 * MIB])
     os.eventfd_write(eventfd_of(group.directory), 1)
-    told = f"{group.directory}/memory.usage_in_bytes: has crossed {100 * MIB} bytes"
-    assert await ears.wait(LONG) == [told]
+    message = f"{group.directory}/memory.usage_in_bytes: has crossed {100 * MIB} bytes"
+    assert await ears.wait(LONG) == [message]
 
 
 async def test_thresholds_follow_what_is_expected(ears: NotifierListener, tmp_path: Path) -> None:

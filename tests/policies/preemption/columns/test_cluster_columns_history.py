@@ -141,8 +141,8 @@ def check(columns: ClusterColumns, now: Snapshot) -> None:
 
 
 @dataclass
-class World:
-    """A cluster that changes; what stays as it is stays the same object."""
+class ClusterState:
+    """A cluster that changes; unchanged nodes stay the same objects."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
     pods: dict[int, Pod] = field(default_factory=dict)
@@ -171,7 +171,7 @@ def _same(before: NodeState, after: NodeState) -> bool:
 @st.composite
 def histories(draw: st.DrawFn) -> list[Snapshot]:
     """Draw snapshots between which nodes, pods and budgets come, change and go."""
-    world, snapshots = World(), list[Snapshot]()
+    world, snapshots = ClusterState(), list[Snapshot]()
     for _ in range(draw(st.integers(1, 6))):
         for name in draw(st.sets(st.sampled_from(NAMES))):
             if name in world.nodes and draw(st.booleans()):
@@ -216,10 +216,10 @@ def test_a_list_of_changes_makes_no_difference(history: list[Snapshot]) -> None:
 
 @given(histories())
 def test_no_data_remains_after_all_are_deleted(history: list[Snapshot]) -> None:
-    nobody = Snapshot(budgets=history[-1].budgets)
-    columns = following(*history, nobody)
-    check(columns, nobody)
-    assert shown(columns) == shown(following(nobody))
+    no_nodes = Snapshot(budgets=history[-1].budgets)
+    columns = following(*history, no_nodes)
+    check(columns, no_nodes)
+    assert shown(columns) == shown(following(no_nodes))
     assert not columns.classes._interned._number_of
     assert not any(vars(columns.classes._index).values())
     assert not columns.traits._interned._number_of

@@ -16,7 +16,7 @@ from tests.builders import budget, pod
 EMPTY_MATCHES = {each.empty_selector: each for each in RELEASES.values()}
 
 
-class World:
+class CoveredClasses:
     """Classes and budgets as the columns of a cluster keep them."""
 
     def __init__(self, release: Release = NEWEST) -> None:
@@ -24,14 +24,14 @@ class World:
         self.budgets = DisruptionBudgetColumns(self.classes, release)
         self._numbers: dict[str, int] = {}
 
-    def come(self, *pods: Pod) -> None:
+    def add(self, *pods: Pod) -> None:
         for each in pods:
             number, new = self.classes.acquire(each)
             if new:
                 self.budgets.add_class(number, each)
             self._numbers[each.name] = number
 
-    def go(self, *names: str) -> None:
+    def remove(self, *names: str) -> None:
         for name in names:
             number = self._numbers.pop(name)
             if self.classes.release(number):
@@ -54,30 +54,30 @@ def covering(name: str, **match: str) -> DisruptionBudget:
 
 
 def test_budgets_cover_existing_classes() -> None:
-    world = World()
-    world.come(web(), pod("db", labels={"app": "db"}), pod("bare"))
-    world.budgets.follow([covering("b", app="web"), covering("a", app="web"), budget("none")])
-    assert world.of("web") == ["b", "a"]
-    assert world.of("db") == []
-    assert world.of("bare") == []
+    covered = CoveredClasses()
+    covered.add(web(), pod("db", labels={"app": "db"}), pod("bare"))
+    covered.budgets.follow([covering("b", app="web"), covering("a", app="web"), budget("none")])
+    assert covered.of("web") == ["b", "a"]
+    assert covered.of("db") == []
+    assert covered.of("bare") == []
 
 
 def test_budgets_cover_later_classes() -> None:
-    world = World()
-    world.budgets.follow([covering("b", app="web"), covering("a", tier="front")])
-    world.come(web(), web("front", tier="front"))
-    assert world.of("web") == ["b"]
-    assert world.of("front") == ["b", "a"]
+    covered = CoveredClasses()
+    covered.budgets.follow([covering("b", app="web"), covering("a", tier="front")])
+    covered.add(web(), web("front", tier="front"))
+    assert covered.of("web") == ["b"]
+    assert covered.of("front") == ["b", "a"]
 
 
 def test_a_budget_covers_its_own_namespace_only() -> None:
-    world = World()
-    world.come(web())
+    covered = CoveredClasses()
+    covered.add(web())
     elsewhere = budget("elsewhere", match={"app": "web"}, namespace="other")
-    world.budgets.follow([elsewhere, covering("here", app="web")])
-    world.come(pod("other", labels={"app": "web"}, namespace="other"))
-    assert world.of("web") == ["here"]
-    assert world.of("other") == ["elsewhere"]
+    covered.budgets.follow([elsewhere, covering("here", app="web")])
+    covered.add(pod("other", labels={"app": "web"}, namespace="other"))
+    assert covered.of("web") == ["here"]
+    assert covered.of("other") == ["elsewhere"]
 
 
 @pytest.mark.parametrize(
@@ -87,125 +87,133 @@ def test_a_budget_covers_its_own_namespace_only() -> None:
 def test_an_empty_selector_covers_pods_by_the_release(
     rule: EmptySelector, expected: list[str], order: str
 ) -> None:
-    world = World(EMPTY_MATCHES[rule])
+    covered = CoveredClasses(EMPTY_MATCHES[rule])
     if order == "pods first":
-        world.come(web())
-    world.budgets.follow([budget("empty", match={})])
+        covered.add(web())
+    covered.budgets.follow([budget("empty", match={})])
     if order == "budgets first":
-        world.come(web())
-    assert world.of("web") == expected
+        covered.add(web())
+    assert covered.of("web") == expected
 
 
 def test_a_changed_allowance_does_not_change_the_coverage() -> None:
-    world = World()
+    covered = CoveredClasses()
     before = [covering("b", app="web"), covering("a", app="web")]
-    world.budgets.follow(before)
-    world.come(web())
-    table = world.budgets.covering
-    world.budgets.follow([replace(before[0], allowed=3, disrupted=frozenset(["gone"])), before[1]])
-    assert world.budgets.covering is table
-    assert world.of("web") == ["b", "a"]
-    assert world.budgets.allowed.tolist() == [3, 0]
-    assert world.budgets.disrupted == {0: frozenset(["gone"])}
-    world.budgets.follow(before)
-    assert world.budgets.allowed.tolist() == [0, 0]
-    assert world.budgets.disrupted == {}
+    covered.budgets.follow(before)
+    covered.add(web())
+    table = covered.budgets.covering
+    covered.budgets.follow(
+        [replace(before[0], allowed=3, disrupted=frozenset(["gone"])), before[1]]
+    )
+    assert covered.budgets.covering is table
+    assert covered.of("web") == ["b", "a"]
+    assert covered.budgets.allowed.tolist() == [3, 0]
+    assert covered.budgets.disrupted == {0: frozenset(["gone"])}
+    covered.budgets.follow(before)
+    assert covered.budgets.allowed.tolist() == [0, 0]
+    assert covered.budgets.disrupted == {}
 
 
 def test_allowances_are_clamped() -> None:
-    world = World()
-    world.budgets.follow([budget(allowed=2**70), budget(allowed=-(2**70)), budget(allowed=-1)])
-    high, low, exact = world.budgets.allowed.tolist()
+    covered = CoveredClasses()
+    covered.budgets.follow([budget(allowed=2**70), budget(allowed=-(2**70)), budget(allowed=-1)])
+    high, low, exact = covered.budgets.allowed.tolist()
     assert (high > 2**40, low < -(2**40), exact) == (True, True, -1)
 
 
 def test_a_changed_selector_covers_existing_and_later_classes() -> None:
-    world = World()
-    world.come(web(), pod("db", labels={"app": "db"}))
-    world.budgets.follow([covering("a", app="web")])
-    world.budgets.follow([covering("a", app="db")])
-    world.come(web("front", tier="front"))
-    assert (world.of("web"), world.of("db"), world.of("front")) == ([], ["a"], [])
+    covered = CoveredClasses()
+    covered.add(web(), pod("db", labels={"app": "db"}))
+    covered.budgets.follow([covering("a", app="web")])
+    covered.budgets.follow([covering("a", app="db")])
+    covered.add(web("front", tier="front"))
+    assert (covered.of("web"), covered.of("db"), covered.of("front")) == ([], ["a"], [])
 
 
 def test_a_deleted_budget_moves_the_others_up() -> None:
-    world = World()
-    world.come(web())
+    covered = CoveredClasses()
+    covered.add(web())
     a, b, c = (covering(name, app="web") for name in "abc")
-    world.budgets.follow([a, b, c])
-    world.budgets.follow([a, c])
-    assert world.of("web") == ["a", "c"]
-    world.budgets.follow([c, a])
-    assert world.of("web") == ["c", "a"]
-    world.budgets.follow([])
-    assert world.of("web") == []
-    assert world.budgets.allowed.tolist() == []
+    covered.budgets.follow([a, b, c])
+    covered.budgets.follow([a, c])
+    assert covered.of("web") == ["a", "c"]
+    covered.budgets.follow([c, a])
+    assert covered.of("web") == ["c", "a"]
+    covered.budgets.follow([])
+    assert covered.of("web") == []
+    assert covered.budgets.allowed.tolist() == []
 
 
 def test_a_class_that_comes_between_two_changes_of_status_is_covered() -> None:
-    world = World()
-    world.budgets.follow([budget("a", match={"app": "web"}, allowed=1)])
-    world.budgets.follow([budget("a", match={"app": "web"}, allowed=2)])
-    world.come(web())
-    assert world.of("web") == ["a"]
+    covered = CoveredClasses()
+    covered.budgets.follow([budget("a", match={"app": "web"}, allowed=1)])
+    covered.budgets.follow([budget("a", match={"app": "web"}, allowed=2)])
+    covered.add(web())
+    assert covered.of("web") == ["a"]
 
 
 def test_a_pod_may_have_more_budgets_than_any_before() -> None:
-    world = World()
-    world.come(web())
-    world.budgets.follow([covering(str(count), app="web") for count in range(9)])
-    world.come(web("front", tier="front"))
-    world.budgets.follow(
+    covered = CoveredClasses()
+    covered.add(web())
+    covered.budgets.follow([covering(str(count), app="web") for count in range(9)])
+    covered.add(web("front", tier="front"))
+    covered.budgets.follow(
         [
             *(covering(str(count), app="web") for count in range(9)),
             *(covering(f"front-{count}", tier="front") for count in range(9)),
         ]
     )
-    assert world.of("web") == [str(count) for count in range(9)]
-    assert len(world.of("front")) == 18
+    assert covered.of("web") == [str(count) for count in range(9)]
+    assert len(covered.of("front")) == 18
 
 
 def test_a_new_class_may_have_more_budgets_than_any_before() -> None:
-    world = World()
-    world.come(web())
-    world.budgets.follow([covering("a", app="web"), covering("b", tier="x"), covering("c", x="y")])
-    world.come(web("all", tier="x", x="y"))
-    assert world.of("all") == ["a", "b", "c"]
-    assert world.of("web") == ["a"]
+    covered = CoveredClasses()
+    covered.add(web())
+    covered.budgets.follow(
+        [covering("a", app="web"), covering("b", tier="x"), covering("c", x="y")]
+    )
+    covered.add(web("all", tier="x", x="y"))
+    assert covered.of("all") == ["a", "b", "c"]
+    assert covered.of("web") == ["a"]
 
 
 def test_a_new_classs_budgets_are_in_the_order_of_the_budgets() -> None:
     selector = LabelSelector((label_requirement("app", "NotIn", ["db"]),))
-    world = World()
+    covered = CoveredClasses()
     not_db = replace(budget("not db"), selector=selector)
-    world.budgets.follow([covering("x", x="y"), covering("web", app="web"), not_db])
-    world.come(web(x="y"))
-    assert world.of("web") == ["x", "web", "not db"]
+    covered.budgets.follow([covering("x", x="y"), covering("web", app="web"), not_db])
+    covered.add(web(x="y"))
+    assert covered.of("web") == ["x", "web", "not db"]
 
 
 def test_many_classes_are_covered() -> None:
-    world = World()
-    world.budgets.follow([covering("a", app="web")])
-    world.come(*(web(str(count), unique=str(count)) for count in range(100)))
-    assert {tuple(world.of(str(count))) for count in range(100)} == {("a",)}
-    world.budgets.follow([covering("b", app="web")])
-    assert {tuple(world.of(str(count))) for count in range(100)} == {("b",)}
+    covered = CoveredClasses()
+    covered.budgets.follow([covering("a", app="web")])
+    covered.add(*(web(str(count), unique=str(count)) for count in range(100)))
+    assert {tuple(covered.of(str(count))) for count in range(100)} == {("a",)}
+    covered.budgets.follow([covering("b", app="web")])
+    assert {tuple(covered.of(str(count))) for count in range(100)} == {("b",)}
 
 
 def test_a_number_that_is_used_again_has_the_new_classs_budgets() -> None:
-    world = World()
-    world.budgets.follow([covering("a", app="web"), covering("b", app="web")])
-    world.come(web())
-    world.go("web")
-    world.come(pod("db", labels={"app": "db"}))
-    assert world.of("db") == []
-    assert (world.budgets.covering == -1).all()
+    covered = CoveredClasses()
+    covered.budgets.follow([covering("a", app="web"), covering("b", app="web")])
+    covered.add(web())
+    covered.remove("web")
+    covered.add(pod("db", labels={"app": "db"}))
+    assert covered.of("db") == []
+    assert (covered.budgets.covering == -1).all()
 
 
 def test_requirements_without_values_are_matched_in_full() -> None:
     selector = LabelSelector((label_requirement("app", "NotIn", ["db"]),))
-    world = World()
-    world.come(web())
-    world.budgets.follow([replace(budget("not db"), selector=selector)])
-    world.come(pod("db", labels={"app": "db"}), web("front", tier="front"))
-    assert (world.of("web"), world.of("db"), world.of("front")) == (["not db"], [], ["not db"])
+    covered = CoveredClasses()
+    covered.add(web())
+    covered.budgets.follow([replace(budget("not db"), selector=selector)])
+    covered.add(pod("db", labels={"app": "db"}), web("front", tier="front"))
+    assert (covered.of("web"), covered.of("db"), covered.of("front")) == (
+        ["not db"],
+        [],
+        ["not db"],
+    )

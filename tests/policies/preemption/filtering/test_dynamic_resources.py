@@ -163,7 +163,9 @@ def test_the_message_reports_claims_by_the_release(
 ) -> None:
     full = snapshot(node("node-2"), *claims)
     preemptor = pod(devices=devices)
-    told = decide_preemption(preemptor, full, SchedulerRules(RELEASES["1.36"], FILTER), ["node-2"])
-    assert f" {sentence}, preemption: 0/1 nodes" in told.message
+    decision = decide_preemption(
+        preemptor, full, SchedulerRules(RELEASES["1.36"], FILTER), ["node-2"]
+    )
+    assert f" {sentence}, preemption: 0/1 nodes" in decision.message
     newer = decide_preemption(preemptor, full, SchedulerRules(RELEASES["1.37"], FILTER), ["node-2"])
     assert sentence not in newer.message

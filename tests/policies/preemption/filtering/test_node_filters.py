@@ -166,7 +166,7 @@ TAKEN = ("node(s) didn't have free ports for the requested pod ports", True)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "used", "conflict"),
+    ("requested", "used", "conflict"),
     [
         ("80", "80", True),
         ("80", "81", False),
@@ -181,10 +181,10 @@ TAKEN = ("node(s) didn't have free ports for the requested pod ports", True)
     ],
 )
 def test_host_ports_conflict_by_protocol_port_and_address(
-    wanted: str, used: str, *, conflict: bool
+    requested: str, used: str, *, conflict: bool
 ) -> None:
     state = holding(node(), pod("resident", ports=[used]))
-    found = refusal(state, pod(ports=[wanted]), "NodePorts")
+    found = refusal(state, pod(ports=[requested]), "NodePorts")
     assert reason(found) == (TAKEN if conflict else None)
 
 

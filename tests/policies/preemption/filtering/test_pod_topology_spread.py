@@ -1,4 +1,4 @@
-"""PodTopologySpread: counts by domain, the emptiest domain, and what leaving changes."""
+"""PodTopologySpread: counts by domain, the emptiest domain, and victims that change them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ CASES = {
         (3, 1, 2),
         "b",
     ),
-    "an empty selector counts nobody but the pod": (
+    "an empty selector counts only the pod": (
         pod(labels=WEB, spread=(spread(match={}),)),
         (3, 1, 2),
         "a b c",
@@ -116,13 +116,13 @@ class TestWhichNodesAreCounted:
     """With zone c left out, b is the emptiest zone, and a has as many pods as it may have."""
 
     def test_by_default_domains_are_those_that_the_affinity_allows(self) -> None:
-        wanted = pod(labels=WEB, spread=(spread(2),), node_selector=equals_all({"disk": "ssd"}))
-        assert fits(wanted, disks()) == "a b c"
+        asking = pod(labels=WEB, spread=(spread(2),), node_selector=equals_all({"disk": "ssd"}))
+        assert fits(asking, disks()) == "a b c"
 
     def test_all_domains_count_if_affinity_is_ignored(self) -> None:
         constraint = spread(2, honors_affinity=False)
-        wanted = pod(labels=WEB, spread=(constraint,), node_selector=equals_all({"disk": "ssd"}))
-        assert fits(wanted, disks()) == "b c"
+        asking = pod(labels=WEB, spread=(constraint,), node_selector=equals_all({"disk": "ssd"}))
+        assert fits(asking, disks()) == "b c"
 
     def test_taints_are_ignored_by_default(self) -> None:
         assert fits(pod(labels=WEB, spread=(spread(2),)), tainted()) == "b c"
@@ -132,12 +132,12 @@ class TestWhichNodesAreCounted:
         assert fits(pod(labels=WEB, spread=(constraint,)), tainted()) == "a b c"
 
     def test_tolerated_taints_do_not_exclude_a_domain(self) -> None:
-        wanted = pod(
+        asking = pod(
             labels=WEB,
             spread=(spread(2, honors_taints=True),),
             tolerations=(toleration(operator="Exists"),),
         )
-        assert fits(wanted, tainted()) == "b c"
+        assert fits(asking, tainted()) == "b c"
 
 
 def disks() -> Snapshot:

@@ -121,7 +121,7 @@ CASES: dict[str, tuple[Pod, tuple[StorageObject, ...], Rejection | None]] = {
         (claim("pod-scratch", "there", owner="pod"), THERE),
         unresolvable(Code.VOLUME_AFFINITY),
     ),
-    "an ephemeral volume's claim that is somebody else's": (
+    "an ephemeral volume's claim with another owner": (
         pod(volumes=[EPHEMERAL]),
         (claim("pod-scratch", "here", owner="other"), HERE),
         unresolvable(Code.CLAIM_OF_OTHER, "default/pod-scratch", "default/pod"),

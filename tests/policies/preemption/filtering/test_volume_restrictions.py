@@ -1,4 +1,4 @@
-"""VolumeRestrictions: claims for one pod alone, disks for one writer, and what leaving changes."""
+"""VolumeRestrictions: claims for one pod, disks for one writer, and victims that free them."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ DISKS = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "used", "fits"), DISKS)
-def test_a_disk_is_shared_only_by_readers(wanted: Disk, used: Disk, *, fits: bool) -> None:
+@pytest.mark.parametrize(("requested", "used", "fits"), DISKS)
+def test_a_disk_is_shared_only_by_readers(requested: Disk, used: Disk, *, fits: bool) -> None:
     moment = snapshot(node("node-1"), pod("web", on="node-1", volumes=[used]))
-    found = answer(pod(volumes=[wanted]), moment)
+    found = answer(pod(volumes=[requested]), moment)
     assert found == (None if fits else refused(Code.NO_DISK))
 
 
@@ -79,7 +79,7 @@ ACCESS = {
         (pod("a", on="node-1", volumes=["rwx"]),),
         None,
     ),
-    "a claim for one pod that nobody uses is free": (pod(volumes=["rwop-1"]), (), None),
+    "a claim for one pod without a user is free": (pod(volumes=["rwop-1"]), (), None),
     "a claim for one pod is used once": (
         pod(volumes=["rwop-1"]),
         (pod("a", on="node-1", volumes=["rwop-1"]),),
@@ -130,15 +130,15 @@ def test_claims(asking: Pod, users: tuple[Pod, ...], expected: Rejection | None)
 
 def test_the_messages_of_older_releases() -> None:
     moment = claiming(pod("a", on="node-1", volumes=["rwop-1"]))
-    said = {
+    reasons = {
         name: str(answer(pod(volumes=["rwop-1"]), moment, SchedulerRules(release, RULES.filters)))
         for name, release in RELEASES.items()
     }
-    assert said["1.33"] == (
+    assert reasons["1.33"] == (
         "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod "
         "access mode"
     )
-    assert said["1.34"] == (
+    assert reasons["1.34"] == (
         "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
         "already in-use by another pod"
     )

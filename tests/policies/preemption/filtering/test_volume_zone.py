@@ -59,14 +59,14 @@ CASES: dict[str, tuple[PersistentVolume, Mapping[str, str], bool]] = {
         True,
     ),
     "unless its value differs": (labelled(beta_zone={"a"}), {ZONE: "b"}, False),
-    "a node's own old label goes first": (
+    "a node's own old label comes first": (
         labelled(beta_zone={"a"}),
         {BETA_ZONE: "b", ZONE: "a"},
         False,
     ),
     "one of several zones is enough": (labelled(zone={"c", "a"}), {ZONE: "a"}, True),
     "none of several zones is not": (labelled(zone={"c", "a"}), {ZONE: "b"}, False),
-    "a volume without labels goes anywhere": (labelled(), {ZONE: "b"}, True),
+    "a volume without labels matches any node": (labelled(), {ZONE: "b"}, True),
 }
 
 

@@ -1,4 +1,4 @@
-"""Rejections as codes: the first one stands, and a mapping reads them by name."""
+"""Rejections as codes: the first one is kept, and a mapping reads them by name."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def marks(*places: int) -> Bools:
     return found
 
 
-def judged() -> RowStatuses:
+def rejected_rows() -> RowStatuses:
     """Cordon n2, find the ports of n2 and n3 taken, and need no victim on n4."""
-    verdicts = RowStatuses(Rejections(), len(NAMES))
-    verdicts.refuse(marks(1), CORDONED)
-    verdicts.refuse(marks(1, 2), PORTS)
-    verdicts.set_no_victim_needed(np.array([3]))
-    return verdicts
+    statuses = RowStatuses(Rejections(), len(NAMES))
+    statuses.refuse(marks(1), CORDONED)
+    statuses.refuse(marks(1, 2), PORTS)
+    statuses.set_no_victim_needed(np.array([3]))
+    return statuses
 
 
-def by_name(verdicts: RowStatuses) -> RejectionsByNode:
-    return RejectionsByNode(NAMES, verdicts.codes, verdicts.rejections)
+def by_name(statuses: RowStatuses) -> RejectionsByNode:
+    return RejectionsByNode(NAMES, statuses.codes, statuses.rejections)
 
 
 NEEDLESS = unresolvable(Code.NO_VICTIM_NEEDED, "n4")
@@ -49,25 +49,25 @@ EXPECTED = {"n2": CORDONED, "n3": PORTS, "n4": NEEDLESS}
 
 
 def test_the_first_rejection_of_a_row_is_kept() -> None:
-    verdicts = judged()
-    assert verdicts.fits.tolist() == [True, False, False, False]
-    assert by_name(verdicts) == EXPECTED
+    statuses = rejected_rows()
+    assert statuses.fits.tolist() == [True, False, False, False]
+    assert by_name(statuses) == EXPECTED
 
 
 def test_rows_can_be_refused_each_by_its_own_code() -> None:
-    verdicts = judged()
-    short = verdicts.rejections.code(SHORT)
-    verdicts.refuse_each(np.array([short, short, FITS, FITS], np.int32))
-    assert by_name(verdicts) == {"n1": SHORT, **EXPECTED}
-    assert verdicts.codes.dtype == np.int32
+    statuses = rejected_rows()
+    short = statuses.rejections.code(SHORT)
+    statuses.refuse_each(np.array([short, short, FITS, FITS], np.int32))
+    assert by_name(statuses) == {"n1": SHORT, **EXPECTED}
+    assert statuses.codes.dtype == np.int32
 
 
 def test_a_status_of_one_row_replaces_the_earlier_one() -> None:
-    verdicts = judged()
-    verdicts.set_status(1, None)
-    verdicts.set_status(2, SHORT)
-    verdicts.set_status(0, unresolvable(Code.NO_VICTIM_NEEDED, "n1"))
-    assert by_name(verdicts) == {
+    statuses = rejected_rows()
+    statuses.set_status(1, None)
+    statuses.set_status(2, SHORT)
+    statuses.set_status(0, unresolvable(Code.NO_VICTIM_NEEDED, "n1"))
+    assert by_name(statuses) == {
         "n1": unresolvable(Code.NO_VICTIM_NEEDED, "n1"),
         "n3": SHORT,
         "n4": NEEDLESS,
@@ -82,21 +82,21 @@ def test_equal_rejections_share_a_code() -> None:
 
 
 def test_a_code_has_its_resolvability() -> None:
-    verdicts = judged()
-    might_help = verdicts.rejections.resolvable()[verdicts.codes]
+    statuses = rejected_rows()
+    might_help = statuses.rejections.resolvable()[statuses.codes]
     assert might_help.tolist() == [False, False, True, False]
 
 
 def test_reasons_are_counted_over_rows_without_those_that_need_no_victims() -> None:
-    verdicts = judged()
-    verdicts.set_status(0, SHORT)
-    verdicts.set_status(1, SHORT)
-    assert count_reasons(verdicts.codes, verdicts.rejections) == {
+    statuses = rejected_rows()
+    statuses.set_status(0, SHORT)
+    statuses.set_status(1, SHORT)
+    assert count_reasons(statuses.codes, statuses.rejections) == {
         Reason(Code.TOO_MANY_PODS): 2,
         Reason(Code.INSUFFICIENT, "cpu"): 2,
         Reason(Code.HOST_PORTS): 1,
     }
-    assert fits_without_preemption(verdicts.codes).tolist() == [False, False, False, True]
+    assert fits_without_preemption(statuses.codes).tolist() == [False, False, False, True]
 
 
 def test_no_rows_have_no_reasons() -> None:
@@ -107,7 +107,7 @@ def test_no_rows_have_no_reasons() -> None:
 
 
 def test_rejections_by_name_are_a_mapping_of_the_refused_rows() -> None:
-    found = by_name(judged())
+    found = by_name(rejected_rows())
     assert len(found) == 3
     assert list(found) == ["n2", "n3", "n4"]
     assert [*found.items()] == [*EXPECTED.items()]
@@ -121,14 +121,14 @@ def test_rejections_by_name_are_a_mapping_of_the_refused_rows() -> None:
 @pytest.mark.parametrize("name", ["n1", "unknown"])
 def test_a_name_that_was_not_refused_is_a_key_error(name: str) -> None:
     with pytest.raises(KeyError, match=name):
-        by_name(judged())[name]
+        by_name(rejected_rows())[name]
 
 
 def test_rejections_by_name_equal_a_dict_both_ways() -> None:
-    found: Mapping[str, Rejection] = by_name(judged())
+    found: Mapping[str, Rejection] = by_name(rejected_rows())
     assert found == EXPECTED
     assert dict(EXPECTED) == found
-    assert found == by_name(judged())
+    assert found == by_name(rejected_rows())
     assert found != {**EXPECTED, "n1": PORTS}
     assert dict.fromkeys(["n2"], CORDONED) != found
 
