@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.spreads import Document, member, spread_json
 
 from extender.controllers.workloadspread.controller_finder import OwnerChain
 from extender.controllers.workloadspread.spread_cache import WorkloadSpreadIndex
