@@ -184,12 +184,20 @@ Opener = Callable[..., Awaitable[S]]
 
 @asynccontextmanager
 async def opener(kind: type[S], **defaults: Any) -> AsyncIterator[Opener[S]]:
-    """Return a function that opens stages by options of a cluster; they end with the block."""
+    """Return a function that opens stages by options of a cluster; they end with the block.
+
+    It loads objects into the cluster, and lets ``seconds`` pass.
+    """
     async with AsyncExitStack() as stack:
 
-        async def open_stage(run: str = "", **options: Any) -> S:
-            given = {**defaults, **options, **({"run": run} if run else {})}
-            cluster = VirtualCluster(**given)
-            return kind(await stack.enter_async_context(cluster))
+        async def open_stage(
+            run: str = "", *objects: Document, seconds: float = 0, **options: Any
+        ) -> S:
+            merged = {**defaults, **options, **({"run": run} if run else {})}
+            stage = kind(await stack.enter_async_context(VirtualCluster(**merged)))
+            stage.load(*objects)
+            if seconds:
+                await stage.passes(seconds)
+            return stage
 
         yield open_stage

@@ -167,12 +167,13 @@ def thing(
     version: str = "v1",
     namespace: str = "default",
     finalizers: Iterable[str] = (),
+    **fields: Any,
 ) -> Document:
     """Build an object that does nothing but belong to others; its UID is its name."""
     meta = without_none(
         uid=name, ownerReferences=list(owners) or None, finalizers=list(finalizers) or None
     )
-    return manifest(kind, name, version=version, namespace=namespace, metadata=meta)
+    return manifest(kind, name, version=version, namespace=namespace, metadata=meta, **fields)
 
 
 def owner(name: str, kind: str = "ConfigMap", version: str = "v1", **fields: Any) -> Document:
@@ -185,10 +186,20 @@ def blocking(name: str) -> Document:
     return owner(name, blockOwnerDeletion=True)
 
 
-def running_pod(name: str, node: str, *, namespace: str = "default", **spec: Any) -> Document:
+def running_pod(
+    name: str,
+    node: str,
+    *,
+    namespace: str = "default",
+    metadata: Mapping[str, Any] = NO_LABELS,
+    status: Mapping[str, Any] = NO_LABELS,
+    **spec: Any,
+) -> Document:
     """Build a pod that runs on a node and is ready."""
-    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-    return pod_json(name, on=node, namespace=namespace, spec=spec, status=ready)
+    merged = {"conditions": [{"type": "Ready", "status": "True"}], **status}
+    return pod_json(
+        name, on=node, namespace=namespace, metadata=dict(metadata), spec=spec, status=merged
+    )
 
 
 def encoded(document: object) -> bytes:

@@ -20,10 +20,7 @@ CONFIGURATIONS = {
     "mutating": f"{GROUP}/mutatingwebhookconfigurations",
     "validating": f"{GROUP}/validatingwebhookconfigurations",
 }
-KINDS = {
-    "mutating": "MutatingWebhookConfiguration",
-    "validating": "ValidatingWebhookConfiguration",
-}
+KINDS = {"mutating": "MutatingWebhookConfiguration", "validating": "ValidatingWebhookConfiguration"}
 URL = "https://hooks.example.com/review"
 
 

@@ -25,10 +25,7 @@ FILES = ("cluster.yaml", "summary.json", "scenario.yaml")
 
 @pytest.mark.parametrize("name", sorted(set(BLOCKS) - set(FILES)))
 def test_an_example_is_answered_as_the_document_says(
-    name: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for file in FILES:
         (tmp_path / file).write_text(BLOCKS[file])

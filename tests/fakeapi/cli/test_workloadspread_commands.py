@@ -62,9 +62,6 @@ class TestWorkloadSpreads:
         done = await reprieve("validate", "workloadspread", path, "--cluster", cluster)
         assert (done.code, done.err) == (0, "")
         field = "spec.subsets[0].patch.containers[0].image"
-        assert json.loads(done.out) == {
-            "valid": False,
-            "errors": [{"field": field, "message": ""}],
-        }
+        assert json.loads(done.out) == {"valid": False, "errors": [{"field": field, "message": ""}]}
         done = await reprieve("validate", "workloadspread", path, "-o", "text")
         assert (done.code, done.out) == (0, "default/web is valid\n")

@@ -56,10 +56,7 @@ def test_the_lines_of_an_answer() -> None:
         (pod("p", priority=5, started=9), "ahead of the first victim by earliest start"),
         (pod("p", priority=5, started=50, uid="a"), "ahead of the first victim by UID"),
         (pod("p", priority=4, started=1), "fits beside the preemptor"),
-        (
-            pod("p", priority=1, labels={"app": "x"}),
-            "the budget default/none would be violated",
-        ),
+        (pod("p", priority=1, labels={"app": "x"}), "the budget default/none would be violated"),
         (pod("p", priority=1, labels={"app": "db"}), "fits beside the preemptor"),
     ],
 )
@@ -75,11 +72,7 @@ def test_a_budget_is_spent_by_victims_that_are_more_important() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [
-        VerbResult(bytes, FilterDecision(VIP, [], {})),
-        VerbResult(bytes, decided(None)),
-    ],
+    "answer", [VerbResult(bytes, FilterDecision(VIP, [], {})), VerbResult(bytes, decided(None))]
 )
 def test_answers_without_nodes_are_not_shown(answer: VerbResult) -> None:
     assert explain_decision(answer, (), NEWEST, 0.0) is None

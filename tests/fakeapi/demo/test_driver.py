@@ -170,10 +170,7 @@ async def test_a_pod_that_does_not_leak_is_reported(told: tuple[DemoOutcome, lis
     outcome, lines = await played(replace(STORY, leak_script="{}"), seed=1)
     assert not set(lines) & set(told[1][-12:])  # another seed, another story
     assert outcome.step is DemoStep.PRESSURE
-    assert outcome.missing == (
-        "no pod of data/cache was evicted",
-        "no node reports MemoryPressure",
-    )
+    assert outcome.missing == ("no pod of data/cache was evicted", "no node reports MemoryPressure")
 
 
 async def test_a_refusal_of_the_api_server_is_reported() -> None:

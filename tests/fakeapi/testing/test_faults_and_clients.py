@@ -51,7 +51,7 @@ PLANS = {name: (trouble,) for name, trouble in TROUBLES.items()} | {
     "a compaction": (
         fault("compact").on("watch").after(1),
         fault("drop", when="after", after_frames=1).on("watch").times(3),
-    ),
+    )
 }
 
 

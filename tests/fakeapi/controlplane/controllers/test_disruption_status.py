@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
 from extender.kube.decoders.object_meta import NS_PER_SECOND, parse_time
@@ -21,87 +19,86 @@ from fakeapi.controlplane.controllers.disruption_status import (
     status_patch,
 )
 from fakeapi.controlplane.controllers.types import Pod, decode_pod
-from tests.builders import encoded
+from tests.builders import encoded, manifest, pod_json
 
 NOW = "2026-01-01T00:10:00Z"
 NOW_NS = parse_time(NOW)
 
 
-@dataclass(frozen=True)
-class Sum:
-    """A spec, how many pods match and what their controllers' scales are, and what follows."""
-
-    minimum: IntOrPercent | None
-    maximum: IntOrPercent | None
-    matching: int
-    scale: int
-    expected: int
-    desired: int
-
-
-SUMS = [
-    Sum(2, None, 5, 9, 5, 2),
-    Sum(0, None, 5, 9, 5, 0),
-    Sum("50%", None, 5, 9, 9, 5),
-    Sum("0%", None, 5, 9, 9, 0),
-    Sum("100%", None, 5, 9, 9, 9),
-    Sum("1%", None, 5, 9, 9, 1),
-    Sum(None, 1, 5, 9, 9, 8),
-    Sum(None, 0, 5, 9, 9, 9),
-    Sum(None, 10, 5, 9, 9, 0),
-    Sum(None, "40%", 5, 5, 5, 3),
-    Sum(None, "33%", 5, 10, 10, 6),
-    Sum(None, "100%", 5, 5, 5, 0),
-    Sum(None, None, 5, 5, 0, 0),
+COUNTS: list[tuple[IntOrPercent | None, IntOrPercent | None, int, int, int, int]] = [
+    # minAvailable, maxUnavailable, matching pods, scale of their controllers → expected, desired
+    (2, None, 5, 9, 5, 2),
+    (0, None, 5, 9, 5, 0),
+    ("50%", None, 5, 9, 9, 5),
+    ("0%", None, 5, 9, 9, 0),
+    ("100%", None, 5, 9, 9, 9),
+    ("1%", None, 5, 9, 9, 1),
+    (None, 1, 5, 9, 9, 8),
+    (None, 0, 5, 9, 9, 9),
+    (None, 10, 5, 9, 9, 0),
+    (None, "40%", 5, 5, 5, 3),
+    (None, "33%", 5, 10, 10, 6),
+    (None, "100%", 5, 5, 5, 0),
+    (None, None, 5, 5, 0, 0),
 ]
 
 
-@pytest.mark.parametrize("case", SUMS, ids=str)
-def test_what_is_expected_and_desired(case: Sum) -> None:
-    spec = BudgetSpec(None, case.minimum, case.maximum)
-    assert expected_and_desired(spec, case.matching, case.scale) == (case.expected, case.desired)
+@pytest.mark.parametrize(("minimum", "maximum", "matching", "scale", "expected", "desired"), COUNTS)
+def test_expected_and_desired_pods(
+    minimum: IntOrPercent | None,
+    maximum: IntOrPercent | None,
+    matching: int,
+    scale: int,
+    expected: int,
+    desired: int,
+) -> None:
+    spec = BudgetSpec(None, minimum, maximum)
+    assert expected_and_desired(spec, matching, scale) == (expected, desired)
 
 
 @pytest.mark.parametrize("value", ["5", "x%", "%", "-5%", "1.5%"])
-def test_what_is_no_percentage(value: str) -> None:
+def test_an_invalid_percentage_is_an_error(value: str) -> None:
     with pytest.raises(BudgetError, match="string is not a percentage"):
         expected_and_desired(BudgetSpec(None, value), 5, 5)
 
 
-def pod(name: str, *, ready: bool = True, deleting: bool = False) -> Pod:
-    metadata = {"name": name, **({"deletionTimestamp": NOW} if deleting else {})}
+def decoded_pod(name: str, *, ready: bool = True, deleting: bool = False) -> Pod:
     status = {"conditions": [{"type": "Ready", "status": str(ready)}]}
-    return decode_pod(encoded({"metadata": metadata, "status": status}))  # type: ignore[arg-type]
+    metadata = {"deletionTimestamp": NOW} if deleting else {}
+    return decode_pod(encoded(pod_json(name, metadata=metadata, status=status)))  # type: ignore[arg-type]
 
 
-def test_which_pods_count_as_healthy() -> None:
-    pods = [pod("a"), pod("b", ready=False), pod("c", deleting=True), pod("d"), pod("e")]
-    promised = {"d": "2026-01-01T00:09:59Z", "e": "2026-01-01T00:08:00Z"}
-    assert count_healthy(pods, promised, NOW_NS) == 2, "a, and e whose time is over"
+def test_ready_pods_that_stay_count_as_healthy() -> None:
+    ready = [decoded_pod(name) for name in "ade"]
+    pods = [*ready, decoded_pod("b", ready=False), decoded_pod("c", deleting=True)]
+    disrupted = {"d": "2026-01-01T00:09:59Z", "e": "2026-01-01T00:08:00Z"}
+    assert count_healthy(pods, disrupted, NOW_NS) == 2, "a, and e, whose disruption is too old"
 
 
 def test_disrupted_pods_are_kept_for_two_minutes() -> None:
-    noted = {
+    disrupted = {
         "kept": "2026-01-01T00:09:00Z",
         "just": "2026-01-01T00:08:00Z",
         "late": "2026-01-01T00:07:59Z",
         "gone": "2026-01-01T00:09:00Z",
         "going": "2026-01-01T00:09:00Z",
     }
-    budget = Budget(status=BudgetStatus(disrupted_pods=noted))
-    pods = [pod("kept"), pod("just"), pod("late"), pod("going", deleting=True), pod("other")]
+    budget = Budget(status=BudgetStatus(disrupted_pods=disrupted))
+    pods = [decoded_pod(name) for name in ("kept", "just", "late", "other")]
+    pods.append(decoded_pod("going", deleting=True))
     found = remaining_disrupted_pods(budget, pods, NOW_NS)
-    assert found.pods == {name: noted[name] for name in ("kept", "just")}
+    assert found.pods == {name: disrupted[name] for name in ("kept", "just")}
     assert [each.metadata.name for each in found.overdue] == ["late"]
     assert found.resync_after == pytest.approx(0.001)
 
 
 def budget(generation: int = 1, **status: object) -> Budget:
-    metadata = {"name": "b", "namespace": "n", "generation": generation, "resourceVersion": "7"}
-    return decode_budget(encoded({"metadata": metadata, "status": status}))  # type: ignore[arg-type]
+    metadata = {"generation": generation, "resourceVersion": "7"}
+    document = manifest("PodDisruptionBudget", "b", metadata=metadata, status=status)
+    return decode_budget(encoded(document))  # type: ignore[arg-type]
 
 
-ALLOWING = [
+ALLOWED = [
     # expected, desired, healthy, allowed, reason
     (5, 3, 4, 1, "SufficientPods"),
     (5, 3, 3, 0, "InsufficientPods"),
@@ -111,11 +108,11 @@ ALLOWING = [
 ]
 
 
-@pytest.mark.parametrize(("expected", "wanted", "healthy", "allowed", "reason"), ALLOWING)
-def test_what_is_allowed(
-    expected: int, wanted: int, healthy: int, allowed: int, reason: str
+@pytest.mark.parametrize(("expected", "desired", "healthy", "allowed", "reason"), ALLOWED)
+def test_allowed_disruptions(
+    expected: int, desired: int, healthy: int, allowed: int, reason: str
 ) -> None:
-    status = new_status(budget(), expected, wanted, healthy, {}, NOW)
+    status = new_status(budget(), expected, desired, healthy, {}, NOW)
     assert status is not None
     assert (status.disruptions_allowed, status.observed_generation) == (allowed, 1)
     assert status.conditions == [

@@ -1,89 +1,65 @@
-"""Garbage collection: which objects are deleted with an owner, and which stay."""
+"""Garbage collection: dependents are deleted with their last owner."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import pytest
 
 from extender.kube.rest.client import Propagation
 from tests.builders import Document, blocking, owner, thing
 from tests.fakeapi.controlplane.conftest import SetStage
-from tests.stage import CLUSTER_ROLES, CONFIG_MAPS, Stage
+from tests.stage import CLUSTER_ROLES, CONFIG_MAPS
 
 BACKGROUND, FOREGROUND, ORPHAN = Propagation.BACKGROUND, Propagation.FOREGROUND, Propagation.ORPHAN
 ROLE = {"kind": "ClusterRole", "version": "rbac.authorization.k8s.io/v1"}
 
 
-@dataclass(frozen=True)
-class Scene:
-    """What there is, what is deleted and how, and what is left in the end."""
+class Case(NamedTuple):
+    """Objects, those that are deleted and how, and those that are left in the end."""
 
-    title: str
-    things: tuple[Document, ...]
+    objects: tuple[Document, ...]
     deleted: tuple[tuple[str, Propagation | None], ...] = ()
     left: tuple[str, ...] = ()
-    owners: dict[str, list[str]] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return self.title
+    owners: Mapping[str, list[str]] = {}
 
 
 CHAIN = (thing("a"), thing("b", blocking("a")), thing("c", blocking("b")))
 SHARED = (thing("a"), thing("b"), thing("both", owner("a"), owner("b")))
 CYCLE = (thing("a", blocking("b")), thing("b", blocking("a")))
 
-SCENES = [
-    Scene("nobody is deleted, all stay", CHAIN, left=("a", "b", "c")),
-    Scene("background: dependents go after their owner", CHAIN, (("a", BACKGROUND),)),
-    Scene("foreground: dependents go before their owner", CHAIN, (("a", FOREGROUND),)),
-    Scene(
-        "orphan: dependents stay, without the reference",
-        CHAIN,
-        (("a", ORPHAN),),
-        ("b", "c"),
-        {"b": [], "c": ["b"]},
+CASES = {
+    "nothing is deleted, all stay": Case(CHAIN, left=("a", "b", "c")),
+    "background: dependents go after their owner": Case(CHAIN, (("a", BACKGROUND),)),
+    "foreground: dependents go before their owner": Case(CHAIN, (("a", FOREGROUND),)),
+    "orphan: dependents stay, without the reference": Case(
+        CHAIN, (("a", ORPHAN),), ("b", "c"), {"b": [], "c": ["b"]}
     ),
-    Scene("from the middle: the owner stays", CHAIN, (("b", BACKGROUND),), ("a",)),
-    Scene(
-        "one owner of two is enough",
-        SHARED,
-        (("a", BACKGROUND),),
-        ("b", "both"),
-        {"both": ["b"]},
+    "from the middle: the owner stays": Case(CHAIN, (("b", BACKGROUND),), ("a",)),
+    "one owner of two is enough": Case(
+        SHARED, (("a", BACKGROUND),), ("b", "both"), {"both": ["b"]}
     ),
-    Scene(
-        "an owner in the foreground lets go of what others own",
-        SHARED,
-        (("a", FOREGROUND),),
-        ("b", "both"),
-        {"both": ["b"]},
+    "deletion of an owner in the foreground spares dependents of others": Case(
+        SHARED, (("a", FOREGROUND),), ("b", "both"), {"both": ["b"]}
     ),
-    Scene("without both owners it goes", SHARED, (("a", BACKGROUND), ("b", FOREGROUND))),
-    Scene("an owner that never was", (thing("x", owner("nobody")),)),
-    Scene(
-        "an owner of another UID is no owner",
-        (thing("a"), thing("x", {**owner("a"), "uid": "another"})),
-        left=("a",),
+    "without both owners the dependent is deleted": Case(
+        SHARED, (("a", BACKGROUND), ("b", FOREGROUND))
     ),
-    Scene(
-        "an owner of another name is no owner",
-        (thing("a"), thing("x", {**owner("b"), "uid": "a"})),
-        left=("a",),
+    "a missing owner": Case((thing("x", owner("missing")),)),
+    "an owner of another UID is no owner": Case(
+        (thing("a"), thing("x", {**owner("a"), "uid": "another"})), left=("a",)
     ),
-    Scene(
-        "an owner that never was beside one that is",
-        (thing("a"), thing("x", owner("a"), owner("nobody"))),
-        left=("a", "x"),
-        owners={"x": ["a"]},
+    "an owner of another name is no owner": Case(
+        (thing("a"), thing("x", {**owner("b"), "uid": "a"})), left=("a",)
     ),
-    Scene(
-        "an owner in another namespace is no owner",
-        (thing("a", namespace="kube-system"), thing("x", owner("a"))),
-        left=("a",),
+    "a missing owner beside an existing one": Case(
+        (thing("a"), thing("x", owner("a"), owner("missing"))), left=("a", "x"), owners={"x": ["a"]}
     ),
-    Scene(
-        "a cluster-wide owner owns in every namespace",
+    "an owner in another namespace is no owner": Case(
+        (thing("a", namespace="kube-system"), thing("x", owner("a"))), left=("a",)
+    ),
+    "a cluster-wide owner owns in every namespace": Case(
         (
             thing("role", namespace="", kind=ROLE["kind"], version=ROLE["version"]),
             thing("x", owner("role", **ROLE)),
@@ -91,115 +67,97 @@ SCENES = [
         left=("x",),
         owners={"x": ["role"]},
     ),
-    Scene(
-        "a dependent with a finalizer waits, marked",
+    "a dependent with a finalizer is terminating": Case(
         (thing("a"), thing("x", owner("a"), finalizers=["example.com/hold"])),
         (("a", BACKGROUND),),
         ("x",),
     ),
-    Scene(
-        "in the foreground a blocking dependent with a finalizer holds its owner",
+    "in the foreground a blocking dependent with a finalizer holds its owner": Case(
         (thing("a"), thing("x", blocking("a"), finalizers=["example.com/hold"])),
         (("a", FOREGROUND),),
         ("a", "x"),
     ),
-    Scene(
-        "in the foreground a dependent that does not block holds nobody",
+    "in the foreground a dependent that does not block does not hold its owner": Case(
         (thing("a"), thing("x", owner("a"), finalizers=["example.com/hold"])),
         (("a", FOREGROUND),),
         ("x",),
     ),
-    Scene("who owns each other goes together, in the background", CYCLE, (("a", BACKGROUND),)),
-    Scene("who owns each other goes together, in the foreground", CYCLE, (("a", FOREGROUND),)),
-    Scene(
-        "a dependent that was to be orphaning orphans",
+    "objects that own each other are deleted together, in the background": Case(
+        CYCLE, (("a", BACKGROUND),)
+    ),
+    "objects that own each other are deleted together, in the foreground": Case(
+        CYCLE, (("a", FOREGROUND),)
+    ),
+    "a dependent with the finalizer orphan orphans its own": Case(
         (thing("a"), thing("b", owner("a"), finalizers=["orphan"]), thing("c", owner("b"))),
         (("a", BACKGROUND),),
         ("c",),
         {"c": []},
     ),
-    Scene(
-        "deleted in the foreground while it was deleted in the background already",
+    "deletion in the foreground during one in the background": Case(
         (thing("a", finalizers=["example.com/hold"]), thing("b", blocking("a"))),
         (("a", BACKGROUND), ("a", FOREGROUND)),
         ("a",),
     ),
-    Scene(
-        "who names an owner wrongly goes, who names it rightly stays",
-        (thing("x", owner("a", "Secret")), thing("y", owner("a")), thing("a")),
-        left=("a", "y"),
+    "a dependent that names an owner wrongly is deleted": Case(
+        (thing("x", owner("a", "Secret")), thing("y", owner("a")), thing("a")), left=("a", "y")
     ),
-    Scene(
-        "in whatever order they come",
-        (thing("a"), thing("y", owner("a")), thing("x", owner("a", "Secret"))),
-        left=("a", "y"),
+    "a wrong reference after a right one": Case(
+        (thing("a"), thing("y", owner("a")), thing("x", owner("a", "Secret"))), left=("a", "y")
     ),
-    Scene(
-        "an owner that never was, named in several ways",
-        (thing("x", owner("a", "Secret")), thing("y", owner("a")), thing("z", owner("a", "Pod"))),
+    "a missing owner, named in several ways": Case(
+        (thing("x", owner("a", "Secret")), thing("y", owner("a")), thing("z", owner("a", "Pod")))
     ),
-    Scene("an unknown kind keeps what it owns", (thing("x", owner("w", "Wisp")),), left=("x",)),
-]
+    "dependents of an unknown kind stay": Case((thing("x", owner("w", "Wisp")),), left=("x",)),
+}
 
 
-async def owners_of(stage: Stage, name: str) -> list[str]:
-    document = await stage.get(CONFIG_MAPS, name)
-    return [each["name"] for each in document["metadata"].get("ownerReferences", ())]
-
-
-@pytest.mark.parametrize("scene", SCENES, ids=str)
+@pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("late", [False, True], ids=["watching", "starting late"])
-async def test_what_is_left(scene: Scene, late: bool, set_stage: SetStage) -> None:  # noqa: FBT001
-    stage = await set_stage("none" if late else "gc")
-    stage.load(*scene.things)
+async def test_collection(name: str, late: bool, set_stage: SetStage) -> None:  # noqa: FBT001
+    case = CASES[name]
+    stage = await set_stage("none" if late else "gc", *case.objects)
     if not late:
         await stage.passes(2)
-    for name, how in scene.deleted:
-        await stage.delete(CONFIG_MAPS, name, how)
+    for deleted, how in case.deleted:
+        await stage.delete(CONFIG_MAPS, deleted, how)
     if late:
         stage.cluster.control_plane["gc"].start()
     await stage.passes(120)
-    assert await stage.names() == sorted(scene.left)
-    for name, owners in scene.owners.items():
-        assert await owners_of(stage, name) == owners
+    assert await stage.names() == sorted(case.left)
+    for dependent, owners in case.owners.items():
+        found = await stage.get(CONFIG_MAPS, dependent)
+        assert [each["name"] for each in found["metadata"].get("ownerReferences", ())] == owners
 
 
-async def test_in_the_foreground_the_owner_goes_last(set_stage: SetStage) -> None:
-    stage = await set_stage("gc")
-    stage.load(*CHAIN)
+async def test_in_the_foreground_the_owner_is_deleted_last(set_stage: SetStage) -> None:
+    stage = await set_stage("gc", *CHAIN)
     await stage.delete(CONFIG_MAPS, "a", FOREGROUND)
     await stage.passes(1)
-    gone = [
-        c.object["metadata"]["name"] for c in stage.cluster.history("cm") if c.type == "DELETED"
-    ]
-    assert gone == ["c", "b", "a"]
+    deleted = [each for each in stage.cluster.history("cm") if each.type == "DELETED"]
+    assert [each.object["metadata"]["name"] for each in deleted] == ["c", "b", "a"]
 
 
-async def test_a_released_dependent_lets_its_owner_be_deleted(set_stage: SetStage) -> None:
-    stage = await set_stage("gc")
-    stage.load(thing("a"), thing("x", blocking("a"), finalizers=["example.com/hold"]))
+@pytest.mark.parametrize(
+    ("change", "seconds", "left"),
+    [({"finalizers": None}, 60, []), ({"ownerReferences": [owner("a")]}, 1, ["x"])],
+    ids=["without its finalizer", "no longer blocking"],
+)
+async def test_an_owner_is_deleted_once_its_dependent_does_not_hold_it(
+    set_stage: SetStage, change: Document, seconds: float, left: list[str]
+) -> None:
+    held = thing("x", blocking("a"), finalizers=["example.com/hold"])
+    stage = await set_stage("gc", thing("a"), held)
     await stage.delete(CONFIG_MAPS, "a", FOREGROUND)
-    await stage.passes(60)
+    await stage.passes(seconds)
     assert await stage.names() == ["a", "x"]
-    await stage.patch(CONFIG_MAPS, "x", {"metadata": {"finalizers": None}})
+    await stage.patch(CONFIG_MAPS, "x", {"metadata": change})
     await stage.passes(1)
-    assert await stage.names() == []
-
-
-async def test_a_reference_that_no_longer_blocks_lets_the_owner_go(set_stage: SetStage) -> None:
-    stage = await set_stage("gc")
-    stage.load(thing("a"), thing("x", blocking("a"), finalizers=["example.com/hold"]))
-    await stage.delete(CONFIG_MAPS, "a", FOREGROUND)
-    await stage.passes(1)
-    await stage.patch(CONFIG_MAPS, "x", {"metadata": {"ownerReferences": [owner("a")]}})
-    await stage.passes(1)
-    assert await stage.names() == ["x"]
+    assert await stage.names() == left
 
 
 async def test_a_cross_namespace_owner_reference_is_reported(set_stage: SetStage) -> None:
-    stage = await set_stage("gc")
-    stage.load(thing("a", namespace="kube-system"))
-    await stage.passes(1)
+    stage = await set_stage("gc", thing("a", namespace="kube-system"), seconds=1)
     stage.load(thing("x", owner("a")))
     await stage.passes(1)
     named = "[v1/ConfigMap, namespace: default, name: a, uid: a]"
@@ -207,21 +165,16 @@ async def test_a_cross_namespace_owner_reference_is_reported(set_stage: SetStage
     assert await stage.told() == [("OwnerRefInvalidNamespace", "x", message)]
 
 
-async def test_a_cluster_wide_object_with_a_namespaced_owner_is_left_alone(
-    set_stage: SetStage,
-) -> None:
-    stage = await set_stage("gc")
-    stage.load(thing("a"), thing("role", owner("a"), namespace="", **ROLE))
+async def test_a_cluster_wide_object_with_a_namespaced_owner_stays(set_stage: SetStage) -> None:
+    stage = await set_stage("gc", thing("a"), thing("role", owner("a"), namespace="", **ROLE))
     await stage.passes(60)
     await stage.delete(CONFIG_MAPS, "a", BACKGROUND)
     await stage.passes(60)
     assert await stage.find(CLUSTER_ROLES, "role")
 
 
-async def test_it_finds_its_way_after_the_watches_expired(set_stage: SetStage) -> None:
-    stage = await set_stage("gc")
-    stage.load(*CHAIN)
-    await stage.passes(1)
+async def test_collection_continues_after_watches_have_expired(set_stage: SetStage) -> None:
+    stage = await set_stage("gc", *CHAIN, seconds=1)
     saved = stage.cluster.snapshot()
     await stage.delete(CONFIG_MAPS, "a", BACKGROUND)
     await stage.passes(1)
@@ -233,7 +186,7 @@ async def test_it_finds_its_way_after_the_watches_expired(set_stage: SetStage) -
     assert await stage.names() == ["a"]
 
 
-async def test_paused_it_waits_and_stepped_it_does_one_thing(set_stage: SetStage) -> None:
+async def test_a_paused_collector_waits_and_a_step_deletes_one_object(set_stage: SetStage) -> None:
     stage = await set_stage("gc")
     gc = stage.cluster.control_plane["gc"]
     stage.load(thing("a"), thing("x", owner("a")), thing("y", owner("a")))
@@ -251,9 +204,7 @@ async def test_paused_it_waits_and_stepped_it_does_one_thing(set_stage: SetStage
     assert await gc.step() == ""
 
 
-async def test_switched_off_it_does_nothing_and_on_again_it_catches_up(
-    set_stage: SetStage,
-) -> None:
+async def test_a_stopped_collector_catches_up_when_it_starts(set_stage: SetStage) -> None:
     stage = await set_stage("gc")
     gc = stage.cluster.control_plane["gc"]
     stage.load(thing("a"), thing("x", owner("a")))
@@ -267,9 +218,7 @@ async def test_switched_off_it_does_nothing_and_on_again_it_catches_up(
     assert await stage.names() == []
 
 
-async def test_a_dependent_with_a_new_owner_is_not_deleted(
-    set_stage: SetStage,
-) -> None:
+async def test_a_dependent_with_a_new_owner_is_not_deleted(set_stage: SetStage) -> None:
     stage = await set_stage("gc")
     gc = stage.cluster.control_plane["gc"]
     stage.load(thing("a"), thing("x", owner("a")), thing("b"))
@@ -286,7 +235,7 @@ async def test_a_dependent_with_a_new_owner_is_not_deleted(
 async def test_events_are_never_collected(set_stage: SetStage) -> None:
     stage = await set_stage("gc")
     about = {"namespace": "default", "name": "x"}
-    event = thing("e", owner("nobody"), kind="Event")
-    stage.load({**event, "involvedObject": about, "reason": "Because", "message": "so"})
+    event = thing("e", owner("missing"), kind="Event", involvedObject=about, reason="Because")
+    stage.load({**event, "message": "so"})
     await stage.passes(60)
     assert await stage.told() == [("Because", "x", "so")]

@@ -1,4 +1,4 @@
-"""The conditions of a namespace that is being emptied, in upstream's words."""
+"""The conditions of a terminating namespace, in upstream's words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from extender.kube.rest.resources import PODS, REPLICA_SETS
 from fakeapi.controlplane.controllers.namespace_conditions import DeletionPass, conditions_after
 
-WELL = {
+NO_ERRORS = {
     "NamespaceDeletionDiscoveryFailure": (
         "ResourcesDiscovered",
         "All resources successfully discovered",
@@ -54,15 +54,17 @@ FAILING = [
 ]
 
 
-def test_at_first_all_is_well_and_said_so() -> None:
+def test_a_first_pass_without_errors_writes_every_condition() -> None:
     after = conditions_after(DeletionPass(), (), "now")
     assert after is not None
-    assert {c["type"]: (c["reason"], c["message"]) for c in after} == WELL
+    assert {c["type"]: (c["reason"], c["message"]) for c in after} == NO_ERRORS
     assert {(c["status"], c["lastTransitionTime"]) for c in after} == {("False", "now")}
 
 
 @pytest.mark.parametrize(("found", "type_", "reason", "message"), FAILING)
-def test_what_is_not_well(found: DeletionPass, type_: str, reason: str, message: str) -> None:
+def test_an_error_sets_its_condition(
+    found: DeletionPass, type_: str, reason: str, message: str
+) -> None:
     after = conditions_after(found, (), "now")
     assert after is not None
     assert [c for c in after if c["status"] == "True"] == [
@@ -76,7 +78,7 @@ def test_what_is_not_well(found: DeletionPass, type_: str, reason: str, message:
     ]
 
 
-def test_the_same_again_changes_nothing() -> None:
+def test_an_equal_pass_changes_nothing() -> None:
     for found in (DeletionPass(), *(each for each, *_ in FAILING)):
         after = conditions_after(found, (), "then")
         assert after is not None
@@ -88,15 +90,13 @@ def test_only_a_change_of_status_is_a_transition() -> None:
     fewer = conditions_after(DeletionPass(remaining={PODS: 1}), first or (), "2")
     none = conditions_after(DeletionPass(), fewer or (), "3")
     times = [
-        next(
-            c["lastTransitionTime"] for c in each or () if c["type"] == "NamespaceContentRemaining"
-        )
+        {c["type"]: c["lastTransitionTime"] for c in each or ()}["NamespaceContentRemaining"]
         for each in (first, fewer, none)
     ]
     assert times == ["1", "1", "3"]
 
 
-def test_conditions_of_others_stay() -> None:
+def test_conditions_of_other_types_stay() -> None:
     after = conditions_after(DeletionPass(), [{"type": "Mine", "status": "True"}], "now")
     assert after is not None
     assert after[0] == {"type": "Mine", "status": "True"}

@@ -1,4 +1,4 @@
-"""Whether a node is alive, what is written on it, and how fast it is given up."""
+"""Missed heartbeats of nodes, their conditions and taints, and the rate of evictions."""
 
 from __future__ import annotations
 
@@ -21,17 +21,15 @@ from fakeapi.controlplane.controllers.node_health import (
     zone_state,
 )
 from fakeapi.controlplane.controllers.types import Node, Taint, decode_node
-from tests.builders import encoded
+from tests.builders import encoded, manifest
 
 MADE = "2026-01-01T00:00:00Z"
 
 
-def a_node(*conditions: dict[str, Any], **spec: Any) -> Node:
-    metadata = {"name": "n", "creationTimestamp": MADE}
-    status = {"conditions": list(conditions)}
-    return decode_node(
-        encoded({"metadata": metadata, "spec": spec, "status": status})  # type: ignore[arg-type]
-    )
+def decoded_node(*conditions: dict[str, Any], **spec: Any) -> Node:
+    metadata, status = {"creationTimestamp": MADE}, {"conditions": list(conditions)}
+    document = manifest("Node", "n", metadata=metadata, spec=spec, status=status)
+    return decode_node(encoded(document))  # type: ignore[arg-type]
 
 
 def ready(status: str = "True", heartbeat: str = MADE) -> dict[str, Any]:
@@ -42,37 +40,34 @@ def at(seconds: float) -> int:
     return parse_time(MADE) + int(seconds * NS_PER_SECOND)
 
 
-def test_a_node_that_never_spoke_gets_a_minute_from_when_it_was_made() -> None:
-    heard = observe_heartbeat(None, a_node(), "", at(55))
-    assert not has_missed_heartbeats(heard, a_node(), at(60))
-    assert has_missed_heartbeats(heard, a_node(), at(61))
+def test_a_node_without_heartbeats_has_a_minute_from_its_creation() -> None:
+    health = observe_heartbeat(None, decoded_node(), "", at(55))
+    assert not has_missed_heartbeats(health, decoded_node(), at(60))
+    assert has_missed_heartbeats(health, decoded_node(), at(61))
 
 
 def test_a_changed_heartbeat_counts_whatever_its_time() -> None:
-    heard = observe_heartbeat(None, a_node(ready()), "", at(100))
-    assert heard == NodeHealthData(at(100), MADE)
-    heard = observe_heartbeat(heard, a_node(ready()), "", at(120))
-    assert not has_missed_heartbeats(heard, a_node(ready()), at(150))
-    assert has_missed_heartbeats(heard, a_node(ready()), at(151))
-    later = a_node(ready(heartbeat="1999-01-01T00:00:00Z"))
-    assert observe_heartbeat(heard, later, "", at(140)).observed_ns == at(140)
+    health = observe_heartbeat(None, decoded_node(ready()), "", at(100))
+    assert health == NodeHealthData(at(100), MADE)
+    health = observe_heartbeat(health, decoded_node(ready()), "", at(120))
+    assert not has_missed_heartbeats(health, decoded_node(ready()), at(150))
+    assert has_missed_heartbeats(health, decoded_node(ready()), at(151))
+    later = decoded_node(ready(heartbeat="1999-01-01T00:00:00Z"))
+    assert observe_heartbeat(health, later, "", at(140)).observed_ns == at(140)
 
 
 def test_a_renewed_lease_counts_as_a_heartbeat() -> None:
-    node = a_node(ready())
-    heard = observe_heartbeat(None, node, "2026-01-01T00:00:00.000000Z", at(0))
-    heard = observe_heartbeat(heard, node, "2026-01-01T00:00:10.000000Z", at(12))
-    assert heard.observed_ns == at(12)
-    assert observe_heartbeat(heard, node, "2026-01-01T00:00:10.000000Z", at(20)).observed_ns == at(
-        12
-    )
-    assert observe_heartbeat(heard, node, "2026-01-01T00:00:05.000000Z", at(20)).observed_ns == at(
-        12
-    )
+    node = decoded_node(ready())
+    health = observe_heartbeat(None, node, "2026-01-01T00:00:00.000000Z", at(0))
+    health = observe_heartbeat(health, node, "2026-01-01T00:00:10.000000Z", at(12))
+    assert health.observed_ns == at(12)
+    for second in (10, 5):
+        renewed = f"2026-01-01T00:00:{second:02}.000000Z"
+        assert observe_heartbeat(health, node, renewed, at(20)).observed_ns == at(12)
 
 
-def test_writes_about_an_unreachable_node() -> None:
-    node = a_node(ready(), {"type": "DiskPressure", "status": "Unknown"})
+def test_conditions_of_an_unreachable_node() -> None:
+    node = decoded_node(ready(), {"type": "DiskPressure", "status": "Unknown"})
     written = {c["type"]: (c["reason"], c["message"]) for c in unknown_conditions(node, "now")}
     never = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
     assert written == {
@@ -86,28 +81,18 @@ def keys(taints: list[Taint] | None) -> list[str] | None:
     return None if taints is None else [t.key.rpartition("/")[2] for t in taints]
 
 
+NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+OTHER = {"key": "mine", "effect": "NoSchedule"}
 TAINTS = [
-    (a_node(ready("False")), ["not-ready"]),
-    (a_node(ready("Unknown")), ["unreachable"]),
-    (a_node(ready()), None),
-    (a_node(ready(), unschedulable=True), ["unschedulable"]),
-    (
-        a_node(ready(), {"type": "MemoryPressure", "status": "True"}),
-        ["memory-pressure"],
-    ),
-    (
-        a_node(ready(), taints=[{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}]),
-        [],
-    ),
-    (
-        a_node(ready("False"), taints=[{"key": "mine", "effect": "NoSchedule"}]),
-        ["mine", "not-ready"],
-    ),
-    (a_node(ready(), taints=[{"key": "mine", "effect": "NoSchedule"}]), None),
-    (
-        a_node(ready(), taints=[{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]),
-        None,
-    ),
+    (decoded_node(ready("False")), ["not-ready"]),
+    (decoded_node(ready("Unknown")), ["unreachable"]),
+    (decoded_node(ready()), None),
+    (decoded_node(ready(), unschedulable=True), ["unschedulable"]),
+    (decoded_node(ready(), {"type": "MemoryPressure", "status": "True"}), ["memory-pressure"]),
+    (decoded_node(ready(), taints=[NOT_READY]), []),
+    (decoded_node(ready("False"), taints=[OTHER]), ["mine", "not-ready"]),
+    (decoded_node(ready(), taints=[OTHER]), None),
+    (decoded_node(ready(), taints=[{**NOT_READY, "effect": "NoExecute"}]), None),
 ]
 
 
@@ -134,9 +119,9 @@ ZONES = [
 ]
 
 
-@pytest.mark.parametrize(("well", "ill", "state"), ZONES)
-def test_how_a_zone_is(well: int, ill: int, state: ZoneState) -> None:
-    assert zone_state(well, ill) is state
+@pytest.mark.parametrize(("ready", "not_ready", "state"), ZONES)
+def test_the_state_of_a_zone(ready: int, not_ready: int, state: ZoneState) -> None:
+    assert zone_state(ready, not_ready) is state
 
 
 def test_the_eviction_rate() -> None:
@@ -145,20 +130,20 @@ def test_the_eviction_rate() -> None:
     assert eviction_rate(ZoneState.PARTLY_DISRUPTED, 51) == 0.01
 
 
-def test_a_turnstile_lets_one_through_and_then_one_at_a_time() -> None:
-    turnstile = EvictionRateLimiter(0)
-    assert (turnstile.try_accept(0), turnstile.try_accept(9)) == (True, False)
-    assert turnstile.seconds_until_next() == pytest.approx(1)
-    assert turnstile.try_accept(10)
-    turnstile.set_rate(0, 20)
-    assert (turnstile.try_accept(1000), turnstile.seconds_until_next()) == (False, None)
+def test_the_rate_limiter_accepts_one_and_then_one_in_an_interval() -> None:
+    limiter = EvictionRateLimiter(0)
+    assert (limiter.try_accept(0), limiter.try_accept(9)) == (True, False)
+    assert limiter.seconds_until_next() == pytest.approx(1)
+    assert limiter.try_accept(10)
+    limiter.set_rate(0, 20)
+    assert (limiter.try_accept(1000), limiter.seconds_until_next()) == (False, None)
 
 
-def test_when_all_zones_fail_no_node_is_tainted_and_all_recover_once() -> None:
+def test_no_node_is_tainted_while_all_zones_fail() -> None:
     zones = ZoneStates()
     assert not zones.update({"a": (1, 2), "b": (0, 3)}, 0)
     assert zones.update({"a": (0, 3), "b": (0, 3)}, 5)
     assert not zones.update({"a": (0, 3), "b": (0, 3)}, 10)
-    assert not any(turnstile.try_accept(1000) for turnstile in zones.rate_limiters.values())
+    assert not any(limiter.try_accept(1000) for limiter in zones.rate_limiters.values())
     zones.update({"a": (3, 0), "b": (0, 3)}, 1000)
     assert zones.rate_limiters["b"].try_accept(1001)

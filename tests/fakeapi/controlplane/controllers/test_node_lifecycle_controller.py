@@ -1,23 +1,22 @@
-"""Nodes without heartbeats that recover, and the pods on them."""
+"""Nodes without heartbeats, their recovery, and the pods on them."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from itertools import pairwise
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
-import orjson
 import pytest
 
 from extender.kube.decoders.object_meta import NS_PER_SECOND, format_time, parse_time
 from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.client import PatchType
-from extender.kube.rest.resources import LEASES, NODES, PODS
+from extender.kube.rest.resources import LEASES, NODES
 from fakeapi.controlplane.controllers.taint_eviction import tolerated_seconds
-from fakeapi.controlplane.controllers.types import Pod, Taint, decode_pod
-from tests.builders import Document, encoded, running_pod
+from fakeapi.controlplane.controllers.types import Taint, decode_pod
+from tests.builders import encoded, manifest, running_pod, thing
 from tests.fakeapi.controlplane.conftest import SetStage
 from tests.stage import Stage, decode
 
@@ -26,78 +25,53 @@ RENEW_SECONDS: Final = 10.0
 STATUS_SECONDS: Final = 300.0
 
 
-class Kubelets:
-    """The kubelets of some nodes, which they register, as an async context manager."""
+@asynccontextmanager
+async def heartbeats(stage: Stage, *names: str) -> AsyncIterator[set[str]]:
+    """Register nodes and send their heartbeats, except for nodes in the set that it yields."""
+    silent: set[str] = set()
 
-    def __init__(self, stage: Stage, names: Iterable[str]) -> None:
-        self._stage = stage
-        self._silent: dict[str, None] = {}
-        self._names = list(names)
-        self._tasks: list[asyncio.Task[None]] = []
-
-    async def __aenter__(self) -> Self:
-        for name in self._names:
-            self._stage.load(
-                {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "uid": name}},
-                {
-                    "apiVersion": "coordination.k8s.io/v1",
-                    "kind": "Lease",
-                    "metadata": {"name": name, "namespace": NAMESPACE},
-                    "spec": {"holderIdentity": name, "leaseDurationSeconds": 40},
-                },
-            )
-        self._tasks = [
-            asyncio.create_task(work)
-            for name in self._names
-            for work in (
-                self._repeat(name, RENEW_SECONDS, self._renew),
-                self._repeat(name, STATUS_SECONDS, self._report),
-            )
-        ]
-        return self
-
-    async def __aexit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def silence(self, name: str) -> None:
-        """Have a kubelet fall silent."""
-        self._silent[name] = None
-
-    def wake(self, name: str) -> None:
-        """Have a kubelet speak again."""
-        self._silent.pop(name, None)
-
-    async def _repeat(self, name: str, seconds: float, act: object) -> None:
+    async def repeat(name: str, seconds: float, send: Callable[[Stage, str], Any]) -> None:
         while True:
-            if name not in self._silent:
+            if name not in silent:
                 try:
-                    await act(name)  # type: ignore[operator]
+                    await send(stage, name)
                 except ApiError as error:
                     if error.status not in (404, 409):
                         raise
-            await self._stage.cluster.clock.sleep(seconds)
+            await stage.cluster.clock.sleep(seconds)
 
-    async def _renew(self, name: str) -> None:
-        now_ns = self._stage.cluster.clock.now_ns()
-        time = f"{format_time(now_ns)[:-1]}.{now_ns % 10**9 // 1000:06}Z"
-        body = orjson.dumps({"spec": {"renewTime": time}})
-        path = LEASES.object(name, NAMESPACE)
-        await self._stage.client.patch(path, PatchType.MERGE, body, decode)
+    for name in names:
+        lease = {"holderIdentity": name, "leaseDurationSeconds": 40}
+        stage.load(
+            thing(name, kind="Node", namespace=""),
+            manifest("Lease", name, namespace=NAMESPACE, spec=lease),
+        )
+    tasks = [
+        asyncio.create_task(repeat(name, seconds, send))
+        for name in names
+        for seconds, send in ((RENEW_SECONDS, renew_lease), (STATUS_SECONDS, report_ready))
+    ]
+    try:
+        yield silent
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _report(self, name: str) -> None:
-        now = format_time(self._stage.cluster.clock.now_ns())
-        times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
-        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", **times}
-        body = orjson.dumps({"status": {"conditions": [ready]}})
-        path = NODES.object(name).subresource("status")
-        await self._stage.client.patch(path, PatchType.STRATEGIC, body, decode)
+
+async def renew_lease(stage: Stage, name: str) -> None:
+    now_ns = stage.cluster.clock.now_ns()
+    time = f"{format_time(now_ns)[:-1]}.{now_ns % 10**9 // 1000:06}Z"
+    await stage.patch(LEASES, name, {"spec": {"renewTime": time}}, NAMESPACE)
+
+
+async def report_ready(stage: Stage, name: str) -> None:
+    now = format_time(stage.cluster.clock.now_ns())
+    times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", **times}
+    path = NODES.object(name).subresource("status")
+    body = encoded({"status": {"conditions": [ready]}})
+    await stage.client.patch(path, PatchType.STRATEGIC, body, decode)
 
 
 BOTH = "nodelifecycle,tainteviction"
@@ -117,20 +91,20 @@ async def ready(stage: Stage, node: str) -> str:
     )
 
 
-async def test_a_node_that_renews_its_lease_is_well(set_stage: SetStage) -> None:
+async def test_a_node_that_renews_its_lease_is_ready(set_stage: SetStage) -> None:
     stage = await set_stage(BOTH)
-    async with Kubelets(stage, ["a", "b"]):
+    async with heartbeats(stage, "a", "b"):
         await stage.passes(1200)
         assert (await taints(stage, "a"), await ready(stage, "a")) == ([], "True")
 
 
 async def test_an_unreachable_node_loses_its_pods_in_time(set_stage: SetStage) -> None:
     stage = await set_stage(BOTH)
-    async with Kubelets(stage, ["a", "b"]) as kubelets:
+    async with heartbeats(stage, "a", "b") as silent:
         tolerations = [{"key": UNREACHABLE, "operator": "Exists", "tolerationSeconds": 300}]
         stage.load(running_pod("p", "a", tolerations=tolerations), running_pod("q", "b"))
         await stage.passes(60)
-        kubelets.silence("a")
+        silent.add("a")
         await stage.passes(50)
         assert await ready(stage, "a") == "True"
         await stage.passes(20)
@@ -139,69 +113,65 @@ async def test_an_unreachable_node_loses_its_pods_in_time(set_stage: SetStage) -
             ("unreachable", "NoExecute"),
             ("unreachable", "NoSchedule"),
         ]
-        pod = await stage.get(PODS, "p")
+        pod = await stage.pod("p")
         assert pod["status"]["conditions"][0]["status"] == "False"
         await stage.passes(280)
-        assert "deletionTimestamp" not in (await pod_of(stage, "p"))["metadata"]
+        assert "deletionTimestamp" not in (await stage.pod("p"))["metadata"]
         await stage.passes(20)
-        assert "deletionTimestamp" in (await pod_of(stage, "p"))["metadata"]
-        assert "deletionTimestamp" not in (await pod_of(stage, "q"))["metadata"]
+        assert "deletionTimestamp" in (await stage.pod("p"))["metadata"]
+        assert "deletionTimestamp" not in (await stage.pod("q"))["metadata"]
 
 
-async def pod_of(stage: Stage, name: str) -> Document:
-    return await stage.get(PODS, name)
-
-
-async def test_a_node_that_comes_back_in_time_keeps_its_pods(set_stage: SetStage) -> None:
+async def test_a_node_that_recovers_in_time_keeps_its_pods(set_stage: SetStage) -> None:
     stage = await set_stage(BOTH)
-    async with Kubelets(stage, ["a", "b"]) as kubelets:
+    async with heartbeats(stage, "a", "b") as silent:
         tolerations = [{"operator": "Exists", "tolerationSeconds": 300}]
         stage.load(running_pod("p", "a", tolerations=tolerations))
         await stage.passes(60)
-        kubelets.silence("a")
+        silent.add("a")
         await stage.passes(200)
         assert await taints(stage, "a") != []
-        kubelets.wake("a")
+        silent.remove("a")
         await stage.passes(600)
         assert await taints(stage, "a") == []
-        assert "deletionTimestamp" not in (await pod_of(stage, "p"))["metadata"]
-        told = [message for reason, _, message in await stage.told() if "Taint" in reason]
-        assert told == ["Cancelling deletion of Pod default/p"]
+        assert "deletionTimestamp" not in (await stage.pod("p"))["metadata"]
+        messages = [message for reason, _, message in await stage.told() if "Taint" in reason]
+        assert messages == ["Cancelling deletion of Pod default/p"]
 
 
 async def test_no_pod_is_evicted_if_all_nodes_are_unreachable(set_stage: SetStage) -> None:
     stage = await set_stage(BOTH)
-    async with Kubelets(stage, ["a", "b"]) as kubelets:
+    async with heartbeats(stage, "a", "b") as silent:
         stage.load(running_pod("p", "a"))
         await stage.passes(60)
-        kubelets.silence("a")
-        kubelets.silence("b")
+        silent.add("a")
+        silent.add("b")
         await stage.passes(1200)
         assert await taints(stage, "a") == [("unreachable", "NoSchedule")]
-        assert "deletionTimestamp" not in (await pod_of(stage, "p"))["metadata"]
+        assert "deletionTimestamp" not in (await stage.pod("p"))["metadata"]
 
 
 async def test_nodes_are_tainted_one_in_ten_seconds(set_stage: SetStage) -> None:
     stage = await set_stage(BOTH)
     names = [f"n{i}" for i in range(6)]
-    async with Kubelets(stage, names) as kubelets:
+    async with heartbeats(stage, *names) as silent:
         await stage.passes(60)
         for name in names[:3]:
-            kubelets.silence(name)
+            silent.add(name)
         await stage.passes(120)
-        given_up = {
+        tainted = {
             taint["timeAdded"]
             for change in stage.cluster.history("nodes")
             for taint in change.object.get("spec", {}).get("taints", ())
             if (taint["key"], taint["effect"]) == (UNREACHABLE, "NoExecute")
         }
-        seconds = sorted(parse_time(time) // NS_PER_SECOND for time in given_up)
+        seconds = sorted(parse_time(time) // NS_PER_SECOND for time in tainted)
         assert [later - earlier for earlier, later in pairwise(seconds)] == [10, 10]
 
 
-async def test_a_cordoned_node_is_marked(set_stage: SetStage) -> None:
+async def test_a_cordoned_node_is_tainted(set_stage: SetStage) -> None:
     stage = await set_stage(BOTH)
-    async with Kubelets(stage, ["a"]):
+    async with heartbeats(stage, "a"):
         await stage.patch(NODES, "a", {"spec": {"unschedulable": True}})
         await stage.passes(1)
         assert await taints(stage, "a") == [("unschedulable", "NoSchedule")]
@@ -210,7 +180,7 @@ async def test_a_cordoned_node_is_marked(set_stage: SetStage) -> None:
         assert await taints(stage, "a") == []
 
 
-async def test_a_node_that_never_spoke_becomes_unknown_after_a_minute(set_stage: SetStage) -> None:
+async def test_a_node_without_heartbeats_is_unknown_after_a_minute(set_stage: SetStage) -> None:
     stage = await set_stage(BOTH)
     await stage.create(NODES, {"metadata": {"name": "a"}})
     assert await taints(stage, "a") == [("not-ready", "NoSchedule")]
@@ -219,10 +189,6 @@ async def test_a_node_that_never_spoke_becomes_unknown_after_a_minute(set_stage:
     await stage.passes(10)
     assert await ready(stage, "a") == "Unknown"
     assert ("unreachable", "NoSchedule") in await taints(stage, "a")
-
-
-def pod(*tolerations: dict[str, Any]) -> Pod:
-    return decode_pod(encoded({"spec": {"tolerations": list(tolerations)}}))  # type: ignore[arg-type]
 
 
 GONE, SICK = Taint("gone", "", "NoExecute"), Taint("sick", "yes", "NoExecute")
@@ -247,21 +213,20 @@ TOLERATING = [
 
 
 @pytest.mark.parametrize(("tolerations", "on_node", "seconds"), TOLERATING)
-def test_how_long_a_pod_tolerates(
+def test_the_shortest_toleration_limits_the_time_on_a_node(
     tolerations: tuple[dict[str, Any], ...], on_node: list[Taint], seconds: float | None
 ) -> None:
-    assert tolerated_seconds(pod(*tolerations), on_node) == seconds
+    pod = decode_pod(encoded({"spec": {"tolerations": tolerations}}))  # type: ignore[arg-type]
+    assert tolerated_seconds(pod, on_node) == seconds
 
 
-async def test_a_pod_without_tolerations_goes_at_once_and_says_why(set_stage: SetStage) -> None:
-    stage = await set_stage("tainteviction")
-    stage.load({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", "uid": "a"}})
-    stage.load(running_pod("p", "a"))
-    await stage.passes(1)
+async def test_a_pod_without_tolerations_is_deleted_at_once(set_stage: SetStage) -> None:
+    node = thing("a", kind="Node", namespace="")
+    stage = await set_stage("tainteviction", node, running_pod("p", "a"), seconds=1)
     await stage.patch(NODES, "a", {"spec": {"taints": [{"key": "gone", "effect": "NoExecute"}]}})
     await stage.passes(1)
-    found = await pod_of(stage, "p")
+    found = await stage.pod("p")
     assert "deletionTimestamp" in found["metadata"]
-    mark = next(c for c in found["status"]["conditions"] if c["type"] == "DisruptionTarget")
-    assert mark["reason"] == "DeletionByTaintManager"
+    condition = next(c for c in found["status"]["conditions"] if c["type"] == "DisruptionTarget")
+    assert condition["reason"] == "DeletionByTaintManager"
     assert [t[2] for t in await stage.told()] == ["Marking for deletion Pod default/p"]

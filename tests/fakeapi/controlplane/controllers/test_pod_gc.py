@@ -1,4 +1,4 @@
-"""Pods that no other component would ever end."""
+"""Pods that no other component deletes."""
 
 from __future__ import annotations
 
@@ -9,20 +9,19 @@ import pytest
 from extender.kube.rest.resources import NODES, PODS
 from fakeapi.controlplane.controllers.pod_gc import MissingNodes, finished_above_threshold
 from fakeapi.controlplane.controllers.types import Pod, decode_pod
-from tests.builders import Document, encoded, running_pod
+from tests.builders import encoded, pod_json, running_pod, thing
 from tests.fakeapi.controlplane.conftest import SetStage
-from tests.stage import Stage
 
-NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node", "uid": "node"}}
+NODE = thing("node", kind="Node", namespace="")
 
 
 def finished(name: str, created: int, phase: str = "Succeeded", reason: str = "") -> Pod:
-    metadata = {"name": name, "creationTimestamp": f"2026-01-01T00:00:{created:02}Z"}
-    status = {"phase": phase, "reason": reason}
-    return decode_pod(encoded({"metadata": metadata, "status": status}))  # type: ignore[arg-type]
+    metadata = {"creationTimestamp": f"2026-01-01T00:00:{created:02}Z"}
+    document = pod_json(name, phase=phase, metadata=metadata, status={"reason": reason})
+    return decode_pod(encoded(document))  # type: ignore[arg-type]
 
 
-def test_the_evicted_go_first_then_the_oldest_then_by_name() -> None:
+def test_evicted_pods_are_deleted_first_then_the_oldest_then_by_name() -> None:
     pods = [
         finished("c", 2),
         finished("b", 1),
@@ -34,23 +33,17 @@ def test_the_evicted_go_first_then_the_oldest_then_by_name() -> None:
     assert finished_above_threshold(pods, 4) == finished_above_threshold(pods, 0) == []
 
 
-def test_a_node_is_missed_for_a_while_before_it_counts_as_gone() -> None:
-    quarantine = MissingNodes({})
-    assert quarantine.update(["a", "b"], 0) == []
-    assert quarantine.update(["a"], 20) == [], "b has come back"
-    assert quarantine.update(["a", "b"], 40) == ["a"]
-    assert quarantine.update(["b"], 80) == ["b"]
+def test_a_node_counts_as_deleted_after_a_while() -> None:
+    missing = MissingNodes({})
+    assert missing.update(["a", "b"], 0) == []
+    assert missing.update(["a"], 20) == [], "b exists again"
+    assert missing.update(["a", "b"], 40) == ["a"]
+    assert missing.update(["b"], 80) == ["b"]
 
 
-async def stage_of(set_stage: SetStage, *things: Document) -> Stage:
-    stage = await set_stage("podgc")
-    stage.load(*things)
-    return stage
-
-
-async def test_pods_of_a_node_that_has_gone_fail_and_go(set_stage: SetStage) -> None:
-    stage = await stage_of(set_stage, NODE, running_pod("p", "node"), running_pod("q", "other"))
-    await stage.passes(39)
+async def test_pods_of_a_deleted_node_fail_and_are_deleted(set_stage: SetStage) -> None:
+    pods = running_pod("p", "node"), running_pod("q", "other")
+    stage = await set_stage("podgc", NODE, *pods, seconds=39)
     assert await stage.names(PODS) == ["p", "q"]
     await stage.passes(21)
     assert await stage.names(PODS) == ["p"]
@@ -60,19 +53,16 @@ async def test_pods_of_a_node_that_has_gone_fail_and_go(set_stage: SetStage) -> 
     assert (mark["reason"], mark["message"]) == ("DeletionByPodGC", "PodGC: node no longer exists")
 
 
-async def test_a_node_that_comes_back_in_time_keeps_its_pods(set_stage: SetStage) -> None:
-    stage = await stage_of(set_stage, running_pod("p", "node"))
-    await stage.passes(30)
+async def test_a_node_that_is_created_again_in_time_keeps_its_pods(set_stage: SetStage) -> None:
+    stage = await set_stage("podgc", running_pod("p", "node"), seconds=30)
     stage.load(NODE)
     await stage.passes(300)
     assert await stage.names(PODS) == ["p"]
 
 
 async def test_a_pod_deleted_before_it_was_bound_is_removed(set_stage: SetStage) -> None:
-    pod = running_pod("p", "")
-    pod["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z"}
-    stage = await stage_of(set_stage, pod)
-    await stage.passes(1)
+    pod = running_pod("p", "", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    stage = await set_stage("podgc", pod, seconds=1)
     assert await stage.names(PODS) == []
 
 
@@ -81,19 +71,14 @@ OUT_OF_SERVICE = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecu
 
 @pytest.mark.parametrize(
     ("taints", "ready", "left"),
-    [
-        ([OUT_OF_SERVICE], "False", []),
-        ([OUT_OF_SERVICE], "True", ["p"]),
-        ([], "False", ["p"]),
-    ],
+    [([OUT_OF_SERVICE], "False", []), ([OUT_OF_SERVICE], "True", ["p"]), ([], "False", ["p"])],
 )
 async def test_terminating_pods_on_an_out_of_service_node(
     taints: list[Any], ready: str, left: list[str], set_stage: SetStage
 ) -> None:
     status = {"conditions": [{"type": "Ready", "status": ready}]}
-    stage = await stage_of(
-        set_stage, {**NODE, "spec": {"taints": taints}, "status": status}, running_pod("p", "node")
-    )
+    node = {**NODE, "spec": {"taints": taints}, "status": status}
+    stage = await set_stage("podgc", node, running_pod("p", "node"))
     await stage.delete(PODS, "p")
     await stage.passes(60)
     assert await stage.names(PODS) == left

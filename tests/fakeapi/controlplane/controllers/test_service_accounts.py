@@ -1,13 +1,13 @@
-"""What every namespace begins with."""
+"""The service account and root CA of each namespace."""
 
 from __future__ import annotations
 
 from extender.kube.rest.resources import NAMESPACES, PODS
 from fakeapi.controlplane.controllers.service_accounts import CONFIG_MAPS, SERVICE_ACCOUNTS
-from tests.builders import running_pod
+from tests.builders import manifest, running_pod
 from tests.fakeapi.controlplane.conftest import SetStage
 
-SHOP = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+SHOP = manifest("Namespace", "shop")
 ROOT_CA = "kube-root-ca.crt"
 
 
@@ -22,9 +22,7 @@ async def test_a_new_namespace_gets_an_account_and_the_certificate(set_stage: Se
         assert "kubernetes.io/description" in published["metadata"]["annotations"]
 
 
-async def test_deleted_and_changed_objects_are_restored(
-    set_stage: SetStage,
-) -> None:
+async def test_deleted_and_changed_objects_are_restored(set_stage: SetStage) -> None:
     stage = await set_stage("serviceaccounts")
     await stage.passes(1)
     await stage.delete(SERVICE_ACCOUNTS, "default")
@@ -35,7 +33,7 @@ async def test_deleted_and_changed_objects_are_restored(
     assert published["data"] == {"ca.crt": ""}
 
 
-async def test_a_namespace_that_goes_gets_nothing_more(set_stage: SetStage) -> None:
+async def test_a_terminating_namespace_gets_no_service_account(set_stage: SetStage) -> None:
     stage = await set_stage("serviceaccounts,namespaces")
     await stage.create(NAMESPACES, SHOP)
     await stage.passes(1)

@@ -14,15 +14,12 @@ SetKubelets = Opener[KubeletStage]
 
 @pytest.fixture
 async def kubelets() -> AsyncIterator[SetKubelets]:
-    """Return a function that opens stages with kubelets, and the components of ``run``."""
+    """Return a function that opens stages with objects, kubelets and the components of ``run``."""
     async with opener(KubeletStage, run="kubelet") as create:
-        yield create
+        yield lambda *objects, run="", **options: create(run, *objects, **options)
 
 
 @pytest.fixture
 async def stage(kubelets: SetKubelets) -> KubeletStage:
     """Return a stage with the node ``n``."""
-    stage = await kubelets()
-    stage.load(node("n", cpu="4", memory="8Gi"))
-    await stage.passes(1)
-    return stage
+    return await kubelets(node("n", cpu="4", memory="8Gi"), seconds=1)

@@ -1,7 +1,7 @@
-"""What must have happened where pods leaked.
+"""Checks of clusters whose pods leak.
 
-All that is expected is reckoned from the leaks themselves, for each node and each moment; the
-simulated kubelets, and the rules that they play, are not asked.
+Expected results are computed from the leaks alone, for each node and each second, without the code
+under test.
 """
 
 from __future__ import annotations
@@ -18,77 +18,78 @@ from tests.fakeapi.controlplane.kubelet.memory_leaks import (
     THRESHOLD,
     TRANSITION,
     LeakingCluster,
-    Stay,
-    book,
+    PodRun,
+    leak_script,
 )
 
 RUN = "replicaset,nodelifecycle"
 ROUND = 10 * SECOND
 
 
-def by_node(stays: Sequence[Stay]) -> Mapping[str, list[Stay]]:
+def by_node(runs: Sequence[PodRun]) -> Mapping[str, list[PodRun]]:
     found = defaultdict(list)
-    for each in stays:
+    for each in runs:
         found[each.node].append(each)
     return found
 
 
-def present(stays: Sequence[Stay], at: int) -> list[Stay]:
+def present(runs: Sequence[PodRun], at: int) -> list[PodRun]:
     """Return the pods that ran at a time, including those that ended then."""
-    return [each for each in stays if each.began <= at and (each.ended is None or at <= each.ended)]
+    return [each for each in runs if each.began <= at and (each.ended is None or at <= each.ended)]
 
 
-def evictions(stays: Sequence[Stay]) -> list[Stay]:
+def evictions(runs: Sequence[PodRun]) -> list[PodRun]:
     """Return the evicted pods, in the order of their eviction."""
-    return sorted((each for each in stays if each.evicted), key=lambda it: it.ended or 0)
+    return sorted((each for each in runs if each.evicted), key=lambda it: it.ended or 0)
 
 
-def available(stays: Sequence[Stay], resource: str, at: int) -> int:
+def available(runs: Sequence[PodRun], resource: str, at: int) -> int:
     """Return what is available on a node; the files of evicted pods remain until cleanup."""
-    used = sum(each.uses(resource, at) for each in present(stays, at))
+    used = sum(each.uses(resource, at) for each in present(runs, at))
     return CAPACITY[resource] - NODES_OWN[resource] - used
 
 
-def check_order(stays: Sequence[Stay], resource: str, tolerance: int) -> None:
-    """Check that each time the right one went, no critical one did, and one at a time.
+def check_order(runs: Sequence[PodRun], resource: str, tolerance: int) -> None:
+    """Check that pods were evicted one at a time, in order, and no critical ones.
 
-    ``tolerance`` is by how many bytes of usage the order may be off.
+    The order may be off by ``tolerance`` bytes of usage.
     """
-    for victim in evictions(stays):
+    for victim in evictions(runs):
         at = victim.ended
         assert at is not None
         assert victim.leak.app != "agent"
-        rivals = [each for each in present(stays, at) if each.leak.app != "agent"]
-        first = min(rivals, key=lambda it: it.rank(resource, at))
+        candidates = [each for each in present(runs, at) if each.leak.app != "agent"]
+        first = min(candidates, key=lambda it: it.rank(resource, at))
         close = first.rank(resource, at)[:2] == victim.rank(resource, at)[:2]
         behind = first.above(resource, at) - victim.above(resource, at)
         assert first is victim or (close and behind <= tolerance), (victim, first)
-        assert [each for each in rivals if each.evicted and each.ended == at] == [victim]
-        assert available(stays, resource, at) < THRESHOLD[resource] + tolerance
+        assert [each for each in candidates if each.evicted and each.ended == at] == [victim]
+        assert available(runs, resource, at) < THRESHOLD[resource] + tolerance
 
 
-def shortages(stays: Sequence[Stay], resource: str, seconds: Sequence[int]) -> Iterator[int]:
+def shortages(runs: Sequence[PodRun], resource: str, seconds: Sequence[int]) -> Iterator[int]:
     """List the times at which a node is short."""
     for at in seconds:
-        if available(stays, resource, at) < THRESHOLD[resource]:
+        if available(runs, resource, at) < THRESHOLD[resource]:
             yield at
 
 
 async def live_an_hour(resource: str, count: int) -> None:
-    """Let an hour pass on so many nodes, and check all that there is to be checked."""
-    async with VirtualCluster(run=f"{RUN},kubelet", kubelet=book(resource, count)) as cluster:
+    """Run so many nodes for an hour, and check evictions, conditions, taints and replicas."""
+    script = leak_script(resource, count)
+    async with VirtualCluster(run=f"{RUN},kubelet", kubelet=script) as cluster:
         stage = LeakingCluster(cluster, resource, count)
         began = cluster.clock.now_ns()
-        await stage.live(3600)
-        nodes = by_node(stage.stays())
+        await stage.run(3600)
+        nodes = by_node(stage.pod_runs())
         assert len(nodes) == count
-        gone = 0
-        for name, stays in nodes.items():
-            check_order(stays, resource, tolerance=0)
-            gone += len(evictions(stays))
-            short = list(shortages(stays, resource, range(began, cluster.clock.now_ns(), SECOND)))
+        evicted = 0
+        for name, runs in nodes.items():
+            check_order(runs, resource, tolerance=0)
+            evicted += len(evictions(runs))
+            short = list(shortages(runs, resource, range(began, cluster.clock.now_ns(), SECOND)))
             check_conditions(stage.pressed(name), short, cluster.clock.now_ns())
-        assert gone > 2 * count  # so that something was checked
+        assert evicted > 2 * count  # so that something was checked
         await check_taints(stage)
         await stage.passes(5)
         await stage.check_replicas()
@@ -105,12 +106,12 @@ def check_conditions(
         else:
             expected.append((at, at))
     assert len(pressed) == len(expected)
-    for (told, taken_back), (first, last) in zip(pressed, expected, strict=True):
-        assert 0 <= told - first <= ROUND
-        if taken_back is None:
+    for (set_at, cleared_at), (first, last) in zip(pressed, expected, strict=True):
+        assert 0 <= set_at - first <= ROUND
+        if cleared_at is None:
             assert now - last <= TRANSITION + ROUND
         else:
-            assert 0 <= taken_back - last - TRANSITION <= ROUND
+            assert 0 <= cleared_at - last - TRANSITION <= ROUND
 
 
 async def check_taints(stage: LeakingCluster) -> None:

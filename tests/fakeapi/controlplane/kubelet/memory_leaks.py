@@ -1,11 +1,11 @@
-"""Clusters whose pods leak: what they use is known at any time, and so is who should have gone.
+"""Clusters whose pods leak: their usage, and so the expected evictions, are known at any time.
 
 Nodes have 4Gi of memory and 8Gi of disk. On them run a *hoarder* of low priority that leaks
 slowly, a *gobbler* of higher priority that leaks fast, a *modest* one within its request, and a
 critical *agent* that leaks beyond its request, too. ReplicaSets keep them; an evicted pod is
 replaced on a node that has no taint. How fast pods leak differs from node to node.
 
-Nothing here asks the code under test what is used, who is short of it, or who ranks first.
+Usage, pressure and ranks are computed here without the code under test.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from extender.kube.decoders.object_meta import parse_time
 from extender.kube.rest.client import Selection
 from extender.kube.rest.resources import NODES, PODS, REPLICA_SETS
 from fakeapi import VirtualCluster
-from tests.builders import Document, manifest
+from tests.builders import Document, container_json, manifest
 from tests.stage import Stage, decode
 
 MI: Final = 2**20
@@ -32,7 +32,7 @@ SIGNAL: Final = {"memory": "memory.available", "disk": "nodefs.available"}
 CONDITION: Final = {"memory": "MemoryPressure", "disk": "DiskPressure"}
 TRANSITION: Final = 300 * SECOND
 CRITICAL: Final = "system-node-critical"
-LOGS: Final = 64 * 2**10  # what every container writes of which nothing is said
+LOGS: Final = 64 * 2**10  # the logs of a container by default
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ LEAKS: Final = {
 
 
 @dataclass(frozen=True)
-class Stay:
+class PodRun:
     """A pod that ran on a node from ``began`` to ``ended``; times in nanoseconds."""
 
     name: str
@@ -90,7 +90,7 @@ class Stay:
         return above <= 0, self.leak.priority, -above, self.name
 
 
-def book(resource: str, count: int) -> Document:
+def leak_script(resource: str, count: int) -> Document:
     """Return the simulation script for so many nodes."""
     pods = []
     for leak in LEAKS.values():
@@ -112,20 +112,16 @@ def book(resource: str, count: int) -> Document:
 def replica_set(leak: Leak, resource: str, replicas: int) -> Document:
     """Build the ReplicaSet that keeps pods of one kind."""
     labels = {"app": leak.app}
-    requests = {REQUESTED[resource]: f"{leak.request}Mi"}
+    container = container_json(requests={REQUESTED[resource]: f"{leak.request}Mi"})
     priority = CRITICAL if leak.priority > 10**9 else f"p{leak.priority}"
-    container = {"name": "main", "image": "i", "resources": {"requests": requests}}
-    template = {
-        "metadata": {"labels": labels},
-        "spec": {"containers": [container], "priorityClassName": priority},
-    }
+    pod_spec = {"containers": [container], "priorityClassName": priority}
+    template = {"metadata": {"labels": labels}, "spec": pod_spec}
     spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
-    metadata = {"name": leak.app, "namespace": "default", "uid": leak.app}
-    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec}
+    return manifest("ReplicaSet", leak.app, metadata={"uid": leak.app}, spec=spec)
 
 
 class LeakingCluster(Stage):
-    """A cluster whose pods leak one resource; someone else plays its kubelets."""
+    """A cluster whose pods leak one resource; tests run its kubelets."""
 
     def __init__(self, cluster: VirtualCluster, resource: str, count: int) -> None:
         super().__init__(cluster)
@@ -134,8 +130,8 @@ class LeakingCluster(Stage):
         self.load(*(manifest("PriorityClass", name, value=value) for name, value in classes))
         self.load(*(replica_set(each, resource, count) for each in LEAKS.values()))
 
-    async def live(self, seconds: int, every: int = 5) -> None:
-        """Let time pass, and bind whatever is not bound yet."""
+    async def run(self, seconds: int, every: int = 5) -> None:
+        """Let time pass, and bind unbound pods."""
         for _ in range(0, seconds, every):
             await self.passes(every)
             await self.schedule()
@@ -146,13 +142,12 @@ class LeakingCluster(Stage):
         waiting = (await self.client.list(PODS, decode, unbound)).items
         if not waiting:
             return
-        running = await self.all(PODS)
         nodes = await self.all(NODES)
         free = [each["metadata"]["name"] for each in nodes if not each["spec"].get("taints")]
         taken = [
             (each["spec"].get("nodeName"), each["metadata"]["labels"]["app"])
-            for each in running
-            if each["status"]["phase"] not in ("Failed", "Succeeded")
+            for each in await self.all(PODS)
+            if _is_active(each)
         ]
         for each in waiting if free else ():
             app, name = each["metadata"]["labels"]["app"], each["metadata"]["name"]
@@ -160,23 +155,17 @@ class LeakingCluster(Stage):
             taken.append((node, app))
             await self.bind(name, node)
 
-    def stays(self) -> list[Stay]:
-        """List where and when pods ran, from what was written of them."""
+    def pod_runs(self) -> list[PodRun]:
+        """List where and when pods ran, from their history."""
         *_, last = self.cluster.history("pods").states()
-        return list(_stays(last))
+        return list(_pod_runs(last))
 
     async def check_replicas(self) -> None:
         """Check that each ReplicaSet has what it asks for, and that bound pods are ready."""
-        wanted = {
-            each["metadata"]["name"]: each["spec"]["replicas"]
-            for each in await self.all(REPLICA_SETS)
-        }
-        active = [
-            each
-            for each in await self.all(PODS)
-            if each["status"]["phase"] not in ("Failed", "Succeeded")
-        ]
-        assert Counter(each["metadata"]["labels"]["app"] for each in active) == wanted
+        sets = await self.all(REPLICA_SETS)
+        expected = {each["metadata"]["name"]: each["spec"]["replicas"] for each in sets}
+        active = [each for each in await self.all(PODS) if _is_active(each)]
+        assert Counter(each["metadata"]["labels"]["app"] for each in active) == expected
         for each in active:
             ready = [c["status"] for c in each["status"]["conditions"] if c["type"] == "Ready"]
             assert ready == ["True"] or "nodeName" not in each["spec"], each["metadata"]["name"]
@@ -187,10 +176,8 @@ class LeakingCluster(Stage):
         for change in self.cluster.history("nodes", "", node):
             for each in change.object["status"].get("conditions", ()):
                 if each["type"] == CONDITION[self.resource]:
-                    at, open_ = (
-                        parse_time(each["lastTransitionTime"]),
-                        found and found[-1][1] is None,
-                    )
+                    at = parse_time(each["lastTransitionTime"])
+                    open_ = found and found[-1][1] is None
                     if each["status"] == "True" and not open_:
                         found.append((at, None))
                     elif each["status"] != "True" and open_:
@@ -198,15 +185,19 @@ class LeakingCluster(Stage):
         return found
 
 
-def _stays(pods: Iterable[Document]) -> Iterator[Stay]:
+def _is_active(pod: Document) -> bool:
+    return pod["status"]["phase"] not in ("Failed", "Succeeded")
+
+
+def _pod_runs(pods: Iterable[Document]) -> Iterator[PodRun]:
     for each in pods:
         status = each["status"]
-        [state] = [told["state"] for told in status.get("containerStatuses", ())] or [{}]
+        [state] = [one["state"] for one in status.get("containerStatuses", ())] or [{}]
         times: Any = state.get("terminated") or state.get("running")
         if times is None:
             continue
         ended = times.get("finishedAt")
-        yield Stay(
+        yield PodRun(
             each["metadata"]["name"],
             each["metadata"]["uid"],
             each["spec"]["nodeName"],

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
-import orjson
 
 from fakeapi.apiserver.serving.virtual_clock import START_NS
 from fakeapi.controlplane.kubelet.pod_lifecycle import PodLifecycle, Termination
@@ -26,6 +25,7 @@ from fakeapi.controlplane.kubelet.pod_status import (
 from fakeapi.controlplane.kubelet.script_parser import parse_pod_script
 from fakeapi.controlplane.kubelet.types import KubeletPod, decode_pod
 from fakeapi.controlplane.kubelet.usage_curves import SECOND
+from tests.builders import encoded, pod_json
 
 _SHORT: Final = {
     "ContainerCreating": "new",
@@ -44,15 +44,19 @@ def container(name: str, **fields: Any) -> Document:
 
 def pod_of(*containers: Document, **spec: Any) -> KubeletPod:
     """Build a pod as a kubelet reads it."""
-    document = {
-        "metadata": {"name": "p", "namespace": "default", "uid": "u", "generation": 1},
-        "spec": {"nodeName": "n", "containers": list(containers), **spec},
-    }
-    return decode_pod(msgspec.Raw(orjson.dumps(document))).object
+    metadata, spec = {"generation": 1}, {"containers": list(containers), **spec}
+    return decoded(
+        pod_json("p", on="n", uid="u", metadata=metadata, spec=spec, status={"phase": ""})
+    )
+
+
+def decoded(document: Document) -> KubeletPod:
+    """Decode a pod as a kubelet does."""
+    return decode_pod(msgspec.Raw(encoded(document))).object
 
 
 def admitted(pod: KubeletPod, script: str = "{}") -> PodLifecycle:
-    """Begin a pod's life at the beginning of time."""
+    """Admit a pod at the beginning of time."""
     return PodLifecycle.admit(pod, parse_pod_script(script), START_NS)
 
 
@@ -61,8 +65,8 @@ def seconds(number: float) -> int:
     return START_NS + round(number * SECOND)
 
 
-class Telling:
-    """A life, and what a kubelet would have written of it."""
+class Timeline:
+    """A pod's lifecycle, and the statuses that a kubelet would have written."""
 
     def __init__(self, life: PodLifecycle) -> None:
         self.life = life
@@ -74,21 +78,23 @@ class Telling:
         status: Document = status_patch(self.life, self.report, PLACE, seconds(at))["status"]
         return status
 
-    def until(self, end: float, told: float | None = None, grace: float = 30) -> list[str]:
-        """Return what shows until a time; ``told`` is when it is deleted, with a grace period."""
-        return list(self._lines(end, told, grace))
+    def until(self, end: float, deleted: float | None = None, grace: float = 30) -> list[str]:
+        """Return the lines until a time; the pod is deleted at another one, with a grace period."""
+        return list(self._lines(end, deleted, grace))
 
-    def _lines(self, end: float, told: float | None, grace: float) -> Iterator[str]:
+    def _lines(self, end: float, deleted: float | None, grace: float) -> Iterator[str]:
         now: int | None = START_NS
         while now is not None and now <= seconds(end):
-            if told is not None and now == seconds(told):
+            if deleted is not None and now == seconds(deleted):
                 self.life.advance(now)
                 self.life.terminate(Termination(now, now + round(grace * SECOND)))
             at = (now - START_NS) / SECOND
             yield f"{at:g} {_line(self.status(at))}"
             after = self.life.next_change(now)
-            waits = told is not None and now < seconds(told)
-            moments = [m for m in (after, seconds(told or 0) if waits else None) if m is not None]
+            waits = deleted is not None and now < seconds(deleted)
+            moments = [
+                m for m in (after, seconds(deleted or 0) if waits else None) if m is not None
+            ]
             now = min(moments, default=None)
 
 

@@ -1,21 +1,33 @@
-"""Worlds with simulated kubelets, and short methods for observations."""
+"""Clusters with simulated kubelets, and short ways to act on them and to read them."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
 from typing import Any, Final
 
 import orjson
 
-from extender.kube.rest.client import PatchType
+from extender.controllers.process.controller_manager import (
+    ComponentSwitch,
+    ControllerManager,
+    ManagerOptions,
+)
+from extender.kube.rest.client import Client, PatchType
 from extender.kube.rest.resources import LEASES, NODES, PODS, ObjectPath
-from tests.builders import Document, manifest, without_none
+from fakeapi import VirtualCluster
+from fakeapi.controlplane.components import components
+from fakeapi.controlplane.kubelet.script_parser import load_script
+from fakeapi.controlplane.kubelet.scripts import USER_AGENT, KubeletOptions, ScriptSource
+from tests.builders import Document, container_json, manifest, without_none
 from tests.stage import Stage, decode
 
 SCRIPT: Final = "kubelet.fakeapi/script"
 
 
 def node(name: str, **capacity: str) -> Document:
-    """Build a node that knows nothing of itself but, perhaps, its capacity."""
+    """Build a node that has no status but its capacity."""
     return manifest("Node", name, status={"capacity": capacity, "allocatable": capacity})
 
 
@@ -29,8 +41,8 @@ def pod(name: str, node: str = "n", *, script: str = "", **spec: Any) -> Documen
 
 
 def asking(**requests: str) -> Document:
-    """Return the part of a pod's spec that says what its container requests."""
-    return {"containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}]}
+    """Return the containers of a pod's spec, which request resources."""
+    return {"containers": [container_json("c", requests)]}
 
 
 class KubeletStage(Stage):
@@ -46,10 +58,12 @@ class KubeletStage(Stage):
         listed = await self.all(PODS)
         return {each["metadata"]["name"]: _phase(each["status"]) for each in listed}
 
-    async def run(self, *pods: Document) -> None:
-        """Create pods."""
+    async def run(self, *pods: Document, seconds: float = 0) -> None:
+        """Create pods, and let time pass."""
         for each in pods:
             await self.create(PODS, each)
+        if seconds:
+            await self.passes(seconds)
 
     async def tell_to_go(self, name: str, grace: int | None = None) -> None:
         """Delete a pod, with a grace period of its own or the pod's."""
@@ -67,19 +81,36 @@ class KubeletStage(Stage):
         return time
 
     async def say(self, resource: Any, name: str, script: str) -> None:
-        """Return an object a script of its own."""
+        """Write a script into an object's annotations."""
         await self.patch(resource, name, {"metadata": {"annotations": {SCRIPT: script}}})
 
     async def asked(self, node: str, path: str) -> Any:
-        """Ask a node through the server's proxy."""
+        """Return what a node answers through the server's proxy."""
         raw = await self.client.get(ObjectPath(f"/api/v1/nodes/{node}/proxy/{path}"), bytes)
         return orjson.loads(raw) if raw.startswith(b"{") else raw.decode()
 
     async def report(self, name: str, status: Document) -> None:
-        """Write into a pod's status, as controllers do."""
+        """Patch a pod's status, as controllers do."""
         path = PODS.object(name, "default").subresource("status")
         body = orjson.dumps({"status": status})
         await self.client.patch(path, PatchType.STRATEGIC, body, decode)
+
+
+@asynccontextmanager
+async def kubelets_of_a_client(
+    cluster: VirtualCluster, script: ScriptSource = "", seed: int = 0
+) -> AsyncIterator[ComponentSwitch]:
+    """Run kubelets as a client of a cluster without any; faults apply to their requests."""
+    client = Client(cluster.local_transport(USER_AGENT))
+    kubelets = components(KubeletOptions(load_script(script), client))
+    options = ManagerOptions(components=kubelets)
+    manager = ControllerManager(client, cluster.clock, Random(seed), ("kubelet",), options)
+    manager.start()
+    try:
+        yield manager["kubelet"]
+    finally:
+        await manager.stop()
+        await client.close()
 
 
 def _phase(status: Document) -> str:

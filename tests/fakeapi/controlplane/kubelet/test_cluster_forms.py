@@ -1,4 +1,4 @@
-"""Kubelets wherever a cluster is: a process of its own, the command line, a fork."""
+"""Kubelets of clusters in a process, from the command line, and in a fork."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.commands import reprieve
 from tests.fakeapi.controlplane.kubelet.conftest import SetKubelets
 from tests.fakeapi.controlplane.kubelet.stages import node, pod
 
-BOOK: Final = """
+SCRIPT: Final = """
 register: [{name: "node-{}", count: 2}]
 pods:
 - {match: {names: [job]}, stages: [{after: 2s, exit: 0}]}
@@ -22,9 +22,9 @@ pods:
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> Path:
-    path = tmp_path / "book.yaml"
-    path.write_text(BOOK)
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "script.yaml"
+    path.write_text(SCRIPT)
     return path
 
 
@@ -36,25 +36,22 @@ def phases(cluster: Any) -> dict[str, str]:
 PODS: Final = (pod("job", "node-0", restartPolicy="Never"), pod("web", "node-1"))
 
 
-def test_in_a_process_of_its_own(book: Path) -> None:
-    with FakeCluster.as_process(run="kubelet", kubelet=book) as cluster:
+def test_a_cluster_in_a_process_has_kubelets(script: Path) -> None:
+    with FakeCluster.as_process(run="kubelet", kubelet=script) as cluster:
         cluster.load(PODS)
         cluster.advance(10)
         assert phases(cluster) == {"job": "Succeeded", "web": "Running"}
 
 
-def test_a_book_that_is_wrong_starts_no_process(tmp_path: Path) -> None:
-    wrong = tmp_path / "book.yaml"
+def test_an_invalid_script_starts_no_process(tmp_path: Path) -> None:
+    wrong = tmp_path / "script.yaml"
     wrong.write_text("pods: [{stages: [{exit: soon}]}]")
-    with (
-        pytest.raises(ProcessError),
-        FakeCluster.as_process(run="kubelet", kubelet=wrong),
-    ):
-        pass
+    with pytest.raises(ProcessError):
+        FakeCluster.as_process(run="kubelet", kubelet=wrong).__enter__()
 
 
-async def test_a_fork_has_the_same_book() -> None:
-    async with VirtualCluster(run="kubelet", kubelet=BOOK) as cluster:
+async def test_a_fork_has_the_same_script() -> None:
+    async with VirtualCluster(run="kubelet", kubelet=SCRIPT) as cluster:
         await cluster.clock.advance(1)
         async with cluster.fork() as fork:
             fork.load(PODS)
@@ -63,8 +60,7 @@ async def test_a_fork_has_the_same_book() -> None:
 
 
 async def test_a_restored_cluster_continues(kubelets: SetKubelets) -> None:
-    stage = await kubelets()
-    stage.load(node("n"), *(pod(f"p{index}") for index in range(2)))
+    stage = await kubelets(node("n"), pod("p0"), pod("p1"))
     saved = stage.cluster.snapshot()
     await stage.passes(0.5)
     starting = stage.cluster.snapshot()
@@ -83,18 +79,18 @@ async def test_a_restored_cluster_continues(kubelets: SetKubelets) -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        (None, "--kubelet: book.yaml: No such file or directory"),
-        ("pods: [{stages: [{exit: soon}]}]", "--kubelet: book.yaml: pods[0].stages[0].exit: "),
-        ("pods: [", "--kubelet: book.yaml: "),
-        ("nodes: [{stages: [{silent: 5}]}]", "--kubelet: book.yaml: nodes[0].stages[0].silent: "),
-        ("podz: []", "--kubelet: book.yaml: "),
+        (None, "--kubelet: script.yaml: No such file or directory"),
+        ("pods: [{stages: [{exit: soon}]}]", "--kubelet: script.yaml: pods[0].stages[0].exit: "),
+        ("pods: [", "--kubelet: script.yaml: "),
+        ("nodes: [{stages: [{silent: 5}]}]", "--kubelet: script.yaml: nodes[0].stages[0].silent: "),
+        ("podz: []", "--kubelet: script.yaml: "),
     ],
     ids=["missing", "a wrong value", "no YAML", "a wrong type", "an unknown field"],
 )
 async def test_a_script_error_is_reported_in_one_line(
     tmp_path: Path, text: str | None, error: str
 ) -> None:
-    path = tmp_path / "book.yaml"
+    path = tmp_path / "script.yaml"
     if text is not None:
         path.write_text(text)
     done = await reprieve("fakeapi", "--port", "0", "--run", "kubelet", "--kubelet", str(path))
@@ -104,8 +100,8 @@ async def test_a_script_error_is_reported_in_one_line(
 
 
 @pytest.mark.slow
-async def test_a_script_without_kubelets_is_refused(book: Path) -> None:
-    done = await reprieve("fakeapi", "--port", "0", "--kubelet", str(book))
+async def test_a_script_without_kubelets_is_refused(script: Path) -> None:
+    done = await reprieve("fakeapi", "--port", "0", "--kubelet", str(script))
     assert done.code == 2
     expected = "no kubelets in --run gc,namespaces; expected 'kubelet' in it, or 'all'"
     assert done.err == f"reprieve: --kubelet: {expected}\n"

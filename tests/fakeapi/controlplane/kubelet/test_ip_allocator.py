@@ -1,4 +1,4 @@
-"""Addresses: no two at once, and none that a pod has already."""
+"""Addresses: no two pods have one at the same time."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def test_an_assigned_address_is_not_assigned_again() -> None:
     assert PodIPAllocator(blocks, "").allocate("new") == "10.0.0.3"
 
 
-def test_an_address_that_a_node_has_already_is_given_to_no_other() -> None:
+def test_a_reserved_node_address_is_not_assigned_again() -> None:
     addresses = NodeIPAllocator()
     addresses.reserve("old", "172.16.0.3")
     assert [addresses.allocate("a"), addresses.allocate("b")] == ["172.16.0.2", "172.16.0.4"]
 
 
-def test_an_address_is_not_taken_from_who_has_it_now() -> None:
+def test_a_release_by_an_earlier_pod_does_not_free_an_address() -> None:
     blocks = PodCIDRPool()
     addresses = PodIPAllocator(blocks, "")
     address = addresses.allocate("a")
@@ -67,7 +67,7 @@ def test_an_address_is_not_taken_from_who_has_it_now() -> None:
     assert not blocks.is_free(address)
 
 
-def test_when_all_is_given_away_it_is_said() -> None:
+def test_an_exhausted_pool_is_an_error() -> None:
     blocks = PodCIDRPool()
     for _ in range(2**16):
         blocks.allocate_block()
@@ -75,7 +75,7 @@ def test_when_all_is_given_away_it_is_said() -> None:
         PodIPAllocator(blocks, "").allocate("a")
 
 
-acts = st.tuples(st.sampled_from(["come", "go"]), st.integers(0, 2), st.integers(0, 9))
+acts = st.tuples(st.sampled_from(["add", "remove"]), st.integers(0, 2), st.integers(0, 9))
 
 
 @given(st.lists(acts, max_size=60))
@@ -87,7 +87,7 @@ def test_no_two_pods_have_one_address(script: list[tuple[str, int, int]]) -> Non
         address = held.pop((node, pod), None)
         if address is not None:
             nodes[node].release(f"{node}-{pod}", address)
-        if act == "come":
+        if act == "add":
             held[node, pod] = nodes[node].allocate(f"{node}-{pod}")
         assert len(set(held.values())) == len(held)
         assert all(IPv4Address(each) in IPv4Network("10.0.0.0/8") for each in held.values())

@@ -10,7 +10,6 @@ import pytest
 
 from fakeapi import VirtualCluster
 from fakeapi.testing.faults import fault
-from tests.fakeapi.controlplane.kubelet.faulty_kubelets import hindered_kubelets
 from tests.fakeapi.controlplane.kubelet.memory_leak_checks import (
     RUN,
     by_node,
@@ -19,7 +18,8 @@ from tests.fakeapi.controlplane.kubelet.memory_leak_checks import (
     evictions,
     live_an_hour,
 )
-from tests.fakeapi.controlplane.kubelet.memory_leaks import MI, LeakingCluster, book
+from tests.fakeapi.controlplane.kubelet.memory_leaks import MI, LeakingCluster, leak_script
+from tests.fakeapi.controlplane.kubelet.stages import kubelets_of_a_client
 
 
 @pytest.mark.parametrize("resource", ["memory", "disk"])
@@ -42,28 +42,28 @@ PLAN = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("resource", "seed"), [("memory", 1), ("disk", 2)])
-async def test_with_faults_and_kubelets_that_start_anew(resource: str, seed: int) -> None:
+async def test_evictions_despite_faults_and_restarts_of_kubelets(resource: str, seed: int) -> None:
     count, rng = 6, Random(seed)
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(VirtualCluster(run=RUN, seed=seed))
         stage = LeakingCluster(cluster, resource, count)
-        script = book(resource, count)
-        kubelets = await stack.enter_async_context(hindered_kubelets(cluster, script, seed))
+        running = kubelets_of_a_client(cluster, leak_script(resource, count), seed)
+        kubelets = await stack.enter_async_context(running)
         cluster.faults.plan(*(each.by("kubelet*") for each in PLAN), seed=seed)
         for _ in range(30):
-            await stage.live(60)
+            await stage.run(60)
             if rng.random() < 0.3:
                 stopping = asyncio.create_task(kubelets.stop())  # its last events may be late
                 while not stopping.done():
                     await stage.passes(rng.uniform(0.1, 5))
                 kubelets.start()
         assert all(cluster.faults.injected)
-        stays = stage.stays()
-        for each in by_node(stays).values():
+        runs = stage.pod_runs()
+        for each in by_node(runs).values():
             check_order(each, resource, tolerance=16 * MI)
-        assert len(evictions(stays)) > count
+        assert len(evictions(runs)) > count
         cluster.faults.end()
-        await stage.live(1200)
+        await stage.run(1200)
         await check_taints(stage)
         await stage.passes(5)
         await stage.check_replicas()

@@ -1,7 +1,8 @@
-"""Which pods a node takes, and at whose cost."""
+"""Admission of pods by nodes, and the pods that a critical one preempts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -19,185 +20,157 @@ from fakeapi.controlplane.kubelet.pod_admission import (
 )
 from fakeapi.controlplane.kubelet.types import decode_pod
 from policies.kubernetes.releases import NEWEST
-from policies.kubernetes.snapshot import Pod
+from policies.kubernetes.snapshot import Node, Pod
+from tests.builders import container_json, manifest, pod_json
 
 CRITICAL = 2_000_001_000
-MI = 2**20
+
+Admitted = tuple[Pod, AllocatedPod]
 
 
-def node(*taints: dict[str, str], **allocatable: str) -> Any:
+def decoded_node(*taints: dict[str, str], **allocatable: str) -> Node:
+    """Build a node for three pods in zone a."""
     amounts = {"cpu": "4", "memory": "1Gi", "pods": "3", "ephemeral-storage": "10Gi"}
-    document = {
-        "metadata": {"name": "n", "labels": {"zone": "a"}},
-        "spec": {"taints": list(taints)},
-        "status": {"allocatable": amounts | allocatable},
-    }
+    document = manifest(
+        "Node",
+        "n",
+        metadata={"labels": {"zone": "a"}},
+        spec={"taints": list(taints)},
+        status={"allocatable": amounts | allocatable},
+    )
     return decode_node(orjson.dumps(document))
 
 
-def pod(
-    name: str, *, quality: str = "Burstable", labels: dict[str, str] | None = None, **given: Any
-) -> tuple[Pod, AllocatedPod]:
-    """Build a pod; ``requests`` and ``ports`` are its container's, the rest is of its spec."""
-    requests, ports = given.pop("requests", {}), given.pop("ports", [])
-    container = {"name": "c", "resources": {"requests": requests}, "ports": ports}
-    annotations = given.pop("annotations", {})
-    metadata = {"name": name, "uid": name, "labels": labels or {}, "annotations": annotations}
-    spec = {"nodeName": "n", "containers": [container], **given}
-    raw = orjson.dumps({"metadata": metadata, "spec": spec, "status": {"qosClass": quality}})
+def decoded_pod(name: str, *, quality: str = "Burstable", **fields: Any) -> Admitted:
+    """Build a pod; fields are those of its container, metadata or spec."""
+    container = container_json("c", fields.pop("requests", {}), ports=fields.pop("ports", []))
+    metadata = {key: fields.pop(key, {}) for key in ("labels", "annotations")}
+    spec = {"containers": [container], **fields}
+    document = pod_json(name, on="n", metadata=metadata, spec=spec, status={"qosClass": quality})
+    raw = orjson.dumps(document)
     model = decode_model(raw, NEWEST)
     return model, AllocatedPod.of(model, decode_pod(msgspec.Raw(raw)).object)
 
 
-def room(*pods: tuple[Pod, AllocatedPod]) -> NodeAllocation:
+def allocation(*pods: Admitted) -> NodeAllocation:
     found = NodeAllocation()
-    for _, tenant in pods:
-        found.add(tenant)
+    for _, allocated in pods:
+        found.add(allocated)
     return found
 
 
-SHORT = "Node didn't have enough resource: "
-FAILED = "Predicate {0} failed: {1}".format
+def case(
+    expected: Admission | Rejection, *others: Admitted, on: Node | None = None, **fields: Any
+) -> tuple[Node, Sequence[Admitted], Admitted, Admission | Rejection]:
+    """Build a case: the pod ``p`` of these fields is to be admitted beside others."""
+    return on or decoded_node(), others, decoded_pod("p", **fields), expected
+
+
+def out_of(resource: str, requested: int, used: int, capacity: int) -> Rejection:
+    amounts = f"requested: {requested}, used: {used}, capacity: {capacity}"
+    message = f"Node didn't have enough resource: {resource}, {amounts}"
+    return Rejection(f"OutOf{resource}", message)
+
+
+def failed(plugin: str, message: str) -> Rejection:
+    return Rejection(plugin, f"Predicate {plugin} failed: {message}")
+
+
 SSH = [{"containerPort": 22, "hostPort": 22}]
 NO_EXECUTE = {"key": "gone", "effect": "NoExecute"}
+NO_SCHEDULE = {"key": "busy", "effect": "NoSchedule"}
+TOLERATION = {"key": "gone", "operator": "Exists"}
 
-TABLE: dict[str, tuple[Any, NodeAllocation, tuple[Pod, AllocatedPod], Admission | Rejection]] = {
-    "an empty node": (node(), room(), pod("p", requests={"cpu": "4"}), Admission()),
-    "too little cpu": (
-        node(),
-        room(pod("a", requests={"cpu": "3500m"})),
-        pod("p", requests={"cpu": "1"}),
-        Rejection("OutOfcpu", f"{SHORT}cpu, requested: 1000, used: 3500, capacity: 4000"),
+CASES = {
+    "an empty node": case(Admission(), requests={"cpu": "4"}),
+    "too little cpu": case(
+        out_of("cpu", 1000, 3500, 4000),
+        decoded_pod("a", requests={"cpu": "3500m"}),
+        requests={"cpu": "1"},
     ),
-    "too little memory": (
-        node(),
-        room(pod("a", requests={"memory": "1Gi"})),
-        pod("p", requests={"memory": "1"}),
-        Rejection("OutOfmemory", f"{SHORT}memory, requested: 1, used: {2**30}, capacity: {2**30}"),
+    "too little memory": case(
+        out_of("memory", 1, 2**30, 2**30),
+        decoded_pod("a", requests={"memory": "1Gi"}),
+        requests={"memory": "1"},
     ),
-    "too many pods": (
-        node(pods="1"),
-        room(pod("a")),
-        pod("p"),
-        Rejection("OutOfpods", f"{SHORT}pods, requested: 1, used: 1, capacity: 1"),
+    "too many pods": case(out_of("pods", 1, 1, 1), decoded_pod("a"), on=decoded_node(pods="1")),
+    "too many pods comes before too little cpu": case(
+        out_of("pods", 1, 1, 1), decoded_pod("a"), on=decoded_node(pods="1"), requests={"cpu": "9"}
     ),
-    "too many pods comes before too little cpu": (
-        node(pods="1"),
-        room(pod("a")),
-        pod("p", requests={"cpu": "9"}),
-        Rejection("OutOfpods", f"{SHORT}pods, requested: 1, used: 1, capacity: 1"),
+    "too little disk": case(
+        out_of("ephemeral-storage", 11 * 2**30, 0, 10 * 2**30),
+        requests={"ephemeral-storage": "11Gi"},
     ),
-    "too little disk": (
-        node(),
-        room(),
-        pod("p", requests={"ephemeral-storage": "11Gi"}),
-        Rejection(
-            "OutOfephemeral-storage",
-            f"{SHORT}ephemeral-storage, requested: {11 * 2**30}, used: 0, capacity: {10 * 2**30}",
-        ),
+    "an extended resource that the node has too little of": case(
+        out_of("example.com/gpu", 2, 0, 1),
+        on=decoded_node(**{"example.com/gpu": "1"}),
+        requests={"example.com/gpu": "2"},
     ),
-    "an extended resource that the node has too little of": (
-        node(**{"example.com/gpu": "1"}),
-        room(),
-        pod("p", requests={"example.com/gpu": "2"}),
-        Rejection(
-            "OutOfexample.com/gpu", f"{SHORT}example.com/gpu, requested: 2, used: 0, capacity: 1"
-        ),
+    "an extended resource that the node does not have": case(
+        Admission(), requests={"example.com/gpu": "2"}
     ),
-    "an extended resource that the node knows nothing of": (
-        node(),
-        room(),
-        pod("p", requests={"example.com/gpu": "2"}),
-        Admission(),
+    "another node's labels": case(
+        failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector"),
+        nodeSelector={"zone": "b"},
     ),
-    "another node's labels": (
-        node(),
-        room(),
-        pod("p", nodeSelector={"zone": "b"}),
-        Rejection(
-            "NodeAffinity",
-            FAILED("NodeAffinity", "node(s) didn't match Pod's node affinity/selector"),
-        ),
+    "another node's name": case(
+        failed("NodeName", "node(s) didn't match the requested node name"), nodeName="m"
     ),
-    "another node's name": (
-        node(),
-        room(),
-        pod("p", nodeName="m"),
-        Rejection("NodeName", FAILED("NodeName", "node(s) didn't match the requested node name")),
+    "a port that is taken": case(
+        failed("NodePorts", "node(s) didn't have free ports for the requested pod ports"),
+        decoded_pod("a", ports=SSH),
+        ports=SSH,
     ),
-    "a port that is taken": (
-        node(),
-        room(pod("a", ports=SSH)),
-        pod("p", ports=SSH),
-        Rejection(
-            "NodePorts",
-            FAILED("NodePorts", "node(s) didn't have free ports for the requested pod ports"),
-        ),
+    "a taint NoExecute": case(
+        failed("TaintToleration", "node(s) had taints that the pod didn't tolerate"),
+        on=decoded_node(NO_EXECUTE),
     ),
-    "a taint that drives pods away": (
-        node(NO_EXECUTE),
-        room(),
-        pod("p"),
-        Rejection(
-            "TaintToleration",
-            FAILED("TaintToleration", "node(s) had taints that the pod didn't tolerate"),
-        ),
+    "a taint that is tolerated": case(
+        Admission(), on=decoded_node(NO_EXECUTE), tolerations=[TOLERATION]
     ),
-    "a taint that is tolerated": (
-        node(NO_EXECUTE),
-        room(),
-        pod("p", tolerations=[{"key": "gone", "operator": "Exists"}]),
-        Admission(),
-    ),
-    "a taint that only keeps the scheduler away": (
-        node({"key": "busy", "effect": "NoSchedule"}),
-        room(),
-        pod("p"),
-        Admission(),
-    ),
-    "another system": (
-        node(),
-        room(),
-        pod("p", labels={"kubernetes.io/os": "windows"}),
+    "a taint NoSchedule": case(Admission(), on=decoded_node(NO_SCHEDULE)),
+    "another operating system": case(
         Rejection(
             "PodOSSelectorNodeLabelDoesNotMatch",
             "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label",
         ),
+        labels={"kubernetes.io/os": "windows"},
     ),
-    "a critical pod takes the room of another": (
-        node(),
-        room(pod("a", requests={"cpu": "4"})),
-        pod("p", requests={"cpu": "1"}, priority=CRITICAL),
+    "a critical pod preempts another": case(
         Admission(("a",)),
+        decoded_pod("a", requests={"cpu": "4"}),
+        requests={"cpu": "1"},
+        priority=CRITICAL,
     ),
-    "a critical pod for which nobody can make room": (
-        node(),
-        room(pod("a", requests={"cpu": "4"}, priority=CRITICAL)),
-        pod("p", requests={"cpu": "1"}, priority=CRITICAL),
+    "a critical pod that can preempt no other": case(
         Rejection(
             "UnexpectedAdmissionError",
             "Unexpected error while attempting to recover from admission failure: preemption: "
             "error finding a set of pods to preempt: no set of running pods found to reclaim "
             "resources: [(res: cpu, q: 1000), ]",
         ),
+        decoded_pod("a", requests={"cpu": "4"}, priority=CRITICAL),
+        requests={"cpu": "1"},
+        priority=CRITICAL,
     ),
-    "a critical pod is refused for anything but resources": (
-        node(),
-        room(pod("a", requests={"cpu": "4"})),
-        pod("p", requests={"cpu": "1"}, priority=CRITICAL, nodeName="m"),
-        Rejection("NodeName", FAILED("NodeName", "node(s) didn't match the requested node name")),
+    "a critical pod is rejected for other reasons than resources": case(
+        failed("NodeName", "node(s) didn't match the requested node name"),
+        decoded_pod("a", requests={"cpu": "4"}),
+        requests={"cpu": "1"},
+        priority=CRITICAL,
+        nodeName="m",
     ),
 }
 
 
-@pytest.mark.parametrize("case", TABLE)
-def test_admission(case: str) -> None:
-    where, others, (model, tenant), expected = TABLE[case]
-    assert admit_pod(model, tenant, where, others, NEWEST) == expected
+@pytest.mark.parametrize("name", CASES)
+def test_admission(name: str) -> None:
+    target, others, (model, allocated), expected = CASES[name]
+    assert admit_pod(model, allocated, target, allocation(*others), NEWEST) == expected
 
 
 @pytest.mark.parametrize(
-    ("given", "critical"),
+    ("fields", "critical"),
     [
         ({}, False),
         ({"priority": CRITICAL}, True),
@@ -207,13 +180,13 @@ def test_admission(case: str) -> None:
         ({"annotations": {"kubernetes.io/config.mirror": "x"}}, True),
     ],
 )
-def test_critical_pods(given: dict[str, Any], critical: bool) -> None:  # noqa: FBT001
-    assert pod("p", **given)[1].critical is critical
+def test_critical_pods(fields: dict[str, Any], critical: bool) -> None:  # noqa: FBT001
+    assert decoded_pod("p", **fields)[1].critical is critical
 
 
-def asks(name: str, quality: str, cpu: int, memory: int) -> tuple[Pod, AllocatedPod]:
+def asks(name: str, quality: str, cpu: int, memory: int) -> Admitted:
     requests = {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
-    return pod(name, quality=quality, requests=requests if cpu or memory else {})
+    return decoded_pod(name, quality=quality, requests=requests if cpu or memory else {})
 
 
 BEST = asks("best", "BestEffort", 0, 0)
@@ -222,48 +195,49 @@ BURST = asks("burst", "Burstable", 100, 100)
 LARGE_BURST = asks("large-burst", "Burstable", 300, 300)
 SURE = asks("sure", "Guaranteed", 100, 100)
 LARGE_SURE = asks("large-sure", "Guaranteed", 300, 300)
-EVERYBODY = (BEST, TINY, BURST, LARGE_BURST, SURE, LARGE_SURE)
+ALL = (BEST, TINY, BURST, LARGE_BURST, SURE, LARGE_SURE)
 
 
 @pytest.mark.parametrize(
     ("present", "cpu", "memory", "victims"),
     [
-        (EVERYBODY, 100, 0, ["burst"]),
-        (EVERYBODY, 100, 100, ["burst"]),
-        (EVERYBODY, 1, 1, ["tiny"]),
-        (EVERYBODY, 200, 0, ["large-burst"]),
-        (EVERYBODY, 101, 101, ["large-burst"]),
-        (EVERYBODY, 401, 401, ["large-burst", "burst", "tiny"]),
-        (EVERYBODY, 500, 0, ["large-burst", "burst", "sure"]),
-        (EVERYBODY, 700, 700, ["large-burst", "burst", "large-sure"]),
+        (ALL, 100, 0, ["burst"]),
+        (ALL, 100, 100, ["burst"]),
+        (ALL, 1, 1, ["tiny"]),
+        (ALL, 200, 0, ["large-burst"]),
+        (ALL, 101, 101, ["large-burst"]),
+        (ALL, 401, 401, ["large-burst", "burst", "tiny"]),
+        (ALL, 500, 0, ["large-burst", "burst", "sure"]),
+        (ALL, 700, 700, ["large-burst", "burst", "large-sure"]),
         ((SURE, LARGE_SURE), 150, 0, ["large-sure"]),
         ((SURE, LARGE_SURE), 400, 1, ["large-sure", "sure"]),
         ((BURST, SURE), 0, 100, ["burst"]),
     ],
 )
-def test_as_few_and_as_unimportant_pods_as_can_be_are_preempted(
-    present: tuple[tuple[Pod, AllocatedPod], ...], cpu: int, memory: int, victims: list[str]
+def test_the_fewest_and_least_important_pods_are_preempted(
+    present: Sequence[Admitted], cpu: int, memory: int, victims: list[str]
 ) -> None:
-    taken = sum(model.requests.milli_cpu for model, _ in present)
-    held = sum(model.requests.memory for model, _ in present)
-    full = node(cpu=f"{taken}m", memory=str(held), pods="99")
+    milli_cpu = sum(model.requests.milli_cpu for model, _ in present)
+    total = sum(model.requests.memory for model, _ in present)
+    full = decoded_node(cpu=f"{milli_cpu}m", memory=str(total), pods="99")
     requests = {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
-    model, tenant = pod("p", requests=requests, priority=CRITICAL)
-    decision = admit_pod(model, tenant, full, room(*present), NEWEST)
+    model, allocated = decoded_pod("p", requests=requests, priority=CRITICAL)
+    decision = admit_pod(model, allocated, full, allocation(*present), NEWEST)
     assert isinstance(decision, Admission), decision
     assert list(decision.victims) == victims
 
 
-def test_a_pod_makes_room_for_a_pod() -> None:
-    decision = admit_pod(*pod("p", priority=CRITICAL), node(pods="2"), room(BURST, BEST), NEWEST)
+def test_a_critical_pod_preempts_for_the_number_of_pods() -> None:
+    critical, present = decoded_pod("p", priority=CRITICAL), allocation(BURST, BEST)
+    decision = admit_pod(*critical, decoded_node(pods="2"), present, NEWEST)
     assert decision == Admission(("best",))
 
 
-def test_rooms_are_left_as_they_were_found() -> None:
-    full = room(*EVERYBODY)
-    for _, tenant in EVERYBODY:
-        full.add(tenant)
-        full.remove(tenant.uid)
-        full.remove(tenant.uid)
+def test_removed_pods_leave_no_allocation() -> None:
+    full = allocation(*ALL)
+    for _, allocated in ALL:
+        full.add(allocated)
+        full.remove(allocated.uid)
+        full.remove(allocated.uid)
     assert full.requested.milli_cpu == full.requested.memory == 0
     assert not full.pods

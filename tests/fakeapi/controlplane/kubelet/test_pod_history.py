@@ -1,14 +1,13 @@
-"""Pods under any interleaving: deletes, finalizers, namesakes, restarts, silence, meddling.
+"""Pods under any interleaving: deletes, finalizers, equal names, restarts, silence, foreign writes.
 
-Whatever happens, and however far the kubelets come in between:
+At any time:
 
-- a pod that has ended never runs again, and restarts are never taken back;
-- no two pods that run have the same address;
-- no pod is written to that was meant to be another one (nothing is said of its containers that
-  another one's did).
+- a terminated pod never runs again, and restart counts never decrease;
+- no two running pods have the same address;
+- no pod gets the status of another one.
 
-When everything has come to rest, and no node is silent: deleted pods without finalizers are gone,
-and all others are as their script has it.
+When all kubelets are idle and no node is silent, deleted pods without finalizers are gone, and all
+others are in the phase that their script leads to.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ SCRIPTS: Final = {
 OVER: Final = ("Succeeded", "Failed")
 
 
-class PodsLiving(WorldMachine):
+class PodMachine(WorldMachine):
     """A few names for pods on two nodes."""
 
     run = "kubelet"
@@ -58,75 +57,75 @@ class PodsLiving(WorldMachine):
         policy=st.sampled_from(["Always", "OnFailure", "Never"]),
         held=st.booleans(),
     )
-    def a_pod_comes(self, name: str, where: str, script: str, policy: str, held: bool) -> None:  # noqa: FBT001
+    def a_pod_is_created(self, name: str, where: str, script: str, policy: str, held: bool) -> None:  # noqa: FBT001
         finalizers = [HOLD] if held else None
         made = pod(name, where, script=script, restartPolicy=policy, finalizers=finalizers)
         self._try(self.kubelets.run(made))
 
     @rule(name=st.sampled_from(NAMES), grace=st.sampled_from([None, None, 0, 5]))
-    def a_pod_is_told_to_go(self, name: str, grace: int | None) -> None:
+    def a_pod_is_deleted(self, name: str, grace: int | None) -> None:
         path = PODS.object(name, "default")
         self._try(self.stage.client.delete(path, grace_period_seconds=grace))
 
     @rule(name=st.sampled_from(NAMES))
-    def a_pod_is_let_go(self, name: str) -> None:
+    def finalizers_are_removed(self, name: str) -> None:
         self._try(self.stage.patch(PODS, name, {"metadata": {"finalizers": None}}))
 
     @rule(name=st.sampled_from(NAMES))
-    def a_pod_is_said_to_be_unready(self, name: str) -> None:
+    def a_client_writes_that_a_pod_is_unready(self, name: str) -> None:
         unready = {"type": "Ready", "status": "False"}
         self._try(self.kubelets.report(name, {"conditions": [unready]}))
 
     @rule(name=st.sampled_from(NAMES))
-    def a_pod_is_said_to_have_failed(self, name: str) -> None:
+    def a_client_writes_that_a_pod_has_failed(self, name: str) -> None:
         self._try(self.kubelets.report(name, {"phase": "Failed"}))
 
     @rule(name=st.sampled_from(["n", "m"]), silent=st.booleans())
-    def a_node_falls_silent_or_speaks(self, name: str, silent: bool) -> None:  # noqa: FBT001
-        said = "{stages: [{silent: true}]}" if silent else None
-        change = {"metadata": {"annotations": {SCRIPT: said}}}
+    def a_node_is_silenced_or_resumed(self, name: str, silent: bool) -> None:  # noqa: FBT001
+        script = "{stages: [{silent: true}]}" if silent else None
+        change = {"metadata": {"annotations": {SCRIPT: script}}}
         self._try(self.stage.patch(NODES, name, change))
 
     @rule(name=st.sampled_from(["n", "m"]))
-    def a_node_is_made_anew(self, name: str) -> None:
+    def a_node_is_recreated(self, name: str) -> None:
         self._try(self.stage.delete(NODES, name))
         self.stage.load(node(name, cpu="2"))
 
     @rule()
-    def the_kubelets_start_anew(self) -> None:
-        part = self.cluster.control_plane["kubelet"]
-        self.do(part.stop())
+    def the_kubelets_restart(self) -> None:
+        component = self.cluster.control_plane["kubelet"]
+        self.do(component.stop())
 
         async def start() -> None:
-            part.start()
+            component.start()
 
         self.do(start())
 
     @invariant()
-    def what_has_ended_stays_so(self) -> None:
+    def terminated_pods_stay_so(self) -> None:
         for before, after in self._changes():
             phases = before["status"]["phase"], after["status"]["phase"]
             assert phases[0] not in OVER or phases[0] == phases[1], phases
             assert _restarts(before) <= _restarts(after)
 
     @invariant()
-    def nobody_shares_an_address(self) -> None:
+    def addresses_are_unique(self) -> None:
         running = [each["status"] for each in self._pods() if each["status"]["phase"] == "Running"]
         addresses = [status["podIP"] for status in running if "podIP" in status]
         assert len(set(addresses)) == len(addresses)
 
     def check(self) -> None:
         for name in ("n", "m"):
-            self.a_node_falls_silent_or_speaks(name, silent=False)
+            self.a_node_is_silenced_or_resumed(name, silent=False)
         self.come_to_rest(120)
         for each in self._pods():
             deleting = "deletionTimestamp" in each["metadata"]
             assert not deleting or each["metadata"].get("finalizers"), each
             assert not deleting or each["status"]["phase"] in OVER, each
             if not deleting:
-                _check_at_rest(each, self._said_to_have_failed(each))
+                _check_at_rest(each, self._failed_by_a_client(each))
 
-    def _said_to_have_failed(self, pod: Document) -> bool:
+    def _failed_by_a_client(self, pod: Document) -> bool:
         """Return whether another client has ended a pod."""
         managers = {
             entry["manager"]
@@ -152,7 +151,7 @@ class PodsLiving(WorldMachine):
         return list(list(self.cluster.history("pods").states())[-1])
 
     def _try(self, act: Any) -> None:
-        """Do something that may be refused: the pod may be gone, or there already."""
+        """Do something that may be rejected: the pod may be gone, or exist already."""
         try:
             self.do(act)
         except ApiError as error:
@@ -160,23 +159,23 @@ class PodsLiving(WorldMachine):
                 raise
 
 
-def _check_at_rest(pod: Document, said_to_have_failed: bool) -> None:  # noqa: FBT001
-    """Check a pod that is not being deleted against its script, long after it came."""
-    fate = SCRIPTS[pod["metadata"]["annotations"][SCRIPT]]
+def _check_at_rest(pod: Document, failed_by_a_client: bool) -> None:  # noqa: FBT001
+    """Check a pod that is not being deleted against its script, long after its creation."""
+    outcome = SCRIPTS[pod["metadata"]["annotations"][SCRIPT]]
     policy, phase = pod["spec"]["restartPolicy"], pod["status"]["phase"]
     expected = {
         "Running": ("Running",),
         "looping": ("Running",) if policy != "Never" else ("Failed",),
         "ending": ("Running",) if policy == "Always" else ("Succeeded",),
-    }[fate]
+    }[outcome]
     if "runs" in pod["metadata"]["annotations"][SCRIPT] and policy == "Never":
         expected = ("Failed",)
-    assert phase in expected or said_to_have_failed, (fate, policy, phase)
+    assert phase in expected or failed_by_a_client, (outcome, policy, phase)
 
 
 def _restarts(pod: Document) -> int:
     return sum(each["restartCount"] for each in pod["status"].get("containerStatuses", ()))
 
 
-TestPodsLiving = PodsLiving.TestCase
-TestPodsLiving.settings = settings(max_examples=examples(40), stateful_step_count=25, deadline=None)
+TestPodMachine = PodMachine.TestCase
+TestPodMachine.settings = settings(max_examples=examples(40), stateful_step_count=25, deadline=None)

@@ -1,33 +1,33 @@
-"""What becomes of pods, scene by scene (see :mod:`living` for how lines are read)."""
+"""Lifecycles of pods as timelines (:mod:`pod_timelines` describes their lines)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from fakeapi.controlplane.kubelet.types import KubeletPod
-from tests.fakeapi.controlplane.kubelet.pod_timelines import Telling, admitted, container, pod_of
+from tests.fakeapi.controlplane.kubelet.pod_timelines import Timeline, admitted, container, pod_of
 
 
-@dataclass(frozen=True)
-class Scene:
-    """A pod, its script, and what shows of it; ``acts`` are passed to :meth:`Telling.until`."""
+class Case(NamedTuple):
+    """A pod, its script, and its timeline; the rest are arguments of :meth:`Timeline.until`."""
 
     pod: KubeletPod
     script: str
     lines: str
-    acts: dict[str, Any] = field(default_factory=dict)
+    end: float = 100
+    deleted: float | None = None
+    grace: float = 30
 
 
 def sidecar(name: str, **fields: Any) -> dict[str, Any]:
-    """Build an init container that goes on running."""
+    """Build an init container that keeps running."""
     return container(name, restartPolicy="Always", **fields)
 
 
-SCENES = {
-    "started, ready after its probe's delay, told to end": Scene(
+CASES = {
+    "started, ready after its probe's delay, deleted": Case(
         pod_of(container("a"), container("b", readinessProbe={"initialDelaySeconds": 5})),
         "{}",
         """
@@ -37,9 +37,9 @@ SCENES = {
         20 Running ready a:run* b:run*
         21 Succeeded a:stop(0) b:stop(0)
         """,
-        {"end": 100, "told": 20},
+        deleted=20,
     ),
-    "init containers in their order, a sidecar among them": Scene(
+    "init containers in their order, a sidecar among them": Case(
         pod_of(
             container("a"),
             initContainers=[
@@ -59,9 +59,9 @@ SCENES = {
         16 Running i:stop(0)* s:run* j:stop(0)* a:stop(0)
         17 Succeeded i:stop(0)* s:stop(0) j:stop(0)* a:stop(0)
         """,
-        {"end": 60},
+        end=60,
     ),
-    "crashes, with growing delays": Scene(
+    "crashes, with growing delays": Case(
         pod_of(container("a")),
         "{stages: [{after: 5s, exit: 1}]}",
         """
@@ -80,9 +80,9 @@ SCENES = {
         341 Running ready a:run*6
         346 Running a:wait(backoff)6
         """,
-        {"end": 400},
+        end=400,
     ),
-    "fails once, then succeeds": Scene(
+    "fails once, then succeeds": Case(
         pod_of(container("a"), restartPolicy="OnFailure"),
         "{runs: [[{after: 5s, exit: 1}],[{after: 5s, exit: 0}]]}",
         """
@@ -91,23 +91,18 @@ SCENES = {
         6 Running ready a:run*1
         11 Succeeded a:stop(0)1
         """,
-        {"end": 100},
     ),
-    "never restarted: failed if one has failed": Scene(
+    "never restarted: failed if one has failed": Case(
         pod_of(container("a"), container("b"), restartPolicy="Never"),
-        (
-            "{containers: {a: {stages: [{after: 5s, exit: 1}]}, b: {stages: [{after: 8s, "
-            "exit: 0}]}}}"
-        ),
+        "{containers: {a: {stages: [{after: 5s, exit: 1}]}, b: {stages: [{after: 8s, exit: 0}]}}}",
         """
         0 Pending a:wait(new) b:wait(new)
         1 Running ready a:run* b:run*
         6 Running a:stop(1) b:run*
         9 Failed a:stop(1) b:stop(0)
         """,
-        {"end": 100},
     ),
-    "longer active than it may be": Scene(
+    "longer active than it may be": Case(
         pod_of(container("a"), activeDeadlineSeconds=15),
         "{stop: 60s}",
         """
@@ -116,9 +111,9 @@ SCENES = {
         15 Running ready a:run*
         45 Failed a:stop(137)
         """,
-        {"end": 400},
+        end=400,
     ),
-    "an image that cannot be pulled at first": Scene(
+    "an image that cannot be pulled at first": Case(
         pod_of(container("a")),
         "{failedPulls: 2}",
         """
@@ -127,18 +122,17 @@ SCENES = {
         11 Pending a:wait(pull)
         31 Running ready a:run*
         """,
-        {"end": 100},
     ),
-    "told to end before it was started": Scene(
+    "deleted before it was started": Case(
         pod_of(container("a")),
         "{start: 10s}",
         """
         0 Pending a:wait(new)
         5 Failed a:stop(137)
         """,
-        {"end": 100, "told": 5},
+        deleted=5,
     ),
-    "an init container that fails, never restarted": Scene(
+    "an init container that fails, never restarted": Case(
         pod_of(container("a"), initContainers=[container("i")], restartPolicy="Never"),
         "{containers: {i: {stages: [{after: 2s, exit: 3}]}}}",
         """
@@ -146,9 +140,8 @@ SCENES = {
         1 Pending i:run a:wait(init)
         3 Failed i:stop(3) a:wait(init)
         """,
-        {"end": 100},
     ),
-    "an init container that fails at first": Scene(
+    "an init container that fails at first": Case(
         pod_of(container("a"), initContainers=[container("i")]),
         (
             "{containers: {i: {runs: [[{after: 2s, exit: 3}],[{after: 2s, exit: 3}],[{after: "
@@ -162,9 +155,8 @@ SCENES = {
         15 Pending i:run2 a:wait(init)
         17 Running ready i:stop(0)*2 a:run*
         """,
-        {"end": 100},
     ),
-    "a sidecar that crashes does not hold the pod up": Scene(
+    "a sidecar that crashes does not hold the pod up": Case(
         pod_of(container("a"), initContainers=[sidecar("s")]),
         "{containers: {s: {runs: [[{after: 5s, exit: 1}],[{after: 5s, exit: 1}],[]]}}}",
         """
@@ -174,9 +166,8 @@ SCENES = {
         11 Running s:wait(backoff)1 a:run*
         21 Running ready s:run*2 a:run*
         """,
-        {"end": 100},
     ),
-    "sidecars stop last": Scene(
+    "sidecars stop last": Case(
         pod_of(container("a"), initContainers=[sidecar("s")]),
         "{stop: 4s, containers: {s: {stop: 3s}}}",
         """
@@ -186,9 +177,9 @@ SCENES = {
         14 Running s:run* a:stop(0)
         17 Succeeded s:stop(0) a:stop(0)
         """,
-        {"end": 100, "told": 10},
+        deleted=10,
     ),
-    "a hook before it stops, and its own exit code": Scene(
+    "a hook before it stops, and its own exit code": Case(
         pod_of(container("a", lifecycle={"preStop": {"sleep": {"seconds": 5}}})),
         "{stop: {after: 2s, exit: 143}}",
         """
@@ -197,9 +188,9 @@ SCENES = {
         10 Running ready a:run*
         17 Failed a:stop(143)
         """,
-        {"end": 100, "told": 10},
+        deleted=10,
     ),
-    "killed when its time is over": Scene(
+    "killed when its time is over": Case(
         pod_of(container("a")),
         "{stop: 60s}",
         """
@@ -208,9 +199,10 @@ SCENES = {
         10 Running ready a:run*
         15 Failed a:stop(137)
         """,
-        {"end": 100, "told": 10, "grace": 5},
+        deleted=10,
+        grace=5,
     ),
-    "readiness by its script": Scene(
+    "readiness by its script": Case(
         pod_of(container("a")),
         (
             "{stages: [{after: 3s, ready: true}, {after: 10s, ready: false}, {after: 5s, "
@@ -223,9 +215,8 @@ SCENES = {
         14 Running a:run
         19 Running ready a:run*
         """,
-        {"end": 100},
     ),
-    "ready as probed, until the script says otherwise": Scene(
+    "ready as probed, until the script says otherwise": Case(
         pod_of(container("a", readinessProbe={"initialDelaySeconds": 5})),
         "{stages: [{after: 10s, ready: false}]}",
         """
@@ -234,9 +225,8 @@ SCENES = {
         6 Running ready a:run*
         11 Running a:run
         """,
-        {"end": 100},
     ),
-    "killed for its memory": Scene(
+    "killed for its memory": Case(
         pod_of(container("a", resources={"limits": {"memory": "100Mi"}}), restartPolicy="Never"),
         "{stages: [{memory: 0}, {after: 5s, memory: 200Mi, over: 10s}]}",
         """
@@ -244,9 +234,8 @@ SCENES = {
         1 Running ready a:run*
         11 Failed a:stop(137)
         """,
-        {"end": 100},
     ),
-    "one of two is restarted": Scene(
+    "one of two is restarted": Case(
         pod_of(container("a"), container("b")),
         "{containers: {b: {stages: [{after: 5s, exit: 0}]}}}",
         """
@@ -256,9 +245,9 @@ SCENES = {
         11 Running a:run* b:wait(backoff)1
         21 Running ready a:run* b:run*2
         """,
-        {"end": 25},
+        end=25,
     ),
-    "told to end while it waits to be restarted": Scene(
+    "deleted while it waits to be restarted": Case(
         pod_of(container("a")),
         "{stages: [{after: 5s, exit: 1}]}",
         """
@@ -268,9 +257,9 @@ SCENES = {
         11 Running a:wait(backoff)1
         15 Failed a:stop(1)1
         """,
-        {"end": 100, "told": 15},
+        deleted=15,
     ),
-    "a container with a policy of its own": Scene(
+    "a container with a policy of its own": Case(
         pod_of(container("a", restartPolicy="Never"), container("b")),
         "{containers: {a: {stages: [{after: 5s, exit: 7}]}}}",
         """
@@ -278,9 +267,8 @@ SCENES = {
         1 Running ready a:run* b:run*
         6 Running a:stop(7) b:run*
         """,
-        {"end": 100},
     ),
-    "ten minutes without a failure begin anew": Scene(
+    "ten minutes without a failure begin anew": Case(
         pod_of(container("a")),
         (
             "{runs: [[{after: 5s, exit: 1}],[{after: 5s, exit: 1}],[{after: 700s, exit: 1}], "
@@ -296,13 +284,14 @@ SCENES = {
         726 Running a:wait(backoff)3
         736 Running ready a:run*4
         """,
-        {"end": 2000},
+        end=2000,
     ),
 }
 
 
-@pytest.mark.parametrize("name", SCENES)
-def test_scene(name: str) -> None:
-    scene = SCENES[name]
-    lines = [line.strip() for line in scene.lines.strip().splitlines()]
-    assert Telling(admitted(scene.pod, scene.script)).until(**scene.acts) == lines
+@pytest.mark.parametrize("name", CASES)
+def test_timelines(name: str) -> None:
+    case = CASES[name]
+    lines = [line.strip() for line in case.lines.strip().splitlines()]
+    timeline = Timeline(admitted(case.pod, case.script))
+    assert timeline.until(case.end, case.deleted, case.grace) == lines

@@ -1,4 +1,4 @@
-"""Statuses as they are written."""
+"""Pod statuses that kubelets write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fakeapi.controlplane.kubelet.pod_lifecycle import Termination
 from fakeapi.controlplane.kubelet.pod_phase import ConditionStatus
 from fakeapi.controlplane.kubelet.pod_status import WrittenConditions, image_id, rejection_patch
 from tests.fakeapi.controlplane.kubelet.pod_timelines import (
-    Telling,
+    Timeline,
     admitted,
     container,
     pod_of,
@@ -26,8 +26,8 @@ def condition(status: dict[str, Any], type_: str) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def test_a_pod_that_waits() -> None:
-    status = Telling(admitted(pod_of(container("a")))).status(0)
+def test_a_waiting_pod() -> None:
+    status = Timeline(admitted(pod_of(container("a")))).status(0)
     assert [each["type"] for each in status["conditions"]] == [
         *("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
     ]
@@ -57,10 +57,10 @@ def test_a_pod_that_waits() -> None:
     assert status["observedGeneration"] == 1
 
 
-def test_a_pod_that_runs() -> None:
+def test_a_running_pod() -> None:
     resources = {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}}
-    telling = Telling(admitted(pod_of(container("a", resources=resources))))
-    before, after = telling.status(0), telling.status(1)
+    timeline = Timeline(admitted(pod_of(container("a", resources=resources))))
+    before, after = timeline.status(0), timeline.status(1)
     assert condition(before, "Initialized") == condition(after, "Initialized")
     assert condition(after, "Ready") == {
         "type": "Ready",
@@ -68,19 +68,19 @@ def test_a_pod_that_runs() -> None:
         "lastTransitionTime": T(1),
         "observedGeneration": 1,
     }
-    [told] = after["containerStatuses"]
-    assert told["state"] == {"running": {"startedAt": T(1)}}
-    assert told["containerID"].startswith("containerd://")
-    assert told["imageID"].startswith("a@sha256:")
-    assert told["resources"] == resources
-    assert told["allocatedResources"] == {"cpu": "1"}
+    [container_status] = after["containerStatuses"]
+    assert container_status["state"] == {"running": {"startedAt": T(1)}}
+    assert container_status["containerID"].startswith("containerd://")
+    assert container_status["imageID"].startswith("a@sha256:")
+    assert container_status["resources"] == resources
+    assert container_status["allocatedResources"] == {"cpu": "1"}
     assert after["podIPs"] == [{"ip": "10.0.0.2"}]
     assert after["hostIPs"] == [{"ip": "172.16.0.2"}]
 
 
-def test_a_container_that_crashes_again_and_again() -> None:
-    telling = Telling(admitted(pod_of(container("a")), "{stages: [{after: 1s, exit: 1}]}"))
-    running, waiting = telling.status(2)["containerStatuses"], telling.status(3)
+def test_a_crash_loop() -> None:
+    timeline = Timeline(admitted(pod_of(container("a")), "{stages: [{after: 1s, exit: 1}]}"))
+    running, waiting = timeline.status(2)["containerStatuses"], timeline.status(3)
     assert running[0]["lastState"]["terminated"] | {"containerID": ""} == {
         "exitCode": 1,
         "reason": "Error",
@@ -88,25 +88,25 @@ def test_a_container_that_crashes_again_and_again() -> None:
         "finishedAt": T(2),
         "containerID": "",
     }
-    [told] = waiting["containerStatuses"]
-    assert told["state"] == {
+    [container_status] = waiting["containerStatuses"]
+    assert container_status["state"] == {
         "waiting": {
             "reason": "CrashLoopBackOff",
             "message": "back-off 10s restarting failed container=a pod=p_default(u)",
         }
     }
-    assert told["lastState"]["terminated"]["finishedAt"] == T(3)
-    assert told["containerID"] == running[0]["containerID"]
-    assert running[0]["lastState"]["terminated"]["containerID"] != told["containerID"]
+    assert container_status["lastState"]["terminated"]["finishedAt"] == T(3)
+    assert container_status["containerID"] == running[0]["containerID"]
+    assert running[0]["lastState"]["terminated"]["containerID"] != container_status["containerID"]
 
 
 def test_an_evicted_pod_has_its_reason() -> None:
-    life = admitted(pod_of(container("a")))
-    telling = Telling(life)
-    telling.status(2)
-    why = Termination(seconds(3), seconds(9), "Evicted", "too much", "was too much")
-    life.terminate(why)
-    meanwhile, over = telling.status(3), telling.status(4)
+    lifecycle = admitted(pod_of(container("a")))
+    timeline = Timeline(lifecycle)
+    timeline.status(2)
+    eviction = Termination(seconds(3), seconds(9), "Evicted", "too much", "was too much")
+    lifecycle.terminate(eviction)
+    meanwhile, over = timeline.status(3), timeline.status(4)
     assert (meanwhile["phase"], "reason" in meanwhile) == ("Running", False)
     assert (over["phase"], over["reason"], over["message"]) == ("Failed", "Evicted", "too much")
     assert condition(over, "DisruptionTarget") == {
@@ -122,30 +122,26 @@ def test_an_evicted_pod_has_its_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "status", "message"),
+    ("written", "status", "message"),
     [
         ({}, "False", 'corresponding condition of pod readiness gate "g" does not exist.'),
-        (
-            {"g": "False"},
-            "False",
-            'the status of pod readiness gate "g" is not "True", but False',
-        ),
+        ({"g": "False"}, "False", 'the status of pod readiness gate "g" is not "True", but False'),
         ({"g": "True"}, "True", None),
     ],
 )
-def test_readiness_gates(told: dict[str, str], status: str, message: str | None) -> None:
+def test_readiness_gates(written: dict[str, str], status: str, message: str | None) -> None:
     gated = pod_of(container("a"), readinessGates=[{"conditionType": "g"}])
-    telling = Telling(admitted(gated))
-    telling.report.record_foreign(
-        [ObjectCondition(type=name, status=s) for name, s in told.items()]
+    timeline = Timeline(admitted(gated))
+    timeline.report.record_foreign(
+        [ObjectCondition(type=name, status=s) for name, s in written.items()]
     )
-    found = telling.status(2)
+    found = timeline.status(2)
     ready = condition(found, "Ready")
     assert (ready["status"], ready.get("message")) == (status, message)
     assert condition(found, "ContainersReady")["status"] == "True"
 
 
-def test_foreign_writes_of_the_kubelets_conditions_are_noticed() -> None:
+def test_foreign_writes_of_the_kubelets_conditions_are_detected() -> None:
     report = WrittenConditions.read(
         [ObjectCondition("Ready", "True"), ObjectCondition("Odd", "True")]
     )
@@ -164,7 +160,7 @@ def test_a_transition_time_stays_as_long_as_the_status() -> None:
     assert report.record("Ready", ConditionStatus("True"), T(3)) == T(3)
 
 
-def test_a_pod_that_was_not_let_in_says_nothing_but_why() -> None:
+def test_a_rejected_pod_has_a_reason_and_no_conditions() -> None:
     patch = rejection_patch("u", 0, "OutOfcpu", "no room", seconds(0))
     assert patch == {
         "metadata": {"uid": "u"},

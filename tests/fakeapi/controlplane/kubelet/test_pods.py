@@ -1,4 +1,4 @@
-"""Pods: they are let in, run by scripts, and end, as the API server's clients see it."""
+"""Pods: they are admitted, run by scripts, and terminate, as clients of the API server see it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ FOREVER = 3600
 
 
 async def test_a_pod_starts_and_is_ready(stage: KubeletStage) -> None:
-    await stage.run(pod("p"))
-    await stage.passes(0.5)
+    await stage.run(pod("p"), seconds=0.5)
     waiting = await stage.status("p")
     await stage.passes(1)
     running = await stage.status("p")
@@ -45,15 +44,14 @@ async def test_a_pod_has_two_writes_until_it_runs_and_then_none(stage: KubeletSt
 async def test_addresses_are_unique(stage: KubeletStage) -> None:
     stage.load(node("m"))
     await stage.run(*(pod(f"p{i}", "nm"[i % 2]) for i in range(20)))
-    await stage.run(pod("host", hostNetwork=True))
-    await stage.passes(5)
+    await stage.run(pod("host", hostNetwork=True), seconds=5)
     addresses = {(await stage.status(f"p{i}"))["podIP"] for i in range(20)}
     assert len(addresses) == 20
     host = await stage.status("host")
     assert host["podIP"] == host["hostIP"]
 
 
-async def test_jobs_end(stage: KubeletStage) -> None:
+async def test_jobs_terminate(stage: KubeletStage) -> None:
     await stage.run(
         pod("good", script="{stages: [{after: 10s, exit: 0}]}", restartPolicy="Never"),
         pod("bad", script="{stages: [{after: 10s, exit: 3}]}", restartPolicy="Never"),
@@ -69,20 +67,18 @@ async def test_jobs_end(stage: KubeletStage) -> None:
 
 
 async def test_a_crash_loop_is_reported_by_events(stage: KubeletStage) -> None:
-    await stage.run(pod("p", script="{stages: [{after: 1s, exit: 1}]}"))
-    await stage.passes(5)
-    [told] = (await stage.status("p"))["containerStatuses"]
-    assert told["state"]["waiting"]["reason"] == "CrashLoopBackOff"
-    assert told["lastState"]["terminated"]["exitCode"] == 1
+    await stage.run(pod("p", script="{stages: [{after: 1s, exit: 1}]}"), seconds=5)
+    [container] = (await stage.status("p"))["containerStatuses"]
+    assert container["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    assert container["lastState"]["terminated"]["exitCode"] == 1
     events = [(reason, message) for reason, name, message in await stage.told() if name == "p"]
     uid = (await stage.pod("p"))["metadata"]["uid"]
     back_off = f"Back-off restarting failed container c in pod p_default({uid})"
     assert events[-1] == ("BackOff", back_off)
 
 
-async def test_a_script_can_be_changed_while_it_is_played(stage: KubeletStage) -> None:
-    await stage.run(pod("p"))
-    await stage.passes(60)
+async def test_a_script_can_be_changed_while_it_runs(stage: KubeletStage) -> None:
+    await stage.run(pod("p"), seconds=60)
     await stage.say(PODS, "p", "{stages: [{after: 5s, ready: false}, {after: 5s, exit: 1}]}")
     seen = []
     for _ in range(3):
@@ -95,13 +91,12 @@ async def test_a_script_can_be_changed_while_it_is_played(stage: KubeletStage) -
 
 async def test_scripts_are_found_by_labels(kubelets: SetKubelets) -> None:
     stage = await kubelets(
-        kubelet="pods: [{match: {labels: {app: slow}}, start: 30s}, {start: 10s}]",
+        kubelet="pods: [{match: {labels: {app: slow}}, start: 30s}, {start: 10s}]"
     )
     stage.load(node("n"))
     slow = pod("slow")
     slow["metadata"]["labels"] = {"app": "slow"}
-    await stage.run(slow, pod("other"), pod("own", script="{start: 0}"))
-    await stage.passes(1)
+    await stage.run(slow, pod("other"), pod("own", script="{start: 0}"), seconds=1)
     first = await stage.phases()
     await stage.passes(15)
     second = await stage.phases()
@@ -111,9 +106,8 @@ async def test_scripts_are_found_by_labels(kubelets: SetKubelets) -> None:
     assert (await stage.phases())["slow"] == "Running*"
 
 
-async def test_a_pod_for_which_there_is_no_room_fails(stage: KubeletStage) -> None:
-    await stage.run(pod("a", **asking(cpu="3")), pod("b", **asking(cpu="2")))
-    await stage.passes(5)
+async def test_a_pod_that_does_not_fit_fails(stage: KubeletStage) -> None:
+    await stage.run(pod("a", **asking(cpu="3")), pod("b", **asking(cpu="2")), seconds=5)
     assert await stage.phases() == {"a": "Running*", "b": "Failed"}
     status = await stage.status("b")
     assert status == {
@@ -127,22 +121,19 @@ async def test_a_pod_for_which_there_is_no_room_fails(stage: KubeletStage) -> No
         "startTime": "2026-01-01T00:00:01Z",
         "observedGeneration": 1,
     }
-    [event] = [told for told in await stage.told() if told[1] == "b"]
+    [event] = [each for each in await stage.told() if each[1] == "b"]
     assert event[0] == "OutOfcpu"
 
 
-async def test_room_is_free_again_when_a_pod_has_finished(stage: KubeletStage) -> None:
+async def test_a_terminated_pod_frees_its_resources(stage: KubeletStage) -> None:
     done = "{stages: [{after: 5s, exit: 0}]}"
-    await stage.run(pod("a", script=done, restartPolicy="Never", **asking(cpu="4")))
-    await stage.passes(10)
-    await stage.run(pod("b", **asking(cpu="4")))
-    await stage.passes(5)
+    await stage.run(pod("a", script=done, restartPolicy="Never", **asking(cpu="4")), seconds=10)
+    await stage.run(pod("b", **asking(cpu="4")), seconds=5)
     assert await stage.phases() == {"a": "Succeeded", "b": "Running*"}
 
 
-async def test_a_critical_pod_waits_for_its_victims_to_go(stage: KubeletStage) -> None:
-    await stage.run(pod("a", script="{stop: 10s}", **asking(cpu="3")))
-    await stage.passes(5)
+async def test_a_critical_pod_waits_for_its_victims(stage: KubeletStage) -> None:
+    await stage.run(pod("a", script="{stop: 10s}", **asking(cpu="3")), seconds=5)
     await stage.run(pod("c", priorityClassName="system-node-critical", **asking(cpu="2")))
     await stage.passes(5)
     assert await stage.phases() == {"a": "Running*", "c": "Pending"}
@@ -156,15 +147,14 @@ async def test_a_critical_pod_waits_for_its_victims_to_go(stage: KubeletStage) -
 
 
 async def test_a_pod_waits_for_its_node(stage: KubeletStage) -> None:
-    await stage.run(pod("p", "later"))
-    await stage.passes(10)
+    await stage.run(pod("p", "later"), seconds=10)
     assert await stage.phases() == {"p": "Pending"}
     stage.load(node("later"))
     await stage.passes(5)
     assert await stage.phases() == {"p": "Running*"}
 
 
-async def test_pods_that_ran_before_go_on(kubelets: SetKubelets) -> None:
+async def test_pods_of_an_earlier_kubelet_continue(kubelets: SetKubelets) -> None:
     stage = await kubelets()
     ran = pod("p", containers=[{"name": "c", "image": "i"}, {"name": "d", "image": "i"}])
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2025-12-31T00:00:00Z"}
@@ -180,8 +170,7 @@ async def test_pods_that_ran_before_go_on(kubelets: SetKubelets) -> None:
     plain = pod("q")
     plain["status"] = {"phase": "Running", "conditions": [ready]}
     stage.load(node("n"), ran, plain)
-    await stage.run(pod("new"), pod("newer"))
-    await stage.passes(5)
+    await stage.run(pod("new"), pod("newer"), seconds=5)
     first, second = await stage.status("p"), await stage.status("q")
     assert [each["restartCount"] for each in first["containerStatuses"]] == [4, 0]
     assert first["containerStatuses"][0]["state"] == {"running": started}
@@ -195,29 +184,25 @@ async def test_pods_that_ran_before_go_on(kubelets: SetKubelets) -> None:
 
 
 async def test_a_final_phase_by_another_client_stays(stage: KubeletStage) -> None:
-    await stage.run(pod("p", **asking(cpu="4")))
-    await stage.passes(5)
+    await stage.run(pod("p", **asking(cpu="4")), seconds=5)
     await stage.report("p", {"phase": "Failed", "reason": "Odd"})
     await stage.passes(60)
     status = await stage.status("p")
     assert (status["phase"], status["reason"]) == ("Failed", "Odd")
     assert "terminated" in status["containerStatuses"][0]["state"]
-    await stage.run(pod("q", **asking(cpu="4")))
-    await stage.passes(5)
+    await stage.run(pod("q", **asking(cpu="4")), seconds=5)
     assert (await stage.phases())["q"] == "Running*"
 
 
 async def test_foreign_writes_of_pod_conditions_are_corrected(stage: KubeletStage) -> None:
-    await stage.run(pod("p"))
-    await stage.passes(5)
+    await stage.run(pod("p"), seconds=5)
     await stage.report("p", {"conditions": [{"type": "Ready", "status": "False"}]})
     await stage.passes(1)
     assert await stage.phases() == {"p": "Running*"}
 
 
-async def test_readiness_gates_are_heeded(stage: KubeletStage) -> None:
-    await stage.run(pod("p", readinessGates=[{"conditionType": "example.com/open"}]))
-    await stage.passes(5)
+async def test_readiness_gates_count(stage: KubeletStage) -> None:
+    await stage.run(pod("p", readinessGates=[{"conditionType": "example.com/open"}]), seconds=5)
     assert await stage.phases() == {"p": "Running"}
     await stage.report("p", {"conditions": [{"type": "example.com/open", "status": "True"}]})
     await stage.passes(1)
@@ -225,28 +210,17 @@ async def test_readiness_gates_are_heeded(stage: KubeletStage) -> None:
 
 
 async def test_events_can_be_left_out(kubelets: SetKubelets) -> None:
-    stage = await kubelets(kubelet="events: false")
-    stage.load(node("n"))
-    await stage.run(pod("p"))
-    await stage.passes(5)
+    stage = await kubelets(node("n"), kubelet="events: false")
+    await stage.run(pod("p"), seconds=5)
     assert await stage.told() == []
 
 
-async def test_a_pod_is_evicted_from_a_node_that_falls_silent(kubelets: SetKubelets) -> None:
-    stage = await kubelets(run="all")
-    stage.load(node("n"), node("m"))
-    short = [
-        {
-            "key": f"node.kubernetes.io/{why}",
-            "effect": "NoExecute",
-            "tolerationSeconds": 30,
-            "operator": "Exists",
-        }
-        for why in ("unreachable", "not-ready")
-    ]
-    await stage.passes(1)
-    await stage.run(pod("p", serviceAccountName="default", tolerations=short))
-    await stage.passes(30)
+async def test_a_pod_is_evicted_from_a_silent_node(kubelets: SetKubelets) -> None:
+    stage = await kubelets(node("n"), node("m"), run="all", seconds=1)
+    brief = {"effect": "NoExecute", "tolerationSeconds": 30, "operator": "Exists"}
+    taints = ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")
+    short = [{"key": key, **brief} for key in taints]
+    await stage.run(pod("p", serviceAccountName="default", tolerations=short), seconds=30)
     await stage.say(NODES, "n", "{stages: [{silent: true}]}")
     await stage.passes(120)
     gone = await stage.pod("p")
@@ -257,9 +231,9 @@ async def test_a_pod_is_evicted_from_a_node_that_falls_silent(kubelets: SetKubel
 
 
 @pytest.mark.slow
-async def test_kubectl_sees_pods_live(tmp_path: Path) -> None:
-    book = "{pods: [{match: {names: [job]}, stages: [{after: 1s, exit: 0}]}]}"
-    async with FakeCluster(run="kubelet", kubelet=book) as cluster:
+async def test_kubectl_waits_for_pods_and_deletes_them(tmp_path: Path) -> None:
+    script = "{pods: [{match: {names: [job]}, stages: [{after: 1s, exit: 0}]}]}"
+    async with FakeCluster(run="kubelet", kubelet=script) as cluster:
         kubectl = kubectl_for(cluster, tmp_path)
         cluster.load([node("n"), pod("web"), pod("job", restartPolicy="Never")])
         waited = await asyncio.gather(
@@ -273,7 +247,6 @@ async def test_kubectl_sees_pods_live(tmp_path: Path) -> None:
             ["job", "0/1", "Completed", "0", "10.0.0.2", "n"],
             ["web", "1/1", "Running", "0", "10.0.0.3", "n"],
         ]
-        code, told = await kubectl("delete", "pod", "web", "--timeout=20s")
-        assert (code, told) == (0, 'pod "web" deleted from default namespace\n')
-        code, told = await kubectl("get", "--raw", "/api/v1/nodes/n/proxy/healthz")
-        assert (code, told) == (0, "ok")
+        deleted = await kubectl("delete", "pod", "web", "--timeout=20s")
+        assert deleted == (0, 'pod "web" deleted from default namespace\n')
+        assert await kubectl("get", "--raw", "/api/v1/nodes/n/proxy/healthz") == (0, "ok")

@@ -1,4 +1,4 @@
-"""Scripts as they are written: what they come to, and what is said of those that are wrong."""
+"""Scripts: their meaning, and the errors of invalid ones."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_containers_may_have_scripts_of_their_own() -> None:
     assert b.runs[0].exit is None
 
 
-def test_an_init_container_of_which_nothing_is_said_ends_well() -> None:
+def test_an_init_container_without_a_script_succeeds() -> None:
     script = parse_pod_script("{start: 2s, stages: [{exit: 1}], containers: {i: {stages: []}}}")
     assert script.of("other", ends=True).runs[0].exit == Exit(2 * SECOND)
     assert script.of("i", ends=True).runs[0].exit is None
@@ -92,7 +92,7 @@ def test_pulls_that_fail(given: str, count: int) -> None:
     assert parse_pod_script(f"{{failedPulls: {given}}}").default.failed_pulls == count
 
 
-def test_nodes_fall_silent_and_use_more() -> None:
+def test_scripts_of_nodes() -> None:
     script = parse_node_script(
         "{stages: [{after: 5m, silent: true}, {after: 90s, silent: false, disk: 1Gi},"
         " {ready: false}], imageDisk: 50Gi}"
@@ -111,7 +111,7 @@ def test_nodes_fall_silent_and_use_more() -> None:
     assert next_transition(script.silence, 390 * SECOND) is None
 
 
-BOOK = parse_script(
+MATCHING = parse_script(
     """
     pods:
     - {match: {labels: {app: "web*"}, namespaces: [shop]}, start: 2s}
@@ -137,47 +137,37 @@ BOOK = parse_script(
         ("other", "other", "slow", None, 4),
     ],
 )
-def test_the_first_script_that_matches_counts(
+def test_the_first_matching_script_applies(
     name: str, namespace: str, node: str, labels: dict[str, str] | None, seconds: int
 ) -> None:
-    assert BOOK.for_pod(name, namespace, node, labels).start == seconds * SECOND
+    assert MATCHING.for_pod(name, namespace, node, labels).start == seconds * SECOND
 
 
 @pytest.mark.parametrize(
     ("name", "labels", "gibibytes"), [("n1", {"zone": "a"}, 1), ("n1", {}, 2), ("m", None, 0)]
 )
-def test_nodes_have_scripts_too(name: str, labels: dict[str, str] | None, gibibytes: int) -> None:
-    assert BOOK.for_node(name, labels).image_disk == gibibytes * 2**30
+def test_scripts_match_nodes(name: str, labels: dict[str, str] | None, gibibytes: int) -> None:
+    assert MATCHING.for_node(name, labels).image_disk == gibibytes * 2**30
 
 
 def test_nodes_are_registered_by_numbered_names() -> None:
-    book = load_script(
-        {
-            "register": [
-                {
-                    "name": "node-{:02}",
-                    "count": 3,
-                    "labels": {"zone": ["a", "b"], "team": "x"},
-                    "capacity": {"cpu": 8},
-                }
-            ]
-        }
-    )
-    [registration] = book.register
+    labels = {"zone": ["a", "b"], "team": "x"}
+    nodes = {"name": "node-{:02}", "count": 3, "labels": labels, "capacity": {"cpu": 8}}
+    [registration] = load_script({"register": [nodes]}).register
     assert registration.names == ("node-00", "node-01", "node-02")
     assert registration.labels == {"zone": ("a", "b"), "team": ("x",)}
     assert registration.capacity == {"cpu": "8"}
 
 
 @pytest.mark.parametrize("empty", ["", b"", {}, "# nothing"])
-def test_an_empty_document_says_nothing(empty: Any) -> None:
+def test_an_empty_document_is_the_empty_script(empty: Any) -> None:
     assert load_script(empty) == EMPTY_SCRIPT == SimulationScript()
     assert EMPTY_SCRIPT.for_pod("p", "d", "n", None) is DEFAULT_POD_SCRIPT
     assert EMPTY_SCRIPT.for_node("n", None) is DEFAULT_NODE_SCRIPT
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("pods: [{start: 5x}]", "pods[0].start: expected a duration such as 1m30s, got '5x'"),
         (
@@ -196,8 +186,8 @@ def test_an_empty_document_says_nothing(empty: Any) -> None:
         (
             "pods: [{stages: [{memory: zz}]}]",
             (
-                "pods[0].stages[0].memory: 'zz' is not a quantity; expected a number such as "
-                "100m, 2 or 1.5Gi"
+                "pods[0].stages[0].memory: 'zz' is not a quantity; "
+                "expected a number such as 100m, 2 or 1.5Gi"
             ),
         ),
         (
@@ -212,8 +202,8 @@ def test_an_empty_document_says_nothing(empty: Any) -> None:
         (
             "pods: [{containers: {a: {failedPulls: never}}}]",
             (
-                "pods[0].containers.a.failedPulls: expected a number of failures or always, got "
-                "'never'"
+                "pods[0].containers.a.failedPulls: "
+                "expected a number of failures or always, got 'never'"
             ),
         ),
         (
@@ -234,15 +224,15 @@ def test_an_empty_document_says_nothing(empty: Any) -> None:
         ),
     ],
 )
-def test_an_invalid_script_is_reported_in_one_line(text: str, told: str) -> None:
+def test_an_invalid_script_is_reported_in_one_line(text: str, message: str) -> None:
     with pytest.raises(ScriptError) as error:
         parse_script(text)
-    assert str(error.value) == told
+    assert str(error.value) == message
 
 
 def test_an_invalid_annotation_is_reported() -> None:
     annotations = {"kubelet.fakeapi/script": "{start: x}"}
-    told = "start: expected a duration such as 1m30s, got 'x'"
-    assert script_error(annotations, parse_pod_script) == told
+    message = "start: expected a duration such as 1m30s, got 'x'"
+    assert script_error(annotations, parse_pod_script) == message
     assert script_error({}, parse_pod_script) == script_error(None, parse_pod_script) == ""
     assert script_error({"kubelet.fakeapi/script": "{}"}, parse_pod_script) == ""

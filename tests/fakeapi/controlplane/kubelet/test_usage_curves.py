@@ -1,4 +1,4 @@
-"""Curves: amounts between points, and when they pass a limit."""
+"""Curves: amounts between points, and the times at which they exceed a limit."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ UP = curve_from_steps(100, [CurveStep(10, 300, 20), CurveStep(40, 50)])
         *((40, 50), (1000, 50)),
     ],
 )
-def test_an_amount_goes_in_straight_lines(offset: int, amount: int) -> None:
+def test_amounts_between_points_are_linear(offset: int, amount: int) -> None:
     assert UP.at(offset) == amount
 
 
-def test_a_step_ends_the_one_that_is_under_way() -> None:
+def test_a_step_ends_the_previous_one() -> None:
     curve = curve_from_steps(0, [CurveStep(0, 100, 10), CurveStep(5, 0, 10)])
     assert [curve.at(offset) for offset in (0, 4, 5, 10, 15, 99)] == [0, 40, 50, 25, 0, 0]
 
@@ -32,7 +32,7 @@ def test_a_step_ends_the_one_that_is_under_way() -> None:
 @pytest.mark.parametrize(
     ("limit", "time"), [(99, 0), (100, 11), (109, 11), (110, 12), (299, 30), (300, None)]
 )
-def test_when_a_limit_is_passed(limit: int, time: int | None) -> None:
+def test_the_time_at_which_a_limit_is_exceeded(limit: int, time: int | None) -> None:
     assert UP.exceeds(limit) == time
 
 
@@ -42,7 +42,7 @@ steps = st.lists(
 
 
 @given(st.integers(0, 50), steps, st.integers(0, 50))
-def test_the_time_at_which_a_limit_is_passed_is_the_first_one(
+def test_the_time_at_which_a_limit_is_exceeded_is_the_first_one(
     first: int, taken: list[CurveStep], limit: int
 ) -> None:
     curve = curve_from_steps(first, taken)
@@ -51,12 +51,12 @@ def test_the_time_at_which_a_limit_is_passed_is_the_first_one(
 
 
 @given(st.integers(0, 50), steps)
-def test_a_curve_ends_where_its_last_step_leads(first: int, taken: list[CurveStep]) -> None:
+def test_a_curve_ends_with_its_last_amount(first: int, taken: list[CurveStep]) -> None:
     curve = curve_from_steps(first, taken)
     assert curve.at(1000) == (taken[-1].amount if taken else first)
     assert all(before <= after for (before, _), (after, _) in pairwise(curve.points))
     assert all(0 <= curve.at(time) <= 50 for time in range(100))
 
 
-def test_curves_that_are_drawn_alike_are_equal() -> None:
+def test_equal_curves_have_equal_points() -> None:
     assert curve_from_steps(1, [CurveStep(3, 5)]) == Curve(((0, 1), (3, 1), (3, 5)))

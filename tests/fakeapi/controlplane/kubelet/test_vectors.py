@@ -1,8 +1,7 @@
-"""Upstream's scenarios of node pressure, played by simulated nodes that use what they say.
+"""Upstream's scenarios of node pressure on simulated nodes.
 
-A node can be made to have what a step says is left of its memory or process IDs, and its pods what
-it says of them. Steps in which cleaning up gives something back, disks that grow and stats that are
-old are nothing that a simulated node can be told to have; tests/policies plays these.
+The scripts of a node and its pods produce the available memory and process IDs of each step. They
+cannot produce reclaimed resources, growing disks and stale stats; tests/policies covers these.
 """
 
 from __future__ import annotations
@@ -55,17 +54,14 @@ def cases() -> Iterator[Case]:
 
 def used_by(summary: Mapping[str, Any], uid: str) -> dict[str, int]:
     """Return a pod's usage in a step."""
-    for each in summary.get("pods", ()):
-        if each["podRef"]["uid"] == uid:
-            memory = each.get("memory", {}).get("workingSetBytes", 0)
-            return {
-                "memory": memory,
-                "processes": each.get("process_stats", {}).get("process_count", 0),
-            }
-    return {"memory": 0, "processes": 0}
+    found: Case = next((p for p in summary.get("pods", ()) if p["podRef"]["uid"] == uid), {})
+    return {
+        "memory": found.get("memory", {}).get("workingSetBytes", 0),
+        "processes": found.get("process_stats", {}).get("process_count", 0),
+    }
 
 
-def left(summary: Mapping[str, Any]) -> dict[str, int]:
+def available(summary: Mapping[str, Any]) -> dict[str, int]:
     """Return what is available in a step."""
     node = summary["node"]
     pids = node.get("rlimit", {"maxpid": MAX_PROCESSES, "curproc": 0})
@@ -80,21 +76,23 @@ def steps(times: list[int], amounts: list[dict[str, int]]) -> dict[str, tuple[Cu
     }
 
 
-def host_of(case: Case, scenario: Scenario, times: list[int]) -> HollowNode:
-    """Return a node with pods that use what the steps say at their times."""
+def hollow_node(case: Case, scenario: Scenario, times: list[int]) -> HollowNode:
+    """Return a node whose usage at the times of the steps is theirs."""
     summaries = [step["summary"] for step in case["steps"]]
     uids = [each["metadata"]["uid"] for each in case["pods"]]
     used = {uid: [used_by(summary, uid) for summary in summaries] for uid in uids}
     own = [
         {
-            name: total - left(summary)[name] - sum(each[index][name] for each in used.values())
+            name: total
+            - available(summary)[name]
+            - sum(each[index][name] for each in used.values())
             for name, total in (("memory", MEMORY), ("processes", MAX_PROCESSES))
         }
         for index, summary in enumerate(summaries)
     ]
     assert all(amount >= 0 for each in own for amount in each.values())
     amounts: dict[str, str | int | float] = {"memory": MEMORY, "ephemeral-storage": "100Gi"}
-    host = HollowNode(
+    target = HollowNode(
         node=KubeletNode(
             KubeletObjectMeta(name="n"),
             status=KubeletNodeStatus(capacity=amounts, allocatable=amounts),
@@ -111,10 +109,10 @@ def host_of(case: Case, scenario: Scenario, times: list[int]) -> HollowNode:
         script = PodScript(0, ContainerScript((Run(steps=steps(times, used[uid])),)))
         life = PodLifecycle.admit(pod, script, START_NS)
         life.sync_containers(START_NS)
-        host.pods[uid] = RunningPod(
+        target.pods[uid] = RunningPod(
             life, WrittenConditions(), AllocatedPod(uid, NO_RESOURCES, frozenset())
         )
-    return host
+    return target
 
 
 def test_there_are_scenarios_for_simulated_nodes() -> None:
@@ -122,13 +120,13 @@ def test_there_are_scenarios_for_simulated_nodes() -> None:
 
 
 @pytest.mark.parametrize("case", list(cases()), ids=lambda case: case["name"])
-def test_a_simulated_node_does_what_upstreams_kubelet_does(case: Case) -> None:
+def test_a_simulated_node_decides_as_upstreams_kubelet(case: Case) -> None:
     times = [at * SECOND for at in accumulate(step["advanceSeconds"] for step in case["steps"])]
     scenario = decode_scenario(Document(encoded(case), case["name"]), NEWEST_EVICTION)
-    host = host_of(case, scenario, times)
+    target = hollow_node(case, scenario, times)
     for at, expected in zip(times, case["expect"]["steps"], strict=True):
-        sync = run_round(host, scenario.pods, START_NS + at)
-        host.eviction = sync.state
+        sync = run_round(target, scenario.pods, START_NS + at)
+        target.eviction = sync.state
         gone = [(each.pod.name, each.grace_seconds) for each in sync.evictions]
         assert list(sync.state.pressures) == sorted(expected["nodeConditions"])
         assert gone == [(each["pod"], each["gracePeriodSeconds"]) for each in expected["evicted"]]

@@ -14,6 +14,6 @@ SetScheduler = Opener[SchedulerStage]
 
 @pytest.fixture
 async def schedule() -> AsyncIterator[SetScheduler]:
-    """Return a function that opens stages with a scheduler of these options."""
+    """Return a function that opens stages with objects and a scheduler of these options."""
     async with opener(SchedulerStage, run="scheduler") as create:
-        yield create
+        yield lambda *objects, run="", **options: create(run, *objects, **options)

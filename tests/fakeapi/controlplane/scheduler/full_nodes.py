@@ -1,4 +1,4 @@
-"""Two full nodes, and an important pod that comes to them."""
+"""Two full nodes, and an important pod that preempts on one of them."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ async def preempted(
     seconds: float = 0.5,
     **entry: Any,
 ) -> SchedulerStage:
-    """Set a stage on which vip has come to two full nodes."""
-    config = configured(*([entry] if extend else []))
-    insiders = {X: extend} if extend else {}
-    stage = await schedule(extenders=insiders, scheduler=config, upstream=upstream)
-    stage.load(*FULL, *more, vip())
-    await stage.passes(seconds)
-    return stage
+    """Open a stage with two full nodes and the pending pod vip."""
+    return await schedule(
+        *(*FULL, *more, vip()),
+        extenders={X: extend} if extend else {},
+        scheduler=configured(*([entry] if extend else [])),
+        upstream=upstream,
+        seconds=seconds,
+    )

@@ -1,7 +1,7 @@
-"""Worlds with a scheduler, small extenders, and short methods for observations of both.
+"""Clusters with a scheduler, small extenders, and short ways to read both.
 
-A player is an extender that answers each verb with a document, a whole reply, an exception, or what
-a function makes of the call; a verb of which nothing is said lets everything pass.
+A :func:`player` is an extender that answers each verb with a document, a reply, an exception, or
+the result of a function; by default it passes everything.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 from extender.kube.rest.resources import NODES, PODS
 from fakeapi import VirtualCluster
 from fakeapi.controlplane.scheduler.configuration import Call, ExtenderFunction, Reply
-from tests.builders import Document, container_json, node_json, pdb_json, pod_json
+from tests.builders import Document, container_json, manifest, node_json, pdb_json, pod_json
 from tests.stage import EVENTS, Stage
 
 X: Final = "http://x.example/scheduler"
@@ -23,7 +23,7 @@ Answer = Document | list[Document] | Reply | Exception | Callable[[Document], An
 
 
 def passing(call: Call) -> Reply:
-    """Let everything pass."""
+    """Answer as an extender that passes everything."""
     asked = call.document()
     if call.verb == "preempt":
         return Reply.of({"NodeNameToMetaVictims": metas(asked)})
@@ -35,7 +35,7 @@ def passing(call: Call) -> Reply:
 
 
 def metas(asked: Document) -> Document:
-    """Return the victims that were offered by their UIDs, however they came."""
+    """Return the UIDs of the offered victims of a request with UIDs or whole pods."""
     if asked["NodeNameToMetaVictims"] is not None:
         found: Document = asked["NodeNameToMetaVictims"]
         return found
@@ -72,7 +72,7 @@ def preempting(**nodes: Document | None) -> Document:
 
 
 def configured(*extenders: Document, **more: Any) -> Document:
-    """Build a KubeSchedulerConfiguration; extenders filter and preempt at X unless they say so."""
+    """Build a KubeSchedulerConfiguration; extenders filter and preempt at X by default."""
     plain = {"urlPrefix": X, "filterVerb": "filter", "preemptVerb": "preempt"}
     entries = [{**plain, "nodeCacheCapable": True, **each} for each in extenders]
     return {"extenders": entries, **more}
@@ -84,7 +84,7 @@ def node(name: str, cpu: str = "2", **more: Any) -> Document:
 
 
 def pod(name: str, cpu: str = "1", *, on: str | None = None, **more: Any) -> Document:
-    """Build a pod without a grace period: it goes at once when it is deleted."""
+    """Build a pod without a grace period, which is removed as soon as it is deleted."""
     spec = {"terminationGracePeriodSeconds": 0, **more.pop("spec", {})}
     return pod_json(name, on=on, cpu=cpu, spec=spec, **more)
 
@@ -102,7 +102,7 @@ class SchedulerStage(Stage):
         return {each["metadata"]["name"]: _place(each) for each in listed}
 
     async def refusal(self, name: str) -> tuple[str, str]:
-        """Return reason and message of a pod's condition PodScheduled, which says no."""
+        """Return reason and message of a pod's condition PodScheduled, which is False."""
         found = await self.pod(name)
         conditions = found["status"]["conditions"]
         [condition] = [each for each in conditions if each["type"] == "PodScheduled"]
@@ -136,24 +136,25 @@ class SchedulerStage(Stage):
         return [each.problem for each in self.trace.refused()]
 
     async def passing_turns(self) -> None:
-        """Let watches show what there is, while the clock stands."""
+        """Let watches deliver events without passing time."""
         for _ in range(20):
             await asyncio.sleep(0)
 
     async def create_pod(self, document: Document) -> None:
-        """Create a pod with a priority of its own, as classes would give it."""
+        """Create a pod and the PriorityClass of its priority."""
         priority = document["spec"].pop("priority", 0)
         name = f"p{priority}"
-        classes = [{"kind": "PriorityClass", "value": priority, "metadata": {"name": name}}]
-        self.load(*({"apiVersion": "scheduling.k8s.io/v1", **each} for each in classes))
+        self.load(manifest("PriorityClass", name, value=priority))
         document["spec"]["priorityClassName"] = name
         await self.create(PODS, document)
 
-    async def run(self, *things: Document) -> None:
-        """Create pods and nodes, one after another."""
-        for each in things:
+    async def run(self, *objects: Document, seconds: float = 0) -> None:
+        """Create pods and nodes, one after another, and let time pass."""
+        for each in objects:
             resource = {"Pod": PODS, "Node": NODES}[each["kind"]]
             await self.create(resource, each)
+        if seconds:
+            await self.passes(seconds)
 
 
 def _place(document: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""KubeSchedulerConfigurations: what is read of them, and what is wrong with others."""
+"""KubeSchedulerConfigurations: their meaning, and the errors of invalid ones."""
 
 from __future__ import annotations
 
@@ -16,19 +16,15 @@ from tests.commands import ROOT
 URL = "http://127.0.0.1:8888"
 
 
-def test_without_a_word_there_is_one_profile_and_no_extender() -> None:
+def test_the_default_is_one_profile_without_extenders() -> None:
     read = load_scheduler_configuration()
     assert list(read.profiles) == ["default-scheduler"]
     profile = read.profiles["default-scheduler"]
     assert (profile.rules.release, profile.rules.filters) == (NEWEST, IN_TREE)
-    assert (read.extenders, read.initial_backoff_seconds, read.max_backoff_seconds) == (
-        [],
-        1,
-        10,
-    )
+    assert (read.extenders, read.initial_backoff_seconds, read.max_backoff_seconds) == ([], 1, 10)
 
 
-def test_the_configuration_that_is_shipped_is_read() -> None:
+def test_the_shipped_configuration_is_valid() -> None:
     text = (ROOT / "deploy" / "kube-scheduler" / "configuration.yaml").read_text()
     read = load_scheduler_configuration(text, release("1.34"))
     [extender] = read.extenders
@@ -42,7 +38,7 @@ def test_the_configuration_that_is_shipped_is_read() -> None:
     assert read.release.name == "1.34"
 
 
-def test_a_plain_url_filters_and_preempts_by_name_and_must_answer() -> None:
+def test_a_url_is_an_extender_that_filters_and_preempts_by_name() -> None:
     [extender] = load_scheduler_configuration(extenders=[URL]).extenders
     assert extender == plain_extender(URL)
     assert (extender.filter_verb, extender.preempt_verb, extender.node_cache_capable) == (
@@ -56,11 +52,10 @@ def test_a_plain_url_filters_and_preempts_by_name_and_must_answer() -> None:
 
 
 @pytest.mark.parametrize("url", [URL, f"{URL}/"])
-def test_a_url_that_the_file_has_is_configured_there(url: str) -> None:
+def test_a_url_in_the_file_is_configured_there(url: str) -> None:
     written = {"extenders": [{"urlPrefix": URL, "ignorable": True}]}
-    assert [
-        each.ignorable for each in load_scheduler_configuration(written, extenders=[url]).extenders
-    ] == [True]
+    [extender] = load_scheduler_configuration(written, extenders=[url]).extenders
+    assert extender.ignorable
 
 
 def test_disabled_filters_are_left_out() -> None:
@@ -69,14 +64,14 @@ def test_disabled_filters_are_left_out() -> None:
         "score": {"disabled": [{"name": "*"}]},
         "multiPoint": {"disabled": [{"name": "DefaultPreemption"}, {"name": "ImageLocality"}]},
     }
-    profile = load_scheduler_configuration({"profiles": [{"plugins": plugins}]}).profiles[
-        "default-scheduler"
-    ]
+    read = load_scheduler_configuration({"profiles": [{"plugins": plugins}]})
+    profile = read.profiles["default-scheduler"]
     assert [each.name for each in profile.rules.filters] == ["NodeName"]
     assert profile.preemption is None
 
 
 GPU = {"name": "example.com/gpu"}
+NO_CANDIDATES = {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0}
 
 WRONG: dict[str, tuple[Any, str]] = {
     "not YAML": ("a: [", "not YAML: "),
@@ -121,24 +116,10 @@ WRONG: dict[str, tuple[Any, str]] = {
         "extenders[0].httpTimeout: expected a time that is not negative",
     ),
     "no candidates": (
-        {
-            "profiles": [
-                {
-                    "pluginConfig": [
-                        {
-                            "name": "DefaultPreemption",
-                            "args": {
-                                "minCandidateNodesPercentage": 0,
-                                "minCandidateNodesAbsolute": 0,
-                            },
-                        }
-                    ]
-                }
-            ]
-        },
+        {"profiles": [{"pluginConfig": [{"name": "DefaultPreemption", "args": NO_CANDIDATES}]}]},
         "profiles[0].pluginConfig: minCandidateNodesPercentage and minCandidateNodesAbsolute are",
     ),
-    "a plugin of one's own": (
+    "an out-of-tree plugin": (
         {"profiles": [{"plugins": {"filter": {"enabled": [{"name": "Mine"}]}}}]},
         "profiles[0].plugins.filter.enabled: 'Mine' cannot be played here",
     ),
@@ -158,7 +139,7 @@ def test_errors_are_reported_in_one_line(name: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_clusters_refuse_what_is_wrong() -> None:
+def test_clusters_reject_invalid_configurations() -> None:
     with pytest.raises(SchedulerConfigError):
         VirtualCluster(run="scheduler", scheduler={"profiles": []})
     with pytest.raises(UnknownReleaseError):

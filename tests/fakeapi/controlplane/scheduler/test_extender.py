@@ -37,16 +37,12 @@ async def one_pod(
     schedule: SetScheduler, extend: ExtenderFunction, pending: Document | None = None, **entry: Any
 ) -> SchedulerStage:
     """Set a stage on which one extender has been asked about the pod p, for nodes a and b."""
-    stage = await schedule(extenders={X: extend}, scheduler=configured(entry))
-    stage.load(node("a"), node("b"))
-    await stage.run(pending or pod("p"))
-    await stage.passes(0.5)
+    stage = await schedule(node("a"), node("b"), extenders={X: extend}, scheduler=configured(entry))
+    await stage.run(pending or pod("p"), seconds=0.5)
     return stage
 
 
-async def test_the_first_extender_is_sent_what_fits_and_its_word_counts(
-    schedule: SetScheduler,
-) -> None:
+async def test_an_extender_filters_the_nodes_that_fit(schedule: SetScheduler) -> None:
     stage = await one_pod(schedule, player(filter={"NodeNames": ["b"]}))
     [asked] = stage.trace
     assert (asked.url, asked.pod, asked.verdict) == (
@@ -60,7 +56,7 @@ async def test_the_first_extender_is_sent_what_fits_and_its_word_counts(
     assert await stage.places() == {"p": "b"}
 
 
-async def test_one_without_a_node_cache_is_sent_whole_nodes(schedule: SetScheduler) -> None:
+async def test_an_extender_without_a_node_cache_is_sent_whole_nodes(schedule: SetScheduler) -> None:
     stage = await one_pod(schedule, passing, nodeCacheCapable=False)
     [asked] = [each.asked for each in stage.trace]
     assert asked["NodeNames"] is None
@@ -70,10 +66,9 @@ async def test_one_without_a_node_cache_is_sent_whole_nodes(schedule: SetSchedul
 
 
 async def test_only_nodes_that_pass_the_in_tree_filters_are_sent(schedule: SetScheduler) -> None:
-    stage = await schedule(extenders={X: passing}, scheduler=configured({}))
-    stage.load(node("small", "500m"), node("a"), node("tainted", taints=["k=v:NoSchedule"]))
-    await stage.run(pod("p"))
-    await stage.passes(0.5)
+    nodes = node("small", "500m"), node("a"), node("tainted", taints=["k=v:NoSchedule"])
+    stage = await schedule(*nodes, extenders={X: passing}, scheduler=configured({}))
+    await stage.run(pod("p"), seconds=0.5)
     assert [each.asked["NodeNames"] for each in stage.trace] == [["a"]]
 
 
@@ -90,10 +85,9 @@ async def test_extenders_are_not_called_for_a_pod_that_fits_no_node(schedule: Se
 
 
 def using(**limits: str) -> Document:
-    """Build a pod whose init container names resources in its limits."""
-    wanted = {"resources": {"limits": limits, "requests": dict.fromkeys(limits, "0")}}
-    spec = {"initContainers": [{**container_json("i"), **wanted}]}
-    return pod("p", spec=spec)
+    """Build a pod whose init container has limits of resources."""
+    resources = {"limits": limits, "requests": dict.fromkeys(limits, "0")}
+    return pod("p", spec={"initContainers": [container_json("i", resources=resources)]})
 
 
 INTEREST: dict[str, tuple[list[Document], Document, bool]] = {
@@ -104,7 +98,7 @@ INTEREST: dict[str, tuple[list[Document], Document, bool]] = {
 
 
 @pytest.mark.parametrize("name", INTEREST)
-async def test_an_extender_is_asked_about_pods_that_name_one_of_its_resources(
+async def test_an_extender_is_called_for_pods_that_use_its_resources(
     schedule: SetScheduler, name: str
 ) -> None:
     managed, pending, interested = INTEREST[name]
@@ -112,18 +106,18 @@ async def test_an_extender_is_asked_about_pods_that_name_one_of_its_resources(
     assert bool(stage.asked()) == interested
 
 
-async def test_a_resource_that_is_left_to_an_extender_is_no_matter_of_ours(
+async def test_a_resource_ignored_by_the_scheduler_does_not_reject_nodes(
     schedule: SetScheduler,
 ) -> None:
     managed = [{"name": GPU, "ignoredByScheduler": True}]
-    wanted = {"resources": {"limits": {GPU: "8"}, "requests": {GPU: "8"}}}
-    pending = pod("p", containers=[{**container_json("c"), **wanted}])
+    resources = {"limits": {GPU: "8"}, "requests": {GPU: "8"}}
+    pending = pod("p", containers=[container_json("c", resources=resources)])
     picky = player(filter={"NodeNames": ["a"]})
     stage = await one_pod(schedule, picky, pending, managedResources=managed)
     assert await stage.places() == {"p": "a"}
 
 
-async def test_extenders_are_asked_in_order_ignorable_ones_last_with_what_is_left(
+async def test_ignorable_extenders_are_called_last_with_the_remaining_nodes(
     schedule: SetScheduler,
 ) -> None:
     extenders = {
@@ -131,12 +125,9 @@ async def test_extenders_are_asked_in_order_ignorable_ones_last_with_what_is_lef
         Y: player(filter={"NodeNames": ["c", "b"]}),
     }
     first = {"urlPrefix": X, "ignorable": True}
-    stage = await schedule(
-        extenders=extenders, scheduler=configured(first, {"urlPrefix": Y, "ignorable": False})
-    )
-    stage.load(node("a"), node("b"), node("c"))
-    await stage.run(pod("p"))
-    await stage.passes(0.5)
+    config = configured(first, {"urlPrefix": Y, "ignorable": False})
+    stage = await schedule(*map(node, "abc"), extenders=extenders, scheduler=config)
+    await stage.run(pod("p"), seconds=0.5)
     seen = [(each.extender, each.asked["NodeNames"], each.verdict) for each in stage.trace]
     assert seen == [
         (Y, ["a", "b", "c"], ExtenderOutcome.ACCEPTED),
@@ -145,19 +136,18 @@ async def test_extenders_are_asked_in_order_ignorable_ones_last_with_what_is_lef
     assert (await stage.places())["p"] in {"b", "c"}
 
 
-async def test_the_next_is_not_asked_where_nothing_is_left(schedule: SetScheduler) -> None:
+async def test_no_extender_is_called_without_remaining_nodes(schedule: SetScheduler) -> None:
     extenders = {X: player(filter={"NodeNames": []}), Y: passing}
-    stage = await schedule(extenders=extenders, scheduler=configured({}, {"urlPrefix": Y}))
-    stage.load(node("a"))
-    await stage.run(pod("p"))
-    await stage.passes(0.5)
+    config = configured({}, {"urlPrefix": Y})
+    stage = await schedule(node("a"), extenders=extenders, scheduler=config)
+    await stage.run(pod("p"), seconds=0.5)
     assert [each.extender for each in stage.trace] == [X]
 
 
 ERRORS: dict[str, tuple[Answer, str]] = {
     "an error in the answer": ({"NodeNames": ["a"], "Error": "no quota"}, "no quota"),
     "a status": (Reply(503, b"later"), f"failed filter with extender at URL {X}/filter, code 503"),
-    "a status that means well": (
+    "a status other than 200": (
         Reply.of({"NodeNames": ["a"]}, 201),
         f"failed filter with extender at URL {X}/filter, code 201",
     ),
@@ -167,7 +157,7 @@ ERRORS: dict[str, tuple[Answer, str]] = {
         {"NodeNames": ["z"]},
         f'extender "{X}" claims a filtered node "z" which is not found in the input node list',
     ),
-    "nobody there": (
+    "no connection": (
         UnansweredError("dial tcp x.example:80: connect: connection refused"),
         f'Post "{X}/filter": dial tcp x.example:80: connect: connection refused',
     ),
@@ -187,7 +177,7 @@ async def test_an_error_fails_the_attempt_without_preemption(
 
 
 @pytest.mark.parametrize("name", ERRORS)
-async def test_an_error_of_an_ignorable_extender_is_as_good_as_no_extender(
+async def test_an_error_of_an_ignorable_extender_is_ignored(
     schedule: SetScheduler, name: str
 ) -> None:
     answer, problem = ERRORS[name]
@@ -198,9 +188,7 @@ async def test_an_error_of_an_ignorable_extender_is_as_good_as_no_extender(
     ]
 
 
-async def test_after_an_error_the_pod_is_tried_again_after_its_backoff(
-    schedule: SetScheduler,
-) -> None:
+async def test_after_an_error_a_pod_is_retried_after_its_backoff(schedule: SetScheduler) -> None:
     answers = iter([Reply(500, b""), Reply(500, b""), Reply.of({"NodeNames": ["a"]})])
     stage = await one_pod(schedule, player(filter=lambda _: next(answers)))
     begun = stage.trace[0].at_ns
@@ -210,7 +198,7 @@ async def test_after_an_error_the_pod_is_tried_again_after_its_backoff(
 
 
 def slow(clock: list[Clock], seconds: float) -> ExtenderFunction:
-    """Build an extender that takes its time."""
+    """Build an extender that takes some seconds."""
 
     async def answer(call: Call) -> Reply:
         await clock[0].sleep(seconds)
@@ -224,44 +212,42 @@ TIMES = [("", 4.9, 4.9), ("", 5.1, 5.0), ("1500ms", 1.4, 1.4), ("1.5s", 1.6, 1.5
 
 
 @pytest.mark.parametrize(("limit", "needed", "spent"), TIMES)
-async def test_a_call_has_five_seconds_or_what_is_configured(
+async def test_a_call_has_five_seconds_or_the_configured_timeout(
     schedule: SetScheduler, limit: str, needed: float, spent: float
 ) -> None:
     clock: list[Clock] = []
     entry = {"httpTimeout": limit} if limit else {}
-    stage = await schedule(extenders={X: slow(clock, needed)}, scheduler=configured(entry))
+    extenders = {X: slow(clock, needed)}
+    stage = await schedule(node("a"), extenders=extenders, scheduler=configured(entry))
     clock.append(stage.cluster.clock)
-    stage.load(node("a"))
-    await stage.run(pod("p"))
-    await stage.passes(5.2)
+    await stage.run(pod("p"), seconds=5.2)
     overdue = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
     problem = f'Post "{X}/filter": {overdue}' if spent < needed else ""
     assert stage.trace[0].problem == problem
     assert stage.trace[0].seconds == pytest.approx(spent)
 
 
-async def test_others_may_be_deleted_while_an_extender_thinks(schedule: SetScheduler) -> None:
+async def test_a_pod_may_be_deleted_during_an_extender_call(schedule: SetScheduler) -> None:
     clock: list[Clock] = []
-    stage = await schedule(extenders={X: slow(clock, 2)}, scheduler=configured({}))
+    extenders = {X: slow(clock, 2)}
+    stage = await schedule(node("a"), extenders=extenders, scheduler=configured({}))
     clock.append(stage.cluster.clock)
-    stage.load(node("a"))
-    await stage.run(pod("p"))
-    await stage.passes(1)
+    await stage.run(pod("p"), seconds=1)
     await stage.end("p")
     await stage.passes(5)
     assert (await stage.places(), await stage.events("Scheduled")) == ({}, [])
 
 
 REASONS: dict[str, tuple[Document, str]] = {
-    "why nodes failed": (
+    "reasons for nodes": (
         {"FailedNodes": {"a": "gpu busy"}, "FailedAndUnresolvableNodes": {"b": "no gpu"}},
         "0/2 nodes are available: 1 gpu busy, 1 no gpu.",
     ),
-    "the same words are counted": (
+    "equal reasons are counted": (
         {"FailedNodes": {"a": "gpu busy", "b": "gpu busy"}},
         "0/2 nodes are available: 2 gpu busy.",
     ),
-    "no words": ({"NodeNames": []}, "0/2 nodes are available:"),
+    "no reasons": ({"NodeNames": []}, "0/2 nodes are available:"),
 }
 
 
@@ -269,11 +255,11 @@ REASONS: dict[str, tuple[Document, str]] = {
 async def test_reasons_are_reported_unchanged(schedule: SetScheduler, name: str) -> None:
     answer, message = REASONS[name]
     stage = await one_pod(schedule, player(filter={"NodeNames": [], **answer}))
-    reason, told = await stage.refusal("p")
-    assert (reason, told.partition(" preemption: ")[0]) == ("Unschedulable", message)
+    reason, found = await stage.refusal("p")
+    assert (reason, found.partition(" preemption: ")[0]) == ("Unschedulable", message)
 
 
-async def test_scores_are_weighed_and_added(schedule: SetScheduler) -> None:
+async def test_scores_are_weighted_and_added(schedule: SetScheduler) -> None:
     scores = [{"Host": "b", "Score": 10}, {"Host": "a", "Score": 0}, {"Host": "z", "Score": 99}]
     entry: Document = {"prioritizeVerb": "prioritize", "weight": 3}
     stage = await one_pod(schedule, player(prioritize=scores), **entry)
@@ -296,9 +282,7 @@ async def test_a_single_node_is_not_scored(schedule: SetScheduler) -> None:
     assert (await stage.places(), stage.asked("prioritize")) == ({"p": "a"}, [])
 
 
-async def test_a_binding_extender_replaces_the_default_binder(
-    schedule: SetScheduler,
-) -> None:
+async def test_a_binding_extender_replaces_the_default_binder(schedule: SetScheduler) -> None:
     stage = await one_pod(schedule, player(filter={"NodeNames": ["a"]}), bindVerb="bind")
     [asked] = stage.trace.calls("bind")
     assert asked.asked == {
@@ -307,11 +291,11 @@ async def test_a_binding_extender_replaces_the_default_binder(
         "PodUID": (await stage.pod("p"))["metadata"]["uid"],
         "Node": "a",
     }
-    assert await stage.places() == {"p": ""}  # this one only says that it did
+    assert await stage.places() == {"p": ""}  # this one does not bind
     assert await stage.events("Scheduled") == [("p", "Successfully assigned default/p to a")]
 
 
-async def test_an_extender_that_cannot_bind_has_the_pod_tried_again(schedule: SetScheduler) -> None:
+async def test_a_pod_that_an_extender_cannot_bind_is_retried(schedule: SetScheduler) -> None:
     answers = iter([{"Error": "not now"}, {"Error": ""}])
     stage = await one_pod(schedule, player(bind=lambda _: next(answers)), bindVerb="bind")
     assert await stage.refusal("p") == ("SchedulerError", "not now")
@@ -319,36 +303,35 @@ async def test_an_extender_that_cannot_bind_has_the_pod_tried_again(schedule: Se
     assert [each.problem for each in stage.trace.calls("bind")] == ["not now", ""]
 
 
-async def test_if_it_is_ignorable_the_pod_is_bound_without_it(schedule: SetScheduler) -> None:
+async def test_an_ignorable_extender_that_cannot_bind_is_ignored(schedule: SetScheduler) -> None:
     broken = player(filter={"NodeNames": ["a"]}, bind={"Error": "not now"})
     stage = await one_pod(schedule, broken, bindVerb="bind", ignorable=True)
     assert await stage.places() == {"p": "a"}
 
 
-async def test_a_fault_in_a_stand_in_does_not_go_unnoticed() -> None:
+async def test_an_exception_of_an_extender_function_ends_the_cluster() -> None:
     def broken(_call: Call) -> Reply:
         raise ZeroDivisionError
 
-    async def live() -> None:
+    async def run() -> None:
         async with VirtualCluster(run="scheduler", extenders={X: broken}) as cluster:
             cluster.load([node("a"), pod("p")])
             await cluster.clock.advance(1)
 
     with pytest.raises(ZeroDivisionError):
-        await live()
+        await run()
 
 
-async def test_in_a_large_cluster_not_all_nodes_are_looked_at(schedule: SetScheduler) -> None:
-    full = player(filter=lambda asked: {
-        "NodeNames": [], "FailedNodes": dict.fromkeys(asked["NodeNames"], "full"),
-    })  # fmt: skip
+async def test_in_a_large_cluster_a_part_of_the_nodes_is_filtered(schedule: SetScheduler) -> None:
+    def reject(args: Document) -> Document:
+        return {"NodeNames": [], "FailedNodes": dict.fromkeys(args["NodeNames"], "full")}
+
     config = configured({}, profiles=[{"percentageOfNodesToScore": 1}])
-    stage = await schedule(extenders={X: full}, scheduler=config)
-    stage.load(*(node(f"n{number:03}") for number in range(130)))
-    await stage.passes(0.5)
+    nodes = (node(f"n{number:03}") for number in range(130))
+    extenders = {X: player(filter=reject)}
+    stage = await schedule(*nodes, extenders=extenders, scheduler=config, seconds=0.5)
     for name in ("p", "q"):
-        await stage.run(pod(name))
-        await stage.passes(0.5)
+        await stage.run(pod(name), seconds=0.5)
     first, second = (each.asked["NodeNames"] for each in stage.trace)
     assert (len(first), first[0], second[0], second[30]) == (100, "n000", "n100", "n000")
     _, message = await stage.refusal("p")

@@ -1,4 +1,4 @@
-"""What kube-scheduler makes of answers that it can read."""
+"""Results of valid extender responses, as kube-scheduler takes them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FILTERED: dict[
         {"c": "broken"},
         ["failed and unresolvable; the latter counts: c"],
     ),
-    "left out without a word": (
+    "left out without a reason": (
         DecodedFilterResult(names=("b",)),
         True,
         ("b",),
@@ -102,11 +102,11 @@ FILTERED: dict[
 
 
 @pytest.mark.parametrize("name", FILTERED)
-def test_which_nodes_a_filter_leaves(name: str) -> None:
+def test_filter_results(name: str) -> None:
     answer, cached, left, statuses, notes = FILTERED[name]
-    sieved = check_filter(answer, SENT, "http://x", cached=cached)
-    shown = {n: f"{why}{'?' if why.resolvable else ''}" for n, why in sieved.statuses.items()}
-    assert (sieved.left, shown, list(sieved.notes)) == (left, statuses, notes)
+    found = check_filter(answer, SENT, "http://x", cached=cached)
+    shown = {n: f"{why}{'?' if why.resolvable else ''}" for n, why in found.statuses.items()}
+    assert (found.left, shown, list(found.notes)) == (left, statuses, notes)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_which_nodes_a_filter_leaves(name: str) -> None:
         ),
     ],
 )
-def test_filters_that_are_errors(answer: DecodedFilterResult, problem: str) -> None:
+def test_invalid_filter_results(answer: DecodedFilterResult, problem: str) -> None:
     with pytest.raises(ExtenderResponseError) as caught:
         check_filter(answer, SENT, "http://x", cached=True)
     assert str(caught.value) == problem
@@ -140,14 +140,14 @@ CLUSTER = snapshot(
 OFFERED = {"a": VictimSet((CLUSTER.nodes["a"].pods[0],))}
 
 
-def found(**nodes: tuple[str, ...]) -> ExtenderVictims:
+def victims_of(**nodes: tuple[str, ...]) -> ExtenderVictims:
     """Return the victims that an answer with these UIDs means."""
     answer = {name: DecodedMetaVictims(uids, 3) for name, uids in nodes.items()}
     return find_victims(answer, VIP, CLUSTER, "http://x")
 
 
 def test_victims_are_found_by_uid_and_pdb_violations_are_accepted() -> None:
-    victims = found(a=("low", "lower"), b=("other",))
+    victims = victims_of(a=("low", "lower"), b=("other",))
     assert {n: [p.name for p in v.pods] for n, v in victims.by_node.items()} == {
         "a": ["low", "lower"],
         "b": ["other"],
@@ -168,16 +168,16 @@ NOT_FOUND = [
 
 
 @pytest.mark.parametrize(("nodes", "problem"), NOT_FOUND)
-def test_victims_that_are_not_there_are_errors(
+def test_victims_that_do_not_exist_are_errors(
     nodes: Mapping[str, tuple[str, ...]], problem: str
 ) -> None:
     with pytest.raises(ExtenderResponseError) as caught:
-        found(**nodes)
+        victims_of(**nodes)
     assert str(caught.value) == problem
 
 
 def test_silently_accepted_mistakes_are_noted() -> None:
-    victims = found(a=("lower", "equal"))
+    victims = victims_of(a=("lower", "equal"))
     assert victims.notes == (
         (
             "victim default/equal on node a has priority 100, not below the preemptor's 100; "
@@ -188,21 +188,21 @@ def test_silently_accepted_mistakes_are_noted() -> None:
             "priority for the highest"
         ),
     )
-    beyond = check_victims(found(b=("other",)), OFFERED, (), ignorable=False)
+    beyond = check_victims(victims_of(b=("other",)), OFFERED, (), ignorable=False)
     assert beyond.notes == ("node b was not offered; kube-scheduler takes it",)
 
 
-def test_a_node_without_victims_is_an_error_of_one_that_must_not_fail() -> None:
+def test_a_node_without_victims_is_an_error() -> None:
     with pytest.raises(ExtenderResponseError, match='expected at least one victim pod on node "a"'):
-        check_victims(found(a=()), OFFERED, (), ignorable=False)
+        check_victims(victims_of(a=()), OFFERED, (), ignorable=False)
 
 
 def test_a_node_without_victims_is_dropped_if_the_extender_is_ignorable() -> None:
-    checked = check_victims(found(a=(), b=("other",)), OFFERED, (), ignorable=True)
+    checked = check_victims(victims_of(a=(), b=("other",)), OFFERED, (), ignorable=True)
     assert list(checked.by_node) == ["b"]
     assert checked.notes[0] == "node a is dropped, since it has no victims"
 
 
 def test_a_node_that_was_sent_without_victims_is_passed_on() -> None:
-    checked = check_victims(found(a=()), {"a": VictimSet(())}, {"a"}, ignorable=False)
+    checked = check_victims(victims_of(a=()), {"a": VictimSet(())}, {"a"}, ignorable=False)
     assert checked.by_node == {"a": VictimSet((), 3)}

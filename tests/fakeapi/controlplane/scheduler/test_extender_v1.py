@@ -1,4 +1,4 @@
-"""What extenders are sent, byte for byte as far as JSON goes, and how their answers are read."""
+"""Requests to extenders, with their keys in order, and the decoding of responses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def captured(name: str) -> Document:
     return body
 
 
-def told(body: bytes) -> tuple[list[str], Document]:
+def decoded(body: bytes) -> tuple[list[str], Document]:
     """Return a body's keys in their order, and the body."""
     document: Document = orjson.loads(body)
     return list(document), document
@@ -44,61 +44,61 @@ def told(body: bytes) -> tuple[list[str], Document]:
     "name", ["filter-cache-true", "filter-after-preemption-cache-true", "prioritize-cache-true"]
 )
 def test_a_call_by_name_is_written_as_kube_scheduler_writes_it(name: str) -> None:
-    wanted = captured(name)
+    expected = captured(name)
     sent = extender_v1.encode_filter_args(
-        as_stored(wanted["Pod"], "Pod"), wanted["NodeNames"], None
+        as_stored(expected["Pod"], "Pod"), expected["NodeNames"], None
     )
-    assert told(sent) == (list(wanted), wanted)
+    assert decoded(sent) == (list(expected), expected)
 
 
 def test_a_call_with_whole_nodes_is_written_as_kube_scheduler_writes_it() -> None:
-    wanted = captured("filter-cache-false")
-    nodes = [as_stored(each, "Node") for each in wanted["Nodes"]["items"]]
-    sent = extender_v1.encode_filter_args(as_stored(wanted["Pod"], "Pod"), (), nodes)
-    assert told(sent) == (list(wanted), wanted)
+    expected = captured("filter-cache-false")
+    nodes = [as_stored(each, "Node") for each in expected["Nodes"]["items"]]
+    sent = extender_v1.encode_filter_args(as_stored(expected["Pod"], "Pod"), (), nodes)
+    assert decoded(sent) == (list(expected), expected)
 
 
 def test_victims_by_uid_are_written_as_kube_scheduler_writes_them() -> None:
-    wanted = captured("preempt-cache-true")
+    expected = captured("preempt-cache-true")
     offers = {
         node: ([pod["UID"] for pod in each["Pods"]], each["NumPDBViolations"])
-        for node, each in wanted["NodeNameToMetaVictims"].items()
+        for node, each in expected["NodeNameToMetaVictims"].items()
     }
     backwards = dict(reversed(offers.items()))
-    sent = extender_v1.encode_preemption_args(as_stored(wanted["Pod"], "Pod"), backwards, None)
-    assert told(sent) == (list(wanted), wanted)
-    assert list(told(sent)[1]["NodeNameToMetaVictims"]) == sorted(offers)
+    sent = extender_v1.encode_preemption_args(as_stored(expected["Pod"], "Pod"), backwards, None)
+    assert decoded(sent) == (list(expected), expected)
+    assert list(decoded(sent)[1]["NodeNameToMetaVictims"]) == sorted(offers)
 
 
 def test_whole_victims_are_written_as_kube_scheduler_writes_them() -> None:
-    wanted = captured("preempt-cache-false")
-    offered = wanted["NodeNameToVictims"]
+    expected = captured("preempt-cache-false")
+    offered = expected["NodeNameToVictims"]
     pods = {p["metadata"]["uid"]: as_stored(p, "Pod") for v in offered.values() for p in v["Pods"]}
     offers = {
         node: ([pod["metadata"]["uid"] for pod in each["Pods"]], each["NumPDBViolations"])
         for node, each in offered.items()
     }
-    sent = extender_v1.encode_preemption_args(as_stored(wanted["Pod"], "Pod"), offers, pods)
-    assert told(sent) == (list(wanted), wanted)
+    sent = extender_v1.encode_preemption_args(as_stored(expected["Pod"], "Pod"), offers, pods)
+    assert decoded(sent) == (list(expected), expected)
 
 
 def test_a_binding_has_four_fields() -> None:
     fields = {"PodName": "p", "PodNamespace": "s", "PodUID": "u", "Node": "n"}
-    assert told(extender_v1.encode_binding_args("s", "p", "u", "n")) == (list(fields), fields)
+    assert decoded(extender_v1.encode_binding_args("s", "p", "u", "n")) == (list(fields), fields)
 
 
 @pytest.mark.parametrize("prefix", ["http://h/a/b", "http://h/a/b/", "http://h/a/b//"])
-def test_slashes_at_the_end_of_the_prefix_are_dropped(prefix: str) -> None:
+def test_trailing_slashes_of_the_prefix_are_dropped(prefix: str) -> None:
     assert Call(prefix, "filter", b"").url == "http://h/a/b/filter"
 
 
-FILTER_ANSWERS: dict[str, tuple[str, DecodedFilterResult]] = {
+FILTER_RESULTS: dict[str, tuple[str, DecodedFilterResult]] = {
     "names": ('{"NodeNames": ["a", "b"]}', DecodedFilterResult(names=("a", "b"))),
     "any casing": ('{"nodenames": ["a"], "ERROR": "no"}', DecodedFilterResult(("a",), error="no")),
     "unknown keys": ('{"NodeNames": [], "Version": 3}', DecodedFilterResult(names=())),
     "nulls": ('{"NodeNames": null, "Nodes": null, "FailedNodes": null}', DecodedFilterResult()),
-    "null for all of it": ("null", DecodedFilterResult()),
-    "something behind it": ('{"NodeNames": ["a"]} trailing', DecodedFilterResult(names=("a",))),
+    "a null document": ("null", DecodedFilterResult()),
+    "trailing bytes": ('{"NodeNames": ["a"]} trailing', DecodedFilterResult(names=("a",))),
     "a null for a name": ('{"NodeNames": [null]}', DecodedFilterResult(names=("",))),
     "nodes": (
         '{"Nodes": {"metadata": {}, "items": [{"metadata": {"name": "a"}, "spec": {}}]}}',
@@ -112,9 +112,9 @@ FILTER_ANSWERS: dict[str, tuple[str, DecodedFilterResult]] = {
 }
 
 
-@pytest.mark.parametrize("name", FILTER_ANSWERS)
+@pytest.mark.parametrize("name", FILTER_RESULTS)
 def test_answers_are_read_as_go_reads_them(name: str) -> None:
-    body, answer = FILTER_ANSWERS[name]
+    body, answer = FILTER_RESULTS[name]
     assert decode_filter_result(body.encode()) == answer
 
 
@@ -189,7 +189,7 @@ def test_victims_are_read_from_uids_in_their_order() -> None:
         b'{"NodeNameToMetaVictims": {"n": {"Pods": [null], "NumPDBViolations": 0}}}',
     ],
 )
-def test_nulls_that_kube_scheduler_would_follow_are_fatal(body: bytes) -> None:
+def test_nulls_on_which_kube_scheduler_panics_are_fatal(body: bytes) -> None:
     with pytest.raises(FatalResponseError, match="kube-scheduler panics"):
         decode_preemption_result(body)
 

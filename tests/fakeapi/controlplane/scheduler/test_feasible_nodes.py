@@ -1,4 +1,4 @@
-"""How many nodes are looked at, and which."""
+"""The number of nodes that are filtered or tried, and their choice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENOUGH_NODES = [
 
 
 @pytest.mark.parametrize(("nodes", "percentage", "enough"), ENOUGH_NODES)
-def test_how_many_nodes_that_fit_are_enough(nodes: int, percentage: int, enough: int) -> None:
+def test_the_number_of_feasible_nodes_to_find(nodes: int, percentage: int, enough: int) -> None:
     assert feasible_nodes_to_find(nodes, percentage) == enough
 
 
@@ -37,7 +37,7 @@ ENOUGH_CANDIDATES = [
 
 
 @pytest.mark.parametrize(("potential", "percentage", "absolute", "enough"), ENOUGH_CANDIDATES)
-def test_how_many_candidates_are_enough(
+def test_the_number_of_candidates_to_find(
     potential: int, percentage: int | None, absolute: int | None, enough: int
 ) -> None:
     args = DefaultPreemptionArgs(
@@ -46,7 +46,7 @@ def test_how_many_candidates_are_enough(
     assert candidates_to_find(potential, args) == enough
 
 
-def test_a_search_goes_round_from_where_it_begins() -> None:
+def test_a_search_wraps_around() -> None:
     order = rotated(["a", "b", "c", "d"], 2)
     assert order == ["c", "d", "a", "b"]
     assert first_feasible(order, {"a", "b", "d"}, 2) == (["d", "a"], 3)
@@ -54,7 +54,7 @@ def test_a_search_goes_round_from_where_it_begins() -> None:
 
 
 def candidates(text: str) -> dict[str, Candidate]:
-    """Build candidates: a capital letter is one that breaks a budget, a dot none at all."""
+    """Build candidates: a capital letter violates a budget, and a dot is no candidate."""
     return {
         str(place): Candidate(str(place), VictimSet((pod("p"),), int(letter.isupper())))
         for place, letter in enumerate(text)
@@ -69,7 +69,7 @@ LISTED = [
 
 
 @pytest.mark.parametrize(("text", "enough", "listed"), LISTED)
-def test_which_candidates_a_dry_run_lists(text: str, enough: int, listed: str) -> None:
+def test_candidates_that_a_dry_run_lists(text: str, enough: int, listed: str) -> None:
     order = [str(place) for place in range(len(text))]
     found = shortlist(order, candidates(text), enough)
     assert "".join(each.node for each in found) == listed

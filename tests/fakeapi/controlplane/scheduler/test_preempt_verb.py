@@ -49,9 +49,7 @@ async def test_one_without_a_node_cache_is_sent_whole_victims(schedule: SetSched
 async def test_the_next_extender_is_sent_what_the_last_has_left(schedule: SetScheduler) -> None:
     extenders = {X: player(preempt=preempting(a=victims("a1", violations=7))), Y: player()}
     entries = configured({"filterVerb": ""}, {"urlPrefix": Y, "filterVerb": ""})
-    stage = await schedule(extenders=extenders, scheduler=entries)
-    stage.load(*FULL, vip())
-    await stage.passes(0.5)
+    stage = await schedule(*FULL, vip(), extenders=extenders, scheduler=entries, seconds=0.5)
     offered = [each.asked["NodeNameToMetaVictims"] for each in stage.trace]
     assert offered[1] == {"a": victims("a1", violations=7)}
     assert await stage.places() == {"a2": "a", "b1": "b", "vip": "→ a"}
@@ -80,10 +78,7 @@ async def test_an_extender_may_refuse_every_node(schedule: SetScheduler) -> None
 
 ERRORS: dict[str, tuple[Answer, str]] = {
     "a status": (Reply(500, b""), f"failed preempt with extender at URL {X}/preempt, code 500"),
-    "an unknown node": (
-        preempting(z=victims("a1")),
-        'nodeinfo not found for node name "z"',
-    ),
+    "an unknown node": (preempting(z=victims("a1")), 'nodeinfo not found for node name "z"'),
     "a pod that is elsewhere": (
         preempting(a=victims("b1")),
         (

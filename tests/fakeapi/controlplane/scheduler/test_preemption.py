@@ -58,18 +58,14 @@ async def test_victims_are_marked_then_deleted(schedule: SetScheduler) -> None:
 
 
 async def test_a_pod_with_preemption_policy_never_evicts_no_pod(schedule: SetScheduler) -> None:
-    stage = await schedule()
-    stage.load(*FULL, vip(spec={"preemptionPolicy": "Never"}))
-    await stage.passes(0.5)
+    stage = await schedule(*FULL, vip(spec={"preemptionPolicy": "Never"}), seconds=0.5)
     told = "preemption: not eligible due to preemptionPolicy=Never."
     assert await stage.refusal("vip") == ("Unschedulable", f"{NO_FIT} {told}")
     assert len(await stage.places()) == 4
 
 
 async def test_without_candidates_the_nomination_is_cleared(schedule: SetScheduler) -> None:
-    stage = await schedule()
-    stage.load(*FULL, vip(priority=1, status={"nominatedNodeName": "a"}))
-    await stage.passes(0.5)
+    stage = await schedule(*FULL, vip(priority=1, status={"nominatedNodeName": "a"}), seconds=0.5)
     none = "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
     assert await stage.refusal("vip") == ("Unschedulable", f"{NO_FIT} {none}")
     assert (await stage.places())["vip"] == ""
@@ -121,9 +117,7 @@ async def test_a_more_important_preemptor_takes_the_nomination_from_another(
 
 
 async def test_two_preemptors_at_once_take_different_nodes(schedule: SetScheduler) -> None:
-    stage = await schedule()
-    stage.load(*FULL, vip("one"), vip("two"))
-    await stage.passes(10)
+    stage = await schedule(*FULL, vip("one"), vip("two"), seconds=10)
     places = await stage.places()
     assert sorted((places["one"], places["two"])) == ["a", "b"]
     assert len(places) == 2

@@ -35,10 +35,8 @@ async def test_the_most_important_come_first_then_those_that_came_first(
 
 
 async def test_a_gated_pod_waits_for_its_gates(schedule: SetScheduler) -> None:
-    stage = await schedule()
-    stage.load(node("a"))
-    await stage.run(pod("p", spec={"schedulingGates": [{"name": "quota"}]}))
-    await stage.passes(400)
+    stage = await schedule(node("a"))
+    await stage.run(pod("p", spec={"schedulingGates": [{"name": "quota"}]}), seconds=400)
     assert await stage.places() == {"p": ""}
     assert (await stage.refusal("p"))[0] == "SchedulingGated"
     await stage.patch(PODS, "p", {"spec": {"schedulingGates": None}})
@@ -48,8 +46,7 @@ async def test_a_gated_pod_waits_for_its_gates(schedule: SetScheduler) -> None:
 
 async def test_pods_of_other_schedulers_are_left_alone(schedule: SetScheduler) -> None:
     profiles = [{"schedulerName": "gold"}, {"schedulerName": "silver"}]
-    stage = await schedule(scheduler={"profiles": profiles})
-    stage.load(node("a", "9"))
+    stage = await schedule(node("a", "9"), scheduler={"profiles": profiles})
     for name in ("gold", "silver", "bronze", "default-scheduler"):
         stage.load(pod(name, spec={"schedulerName": name}))
     await stage.passes(1)
@@ -68,15 +65,11 @@ async def test_profiles_filter_by_their_own_rules(schedule: SetScheduler) -> Non
     assert await stage.places() == {"bold": "a", "shy": ""}
 
 
-async def test_a_pod_without_nodes_is_unschedulable_until_one_joins(
-    schedule: SetScheduler,
-) -> None:
+async def test_a_pod_without_nodes_is_unschedulable_until_one_joins(schedule: SetScheduler) -> None:
     stage = await schedule()
-    await stage.run(pod("p"))
-    await stage.passes(1)
+    await stage.run(pod("p"), seconds=1)
     assert await stage.refusal("p") == ("Unschedulable", "no nodes available to schedule pods")
-    await stage.run(node("a"))
-    await stage.passes(10)
+    await stage.run(node("a"), seconds=10)
     assert await stage.places() == {"p": "a"}
 
 
@@ -96,9 +89,7 @@ async def tried_at(stage: SchedulerStage, seconds: float) -> list[float]:
 async def test_a_pod_that_fits_nowhere_is_tried_again_after_five_minutes(
     schedule: SetScheduler,
 ) -> None:
-    stage = await schedule()
-    stage.load(node("a"))
-    stage.load(pod("p", "8"))
+    stage = await schedule(node("a"), pod("p", "8"))
     assert await tried_at(stage, 302) == [0.5, 300]
 
 
@@ -112,21 +103,18 @@ async def fits_once(stage: SchedulerStage, change: Any) -> None:
 
 
 async def test_a_node_that_grows_may_help(schedule: SetScheduler) -> None:
-    stage = await schedule()
-    stage.load(node("a"), pod("p", "4"))
+    stage = await schedule(node("a"), pod("p", "4"))
     room = {"cpu": "4"}
     await fits_once(stage, stage.patch(NODES, "a", {"status": {"allocatable": room}}))
 
 
 async def test_a_pod_that_goes_may_help(schedule: SetScheduler) -> None:
-    stage = await schedule()
-    stage.load(node("a"), pod("old", "2", on="a"), pod("p"))
+    stage = await schedule(node("a"), pod("old", "2", on="a"), pod("p"))
     await fits_once(stage, stage.end("old"))
 
 
 async def test_a_pod_that_finishes_may_help(schedule: SetScheduler) -> None:
-    stage = await schedule()
-    stage.load(node("a"), pod("old", "2", on="a"), pod("p"))
+    stage = await schedule(node("a"), pod("old", "2", on="a"), pod("p"))
     await fits_once(stage, stage.patch(PODS, "old", {"status": {"phase": "Succeeded"}}))
 
 
@@ -140,8 +128,7 @@ async def test_company_may_help(schedule: SetScheduler) -> None:
 
 
 async def test_its_own_change_may_help(schedule: SetScheduler) -> None:
-    stage = await schedule()
-    stage.load(node("a", taints=["k=v:NoSchedule"]), pod("p"))
+    stage = await schedule(node("a", taints=["k=v:NoSchedule"]), pod("p"))
     tolerated = {"tolerations": [{"operator": "Exists"}]}
     await fits_once(stage, stage.patch(PODS, "p", {"spec": tolerated}))
 
@@ -180,8 +167,7 @@ async def test_switched_off_and_on_again_it_goes_on(schedule: SetScheduler) -> N
     switch = stage.cluster.control_plane["scheduler"]
     stage.load(node("a"))
     await switch.stop()
-    await stage.run(pod("p"))
-    await stage.passes(5)
+    await stage.run(pod("p"), seconds=5)
     assert await stage.places() == {"p": ""}
     switch.start()
     await stage.passes(0.5)
@@ -196,8 +182,7 @@ async def test_configured_extenders_need_not_be_named_twice(schedule: SetSchedul
 
 
 async def test_forks_have_a_trace_of_their_own(schedule: SetScheduler) -> None:
-    stage = await schedule(extenders={X: passing})
-    stage.load(node("a"))
+    stage = await schedule(node("a"), extenders={X: passing})
     async with stage.cluster.fork() as fork:
         fork.load([pod("p")])
         await fork.clock.advance(0.5)
