@@ -1,4 +1,4 @@
-"""Schedulers that are attached to a replay, and what the report says of their decisions."""
+"""Schedulers that are attached to a replay, and their decisions in the report."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from typing import Any
 
 import orjson
 
-from extender.recording.files import Recording
 from fakeapi import VirtualCluster
-from fakeapi.replay.report import Report
 from fakeapi.replay.scheduling_decisions import (
     DecisionComparison,
     DecisionDifference,
     SchedulingComparison,
 )
+from tests.builders import container_json
 from tests.extender.recording.recording_lines import (
     CREATED,
     Document,
@@ -22,20 +21,20 @@ from tests.extender.recording.recording_lines import (
     header,
     line,
 )
+from tests.fakeapi.replay.replays import DEFAULT, GONE_AT, listed, replay, replayed
 
-DEFAULT = an_object("default", "Namespace")
-NODES_TOO = header("Namespace", "Node", "Pod")
-GONE_AT: Document = {"deletionTimestamp": "2026-01-01T00:00:09Z", "deletionGracePeriodSeconds": 30}
+WITH_NODES = header("Namespace", "Node", "Pod")
+AMOUNTS = {"cpu": "1", "memory": "8Gi", "pods": "110"}
+NODE_1, NODE_2 = (
+    an_object(name, "Node", status={"allocatable": AMOUNTS, "capacity": AMOUNTS})
+    for name in ("n-1", "n-2")
+)
+OTHER_NODE = [DecisionDifference("default/urgent", "n-1", "n-2")]
 
 
-def a_host(name: str) -> Document:
-    """Write a node with room for one pod down."""
-    room = {"cpu": "1", "memory": "8Gi", "pods": "110"}
-    return an_object(name, "Node", status={"allocatable": room, "capacity": room})
-
-
-def a_resident(name: str, node: str, priority: int, **fields: Any) -> Document:
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+def pod_of_priority(name: str, node: str, priority: int, **fields: Any) -> Document:
+    """Build a pod that fills a node."""
+    container = container_json("c", {"cpu": "1"})
     spec: Document = {"containers": [container], "priority": priority}
     spec["schedulerName"] = "default-scheduler"
     if node:
@@ -44,18 +43,18 @@ def a_resident(name: str, node: str, priority: int, **fields: Any) -> Document:
 
 
 def urgent(node: str = "", **fields: Any) -> Document:
-    return a_resident("urgent", node, 100, **fields)
+    return pod_of_priority("urgent", node, 100, **fields)
 
 
-def landed(node: str, at: float = 2) -> list[bytes]:
+def bound(node: str, at: float = 2) -> bytes:
     """Record that the urgent pod was bound."""
-    bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": CREATED}
-    status = {"phase": "Pending", "conditions": [bound]}
-    return [line(at, "MODIFIED", urgent(node, status=status))]
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": CREATED}
+    status = {"phase": "Pending", "conditions": [scheduled]}
+    return line(at, "MODIFIED", urgent(node, status=status))
 
 
 def preempted(pod: Document, **metadata: Any) -> Document:
-    """Write a pod down as kube-scheduler marks its victims."""
+    """Return a pod as kube-scheduler marks its victims."""
     reason = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
     marked: Document = orjson.loads(orjson.dumps(pod))
     marked["metadata"].update(metadata)
@@ -64,54 +63,44 @@ def preempted(pod: Document, **metadata: Any) -> Document:
 
 
 def full_but_one() -> list[bytes]:
-    """Record two nodes of which the first is taken."""
-    there = DEFAULT, a_host("n-1"), a_host("n-2"), a_resident("there", "n-1", 100)
-    return [line(0, "LISTED", each) for each in there]
+    """Record two nodes of which the first is full."""
+    return listed(DEFAULT, NODE_1, NODE_2, pod_of_priority("there", "n-1", 100))
 
 
-async def played(recording: Recording, run: str, seed: int = 4) -> Report:
-    start = recording.header.start_ns
-    async with VirtualCluster(run=run, seed=seed, start_ns=start) as cluster:
-        return await cluster.replay(recording)
-
-
-async def test_pods_land_where_it_says_and_not_where_they_were_seen() -> None:
+async def test_the_attached_scheduler_decides_instead_of_the_recording() -> None:
     recording = a_recording(
-        *full_but_one(), line(1, "ADDED", urgent()), *landed("n-1"), first=NODES_TOO
+        *full_but_one(), line(1, "ADDED", urgent()), bound("n-1"), first=WITH_NODES
     )
-    report = await played(recording, run="scheduler")
+    report = await replayed(recording, "scheduler")
     assert report.scheduling is not None
-    assert report.scheduling.placed == DecisionComparison(
-        1, 1, [DecisionDifference("default/urgent", "n-1", "n-2")]
-    )
+    assert report.scheduling.placed == DecisionComparison(1, 1, OTHER_NODE)
     [changed] = report.resources["pods"].changed
     assert (changed.name, changed.fields) == ("default/urgent", ["spec.nodeName"])
 
 
 async def test_a_pod_created_with_a_node_was_not_scheduled() -> None:
-    report = await played(a_recording(*full_but_one(), first=NODES_TOO), run="scheduler")
+    report = await replayed(a_recording(*full_but_one(), first=WITH_NODES), "scheduler")
     assert report.same
     assert report.scheduling == SchedulingComparison(*[DecisionComparison(0, 0)] * 3)
 
 
 async def test_a_victim_ends_when_the_recorded_one_did() -> None:
-    """Another one was chosen then; the world's own ends in its place."""
-    dear, cheap = a_resident("dear", "n-1", 9), a_resident("cheap", "n-2", 1)
+    """The recording has another victim; the replay's own one ends at the same time."""
+    dear, cheap = pod_of_priority("dear", "n-1", 9), pod_of_priority("cheap", "n-2", 1)
     recording = a_recording(
-        *(line(0, "LISTED", each) for each in (DEFAULT, a_host("n-1"), a_host("n-2"))),
-        *(line(0, "LISTED", each) for each in (dear, cheap)),
+        *listed(DEFAULT, NODE_1, NODE_2, dear, cheap),
         line(1, "ADDED", urgent()),
         line(2, "MODIFIED", preempted(dear)),
         line(2.1, "MODIFIED", preempted(dear, **GONE_AT)),
         line(2.2, "MODIFIED", urgent(status={"nominatedNodeName": "n-1"})),
         line(9, "DELETED", preempted(dear, **GONE_AT)),
-        *landed("n-1", at=9.5),
-        first=NODES_TOO,
+        bound("n-1", at=9.5),
+        first=WITH_NODES,
     )
-    report = await played(recording, run="scheduler")
+    report = await replayed(recording, "scheduler")
     assert report.scheduling == SchedulingComparison(
-        placed=DecisionComparison(1, 1, [DecisionDifference("default/urgent", "n-1", "n-2")]),
-        nominated=DecisionComparison(1, 1, [DecisionDifference("default/urgent", "n-1", "n-2")]),
+        placed=DecisionComparison(1, 1, OTHER_NODE),
+        nominated=DecisionComparison(1, 1, OTHER_NODE),
         preempted=DecisionComparison(
             1,
             1,
@@ -126,52 +115,48 @@ async def test_a_victim_ends_when_the_recorded_one_did() -> None:
     assert report.resources["pods"].only_replayed == ["default/dear"]
 
 
-async def test_an_end_that_comes_before_the_preemption_is_made_up_for() -> None:
-    """Streams come one by one, and here the scheduler may be slower than it was."""
-    there = a_resident("there", "n-1", 1)
+async def test_a_victim_that_was_deleted_before_its_preemption_is_deleted_after_it() -> None:
+    """Watches are recorded one by one, and the attached scheduler may be slower."""
+    there = pod_of_priority("there", "n-1", 1)
     recording = a_recording(
-        *(line(0, "LISTED", each) for each in (DEFAULT, a_host("n-1"), there)),
+        *listed(DEFAULT, NODE_1, there),
         line(2, "MODIFIED", preempted(there, **GONE_AT)),
         line(3, "DELETED", preempted(there, **GONE_AT)),
         line(3.1, "ADDED", urgent()),
-        *landed("n-1", at=5),
-        first=NODES_TOO,
+        bound("n-1", at=5),
+        first=WITH_NODES,
     )
-    async with VirtualCluster(run="scheduler") as cluster:
-        report = await cluster.replay(recording)
-        names = [each["metadata"]["name"] for each in cluster.export() if each["kind"] == "Pod"]
-    assert names == ["urgent"]
+    report, objects = await replay(recording, "scheduler")
+    assert [each["metadata"]["name"] for each in objects if each["kind"] == "Pod"] == ["urgent"]
     assert report.scheduling is not None
     assert report.scheduling.placed == report.scheduling.preempted == DecisionComparison(1, 1)
 
 
 async def test_a_write_about_a_victim_does_not_restore_it() -> None:
-    """Here it is deleted before the recording comes to that."""
-    there = a_resident("there", "n-1", 1)
+    """The replay deletes it before that write."""
+    there = pod_of_priority("there", "n-1", 1)
     recording = a_recording(
-        *(line(0, "LISTED", each) for each in (DEFAULT, a_host("n-1"), there)),
+        *listed(DEFAULT, NODE_1, there),
         line(1, "ADDED", urgent()),
         line(5, "MODIFIED", preempted(there, labels={"seen": "yes"})),
-        first=NODES_TOO,
+        first=WITH_NODES,
     )
-    async with VirtualCluster(run="scheduler") as cluster:
-        await cluster.replay(recording)
-        found = {each["metadata"]["name"]: each["metadata"] for each in cluster.export()}
+    _, objects = await replay(recording, "scheduler")
+    found = {each["metadata"]["name"]: each["metadata"] for each in objects}
     assert found["there"]["labels"] == {"seen": "yes"}
     assert found["there"]["deletionTimestamp"]
 
 
 async def test_other_clients_writes_of_a_pod_are_replayed() -> None:
-    said = {"type": "example.com/warm", "status": "True"}
+    warm = {"type": "example.com/warm", "status": "True"}
     recording = a_recording(
         *full_but_one(),
         line(1, "ADDED", urgent()),
-        line(3, "MODIFIED", urgent(status={"conditions": [said], "phase": "Pending"})),
-        first=NODES_TOO,
+        line(3, "MODIFIED", urgent(status={"conditions": [warm], "phase": "Pending"})),
+        first=WITH_NODES,
     )
-    async with VirtualCluster(run="scheduler") as cluster:
-        await cluster.replay(recording)
-        [pod] = [each for each in cluster.export() if each["metadata"]["name"] == "urgent"]
+    _, objects = await replay(recording, "scheduler")
+    [pod] = [each for each in objects if each["metadata"]["name"] == "urgent"]
     kept = {each["type"]: each["status"] for each in pod["status"]["conditions"]}
     assert (pod["spec"]["nodeName"], kept) == (
         "n-2",
@@ -179,8 +164,8 @@ async def test_other_clients_writes_of_a_pod_are_replayed() -> None:
     )
 
 
-async def test_with_a_head_start_the_beginning_is_there_before_anything_happens() -> None:
-    recording = a_recording(*full_but_one(), line(1, "ADDED", urgent()), first=NODES_TOO)
+async def test_a_head_start_passes_after_the_initial_objects() -> None:
+    recording = a_recording(*full_but_one(), line(1, "ADDED", urgent()), first=WITH_NODES)
     async with VirtualCluster(run="scheduler", start_ns=recording.header.start_ns) as cluster:
         await cluster.replay(recording, head_start=60)
         passed = cluster.clock.now_ns() - recording.header.start_ns
@@ -188,14 +173,14 @@ async def test_with_a_head_start_the_beginning_is_there_before_anything_happens(
 
 
 async def test_with_kubelets_a_preemption_is_recognized_by_its_condition() -> None:
-    """Kubelets write of a status what is theirs; who preempted is another's to say."""
-    there = a_resident("there", "n-1", 1)
+    """Kubelets write their part of a status, and keep the condition of the scheduler."""
+    there = pod_of_priority("there", "n-1", 1)
     recording = a_recording(
-        *(line(0, "LISTED", each) for each in (DEFAULT, a_host("n-1"), there)),
+        *listed(DEFAULT, NODE_1, there),
         line(5, "MODIFIED", preempted(there)),
         line(5.1, "MODIFIED", preempted(there, **GONE_AT)),
         line(9, "DELETED", preempted(there, **GONE_AT)),
-        first=NODES_TOO,
+        first=WITH_NODES,
     )
-    report = await played(recording, run="kubelet")
+    report = await replayed(recording, "kubelet")
     assert report.deletions.recorded == report.deletions.replayed == {"scheduler": 1}

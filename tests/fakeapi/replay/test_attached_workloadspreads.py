@@ -1,4 +1,4 @@
-"""WorkloadSpreads attached to replays: the shipped recording, and scenes of their own."""
+"""WorkloadSpreads attached to replays of the shipped recording, and of short ones."""
 
 from __future__ import annotations
 
@@ -13,26 +13,18 @@ import pytest
 from extender.kube.workloadspread.spread_pods import MATCHED_WORKLOADSPREAD
 from extender.recording.files import Recording, read_recording
 from extender.recording.format import decode_event, encode_event
-from fakeapi import VirtualCluster
 from fakeapi.replay.object_fields import SPREADS, comparable, subset_of, with_changes
 from fakeapi.replay.recorded_state import RecordedState, deletion_cause
-from fakeapi.replay.report import Report
 from policies.replicaset import DELETION_COST
-from tests.builders.replicas import a_replica_set, controlled_by
-from tests.extender.recording.recording_lines import Document, a_recording, an_object, header, line
+from tests.builders.replicas import a_replica_set
+from tests.extender.recording.recording_lines import Document, a_recording, header, line
+from tests.fakeapi.admission_webhooks import configuration, webhook
+from tests.fakeapi.replay.replays import DEFAULT, listed, of_kind, replay, replayed, web_pod
 from tests.recorded.spread import BOOK, WEB, make
 
 FILE = Path(__file__).parents[2] / "recorded" / "spread.jsonl.gz"
 SPREAD = read_recording(str(FILE))
-HANDS = {"replicaset": 5, "somebody": 1, "workloadspread": 2, "gc": 3}
-DEFAULT = an_object("default", "Namespace")
-
-
-async def played(recording: Recording, run: str, seed: int = 0) -> Report:
-    book: Document = {"kubelet": BOOK} if "kubelet" in run else {}
-    start = recording.header.start_ns
-    async with VirtualCluster(run=run, seed=seed, start_ns=start, **book) as cluster:
-        return await cluster.replay(recording)
+CAUSES = {"replicaset": 5, "somebody": 1, "workloadspread": 2, "gc": 3}
 
 
 @pytest.mark.parametrize(
@@ -52,18 +44,19 @@ async def played(recording: Recording, run: str, seed: int = 0) -> Report:
         ),
     ],
 )
-async def test_alone_and_together_all_do_what_they_did(run: str, left: dict[str, int]) -> None:
-    report = await played(SPREAD, run)
+async def test_attached_components_act_as_recorded(run: str, left: dict[str, int]) -> None:
+    script: Document = {"kubelet": BOOK} if "kubelet" in run else {}
+    report = await replayed(SPREAD, run, seed=0, **script)
     assert report.same
     assert report.left == left
-    assert report.deletions.recorded == report.deletions.replayed == HANDS
+    assert report.deletions.recorded == report.deletions.replayed == CAUSES
 
 
-async def test_whatever_pods_are_called() -> None:
-    assert (await played(SPREAD, "replicaset,workloadspread", seed=1)).same
+async def test_names_of_pods_do_not_count() -> None:
+    assert (await replayed(SPREAD, "replicaset,workloadspread", seed=1)).same
 
 
-async def test_it_can_be_made_anew(tmp_path: Path) -> None:
+async def test_the_recording_can_be_made_again(tmp_path: Path) -> None:
     path = tmp_path / "spread.jsonl"
     await make(path)
     assert read_recording(str(path)).events == tuple(
@@ -71,8 +64,8 @@ async def test_it_can_be_made_anew(tmp_path: Path) -> None:
     )
 
 
-def otherwise(change: Callable[[str, Document], Any]) -> Recording:
-    """Return the shipped recording with every object changed a bit."""
+def changed_recording(change: Callable[[str, Document], Any]) -> Recording:
+    """Return the shipped recording with a change of every object."""
     events = []
     for event in SPREAD.events:
         document = event.document()
@@ -84,14 +77,14 @@ def otherwise(change: Callable[[str, Document], Any]) -> Recording:
 
 
 def last_pod() -> str:
-    """Name a pod that is there in the end."""
+    """Return the name of a pod that exists in the end."""
     gone = {event.key for event in SPREAD.events if event.type == "DELETED"}
     there = (e for e in SPREAD.events if e.resource == "pods" and e.key not in gone)
     return next(there).metadata.name
 
 
 class TestInjectedDifferences:
-    """The recording differs from what is done: exactly that is reported."""
+    """The report names exactly the changed fields of the recording."""
 
     @pytest.mark.parametrize("run", ["workloadspread", "replicaset,workloadspread"])
     async def test_a_subset(self, run: str) -> None:
@@ -102,7 +95,7 @@ class TestInjectedDifferences:
             if document["metadata"]["name"] == name and MATCHED_WORKLOADSPREAD in marks:
                 marks[MATCHED_WORKLOADSPREAD] = '{"name":"web","subset":"elastic"}'
 
-        report = await played(otherwise(change), run)
+        report = await replayed(changed_recording(change), run)
         [changed] = report.resources["pods"].changed
         assert (changed.name, changed.fields) == (
             f"default/{name}",
@@ -119,7 +112,7 @@ class TestInjectedDifferences:
             if document["metadata"]["name"] == name and DELETION_COST in marks:
                 marks[DELETION_COST] = "7"
 
-        report = await played(otherwise(change), run)
+        report = await replayed(changed_recording(change), run)
         [changed] = report.resources["pods"].changed
         assert changed.fields == [f"metadata.annotations.{DELETION_COST}"]
 
@@ -128,109 +121,91 @@ class TestInjectedDifferences:
             if resource == SPREADS and document.get("status"):
                 document["status"]["subsetStatuses"][0]["missingReplicas"] = 7
 
-        report = await played(otherwise(change), "workloadspread")
-        told = {each.name: each.fields for each in report.resources[SPREADS].changed}
+        report = await replayed(changed_recording(change), "workloadspread")
+        found = {each.name: each.fields for each in report.resources[SPREADS].changed}
         field = "status.subsetStatuses.0.missingReplicas"
-        assert told == {"default/web": [field], "default/batch": [field]}
+        assert found == {"default/web": [field], "default/batch": [field]}
 
     async def test_a_limit(self) -> None:
-        """Where the first subset has room for all, all are put there."""
+        """With a larger first subset, all pods are put there."""
 
         def change(resource: str, document: Document) -> None:
             if resource == SPREADS and document["metadata"]["name"] == "web":
                 document["spec"]["subsets"][0]["maxReplicas"] = 9
 
-        report = await played(otherwise(change), "replicaset,workloadspread")
+        report = await replayed(changed_recording(change), "replicaset,workloadspread")
         assert not report.same
         assert not report.resources[SPREADS].same
 
 
-def a_member(name: str, subset: str = "", **metadata: Any) -> Document:
-    """Write a pod of the ReplicaSet ``web`` down, which was put into a subset."""
-    metadata["labels"] = {"app": "web"}
-    metadata["ownerReferences"] = [controlled_by("web", "web")]
+def pod_in_subset(name: str, subset: str = "", **metadata: Any) -> Document:
+    """Build a pod of the ReplicaSet ``web`` that was put into a subset."""
     if subset:
         metadata["annotations"] = {MATCHED_WORKLOADSPREAD: f'{{"name":"web","subset":"{subset}"}}'}
-    spec: Document = {"containers": [{"name": "main", "image": "i"}]}
-    return an_object(name, metadata=metadata, spec=spec, status={"phase": "Pending"})
+    return web_pod(name, **metadata)
 
 
-def spread_line(at: float) -> bytes:
+def spread_and_replica_set(replicas: int) -> list[bytes]:
     document = orjson.loads(orjson.dumps(WEB))
     document["metadata"] |= {"uid": "spread", "generation": 1}
     document["spec"]["subsets"][0]["maxReplicas"] = 1
-    return encode_event(round(at * 10**9), "LISTED", SPREADS, document)
+    spread = encode_event(0, "LISTED", SPREADS, document)
+    return [*listed(DEFAULT), spread, *listed(a_replica_set(replicas=replicas))]
 
 
 KINDS = header("Namespace", "Pod", "ReplicaSet")
 
 
-def there(replicas: int) -> list[bytes]:
-    return [
-        line(0, "LISTED", DEFAULT),
-        spread_line(0),
-        line(0, "LISTED", a_replica_set(replicas=replicas)),
-    ]
-
-
 async def subsets_after(recording: Recording, run: str) -> dict[str, str]:
-    async with VirtualCluster(run=run, start_ns=recording.header.start_ns) as cluster:
-        await cluster.replay(recording)
-        pods = [each for each in cluster.export() if each["kind"] == "Pod"]
-    marks = {each["metadata"]["name"]: each["metadata"].get("annotations", {}) for each in pods}
-    return {name: subset_of({"metadata": {"annotations": m}}) for name, m in marks.items()}
+    _, objects = await replay(recording, run)
+    return {each["metadata"]["name"]: subset_of(each) for each in of_kind("Pod", objects)}
 
 
-async def test_pods_that_are_played_are_put_into_subsets_anew() -> None:
-    """Here they come with what another cluster's webhooks decided."""
-    lines = [*there(2), line(1, "ADDED", a_member("a", "elastic")), line(2, "ADDED", a_member("b"))]
+async def test_replayed_pods_are_put_into_subsets_again() -> None:
+    """They are recorded with the decisions of another cluster's webhooks."""
+    lines = [
+        *spread_and_replica_set(2),
+        line(1, "ADDED", pod_in_subset("a", "elastic")),
+        line(2, "ADDED", pod_in_subset("b")),
+    ]
     found = await subsets_after(a_recording(*lines, first=KINDS), "workloadspread")
     assert found == {"a": "web/reserved", "b": "web/elastic"}
 
 
 async def test_a_terminating_pod_leaves_its_subset_before_another_comes() -> None:
-    gone = a_member("a", deletionTimestamp="2026-01-01T00:00:09Z", deletionGracePeriodSeconds=30)
+    gone = pod_in_subset(
+        "a", deletionTimestamp="2026-01-01T00:00:09Z", deletionGracePeriodSeconds=30
+    )
     lines = [
-        *there(1),
-        line(1, "ADDED", a_member("a", "reserved")),
+        *spread_and_replica_set(1),
+        line(1, "ADDED", pod_in_subset("a", "reserved")),
         line(5, "MODIFIED", gone),
-        line(5, "ADDED", a_member("b", "reserved")),
+        line(5, "ADDED", pod_in_subset("b", "reserved")),
         line(5, "DELETED", gone),
     ]
     found = await subsets_after(a_recording(*lines, first=KINDS), "workloadspread")
     assert found == {"b": "web/reserved"}
 
 
-async def test_webhooks_that_were_recorded_are_not_asked() -> None:
-    hook = {
-        "name": "deny.example.com",
-        "admissionReviewVersions": ["v1"],
-        "sideEffects": "None",
-        "clientConfig": {"url": "https://127.0.0.1:9/deny"},
-        "rules": [
-            {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}
-        ],
-    }
+async def test_recorded_webhooks_are_not_called() -> None:
+    address = {"url": "https://127.0.0.1:9/deny"}
+    hook = webhook("deny.example.com", "pods", clientConfig=address)
     resource = "validatingwebhookconfigurations.admissionregistration.k8s.io"
-    configuration = {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": "theirs", "uid": "theirs"},
-        "webhooks": [hook],
-    }
+    theirs = configuration("validating", hook)
+    theirs["metadata"]["uid"] = "theirs"
     recording = a_recording(
-        line(0, "LISTED", DEFAULT),
-        encode_event(0, "LISTED", resource, configuration),
+        *listed(DEFAULT),
+        encode_event(0, "LISTED", resource, theirs),
         line(1, "ADDED", a_replica_set()),
-        line(1.1, "ADDED", a_member("web-0")),
+        line(1.1, "ADDED", pod_in_subset("web-0")),
     )
-    report = await played(recording, "replicaset")
+    report = await replayed(recording, "replicaset")
     assert (report.resources["pods"].replayed, resource in report.resources) == (1, False)
 
 
 async def test_pods_without_subsets_are_reported() -> None:
-    lines = [line(1, "ADDED", a_replica_set()), line(1.1, "ADDED", a_member("a", "elastic"))]
-    report = await played(a_recording(line(0, "LISTED", DEFAULT), *lines), "replicaset")
+    lines = [line(1, "ADDED", a_replica_set()), line(1.1, "ADDED", pod_in_subset("a", "elastic"))]
+    report = await replayed(a_recording(*listed(DEFAULT), *lines), "replicaset")
     assert report.notes == [
         (
             "1 pods were put into subsets of WorkloadSpreads; pods that replicaset creates have "
@@ -239,8 +214,8 @@ async def test_pods_without_subsets_are_reported() -> None:
     ]
 
 
-def given_up(subset: str = "reserved", **metadata: Any) -> Document:
-    pod = a_member("a", subset, **metadata)
+def unschedulable(subset: str = "reserved", **metadata: Any) -> Document:
+    pod = pod_in_subset("a", subset, **metadata)
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     pod["status"]["conditions"] = [condition]
     pod["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
@@ -248,33 +223,29 @@ def given_up(subset: str = "reserved", **metadata: Any) -> Document:
 
 
 @pytest.mark.parametrize(
-    ("subset", "told", "seconds", "hand"),
+    ("subset", "deleted", "seconds", "cause"),
     [
         ("reserved", "2026-01-01T00:00:30Z", 30, "workloadspread"),
         ("reserved", "2026-01-01T00:00:29Z", 30, "somebody"),
         ("reserved", None, 30, "workloadspread"),
         ("reserved", "2026-01-01T00:00:30Z", None, "somebody"),
-        (
-            "elastic",
-            "2026-01-01T00:00:30Z",
-            30,
-            "somebody",
-        ),  # no pod of the last one is rescheduled
+        # No pod of the last subset is rescheduled.
+        ("elastic", "2026-01-01T00:00:30Z", 30, "somebody"),
     ],
 )
-def test_which_component_deletes_a_pod(
-    subset: str, told: str | None, seconds: int | None, hand: str
+def test_the_cause_of_a_deletion(
+    subset: str, deleted: str | None, seconds: int | None, cause: str
 ) -> None:
-    ledger = RecordedState(deletion_cause)
+    state = RecordedState(deletion_cause)
     strategy: Document = {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": seconds}}
     spread = {**WEB, "spec": {**WEB["spec"], "scheduleStrategy": strategy}}
-    ledger.apply("ADDED", SPREADS, spread)
-    ledger.apply("ADDED", "pods", given_up(subset))
-    assert deletion_cause(ledger, "pods", given_up(subset, deletionTimestamp=told)) == hand
+    state.apply("ADDED", SPREADS, spread)
+    state.apply("ADDED", "pods", unschedulable(subset))
+    assert deletion_cause(state, "pods", unschedulable(subset, deletionTimestamp=deleted)) == cause
 
 
-def test_ids_of_one_world_are_not_compared() -> None:
-    one = a_member("a", metadata={})
+def test_ids_of_a_cluster_are_not_compared() -> None:
+    one = pod_in_subset("a", metadata={})
     one["metadata"]["annotations"] = {MATCHED_WORKLOADSPREAD: '{"name":"w","subset":"s","uid":"1"}'}
     other = {**one, "metadata": {**one["metadata"], "annotations": {}}}
     other["metadata"]["annotations"] = {MATCHED_WORKLOADSPREAD: '{"subset":"s","name":"w"}'}
@@ -288,7 +259,7 @@ def test_ids_of_one_world_are_not_compared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "before", "after", "result"),
+    ("current", "before", "after", "result"),
     [
         ({"a": 1, "own": 2}, {}, {"b": 3}, {"a": 1, "own": 2, "b": 3}),
         ({"a": 1, "own": 2}, {"a": 1}, {}, {"own": 2}),
@@ -299,7 +270,7 @@ def test_ids_of_one_world_are_not_compared() -> None:
         ({}, {"a": 1}, {}, {}),
     ],
 )
-def test_changes_are_done_to_what_is_there(
-    there: Document, before: Document, after: Document, result: Document
+def test_changes_apply_to_the_current_object(
+    current: Document, before: Document, after: Document, result: Document
 ) -> None:
-    assert with_changes(there, before, after) == result
+    assert with_changes(current, before, after) == result

@@ -21,7 +21,7 @@ from fakeapi.testing.extenders import (
 )
 from tests.extender.recording.recording_lines import a_recording, line
 from tests.fakeapi.controlplane.scheduler.stages import X
-from tests.fakeapi.replay.test_attached_schedulers import NODES_TOO, full_but_one, urgent
+from tests.fakeapi.replay.test_attached_schedulers import WITH_NODES, full_but_one, urgent
 
 
 @asynccontextmanager
@@ -78,7 +78,7 @@ async def test_an_extender_that_never_gets_ready_is_reported(
 @pytest.mark.slow
 async def test_the_time_that_an_answer_takes_does_not_pass() -> None:
     """At this pace a second of the host's would be a quarter of an hour."""
-    recording = a_recording(*full_but_one(), line(1, "ADDED", urgent()), first=NODES_TOO)
+    recording = a_recording(*full_but_one(), line(1, "ADDED", urgent()), first=WITH_NODES)
     paces: list[float] = []
 
     async def ask(call: Call) -> Reply:

@@ -1,4 +1,4 @@
-"""What docs/testing-your-extender.md shows is what happens."""
+"""The example of docs/testing-your-extender.md."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ GPU = "example.com/gpu"
 async def one_pod(
     schedule: SetScheduler, extend: ExtenderFunction, pending: Document | None = None, **entry: Any
 ) -> SchedulerStage:
-    """Set a stage on which one extender has been asked about the pod p, for nodes a and b."""
+    """Open a stage on which one extender has been called for the pod p and the nodes a and b."""
     stage = await schedule(node("a"), node("b"), extenders={X: extend}, scheduler=configured(entry))
     await stage.run(pending or pod("p"), seconds=0.5)
     return stage
@@ -56,7 +56,7 @@ async def test_an_extender_filters_the_nodes_that_fit(schedule: SetScheduler) ->
     assert await stage.places() == {"p": "b"}
 
 
-async def test_an_extender_without_a_node_cache_is_sent_whole_nodes(schedule: SetScheduler) -> None:
+async def test_without_a_node_cache_whole_nodes_are_sent(schedule: SetScheduler) -> None:
     stage = await one_pod(schedule, passing, nodeCacheCapable=False)
     [asked] = [each.asked for each in stage.trace]
     assert asked["NodeNames"] is None

@@ -1,4 +1,4 @@
-"""What holds in every cluster: fifty random ones live for some minutes, by their seeds."""
+"""Invariants of scheduling, in fifty random clusters of some minutes, by their seeds."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from tests.fakeapi.controlplane.scheduler.stages import (
 )
 from tests.sampling import seeds
 
-ALONE, IN_COMPANY = "scheduler", "scheduler,kubelet,disruption"
-"""What runs: without kubelets victims are gone at once, with them they take their time."""
+WITHOUT_KUBELETS, WITH_KUBELETS = "scheduler", "scheduler,kubelet,disruption"
+"""Without kubelets victims are deleted at once; with them they have a grace period."""
 SETTLING_SECONDS = 60.0
-"""Less than pods that fit nowhere wait without an event: what may help must wake them."""
+"""Less than unschedulable pods wait without an event: events must wake them."""
 
 
-def moody(rng: Random) -> ExtenderFunction:
-    """Build an extender that fails now and then."""
+def failing_sometimes(rng: Random) -> ExtenderFunction:
+    """Build an extender that fails 30 % of its calls."""
 
     def answer(call: Call) -> Reply:
         return passing(call) if rng.random() < 0.7 else Reply(500, b"")
@@ -49,8 +49,8 @@ def moody(rng: Random) -> ExtenderFunction:
     return answer
 
 
-def a_cluster(rng: Random) -> list[Document]:
-    """Make up nodes, some of them out of bounds for most, and a budget."""
+def random_cluster(rng: Random) -> list[Document]:
+    """Build nodes, some of them tainted, and a budget."""
     taints = [["only=vips:NoSchedule"] if rng.random() < 0.2 else [] for _ in range(6)]
     nodes = [
         node(f"n{i}", str(rng.randint(1, 4)), taints=taints[i], labels={"zone": "ab"[i % 2]})
@@ -59,8 +59,8 @@ def a_cluster(rng: Random) -> list[Document]:
     return [*nodes, pdb_json("apps", match={"app": "a"}, allowed=0)]
 
 
-def a_pod(rng: Random, name: str, grace: int) -> Document:
-    """Make up a pod."""
+def random_pod(rng: Random, name: str, grace: int) -> Document:
+    """Build a pod."""
     spec: Document = {"terminationGracePeriodSeconds": grace and rng.choice((0, grace))}
     if rng.random() < 0.3:
         spec["tolerations"] = [{"key": "only", "operator": "Exists"}]
@@ -71,34 +71,34 @@ def a_pod(rng: Random, name: str, grace: int) -> Document:
     return pod(name, cpu, priority=rng.choice((0, 0, 10, 100)), labels=labels, spec=spec)
 
 
-async def live(stage: SchedulerStage, rng: Random) -> None:
-    """Let pods come and go for a while, and then things settle."""
+async def change_randomly(stage: SchedulerStage, rng: Random) -> None:
+    """Create and delete pods for a while, and wait until the scheduler is idle."""
     grace = 5 if "kubelet" in stage.cluster.control_plane.run else 0
-    stage.load(*a_cluster(rng))
+    stage.load(*random_cluster(rng))
     for number in range(rng.randint(8, 20)):
-        await stage.create_pod(a_pod(rng, f"p{number}", grace))
+        await stage.create_pod(random_pod(rng, f"p{number}", grace))
         if rng.random() < 0.4:
             await stage.passes(rng.choice((0.0, 0.5, 3.0, 20.0)))
         if rng.random() < 0.2:
-            with suppress(ApiError):  # it may have gone for another one
+            with suppress(ApiError):  # it may have been preempted
                 await stage.end(f"p{rng.randint(0, number)}")
     await stage.passes(SETTLING_SECONDS)
 
 
-class Scales:
-    """Tells which nodes hold pods that request more than there is; versions are read once."""
+class RequestedCpu:
+    """Compares the requests of pods with the CPU of their nodes; it decodes each version once."""
 
     def __init__(self, nodes: Collection[Document]) -> None:
         read = [decode_node(orjson.dumps(each)) for each in nodes]
-        self._room = {node.name: node.allocatable.milli_cpu for node in read}
+        self._allocatable = {node.name: node.allocatable.milli_cpu for node in read}
         self._known: dict[str, tuple[str, int]] = {}
 
-    def hold(self, pods: Collection[Document]) -> bool:
+    def fits(self, pods: Collection[Document]) -> bool:
         used: Counter[str] = Counter()
         for each in pods:
             node, cpu = self._read(each)
             used[node] += cpu
-        return all(cpu <= self._room[node] for node, cpu in used.items() if node)
+        return all(cpu <= self._allocatable[node] for node, cpu in used.items() if node)
 
     def _read(self, document: Document) -> tuple[str, int]:
         version = document["metadata"]["resourceVersion"]
@@ -110,7 +110,7 @@ class Scales:
 
 
 def read(cluster: VirtualCluster) -> tuple[Snapshot, list[Pod]]:
-    """Return the cluster as it is now, and the pods that are not placed."""
+    """Return a snapshot of the cluster, and its pending pods."""
     by_kind: dict[str, list[bytes]] = {}
     for each in cluster.export():
         by_kind.setdefault(each["kind"], []).append(orjson.dumps(each))
@@ -121,9 +121,9 @@ def read(cluster: VirtualCluster) -> tuple[Snapshot, list[Pod]]:
 
 
 def check(cluster: VirtualCluster) -> None:
-    """See that nothing was ever overcommitted, and that who could be placed has been."""
+    """Check that no node was ever overcommitted, and that every pod that fits is bound."""
     nodes = [each for each in cluster.export() if each["kind"] == "Node"]
-    cluster.history("pods").always(Scales(nodes).hold)
+    cluster.history("pods").always(RequestedCpu(nodes).fits)
     snapshot, pending = read(cluster)
     for each in pending:
         assert not decide_filter(each, snapshot).feasible, f"{each.key} fits and was not placed"
@@ -145,24 +145,24 @@ async def test_no_node_is_ever_overcommitted_and_every_pod_that_fits_is_placed(s
         extenders[X] = reprieve
         entries.append(rng.choice(ENTRIES))
     if seed % 2:
-        extenders[Y] = moody(Random(seed))
+        extenders[Y] = failing_sometimes(Random(seed))
         entries.append({"urlPrefix": Y, "ignorable": True})
     async with AsyncExitStack() as stack:
-        run = ALONE if seed % 5 else IN_COMPANY
+        run = WITHOUT_KUBELETS if seed % 5 else WITH_KUBELETS
         made = VirtualCluster(
             run=run, seed=seed, extenders=extenders, scheduler=configured(*entries)
         )
         await stack.enter_async_context(made)
         await stack.enter_async_context(reprieve.following(made))
-        await live(SchedulerStage(made), rng)
+        await change_randomly(SchedulerStage(made), rng)
         check(made)
 
 
 async def test_the_same_seed_gives_the_same_history() -> None:
-    stories = []
+    results = []
     for _ in range(2):
-        async with VirtualCluster(run=IN_COMPANY, seed=9, extenders={X: passing}) as cluster:
-            await live(SchedulerStage(cluster), Random(9))
-            told = [(each.pod, each.at_ns, each.answer) for each in cluster.scheduler.trace]
-            stories.append((told, await SchedulerStage(cluster).places()))
-    assert stories[0] == stories[1]
+        async with VirtualCluster(run=WITH_KUBELETS, seed=9, extenders={X: passing}) as cluster:
+            await change_randomly(SchedulerStage(cluster), Random(9))
+            calls = [(each.pod, each.at_ns, each.answer) for each in cluster.scheduler.trace]
+            results.append((calls, await SchedulerStage(cluster).places()))
+    assert results[0] == results[1]

@@ -1,4 +1,4 @@
-"""Extenders over real sockets: HTTP, HTTPS, and those that are not there."""
+"""Extenders over real sockets: HTTP, HTTPS, and connections that fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fakeapi import FakeCluster
 from fakeapi.apiserver.wire.http_messages import ADMIN_USER
 from fakeapi.controlplane.scheduler.configuration import TlsConfig, UnansweredError, plain_extender
 from fakeapi.controlplane.scheduler.extender_http import tls_context
-from fakeapi.controlplane.scheduler.extender_trace import ExtenderOutcome
+from fakeapi.controlplane.scheduler.extender_trace import ExtenderCall, ExtenderOutcome
 from tests.fakeapi.controlplane.scheduler.stages import Document, configured, node, pod
 from tests.fakeapi.webhook_server import serving
 
@@ -42,7 +42,15 @@ async def serve() -> AsyncIterator[Serve]:
         await server.close()
 
 
-async def test_an_extender_is_asked_over_http(serve: Serve) -> None:
+async def first_call(cluster: FakeCluster) -> ExtenderCall:
+    """Create a node and a pod; return the first call of an extender."""
+    cluster.load([node("a"), pod("p")])
+    await cluster.scheduler.trace.reached(1)
+    [call, *_] = cluster.scheduler.trace
+    return call
+
+
+async def test_an_extender_is_called_over_http(serve: Serve) -> None:
     heads = []
 
     async def handle(request: web.Request) -> web.Response:
@@ -52,24 +60,21 @@ async def test_an_extender_is_asked_over_http(serve: Serve) -> None:
 
     url = await serve(handle)
     async with FakeCluster(run="scheduler", extender=f"{url}/") as cluster:
-        cluster.load([node("a"), pod("p")])
-        await cluster.scheduler.trace.reached(1)
+        call = await first_call(cluster)
         assert heads == [("/ext/filter", "application/json")]
-        assert cluster.scheduler.trace[0].verdict is ExtenderOutcome.ACCEPTED
+        assert call.verdict is ExtenderOutcome.ACCEPTED
 
 
-async def test_one_that_is_not_there_is_an_error_in_go_s_words(unused_tcp_port: int) -> None:
+async def test_a_refused_connection_is_an_error_in_go_s_words(unused_tcp_port: int) -> None:
     url = f"http://127.0.0.1:{unused_tcp_port}"
     async with FakeCluster(run="scheduler", extender=url) as cluster:
-        cluster.load([node("a"), pod("p")])
-        await cluster.scheduler.trace.reached(1)
-        [exchange] = cluster.scheduler.trace[:1]
+        call = await first_call(cluster)
     refused = f"dial tcp 127.0.0.1:{unused_tcp_port}: connect: connection refused"
-    assert exchange.problem == f'Post "{url}/filter": {refused}'
-    assert (exchange.status, exchange.verdict) == (0, ExtenderOutcome.FAILED)
+    assert call.problem == f'Post "{url}/filter": {refused}'
+    assert (call.status, call.verdict) == (0, ExtenderOutcome.FAILED)
 
 
-async def test_one_that_hangs_up_is_an_error(serve: Serve) -> None:
+async def test_an_aborted_connection_is_an_error(serve: Serve) -> None:
     async def handle(request: web.Request) -> web.Response:
         assert request.transport is not None
         request.transport.abort()
@@ -77,24 +82,23 @@ async def test_one_that_hangs_up_is_an_error(serve: Serve) -> None:
 
     url = await serve(handle)
     async with FakeCluster(run="scheduler", extender=url) as cluster:
-        cluster.load([node("a"), pod("p")])
-        await cluster.scheduler.trace.reached(1)
-        assert cluster.scheduler.trace[0].problem == f'Post "{url}/filter": EOF'
+        call = await first_call(cluster)
+        assert call.problem == f'Post "{url}/filter": EOF'
 
 
-async def taking_all(request: web.BaseRequest) -> web.Response:
-    """Take every node."""
+async def accept_all(request: web.BaseRequest) -> web.Response:
+    """Accept every node."""
     asked = await request.json()
     return web.json_response({"NodeNames": asked["NodeNames"]})
 
 
 TRUST: dict[str, tuple[Document, str]] = {
-    "HTTPS without an authority is not checked": ({"enableHTTPS": True}, ""),
-    "nor is what is called insecure": ({"tlsConfig": {"insecure": True}}, ""),
+    "HTTPS without an authority is not verified": ({"enableHTTPS": True}, ""),
+    "insecure HTTPS is not verified": ({"tlsConfig": {"insecure": True}}, ""),
     "an authority of its own": ({"tlsConfig": {"caData": "…"}}, ""),
     "the authorities of the system": ({}, "tls: failed to verify certificate: x509: "),
-    "no authority at all": ({"tlsConfig": {"caData": "bm9uZQ=="}}, "tls: "),
-    "a name that it does not bear": (
+    "an invalid authority": ({"tlsConfig": {"caData": "bm9uZQ=="}}, "tls: "),
+    "another server name": (
         {"tlsConfig": {"caData": "…", "serverName": "other.example"}},
         "tls: failed to verify certificate: x509: ",
     ),
@@ -102,22 +106,20 @@ TRUST: dict[str, tuple[Document, str]] = {
 
 
 @pytest.mark.parametrize("name", TRUST)
-async def test_whose_certificate_is_trusted(name: str) -> None:
+async def test_certificates_are_verified(name: str) -> None:
     entry, problem = TRUST[name]
-    async with serving(taking_all) as server:
+    async with serving(accept_all) as server:
         tls = entry.get("tlsConfig", {})
         if tls.get("caData") == "…":
             entry = {**entry, "tlsConfig": {**tls, "caData": server.ca_bundle}}
         url = server.url
         config = configured({"urlPrefix": url, **entry})
         async with FakeCluster(run="scheduler", scheduler=config) as cluster:
-            cluster.load([node("a"), pod("p")])
-            await cluster.scheduler.trace.reached(1)
-            told = cluster.scheduler.trace[0].problem
-    assert told.startswith(f'Post "{url}/filter": {problem}') if problem else told == ""
+            found = (await first_call(cluster)).problem
+    assert found.startswith(f'Post "{url}/filter": {problem}') if problem else not found
 
 
-async def test_a_certificate_is_shown_if_there_is_one(tmp_path: Path) -> None:
+async def test_a_client_certificate_is_sent(tmp_path: Path) -> None:
     authority = CertificateAuthority()
     pair = authority.issue_client(ADMIN_USER.name, ADMIN_USER.groups)
     files = {"certFile": tmp_path / "cert", "keyFile": tmp_path / "key"}

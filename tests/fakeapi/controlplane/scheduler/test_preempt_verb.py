@@ -1,4 +1,4 @@
-"""What extenders are sent for a preemption, and what they may change about it."""
+"""The verb preempt: offered candidates and victims, and the changes that extenders make."""
 
 from __future__ import annotations
 
@@ -24,29 +24,28 @@ from tests.fakeapi.controlplane.scheduler.stages import (
 )
 
 
-async def test_extenders_are_sent_the_candidates_and_their_answer_replaces_them(
-    schedule: SetScheduler,
-) -> None:
+async def test_an_extender_replaces_the_offered_candidates(schedule: SetScheduler) -> None:
     stage = await preempted(schedule, player(preempt=preempting(b=victims("b1"))))
-    [asked] = [each.asked for each in stage.trace.calls("preempt")]
-    assert asked["NodeNameToVictims"] is None
-    assert asked["NodeNameToMetaVictims"] == {"a": victims("a2", "a1"), "b": victims("b1")}
+    [call] = stage.trace.calls("preempt")
+    assert call.asked["NodeNameToVictims"] is None
+    assert call.asked["NodeNameToMetaVictims"] == {"a": victims("a2", "a1"), "b": victims("b1")}
     assert await stage.places() == {"a1": "a", "a2": "a", "vip": "→ b"}
 
 
-async def test_one_without_a_node_cache_is_sent_whole_victims(schedule: SetScheduler) -> None:
-    stage = await preempted(
-        schedule, player(preempt=preempting(b=victims("b1"))), nodeCacheCapable=False
-    )
-    [asked] = [each.asked for each in stage.trace.calls("preempt")]
-    assert asked["NodeNameToMetaVictims"] is None
-    offered = asked["NodeNameToVictims"]
+async def test_without_a_node_cache_whole_victims_are_sent(
+    schedule: SetScheduler,
+) -> None:
+    extend = player(preempt=preempting(b=victims("b1")))
+    stage = await preempted(schedule, extend, nodeCacheCapable=False)
+    [call] = stage.trace.calls("preempt")
+    assert call.asked["NodeNameToMetaVictims"] is None
+    offered = call.asked["NodeNameToVictims"]
     assert [pod["metadata"]["name"] for pod in offered["a"]["Pods"]] == ["a2", "a1"]
     assert "kind" not in offered["a"]["Pods"][0]
     assert (await stage.places())["vip"] == "→ b"
 
 
-async def test_the_next_extender_is_sent_what_the_last_has_left(schedule: SetScheduler) -> None:
+async def test_the_next_extender_is_sent_the_result_of_the_last(schedule: SetScheduler) -> None:
     extenders = {X: player(preempt=preempting(a=victims("a1", violations=7))), Y: player()}
     entries = configured({"filterVerb": ""}, {"urlPrefix": Y, "filterVerb": ""})
     stage = await schedule(*FULL, vip(), extenders=extenders, scheduler=entries, seconds=0.5)
@@ -65,12 +64,11 @@ async def test_a_node_that_was_not_offered_is_taken(schedule: SetScheduler) -> N
 
 
 async def test_an_extender_may_refuse_every_node(schedule: SetScheduler) -> None:
-    nominated = {"nominatedNodeName": "b"}
+    nominated = vip(status={"nominatedNodeName": "b"})
+    extenders = {X: player(preempt=preempting())}
     stage = await schedule(
-        extenders={X: player(preempt=preempting())}, scheduler=configured({}), upstream=OLD
+        *FULL, nominated, extenders=extenders, scheduler=configured({}), upstream=OLD, seconds=0.5
     )
-    stage.load(*FULL, vip(status=nominated))
-    await stage.passes(0.5)
     none = "preemption: no candidate node for preemption"
     assert await stage.refusal("vip") == ("Unschedulable", f"{NO_FIT} {none}")
     assert (await stage.places())["vip"] == "→ b"
@@ -79,14 +77,14 @@ async def test_an_extender_may_refuse_every_node(schedule: SetScheduler) -> None
 ERRORS: dict[str, tuple[Answer, str]] = {
     "a status": (Reply(500, b""), f"failed preempt with extender at URL {X}/preempt, code 500"),
     "an unknown node": (preempting(z=victims("a1")), 'nodeinfo not found for node name "z"'),
-    "a pod that is elsewhere": (
+    "a pod on another node": (
         preempting(a=victims("b1")),
         (
             f"extender: {X} claims to preempt pod (UID: &{{b1}}) on node: a, but the pod is not "
             "found on that node"
         ),
     ),
-    "a pod that nobody knows": (
+    "an unknown pod": (
         preempting(a=victims("ghost")),
         (
             f"extender: {X} claims to preempt pod (UID: &{{ghost}}) on node: a, but the pod is not "
@@ -123,8 +121,7 @@ async def test_after_an_error_of_an_ignorable_extender_the_candidates_stay(
 async def test_null_victims_are_never_ignored(schedule: SetScheduler, entry: Document) -> None:
     answer = player(preempt=preempting(a=None))
     stage = await preempted(schedule, answer, **entry)
-    told = "the victims of node a are null, and kube-scheduler panics"
-    assert stage.problems() == [told]
+    assert stage.problems() == ["the victims of node a are null, and kube-scheduler panics"]
     assert (await stage.places())["vip"] == ""
 
 
@@ -157,50 +154,43 @@ def busy(**preempt: Document | None) -> ExtenderFunction:
 async def short_of_gpus(
     schedule: SetScheduler, extend: ExtenderFunction, upstream: str
 ) -> SchedulerStage:
-    """Set a stage on which only the extender has no room for vip."""
-    stage = await schedule(extenders={X: extend}, scheduler=configured({}), upstream=upstream)
-    stage.load(*ROOMY, vip())
-    await stage.passes(0.5)
-    return stage
+    """Open a stage on which only the extender rejects the node for vip."""
+    options = {"extenders": {X: extend}, "scheduler": configured({}), "upstream": upstream}
+    return await schedule(*ROOMY, vip(), seconds=0.5, **options)
 
 
-async def test_up_to_1_37_an_extender_resource_causes_no_preemption(schedule: SetScheduler) -> None:
+async def test_until_1_37_an_extender_resource_causes_no_preemption(schedule: SetScheduler) -> None:
     stage = await short_of_gpus(schedule, busy(a=victims("a1")), "1.37")
-    told = 'preemption: expected at least one victim pod on node "a"'
-    assert await stage.refusal("vip") == (
-        "Unschedulable", f"0/1 nodes are available: 1 gpu busy. {told}"
-    )  # fmt: skip
+    error = 'preemption: expected at least one victim pod on node "a"'
+    message = f"0/1 nodes are available: 1 gpu busy. {error}"
+    assert await stage.refusal("vip") == ("Unschedulable", message)
     assert stage.asked("preempt") == []
 
 
-async def test_since_1_38_such_nodes_are_sent_without_victims_and_may_get_some(
-    schedule: SetScheduler,
-) -> None:
+async def test_since_1_38_an_extender_may_add_victims_to_such_nodes(schedule: SetScheduler) -> None:
     stage = await short_of_gpus(schedule, busy(a=victims("a1")), NEW)
-    [asked] = [each.asked for each in stage.trace.calls("preempt")]
-    assert asked["NodeNameToMetaVictims"] == {"a": victims()}
+    [call] = stage.trace.calls("preempt")
+    assert call.asked["NodeNameToMetaVictims"] == {"a": victims()}
     assert await stage.places() == {"vip": "→ a"}
 
 
-async def test_one_that_stays_without_victims_is_dropped(schedule: SetScheduler) -> None:
+async def test_such_a_node_without_victims_is_dropped(schedule: SetScheduler) -> None:
     stage = await short_of_gpus(schedule, busy(a=victims()), NEW)
-    told = "preemption: no candidate node for preemption"
-    assert (await stage.refusal("vip"))[1].endswith(told)
+    message = "preemption: no candidate node for preemption"
+    assert (await stage.refusal("vip"))[1].endswith(message)
     assert [each.verdict for each in stage.trace.calls("preempt")] == [ExtenderOutcome.ACCEPTED]
 
 
-async def test_a_node_that_an_extender_dropped_silently_is_not_tried(
-    schedule: SetScheduler,
-) -> None:
+async def test_a_node_rejected_without_a_reason_is_not_tried(schedule: SetScheduler) -> None:
     extend = player(filter={"NodeNames": []}, preempt=preempting(a=victims("a1")))
     stage = await short_of_gpus(schedule, extend, NEW)
     assert stage.asked("preempt") == []
     assert stage.trace[0].notes == ("left out without a reason, so preemption skips: a",)
 
 
-async def test_a_node_that_an_extender_called_hopeless_is_not_tried(schedule: SetScheduler) -> None:
-    hopeless = {"NodeNames": [], "FailedAndUnresolvableNodes": {"a": "no gpu"}}
-    stage = await short_of_gpus(schedule, player(filter=hopeless), NEW)
+async def test_a_node_rejected_as_unresolvable_is_not_tried(schedule: SetScheduler) -> None:
+    result = {"NodeNames": [], "FailedAndUnresolvableNodes": {"a": "no gpu"}}
+    stage = await short_of_gpus(schedule, player(filter=result), NEW)
     assert stage.asked("preempt") == []
     assert (await stage.refusal("vip"))[1].endswith("1 Preemption is not helpful for scheduling.")
 
@@ -208,7 +198,7 @@ async def test_a_node_that_an_extender_called_hopeless_is_not_tried(schedule: Se
 async def test_a_victim_deleted_during_extender_calls_is_still_reported(
     schedule: SetScheduler,
 ) -> None:
-    """The snapshot holds it, as upstream's does; to delete it then is no error."""
+    """The snapshot contains it, as upstream's does, and its deletion is no error."""
     stages: list[SchedulerStage] = []
 
     async def deleting(call: Call) -> Reply:
@@ -233,7 +223,7 @@ async def test_a_victim_deleted_during_extender_calls_is_still_reported(
     assert [name for name, _ in await stage.events("Preempted")] == ["a2"]
 
 
-async def test_a_preemptor_that_goes_while_extenders_are_asked_leaves_others_alone(
+async def test_a_preemptor_deleted_during_extender_calls_evicts_no_pod(
     schedule: SetScheduler,
 ) -> None:
     stages: list[SchedulerStage] = []

@@ -1,4 +1,4 @@
-"""Preemption: the victims, what is written about them, and the effect of nominations."""
+"""Preemption: victims, their conditions and Events, and the effect of nominations."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from tests.fakeapi.controlplane.scheduler.stages import (
     pod,
 )
 
+SLOW: Document = {"terminationGracePeriodSeconds": 30}
+
 
 @pytest.mark.parametrize("release", [OLD, "1.33", NEW])
-async def test_the_least_important_pods_go_and_the_pod_is_nominated_then_placed(
-    schedule: SetScheduler, release: str
-) -> None:
+async def test_the_least_important_pods_are_preempted(schedule: SetScheduler, release: str) -> None:
     stage = await preempted(schedule, upstream=release)
     assert await stage.places() == {"b1": "b", "vip": "→ a"}
     placed = " preemption: found a potential placement for pod on node a, preempting 2 victims"
-    told = NO_FIT + (placed if release == NEW else "")
-    assert await stage.refusal("vip") == ("Unschedulable", told)
-    assert await stage.events("FailedScheduling") == [("vip", told)]
+    message = NO_FIT + (placed if release == NEW else "")
+    assert await stage.refusal("vip") == ("Unschedulable", message)
+    assert await stage.events("FailedScheduling") == [("vip", message)]
     assert sorted(await stage.events("Preempted")) == [
         (name, "Preempted by pod vip on node a") for name in ("a1", "a2")
     ]
@@ -39,8 +39,7 @@ async def test_the_least_important_pods_go_and_the_pod_is_nominated_then_placed(
 
 async def test_victims_are_marked_then_deleted(schedule: SetScheduler) -> None:
     stage = await schedule()
-    there = {"terminationGracePeriodSeconds": 30}
-    stage.load(node("a"), pod("low", "2", on="a", spec=there), vip())
+    stage.load(node("a"), pod("low", "2", on="a", spec=SLOW), vip())
     await stage.passes(0.5)
     low = await stage.pod("low")
     [condition] = low["status"]["conditions"]
@@ -54,13 +53,13 @@ async def test_victims_are_marked_then_deleted(schedule: SetScheduler) -> None:
     assert "deletionTimestamp" in low["metadata"]
     assert await stage.places() == {"low": "a", "vip": "→ a"}
     await stage.passes(20)
-    assert len(await stage.events("Preempted")) == 1  # it waits for the victim it has
+    assert len(await stage.events("Preempted")) == 1  # it waits for its victim
 
 
 async def test_a_pod_with_preemption_policy_never_evicts_no_pod(schedule: SetScheduler) -> None:
     stage = await schedule(*FULL, vip(spec={"preemptionPolicy": "Never"}), seconds=0.5)
-    told = "preemption: not eligible due to preemptionPolicy=Never."
-    assert await stage.refusal("vip") == ("Unschedulable", f"{NO_FIT} {told}")
+    reason = "preemption: not eligible due to preemptionPolicy=Never."
+    assert await stage.refusal("vip") == ("Unschedulable", f"{NO_FIT} {reason}")
     assert len(await stage.places()) == 4
 
 
@@ -71,7 +70,7 @@ async def test_without_candidates_the_nomination_is_cleared(schedule: SetSchedul
     assert (await stage.places())["vip"] == ""
 
 
-async def test_budgets_are_spared_where_they_can_be(schedule: SetScheduler) -> None:
+async def test_budgets_are_kept_if_possible(schedule: SetScheduler) -> None:
     stage = await schedule()
     stage.load(
         node("a"), node("b"),
@@ -84,14 +83,11 @@ async def test_budgets_are_spared_where_they_can_be(schedule: SetScheduler) -> N
     assert await stage.places() == {"a1": "a", "vip": "→ b"}
 
 
-# Nominations
-
-
-async def test_pods_nominated_to_a_node_count_for_those_of_no_more_priority(
+async def test_nominated_pods_count_for_pods_of_equal_or_lower_priority(
     schedule: SetScheduler,
 ) -> None:
     stage = await schedule()
-    stage.load(node("a"), pod("going", "2", on="a", spec={"terminationGracePeriodSeconds": 30}))
+    stage.load(node("a"), pod("going", "2", on="a", spec=SLOW))
     stage.load(vip())
     await stage.passes(0.5)
     stage.load(vip("second", "1", 100), vip("least", "1", 1))
@@ -102,13 +98,12 @@ async def test_pods_nominated_to_a_node_count_for_those_of_no_more_priority(
 
 
 @pytest.mark.parametrize("release", [OLD, NEW])
-async def test_a_more_important_preemptor_takes_the_nomination_from_another(
+async def test_a_more_important_preemptor_clears_the_nomination_of_another(
     schedule: SetScheduler, release: str
 ) -> None:
     stage = await schedule(upstream=release)
-    slowly = {"terminationGracePeriodSeconds": 30}
-    stage.load(node("a", "3"), pod("low", "2", on="a", spec=slowly), vip(priority=50))
-    stage.load(pod("low2", "1", on="a", priority=1, spec=slowly))
+    stage.load(node("a", "3"), pod("low", "2", on="a", spec=SLOW), vip(priority=50))
+    stage.load(pod("low2", "1", on="a", priority=1, spec=SLOW))
     await stage.passes(0.5)
     assert (await stage.places())["vip"] == "→ a"
     stage.load(vip("king", "3", 100))
@@ -123,37 +118,34 @@ async def test_two_preemptors_at_once_take_different_nodes(schedule: SetSchedule
     assert len(places) == 2
 
 
-async def test_an_extender_is_asked_about_the_nominated_node_first(schedule: SetScheduler) -> None:
+async def test_the_nominated_node_is_filtered_first(schedule: SetScheduler) -> None:
     stage = await preempted(schedule, player(), seconds=5)
     filters = [each.asked["NodeNames"] for each in stage.trace.calls("filter")]
     assert filters == [["a"]]
     assert (await stage.places())["vip"] == "a"
 
 
-# Errors
-
-
 @pytest.mark.parametrize(("release", "seconds"), [(OLD, 303), (NEW, 3)])
-async def test_victims_that_cannot_be_deleted_have_the_preemptor_tried_again(
+async def test_a_preemptor_is_retried_if_a_victim_cannot_be_deleted(
     schedule: SetScheduler, release: str, seconds: float
 ) -> None:
-    """Since 1.33 at once; before, kube-scheduler waits as for any pod that fits nowhere."""
-    asked = []
+    """Since 1.33 it is retried at once; before, like any unschedulable pod."""
+    reviewed = []
 
     def guard(review: Document) -> Document:
-        asked.append(review["request"]["name"])
-        return answered(review, allowed=len(asked) > 1)
+        reviewed.append(review["request"]["name"])
+        return answered(review, allowed=len(reviewed) > 1)
 
     guarded = webhook("guard.example.com", rules=[rule("pods", operations=["DELETE"])])
     stage = await schedule(upstream=release, webhooks={"guard.example.com": guard})
     stage.load(configuration("validating", guarded))
     stage.load(node("a"), pod("low", "2", on="a"), vip())
     await stage.passes(seconds)
-    assert (await stage.places(), asked) == ({"vip": "a"}, ["low", "low"])
+    assert (await stage.places(), reviewed) == ({"vip": "a"}, ["low", "low"])
     assert len(await stage.events("Preempted")) == 1
 
 
-async def test_a_profile_may_do_without_preemption(schedule: SetScheduler) -> None:
+async def test_a_profile_may_disable_preemption(schedule: SetScheduler) -> None:
     off = {"plugins": {"postFilter": {"disabled": [{"name": "DefaultPreemption"}]}}}
     stage = await schedule(scheduler={"profiles": [{"schedulerName": "default-scheduler", **off}]})
     stage.load(*FULL, vip(status={"nominatedNodeName": "a"}))
@@ -162,12 +154,11 @@ async def test_a_profile_may_do_without_preemption(schedule: SetScheduler) -> No
     assert (await stage.places())["vip"] == ""
 
 
-async def test_only_a_sample_is_offered_in_a_large_cluster(schedule: SetScheduler) -> None:
+async def test_a_sample_of_candidates_is_offered_in_a_large_cluster(schedule: SetScheduler) -> None:
     args = {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 3}
     plugins = {"pluginConfig": [{"name": "DefaultPreemption", "args": args}]}
-    stage = await schedule(
-        extenders={X: player()}, scheduler=configured({}, profiles=[plugins]), seed=3
-    )
+    config = configured({}, profiles=[plugins])
+    stage = await schedule(extenders={X: player()}, scheduler=config, seed=3)
     for number in range(20):
         stage.load(node(f"n{number}"), pod(f"p{number}", "2", on=f"n{number}"))
     stage.load(vip())

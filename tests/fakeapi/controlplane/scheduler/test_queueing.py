@@ -1,11 +1,14 @@
-"""Which pod comes when: priorities, gates, schedulers' names, backoff, and what wakes pods."""
+"""The order of pods: priorities, gates, scheduler names, backoff, and events that wake pods."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+import pytest
+
 from extender.kube.rest.resources import NODES, PODS
-from tests.builders import manifest
+from tests.builders import Document, manifest
 from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
 from tests.fakeapi.controlplane.scheduler.stages import (
     SchedulerStage,
@@ -17,9 +20,7 @@ from tests.fakeapi.controlplane.scheduler.stages import (
 )
 
 
-async def test_the_most_important_come_first_then_those_that_came_first(
-    schedule: SetScheduler,
-) -> None:
+async def test_pods_are_scheduled_by_priority_and_then_by_age(schedule: SetScheduler) -> None:
     stage = await schedule(extenders={X: passing})
     stage.cluster.control_plane["scheduler"].pause()
     stage.load(node("a", "9"))
@@ -44,7 +45,7 @@ async def test_a_gated_pod_waits_for_its_gates(schedule: SetScheduler) -> None:
     assert await stage.places() == {"p": "a"}
 
 
-async def test_pods_of_other_schedulers_are_left_alone(schedule: SetScheduler) -> None:
+async def test_pods_of_other_schedulers_stay_pending(schedule: SetScheduler) -> None:
     profiles = [{"schedulerName": "gold"}, {"schedulerName": "silver"}]
     stage = await schedule(node("a", "9"), scheduler={"profiles": profiles})
     for name in ("gold", "silver", "bronze", "default-scheduler"):
@@ -94,7 +95,7 @@ async def test_a_pod_that_fits_nowhere_is_tried_again_after_five_minutes(
 
 
 async def fits_once(stage: SchedulerStage, change: Any) -> None:
-    """See that p has no place until something changes."""
+    """Check that p is pending until a change."""
     await stage.passes(5)
     assert (await stage.places())["p"] == ""
     await change
@@ -102,67 +103,68 @@ async def fits_once(stage: SchedulerStage, change: Any) -> None:
     assert (await stage.places())["p"] == "a"
 
 
-async def test_a_node_that_grows_may_help(schedule: SetScheduler) -> None:
-    stage = await schedule(node("a"), pod("p", "4"))
-    room = {"cpu": "4"}
-    await fits_once(stage, stage.patch(NODES, "a", {"status": {"allocatable": room}}))
+PENDING = pod("p")
+OLD = pod("old", "2", on="a")
+TERM = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
+AFFINITY = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}
+GROWN = {"status": {"allocatable": {"cpu": "4"}}}
+TOLERANT = {"spec": {"tolerations": [{"operator": "Exists"}]}}
+Change = Callable[[SchedulerStage], Coroutine[Any, Any, None]]
+
+WAKING: dict[str, tuple[Sequence[Document], Change]] = {
+    "a node grows": ([node("a"), pod("p", "4")], lambda stage: stage.patch(NODES, "a", GROWN)),
+    "a pod is deleted": ([node("a"), OLD, PENDING], lambda stage: stage.end("old")),
+    "a pod terminates": (
+        [node("a"), OLD, PENDING],
+        lambda stage: stage.patch(PODS, "old", {"status": {"phase": "Succeeded"}}),
+    ),
+    "a pod for its affinity": (
+        [node("a", labels={"zone": "1"}), pod("p", spec={"affinity": AFFINITY})],
+        lambda stage: stage.run(pod("db", "100m", labels={"app": "db"})),
+    ),
+    "the pod changes": (
+        [node("a", taints=["k=v:NoSchedule"]), PENDING],
+        lambda stage: stage.patch(PODS, "p", TOLERANT),
+    ),
+}
 
 
-async def test_a_pod_that_goes_may_help(schedule: SetScheduler) -> None:
-    stage = await schedule(node("a"), pod("old", "2", on="a"), pod("p"))
-    await fits_once(stage, stage.end("old"))
+@pytest.mark.parametrize("name", WAKING)
+async def test_a_change_that_may_help_wakes_a_pod(schedule: SetScheduler, name: str) -> None:
+    objects, change = WAKING[name]
+    stage = await schedule(*objects)
+    await fits_once(stage, change(stage))
 
 
-async def test_a_pod_that_finishes_may_help(schedule: SetScheduler) -> None:
-    stage = await schedule(node("a"), pod("old", "2", on="a"), pod("p"))
-    await fits_once(stage, stage.patch(PODS, "old", {"status": {"phase": "Succeeded"}}))
-
-
-async def test_company_may_help(schedule: SetScheduler) -> None:
-    stage = await schedule()
-    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
-    wish = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    stage.load(node("a", labels={"zone": "1"}), pod("p", spec={"affinity": wish}))
-    beside = pod("db", "100m", labels={"app": "db"})
-    await fits_once(stage, stage.run(beside))
-
-
-async def test_its_own_change_may_help(schedule: SetScheduler) -> None:
-    stage = await schedule(node("a", taints=["k=v:NoSchedule"]), pod("p"))
-    tolerated = {"tolerations": [{"operator": "Exists"}]}
-    await fits_once(stage, stage.patch(PODS, "p", {"spec": tolerated}))
-
-
-async def test_storage_may_help(schedule: SetScheduler) -> None:
+async def test_a_bound_claim_wakes_a_pod(schedule: SetScheduler) -> None:
     stage = await schedule()
     common = {"accessModes": ["ReadWriteOnce"], "storageClassName": "s"}
     size, reference = {"storage": "1Gi"}, {"name": "data", "namespace": "default"}
-    wanted = {**common, "volumeName": "v", "resources": {"requests": size}}
-    claim = manifest("PersistentVolumeClaim", "data", spec=wanted, status={"phase": "Bound"})
-    room = {**common, "capacity": size, "hostPath": {"path": "/v"}, "claimRef": reference}
-    volume = manifest("PersistentVolume", "v", spec=room)
+    bound = {**common, "volumeName": "v", "resources": {"requests": size}}
+    claim = manifest("PersistentVolumeClaim", "data", spec=bound, status={"phase": "Bound"})
+    spec = {**common, "capacity": size, "hostPath": {"path": "/v"}, "claimRef": reference}
+    volume = manifest("PersistentVolume", "v", spec=spec)
     volumes = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]
     stage.load(node("a"), pod("p", spec={"volumes": volumes}))
 
-    async def bring() -> None:
-        bound = {"pv.kubernetes.io/bind-completed": "yes"}
-        claim["metadata"] = {"name": "data", "namespace": "default", "annotations": bound}
+    async def bind() -> None:
+        claim["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
         stage.load(volume, claim)
 
-    await fits_once(stage, bring())
+    await fits_once(stage, bind())
 
 
 async def test_a_pod_that_is_being_deleted_is_not_placed(schedule: SetScheduler) -> None:
     stage = await schedule()
-    doomed = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a.example/b"]}
-    stage.load(pod("p", metadata=doomed), node("a"))
+    terminating = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a.example/b"]}
+    stage.load(pod("p", metadata=terminating), node("a"))
     await stage.passes(1)
     assert await stage.places() == {"p": ""}
-    told = [("p", "skip schedule deleting pod: default/p")]
-    assert await stage.events("FailedScheduling") == told
+    skipped = [("p", "skip schedule deleting pod: default/p")]
+    assert await stage.events("FailedScheduling") == skipped
 
 
-async def test_switched_off_and_on_again_it_goes_on(schedule: SetScheduler) -> None:
+async def test_a_restarted_scheduler_continues(schedule: SetScheduler) -> None:
     stage = await schedule()
     switch = stage.cluster.control_plane["scheduler"]
     stage.load(node("a"))
@@ -174,7 +176,7 @@ async def test_switched_off_and_on_again_it_goes_on(schedule: SetScheduler) -> N
     assert await stage.places() == {"p": "a"}
 
 
-async def test_configured_extenders_need_not_be_named_twice(schedule: SetScheduler) -> None:
+async def test_a_configured_extender_is_called_once(schedule: SetScheduler) -> None:
     stage = await schedule(extenders={f"{X}/": passing}, scheduler=configured({}))
     stage.load(node("a"), pod("p"))
     await stage.passes(0.5)

@@ -1,8 +1,8 @@
-"""What real kube-schedulers sent, did and said, the stand-in sends, does and says in their place.
+"""Recorded requests, decisions and messages of real kube-schedulers, reproduced.
 
-The recordings are whole clusters, and pods put to them: 1.30.12 with an extender that echoed what
-it was offered, 1.36.0 and 1.37.0 with one that refused every node (each third cluster is enough
-here; the rules themselves are tested on all).
+The recordings are clusters and pods that were created there: 1.30.12 with an extender that returned
+the offered victims, 1.36.0 and 1.37.0 with one that rejected every node. Each third cluster of
+these is used here; tests/policies uses all.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def configuration(pods: Iterable[Document]) -> Document:
 
 
 def offers(exchange: Any) -> dict[str, tuple[list[str], int]]:
-    """Return the victims and broken budgets that an extender was offered, by node."""
-    told = exchange.asked["NodeNameToMetaVictims"]
-    return {node: _offer(each) for node, each in told.items()}
+    """Return the victims and PDB violations that an extender was offered, by node."""
+    nodes = exchange.asked["NodeNameToMetaVictims"]
+    return {node: _offer(each) for node, each in nodes.items()}
 
 
 def _offer(victims: Mapping[str, Any]) -> tuple[list[str], int]:
@@ -48,7 +48,7 @@ def _offer(victims: Mapping[str, Any]) -> tuple[list[str], int]:
 
 
 def versioned(document: Document) -> Document:
-    """Return an object its version, which the recording of several releases leaves out."""
+    """Return an object with its API version, which the recordings leave out."""
     budgets = document["kind"] == "PodDisruptionBudget"
     return {"apiVersion": "policy/v1" if budgets else "v1", **document}
 
@@ -60,8 +60,8 @@ def standing(documents: Iterable[Document]) -> set[str]:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-async def test_a_preemption_goes_as_it_went(name: str) -> None:
-    """Only which of several equal nodes is taken was left to chance."""
+async def test_a_preemption_equals_the_recorded_one(name: str) -> None:
+    """The choice among equal nodes is random."""
     recorded = RECORDED[name]
     made = VirtualCluster(
         run="scheduler",

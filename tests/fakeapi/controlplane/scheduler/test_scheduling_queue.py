@@ -1,4 +1,4 @@
-"""Who waits, for how long and for what: told as seconds until the next try."""
+"""The scheduling queue: seconds until the next attempt, and events that shorten them."""
 
 from __future__ import annotations
 
@@ -18,88 +18,88 @@ RETRIED: frozenset[ClusterEvent] = frozenset()
 
 
 @pytest.fixture
-def backlog() -> SchedulingQueue:
-    backlog = SchedulingQueue()
-    backlog.add("p")
-    return backlog
+def queue() -> SchedulingQueue:
+    queue = SchedulingQueue()
+    queue.add("p")
+    return queue
 
 
-def test_the_backoff_doubles_up_to_its_longest(backlog: SchedulingQueue) -> None:
+def test_the_backoff_doubles_up_to_its_longest(queue: SchedulingQueue) -> None:
     left = []
     for _ in range(6):
-        assert backlog.start_attempt("p")
-        left.append(backlog.record_failure("p", 0, RETRIED))
+        assert queue.start_attempt("p")
+        left.append(queue.record_failure("p", 0, RETRIED))
     assert left == [1, 2, 4, 8, 10, 10]
 
 
-def test_its_bounds_can_be_configured() -> None:
-    backlog = SchedulingQueue(3, 5)
-    backlog.add("p")
+def test_the_bounds_of_the_backoff_can_be_configured() -> None:
+    queue = SchedulingQueue(3, 5)
+    queue.add("p")
     assert [
-        backlog.start_attempt("p") and backlog.record_failure("p", 0, RETRIED) for _ in range(3)
+        queue.start_attempt("p") and queue.record_failure("p", 0, RETRIED) for _ in range(3)
     ] == [3, 5, 5]
 
 
-def test_a_refused_pod_waits_five_minutes_or_for_what_may_help(backlog: SchedulingQueue) -> None:
-    backlog.start_attempt("p")
-    assert backlog.record_failure("p", 10, GONE) == UNSCHEDULABLE_SECONDS
-    assert list(backlog.wake(ClusterEvent.NODE_ADDED, 10.2)) == []
-    assert list(backlog.wake(ClusterEvent.POD_GONE, 10.25)) == [("p", 0.75)]
-    assert list(backlog.wake(ClusterEvent.POD_GONE, 60)) == [("p", 0)]
+def test_an_unschedulable_pod_waits_five_minutes_or_for_an_event(queue: SchedulingQueue) -> None:
+    queue.start_attempt("p")
+    assert queue.record_failure("p", 10, GONE) == UNSCHEDULABLE_SECONDS
+    assert list(queue.wake(ClusterEvent.NODE_ADDED, 10.2)) == []
+    assert list(queue.wake(ClusterEvent.POD_GONE, 10.25)) == [("p", 0.75)]
+    assert list(queue.wake(ClusterEvent.POD_GONE, 60)) == [("p", 0)]
 
 
-def test_an_event_during_an_attempt_counts_after_it(backlog: SchedulingQueue) -> None:
-    backlog.start_attempt("p")
-    assert list(backlog.wake(ClusterEvent.POD_GONE, 0)) == []
-    assert backlog.record_failure("p", 0, GONE) == 1
-    backlog.start_attempt("p")
-    list(backlog.wake(ClusterEvent.NODE_ADDED, 0))
-    assert backlog.record_failure("p", 0, GONE) == UNSCHEDULABLE_SECONDS
+def test_an_event_during_an_attempt_counts_after_it(queue: SchedulingQueue) -> None:
+    queue.start_attempt("p")
+    assert list(queue.wake(ClusterEvent.POD_GONE, 0)) == []
+    assert queue.record_failure("p", 0, GONE) == 1
+    queue.start_attempt("p")
+    list(queue.wake(ClusterEvent.NODE_ADDED, 0))
+    assert queue.record_failure("p", 0, GONE) == UNSCHEDULABLE_SECONDS
 
 
-def test_only_those_asked_about_are_woken(backlog: SchedulingQueue) -> None:
-    backlog.add("q")
+def test_an_event_may_wake_some_pods_only(queue: SchedulingQueue) -> None:
+    queue.add("q")
     for key in "pq":
-        backlog.start_attempt(key)
-        backlog.record_failure(key, 0, ALL_EVENTS)
-    assert list(backlog.wake(ClusterEvent.OWN_CHANGE, 5, ("q", "unknown"))) == [("q", 0)]
+        queue.start_attempt(key)
+        queue.record_failure(key, 0, ALL_EVENTS)
+    assert list(queue.wake(ClusterEvent.OWN_CHANGE, 5, ("q", "unknown"))) == [("q", 0)]
 
 
-def test_a_held_pod_is_not_tried_and_what_it_missed_counts_when_it_is_released(
-    backlog: SchedulingQueue,
+def test_a_held_pod_is_not_tried_and_missed_events_count_at_its_release(
+    queue: SchedulingQueue,
 ) -> None:
-    backlog.start_attempt("p")
-    backlog.hold("p")
-    assert backlog.record_failure("p", 0, GONE) is None
-    assert not backlog.start_attempt("p")
-    assert list(backlog.wake(ClusterEvent.POD_GONE, 0)) == []
-    assert backlog.release("p", 0.5, failed=False) == 0.5
-    assert backlog.start_attempt("p")
+    queue.start_attempt("p")
+    queue.hold("p")
+    assert queue.record_failure("p", 0, GONE) is None
+    assert not queue.start_attempt("p")
+    assert list(queue.wake(ClusterEvent.POD_GONE, 0)) == []
+    assert queue.release("p", 0.5, failed=False) == 0.5
+    assert queue.start_attempt("p")
 
 
 @pytest.mark.parametrize(("failed", "left"), [(False, UNSCHEDULABLE_SECONDS), (True, 0.0)])
-def test_a_released_pod_that_missed_nothing_waits_on_unless_something_went_wrong(
-    backlog: SchedulingQueue, *, failed: bool, left: float
+def test_a_released_pod_without_missed_events_waits_unless_it_failed(
+    queue: SchedulingQueue, *, failed: bool, left: float
 ) -> None:
-    backlog.start_attempt("p")
-    backlog.hold("p")
-    backlog.record_failure("p", 0, GONE)
-    assert backlog.release("p", 0, failed=failed) == left
+    queue.start_attempt("p")
+    queue.hold("p")
+    queue.record_failure("p", 0, GONE)
+    assert queue.release("p", 0, failed=failed) == left
 
 
-def test_missing_pods_are_no_error(backlog: SchedulingQueue) -> None:
-    backlog.forget("p")
-    assert "p" not in backlog
-    assert not backlog.start_attempt("p")
-    assert backlog.record_failure("p", 0, GONE) is None
-    assert backlog.release("p", 0, failed=True) is None
-    backlog.hold("p")
-    assert (list(backlog.wake(ClusterEvent.POD_GONE, 0)), len(backlog)) == ([], 0)
+def test_missing_pods_are_no_error(queue: SchedulingQueue) -> None:
+    queue.forget("p")
+    assert "p" not in queue
+    assert not queue.start_attempt("p")
+    assert queue.record_failure("p", 0, GONE) is None
+    assert queue.release("p", 0, failed=True) is None
+    queue.hold("p")
+    assert (list(queue.wake(ClusterEvent.POD_GONE, 0)), len(queue)) == ([], 0)
 
 
 HINTS: list[tuple[str, list[Rejection], set[ClusterEvent]]] = [
     (
-        "no room",
+        "insufficient cpu",
         [refused(Code.INSUFFICIENT, "cpu")],
         {ClusterEvent.POD_GONE, ClusterEvent.POD_CHANGED},
     ),

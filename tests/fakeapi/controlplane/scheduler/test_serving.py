@@ -1,4 +1,4 @@
-"""The scheduler behind sockets: from the command line, in a process, over management."""
+"""The scheduler from the command line, in a process, and over the management API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fakeapi.cli.serve_command import serve_fakeapi
 from tests.commands import reprieve, written
 from tests.fakeapi.controlplane.scheduler.stages import node, pod
 
-MISTAKES: list[tuple[dict[str, Any], str]] = [
+ERRORS: list[tuple[dict[str, Any], str]] = [
     (
         {"run": "gc", "extender": "http://127.0.0.1:1"},
         "--extender: no scheduler in --run gc; expected 'scheduler' in it, or 'all'",
@@ -45,8 +45,8 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "problem"), MISTAKES)
-def test_mistakes_are_one_line(options: dict[str, Any], problem: str) -> None:
+@pytest.mark.parametrize(("options", "problem"), ERRORS)
+def test_errors_are_one_line(options: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigError) as caught:
         serve_fakeapi(port=0, **options)
     assert str(caught.value).startswith(problem)
@@ -54,7 +54,7 @@ def test_mistakes_are_one_line(options: dict[str, Any], problem: str) -> None:
 
 
 @pytest.mark.slow
-async def test_a_wrong_configuration_is_named(tmp_path: Path) -> None:
+async def test_an_invalid_configuration_is_named(tmp_path: Path) -> None:
     path = written(tmp_path, "scheduler.json", {"kind": "KubeSchedulerConfiguration", "x": 1})
     done = await reprieve("fakeapi", "--run", "scheduler", "--scheduler-config", path)
     problem = f"--scheduler-config: {path}: (the document): object contains unknown field x"
@@ -63,7 +63,7 @@ async def test_a_wrong_configuration_is_named(tmp_path: Path) -> None:
 
 @pytest.fixture
 async def extender() -> Any:
-    """Serve an extender that takes every node."""
+    """Serve an extender that accepts every node."""
 
     async def handle(request: web.Request) -> web.Response:
         asked = await request.json()
@@ -90,16 +90,16 @@ async def test_the_trace_is_read_and_cleared_over_http(extender: str) -> None:
         assert await trace_of(session, cluster.url) == []
         cluster.load([node("a"), pod("p")])
         await cluster.scheduler.trace.reached(1)
-        [told] = await trace_of(session, cluster.url, "DELETE")
+        [exchange] = await trace_of(session, cluster.url, "DELETE")
         assert await trace_of(session, cluster.url) == []
-    assert {key: told[key] for key in ("pod", "extender", "verb", "status", "verdict")} == {
+    assert {key: exchange[key] for key in ("pod", "extender", "verb", "status", "verdict")} == {
         "pod": "default/p",
         "extender": extender,
         "verb": "filter",
         "status": 200,
         "verdict": "accepted",
     }
-    assert told["request"]["NodeNames"] == told["answer"]["NodeNames"] == ["a"]
+    assert exchange["request"]["NodeNames"] == exchange["answer"]["NodeNames"] == ["a"]
     async with aiohttp.ClientSession() as session, FakeCluster(run="none") as cluster:
         assert await trace_of(session, cluster.url) == []
         async with session.post(f"{cluster.url}/_fakeapi/scheduler/trace") as answer:
@@ -108,7 +108,7 @@ async def test_the_trace_is_read_and_cleared_over_http(extender: str) -> None:
             assert (answer.status, "scheduler/trace" in await answer.text()) == (404, True)
 
 
-async def test_a_cluster_in_a_process_asks_too(extender: str, tmp_path: Path) -> None:
+async def test_a_cluster_in_a_process_calls_its_extender(extender: str, tmp_path: Path) -> None:
     entry = {"urlPrefix": extender, "filterVerb": "sift", "nodeCacheCapable": True}
     path = tmp_path / "scheduler.yaml"
     path.write_text(json.dumps({"extenders": [entry]}))
@@ -126,7 +126,7 @@ async def test_a_cluster_in_a_process_asks_too(extender: str, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-async def test_reprieve_serves_a_cluster_whose_scheduler_asks_it(unused_tcp_port: int) -> None:
+async def test_reprieve_serves_a_cluster_whose_scheduler_calls_it(unused_tcp_port: int) -> None:
     config, clock = Config(port=unused_tcp_port), SystemClock()
     url = f"http://127.0.0.1:{unused_tcp_port}"
     async with FakeCluster(run="scheduler", extender=url) as cluster:
