@@ -136,6 +136,7 @@ class ApiAccess:
         return [(e["reason"], e["involvedObject"]["name"], e["message"]) for e in events]
 
     told = event_log
+    events = event_log
 
 
 class Stage(ApiAccess):

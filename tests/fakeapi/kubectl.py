@@ -1,4 +1,4 @@
-"""A real kubectl before a cluster."""
+"""A real kubectl for a fake cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from fakeapi import FakeCluster
 
 Kubectl = Callable[..., Coroutine[Any, Any, tuple[int, str]]]
-"""Takes the arguments; gives the exit code, and what was printed."""
+"""Takes the arguments, and returns the exit code and the output."""
 
 
 def kubectl_for(cluster: FakeCluster, cache: Path) -> Kubectl:

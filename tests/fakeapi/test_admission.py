@@ -1,4 +1,4 @@
-"""Webhooks over HTTPS, behind services, and registered by a client."""
+"""Webhooks over HTTPS, of services, and registered by a client."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from kubernetes_asyncio.client.exceptions import ApiException
 
 from extender.secure_serving.self_signed import CertificateAuthority
 from fakeapi import FakeCluster, VirtualCluster
+from tests.builders import manifest
 from tests.fakeapi.admission_webhooks import (
     Review,
     add,
@@ -25,7 +26,7 @@ from tests.fakeapi.admission_webhooks import (
     webhook,
 )
 from tests.fakeapi.api_requests import MAPS, NAME, ask, named
-from tests.fakeapi.webhook_server import Handler, replying, serving
+from tests.fakeapi.webhook_server import replying, serving
 
 SERVICE = {"namespace": "tools", "name": "labeller", "path": "/label"}
 LABELLED = answering(warnings=["labelled"], **patching(add("/metadata/labels", {"seen": "yes"})))
@@ -45,7 +46,7 @@ class TestOverHttps:
         async with session.post(MAPS, json=named("m")) as answer:
             return answer.status, await answer.json(), answer.headers.getall("Warning", [])
 
-    async def test_one_is_asked_at_its_path_and_may_change_and_warn(
+    async def test_a_webhook_is_called_at_its_path_and_may_patch_and_warn(
         self, cluster: FakeCluster, session: aiohttp.ClientSession
     ) -> None:
         seen = []
@@ -61,17 +62,17 @@ class TestOverHttps:
         assert warnings == ['299 - "labelled"']
         assert seen == [("POST", "/label?timeout=3s", "application/json")]
 
-    async def test_a_refusal_reaches_the_client_with_its_warnings(
+    async def test_a_denial_is_returned_with_its_warnings(
         self, cluster: FakeCluster, session: aiohttp.ClientSession
     ) -> None:
         refused = answering(allowed=False, warnings=["beware"], status={"message": "no"})
         async with serving(replying(refused)) as server:
-            status, told, warnings = await self.post(cluster, session, clientConfig=server.client())
+            status, body, warnings = await self.post(cluster, session, clientConfig=server.client())
         assert (status, warnings) == (400, ['299 - "beware"'])
-        assert told["message"] == f'admission webhook "{NAME}" denied the request: no'
+        assert body["message"] == f'admission webhook "{NAME}" denied the request: no'
 
     @pytest.mark.parametrize(
-        ("code", "body", "words"),
+        ("code", "text", "error"),
         [
             (404, "nothing here", "the server could not find the requested resource"),
             (
@@ -88,31 +89,36 @@ class TestOverHttps:
         ],
     )
     async def test_an_answer_that_is_no_review_fails(
-        self, cluster: FakeCluster, session: aiohttp.ClientSession, code: int, body: str, words: str
+        self,
+        cluster: FakeCluster,
+        session: aiohttp.ClientSession,
+        code: int,
+        text: str,
+        error: str,
     ) -> None:
         async def handler(_request: web.Request) -> web.Response:
-            return web.Response(status=code, text=body)
+            return web.Response(status=code, text=text)
 
         async with serving(handler) as server:
-            status, told, _ = await self.post(cluster, session, clientConfig=server.client())
+            status, body, _ = await self.post(cluster, session, clientConfig=server.client())
         assert status == 500
         failed = f'Internal error occurred: failed calling webhook "{NAME}": failed to call webhook'
-        assert told["message"].startswith(f"{failed}: {words.replace(chr(92), '')}")
+        assert body["message"].startswith(f"{failed}: {error.replace(chr(92), '')}")
 
-    async def test_one_that_is_down_fails(
+    async def test_an_unreachable_webhook_is_an_error(
         self, cluster: FakeCluster, session: aiohttp.ClientSession
     ) -> None:
         async with serving(replying(LABELLED)) as server:
             config = server.client()
-        status, told, _ = await self.post(cluster, session, clientConfig=config)
+        status, body, _ = await self.post(cluster, session, clientConfig=config)
         address = server.url.removeprefix("https://")
         assert status == 500
-        assert told["message"] == (
+        assert body["message"] == (
             f'Internal error occurred: failed calling webhook "{NAME}": failed to call webhook: '
             f'Post "{server.url}/?timeout=10s": dial tcp {address}: connect: connection refused'
         )
 
-    async def test_one_that_is_down_may_be_passed_over(
+    async def test_an_unreachable_webhook_may_be_ignored(
         self, cluster: FakeCluster, session: aiohttp.ClientSession
     ) -> None:
         async with serving(replying(LABELLED)) as server:
@@ -126,9 +132,9 @@ class TestOverHttps:
     ) -> None:
         async with serving(replying(LABELLED)) as server:
             config = {**server.client(), "caBundle": b64encode(bundle).decode()}
-            status, told, _ = await self.post(cluster, session, clientConfig=config)
+            status, body, _ = await self.post(cluster, session, clientConfig=config)
         assert status == 500
-        assert told["message"].endswith(
+        assert body["message"].endswith(
             "tls: failed to verify certificate: x509: certificate signed by unknown authority"
         )
 
@@ -136,8 +142,8 @@ class TestOverHttps:
         self, cluster: FakeCluster, session: aiohttp.ClientSession
     ) -> None:
         async with serving(replying(LABELLED), "elsewhere.example.com") as server:
-            status, told, _ = await self.post(cluster, session, clientConfig=server.client())
-        assert (status, "tls: failed to verify certificate" in told["message"]) == (500, True)
+            status, body, _ = await self.post(cluster, session, clientConfig=server.client())
+        assert (status, "tls: failed to verify certificate" in body["message"]) == (500, True)
 
 
 class TestServices:
@@ -152,44 +158,39 @@ class TestServices:
             ):
                 return answer.status, await answer.json()
 
-    async def test_a_service_is_where_it_is_said_to_be_and_bears_its_own_name(self) -> None:
+    async def test_a_service_has_a_configured_address_and_its_own_name(self) -> None:
         async with serving(replying(LABELLED), "labeller.tools.svc") as server:
             status, made = await self.create(server.url, server.ca_bundle)
         assert (status, made["metadata"]["labels"]) == (201, {"seen": "yes"})
 
-    async def test_the_name_of_the_address_is_not_enough(self) -> None:
+    async def test_a_certificate_for_the_address_is_not_enough(self) -> None:
         async with serving(replying(LABELLED)) as server:
-            status, told = await self.create(server.url, server.ca_bundle)
+            status, body = await self.create(server.url, server.ca_bundle)
         assert status == 500
         post = 'Post "https://labeller.tools.svc:443/label?timeout=10s": tls: '
-        assert post in told["message"]
+        assert post in body["message"]
 
-    async def test_a_service_may_lead_to_endpoints(self, cluster: FakeCluster) -> None:
+    async def test_a_service_with_endpoints(self, cluster: FakeCluster) -> None:
         async with serving(replying(LABELLED), "labeller.tools.svc") as server:
             port = int(server.url.rpartition(":")[2])
-            header, place = {"apiVersion": "v1"}, {"name": "labeller", "namespace": "tools"}
-            service = {"kind": "Service", **header, "metadata": place}
-            endpoints = {"kind": "Endpoints", **header, "metadata": place}
+            ports = {"ports": [{"port": 443}]}
             subset = {"addresses": [{"ip": "127.0.0.1"}], "ports": [{"port": port}]}
             config = {"service": SERVICE, "caBundle": server.ca_bundle}
-            cluster.load(
-                [
-                    {**service, "spec": {"ports": [{"port": 443}]}},
-                    {**endpoints, "subsets": [subset]},
-                    configuration("mutating", webhook(NAME, clientConfig=config)),
-                ]
-            )
+            service = manifest("Service", "labeller", namespace="tools", spec=ports)
+            endpoints = manifest("Endpoints", "labeller", namespace="tools", subsets=[subset])
+            hook = configuration("mutating", webhook(NAME, clientConfig=config))
+            cluster.load([service, endpoints, hook])
             answer = await ask(cluster.local_transport(), "POST", MAPS, named("m"))
         assert answer.body["metadata"]["labels"] == {"seen": "yes"}
 
-    async def test_a_service_that_is_nowhere_fails(self, cluster: FakeCluster) -> None:
+    async def test_an_unknown_service_is_an_error(self, cluster: FakeCluster) -> None:
         config = {"service": SERVICE}
         cluster.load([configuration("mutating", webhook(NAME, clientConfig=config))])
         answer = await ask(cluster.local_transport(), "POST", MAPS, named("m"))
         post = 'Post "https://labeller.tools.svc:443/label?timeout=10s": '
         assert answer.body["message"].endswith(f'{post}service "labeller" not found')
 
-    async def test_a_fork_finds_them_too(self) -> None:
+    async def test_a_fork_has_the_same_webhooks(self) -> None:
         hooks = {NAME: LABELLED}
         async with VirtualCluster(webhooks=hooks) as cluster:
             cluster.load([configuration("mutating", webhook(NAME))])
@@ -199,7 +200,7 @@ class TestServices:
 
 
 class TestKubernetesAsyncio:
-    async def test_it_registers_them_is_refused_and_is_served(self, cluster: FakeCluster) -> None:
+    async def test_it_registers_webhooks_and_is_denied(self, cluster: FakeCluster) -> None:
         def judge(review: Review) -> Review:
             loud = review["request"]["object"]["data"].get("volume") == "11"
             status = {"code": 403, "reason": "Forbidden", "message": "too loud"}
@@ -207,14 +208,10 @@ class TestKubernetesAsyncio:
 
         settings = client.Configuration()
         await config.load_kube_config(str(cluster.kubeconfig_path), client_configuration=settings)
-        handlers: dict[str, Handler] = {
-            "mutating": replying(LABELLED),
-            "validating": replying(judge),
-        }
         async with (
             client.ApiClient(settings) as session,
-            serving(handlers["mutating"]) as labeller,
-            serving(handlers["validating"]) as judging,
+            serving(replying(LABELLED)) as labeller,
+            serving(replying(judge)) as judging,
         ):
             registration = client.AdmissionregistrationV1Api(session)
             body: Any = configuration("mutating", webhook(NAME, clientConfig=labeller.client()))
@@ -228,5 +225,5 @@ class TestKubernetesAsyncio:
                 await core.patch_namespaced_config_map("m", "default", {"data": {"volume": "11"}})
         assert made.metadata.labels == {"seen": "yes"}
         assert (refused.value.status, refused.value.reason) == (403, "Forbidden")
-        told = orjson.loads(refused.value.body or b"")
-        assert told["message"] == f'admission webhook "{NAME}" denied the request: too loud'
+        body = orjson.loads(refused.value.body or b"")
+        assert body["message"] == f'admission webhook "{NAME}" denied the request: too loud'

@@ -1,4 +1,4 @@
-"""What goes over the wire small: gzip for large answers, 304 for what a client has."""
+"""Compression of large answers, and 304 for cached ones."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_others_are_served_while_an_answer_is_compressed(cluster: FakeClus
     assert health == b"ok"
 
 
-async def test_a_client_with_a_good_copy_gets_no_body(cluster: FakeCluster) -> None:
+async def test_a_client_with_a_current_cache_gets_no_body(cluster: FakeCluster) -> None:
     status, headers, body = await fetch(cluster, "/apis", Accept=DISCOVERY)
     assert (status, headers["Cache-Control"]) == (200, "public")
     assert body

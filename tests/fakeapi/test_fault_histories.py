@@ -1,4 +1,4 @@
-"""The same seed gives the same faults and so the same world: whole histories, byte for byte."""
+"""The same seed causes the same faults and so the same history, byte for byte."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from fakeapi import VirtualCluster
 from fakeapi.apiserver.testing.request_log import RequestRecord
 from fakeapi.apiserver.watch.watch_cursor import encode_event
 from fakeapi.testing.faults import fault
+from tests.builders import container_json
 from tests.fakeapi.test_real_clients import Cache, name_and_version
 from tests.fakeapi.testing.test_faults_and_clients import stored
 from tests.sampling import examples
@@ -40,9 +41,9 @@ PLAN: Final = (
 
 
 async def write(cluster: VirtualCluster, agent: str, count: int) -> None:
-    """Create pods with generated names and delete every third, whatever is refused."""
+    """Create pods with generated names and delete every third; errors are ignored."""
     transport = cluster.local_transport(agent)
-    spec = {"containers": [{"name": "c", "image": "pause"}]}
+    spec = {"containers": [container_json()]}
     body = orjson.dumps({"metadata": {"generateName": f"{agent}-"}, "spec": spec})
     for number in range(count):
         await cluster.clock.sleep(3)
@@ -57,18 +58,18 @@ async def write(cluster: VirtualCluster, agent: str, count: int) -> None:
 
 
 @dataclass(frozen=True)
-class Life:
-    """What was written, what was asked and met, what there is, and the informer's copy of it."""
+class Run:
+    """The history, requests and faults of a run, the pods, and the informer's cache of them."""
 
     history: bytes
     requests: tuple[RequestRecord, ...]
     report: list[Any]
     pods: dict[str, str]
-    copied: dict[str, str]
+    cached: dict[str, str]
 
 
-async def live(seed: int) -> Life:
-    """Two writers and an informer live a minute under the plan, and some more without."""
+async def run(seed: int) -> Run:
+    """Run two writers and an informer for a minute with faults, and longer without."""
     async with VirtualCluster(run="none", seed=seed) as cluster:
         cluster.faults.plan(*PLAN)
         cache = Cache()
@@ -87,23 +88,23 @@ async def live(seed: int) -> Life:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         history = b"".join(map(encode_event, cluster.api.store.history()))
-        return Life(history, tuple(cluster.requests), report, stored(cluster), cache.pods)
+        return Run(history, tuple(cluster.requests), report, stored(cluster), cache.pods)
 
 
 @pytest.mark.sampled
 async def test_the_same_seed_gives_the_same_history() -> None:
-    lives = set()
+    runs = set()
     for seed in range(SEEDS):
-        one, other = await live(seed), await live(seed)
+        one, other = await run(seed), await run(seed)
         assert one == other, f"seed {seed}"
-        assert one.copied == one.pods, f"seed {seed}: the informer has not recovered"
-        lives.add(one.requests)
-    assert len(lives) == SEEDS
+        assert one.cached == one.pods, f"seed {seed}: the informer has not recovered"
+        runs.add(one.requests)
+    assert len(runs) == SEEDS
 
 
-async def test_each_fault_of_the_plan_is_among_them() -> None:
-    met = set()
+async def test_each_fault_of_the_plan_occurs() -> None:
+    faults = set()
     for seed in range(10):
-        records = (await live(seed)).requests
-        met |= {told for record in records if record.fault for told in record.fault.split(", ")}
-    assert {told.split()[0] for told in met} == {str(each.fields["fault"]) for each in PLAN}
+        records = (await run(seed)).requests
+        faults |= {name for record in records if record.fault for name in record.fault.split(", ")}
+    assert {name.split()[0] for name in faults} == {str(each.fields["fault"]) for each in PLAN}

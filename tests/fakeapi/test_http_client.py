@@ -124,9 +124,7 @@ async def test_unknown_host(client: HttpClient) -> None:
     [([OK] * 9, 1), ([OK], 3), ([OK + OK, OK], 3)],
     ids=["kept", "closed by the server", "bytes after the response"],
 )
-async def test_reuse_of_connections(
-    client: HttpClient, answers: list[bytes], connections: int
-) -> None:
+async def test_connection_reuse(client: HttpClient, answers: list[bytes], connections: int) -> None:
     server, tls = RawServer(*answers), create_tls("127.0.0.1")
     trusting = client_tls(ca_data=tls.authority.certificate.decode())
     async with served(server, tls.server) as url:

@@ -1,4 +1,4 @@
-"""Reads that a lagging watch cache answers, and those that it may not."""
+"""Reads from a lagging watch cache, and consistent reads."""
 
 from __future__ import annotations
 
@@ -27,23 +27,26 @@ def transport(cluster: VirtualCluster) -> LocalTransport:
     return cluster.local_transport("tester/1")
 
 
+async def create_all(transport: LocalTransport, names: str) -> None:
+    for name in names:
+        await create(transport, name)
+
+
 class TestStaleness:
     async def test_a_list_from_a_cache_lacks_the_newest_events(
         self, cluster: VirtualCluster, transport: LocalTransport
     ) -> None:
-        for name in "abc":
-            await create(transport, name)
+        await create_all(transport, "abc")
         cluster.faults.plan(fault("stale", behind=1).on((), "configmaps"))
         assert await names(transport, resourceVersion="0") == ["a", "b"]
         assert await names(transport, resourceVersion="0", limit="1") == ["a", "b"]
         assert await names(transport) == ["a", "b", "c"]
         assert cluster.faults.injected == (2,)
 
-    async def test_it_is_never_older_than_what_the_client_has_seen(
+    async def test_a_list_is_never_older_than_the_requested_version(
         self, cluster: VirtualCluster, transport: LocalTransport
     ) -> None:
-        for name in "ab":
-            await create(transport, name)
+        await create_all(transport, "ab")
         seen = str(cluster.api.store.version)
         await create(transport, "c")
         cluster.faults.plan(fault("stale", behind=9))
@@ -57,7 +60,7 @@ class TestStaleness:
         asked = Request("GET", MAPS, (("resourceVersion", "999999"),))
         assert (await transport.request(asked)).status == 504
 
-    async def test_it_is_never_older_than_the_history(
+    async def test_a_list_is_never_older_than_the_history(
         self, cluster: VirtualCluster, transport: LocalTransport
     ) -> None:
         await create(transport, "a")
@@ -65,11 +68,10 @@ class TestStaleness:
         cluster.faults.plan(fault("stale", behind=9))
         assert await names(transport, resourceVersion="0") == ["a"]
 
-    async def test_a_list_says_the_version_it_shows(
+    async def test_a_stale_list_has_its_own_version(
         self, cluster: VirtualCluster, transport: LocalTransport
     ) -> None:
-        for name in "ab":
-            await create(transport, name)
+        await create_all(transport, "ab")
         cluster.faults.plan(fault("stale"))
         answer = await transport.request(Request("GET", MAPS, (("resourceVersion", "0"),)))
         version = orjson.loads(answer.body)["metadata"]["resourceVersion"]
@@ -77,11 +79,10 @@ class TestStaleness:
         follower = await follow_from(cluster, version)
         assert [frame[1:] for frame in follower.seen] == [("ADDED", "b")]
 
-    async def test_a_watch_from_a_cache_shows_again_what_the_client_knew(
+    async def test_a_watch_from_a_cache_repeats_events(
         self, cluster: VirtualCluster, transport: LocalTransport
     ) -> None:
-        for name in "abc":
-            await create(transport, name)
+        await create_all(transport, "abc")
         follower = await follow(cluster, fault("stale", behind=2), resourceVersion="0")
         assert [frame[1:] for frame in follower.seen] == [
             ("ADDED", "a"),
@@ -96,8 +97,7 @@ class TestStaleness:
     async def test_a_stale_start_that_is_compacted_before_it_is_read_expires(
         self, cluster: VirtualCluster, transport: LocalTransport
     ) -> None:
-        for name in "ab":
-            await create(transport, name)
+        await create_all(transport, "ab")
         rules = fault("stale"), fault("latency", seconds=5, when="after")
         follower = await follow(cluster, *rules, resourceVersion="0")
         cluster.api.store.compact(cluster.api.store.version)
@@ -107,8 +107,7 @@ class TestStaleness:
     async def test_a_streamed_list_from_a_cache_announces_its_end(
         self, cluster: VirtualCluster, transport: LocalTransport
     ) -> None:
-        for name in "ab":
-            await create(transport, name)
+        await create_all(transport, "ab")
         asked = {
             "resourceVersion": "0",
             "resourceVersionMatch": "NotOlderThan",

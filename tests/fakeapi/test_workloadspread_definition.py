@@ -1,4 +1,4 @@
-"""The definition of WorkloadSpreads, as it is deployed, on a server that keeps to it."""
+"""The deployed definition of WorkloadSpreads on a server that enforces it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from fakeapi.apiserver.endpoints import Api, Request, Response
 from fakeapi.apiserver.kinds.schemas import shipped_definitions
 from fakeapi.apiserver.testing.object_history import find_kind
 from policies.workloadspread.quirks import UPSTREAM, UnknownModeError
-from tests.builders.workloadspread import Document, spread_json
+from tests.builders import without_none
+from tests.builders.workloadspread import NOW, Document, spread_json
 
 ROOT = Path(__file__).parents[2]
 DEFINITION = ROOT / "deploy" / "crds" / "workloadspreads.apps.kruise.io.yaml"
@@ -50,16 +51,16 @@ def test_the_definition_itself_is_accepted(ask: Ask) -> None:
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/workloadspreads.apps.kruise.io"
     status, definition = ask("GET", path)
     assert status == 200
-    said = {each["type"]: each["status"] for each in definition["status"]["conditions"]}
-    assert said == {"NamesAccepted": "True", "Established": "True"}
+    conditions = {each["type"]: each["status"] for each in definition["status"]["conditions"]}
+    assert conditions == {"NamesAccepted": "True", "Established": "True"}
     versions = {
         each["name"]: (each["served"], each["storage"]) for each in definition["spec"]["versions"]
     }
     assert versions == {"v1beta1": (True, True), "v1alpha1": (True, False)}
 
 
-def of_tables() -> list[Any]:
-    """Return each WorkloadSpread of v1beta1 that upstream's tables have, once."""
+def upstream_spreads() -> list[Any]:
+    """Return each WorkloadSpread of v1beta1 in upstream's test tables once."""
     written = [
         each
         for case in CASES
@@ -77,8 +78,8 @@ def encoded(document: Document) -> bytes:
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
 
-def test_whatever_upstream_writes_is_stored_without_loss(ask: Ask) -> None:
-    found = of_tables()
+def test_workloadspreads_of_upstreams_tests_are_stored_unchanged(ask: Ask) -> None:
+    found = upstream_spreads()
     assert len(found) > 50
     for number, document in enumerate(found):
         metadata = {"name": f"ws-{number}", "namespace": "default"}
@@ -87,20 +88,13 @@ def test_whatever_upstream_writes_is_stored_without_loss(ask: Ask) -> None:
 
 
 def test_status_is_written_apart(ask: Ask) -> None:
+    condition = {"type": "Schedulable", "status": "True", "reason": "Sufficient", "message": ""}
     entry = {
         "name": "a",
         "replicas": 1,
         "missingReplicas": 0,
-        "creatingPods": {"x": "2026-01-01T12:00:00Z"},
-        "conditions": [
-            {
-                "type": "Schedulable",
-                "status": "True",
-                "reason": "Sufficient",
-                "message": "",
-                "lastTransitionTime": "2026-01-01T12:00:00Z",
-            }
-        ],
+        "creatingPods": {"x": NOW},
+        "conditions": [{**condition, "lastTransitionTime": NOW}],
     }
     status = {
         "observedGeneration": 1,
@@ -115,7 +109,7 @@ def test_status_is_written_apart(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         ({"targetRef": None}, "spec.targetRef: Required value"),
         ({"subsets": [{"maxReplicas": 1}]}, "spec.subsets[0].name: Required value"),
@@ -123,12 +117,10 @@ def test_status_is_written_apart(ask: Ask) -> None:
         ({"subsets": [{"name": "a", "maxReplicas": 1.5}]}, "spec.subsets[0].maxReplicas"),
     ],
 )
-def test_what_the_schema_forbids_is_refused(ask: Ask, spec: Document, told: str) -> None:
+def test_violations_of_the_schema_are_rejected(ask: Ask, spec: Document, message: str) -> None:
     document = spread_json({"name": "a"})
-    document["spec"] = {
-        name: value for name, value in (document["spec"] | spec).items() if value is not None
-    }
-    assert told in refusal(ask, document)
+    document["spec"] = without_none(**(document["spec"] | spec))
+    assert message in refusal(ask, document)
 
 
 def test_a_patch_may_say_anything(ask: Ask) -> None:
@@ -153,12 +145,12 @@ def names(cluster: VirtualCluster) -> list[str]:
     return [entry.document()["metadata"]["name"] for entry in cluster.api.store.entries(kind)]
 
 
-def test_the_definition_that_comes_with_the_controller_is_the_one_that_is_deployed() -> None:
+def test_the_shipped_definition_is_the_deployed_one() -> None:
     assert shipped_definitions(["gc", "workloadspread"]) == [yaml.safe_load(DEFINITION.read_text())]
     assert shipped_definitions(["gc", "replicaset"]) == []
 
 
-def test_the_kind_is_there_from_the_beginning_where_its_controller_runs() -> None:
+def test_a_cluster_with_the_controller_has_the_kind() -> None:
     cluster = VirtualCluster(run="workloadspread")
     assert names(cluster) == ["workloadspreads.apps.kruise.io"]
     cluster.load([spread_json({"name": "a"})])
@@ -167,7 +159,7 @@ def test_the_kind_is_there_from_the_beginning_where_its_controller_runs() -> Non
     assert names(VirtualCluster(run="gc")) == []
 
 
-async def test_a_definition_that_is_there_already_stays_as_it_is() -> None:
+async def test_an_existing_definition_is_not_replaced() -> None:
     own = yaml.safe_load(DEFINITION.read_text())
     own["metadata"]["labels"] = {"mine": "yes"}
     cluster = VirtualCluster(run="workloadspread")
@@ -179,7 +171,7 @@ async def test_a_definition_that_is_there_already_stays_as_it_is() -> None:
         assert entry.document()["metadata"]["labels"] == {"mine": "yes"}
 
 
-def test_a_mode_of_oddities_that_there_is_not_is_refused() -> None:
+def test_an_unknown_mode_of_quirks_is_rejected() -> None:
     with pytest.raises(UnknownModeError, match="quirks: no mode 'odd'"):
         FakeCluster(quirks="odd")
     forked = VirtualCluster(quirks="upstream").world.fork()

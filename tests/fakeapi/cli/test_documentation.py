@@ -1,52 +1,62 @@
-"""docs/eviction.md is true: its examples are played, and answered as it says."""
+"""The examples of docs/eviction.md and docs/how-it-decides.md have the documented output."""
 
 from __future__ import annotations
 
 import re
 import shlex
-import sys
+import textwrap
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import structlog
 
-from fakeapi.cli.root_command import main
 from policies.eviction.kubelet_releases import EVICTION_RELEASES
+from tests.commands import ROOT
 
-TEXT = (Path(__file__).parents[3] / "docs" / "eviction.md").read_text()
+EVICTION = (ROOT / "docs" / "eviction.md").read_text()
 BLOCKS = {
     match["name"]: match["body"]
-    for match in re.finditer(r"<!-- (?P<name>\S+) -->\n\n```\w+\n(?P<body>.*?)```", TEXT, re.DOTALL)
-    if not match["name"].startswith("advice")  # played in tests/extender/advising/test_document.py
+    for match in re.finditer(
+        r"<!-- (?P<name>\S+) -->\n\n```\w+\n(?P<body>.*?)```", EVICTION, re.DOTALL
+    )
+    if not match["name"].startswith("advice")  # tested in tests/extender/advising/test_document.py
 }
 FILES = ("cluster.yaml", "summary.json", "scenario.yaml")
+DECISIONS = (ROOT / "docs" / "how-it-decides.md").read_text()
+
+Print = Callable[[str], list[str]]
+
+
+@pytest.fixture
+def print_lines(command_line: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> Print:
+    """Return a function that runs a command line and returns its output in lines."""
+
+    def run(line: str) -> list[str]:
+        assert command_line(*shlex.split(line)) == 0
+        return [each.rstrip() for each in capsys.readouterr().out.splitlines()]
+
+    return run
 
 
 @pytest.mark.parametrize("name", sorted(set(BLOCKS) - set(FILES)))
-def test_an_example_is_answered_as_the_document_says(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_an_example_of_an_eviction(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, print_lines: Print
 ) -> None:
     for file in FILES:
         (tmp_path / file).write_text(BLOCKS[file])
     command, _, answer = BLOCKS[name].partition("\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(sys, "argv", shlex.split(command.removeprefix("$ ")))
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # typer puts its own there
-    with pytest.raises(SystemExit):
-        main()
-    structlog.reset_defaults()
-    out = capsys.readouterr().out
-    assert [line.rstrip() for line in out.splitlines()] == answer.splitlines()
+    assert print_lines(command.removeprefix("$ reprieve ")) == answer.splitlines()
 
 
-def test_there_are_examples() -> None:
+def test_the_document_has_examples() -> None:
     assert set(BLOCKS) == {"answer", "steps", *FILES}
 
 
 def test_every_release_that_changes_something_is_in_the_document() -> None:
-    listed = set(re.findall(r"^\| (1\.\d\d) \|", TEXT, re.MULTILINE))
+    listed = set(re.findall(r"^\| (1\.\d\d) \|", EVICTION, re.MULTILINE))
     rules = list(EVICTION_RELEASES.items())
     changed = {
         name
@@ -55,3 +65,11 @@ def test_every_release_that_changes_something_is_in_the_document() -> None:
         != {"name"}
     }
     assert listed == changed
+
+
+def test_the_example_of_a_preemption(monkeypatch: pytest.MonkeyPatch, print_lines: Print) -> None:
+    found = re.search(r"^    \$ reprieve (.*)\n((?:    .*\n)+)", DECISIONS, re.MULTILINE)
+    assert found is not None
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert print_lines(found[1]) == textwrap.dedent(found[2]).splitlines()

@@ -5,16 +5,13 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import structlog
 
-from fakeapi.cli.root_command import main
 from tests.builders import encoded, node_json, pod_json
-from tests.commands import written
+from tests.commands import Done, written
 from tests.extender.eviction.documents import measured, summary
 
 HARD = ("--eviction-hard", "memory.available<500Mi")
@@ -22,44 +19,24 @@ CLUSTER = (node_json("node-1"), pod_json("hog", on="node-1"), pod_json("calm", o
 SAMPLE = summary(400, measured("hog", 700), measured("calm", 100))
 
 
-@dataclass(frozen=True)
-class Done:
-    """A command that has ended."""
-
-    code: int
-    out: str
-    err: str
-
-
 Run = Callable[..., Done]
 
 
 @pytest.fixture
-def reprieve(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """Run a command line in this very process."""
-
-    def run(*arguments: str) -> Done:
-        monkeypatch.setattr(sys, "argv", ["reprieve", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        code = ended.value.code or 0
-        assert isinstance(code, int)
-        return Done(code, *capsys.readouterr())
-
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # typer puts its own there
-    yield run
-    structlog.reset_defaults()
+def reprieve(command_line: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command line in this process."""
+    return lambda *arguments: Done(command_line(*arguments), *capsys.readouterr())
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> tuple[str, ...]:
-    """Name the files of a node that runs short."""
+    """Return the options for a node under memory pressure."""
     cluster = written(tmp_path, "cluster.json", *CLUSTER)
     sample = written(tmp_path, "summary.json", SAMPLE)
     return ("--cluster", cluster, "--node", "node-1", "--summary", sample)
 
 
-def test_one_json_document(reprieve: Run, node: tuple[str, ...]) -> None:
+def test_the_output_is_one_json_document(reprieve: Run, node: tuple[str, ...]) -> None:
     done = reprieve("explain", "evict", *node, *HARD)
     assert (done.code, done.err) == (0, "")
     document = json.loads(done.out)
@@ -67,7 +44,7 @@ def test_one_json_document(reprieve: Run, node: tuple[str, ...]) -> None:
     assert (document["evict"], document["gracePeriodSeconds"]) == ("default/hog", 1)
 
 
-def test_text_is_for_people(reprieve: Run, node: tuple[str, ...]) -> None:
+def test_text_output(reprieve: Run, node: tuple[str, ...]) -> None:
     done = reprieve("explain", "evict", *node, *HARD, "-o", "text")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("node-1 under MemoryPressure evicts default/hog (1 s)\n")
@@ -115,7 +92,7 @@ def test_help_has_an_example(reprieve: Run) -> None:
     assert "Example: reprieve explain evict --cluster" in reprieve("explain", "evict", "--help").out
 
 
-WRONG = [
+ERRORS = [
     ("", "explain evict needs --cluster, --node and --summary, or --scenario"),
     ("--scenario none.json", "none.json: cannot be read: No such file"),
     ("--scenario S", "S[0]: (the object): object missing required field config"),
@@ -137,8 +114,8 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("line", "problem"), WRONG, ids=[line for line, _ in WRONG])
-def test_a_mistake_ends_with_2_and_one_line_on_stderr(
+@pytest.mark.parametrize(("line", "problem"), ERRORS, ids=[line for line, _ in ERRORS])
+def test_an_error_is_exit_code_2_and_one_line(
     reprieve: Run, node: tuple[str, ...], line: str, problem: str
 ) -> None:
     files = {"C": node[1], "S": node[-1]}

@@ -71,69 +71,46 @@ class TestExplain:
         assert (done.code, done.err) == (0, "")
         document = json.loads(done.out)
         assert list(document) == [
-            "eligible",
-            "reason",
-            "node",
-            "victims",
-            "numPDBViolations",
-            "decidedBy",
-            "candidates",
-            "rejected",
-            "message",
-            "unjudged",
+            *("eligible", "reason", "node", "victims", "numPDBViolations", "decidedBy"),
+            *("candidates", "rejected", "message", "unjudged"),
         ]
         web = {"namespace": "default", "name": "web", "uid": "web", "priority": 1}
         assert (document["node"], document["victims"]) == ("node-1", [web])
         assert document["candidates"] == {"node-1": {"victims": [web], "numPDBViolations": 0}}
 
     @pytest.mark.slow
-    async def test_a_configuration_reaches_the_decision(
-        self, cluster: str, vip: str, tmp_path: Path
-    ) -> None:
-        terms = "[{matchExpressions: [{key: pool, operator: Exists}]}]"
-        required = (
-            f"{{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: {terms}}}}}"
-        )
-        config = tmp_path / "reprieve.yaml"
-        config.write_text(
-            f"pluginConfig: [{{name: NodeAffinity, args: {{addedAffinity: {required}}}}}]"
-        )
+    async def test_a_configuration_applies(self, cluster: str, vip: str, tmp_path: Path) -> None:
+        terms = [{"matchExpressions": [{"key": "pool", "operator": "Exists"}]}]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        plugin = {"name": "NodeAffinity", "args": {"addedAffinity": required}}
+        config = written(tmp_path, "reprieve.json", {"pluginConfig": [plugin]})
         for verb in ("filter", "preempt"):
-            done = await reprieve(
-                "explain", verb, "--cluster", cluster, "--pod", vip, "--config", str(config)
-            )
-            assert {each["reason"] for each in json.loads(done.out)["rejected"].values()} == {
-                "node(s) didn't match scheduler-enforced node affinity"
-            }
+            options = ("--cluster", cluster, "--pod", vip, "--config", config)
+            done = await reprieve("explain", verb, *options)
+            reasons = {each["reason"] for each in json.loads(done.out)["rejected"].values()}
+            assert reasons == {"node(s) didn't match scheduler-enforced node affinity"}
 
     @pytest.mark.slow
-    async def test_options_reach_the_decision(self, vip: str) -> None:
-        options = ("--upstream", "1.33", "--filters", "NodeResourcesFit,NodePorts")
-        nodes = ("--nodes", "node-2")
+    async def test_options_apply(self, vip: str) -> None:
+        filters = ("--upstream", "1.33", "--filters", "NodeResourcesFit,NodePorts")
+        options = ("--cluster", "-", "--pod", vip, *filters, "--nodes", "node-2")
         lines = b"\n".join(map(encoded, CLUSTER))
-        done = await reprieve(
-            "explain", "preempt", "--cluster", "-", "--pod", vip, *options, *nodes, stdin=lines
-        )
-        document = json.loads(done.out)
+        document = json.loads((await reprieve("explain", "preempt", *options, stdin=lines)).out)
         assert document["node"] is None
-        assert document["rejected"]["node-2"]["reason"] == (
-            "No preemption victims found for incoming pod"
-        )
+        reason = "No preemption victims found for incoming pod"
+        assert document["rejected"]["node-2"]["reason"] == reason
         # Before 1.34 a request above the node's size counted as something eviction might help.
         assert document["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
 
     @pytest.mark.slow
-    async def test_text_is_for_people(self, cluster: str, vip: str) -> None:
-        done = await reprieve(
-            "explain", "preempt", "--cluster", cluster, "--pod", vip, "-o", "text"
-        )
+    async def test_text_output(self, cluster: str, vip: str) -> None:
+        options = ("--cluster", cluster, "--pod", vip, "-o", "text")
+        done = await reprieve("explain", "preempt", *options)
         assert (done.code, done.err) == (0, "")
         assert done.out.startswith("default/vip preempts pods on node-1, the only candidate\n")
 
     @pytest.mark.slow
-    async def test_a_broken_object_is_a_warning_beside_the_answer(
-        self, tmp_path: Path, vip: str
-    ) -> None:
+    async def test_an_invalid_object_is_a_warning(self, tmp_path: Path, vip: str) -> None:
         broken = pod_json("broken", on="node-1", cpu="lots")
         path = written(tmp_path, "some.json", *CLUSTER, broken)
         done = await reprieve("explain", "preempt", "--cluster", path, "--pod", vip)
@@ -148,10 +125,9 @@ class TestExplainScaledown:
     async def test_it_prints_one_json_document(self, tmp_path: Path) -> None:
         recorded = RECORDED["sd-77-104"]
         cluster = written(tmp_path, "cluster.json", recorded["cluster"])
-        options = ("--replicaset", recorded["replicaset"], "--delete", str(recorded["delete"]))
-        done = await reprieve(
-            "explain", "scaledown", "--cluster", cluster, *options, "--now", recorded["now"]
-        )
+        replica_set = ("--replicaset", recorded["replicaset"], "--delete", str(recorded["delete"]))
+        options = ("--cluster", cluster, *replica_set, "--now", recorded["now"])
+        done = await reprieve("explain", "scaledown", *options)
         assert (done.code, done.err) == (0, "")
         document = json.loads(done.out)
         assert list(document) == ["delete", "order", "because"]
@@ -159,8 +135,8 @@ class TestExplainScaledown:
         assert document["order"][: recorded["delete"]] == document["delete"]
         assert [each["pod"] for each in document["because"]] == document["order"][:-1]
 
-    async def test_now_is_the_clock_s_unless_it_is_given(self, tmp_path: Path) -> None:
-        """One and two seconds differ as ages; years later both are about as old."""
+    async def test_now_is_the_time_of_the_clock_by_default(self, tmp_path: Path) -> None:
+        """Ages of one and two seconds differ; years later both ages are about equal."""
         pods = (member_json("b", ready=1), member_json("a", ready=2))
         cluster = written(tmp_path, "cluster.json", replica_set_json(), *pods)
         command = ("explain", "scaledown", "--cluster", cluster, "--replicaset", "default/web")
@@ -170,7 +146,7 @@ class TestExplainScaledown:
         assert json.loads(then.out)["because"][0]["criterion"] == "ready-time"
 
     @pytest.mark.slow
-    async def test_text_is_for_people(self, tmp_path: Path) -> None:
+    async def test_text_output(self, tmp_path: Path) -> None:
         pods = (member_json("a"), member_json("b", on=None))
         cluster = written(tmp_path, "cluster.json", replica_set_json(), *pods)
         options = ("--replicaset", "default/web", "--delete", "1", "-o", "text")
@@ -181,16 +157,8 @@ class TestExplainScaledown:
 
 @pytest.mark.slow
 async def test_every_command_has_help_with_an_example() -> None:
-    commands = (
-        ["serve"],
-        ["fakeapi"],
-        ["demo"],
-        ["explain", "filter"],
-        ["explain", "preempt"],
-        ["explain", "scaledown"],
-        ["explain", "spread"],
-        ["validate", "workloadspread"],
-    )
+    explained = (["explain", subject] for subject in ("filter", "preempt", "scaledown", "spread"))
+    commands = (["serve"], ["fakeapi"], ["demo"], *explained, ["validate", "workloadspread"])
     helped = await asyncio.gather(*(reprieve(*command, "--help") for command in commands))
     for command, done in zip(commands, helped, strict=True):
         assert (done.code, done.err) == (0, "")
@@ -198,7 +166,7 @@ async def test_every_command_has_help_with_an_example() -> None:
         assert example.startswith(f"Example: reprieve {' '.join(command)}")
 
 
-WRONG: list[tuple[str, str]] = [
+ERRORS: list[tuple[str, str]] = [
     ("", "Missing command"),
     ("explain", "Missing command"),
     ("explain preempt --cluster C", "Missing option '--pod'"),
@@ -268,8 +236,8 @@ WRONG: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("line", "problem"), WRONG, ids=[line for line, _ in WRONG])
-def test_a_mistake_ends_with_2_and_one_line_on_stderr(
+@pytest.mark.parametrize(("line", "problem"), ERRORS, ids=[line for line, _ in ERRORS])
+def test_an_error_is_exit_code_2_and_one_line(
     tmp_path: Path,
     command_line: Callable[..., int],
     capsys: pytest.CaptureFixture[str],
@@ -294,7 +262,7 @@ def test_a_mistake_ends_with_2_and_one_line_on_stderr(
 
 
 @pytest.mark.slow
-async def test_a_file_that_is_no_cluster_is_named(tmp_path: Path) -> None:
+async def test_an_invalid_cluster_file_is_named(tmp_path: Path) -> None:
     path = written(tmp_path, "bad.json", {"apiVersion": "v1", "kind": "Pod", "metadata": {}})
     done = await reprieve("fakeapi", "--port", "0", "--load", path)
     assert (done.code, done.out) == (2, "")
@@ -304,7 +272,7 @@ async def test_a_file_that_is_no_cluster_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["serve --embedded demo", "fakeapi"])
-async def test_a_port_that_is_taken(command: str) -> None:
+async def test_a_port_in_use(command: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = await reprieve(*command.split(), "--port", str(port))
@@ -321,17 +289,13 @@ async def test_serve_embedded_answers_until_it_is_stopped() -> None:
     assert result.failed.keys() == {"node-a", "nowhere"}
 
 
-async def test_fakeapi_and_serve_find_each_other_by_kubeconfig(
-    tmp_path: Path, cluster: str
-) -> None:
+async def test_fakeapi_and_serve_connect_by_kubeconfig(tmp_path: Path, cluster: str) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     fakeapi = serving("fakeapi", "--load", cluster, "--kubeconfig-out", str(kubeconfig))
     async with fakeapi as api, aiohttp.ClientSession() as session:
         async with session.get(f"{api}/api/v1/nodes") as response:
-            assert [node["metadata"]["name"] for node in (await response.json())["items"]] == [
-                "node-1",
-                "node-2",
-            ]
+            nodes = (await response.json())["items"]
+        assert [node["metadata"]["name"] for node in nodes] == ["node-1", "node-2"]
         async with serving("serve", "--kubeconfig", str(kubeconfig)) as url:
             await get_ready(session, url)
             result = await ask_filter(session, url, "node-1", "node-2")

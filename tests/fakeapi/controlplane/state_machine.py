@@ -1,8 +1,8 @@
-"""State machines that act in a world: hypothesis draws what happens, and how far the parts come.
+"""State machines of a cluster: Hypothesis draws requests and the progress of components.
 
-A machine's rules are plain functions; what awaits runs on a loop of the machine's own. Before each
-rule the parts may have done everything, one thing each, or nothing, so that acts fall between any
-two steps of a controller.
+Rules are synchronous functions; coroutines run on a loop of the machine's own. Before each rule
+components may have finished their work, taken some steps, or none, so that requests occur between
+any two steps of a controller.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from fakeapi import VirtualCluster
+from tests.builders import Document
 from tests.stage import Stage
 
 T = TypeVar("T")
 
 
 class WorldMachine(RuleBasedStateMachine):
-    """A world with the parts of ``run``, all of them paused unless a rule lets them act."""
+    """A cluster with the components of ``run``, which are paused except during rules."""
 
     run: ClassVar[str]
 
@@ -30,45 +31,49 @@ class WorldMachine(RuleBasedStateMachine):
         self._runner = asyncio.Runner()
         self.cluster = VirtualCluster(run=self.run)
         self.stage = Stage(self.cluster)
-        self.parts = self.run.split(",")
+        self.components = self.run.split(",")
         self.do(self.cluster.__aenter__())
         self.do(self.stage.passes(1))
-        for name in self.parts:
+        for name in self.components:
             self.cluster.control_plane[name].pause()
+
+    def listed(self, kind: str) -> list[Document]:
+        """Return the objects of a kind."""
+        return list(list(self.cluster.history(kind).states())[-1])
 
     def do(self, act: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end."""
         return self._runner.run(act)
 
     @rule(data=st.data(), steps=st.integers(1, 4))
-    def some_part_does_something(self, data: st.DataObject, steps: int) -> None:
-        part = data.draw(st.sampled_from(self.parts))
+    def a_component_takes_steps(self, data: st.DataObject, steps: int) -> None:
+        component = data.draw(st.sampled_from(self.components))
         self.do(self.cluster.clock.advance(0))
         for _ in range(steps):
-            self.do(self.cluster.control_plane[part].step())
+            self.do(self.cluster.control_plane[component].step())
 
     @rule(seconds=st.sampled_from([0, 1, 20, 90]))
     def time_passes(self, seconds: int) -> None:
         self.do(self.stage.passes(seconds))
 
     @rule()
-    def the_parts_do_all_they_can(self) -> None:
-        self.come_to_rest(0)
+    def the_components_finish(self) -> None:
+        self.wait_idle(0)
 
-    def come_to_rest(self, seconds: float) -> None:
-        """Let the parts work undisturbed for a while, and pause them again."""
-        for name in self.parts:
+    def wait_idle(self, seconds: float) -> None:
+        """Resume the components for a while, and pause them again."""
+        for name in self.components:
             self.cluster.control_plane[name].resume()
         self.do(self.stage.passes(seconds))
-        for name in self.parts:
+        for name in self.components:
             self.cluster.control_plane[name].pause()
 
     def check(self) -> None:
-        """Check what must hold in the end; the parts have come to rest."""
+        """Check what must hold in the end, when the components are idle."""
 
     def teardown(self) -> None:
         try:
-            self.come_to_rest(60)
+            self.wait_idle(60)
             self.check()
         finally:
             self.do(self.cluster.__aexit__(None, None, None))

@@ -1,4 +1,4 @@
-"""Disruption budgets under any interleaving: at rest the status is what a simple count gives."""
+"""Disruption budgets under any interleaving: the final status equals a simple count."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SPECS: list[dict[str, Any]] = [
 
 
 class DisruptedWorld(WorldMachine):
-    """A replica set's pods, which come, go, fall ill and are evicted, and a budget for them."""
+    """Pods of a ReplicaSet that are created, changed, deleted and evicted, and their budget."""
 
     run = "disruption"
 
@@ -41,16 +41,14 @@ class DisruptedWorld(WorldMachine):
         self.stage.load(SET, budget(minAvailable=1))
 
     @rule(ready=st.booleans())
-    def a_pod_comes(self, ready: bool) -> None:  # noqa: FBT001
+    def a_pod_is_created(self, ready: bool) -> None:  # noqa: FBT001
         self._made += 1
-        conditions = [{"type": "Ready", "status": str(ready)}]
-        self.stage.load(web(self._made, OF_SET, conditions=conditions))
+        self.stage.load(web(self._made, OF_SET, **_conditions(ready=ready)))
 
     @rule(data=st.data(), ready=st.booleans())
     def a_pod_changes(self, data: st.DataObject, ready: bool) -> None:  # noqa: FBT001
         if name := self._pick(data):
-            conditions = [{"type": "Ready", "status": str(ready)}]
-            self.do(self.stage.patch(PODS, name, {"status": {"conditions": conditions}}))
+            self.do(self.stage.patch(PODS, name, {"status": _conditions(ready=ready)}))
 
     @rule(data=st.data(), seconds=st.sampled_from([0, 30]))
     def a_pod_is_deleted(self, data: st.DataObject, seconds: int) -> None:
@@ -72,46 +70,44 @@ class DisruptedWorld(WorldMachine):
         self.do(self.stage.patch(POD_DISRUPTION_BUDGETS, "budget", {"spec": spec}))
 
     @rule(replicas=st.integers(0, 6), ready=st.booleans())
-    def the_set_is_scaled_and_a_pod_comes(self, replicas: int, ready: bool) -> None:  # noqa: FBT001
+    def the_set_is_scaled_and_a_pod_is_created(self, replicas: int, ready: bool) -> None:  # noqa: FBT001
         self.stage.load({**SET, "spec": {"replicas": replicas}})
-        self.a_pod_comes(ready)
+        self.a_pod_is_created(ready)
 
     @invariant()
-    def a_budget_never_owes(self) -> None:
+    def allowed_disruptions_are_never_negative(self) -> None:
         assert self._budget().get("status", {}).get("disruptionsAllowed", 0) >= 0
 
     def check(self) -> None:
-        self.come_to_rest(200)
+        self.wait_idle(200)
         document = self._budget()
-        pods = self._pods()
-        scale = self._listed("replicasets")[0]["spec"]["replicas"] if pods else 0
-        healthy = sum(map(_counts, pods))
-        expected, desired = _wanted(document["spec"], len(pods), scale)
+        pods = self.listed("pods")
+        scale = self.listed("replicasets")[0]["spec"]["replicas"] if pods else 0
+        healthy = sum(map(_is_healthy, pods))
+        expected, desired = _expected_and_desired(document["spec"], len(pods), scale)
         allowed = max(0, healthy - desired) if expected else 0
         assert figures(document["status"]) == (expected, desired, healthy, allowed)
         generation = document["metadata"]["generation"]
         assert document["status"]["observedGeneration"] == generation
 
     def _pick(self, data: st.DataObject) -> str:
-        names = [pod["metadata"]["name"] for pod in self._pods()]
+        names = [pod["metadata"]["name"] for pod in self.listed("pods")]
         return data.draw(st.sampled_from(names)) if names else ""
 
-    def _pods(self) -> list[Document]:
-        return self._listed("pods")
-
     def _budget(self) -> Document:
-        return self._listed("poddisruptionbudgets")[0]
-
-    def _listed(self, kind: str) -> list[Document]:
-        return list(list(self.cluster.history(kind).states())[-1])
+        return self.listed("poddisruptionbudgets")[0]
 
 
-def _counts(pod: Document) -> bool:
+def _conditions(*, ready: bool) -> Document:
+    return {"conditions": [{"type": "Ready", "status": str(ready)}]}
+
+
+def _is_healthy(pod: Document) -> bool:
     ready = pod["status"]["conditions"][0]["status"] == "True"
     return ready and "deletionTimestamp" not in pod["metadata"]
 
 
-def _wanted(spec: Document, pods: int, scale: int) -> tuple[int, int]:
+def _expected_and_desired(spec: Document, pods: int, scale: int) -> tuple[int, int]:
     if spec.get("maxUnavailable") == 1:
         return scale, max(0, scale - 1)
     if spec.get("maxUnavailable") == "30%":

@@ -1,8 +1,8 @@
 """Garbage collection under any interleaving: it deletes all garbage, and only garbage.
 
-Objects come with any owners (present, gone, of the wrong name or in the wrong namespace), change
-hands, are deleted in every way and let go of finalizers, while the collector is stopped between any
-two of its steps. Owners and finalizers are few, so that everything collides often.
+Objects are created with any owners (present, deleted, of the wrong name or in the wrong namespace),
+change owners, are deleted with every propagation policy and lose finalizers, while the collector is
+stopped between any two of its steps. Few owners and finalizers make collisions frequent.
 """
 
 from __future__ import annotations
@@ -32,43 +32,41 @@ class CollectedWorld(WorldMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self._born: list[Document] = []
-        self._asked: dict[str, None] = {}
-        self._orphaning: dict[str, None] = {}
+        self._created: list[Document] = []
+        self._deleted: dict[str, None] = {}
 
     @rule(data=st.data(), namespace=st.sampled_from(NAMESPACES), held=st.booleans())
-    def one_is_made(self, data: st.DataObject, namespace: str, held: bool) -> None:  # noqa: FBT001
-        document = thing(f"m{len(self._born)}", namespace=namespace)
+    def an_object_is_created(self, data: st.DataObject, namespace: str, held: bool) -> None:  # noqa: FBT001
+        document = thing(f"m{len(self._created)}", namespace=namespace)
         document["metadata"]["ownerReferences"] = self._owners(data, "")
         document["metadata"]["finalizers"] = [HELD] if held else []
-        self._born.append(self.do(self.stage.create(CONFIG_MAPS, document)))
+        self._created.append(self.do(self.stage.create(CONFIG_MAPS, document)))
 
     @rule(data=st.data())
-    def one_changes_hands(self, data: st.DataObject) -> None:
+    def an_object_changes_owners(self, data: st.DataObject) -> None:
         if one := self._pick(data):
             meta = one["metadata"]
             owners = _as_named(meta, self._owners(data, meta["uid"]))
             self._patch(one, {"ownerReferences": owners or None})
 
     @rule(data=st.data(), how=st.sampled_from(Propagation))
-    def one_is_deleted(self, data: st.DataObject, how: Propagation) -> None:
+    def an_object_is_deleted(self, data: st.DataObject, how: Propagation) -> None:
         if one := self._pick(data):
             meta = one["metadata"]
-            self._asked[meta["uid"]] = None
+            self._deleted[meta["uid"]] = None
             self.do(self.stage.delete(CONFIG_MAPS, meta["name"], how, meta["namespace"]))
 
     @rule(data=st.data())
-    def one_is_let_go(self, data: st.DataObject) -> None:
+    def a_finalizer_is_removed(self, data: st.DataObject) -> None:
         if one := self._pick(data):
-            kept = [f for f in one["metadata"].get("finalizers", ()) if f != HELD]
-            self._patch(one, {"finalizers": kept or None})
+            self._patch(one, {"finalizers": _others(one)})
 
     def _owners(self, data: st.DataObject, own: str) -> list[Document]:
-        """Draw references to any others that were ever born, now and then with a fault in them.
+        """Draw references to other objects that were ever created, some of them wrong.
 
-        An object that blocks its own deletion is stuck for ever, upstream as here.
+        An object that blocks its own deletion is never deleted, as upstream.
         """
-        others = [each for each in self._born if each["metadata"]["uid"] != own]
+        others = [each for each in self._created if each["metadata"]["uid"] != own]
         if not others:
             return []
         chosen = data.draw(st.lists(st.sampled_from(others), max_size=2, unique_by=id))
@@ -89,22 +87,18 @@ class CollectedWorld(WorldMachine):
         self.do(self.stage.patch(CONFIG_MAPS, meta["name"], change, meta["namespace"]))
 
     def _present(self) -> Mapping[str, Document]:
-        states = list(self.cluster.history("configmaps").states())
-        return {each["metadata"]["uid"]: each for each in states[-1]}
+        return {each["metadata"]["uid"]: each for each in self.listed("configmaps")}
 
     def check(self) -> None:
-        for one in self._present().values():
-            if HELD in one["metadata"].get("finalizers", ()):
-                self._patch(one, {"finalizers": _others(one)})
-        self.come_to_rest(60)
-        for one in self._present().values():
-            if HELD in one["metadata"].get("finalizers", ()):
-                self._patch(one, {"finalizers": _others(one)})
-        self.come_to_rest(60)
-        self._check_that_nobody_innocent_went()
-        self._check_that_nobody_was_forgotten()
+        for _ in range(2):
+            for one in self._present().values():
+                if HELD in one["metadata"].get("finalizers", ()):
+                    self._patch(one, {"finalizers": _others(one)})
+            self.wait_idle(60)
+        self._check_that_only_garbage_was_deleted()
+        self._check_that_all_garbage_was_deleted()
 
-    def _check_that_nobody_innocent_went(self) -> None:
+    def _check_that_only_garbage_was_deleted(self) -> None:
         history = self.cluster.history("configmaps")
         present: dict[str, Document] = {}
         for change in history:
@@ -112,7 +106,7 @@ class CollectedWorld(WorldMachine):
             begins = "deletionTimestamp" in meta and (
                 "deletionTimestamp" not in present.get(meta["uid"], {"metadata": {}})["metadata"]
             )
-            if (begins or change.type == "DELETED") and meta["uid"] not in self._asked:
+            if (begins or change.type == "DELETED") and meta["uid"] not in self._deleted:
                 before = present[meta["uid"]]["metadata"]
                 if "deletionTimestamp" not in before:
                     assert before.get("ownerReferences"), change
@@ -122,7 +116,7 @@ class CollectedWorld(WorldMachine):
             else:
                 present[meta["uid"]] = change.object
 
-    def _check_that_nobody_was_forgotten(self) -> None:
+    def _check_that_all_garbage_was_deleted(self) -> None:
         present = self._present()
         for one in present.values():
             meta = one["metadata"]
@@ -132,21 +126,21 @@ class CollectedWorld(WorldMachine):
 
 
 def _as_named(meta: Document, references: list[Document]) -> list[Document]:
-    """Have references to owners that an object has already name them by the same kind.
+    """Return references with the kinds by which an object names its owners already.
 
-    Upstream takes a reference that changes everything but its UID for the same one, and does not
-    look at the object again (graph_builder.go, referencesDiffs and its use).
+    Upstream ignores changes of a reference that keep its UID, and does not sync the object again
+    (graph_builder.go, referencesDiffs and its use).
     """
     kinds = {each["uid"]: each["kind"] for each in meta.get("ownerReferences", ())}
     return [{**each, "kind": kinds.get(each["uid"], each["kind"])} for each in references]
 
 
 def _others(one: Document) -> list[str] | None:
-    return [f for f in one["metadata"]["finalizers"] if f != HELD] or None
+    return [f for f in one["metadata"].get("finalizers", ()) if f != HELD] or None
 
 
 def _live_owners(meta: Document, present: Mapping[str, Document]) -> list[Document]:
-    """Return the owners that are where the references say they are."""
+    """Return the existing owners that the references name correctly."""
     found = []
     for reference in meta.get("ownerReferences", ()):
         one = present.get(reference["uid"])
@@ -158,7 +152,7 @@ def _live_owners(meta: Document, present: Mapping[str, Document]) -> list[Docume
 
 
 def _stays(one: Document) -> bool:
-    """Return whether an owner is not waiting for its dependents to go."""
+    """Return whether an owner is not waiting for the deletion of its dependents."""
     meta = one["metadata"]
     waits = "foregroundDeletion" in meta.get("finalizers", ())
     return not ("deletionTimestamp" in meta and waits)

@@ -1,4 +1,4 @@
-"""Why the extender reprieved pods."""
+"""Explanations of the extender's decisions."""
 
 from __future__ import annotations
 
@@ -29,23 +29,17 @@ def decided(candidate: Candidate | None, **fields: Any) -> PreemptionDecision:
     return PreemptionDecision(VIP, eligible=True, reason="", chosen=candidate, **fields)
 
 
-def told_of(decision: PreemptionDecision) -> ExplainedDecision:
-    told = explain_decision(VerbResult(bytes, decision, decision.chosen), BUDGETS, NEWEST, 0.5)
-    assert told is not None
-    return told
+def explained(decision: PreemptionDecision) -> ExplainedDecision:
+    result = VerbResult(bytes, decision, decision.chosen)
+    found = explain_decision(result, BUDGETS, NEWEST, 0.5)
+    assert found is not None
+    return found
 
 
-def test_the_lines_of_an_answer() -> None:
-    assert told_of(chosen()) == ExplainedDecision(
-        "vip",
-        "default/vip",
-        "n",
-        (ExplainedVictim("default/victim", 5),),
-        (),
-        "fewest victims",
-        2,
-        1,
-        0.5,
+def test_an_explained_decision() -> None:
+    victims = (ExplainedVictim("default/victim", 5),)
+    assert explained(chosen()) == ExplainedDecision(
+        *("vip", "default/vip", "n", victims, (), "fewest victims", 2, 1, 0.5)
     )
 
 
@@ -60,19 +54,19 @@ def test_the_lines_of_an_answer() -> None:
         (pod("p", priority=1, labels={"app": "db"}), "fits beside the preemptor"),
     ],
 )
-def test_why_a_pod_is_spared(spared: Pod, why: str) -> None:
-    assert [each.reason for each in told_of(chosen(spared)).reprieved] == [why]
+def test_reasons_of_reprieves(spared: Pod, why: str) -> None:
+    assert [each.reason for each in explained(chosen(spared)).reprieved] == [why]
 
 
 def test_a_budget_is_spent_by_victims_that_are_more_important() -> None:
     first = pod("first", priority=5, labels={"app": "db"})
     second = pod("second", priority=1, labels={"app": "db"})
-    [spared] = told_of(chosen(second, victims=(first,))).reprieved
+    [spared] = explained(chosen(second, victims=(first,))).reprieved
     assert spared.reason == "the budget default/db would be violated"
 
 
 @pytest.mark.parametrize(
     "answer", [VerbResult(bytes, FilterDecision(VIP, [], {})), VerbResult(bytes, decided(None))]
 )
-def test_answers_without_nodes_are_not_shown(answer: VerbResult) -> None:
+def test_answers_without_nodes_have_no_explanation(answer: VerbResult) -> None:
     assert explain_decision(answer, (), NEWEST, 0.0) is None

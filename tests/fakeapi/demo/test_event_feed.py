@@ -11,24 +11,24 @@ from fakeapi.demo.event_feed import describe_changes
 from fakeapi.demo.observed_state import ObservedState
 from tests.fakeapi.demo.observed_states import (
     BEFORE,
+    EVICTED,
     FULL,
+    PREEMPTED,
     SMALL,
-    STRAINED,
-    TAKEN,
-    deliberation,
+    decision,
+    observed,
     pod,
     refused,
-    sight,
 )
 
 STARTED = replace(FULL, pods_before_burst=BEFORE)
 
 CASES: dict[str, tuple[ObservedState, ObservedState, list[str]]] = {
-    "nothing": (TAKEN, TAKEN, []),
+    "nothing": (PREEMPTED, PREEMPTED, []),
     "a workload runs": (ObservedState(), FULL, ["d/web: 2 pods run"]),
     "a workload runs in its subsets": (
-        sight(pod("web-1", on="n-1")),
-        sight(pod("web-1", on="n-1", subset="a"), pod("web-2", on="n-2", subset="b")),
+        observed(pod("web-1", on="n-1")),
+        observed(pod("web-1", on="n-1", subset="a"), pod("web-2", on="n-2", subset="b")),
         ["d/web: 2 pods run (1 a, 1 b)"],
     ),
     "the extender answers": (
@@ -36,7 +36,7 @@ CASES: dict[str, tuple[ObservedState, ObservedState, list[str]]] = {
         replace(
             STARTED,
             decisions=(
-                deliberation(
+                decision(
                     "web-1",
                     spared=(ReprievedPod("d/web-2", 1, "fits beside the preemptor"),),
                     decided_by="fewest victims",
@@ -49,9 +49,9 @@ CASES: dict[str, tuple[ObservedState, ObservedState, list[str]]] = {
             "  victims: web-1; reprieved: web-2",
         ],
     ),
-    "a place is taken": (
+    "a pod preempts": (
         STARTED,
-        TAKEN,
+        PREEMPTED,
         [
             "the extender picks n-1 for d/vip: the only candidate",
             "  victims: web-1; reprieved: none",
@@ -60,19 +60,19 @@ CASES: dict[str, tuple[ObservedState, ObservedState, list[str]]] = {
             "replacement: web-3, FailedScheduling: 0/2 nodes are available",
         ],
     ),
-    "it is not told again that somebody waits": (
-        TAKEN,
-        replace(TAKEN, events=(*TAKEN.events, refused("web-3", "again", 9))),
+    "another Event about a pending pod": (
+        PREEMPTED,
+        replace(PREEMPTED, events=(*PREEMPTED.events, refused("web-3", "again", 9))),
         [],
     ),
-    "who has waited finds a place": (
-        TAKEN,
-        replace(TAKEN, pods=(*TAKEN.pods[:2], pod("web-3", on="n-2", subset="spot"))),
+    "a replacement is bound": (
+        PREEMPTED,
+        replace(PREEMPTED, pods=(*PREEMPTED.pods[:2], pod("web-3", on="n-2", subset="spot"))),
         ["replacement: web-3 (spot), placed on n-2"],
     ),
-    "a node runs short": (
-        TAKEN,
-        STRAINED,
+    "a node is under pressure": (
+        PREEMPTED,
+        EVICTED,
         [
             "n-2 reports MemoryPressure",
             "n-2 is tainted node.kubernetes.io/memory-pressure:NoSchedule",
@@ -84,6 +84,6 @@ CASES: dict[str, tuple[ObservedState, ObservedState, list[str]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_new(name: str) -> None:
+def test_changes(name: str) -> None:
     before, after, lines = CASES[name]
     assert describe_changes(before, after, SMALL) == lines

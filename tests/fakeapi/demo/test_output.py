@@ -12,7 +12,7 @@ from fakeapi.demo.command import print_outcome
 from fakeapi.demo.driver import DemoOutcome
 from fakeapi.demo.output import open_screen, output_console
 from fakeapi.demo.steps import DemoStep
-from tests.fakeapi.demo.observed_states import FULL, SMALL, TAKEN
+from tests.fakeapi.demo.observed_states import FULL, PREEMPTED, SMALL
 
 LONG = "a long line " * 30
 
@@ -22,7 +22,7 @@ def shown_on(text: StringIO, *, terminal: bool | None = None) -> str:
     with open_screen(console, SMALL) as screen:
         screen.show(DemoStep.FILLING, replace(FULL, seconds=1.0), ("one", LONG))
         screen.show(DemoStep.FILLING, replace(FULL, seconds=1.5), ())
-        screen.show(DemoStep.BURST, replace(TAKEN, seconds=2.0), ("two",))
+        screen.show(DemoStep.BURST, replace(PREEMPTED, seconds=2.0), ("two",))
     return text.getvalue()
 
 
@@ -40,8 +40,8 @@ def test_a_terminal_gets_one_screen() -> None:
     text = shown_on(StringIO(), terminal=True)
     assert "\x1b[" in text
     last = text.rpartition(DemoStep.BURST.value)[2]
-    for told in ("web", "vip", "one", "two", "pending"):
-        assert told in last
+    for expected in ("web", "vip", "one", "two", "pending"):
+        assert expected in last
     assert LONG not in text
 
 
@@ -57,6 +57,6 @@ def test_the_end_of_the_demo() -> None:
     ]
 
 
-def test_what_is_no_terminal_is_wide(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pipe_is_140_columns_wide(capsys: pytest.CaptureFixture[str]) -> None:
     output_console().print("x" * 141)
     assert capsys.readouterr().out == "x" * 140 + "\nx\n"

@@ -1,4 +1,4 @@
-"""What is summed up, and how people see it."""
+"""The summary of the demo, its tables, and the screen."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from fakeapi.demo.summary import (
     summarize,
 )
 from tests.fakeapi.demo.observed_states import (
+    EVICTED,
+    PREEMPTED,
     SMALL,
-    STRAINED,
-    TAKEN,
-    deliberation,
-    exchange,
+    decision,
+    extender_call,
     pod,
     preempted,
 )
@@ -43,38 +43,38 @@ def shown(renderable: RenderableType) -> str:
     return text.getvalue()
 
 
-def test_nothing_has_happened() -> None:
+def test_an_empty_summary() -> None:
     assert summarize(ObservedState(), SMALL, 1.0) == Summary((), (), (), ())
 
 
-def test_all_that_has_happened() -> None:
-    told = summarize(STRAINED, SMALL, 2.0)
-    assert told.preemptions == (
+def test_a_summary() -> None:
+    summary = summarize(EVICTED, SMALL, 2.0)
+    assert summary.preemptions == (
         PreemptionSummary("d/vip", "n-1", ("d/web-1 (1)",), "the only candidate", (), 0),
     )
-    assert told.replacements == (
+    assert summary.replacements == (
         ReplacementSummary(("d/web-3",), "", "FailedScheduling: 0/2 nodes are available"),
         ReplacementSummary(("d/web-4",), "", "FailedScheduling: tainted"),
     )
-    assert told.evictions == (EvictionSummary("d/web-2", "n-2", "low on memory."),)
-    assert told.calls == (CallSummary("preempt", 1, "1 accepted", 5.0, 2.0, ()),)
+    assert summary.evictions == (EvictionSummary("d/web-2", "n-2", "low on memory."),)
+    assert summary.calls == (CallSummary("preempt", 1, "1 accepted", 5.0, 2.0, ()),)
 
 
-def test_pods_with_the_same_fate_stand_together_and_those_that_run_come_first() -> None:
-    events = tuple(replace(e, uid=uid) for uid in ("x", "y") for e in TAKEN.events[1:])
+def test_replacements_are_grouped_by_state() -> None:
+    events = tuple(replace(e, uid=uid) for uid in ("x", "y") for e in PREEMPTED.events[1:])
     pods = (pod("y"), pod("x"), pod("z", on="n-2", subset="spot"), pod("mute"))
-    told = summarize(replace(TAKEN, pods=pods, events=events), SMALL, 1.0)
-    assert told.replacements == (
+    summary = summarize(replace(PREEMPTED, pods=pods, events=events), SMALL, 1.0)
+    assert summary.replacements == (
         ReplacementSummary(("d/z",), "spot", "runs on n-2"),
         ReplacementSummary(("d/x", "d/y"), "", "FailedScheduling: 0/2 nodes are available"),
     )
 
 
-def test_victims_of_one_preemptor_stand_together_and_why_others_were_spared() -> None:
-    answer = deliberation("p", "q", spared=SPARED, decided_by="fewest victims", candidates=3)
+def test_a_preemption_lists_victims_and_reprieved_pods() -> None:
+    answer = decision("p", "q", spared=SPARED, decided_by="fewest victims", candidates=3)
     events = preempted("p", at=1), preempted("q", at=2)
-    told = summarize(replace(TAKEN, events=events, decisions=(answer,)), SMALL, 1.0)
-    assert told.preemptions == (
+    summary = summarize(replace(PREEMPTED, events=events, decisions=(answer,)), SMALL, 1.0)
+    assert summary.preemptions == (
         PreemptionSummary(
             "d/vip",
             "n-1",
@@ -86,44 +86,44 @@ def test_victims_of_one_preemptor_stand_together_and_why_others_were_spared() ->
     )
 
 
-def test_the_burst_comes_first_in_its_order_and_then_who_preempts_in_turn() -> None:
+def test_the_burst_comes_first_and_then_replacements_that_preempt() -> None:
     events = preempted("p", by="web-3", at=1), preempted("q", at=2)
-    answers = deliberation("p", by="web-3"), deliberation("q")
-    told = summarize(replace(TAKEN, events=events, decisions=answers), SMALL, 1.0)
-    assert [each.preemptor for each in told.preemptions] == ["d/vip", "d/web-3"]
+    answers = decision("p", by="web-3"), decision("q")
+    summary = summarize(replace(PREEMPTED, events=events, decisions=answers), SMALL, 1.0)
+    assert [each.preemptor for each in summary.preemptions] == ["d/vip", "d/web-3"]
 
 
-def test_each_answer_stands_by_itself_though_it_is_for_the_same_pod_and_node() -> None:
+def test_answers_for_the_same_pod_and_node_are_listed_apart() -> None:
     events = preempted("p", at=1), preempted("q", at=2)
-    answers = deliberation("p"), deliberation("q", decided_by="fewest victims", candidates=2)
-    told = summarize(replace(TAKEN, events=events, decisions=answers), SMALL, 1.0)
-    assert [(each.victims, each.reason) for each in told.preemptions] == [
+    answers = decision("p"), decision("q", decided_by="fewest victims", candidates=2)
+    summary = summarize(replace(PREEMPTED, events=events, decisions=answers), SMALL, 1.0)
+    assert [(each.victims, each.reason) for each in summary.preemptions] == [
         (("d/p (1)",), "the only candidate"),
         (("d/q (1)",), "best of 2 by fewest victims"),
     ]
 
 
 def test_a_decision_without_an_explanation_is_reported() -> None:
-    told = summarize(replace(TAKEN, decisions=()), SMALL, 1.0)
-    assert told.preemptions == (
+    summary = summarize(replace(PREEMPTED, decisions=()), SMALL, 1.0)
+    assert summary.preemptions == (
         PreemptionSummary("d/vip", "n-1", ("d/web-1",), "nobody knows", (), 0),
     )
 
 
-def test_calls_are_counted_by_what_was_made_of_them() -> None:
+def test_calls_are_counted_by_outcome() -> None:
     exchanges = (
-        exchange(ExtenderOutcome.ACCEPTED, 0.004, "odd"),
-        exchange(ExtenderOutcome.FAILED, 9.0),
-        exchange(ExtenderOutcome.ACCEPTED, 0.008, "odd", "rare"),
+        extender_call(ExtenderOutcome.ACCEPTED, 0.004, "odd"),
+        extender_call(ExtenderOutcome.FAILED, 9.0),
+        extender_call(ExtenderOutcome.ACCEPTED, 0.008, "odd", "rare"),
     )
-    [calls] = summarize(replace(TAKEN, exchanges=exchanges), SMALL, 1.0).calls
+    [calls] = summarize(replace(PREEMPTED, exchanges=exchanges), SMALL, 1.0).calls
     assert (calls.count, calls.outcomes, calls.round_trip) == (3, "2 accepted, 1 failed", 8.0)
     assert calls.notes == ("odd (2 times)", "rare")
 
 
 def test_of_many_notes_one_is_shown() -> None:
     noted = replace(
-        TAKEN, exchanges=(exchange(ExtenderOutcome.ACCEPTED, 0.01, "odd", "rare", "else"),)
+        PREEMPTED, exchanges=(extender_call(ExtenderOutcome.ACCEPTED, 0.01, "odd", "rare", "else"),)
     )
     text = shown(summary_tables(summarize(noted, SMALL, 1.0)))
     assert "odd (and 2 more)" in text
@@ -131,14 +131,20 @@ def test_of_many_notes_one_is_shown() -> None:
 
 
 def test_the_tables() -> None:
-    text = shown(summary_tables(summarize(STRAINED, SMALL, 1.0)))
-    for told in ("d/web-1 (1)", "0/2 nodes are available", "low on memory.", "2.0 ms", "10.0 ms"):
-        assert told in text
+    text = shown(summary_tables(summarize(EVICTED, SMALL, 1.0)))
+    for expected in (
+        "d/web-1 (1)",
+        "0/2 nodes are available",
+        "low on memory.",
+        "2.0 ms",
+        "10.0 ms",
+    ):
+        assert expected in text
 
 
 def test_the_screen() -> None:
     seen = replace(
-        STRAINED, pods=(*STRAINED.pods, pod("web-5", on="n-1", deleting=True)), seconds=9.6
+        EVICTED, pods=(*EVICTED.pods, pod("web-5", on="n-1", deleting=True)), seconds=9.6
     )
     lines = shown(render_screen(DemoStep.PRESSURE, seen, SMALL, ("the last line",))).splitlines()
     assert lines[0] == f"{DemoStep.PRESSURE.value}   10 s"
@@ -150,7 +156,7 @@ def test_the_screen() -> None:
 
 
 def test_the_screen_shows_nominated_pods() -> None:
-    seen = replace(TAKEN, pods=(pod("vip", nominated="n-2"), pod("web-1", on="n-2")))
+    seen = replace(PREEMPTED, pods=(pod("vip", nominated="n-2"), pod("web-1", on="n-2")))
     text = shown(render_screen(DemoStep.BURST, seen, SMALL, ()))
     assert "web  ← vip" in text
     assert "pending: vip" in text

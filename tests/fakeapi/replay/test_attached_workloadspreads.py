@@ -19,7 +19,15 @@ from policies.replicaset import DELETION_COST
 from tests.builders.replicas import a_replica_set
 from tests.extender.recording.recording_lines import Document, a_recording, header, line
 from tests.fakeapi.admission_webhooks import configuration, webhook
-from tests.fakeapi.replay.replays import DEFAULT, listed, of_kind, replay, replayed, web_pod
+from tests.fakeapi.replay.replays import (
+    DEFAULT,
+    GONE_AT,
+    listed,
+    of_kind,
+    replay,
+    replayed,
+    web_pod,
+)
 from tests.recorded.spread import BOOK, WEB, make
 
 FILE = Path(__file__).parents[2] / "recorded" / "spread.jsonl.gz"
@@ -163,19 +171,14 @@ async def subsets_after(recording: Recording, run: str) -> dict[str, str]:
 
 async def test_replayed_pods_are_put_into_subsets_again() -> None:
     """They are recorded with the decisions of another cluster's webhooks."""
-    lines = [
-        *spread_and_replica_set(2),
-        line(1, "ADDED", pod_in_subset("a", "elastic")),
-        line(2, "ADDED", pod_in_subset("b")),
-    ]
+    pods = line(1, "ADDED", pod_in_subset("a", "elastic")), line(2, "ADDED", pod_in_subset("b"))
+    lines = [*spread_and_replica_set(2), *pods]
     found = await subsets_after(a_recording(*lines, first=KINDS), "workloadspread")
     assert found == {"a": "web/reserved", "b": "web/elastic"}
 
 
 async def test_a_terminating_pod_leaves_its_subset_before_another_comes() -> None:
-    gone = pod_in_subset(
-        "a", deletionTimestamp="2026-01-01T00:00:09Z", deletionGracePeriodSeconds=30
-    )
+    gone = pod_in_subset("a", **GONE_AT)
     lines = [
         *spread_and_replica_set(1),
         line(1, "ADDED", pod_in_subset("a", "reserved")),
@@ -233,9 +236,7 @@ def unschedulable(subset: str = "reserved", **metadata: Any) -> Document:
         ("elastic", "2026-01-01T00:00:30Z", 30, "somebody"),
     ],
 )
-def test_the_cause_of_a_deletion(
-    subset: str, deleted: str | None, seconds: int | None, cause: str
-) -> None:
+def test_deletion_causes(subset: str, deleted: str | None, seconds: int | None, cause: str) -> None:
     state = RecordedState(deletion_cause)
     strategy: Document = {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": seconds}}
     spread = {**WEB, "spec": {**WEB["spec"], "scheduleStrategy": strategy}}

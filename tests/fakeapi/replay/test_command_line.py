@@ -5,24 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import sys
 from asyncio.subprocess import Process
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
 import pytest
-import structlog
 
 from extender.recording.files import parse_recording, read_recording
 from fakeapi import FakeCluster
-from fakeapi.cli.root_command import main
 from tests.commands import reprieve, start
-from tests.extender.recording.recording_lines import an_object, header, line
+from tests.extender.recording.recording_lines import an_object, header
+from tests.extender.recording.recording_lines import line as recorded_line
 from tests.fakeapi.replay.test_preemption import FILE as PREEMPTION_FILE
 from tests.fakeapi.replay.test_preemption import ONE_CANDIDATE
 
-PATIENCE_SECONDS = 60
+TIMEOUT_SECONDS = 60
 
 
 @pytest.fixture
@@ -30,47 +28,47 @@ def short(tmp_path: Path) -> Path:
     path = tmp_path / "short.jsonl"
     path.write_bytes(
         header("Namespace", "Pod")
-        + line(0, "LISTED", an_object("default", "Namespace"))
-        + line(0.1, "ADDED", an_object("a"))
-        + line(0.2, "ADDED", an_object("b"))
-        + line(0.3, "DELETED", an_object("a"))
+        + recorded_line(0, "LISTED", an_object("default", "Namespace"))
+        + recorded_line(0.1, "ADDED", an_object("a"))
+        + recorded_line(0.2, "ADDED", an_object("b"))
+        + recorded_line(0.3, "DELETED", an_object("a"))
     )
     return path
 
 
-async def lines_until(process: Process, wanted: bytes) -> bytes:
-    """Read standard output up to the line that has ``wanted`` in it."""
+async def lines_until(process: Process, expected: bytes) -> bytes:
+    """Read standard output up to the line that has ``expected`` in it."""
     assert process.stdout is not None
     read = b""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while wanted not in read.rpartition(b"\n")[2]:
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        while expected not in read.rpartition(b"\n")[2]:
             read = read.rstrip(b"\n") + b"\n" + (await process.stdout.readline()).rstrip(b"\n")
     return read.lstrip(b"\n") + b"\n"
 
 
 class TestRecord:
     @pytest.mark.slow
-    async def test_it_records_until_sigint(self, cluster: FakeCluster) -> None:
+    async def test_recording_until_sigint(self, cluster: FakeCluster) -> None:
         cluster.load([an_object("here"), an_object("n", "Node")])
         asked = ("--server", cluster.url, "--out", "-", "--resources", "pods")
         process = await start("record", *asked)
-        told = await lines_until(process, b'"BOOKMARK"')
+        output = await lines_until(process, b'"BOOKMARK"')
         cluster.load([an_object("new")])
-        told += await lines_until(process, b'"name":"new"')
+        output += await lines_until(process, b'"name":"new"')
         process.send_signal(signal.SIGINT)
-        rest, said = await process.communicate()
-        assert process.returncode == 0, said
-        recording = parse_recording(told + rest, "f")
+        rest, errors = await process.communicate()
+        assert process.returncode == 0, errors
+        recording = parse_recording(output + rest, "f")
         assert [(e.type, e.key) for e in recording.events if e.is_object_event] == [
             ("LISTED", "default/here"),
             ("ADDED", "default/new"),
         ]
         assert [each.name for each in recording.header.resources] == ["pods"]
         assert recording.events[-1].type == "BOOKMARK"
-        assert said.decode().splitlines()[-1] == "reprieve: recorded 4 events to standard output"
+        assert errors.decode().splitlines()[-1] == "reprieve: recorded 4 events to standard output"
 
     @pytest.mark.slow
-    async def test_for_a_while_into_a_file(self, cluster: FakeCluster, tmp_path: Path) -> None:
+    async def test_recording_for_some_time(self, cluster: FakeCluster, tmp_path: Path) -> None:
         path = tmp_path / "events.jsonl.gz"
         for_a_while = ("--for", "300ms", "--out", str(path), "--include-sensitive")
         done = await reprieve("record", "--kubeconfig", str(cluster.kubeconfig_path), *for_a_while)
@@ -83,15 +81,15 @@ class TestRecord:
 
 class TestFakeapiRecords:
     @pytest.mark.slow
-    async def test_it_writes_what_happens_and_a_kill_loses_little(self, tmp_path: Path) -> None:
+    async def test_a_kill_loses_little(self, tmp_path: Path) -> None:
         path = tmp_path / "events.jsonl.gz"
         process = await start("fakeapi", "--port", "0", "--record", str(path))
         url = (await lines_until(process, b"listening on")).decode().split()[-1]
-        async with aiohttp.ClientSession() as session, asyncio.timeout(PATIENCE_SECONDS):
+        async with aiohttp.ClientSession() as session, asyncio.timeout(TIMEOUT_SECONDS):
             body = an_object("late", "Namespace")
             async with session.post(f"{url}/api/v1/namespaces", json=body) as response:
                 assert response.status == 201
-            while b"late" not in said(path):
+            while b"late" not in recorded_bytes(path):
                 await asyncio.to_thread(path.stat)
         process.kill()
         await process.communicate()
@@ -100,20 +98,18 @@ class TestFakeapiRecords:
         assert ("ADDED", "late") in {(e.type, e.key) for e in recording.events}
 
     @pytest.mark.slow
-    async def test_a_disk_that_is_full_ends_it(self) -> None:
+    async def test_a_full_disk_ends_the_process(self) -> None:
         done = await reprieve("fakeapi", "--port", "0", "--record", "/dev/full")
         assert done.code == 1
-        assert (
-            done.err
-            == "reprieve: --record: /dev/full: cannot be written: No space left on device\n"
-        )
+        error = "--record: /dev/full: cannot be written: No space left on device"
+        assert done.err == f"reprieve: {error}\n"
 
 
-def shorten(path: Path) -> None:
+def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
 
 
-def said(path: Path) -> bytes:
+def recorded_bytes(path: Path) -> bytes:
     try:
         return b" ".join(e.raw for e in read_recording(str(path)).events)
     except ValueError:
@@ -121,7 +117,7 @@ def said(path: Path) -> bytes:
 
 
 class TestReplay:
-    async def test_it_prints_one_json_document(self, short: Path) -> None:
+    async def test_the_output_is_one_json_document(self, short: Path) -> None:
         done = await reprieve("replay", str(short), "-o", "json")
         assert (done.code, done.err) == (0, "")
         report = json.loads(done.out)
@@ -130,14 +126,14 @@ class TestReplay:
         assert report["resources"]["pods"]["replayed"] == 1
 
     @pytest.mark.slow
-    async def test_for_people_in_time(self, short: Path) -> None:
+    async def test_text_output_and_speed(self, short: Path) -> None:
         done = await reprieve("replay", str(short), "-o", "text", "--speed", "10", "--run", "gc")
         assert (done.code, done.err) == (0, "")
         assert "attached: gc; events left: none" in done.out
         assert "no differences" in done.out
 
     @pytest.mark.slow
-    async def test_with_a_port_it_serves_until_it_is_stopped(self, short: Path) -> None:
+    async def test_with_a_port_the_cluster_is_served_until_sigterm(self, short: Path) -> None:
         asked = ("--port", "0", "--speed", "max", "-o", "json")
         process = await start("replay", str(short), *asked)
         url = (await lines_until(process, b"listening on http")).decode().split()[-1]
@@ -149,56 +145,31 @@ class TestReplay:
         assert (names, process.returncode, errors) == (["b"], 0, b"")
 
     @pytest.mark.slow
-    async def test_reprieve_decides_again_what_it_was_asked(self, tmp_path: Path) -> None:
+    async def test_reprieve_decides_again(self, tmp_path: Path) -> None:
         config = tmp_path / "config.yaml"
         config.write_text(json.dumps({"profiles": ONE_CANDIDATE}))
-        attached = (
-            "--run",
-            "scheduler,replicaset",
-            "--extender",
-            "reprieve",
-            "--search",
-            "cluster",
-        )
-        given = ("--scheduler-config", str(config), "--upstream", "1.37")
-        done = await reprieve("replay", str(PREEMPTION_FILE), *attached, *given, "-o", "json")
+        extender = ("--extender", "reprieve", "--search", "cluster")
+        scheduler = ("--scheduler-config", str(config), "--upstream", "1.37")
+        options = ("--run", "scheduler,replicaset", *extender, *scheduler, "-o", "json")
+        done = await reprieve("replay", str(PREEMPTION_FILE), *options)
         assert done.code == 0
         report = json.loads(done.out)
         assert report["same"] is True
-        assert report["scheduling"]["preempted"] == {
-            "recorded": 6,
-            "replayed": 6,
-            "differences": [],
-        }
-        asked = [json.loads(each) for each in done.err.splitlines()]
-        assert sum(each["event"] == "preempt" for each in asked) == 5
+        preempted = report["scheduling"]["preempted"]
+        assert preempted == {"recorded": 6, "replayed": 6, "differences": []}
+        logged = [json.loads(each) for each in done.err.splitlines()]
+        assert sum(each["event"] == "preempt" for each in logged) == 5
 
     @pytest.mark.slow
-    async def test_a_file_that_breaks_off_is_played_with_one_warning(self, short: Path) -> None:
-        shorten(short)
+    async def test_a_truncated_file_is_replayed_with_one_warning(self, short: Path) -> None:
+        truncate(short)
         done = await reprieve("replay", str(short), "-o", "json")
-        warned = f"reprieve: {short}: breaks off in line 5; events up to this point are replayed\n"
-        assert (done.code, done.err) == (0, warned)
+        warning = f"reprieve: {short}: breaks off in line 5; events up to this point are replayed\n"
+        assert (done.code, done.err) == (0, warning)
         assert json.loads(done.out)["resources"]["pods"]["recorded"] == 2
 
 
-@pytest.fixture
-def command_line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
-    """Run a command line that ends at once in this very process: a new one takes a second."""
-
-    def run(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["reprieve", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code
-
-    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # typer puts its own there
-    yield run
-    structlog.reset_defaults()
-
-
-MISTAKES = [
+ERRORS = [
     ("record --out f --for soon", "--for: 'soon'; expected a duration such as 90s"),
     ("record --out f --resources widgets", "--resources: no resource 'widgets' can be listed"),
     ("record --out f --kubeconfig x", "--kubeconfig and --server exclude each other"),
@@ -224,26 +195,26 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("typed", "said"), MISTAKES)
-def test_mistakes_are_reported_in_one_line(
+@pytest.mark.parametrize(("line", "error"), ERRORS)
+def test_an_error_is_exit_code_2_and_one_line(
     command_line: Callable[..., int],
     capsys: pytest.CaptureFixture[str],
     short: Path,
-    typed: str,
-    said: str,
+    line: str,
+    error: str,
 ) -> None:
-    if "BAD" in typed:
-        short.write_bytes(short.read_bytes() + line(0.4, "ADDED", an_object("Not A Name")))
-    words = typed.replace("SHORT", str(short)).replace("BAD", str(short)).split()
+    if "BAD" in line:
+        short.write_bytes(short.read_bytes() + recorded_line(0.4, "ADDED", an_object("Not A Name")))
+    words = line.replace("SHORT", str(short)).replace("BAD", str(short)).split()
     with FakeCluster.in_thread() as cluster:
         server = ("--server", cluster.url) if words[0] == "record" else ()
         assert command_line(*words, *server) == 2
     shown = capsys.readouterr()
     assert (shown.out, shown.err.count("\n")) == ("", 1)
-    assert said in shown.err
+    assert error in shown.err
 
 
-def test_a_server_that_is_not_there_is_a_failure(
+def test_an_unreachable_server_is_exit_code_1(
     command_line: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     out = ("--out", str(tmp_path / "f"))

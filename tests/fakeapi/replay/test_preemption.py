@@ -1,4 +1,4 @@
-"""A recorded kube-scheduler that asked Reprieve, decided again by stand-ins."""
+"""Recorded decisions of kube-scheduler with Reprieve, made again by the fake scheduler."""
 
 from __future__ import annotations
 
@@ -16,29 +16,20 @@ from fakeapi.replay.report import Report
 from fakeapi.testing.extenders import InProcessReprieve
 from policies.kubernetes.releases import release
 from tests.fakeapi.controlplane.scheduler.stages import X, configured
+from tests.fakeapi.replay.replays import replayed
 from tests.sampling import seeds
 
 FILE = Path(__file__).parents[2] / "recorded" / "preemption.jsonl.gz"
 PREEMPTION = read_recording(str(FILE))
 UPSTREAM = "1.37"
-ONE_CANDIDATE = [
-    {
-        "pluginConfig": [
-            {
-                "name": "DefaultPreemption",
-                "args": {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 1},
-            }
-        ]
-    }
-]
-"""What the recorded scheduler was told: to offer its extender one node."""
+_ARGS = {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 1}
+ONE_CANDIDATE = [{"pluginConfig": [{"name": "DefaultPreemption", "args": _ARGS}]}]
+"""The configuration of the recorded scheduler: it offers its extender one node."""
 
 
 async def decided(run: str, seed: int = 0, **options: Any) -> Report:
-    """Play it with a scheduler that decides everything anew."""
-    given = {"run": run, "seed": seed, "upstream": UPSTREAM, **options}
-    async with VirtualCluster(start_ns=PREEMPTION.header.start_ns, **given) as cluster:
-        return await cluster.replay(PREEMPTION)
+    """Replay it with a scheduler that makes all decisions again."""
+    return await replayed(PREEMPTION, run, seed, upstream=UPSTREAM, **options)
 
 
 async def decided_with_reprieve(run: str, seed: int = 0, takes: float = 0.0) -> Report:
@@ -48,18 +39,18 @@ async def decided_with_reprieve(run: str, seed: int = 0, takes: float = 0.0) -> 
         await cluster.clock.sleep(takes)
         return await reprieve(call)
 
-    given: dict[str, Any] = {"run": run, "seed": seed, "upstream": UPSTREAM}
-    given["scheduler"] = configured({}, profiles=ONE_CANDIDATE)
+    options: dict[str, Any] = {"run": run, "seed": seed, "upstream": UPSTREAM}
+    options["scheduler"] = configured({}, profiles=ONE_CANDIDATE)
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(
-            VirtualCluster(start_ns=PREEMPTION.header.start_ns, extenders={X: ask}, **given)
+            VirtualCluster(start_ns=PREEMPTION.header.start_ns, extenders={X: ask}, **options)
         )
         await stack.enter_async_context(reprieve.following(cluster))
         return await cluster.replay(PREEMPTION)
 
 
 def counts(report: Report) -> tuple[tuple[int, int], ...]:
-    """Return how many pods landed, were nominated and preempted, recorded and here."""
+    """Return how many pods were bound, nominated and preempted, recorded and replayed."""
     assert report.scheduling is not None
     of = report.scheduling.placed, report.scheduling.nominated, report.scheduling.preempted
     return tuple((each.recorded, each.replayed) for each in of)
@@ -67,7 +58,7 @@ def counts(report: Report) -> tuple[tuple[int, int], ...]:
 
 @pytest.mark.parametrize("seed", seeds(1, 3))
 @pytest.mark.parametrize("run", ["scheduler", "scheduler,replicaset,gc,namespaces"])
-async def test_with_reprieve_all_is_decided_as_it_was(run: str, seed: int) -> None:
+async def test_with_reprieve_decisions_equal_the_recorded_ones(run: str, seed: int) -> None:
     report = await decided_with_reprieve(run, seed)
     assert counts(report) == ((11, 11), (5, 5), (6, 6))
     assert report.deletions.recorded == report.deletions.replayed == {"scheduler": 6}
@@ -75,7 +66,7 @@ async def test_with_reprieve_all_is_decided_as_it_was(run: str, seed: int) -> No
 
 
 @pytest.mark.parametrize("seed", seeds(1, 3))
-async def test_a_scheduler_that_looks_at_every_node_decides_so_by_itself(seed: int) -> None:
+async def test_a_scheduler_that_tries_every_node_decides_the_same(seed: int) -> None:
     assert (await decided("scheduler,replicaset", seed)).same
 
 
@@ -84,15 +75,15 @@ async def test_without_the_extender_one_candidate_is_seldom_the_best(seed: int) 
     """With one candidate node it preempts there: the report names each pod that differs."""
     report = await decided("scheduler", seed, scheduler={"profiles": ONE_CANDIDATE})
     assert report.scheduling is not None
-    otherwise = {each.name for each in report.scheduling.preempted.differences}
-    hands = {each.name for each in report.deletions.differences}
-    assert otherwise
-    assert otherwise == hands
+    differing = {each.name for each in report.scheduling.preempted.differences}
+    deleted = {each.name for each in report.deletions.differences}
+    assert differing
+    assert differing == deleted
     assert not report.same
 
 
 async def test_the_recorded_decisions_are_upstreams() -> None:
-    """Played alone, it shows who went where: the latest to start first, the budget kept."""
+    """The latest to start are preempted first, and the budget is kept."""
     report = await decided("none")
     assert (report.same, report.scheduling) == (True, None)
     there = {event.key: event.document() for event in PREEMPTION.events if event.is_object_event}
@@ -104,10 +95,8 @@ async def test_the_recorded_decisions_are_upstreams() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.2, 0.9])
-async def test_an_extender_that_takes_longer_than_victims_took_decides_the_same(
-    seconds: float,
-) -> None:
-    """Recorded victims end before their stand-ins are chosen: those end as soon as they are."""
+async def test_a_slow_extender_decides_the_same(seconds: float) -> None:
+    """Recorded victims are deleted before the replayed ones are chosen, which then end at once."""
     report = await decided_with_reprieve("scheduler,replicaset", takes=seconds)
     assert counts(report) == ((11, 11), (5, 5), (6, 6))
     assert report.same

@@ -23,9 +23,7 @@ CAUSES = {"replicaset": 2, "somebody": 1, "namespaces": 2, "gc": 4}
         ("gc,namespaces,replicaset", {"gc": 4, "namespaces": 4, "replicaset": 11}),
     ],
 )
-async def test_the_same_pods_are_deleted_by_the_same_components(
-    run: str, left: dict[str, int]
-) -> None:
+async def test_the_same_components_delete_the_same_pods(run: str, left: dict[str, int]) -> None:
     report = await replayed(ROLLOUT, run, seed=0)
     assert report.same
     assert report.left == left

@@ -1,4 +1,4 @@
-"""What a recorder follows, when its recording begins, and what it tells of trouble."""
+"""Recorders: the resources that they follow, the first lists, and faults."""
 
 from __future__ import annotations
 
@@ -20,11 +20,9 @@ from fakeapi.testing.faults import fault
 from tests.extender.recording.recording_lines import an_object
 from tests.fakeapi.replay.random_world import GADGET_DEFINITION
 
-Told = list[tuple[float, str, str]]
 
-
-class Studio:
-    """A recording while it is made, and afterwards."""
+class Output:
+    """A recording that is being written."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -37,8 +35,8 @@ class Studio:
         return parse_recording(self.data, "f")
 
     @property
-    def told(self) -> Told:
-        """What was told of objects: seconds, type, name."""
+    def events(self) -> list[tuple[float, str, str]]:
+        """Return seconds, type and name of the events of objects."""
         return [
             (event.at_ns / 10**9, event.type, event.metadata.name)
             for event in self.recording.events
@@ -49,76 +47,79 @@ class Studio:
 @asynccontextmanager
 async def recorded(
     cluster: VirtualCluster, *names: str, namespace: str = ""
-) -> AsyncIterator[Studio]:
+) -> AsyncIterator[Output]:
     plan = await make_plan(cluster.client, names, namespace)
-    studio, stop = Studio(), asyncio.Event()
+    output, stop = Output(), asyncio.Event()
     context = ReflectorContext(cluster.client, cluster.clock, Random(3), quiet_log())
-    recorder = Recorder(context, plan, RecordingWriter(studio.write, cluster.clock, REDACTED))
+    recorder = Recorder(context, plan, RecordingWriter(output.write, cluster.clock, REDACTED))
     task = asyncio.create_task(recorder.run(stop))
     await cluster.clock.advance(0)
-    yield studio
+    yield output
     stop.set()
     await task
+
+
+@pytest.fixture
+def cluster(virtual_cluster: VirtualCluster) -> VirtualCluster:
+    return virtual_cluster
 
 
 def names_of(recording: Recording) -> Sequence[str]:
     return [each.name for each in recording.header.resources]
 
 
-async def test_it_begins_with_everything_listed_at_nought(virtual_cluster: VirtualCluster) -> None:
-    virtual_cluster.load([an_object("a"), an_object("n", "Node")])
-    async with recorded(virtual_cluster, "pods", "nodes") as studio:
-        await virtual_cluster.clock.advance(5)
-        virtual_cluster.load([an_object("b")])
-        await virtual_cluster.clock.advance(5)
-    assert studio.told == [(0, "LISTED", "a"), (0, "LISTED", "n"), (5, "ADDED", "b")]
-    assert studio.recording.header.server == "v1.37.0"
+async def test_a_recording_begins_with_lists_at_time_zero(cluster: VirtualCluster) -> None:
+    cluster.load([an_object("a"), an_object("n", "Node")])
+    async with recorded(cluster, "pods", "nodes") as output:
+        await cluster.clock.advance(5)
+        cluster.load([an_object("b")])
+        await cluster.clock.advance(5)
+    assert output.events == [(0, "LISTED", "a"), (0, "LISTED", "n"), (5, "ADDED", "b")]
+    assert output.recording.header.server == "v1.37.0"
 
 
-async def test_a_late_resource_is_listed_late(virtual_cluster: VirtualCluster) -> None:
-    virtual_cluster.load([an_object("a"), an_object("n", "Node")])
-    virtual_cluster.faults.plan(fault(503).on("list", "nodes").between(0, 30))
-    async with recorded(virtual_cluster, "pods", "nodes") as studio:
-        await virtual_cluster.clock.advance(9)
-        assert studio.data == b""
-        await virtual_cluster.clock.advance(2)
-        assert studio.told == [(0, "LISTED", "a")]
-        await virtual_cluster.clock.advance(60)
-    assert [each[1:] for each in studio.told] == [("LISTED", "a"), ("LISTED", "n")]
-    assert studio.told[1][0] > 20
+async def test_a_late_resource_is_listed_late(cluster: VirtualCluster) -> None:
+    cluster.load([an_object("a"), an_object("n", "Node")])
+    cluster.faults.plan(fault(503).on("list", "nodes").between(0, 30))
+    async with recorded(cluster, "pods", "nodes") as output:
+        await cluster.clock.advance(9)
+        assert output.data == b""
+        await cluster.clock.advance(2)
+        assert output.events == [(0, "LISTED", "a")]
+        await cluster.clock.advance(60)
+    assert [each[1:] for each in output.events] == [("LISTED", "a"), ("LISTED", "n")]
+    assert output.events[1][0] > 20
 
 
-async def test_a_refusal_holds_nothing_up(virtual_cluster: VirtualCluster) -> None:
-    virtual_cluster.load([an_object("a")])
-    virtual_cluster.faults.plan(fault(403).on("list", "nodes"))
-    async with recorded(virtual_cluster, "pods", "nodes") as studio:
-        await virtual_cluster.clock.advance(1)
-        assert studio.told == [(0, "LISTED", "a")]
+async def test_a_forbidden_resource_does_not_delay_others(cluster: VirtualCluster) -> None:
+    cluster.load([an_object("a")])
+    cluster.faults.plan(fault(403).on("list", "nodes"))
+    async with recorded(cluster, "pods", "nodes") as output:
+        await cluster.clock.advance(1)
+        assert output.events == [(0, "LISTED", "a")]
 
 
-async def test_stopping_before_the_first_list_leaves_a_valid_recording(
-    virtual_cluster: VirtualCluster,
-) -> None:
-    virtual_cluster.faults.plan(fault(503).on("list"))
-    async with recorded(virtual_cluster, "pods") as studio:
-        await virtual_cluster.clock.advance(1)
-    assert studio.recording.events == ()
+async def test_a_recorder_stopped_before_the_first_list_is_valid(cluster: VirtualCluster) -> None:
+    cluster.faults.plan(fault(503).on("list"))
+    async with recorded(cluster, "pods") as output:
+        await cluster.clock.advance(1)
+    assert output.recording.events == ()
 
 
-async def test_a_relist_is_recorded_as_the_missed_changes(virtual_cluster: VirtualCluster) -> None:
-    virtual_cluster.load([an_object("stays"), an_object("goes"), an_object("same", uid="one")])
-    async with recorded(virtual_cluster, "pods") as studio:
-        await virtual_cluster.clock.advance(1)
-        virtual_cluster.reset()
-        virtual_cluster.load(
+async def test_a_relist_is_recorded_as_the_missed_changes(cluster: VirtualCluster) -> None:
+    cluster.load([an_object("stays"), an_object("goes"), an_object("same", uid="one")])
+    async with recorded(cluster, "pods") as output:
+        await cluster.clock.advance(1)
+        cluster.reset()
+        cluster.load(
             [
                 an_object("comes"),
                 an_object("stays", spec={"nodeName": "n"}),
                 an_object("same", uid="another"),
             ]
         )
-        await virtual_cluster.clock.advance(30)
-    after = studio.told[3:]
+        await cluster.clock.advance(30)
+    after = output.events[3:]
     assert {at for at, *_ in after} == {after[0][0]}
     assert [each[1:] for each in after] == [
         ("RELISTED", ""),
@@ -130,41 +131,39 @@ async def test_a_relist_is_recorded_as_the_missed_changes(virtual_cluster: Virtu
     ]
 
 
-class TestWhatIsFollowed:
-    async def test_a_namespace_and_all_that_has_none(self, virtual_cluster: VirtualCluster) -> None:
+class TestResources:
+    async def test_a_namespace_and_cluster_scoped_objects(self, cluster: VirtualCluster) -> None:
         other = an_object("theirs")
         other["metadata"]["namespace"] = "other"
-        virtual_cluster.load([an_object("ours"), other, an_object("n", "Node")])
-        async with recorded(virtual_cluster, "pods", "nodes", namespace="default") as studio:
-            await virtual_cluster.clock.advance(1)
-        assert {name for _, _, name in studio.told} == {"ours", "n"}
-        assert studio.recording.header.namespace == "default"
+        cluster.load([an_object("ours"), other, an_object("n", "Node")])
+        async with recorded(cluster, "pods", "nodes", namespace="default") as output:
+            await cluster.clock.advance(1)
+        assert {name for _, _, name in output.events} == {"ours", "n"}
+        assert output.recording.header.namespace == "default"
 
-    async def test_a_custom_resource_with_its_definition(
-        self, virtual_cluster: VirtualCluster
-    ) -> None:
-        virtual_cluster.load([GADGET_DEFINITION])
-        async with recorded(virtual_cluster, "gadgets", "pods") as studio:
-            await virtual_cluster.clock.advance(1)
-        assert names_of(studio.recording) == [
+    async def test_a_custom_resource_with_its_definition(self, cluster: VirtualCluster) -> None:
+        cluster.load([GADGET_DEFINITION])
+        async with recorded(cluster, "gadgets", "pods") as output:
+            await cluster.clock.advance(1)
+        assert names_of(output.recording) == [
             "customresourcedefinitions.apiextensions.k8s.io",
             "gadgets.example.com",
             "pods",
         ]
-        assert studio.told == [(0, "LISTED", "gadgets.example.com")]
+        assert output.events == [(0, "LISTED", "gadgets.example.com")]
 
-    async def test_the_usual_as_far_as_it_is_served(self, virtual_cluster: VirtualCluster) -> None:
-        plan = await make_plan(virtual_cluster.client, (), "")
+    async def test_served_default_resources(self, cluster: VirtualCluster) -> None:
+        plan = await make_plan(cluster.client, (), "")
         names = [each.recorded.name for each in plan.sources]
         assert {"namespaces", "nodes", "pods", "replicasets.apps", "jobs.batch"} <= set(names)
         assert not {"secrets", "events", "workloadspreads.apps.kruise.io"} & set(names)
 
-    async def test_all_but_events_and_leases(self, virtual_cluster: VirtualCluster) -> None:
-        plan = await make_plan(virtual_cluster.client, ("all",), "")
+    async def test_all_but_events_and_leases(self, cluster: VirtualCluster) -> None:
+        plan = await make_plan(cluster.client, ("all",), "")
         names = {each.recorded.name for each in plan.sources}
         assert {"secrets", "configmaps", "cronjobs.batch"} <= names
         assert not {"events", "events.events.k8s.io", "leases.coordination.k8s.io"} & names
 
-    async def test_a_name_that_is_not_known(self, virtual_cluster: VirtualCluster) -> None:
+    async def test_an_unknown_name(self, cluster: VirtualCluster) -> None:
         with pytest.raises(ResourceNameError, match="no resource 'pod' can be listed"):
-            await make_plan(virtual_cluster.client, ("pod",), "")
+            await make_plan(cluster.client, ("pod",), "")

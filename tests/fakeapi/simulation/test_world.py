@@ -1,4 +1,4 @@
-"""Worlds that fork, are compared, are written down, and repeat themselves."""
+"""Clusters that are forked, compared and exported, and that are deterministic."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from extender.kube.rest.resources import NAMESPACES, NODES, PODS
 from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.apiserver.testing.object_history import compare
 from fakeapi.testing.virtual_cluster import SocketlessCluster
-from tests.builders import blocking, owner, running_pod, thing
+from tests.builders import blocking, manifest, owner, running_pod, thing
 from tests.fakeapi.controlplane.kubelet.stages import SCRIPT
 from tests.sampling import seeds
-from tests.stage import CONFIG_MAPS, Stage
+from tests.stage import CONFIG_MAPS, Stage, without_version
 
 ROOT = Path(__file__).parents[3]
 CHAIN = [thing("a"), thing("b", blocking("a")), thing("c", blocking("b"))]
 
 
-async def test_two_ways_to_delete_are_tried_in_two_worlds() -> None:
+async def test_a_cluster_and_its_fork_are_compared() -> None:
     async with VirtualCluster() as cluster:
         cluster.load(CHAIN)
         await cluster.clock.advance(1)
@@ -43,7 +43,7 @@ async def test_two_ways_to_delete_are_tried_in_two_worlds() -> None:
     assert str(found).splitlines()[1:] == ["only there: default/b, default/c"]
 
 
-async def test_the_same_in_both_is_equal() -> None:
+async def test_equal_histories_are_equal() -> None:
     async with VirtualCluster() as cluster, cluster.fork() as fork:
         for world in (cluster, fork):
             world.load(CHAIN)
@@ -60,24 +60,16 @@ async def test_differences_of_final_states_are_named() -> None:
     assert (found.same, found.only_other, found.different) == (0, ["default/x"], ["default/a"])
 
 
-async def test_a_world_is_written_down_and_brought_back() -> None:
+async def test_an_export_can_be_loaded() -> None:
     async with VirtualCluster(run="none") as one, VirtualCluster(run="none", seed=1) as other:
         one.load([*CHAIN, running_pod("p", "n"), thing("q", kind="ResourceQuota")])
         manifests = one.export()
         assert manifests[0]["kind"] == "Namespace"
         other.load(manifests)
-        assert [without_versions(m) for m in other.export()] == [
-            without_versions(m) for m in manifests
-        ]
+        assert list(map(without_version, other.export())) == list(map(without_version, manifests))
 
 
-def without_versions(document: dict[str, object]) -> dict[str, object]:
-    metadata = dict(document["metadata"])  # type: ignore[call-overload]
-    del metadata["resourceVersion"]
-    return {**document, "metadata": metadata}
-
-
-async def test_a_world_is_written_down_over_http() -> None:
+async def test_a_cluster_is_exported_over_http() -> None:
     async with FakeCluster(run="none") as cluster, aiohttp.ClientSession(cluster.url) as http:
         cluster.load(CHAIN)
         async with http.get("/_fakeapi/export") as answer:
@@ -86,19 +78,19 @@ async def test_a_world_is_written_down_over_http() -> None:
     assert document["items"] == cluster.export()
 
 
-NODES_COME = {"register": [{"name": "n{}", "count": 4}]}
+SCRIPT_OF_NODES = {"register": [{"name": "n{}", "count": 4}]}
 
 
-async def say(stage: Stage, node: str, *, silent: bool) -> None:
+async def silence(stage: Stage, node: str, *, silent: bool) -> None:
     """Stop or resume a node's heartbeats."""
     script = "{stages: [{silent: true}]}" if silent else "{}"
     await stage.patch(NODES, node, {"metadata": {"annotations": {SCRIPT: script}}})
 
 
-async def eventful(seed: int) -> bytes:
+async def run_randomly(seed: int) -> bytes:
     """Run some minutes of random changes, and return the history."""
     rng = Random(seed)
-    async with VirtualCluster(run="all", seed=seed, kubelet=NODES_COME) as cluster:
+    async with VirtualCluster(run="all", seed=seed, kubelet=SCRIPT_OF_NODES) as cluster:
         stage = Stage(cluster)
         await stage.create(NAMESPACES, {"metadata": {"generateName": "space-"}})
         for _ in range(12):
@@ -117,7 +109,7 @@ async def act(stage: Stage, rng: Random) -> None:
             pod["metadata"] = {"generateName": "web-", "namespace": "default"}
             await stage.create(PODS, pod)
         case 2 | 3 as silent if await stage.find(NODES, node):
-            await say(stage, node, silent=silent == 2)
+            await silence(stage, node, silent=silent == 2)
         case 4:
             how = rng.choice(list(Propagation))
             if await stage.find(CONFIG_MAPS, f"m{number}"):
@@ -135,20 +127,20 @@ def history(cluster: SocketlessCluster) -> bytes:
 
 @pytest.mark.parametrize("seed", seeds(1, 6))
 async def test_one_seed_gives_one_history_to_the_byte(seed: int) -> None:
-    assert await eventful(seed) == await eventful(seed)
+    assert await run_randomly(seed) == await run_randomly(seed)
 
 
 @pytest.mark.slow
-def test_the_history_does_not_hang_on_the_order_of_any_set() -> None:
-    told = {lived_apart(hash_seed) for hash_seed in ("1", "2")}
-    assert len(told) == 1
+def test_the_history_does_not_depend_on_the_order_of_sets() -> None:
+    digests = {digest_of_process(hash_seed) for hash_seed in ("1", "2")}
+    assert len(digests) == 1
 
 
-def lived_apart(hash_seed: str) -> bytes:
+def digest_of_process(hash_seed: str) -> bytes:
     """Return the digest of a history from a process of its own."""
     program = (
-        "import asyncio, hashlib; from tests.fakeapi.simulation.test_world import eventful; "
-        "print(hashlib.sha256(asyncio.run(eventful(3))).hexdigest())"
+        "import asyncio, hashlib; from tests.fakeapi.simulation.test_world import run_randomly; "
+        "print(hashlib.sha256(asyncio.run(run_randomly(3))).hexdigest())"
     )
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
@@ -156,8 +148,8 @@ def lived_apart(hash_seed: str) -> bytes:
     ).stdout
 
 
-async def test_another_seed_gives_another_one() -> None:
-    assert await eventful(1) != await eventful(2)
+async def test_another_seed_gives_another_history() -> None:
+    assert await run_randomly(1) != await run_randomly(2)
 
 
 @pytest.mark.slow
@@ -168,7 +160,7 @@ async def test_ten_minutes_of_a_hundred_nodes() -> None:
         stage.load(*(thing(name, kind="Node", namespace="") for name in names))
         stage.load(*(running_pod(f"pod-{name}", name) for name in names))
         await stage.passes(60)
-        await say(stage, "node-042", silent=True)
+        await silence(stage, "node-042", silent=True)
         await stage.passes(540)
         assert await stage.names(NODES) == names
         gone = {f"pod-{name}" for name in names} - {
@@ -196,10 +188,9 @@ async def test_the_clock_is_moved_over_http() -> None:
             assert "clock: " in str(refusal["message"])
 
 
-async def test_garbage_is_collected_and_namespaces_end_behind_a_socket() -> None:
-    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "space"}}
+async def test_a_cluster_over_http_collects_garbage_and_deletes_namespaces() -> None:
     async with FakeCluster() as cluster:
-        cluster.load([*CHAIN, space])
+        cluster.load([*CHAIN, manifest("Namespace", "space")])
         await cluster.client.delete(
             CONFIG_MAPS.object("a", "default"), propagation=Propagation.FOREGROUND
         )

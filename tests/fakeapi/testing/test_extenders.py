@@ -1,4 +1,4 @@
-"""Extenders elsewhere: a replay waits until they are ready, and while they answer."""
+"""Remote extenders: a replay waits until they are ready, and during their calls."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from tests.fakeapi.replay.test_attached_schedulers import WITH_NODES, full_but_o
 
 @asynccontextmanager
 async def answering(*statuses: int) -> AsyncIterator[tuple[str, list[str]]]:
-    """Serve something that answers with these, the last again and again; gives what was asked."""
+    """Serve these statuses in turn, the last one repeatedly; yield the URL and the requests."""
     left: Iterator[int] = iter(statuses[:-1])
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
-        asked.append(request.path)
+        requests.append(request.path)
         return web.Response(status=next(left, statuses[-1]))
 
     app = web.Application()
@@ -41,56 +41,53 @@ async def answering(*statuses: int) -> AsyncIterator[tuple[str, list[str]]]:
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     host, port = runner.addresses[0][:2]
     try:
-        yield f"http://{host}:{port}/extender", asked
+        yield f"http://{host}:{port}/extender", requests
     finally:
         await runner.cleanup()
 
 
 async def test_an_extender_that_is_not_ready_is_polled() -> None:
-    async with answering(503, 200) as (url, asked):
+    async with answering(503, 200) as (url, requests):
         await wait_extenders_ready((url,))
-    assert asked == ["/readyz", "/readyz"]
+    assert requests == ["/readyz", "/readyz"]
 
 
 @pytest.mark.parametrize("status", [200, 404, 405, 500])
 async def test_an_extender_without_readyz_is_ready(status: int) -> None:
-    async with answering(status) as (url, asked):
+    async with answering(status) as (url, requests):
         await wait_extenders_ready((url,))
-    assert asked == ["/readyz"]
+    assert requests == ["/readyz"]
 
 
-@pytest.mark.parametrize(
-    ("statuses", "said"), [((503,), "is not ready, for 0 s"), ((), "does not respond")]
-)
-async def test_an_extender_that_never_gets_ready_is_reported(
-    statuses: tuple[int, ...], said: str
-) -> None:
-    async with answering(*(statuses or (200,))) as (url, _):
-        there = url
-        if statuses:
-            with pytest.raises(ExtenderNotReadyError, match=said):
-                await wait_extenders_ready((there,), timeout_seconds=0)
-    if not statuses:
-        with pytest.raises(ExtenderNotReadyError, match=said):
-            await wait_extenders_ready((there,), timeout_seconds=0)
+async def test_an_extender_that_stays_unready_is_an_error() -> None:
+    async with answering(503) as (url, _):
+        with pytest.raises(ExtenderNotReadyError, match="is not ready, for 0 s"):
+            await wait_extenders_ready((url,), timeout_seconds=0)
+
+
+async def test_an_unreachable_extender_is_an_error() -> None:
+    async with answering(200) as (url, _):
+        pass
+    with pytest.raises(ExtenderNotReadyError, match="does not respond"):
+        await wait_extenders_ready((url,), timeout_seconds=0)
 
 
 @pytest.mark.slow
-async def test_the_time_that_an_answer_takes_does_not_pass() -> None:
-    """At this pace a second of the host's would be a quarter of an hour."""
+async def test_the_clock_stops_during_a_call() -> None:
+    """At this factor a real second is a quarter of an hour."""
     recording = a_recording(*full_but_one(), line(1, "ADDED", urgent()), first=WITH_NODES)
-    paces: list[float] = []
+    factors: list[float] = []
 
     async def ask(call: Call) -> Reply:
-        paces.append(cluster.clock.factor)
+        factors.append(cluster.clock.factor)
         return Reply.of({"NodeNames": call.document()["NodeNames"]})
 
     clock = VirtualClock(recording.header.start_ns)
-    given: dict[str, Any] = {"extenders": {X: ask}, "waiting": pause_during_calls(clock)}
-    async with FakeCluster(run="scheduler", clock=clock, **given) as cluster:
+    options: dict[str, Any] = {"extenders": {X: ask}, "waiting": pause_during_calls(clock)}
+    async with FakeCluster(run="scheduler", clock=clock, **options) as cluster:
         clock.run(1000)
         report: Report = await cluster.replay(recording)
-    assert set(paces) == {0}
+    assert set(factors) == {0}
     assert clock.factor == 1000
     assert report.scheduling is not None
     assert report.scheduling.placed.replayed == 1
@@ -98,6 +95,6 @@ async def test_the_time_that_an_answer_takes_does_not_pass() -> None:
 
 def test_external_extenders_are_those_without_a_replacement() -> None:
     document = {"extenders": [{"urlPrefix": "http://there/", "filterVerb": "filter"}]}
-    outfit = read_scheduler_options(document, "http://here", {X: lambda _: Reply(200, b"")}, "")
-    assert set(remote_extender_urls(outfit)) == {"http://there", "http://here"}
+    options = read_scheduler_options(document, "http://here", {X: lambda _: Reply(200, b"")}, "")
+    assert set(remote_extender_urls(options)) == {"http://there", "http://here"}
     assert remote_extender_urls(read_scheduler_options("", "", None, "")) == ()

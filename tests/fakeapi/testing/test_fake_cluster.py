@@ -1,30 +1,25 @@
-"""The harness: a cluster in one `async with`."""
+"""Clusters in one `async with`."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import orjson
 import pytest
 
 from extender.kube.rest.kubeconfig import kubeconfig_endpoint
 from extender.kube.rest.resources import NODES, PODS
 from fakeapi import FakeCluster
 from fakeapi.apiserver.endpoints import StatusError
+from tests.builders import container_json, encoded, manifest
+from tests.stage import decode
 
-NODE = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}
-
-
-def decode(raw: Any) -> Any:
-    return orjson.loads(bytes(raw))
+NODE = manifest("Node", "n")
 
 
-async def test_a_cluster_serves_what_was_loaded() -> None:
+async def test_a_cluster_serves_loaded_objects() -> None:
     async with FakeCluster() as cluster:
         assert cluster.load([NODE]) == 1
         node = await cluster.client.get(NODES.object("n"), decode)
     assert node["metadata"]["name"] == "n"
-    assert NODE == {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}
+    assert manifest("Node", "n") == NODE
 
 
 async def test_lists_are_loaded_item_by_item() -> None:
@@ -38,7 +33,7 @@ async def test_an_error_in_a_loaded_manifest_is_reported() -> None:
             cluster.load([{"kind": "Widget", "apiVersion": "v1"}])
 
 
-async def test_the_kubeconfig_leads_to_the_server_and_goes_with_it() -> None:
+async def test_the_kubeconfig_is_removed_with_the_server() -> None:
     async with FakeCluster() as cluster:
         endpoint = await kubeconfig_endpoint(cluster.kubeconfig_path, None, {})
         assert endpoint.url == cluster.url
@@ -48,10 +43,8 @@ async def test_the_kubeconfig_leads_to_the_server_and_goes_with_it() -> None:
 async def test_the_same_seed_gives_the_same_uids() -> None:
     async def uid(seed: int) -> str:
         async with FakeCluster(seed=seed) as cluster:
-            containers = [{"name": "c", "image": "i"}]
-            body = orjson.dumps(
-                {"metadata": {"generateName": "p-"}, "spec": {"containers": containers}}
-            )
+            spec = {"containers": [container_json()]}
+            body = encoded({"metadata": {"generateName": "p-"}, "spec": spec})
             pod = await cluster.client.create(PODS.collection("default"), body, decode)
             return f"{pod['metadata']['name']} {pod['metadata']['uid']}"
 
@@ -59,14 +52,14 @@ async def test_the_same_seed_gives_the_same_uids() -> None:
     assert await uid(1) != await uid(2)
 
 
-async def test_clusters_live_side_by_side() -> None:
+async def test_clusters_are_independent() -> None:
     async with FakeCluster() as one, FakeCluster() as other:
         one.load([NODE])
         assert one.url != other.url
         assert (await other.client.list(NODES, decode)).items == []
 
 
-async def test_the_local_transport_shows_the_same_world() -> None:
+async def test_the_local_transport_reads_the_same_objects() -> None:
     async with FakeCluster() as cluster:
         cluster.load([NODE])
         local = cluster.local_transport()

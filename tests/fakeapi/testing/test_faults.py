@@ -1,4 +1,4 @@
-"""Faults behind a socket: what arrives, and the ways to plan them and to see what they did."""
+"""Faults over sockets: their effect on responses, and the ways to plan and to read them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import orjson
 import pytest
+from aiohttp import ClientSession
 
 from extender.kube.rest.http_transport import AiohttpTransport
 from extender.kube.rest.transport import Request, TransportError
@@ -26,9 +27,9 @@ FAULTS = "/_fakeapi/faults"
 
 
 @pytest.fixture
-async def http(cluster: FakeCluster) -> AsyncIterator[aiohttp.ClientSession]:
+async def http(cluster: FakeCluster) -> AsyncIterator[ClientSession]:
     headers = {"User-Agent": "tester/1"}
-    async with aiohttp.ClientSession(cluster.url, headers=headers) as session:
+    async with ClientSession(cluster.url, headers=headers) as session:
         yield session
 
 
@@ -36,13 +37,13 @@ def config_map(name: str, size: int = 1) -> dict[str, Any]:
     return manifest("ConfigMap", name, data={"k": "v" * size})
 
 
-async def create(http: aiohttp.ClientSession, name: str) -> int:
+async def create(http: ClientSession, name: str) -> int:
     async with http.post(MAPS, data=orjson.dumps(config_map(name)), headers=JSON) as answer:
         return answer.status
 
 
 async def raw_exchange(url: str, target: str) -> tuple[bytes, bool]:
-    """What arrives of an answer, and whether the connection was reset."""
+    """Return the received bytes of a response, and whether the connection was reset."""
     host, port = url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
@@ -58,10 +59,8 @@ async def raw_exchange(url: str, target: str) -> tuple[bytes, bool]:
     return arrived, reset
 
 
-class TestOnTheWire:
-    async def test_an_error_says_when_to_come_back(
-        self, cluster: FakeCluster, http: aiohttp.ClientSession
-    ) -> None:
+class TestResponses:
+    async def test_an_error_has_retry_time(self, cluster: FakeCluster, http: ClientSession) -> None:
         cluster.faults.plan(fault(503, retry_after=7).on("list"))
         async with http.get(MAPS) as answer:
             assert (answer.status, answer.headers["Retry-After"]) == (503, "7")
@@ -74,7 +73,7 @@ class TestOnTheWire:
 
     @pytest.mark.parametrize("when", ["before", "after"])
     async def test_a_dropped_write_may_have_happened(
-        self, cluster: FakeCluster, http: aiohttp.ClientSession, when: str
+        self, cluster: FakeCluster, http: ClientSession, when: str
     ) -> None:
         cluster.faults.plan(fault("drop", when=when).on("create").once())
         with pytest.raises(aiohttp.ClientError):
@@ -82,9 +81,7 @@ class TestOnTheWire:
         assert await create(http, "a") == {"before": 201, "after": 409}[when]
 
     @pytest.mark.parametrize("size", [1, 3_000_000])
-    async def test_an_abrupt_cut_ends_inside_the_document(
-        self, cluster: FakeCluster, size: int
-    ) -> None:
+    async def test_an_abrupt_cut_ends_the_document(self, cluster: FakeCluster, size: int) -> None:
         cluster.load([config_map("a", size)])
         whole, _ = await raw_exchange(cluster.url, f"{MAPS}/a?timeout=1")
         cluster.faults.plan(fault("cut").on("get"))
@@ -95,7 +92,7 @@ class TestOnTheWire:
         assert (rest, reset) == (body[: len(body) // 2], False)
 
     async def test_a_clean_cut_is_a_whole_answer_with_half_a_document(
-        self, cluster: FakeCluster, http: aiohttp.ClientSession
+        self, cluster: FakeCluster, http: ClientSession
     ) -> None:
         cluster.load([config_map("a", 1_000_000)])
         cluster.faults.plan(fault("cut", end="clean").on("get"))
@@ -109,7 +106,7 @@ class TestOnTheWire:
         ("rule", "expected"),
         [
             (fault("cut", after_frames=1), {"half a frame"}),
-            (fault("cut", end="clean", after_frames=1), {"half a frame", "a good end"}),
+            (fault("cut", end="clean", after_frames=1), {"half a frame", "a complete end"}),
             (fault("drop", when="after", after_frames=1), {"a reset"}),
         ],
         ids=["abrupt", "clean", "drop"],
@@ -122,12 +119,12 @@ class TestOnTheWire:
         arrived, reset = await raw_exchange(cluster.url, f"{MAPS}?watch=1")
         first, _, rest = arrived.partition(b"}\n")
         assert b'"name":"a"' in first
-        seen = {
+        found = {
             "half a frame": b'{"type":"ADDED","object":{' in rest,
-            "a good end": rest.endswith(b"\r\n0\r\n\r\n"),
+            "a complete end": rest.endswith(b"\r\n0\r\n\r\n"),
             "a reset": reset,
         }
-        assert {what for what, is_so in seen.items() if is_so} == expected
+        assert {name for name, holds in found.items() if holds} == expected
 
     async def test_a_reset_reaches_clients_over_tls(self) -> None:
         async with FakeCluster(tls=True, run="none") as cluster:
@@ -141,7 +138,7 @@ class TestOnTheWire:
 
 
 class TestManagement:
-    async def test_a_plan_is_made_seen_and_ended(self, http: aiohttp.ClientSession) -> None:
+    async def test_a_plan_is_made_read_and_ended(self, http: ClientSession) -> None:
         plan = b"faults: [{fault: 500, times: 1, match: {verbs: create}}]"
         async with http.post(FAULTS, data=plan) as answer:
             assert answer.status == 200
@@ -162,7 +159,7 @@ class TestManagement:
             assert orjson.loads(await answer.read())["faults"] == []
 
     async def test_the_log_of_requests_names_the_fault(
-        self, cluster: FakeCluster, http: aiohttp.ClientSession
+        self, cluster: FakeCluster, http: ClientSession
     ) -> None:
         cluster.faults.plan(fault(429).once())
         await create(http, "a")
@@ -174,8 +171,8 @@ class TestManagement:
             (201, None),
         ]
 
-    async def test_a_mistake_is_a_400_and_the_old_plan_stays(
-        self, cluster: FakeCluster, http: aiohttp.ClientSession
+    async def test_an_invalid_plan_is_a_400_and_the_old_one_stays(
+        self, cluster: FakeCluster, http: ClientSession
     ) -> None:
         cluster.faults.plan(fault(500))
         async with http.post(FAULTS, data=b'{"faults":[{"fault":"lag"}]}') as answer:
@@ -184,28 +181,18 @@ class TestManagement:
         assert status["message"].startswith("faults[0].seconds: expected how long")
         assert [each["fault"] for each in cluster.faults.report()["faults"]] == [500]
 
-    async def test_no_other_method_is_known(self, http: aiohttp.ClientSession) -> None:
+    async def test_no_other_method_is_known(self, http: ClientSession) -> None:
         async with http.put(FAULTS, data=b"{}") as answer:
             assert answer.status == 405
 
 
-def in_process() -> Any:
-    return FakeCluster.as_process(run="none", seed=4)
-
-
-def in_thread() -> Any:
-    return FakeCluster.in_thread(run="none", seed=4)
-
-
-@pytest.mark.parametrize("place", [in_thread, in_process])
-def test_a_cluster_elsewhere_has_the_same_words(place: Any) -> None:
-    with place() as cluster:
+@pytest.mark.parametrize("create", [FakeCluster.in_thread, FakeCluster.as_process])
+def test_faults_of_clusters_in_threads_and_processes(create: Any) -> None:
+    with create(run="none", seed=4) as cluster:
         faults: FaultControl = cluster.faults
         faults.plan(fault(500).on("create", "pods").times(3))
         assert (faults.report()["seed"], faults.injected) == (4, (0,))
-        with pytest.raises(
-            (PlanError, ProcessError), match=r"faults\[0\].match.verbs: no verb 'x'"
-        ):
+        with pytest.raises((PlanError, ProcessError), match=r"\[0\].match.verbs: no verb 'x'"):
             faults.plan(fault(500).on("x"))
         faults.plan(fault("drop"), seed=9)
         assert faults.end()["seed"] == 9
@@ -220,7 +207,7 @@ class TestCommandLine:
         )
         async with (
             serving("fakeapi", "--faults", str(plan), "--seed", "3") as url,
-            aiohttp.ClientSession(url) as session,
+            ClientSession(url) as session,
         ):
             found = []
             for _ in range(2):
@@ -243,7 +230,7 @@ class TestCommandLine:
             (None, "No such file or directory"),
         ],
     )
-    async def test_a_mistake_ends_with_2_and_one_line(
+    async def test_an_error_is_exit_code_2_and_one_line(
         self, tmp_path: Path, text: str | None, expected: str
     ) -> None:
         plan = tmp_path / "plan.yaml"

@@ -1,4 +1,4 @@
-"""Faults in front of real clients: each kind reaches them, does what it says, and they recover."""
+"""Faults of each kind with real clients: their effect, and the recovery of the clients."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.testing.fake_cluster import Cluster
 from fakeapi.testing.faults import Fault, fault
 from tests.fakeapi.kubectl import Kubectl, kubectl_for
-from tests.fakeapi.test_real_clients import Cache, name_and_version, pod
+from tests.fakeapi.test_real_clients import Cache, labelled_pod, name_and_version
 
 OURS = "reprieve/*"
 
-TROUBLES: dict[str, Fault] = {
+FAULTS: dict[str, Fault] = {
     **{f"{code} to lists": fault(code).on("list").times(2) for code in (429, 500, 503, 504)},
     **{f"{code} to watches": fault(code).on("watch").times(2) for code in (429, 500, 503, 504)},
     "latency": fault("latency", least=0.01, most=0.05).probability(0.7),
@@ -36,9 +36,9 @@ TROUBLES: dict[str, Fault] = {
     "watches that never arrive": fault("drop").on("watch").times(3),
     "watches that are reset": fault("drop", when="after", after_frames=1).on("watch").times(3),
     "half a list": fault("cut").on("list").times(2),
-    "half a list, well ended": fault("cut", end="clean").on("list").times(2),
+    "half a list, ended cleanly": fault("cut", end="clean").on("list").times(2),
     "half a frame": fault("cut", after_frames=1).on("watch").times(3),
-    "half a frame, well ended": fault("cut", end="clean", after_frames=1).on("watch").times(3),
+    "half a frame, ended cleanly": fault("cut", end="clean", after_frames=1).on("watch").times(3),
     "a lag": fault("lag", seconds=0.1),
     "a silence": fault("silence", seconds=0.2, after_frames=1),
     "an expiry": fault("expire", after_frames=1).times(2),
@@ -47,7 +47,7 @@ TROUBLES: dict[str, Fault] = {
 }
 
 
-PLANS = {name: (trouble,) for name, trouble in TROUBLES.items()} | {
+PLANS = {name: (rule,) for name, rule in FAULTS.items()} | {
     "a compaction": (
         fault("compact").on("watch").after(1),
         fault("drop", when="after", after_frames=1).on("watch").times(3),
@@ -62,8 +62,8 @@ def about_lists(plan: tuple[Fault, ...]) -> bool:
     return plan[0].match.get("verbs") == ["list"]
 
 
-class HastyClock(SystemClock):
-    """The host's clock for who has no time to wait."""
+class FastClock(SystemClock):
+    """The system clock, with sleeps that are fifty times shorter."""
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds / 50)
@@ -92,7 +92,7 @@ async def informed(
 
 def write(cluster: Cluster, step: int) -> None:
     """Create a pod, change one, and delete one."""
-    cluster.load([pod(f"p{step}"), pod("same", step=str(step))])
+    cluster.load([labelled_pod(f"p{step}"), labelled_pod("same", step=str(step))])
     kind = cluster.api.kinds.of("v1", "Pod")
     assert kind is not None
     gone = cluster.api.store.get(kind, f"default/p{step - 2}")
@@ -101,7 +101,7 @@ def write(cluster: Cluster, step: int) -> None:
 
 
 class TestOurInformer:
-    """Its copy ends equal to the store, whatever it has met."""
+    """Its cache equals the store after every fault."""
 
     @pytest.mark.parametrize("kind", [Reflector[Any], WatchListReflector[Any]])
     @pytest.mark.parametrize("name", PLANS)
@@ -111,7 +111,7 @@ class TestOurInformer:
             plan = (NO_STREAM, *plan)
         async with VirtualCluster(run="none", seed=5) as cluster:
             write(cluster, 0)
-            cluster.faults.plan(*(trouble.by(OURS) for trouble in plan))
+            cluster.faults.plan(*(rule.by(OURS) for rule in plan))
             async with informed(cluster.client, cluster.clock, kind) as (_, cache):
                 for step in range(1, 12):
                     await cluster.clock.advance(30)
@@ -123,8 +123,8 @@ class TestOurInformer:
     @pytest.mark.parametrize("name", PLANS)
     async def test_over_a_socket(self, cluster: FakeCluster, name: str) -> None:
         write(cluster, 0)
-        cluster.faults.plan(*(trouble.by(OURS) for trouble in PLANS[name]))
-        async with informed(cluster.client, HastyClock()) as (informer, cache):
+        cluster.faults.plan(*(rule.by(OURS) for rule in PLANS[name]))
+        async with informed(cluster.client, FastClock()) as (informer, cache):
             async with asyncio.timeout(20):
                 await informer.wait_synced()
             for step in range(1, 6):
@@ -135,7 +135,7 @@ class TestOurInformer:
                         await cache.changed.wait()
         assert all(cluster.faults.injected)
 
-    async def test_a_watch_that_stays_silent_is_noticed_and_resumed(self) -> None:
+    async def test_a_silent_watch_is_detected_and_resumed(self) -> None:
         async with VirtualCluster(run="none") as cluster:
             cluster.faults.plan(fault("silence").by(OURS).once())
             async with informed(cluster.client, cluster.clock) as (_, cache):
@@ -164,23 +164,23 @@ class TestKubernetesAsyncio:
     async def test_it_gets_a_status(self, cluster: FakeCluster, core: Any, code: int) -> None:
         cluster.faults.plan(fault(code, retry_after=2).by(THEIRS).on("create", "pods").once())
         with pytest.raises(client.ApiException) as refused:
-            await core.create_namespaced_pod("default", pod("a"))
+            await core.create_namespaced_pod("default", labelled_pod("a"))
         headers: Mapping[str, str] = refused.value.headers or {}
         assert (refused.value.status, headers["Retry-After"]) == (code, "2")
         assert '"kind":"Status"' in str(refused.value.body)
-        await core.create_namespaced_pod("default", pod("a"))
+        await core.create_namespaced_pod("default", labelled_pod("a"))
 
     @pytest.mark.parametrize(("when", "there"), [("before", {}), ("after", {"a"})])
-    async def test_it_cannot_tell_whether_a_dropped_create_happened(
+    async def test_a_dropped_create_may_have_happened(
         self, cluster: FakeCluster, core: Any, when: str, there: Any
     ) -> None:
         cluster.faults.plan(fault("drop", when=when).by(THEIRS).on("create", "pods", names="a"))
         with pytest.raises(aiohttp.ClientOSError):
-            await core.create_namespaced_pod("default", pod("a"))
+            await core.create_namespaced_pod("default", labelled_pod("a"))
         assert set(stored(cluster)) == set(there)
 
     async def test_half_a_list_is_no_list(self, cluster: FakeCluster, core: Any) -> None:
-        cluster.load([pod("a")])
+        cluster.load([labelled_pod("a")])
         cluster.faults.plan(fault("cut").by(THEIRS).on("list"))
         with pytest.raises(aiohttp.ClientPayloadError):
             await core.list_namespaced_pod("default")
@@ -188,16 +188,16 @@ class TestKubernetesAsyncio:
     async def test_a_list_from_the_cache_is_stale_and_a_consistent_one_is_not(
         self, cluster: FakeCluster, core: Any
     ) -> None:
-        cluster.load([pod("a"), pod("b")])
+        cluster.load([labelled_pod("a"), labelled_pod("b")])
         cluster.faults.plan(fault("stale").by(THEIRS))
         for version, seen in (("0", ["a"]), ("", ["a", "b"])):
             listed = await core.list_namespaced_pod("default", resource_version=version)
             assert [found.metadata.name for found in listed.items] == seen
 
-    async def test_latency_makes_it_give_up(self, cluster: FakeCluster, core: Any) -> None:
+    async def test_latency_causes_a_timeout(self, cluster: FakeCluster, core: Any) -> None:
         cluster.faults.plan(fault("latency", seconds=600, when="after").by(THEIRS).on("create"))
         with pytest.raises(asyncio.TimeoutError):
-            await core.create_namespaced_pod("default", pod("a"), _request_timeout=0.2)
+            await core.create_namespaced_pod("default", labelled_pod("a"), _request_timeout=0.2)
         assert set(stored(cluster)) == {"a"}
 
     @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ class TestKubernetesAsyncio:
     async def test_its_watch_breaks(
         self, cluster: FakeCluster, core: Any, rule: Fault, end: type[Exception]
     ) -> None:
-        cluster.load([pod("a"), pod("b")])
+        cluster.load([labelled_pod("a"), labelled_pod("b")])
         cluster.faults.plan(rule.by(THEIRS).on("watch"))
         seen: list[str] = []
         with pytest.raises(end):
@@ -218,7 +218,7 @@ class TestKubernetesAsyncio:
         assert seen == ["ADDED a"]
 
     async def test_its_watch_expires_and_lists_again(self, cluster: FakeCluster, core: Any) -> None:
-        cluster.load([pod("a"), pod("b")])
+        cluster.load([labelled_pod("a"), labelled_pod("b")])
         cluster.faults.plan(fault("expire", after_frames=1).by(THEIRS).times(2))
         seen: list[str] = []
         with pytest.raises(client.ApiException) as expired:
@@ -227,7 +227,7 @@ class TestKubernetesAsyncio:
         assert seen[0] == "ADDED a"
 
     async def test_its_watch_lags(self, cluster: FakeCluster, core: Any) -> None:
-        cluster.load([pod("a"), pod("b")])
+        cluster.load([labelled_pod("a"), labelled_pod("b")])
         for seconds, seen in ((600, []), (0.1, ["ADDED a", "ADDED b"])):
             cluster.faults.plan(fault("lag", seconds=seconds).by(THEIRS))
             found: list[str] = []
@@ -235,7 +235,7 @@ class TestKubernetesAsyncio:
             assert found == seen
 
     async def test_its_watch_goes_silent(self, cluster: FakeCluster, core: Any) -> None:
-        cluster.load([pod("a"), pod("b")])
+        cluster.load([labelled_pod("a"), labelled_pod("b")])
         cluster.faults.plan(fault("silence", after_frames=1).by(THEIRS))
         seen: list[str] = []
         await follow(core, seen, 2, timeout_seconds=1)
@@ -252,11 +252,9 @@ class TestKubernetesAsyncio:
                     break
         assert seen == ["BOOKMARK", "BOOKMARK"]
 
-    async def test_compaction_expires_what_it_resumes(
-        self, cluster: FakeCluster, core: Any
-    ) -> None:
+    async def test_compaction_expires_its_watch(self, cluster: FakeCluster, core: Any) -> None:
         version = str(cluster.api.store.version)
-        cluster.load([pod("a")])
+        cluster.load([labelled_pod("a")])
         cluster.faults.plan(fault("compact").by(THEIRS).on("watch"))
         with pytest.raises(client.ApiException) as expired:
             await follow(core, [], 1, resource_version=version)
@@ -285,8 +283,8 @@ def statuses(cluster: FakeCluster, method: str, end: str) -> list[int]:
     return [each.status for each in found]
 
 
-async def injected(url: str) -> None:
-    """Ask again and again until the plan's first fault has been injected."""
+async def wait_injected(url: str) -> None:
+    """Poll until the plan's first fault has been injected."""
     async with asyncio.timeout(20), aiohttp.ClientSession(url) as session:
         while True:
             async with session.get("/_fakeapi/faults") as answer:
@@ -298,39 +296,35 @@ async def injected(url: str) -> None:
 class TestKubectl:
     """A Go client: client-go's retries and reflectors."""
 
-    async def test_it_repeats_the_configured_fault(
-        self, cluster: FakeCluster, kubectl: Kubectl
-    ) -> None:
+    async def test_it_retries_after_429(self, cluster: FakeCluster, kubectl: Kubectl) -> None:
         cluster.faults.plan(fault(429, retry_after=1).by("kubectl/*").on("create").times(2))
         done = await kubectl("create", "configmap", "a")
         assert done == (0, "configmap/a created\n")
         assert statuses(cluster, "POST", "/configmaps") == [429, 429, 201]
 
-    async def test_it_tells_of_an_error(self, cluster: FakeCluster, kubectl: Kubectl) -> None:
+    async def test_it_prints_an_error(self, cluster: FakeCluster, kubectl: Kubectl) -> None:
         cluster.faults.plan(fault(500).by("kubectl/*").on("create").once())
-        code, told = await kubectl("create", "configmap", "a")
-        assert (code, "Internal error occurred: injected fault" in told) == (1, True)
+        code, output = await kubectl("create", "configmap", "a")
+        assert (code, "Internal error occurred: injected fault" in output) == (1, True)
 
     async def test_it_reads_again_after_a_reset_but_does_not_write_again(
         self, cluster: FakeCluster, kubectl: Kubectl
     ) -> None:
-        cluster.load([pod("a")])
+        cluster.load([labelled_pod("a")])
         cluster.faults.plan(
             fault("drop").on("get", "pods").once(), fault("drop", when="after").on("create").once()
         )
         assert await kubectl("get", "pod", "a", "-o", "name") == (0, "pod/a\n")
         assert statuses(cluster, "GET", "/pods/a") == [0, 200]
-        code, told = await kubectl("create", "configmap", "a")
-        assert (code, "connection reset by peer" in told) == (1, True)
+        code, output = await kubectl("create", "configmap", "a")
+        assert (code, "connection reset by peer" in output) == (1, True)
         assert statuses(cluster, "POST", "/configmaps") == [201]
 
-    async def test_half_a_list_is_an_unexpected_end(
-        self, cluster: FakeCluster, kubectl: Kubectl
-    ) -> None:
-        cluster.load([pod("a")])
+    async def test_half_a_list_is_an_error(self, cluster: FakeCluster, kubectl: Kubectl) -> None:
+        cluster.load([labelled_pod("a")])
         cluster.faults.plan(fault("cut").on("list", "pods"))
-        code, told = await kubectl("get", "pods")
-        assert (code, "unexpected EOF" in told) == (1, True)
+        code, output = await kubectl("get", "pods")
+        assert (code, "unexpected EOF" in output) == (1, True)
 
     @pytest.mark.parametrize(
         "rule",
@@ -346,15 +340,13 @@ class TestKubectl:
         ],
         ids=lambda rule: str(rule.fields["fault"]),
     )
-    async def test_a_wait_survives(
-        self, cluster: FakeCluster, kubectl: Kubectl, rule: Fault
-    ) -> None:
-        waiting = {**pod("a"), "status": {"phase": "Pending"}}
+    async def test_wait_survives(self, cluster: FakeCluster, kubectl: Kubectl, rule: Fault) -> None:
+        waiting = {**labelled_pod("a"), "status": {"phase": "Pending"}}
         cluster.load([waiting])
         cluster.faults.plan(rule.by("kubectl/*").on("watch", "pods").once())
         wait = asyncio.create_task(
             kubectl("wait", "--for=condition=Ready", "pod/a", "--timeout=30s")
         )
-        await injected(cluster.url)
-        cluster.load([pod("a", changed="yes")])
+        await wait_injected(cluster.url)
+        cluster.load([labelled_pod("a", changed="yes")])
         assert await wait == (0, "pod/a condition met\n")

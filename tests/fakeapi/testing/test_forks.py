@@ -1,4 +1,4 @@
-"""Worlds that are saved, brought back, reset and forked, in every form of a cluster."""
+"""Snapshots, restores, resets and forks of every form of a cluster."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.apiserver.wire.http_messages import JSON
 from fakeapi.testing.process_cluster import ProcessCluster
 from fakeapi.testing.threaded_cluster import ThreadedCluster
-from tests.builders import manifest
+from tests.builders import manifest, owner
+from tests.stage import decode
 
-
-def node(name: str) -> dict[str, Any]:
-    return manifest("Node", name)
+A, B = (manifest("Node", name) for name in "ab")
 
 
 def listed(url: str) -> list[str]:
@@ -30,22 +29,22 @@ def listed(url: str) -> list[str]:
 
 
 async def names(cluster: Any) -> list[str]:
-    listing = await cluster.client.list(NODES, lambda raw: orjson.loads(bytes(raw)))
+    listing = await cluster.client.list(NODES, decode)
     return [item["metadata"]["name"] for item in listing.items]
 
 
 @pytest.fixture(params=[FakeCluster.in_thread, FakeCluster.as_process], ids=["thread", "process"])
 def apart(request: pytest.FixtureRequest) -> Iterator[ThreadedCluster[Any] | ProcessCluster]:
-    """A cluster outside of the test's thread."""
+    """Run a cluster outside of the test's thread."""
     create: Callable[..., AbstractContextManager[Any]] = request.param
     with create(seed=3) as cluster:
         yield cluster
 
 
 def test_a_cluster_apart_loads_saves_restores_and_resets(apart: Any) -> None:
-    assert apart.load([node("a")]) == 1
+    assert apart.load([A]) == 1
     name = apart.snapshot()
-    apart.load([node("b")])
+    apart.load([B])
     assert listed(apart.url) == ["a", "b"]
     apart.restore(name)
     assert listed(apart.url) == ["a"]
@@ -54,25 +53,23 @@ def test_a_cluster_apart_loads_saves_restores_and_resets(apart: Any) -> None:
 
 
 def test_time_passes_in_a_cluster_apart(apart: Any) -> None:
-    owned = [{"apiVersion": "v1", "kind": "Node", "name": "nobody", "uid": "nobody"}]
-    orphan = {**node("a"), "metadata": {"name": "a", "ownerReferences": owned}}
-    apart.load([orphan, node("b")])
+    owned = [owner("missing", "Node")]
+    apart.load([manifest("Node", "a", metadata={"ownerReferences": owned}), B])
     apart.advance(60)
     assert listed(apart.url) == ["b"]
 
 
-def test_a_cluster_apart_tells_what_has_happened(apart: Any) -> None:
-    apart.load([node("a"), node("b")])
+def test_a_cluster_apart_has_a_history_and_a_request_log(apart: Any) -> None:
+    apart.load([A, B])
     assert listed(apart.url)
     assert [request.path for request in apart.requests] == ["/api/v1/nodes"]
     apart.history("nodes").always(lambda nodes: len(nodes) <= 2)
     assert [change.type for change in apart.history("nodes", name="b")] == ["ADDED"]
 
 
-def test_a_cluster_apart_tells_what_it_was_sent(apart: Any) -> None:
-    body = orjson.dumps({"kind": "Node", "apiVersion": "v1", "metadata": {"name": "a"}})
-    headers = {"Content-Type": "application/json"}
-    with urlopen(UrlRequest(f"{apart.url}/api/v1/nodes", body, headers)):  # noqa: S310
+def test_the_request_log_of_a_cluster_apart_has_bodies(apart: Any) -> None:
+    body = orjson.dumps(A)
+    with urlopen(UrlRequest(f"{apart.url}/api/v1/nodes", body, {"Content-Type": JSON})):  # noqa: S310
         pass
     [request] = apart.requests
     assert (request.method, request.status, request.content_type) == ("POST", 201, JSON)
@@ -81,17 +78,17 @@ def test_a_cluster_apart_tells_what_it_was_sent(apart: Any) -> None:
 
 def test_a_cluster_in_a_thread_forks_into_another() -> None:
     with FakeCluster.in_thread() as cluster:
-        cluster.load([node("a")])
+        cluster.load([A])
         with cluster.fork() as fork:
-            fork.load([node("b")])
+            fork.load([B])
             assert (listed(cluster.url), listed(fork.url)) == (["a"], ["a", "b"])
 
 
 def test_a_process_serves_its_forks() -> None:
     with FakeCluster.as_process() as cluster:
-        cluster.load([node("a")])
+        cluster.load([A])
         cluster.snapshot("before")
-        cluster.load([node("b")])
+        cluster.load([B])
         assert listed(cluster.fork("before")) == ["a"]
         assert listed(cluster.fork()) == ["a", "b"]
 
@@ -101,22 +98,22 @@ def test_an_error_in_the_thread_is_raised_in_the_caller() -> None:
         FakeCluster.in_thread(run="sorcery").__enter__()
 
 
-async def test_a_fork_goes_on_from_a_snapshot_and_neither_sees_the_other() -> None:
+async def test_a_fork_of_a_snapshot_is_independent() -> None:
     async with FakeCluster() as cluster:
-        cluster.load([node("a")])
+        cluster.load([A])
         saved = cluster.snapshot()
-        cluster.load([node("b")])
+        cluster.load([B])
         async with cluster.fork(saved) as fork, cluster.fork() as present:
-            fork.load([node("c")])
+            fork.load([manifest("Node", "c")])
             assert await names(cluster) == ["a", "b"]
             assert await names(fork) == ["a", "c"]
             assert await names(present) == ["a", "b"]
 
 
-async def test_the_same_acts_in_both_have_the_same_outcome() -> None:
+async def test_the_same_writes_have_the_same_result_in_a_fork() -> None:
     async with VirtualCluster(seed=5) as cluster, cluster.fork() as fork:
         for world in (cluster, fork):
-            world.load([node("a"), node("b")])
+            world.load([A, B])
         assert list(fork.history("nodes")) == list(cluster.history("nodes"))
 
 
@@ -125,7 +122,7 @@ async def test_after_a_restore_new_objects_have_new_uids() -> None:
         saved = cluster.snapshot()
         uids = []
         for _ in range(2):
-            cluster.load([node("a")])
+            cluster.load([A])
             uids.append(cluster.history("nodes")[-1].object["metadata"]["uid"])
             cluster.restore(saved)
         assert uids[0] != uids[1]
@@ -146,7 +143,7 @@ async def test_a_watch_expires_with_a_restore(cluster: FakeCluster) -> None:
         aiohttp.ClientSession(cluster.url) as http,
         http.get("/api/v1/nodes", params={"watch": "1"}) as answer,
     ):
-        cluster.load([node("a")])
+        cluster.load([A])
         assert orjson.loads(await answer.content.readline())["type"] == "ADDED"
         cluster.restore(saved)
         frame = orjson.loads(await answer.content.readline())
@@ -160,10 +157,10 @@ async def test_worlds_are_managed_over_http(cluster: FakeCluster) -> None:
             return await answer.json()
 
     async with aiohttp.ClientSession(cluster.url) as http:
-        cluster.load([node("a")])
+        cluster.load([A])
         assert (await post("snapshot?name=one"))["name"] == "one"
         assert (await post("snapshot"))["name"] == "snapshot-1"
-        cluster.load([node("b")])
+        cluster.load([B])
         fork = await post("fork/one")
         async with aiohttp.ClientSession(fork["url"]) as other, other.get("/api/v1/nodes") as nodes:
             assert len((await nodes.json())["items"]) == 1

@@ -109,9 +109,7 @@ ALLOWED = [
 
 
 @pytest.mark.parametrize(("expected", "desired", "healthy", "allowed", "reason"), ALLOWED)
-def test_allowed_disruptions(
-    expected: int, desired: int, healthy: int, allowed: int, reason: str
-) -> None:
+def test_allowed(expected: int, desired: int, healthy: int, allowed: int, reason: str) -> None:
     status = new_status(budget(), expected, desired, healthy, {}, NOW)
     assert status is not None
     assert (status.disruptions_allowed, status.observed_generation) == (allowed, 1)

@@ -62,9 +62,7 @@ def test_a_first_pass_without_errors_writes_every_condition() -> None:
 
 
 @pytest.mark.parametrize(("found", "type_", "reason", "message"), FAILING)
-def test_an_error_sets_its_condition(
-    found: DeletionPass, type_: str, reason: str, message: str
-) -> None:
+def test_errors_set_conditions(found: DeletionPass, type_: str, reason: str, message: str) -> None:
     after = conditions_after(found, (), "now")
     assert after is not None
     assert [c for c in after if c["status"] == "True"] == [

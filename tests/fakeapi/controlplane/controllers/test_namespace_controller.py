@@ -59,9 +59,7 @@ async def condition(stage: Stage, type_: str) -> Document:
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("run", ["namespaces", "gc,namespaces"])
-async def test_a_namespace_is_deleted_after_its_content(
-    name: str, run: str, set_stage: SetStage
-) -> None:
+async def test_content_is_deleted_first(name: str, run: str, set_stage: SetStage) -> None:
     content, remaining = CASES[name]
     stage = await set_stage(run, SHOP, *content)
     await stage.delete(NAMESPACES, "shop")
@@ -94,9 +92,7 @@ async def test_pods_are_deleted_first(set_stage: SetStage) -> None:
     assert await stage.find(NAMESPACES, "shop") is None
 
 
-async def test_a_namespace_is_synced_again_in_half_of_a_pods_grace_period(
-    set_stage: SetStage,
-) -> None:
+async def test_a_namespace_is_synced_again_in_half_a_grace_period(set_stage: SetStage) -> None:
     pod = running_pod("p", "node", namespace="shop", terminationGracePeriodSeconds=40)
     stage = await set_stage("namespaces", SHOP, pod)
     await stage.delete(NAMESPACES, "shop")

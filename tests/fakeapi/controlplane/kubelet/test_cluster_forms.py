@@ -87,9 +87,7 @@ async def test_a_restored_cluster_continues(kubelets: SetKubelets) -> None:
     ],
     ids=["missing", "a wrong value", "no YAML", "a wrong type", "an unknown field"],
 )
-async def test_a_script_error_is_reported_in_one_line(
-    tmp_path: Path, text: str | None, error: str
-) -> None:
+async def test_a_script_error_is_one_line(tmp_path: Path, text: str | None, error: str) -> None:
     path = tmp_path / "script.yaml"
     if text is not None:
         path.write_text(text)

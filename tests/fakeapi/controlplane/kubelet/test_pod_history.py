@@ -48,7 +48,7 @@ class PodMachine(WorldMachine):
         super().__init__()
         self.kubelets = KubeletStage(self.cluster)
         self.stage.load(node("n", cpu="2"), node("m", cpu="2"))
-        self.come_to_rest(1)
+        self.wait_idle(1)
 
     @rule(
         name=st.sampled_from(NAMES),
@@ -110,15 +110,17 @@ class PodMachine(WorldMachine):
 
     @invariant()
     def addresses_are_unique(self) -> None:
-        running = [each["status"] for each in self._pods() if each["status"]["phase"] == "Running"]
+        running = [
+            each["status"] for each in self.listed("pods") if each["status"]["phase"] == "Running"
+        ]
         addresses = [status["podIP"] for status in running if "podIP" in status]
         assert len(set(addresses)) == len(addresses)
 
     def check(self) -> None:
         for name in ("n", "m"):
             self.a_node_is_silenced_or_resumed(name, silent=False)
-        self.come_to_rest(120)
-        for each in self._pods():
+        self.wait_idle(120)
+        for each in self.listed("pods"):
             deleting = "deletionTimestamp" in each["metadata"]
             assert not deleting or each["metadata"].get("finalizers"), each
             assert not deleting or each["status"]["phase"] in OVER, each
@@ -146,9 +148,6 @@ class PodMachine(WorldMachine):
                 found.append((last[uid], change.object))
             last[uid] = change.object
         return found
-
-    def _pods(self) -> list[Document]:
-        return list(list(self.cluster.history("pods").states())[-1])
 
     def _try(self, act: Any) -> None:
         """Do something that may be rejected: the pod may be gone, or exist already."""

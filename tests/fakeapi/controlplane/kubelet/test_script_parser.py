@@ -87,9 +87,9 @@ def test_an_init_container_without_a_script_succeeds() -> None:
     assert script.of("i", ends=True).runs[0].exit is None
 
 
-@pytest.mark.parametrize(("given", "count"), [("2", 2), ("always", ALWAYS)])
-def test_pulls_that_fail(given: str, count: int) -> None:
-    assert parse_pod_script(f"{{failedPulls: {given}}}").default.failed_pulls == count
+@pytest.mark.parametrize(("failures", "count"), [("2", 2), ("always", ALWAYS)])
+def test_failed_pulls(failures: str, count: int) -> None:
+    assert parse_pod_script(f"{{failedPulls: {failures}}}").default.failed_pulls == count
 
 
 def test_scripts_of_nodes() -> None:

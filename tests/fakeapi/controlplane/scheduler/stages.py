@@ -49,14 +49,14 @@ def player(**answers: Answer) -> ExtenderFunction:
     """Build an extender."""
 
     def answer(call: Call) -> Reply:
-        given = answers.get(call.verb, ...)
-        if given is ...:
+        result = answers.get(call.verb, ...)
+        if result is ...:
             return passing(call)
-        if callable(given):
-            given = given(call.document())
-        if isinstance(given, Exception):
-            raise given
-        return given if isinstance(given, Reply) else Reply.of(given)
+        if callable(result):
+            result = result(call.document())
+        if isinstance(result, Exception):
+            raise result
+        return result if isinstance(result, Reply) else Reply.of(result)
 
     return answer
 
@@ -109,9 +109,9 @@ class SchedulerStage(Stage):
         assert condition["status"] == "False"
         return condition["reason"], condition["message"]
 
-    async def events(self, reason: str) -> list[tuple[str, str]]:
+    async def messages(self, reason: str) -> list[tuple[str, str]]:
         """Return the object and the message of each Event with a reason."""
-        return [(name, message) for why, name, message in await self.told() if why == reason]
+        return [event[1:] for event in await self.events() if event[0] == reason]
 
     async def told_of(self, name: str) -> list[Document]:
         """Return the Events about an object."""

@@ -98,17 +98,13 @@ INTEREST: dict[str, tuple[list[Document], Document, bool]] = {
 
 
 @pytest.mark.parametrize("name", INTEREST)
-async def test_an_extender_is_called_for_pods_that_use_its_resources(
-    schedule: SetScheduler, name: str
-) -> None:
+async def test_an_extender_is_called_for_its_resources(schedule: SetScheduler, name: str) -> None:
     managed, pending, interested = INTEREST[name]
     stage = await one_pod(schedule, passing, pending, managedResources=managed)
     assert bool(stage.asked()) == interested
 
 
-async def test_a_resource_ignored_by_the_scheduler_does_not_reject_nodes(
-    schedule: SetScheduler,
-) -> None:
+async def test_a_resource_ignored_by_the_scheduler_rejects_no_node(schedule: SetScheduler) -> None:
     managed = [{"name": GPU, "ignoredByScheduler": True}]
     resources = {"limits": {GPU: "8"}, "requests": {GPU: "8"}}
     pending = pod("p", containers=[container_json("c", resources=resources)])
@@ -117,9 +113,7 @@ async def test_a_resource_ignored_by_the_scheduler_does_not_reject_nodes(
     assert await stage.places() == {"p": "a"}
 
 
-async def test_ignorable_extenders_are_called_last_with_the_remaining_nodes(
-    schedule: SetScheduler,
-) -> None:
+async def test_ignorable_extenders_are_called_last(schedule: SetScheduler) -> None:
     extenders = {
         X: player(filter={"NodeNames": ["a", "b"]}),
         Y: player(filter={"NodeNames": ["c", "b"]}),
@@ -165,21 +159,17 @@ ERRORS: dict[str, tuple[Answer, str]] = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-async def test_an_error_fails_the_attempt_without_preemption(
-    schedule: SetScheduler, name: str
-) -> None:
+async def test_an_error_causes_no_preemption(schedule: SetScheduler, name: str) -> None:
     answer, problem = ERRORS[name]
     stage = await one_pod(schedule, player(filter=answer))
     assert await stage.refusal("p") == ("SchedulerError", problem)
     assert stage.problems() == [problem]
-    assert await stage.events("FailedScheduling") == [("p", problem)]
+    assert await stage.messages("FailedScheduling") == [("p", problem)]
     assert stage.asked("preempt") == []
 
 
 @pytest.mark.parametrize("name", ERRORS)
-async def test_an_error_of_an_ignorable_extender_is_ignored(
-    schedule: SetScheduler, name: str
-) -> None:
+async def test_an_ignorable_extender_s_error_is_ignored(schedule: SetScheduler, name: str) -> None:
     answer, problem = ERRORS[name]
     stage = await one_pod(schedule, player(filter=answer), ignorable=True)
     assert (await stage.places())["p"] in {"a", "b"}
@@ -235,7 +225,7 @@ async def test_a_pod_may_be_deleted_during_an_extender_call(schedule: SetSchedul
     await stage.run(pod("p"), seconds=1)
     await stage.end("p")
     await stage.passes(5)
-    assert (await stage.places(), await stage.events("Scheduled")) == ({}, [])
+    assert (await stage.places(), await stage.messages("Scheduled")) == ({}, [])
 
 
 REASONS: dict[str, tuple[Document, str]] = {
@@ -292,7 +282,7 @@ async def test_a_binding_extender_replaces_the_default_binder(schedule: SetSched
         "Node": "a",
     }
     assert await stage.places() == {"p": ""}  # this one does not bind
-    assert await stage.events("Scheduled") == [("p", "Successfully assigned default/p to a")]
+    assert await stage.messages("Scheduled") == [("p", "Successfully assigned default/p to a")]
 
 
 async def test_a_pod_that_an_extender_cannot_bind_is_retried(schedule: SetScheduler) -> None:

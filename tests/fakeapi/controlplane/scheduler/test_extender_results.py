@@ -168,9 +168,7 @@ NOT_FOUND = [
 
 
 @pytest.mark.parametrize(("nodes", "problem"), NOT_FOUND)
-def test_victims_that_do_not_exist_are_errors(
-    nodes: Mapping[str, tuple[str, ...]], problem: str
-) -> None:
+def test_missing_victims_are_errors(nodes: Mapping[str, tuple[str, ...]], problem: str) -> None:
     with pytest.raises(ExtenderResponseError) as caught:
         victims_of(**nodes)
     assert str(caught.value) == problem

@@ -32,9 +32,7 @@ async def test_an_extender_replaces_the_offered_candidates(schedule: SetSchedule
     assert await stage.places() == {"a1": "a", "a2": "a", "vip": "→ b"}
 
 
-async def test_without_a_node_cache_whole_victims_are_sent(
-    schedule: SetScheduler,
-) -> None:
+async def test_without_a_node_cache_whole_victims_are_sent(schedule: SetScheduler) -> None:
     extend = player(preempt=preempting(b=victims("b1")))
     stage = await preempted(schedule, extend, nodeCacheCapable=False)
     [call] = stage.trace.calls("preempt")
@@ -95,9 +93,7 @@ ERRORS: dict[str, tuple[Answer, str]] = {
 
 
 @pytest.mark.parametrize("name", ERRORS)
-async def test_after_an_error_no_pod_is_evicted_and_the_nomination_stays(
-    schedule: SetScheduler, name: str
-) -> None:
+async def test_after_an_error_no_pod_is_evicted(schedule: SetScheduler, name: str) -> None:
     answer, problem = ERRORS[name]
     stage = await preempted(schedule, player(preempt=answer))
     assert await stage.refusal("vip") == ("Unschedulable", f"{NO_FIT} preemption: {problem}")
@@ -195,9 +191,7 @@ async def test_a_node_rejected_as_unresolvable_is_not_tried(schedule: SetSchedul
     assert (await stage.refusal("vip"))[1].endswith("1 Preemption is not helpful for scheduling.")
 
 
-async def test_a_victim_deleted_during_extender_calls_is_still_reported(
-    schedule: SetScheduler,
-) -> None:
+async def test_a_victim_deleted_during_a_call_is_still_reported(schedule: SetScheduler) -> None:
     """The snapshot contains it, as upstream's does, and its deletion is no error."""
     stages: list[SchedulerStage] = []
 
@@ -220,12 +214,10 @@ async def test_a_victim_deleted_during_extender_calls_is_still_reported(
         offered = each.asked["NodeNameToVictims"]["a"]["Pods"]
         assert [pod["metadata"]["name"] for pod in offered] == ["a2", "a1"]
     assert await stage.places() == {"b1": "b", "vip": "a"}
-    assert [name for name, _ in await stage.events("Preempted")] == ["a2"]
+    assert [name for name, _ in await stage.messages("Preempted")] == ["a2"]
 
 
-async def test_a_preemptor_deleted_during_extender_calls_evicts_no_pod(
-    schedule: SetScheduler,
-) -> None:
+async def test_a_preemptor_deleted_during_a_call_evicts_no_pod(schedule: SetScheduler) -> None:
     stages: list[SchedulerStage] = []
 
     async def deleting(call: Call) -> Reply:
@@ -238,4 +230,4 @@ async def test_a_preemptor_deleted_during_extender_calls_evicts_no_pod(
     stage.load(*FULL, vip())
     await stage.passes(3)
     assert sorted(await stage.places()) == ["a1", "a2", "b1"]
-    assert await stage.events("FailedScheduling") == []
+    assert await stage.messages("FailedScheduling") == []

@@ -28,13 +28,13 @@ async def test_the_least_important_pods_are_preempted(schedule: SetScheduler, re
     placed = " preemption: found a potential placement for pod on node a, preempting 2 victims"
     message = NO_FIT + (placed if release == NEW else "")
     assert await stage.refusal("vip") == ("Unschedulable", message)
-    assert await stage.events("FailedScheduling") == [("vip", message)]
-    assert sorted(await stage.events("Preempted")) == [
+    assert await stage.messages("FailedScheduling") == [("vip", message)]
+    assert sorted(await stage.messages("Preempted")) == [
         (name, "Preempted by pod vip on node a") for name in ("a1", "a2")
     ]
     await stage.passes(2)
     assert await stage.places() == {"b1": "b", "vip": "a"}
-    assert await stage.events("Scheduled") == [("vip", "Successfully assigned default/vip to a")]
+    assert await stage.messages("Scheduled") == [("vip", "Successfully assigned default/vip to a")]
 
 
 async def test_victims_are_marked_then_deleted(schedule: SetScheduler) -> None:
@@ -53,7 +53,7 @@ async def test_victims_are_marked_then_deleted(schedule: SetScheduler) -> None:
     assert "deletionTimestamp" in low["metadata"]
     assert await stage.places() == {"low": "a", "vip": "→ a"}
     await stage.passes(20)
-    assert len(await stage.events("Preempted")) == 1  # it waits for its victim
+    assert len(await stage.messages("Preempted")) == 1  # it waits for its victim
 
 
 async def test_a_pod_with_preemption_policy_never_evicts_no_pod(schedule: SetScheduler) -> None:
@@ -83,9 +83,7 @@ async def test_budgets_are_kept_if_possible(schedule: SetScheduler) -> None:
     assert await stage.places() == {"a1": "a", "vip": "→ b"}
 
 
-async def test_nominated_pods_count_for_pods_of_equal_or_lower_priority(
-    schedule: SetScheduler,
-) -> None:
+async def test_nominated_pods_count_for_equal_or_lower_priorities(schedule: SetScheduler) -> None:
     stage = await schedule()
     stage.load(node("a"), pod("going", "2", on="a", spec=SLOW))
     stage.load(vip())
@@ -142,7 +140,7 @@ async def test_a_preemptor_is_retried_if_a_victim_cannot_be_deleted(
     stage.load(node("a"), pod("low", "2", on="a"), vip())
     await stage.passes(seconds)
     assert (await stage.places(), reviewed) == ({"vip": "a"}, ["low", "low"])
-    assert len(await stage.events("Preempted")) == 1
+    assert len(await stage.messages("Preempted")) == 1
 
 
 async def test_a_profile_may_disable_preemption(schedule: SetScheduler) -> None:

@@ -87,9 +87,7 @@ async def tried_at(stage: SchedulerStage, seconds: float) -> list[float]:
     return tried
 
 
-async def test_a_pod_that_fits_nowhere_is_tried_again_after_five_minutes(
-    schedule: SetScheduler,
-) -> None:
+async def test_an_unschedulable_pod_is_retried_after_five_minutes(schedule: SetScheduler) -> None:
     stage = await schedule(node("a"), pod("p", "8"))
     assert await tried_at(stage, 302) == [0.5, 300]
 
@@ -161,7 +159,7 @@ async def test_a_pod_that_is_being_deleted_is_not_placed(schedule: SetScheduler)
     await stage.passes(1)
     assert await stage.places() == {"p": ""}
     skipped = [("p", "skip schedule deleting pod: default/p")]
-    assert await stage.events("FailedScheduling") == skipped
+    assert await stage.messages("FailedScheduling") == skipped
 
 
 async def test_a_restarted_scheduler_continues(schedule: SetScheduler) -> None:

@@ -65,9 +65,7 @@ def test_an_event_may_wake_some_pods_only(queue: SchedulingQueue) -> None:
     assert list(queue.wake(ClusterEvent.OWN_CHANGE, 5, ("q", "unknown"))) == [("q", 0)]
 
 
-def test_a_held_pod_is_not_tried_and_missed_events_count_at_its_release(
-    queue: SchedulingQueue,
-) -> None:
+def test_missed_events_of_a_held_pod_count_at_its_release(queue: SchedulingQueue) -> None:
     queue.start_attempt("p")
     queue.hold("p")
     assert queue.record_failure("p", 0, GONE) is None

@@ -1,4 +1,4 @@
-"""The shipped clusters: readable, believable, and the ones that the captured requests speak of."""
+"""The shipped clusters: valid, consistent, and those of the captured requests."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def demo() -> Snapshot:
     )
 
 
-def test_an_unknown_scenario_lists_those_there_are() -> None:
+def test_an_unknown_scenario_lists_the_known_ones() -> None:
     with pytest.raises(UnknownScenarioError) as raised:
         scenario("nope")
     assert str(raised.value) == f"unknown scenario 'nope'; expected {', '.join(SCENARIOS)}"
 
 
-def test_the_demo_is_the_same_each_time() -> None:
+def test_the_demo_is_deterministic() -> None:
     assert scenario("demo") == scenario("demo")
 
 
@@ -72,12 +72,12 @@ def test_no_node_holds_more_than_it_has() -> None:
 
 
 def test_no_two_pods_share_a_uid_or_a_name() -> None:
-    everyone = pods()
-    assert Counter(each.uid for each in everyone).most_common(1)[0][1] == 1
-    assert Counter(each.key for each in everyone).most_common(1)[0][1] == 1
+    found = pods()
+    assert Counter(each.uid for each in found).most_common(1)[0][1] == 1
+    assert Counter(each.key for each in found).most_common(1)[0][1] == 1
 
 
-def test_pods_stand_only_on_nodes_and_in_namespaces_that_exist() -> None:
+def test_nodes_and_namespaces_of_pods_exist() -> None:
     nodes = {each["metadata"]["name"] for each in documents("Node")}
     namespaces = {each["metadata"]["name"] for each in documents("Namespace")}
     for each in pods():
@@ -85,7 +85,7 @@ def test_pods_stand_only_on_nodes_and_in_namespaces_that_exist() -> None:
         assert each.namespace in namespaces | {"default"}
 
 
-def test_the_captured_requests_speak_of_the_demo_cluster() -> None:
+def test_the_captured_requests_match_the_demo_cluster() -> None:
     nodes = {each["metadata"]["name"] for each in documents("Node")}
     uids = {each.uid for each in pods()}
     assert set(json.loads(captured_request("filter-cache-true"))["NodeNames"]) <= nodes

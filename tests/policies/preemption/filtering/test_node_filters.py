@@ -325,13 +325,13 @@ def test_a_node_has_to_declare_the_features_that_a_pod_requires(
     state = holding(node(declared_features=frozenset(declared)))
     found = refusal(state, asking, "NodeDeclaredFeatures", release=release)
     rejected = ("node(s) didn't match Pod's required features", False)
-    assert said(found) == (None if fits else rejected)
+    assert reason(found) == (None if fits else rejected)
 
 
 def test_a_full_node_without_the_feature_has_the_status_of_an_earlier_filter() -> None:
     asking = pod(cpu="1", required_features=frozenset([ALL_RESTART]))
     found = refusal(holding(node(cpu="1"), pod("other", cpu="1")), asking)
-    assert said(found) == ("Insufficient cpu", True)
+    assert reason(found) == ("Insufficient cpu", True)
 
 
 def test_preemption_evicts_nobody_on_a_node_without_the_feature() -> None:
