@@ -1,4 +1,4 @@
-"""Runs the command line as users and scripts do: in processes of its own."""
+"""The command line in processes of its own, as users and scripts run it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import aiohttp
 
 from tests.builders import encoded
 
@@ -55,6 +57,16 @@ async def serving(*arguments: str, scheme: str = "http") -> AsyncIterator[str]:
             process.send_signal(signal.SIGTERM)
         _, errors = await process.communicate()
     assert process.returncode == 0, errors
+
+
+async def wait_ready(url: str, seconds: float = 60.0) -> None:
+    """Return once the extender at ``url`` is ready; raise TimeoutError if that takes too long."""
+    async with aiohttp.ClientSession() as session, asyncio.timeout(seconds):
+        while True:
+            async with session.get(f"{url}/readyz") as response:
+                if response.status == 200:
+                    return
+            await asyncio.sleep(0.02)
 
 
 def written(tmp_path: Path, name: str, *documents: Any) -> str:

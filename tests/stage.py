@@ -77,10 +77,10 @@ class ApiAccess:
         path = PODS.object(name, "default").subresource("eviction")
         await self.client.create(path, encoded(body), decode)
 
-    async def bind(self, name: str, node: str) -> None:
+    async def bind(self, name: str, node: str, namespace: str = "default") -> None:
         """Bind a pod to a node."""
-        body = manifest("Binding", name, target={"kind": "Node", "name": node})
-        path = PODS.object(name, "default").subresource("binding")
+        body = manifest("Binding", name, namespace=namespace, target={"kind": "Node", "name": node})
+        path = PODS.object(name, namespace).subresource("binding")
         await self.client.create(path, encoded(body), decode)
 
     async def patch(
@@ -136,7 +136,6 @@ class ApiAccess:
         return [(e["reason"], e["involvedObject"]["name"], e["message"]) for e in events]
 
     told = event_log
-    events = event_log
 
 
 class Stage(ApiAccess):

@@ -45,7 +45,7 @@ def test_a_limit_is_broken_by_what_costs_more(
 
 def test_a_limit_that_nothing_was_measured_for_is_broken() -> None:
     found = faults({"name": Budget(limit=1), "aimed": Budget(aim="≤ 1 ms")}, {}, CALIBRATION)
-    assert found == {"name": "there is a limit, but nothing was measured"}
+    assert found == {"name": "it has a limit, but was not measured"}
 
 
 def test_an_exceeded_limit_is_reported_in_its_own_unit() -> None:

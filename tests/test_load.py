@@ -1,10 +1,11 @@
-"""The load run's own arithmetic: outcomes, figures, budgets, and the page."""
+"""The calculations of load runs: outcomes, figures, budgets, and the page."""
 
 from __future__ import annotations
 
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from tests.bench import budgets
 from tests.bench.budgets import faults
 from tests.load.answer_check import Checked
-from tests.load.figures import MIB, Moment, Outcome, Share, figures, rate, slope
+from tests.load.figures import MIB, NEVER_NOISE, Moment, Outcome, Share, figures, rate, slope
 from tests.load.mixes import (
     ABOVE,
     CAPACITY,
@@ -39,7 +40,6 @@ from tests.load.records import (
     read_decisions,
     write_calls,
 )
-from tests.load.standing import UNFORGIVEN, standing
 
 NO_RETRY_AFTER = "status 503 without Retry-After"
 BUDGETS = Path("tests/load/budgets.toml")
@@ -59,32 +59,26 @@ BUDGETS = Path("tests/load/budgets.toml")
         (0, "", b"", CUT),
     ],
 )
-def test_a_refusal_is_clean_or_it_is_said_what_is_wrong_with_it(
+def test_the_outcome_of_a_call_is_classified(
     status: int, retry_after: str, body: bytes, expected: str
 ) -> None:
     assert outcome(status, retry_after, body) == expected
 
 
-def a_call(phase: str, seconds: float, at: float = 0.0, **fields: str) -> Call:
-    status = 200 if fields.get("outcome", ANSWERED) == ANSWERED else 503
-    given = {"user": "Closed", "target": REPRIEVE, "kind": KINDS[0].name, "outcome": ANSWERED}
-    given |= fields
+def call_of(phase: str, seconds: float, at: float = 0.0, **fields: str) -> Call:
+    """Build a call that ends after ``seconds``; it is answered unless ``outcome`` is given."""
+    result = fields.pop("outcome", ANSWERED)
+    status = 200 if result == ANSWERED else 503
+    usual = {"user": "Closed", "target": REPRIEVE, "kind": KINDS[0].name}
     return Call(
-        phase,
-        given["user"],
-        given["target"],
-        given["kind"],
-        at,
-        at + seconds,
-        status,
-        given["outcome"],
+        phase, started=at, ended=at + seconds, status=status, outcome=result, **{**usual, **fields}
     )
 
 
 def healthy() -> Outcome:
-    """What a run comes to in which nothing is wrong."""
+    """Return the results of a run without errors."""
     calls = [
-        a_call(phase, took * (1 + at), at, user=user, target=target, kind=kind.name)
+        call_of(phase, took * (1 + at), at, user=user, target=target, kind=kind.name)
         for phase, user, target, took in (
             (STEADY, "Closed", REPRIEVE, 0.002),
             (STEADY, "Closed", ECHO, 0.002),
@@ -99,10 +93,15 @@ def healthy() -> Outcome:
         for kind in KINDS
         for at in range(4)
     ]
-    calls.append(a_call(STEADY, 1.5, user="SlowSender", outcome=REFUSED))
-    calls.append(a_call(ABOVE, 0.01, user="OpenLoop", outcome=REFUSED))
-    calls.append(a_call(CROWDED, 1.6, user="SlowFinisher", outcome=REFUSED))
-    calls.append(a_call(CROWDED, 0.01, user="SlowFinisher", outcome=FULL_HOUSE))
+    calls += [
+        call_of(phase, took, user=user, outcome=result)
+        for phase, took, user, result in (
+            (STEADY, 1.5, "SlowSender", REFUSED),
+            (ABOVE, 0.01, "OpenLoop", REFUSED),
+            (CROWDED, 1.6, "SlowFinisher", REFUSED),
+            (CROWDED, 0.01, "SlowFinisher", FULL_HOUSE),
+        )
+    ]
     return Outcome(
         calls,
         [Moment(STEADY, float(at), 400 * MIB) for at in range(60)],
@@ -122,19 +121,19 @@ def broken(found: Outcome) -> set[str]:
     return set(faults(budgets.read("load", BUDGETS), figures(found), 1.0))
 
 
-def with_call(found: Outcome, call: Call) -> Outcome:
-    return replace(found, calls=[*found.calls, call])
+def with_call(phase: str, user: str, result: str, target: str = REPRIEVE) -> Outcome:
+    """Return the healthy results with one more call."""
+    call = call_of(phase, 0.01, user=user, outcome=result, target=target)
+    return replace(HEALTHY, calls=[*HEALTHY.calls, call])
 
 
 def right(fewest: int) -> dict[str, int]:
-    """Return how many answers were right, few of the last kind."""
+    """Return the numbers of right answers, with the fewest of the last kind."""
     return {kind.name: 12 for kind in KINDS} | {KINDS[-1].name: fewest}
 
 
 HEALTHY = healthy()
 GROWING = [Moment(STEADY, float(at), (400 + at) * MIB) for at in range(60)]
-REFUSAL = a_call(OPEN, 0.01, user="OpenLoop", outcome=REFUSED)
-UNCLEAN = a_call(ABOVE, 0.01, user="OpenLoop", outcome=NO_RETRY_AFTER)
 NO_SATURATION = [call for call in HEALTHY.calls if (call.phase, call.outcome) != (ABOVE, REFUSED)]
 ROOM = [call for call in HEALTHY.calls if call.outcome != FULL_HOUSE]
 SLOW = [
@@ -143,77 +142,47 @@ SLOW = [
     else call
     for call in HEALTHY.calls
 ]
-TROUBLE = {
-    "a refusal below": (with_call(HEALTHY, REFUSAL), {"refused-below"}),
-    "a connection cut below": (
-        with_call(HEALTHY, a_call(STEADY, 0.01, outcome=CUT)),
-        {"refused-below"},
-    ),
-    "a slow sender cut off": (
-        with_call(HEALTHY, a_call(STEADY, 1.5, user="SlowSender", outcome=CUT)),
-        {"slow-senders"},
-    ),
-    "a 500 below": (
-        with_call(HEALTHY, a_call(OPEN, 0.01, user="OpenLoop", outcome="status 500")),
-        {"refused-below", "errors"},
-    ),
-    "a 500 to a slow sender": (
-        with_call(HEALTHY, a_call(STEADY, 1.5, user="SlowSender", outcome="status 500")),
-        {"slow-senders", "errors"},
-    ),
-    "a 500 in the warm-up": (
-        with_call(HEALTHY, a_call(WARM_UP, 0.01, user="FlatOut", outcome="status 500")),
-        {"refused-below", "errors"},
-    ),
-    "a 500 above": (
-        with_call(HEALTHY, a_call(ABOVE, 0.01, user="OpenLoop", outcome="status 500")),
-        {"unclean-above", "errors"},
-    ),
-    "a 502 in a crowd": (
-        with_call(HEALTHY, a_call(CROWDED, 0.01, user="SlowFinisher", outcome="status 502")),
-        {"unclean-crowd", "errors"},
-    ),
-    "a connection cut in a crowd": (
-        with_call(HEALTHY, a_call(CROWDED, 0.01, user="SlowFinisher", outcome=CUT)),
-        {"unclean-crowd"},
-    ),
-    "a crowd that there is room for": (replace(HEALTHY, calls=ROOM), {"full-house"}),
-    "too many connections below": (
-        with_call(HEALTHY, a_call(OPEN, 0.01, user="OpenLoop", outcome=FULL_HOUSE)),
-        {"refused-below"},
-    ),
-    "an error of the echo": (
-        with_call(HEALTHY, a_call(STEADY, 0.002, target=ECHO, outcome="status 500")),
-        set(),
-    ),
-    "an unclean refusal above": (with_call(HEALTHY, UNCLEAN), {"unclean-above", "errors"}),
-    "a connection cut above": (
-        with_call(HEALTHY, a_call(ABOVE, 0.01, user="OpenLoop", outcome=CUT)),
-        {"unclean-above"},
-    ),
+ADDED_CALLS = {
+    "a refusal below saturation": (OPEN, "OpenLoop", REFUSED, {"refused-below"}),
+    "a connection cut below": (STEADY, "Closed", CUT, {"refused-below"}),
+    "a slow sender cut off": (STEADY, "SlowSender", CUT, {"slow-senders"}),
+    "a 500 below": (OPEN, "OpenLoop", "status 500", {"refused-below", "errors"}),
+    "a 500 to a slow sender": (STEADY, "SlowSender", "status 500", {"slow-senders", "errors"}),
+    "a 500 in the warm-up": (WARM_UP, "FlatOut", "status 500", {"refused-below", "errors"}),
+    "a 500 above": (ABOVE, "OpenLoop", "status 500", {"unclean-above", "errors"}),
+    "a 502 in a crowd": (CROWDED, "SlowFinisher", "status 502", {"unclean-crowd", "errors"}),
+    "a connection cut in a crowd": (CROWDED, "SlowFinisher", CUT, {"unclean-crowd"}),
+    "too many connections below": (OPEN, "OpenLoop", FULL_HOUSE, {"refused-below"}),
+    "an unclean refusal above": (ABOVE, "OpenLoop", NO_RETRY_AFTER, {"unclean-above", "errors"}),
+    "a connection cut above": (ABOVE, "OpenLoop", CUT, {"unclean-above"}),
+}
+
+
+@pytest.mark.parametrize(
+    ("phase", "user", "result", "expected"), ADDED_CALLS.values(), ids=ADDED_CALLS
+)
+def test_a_failed_call_breaks_its_budget(
+    phase: str, user: str, result: str, expected: set[str]
+) -> None:
+    assert broken(with_call(phase, user, result)) == expected
+
+
+def checked(**fields: Any) -> Outcome:
+    """Return the healthy results with other results of the check of answers."""
+    return replace(HEALTHY, checked=replace(HEALTHY.checked, **fields))
+
+
+ERRORS = {
+    "a crowd within the limit": (replace(HEALTHY, calls=ROOM), {"full-house"}),
+    "an error of the echo": (with_call(STEADY, "Closed", "status 500", ECHO), set()),
     "never saturated": (replace(HEALTHY, calls=NO_SATURATION), {"saturated"}),
     "memory that grows": (replace(HEALTHY, moments=GROWING), {"memory-growth"}),
-    "a wrong answer": (
-        replace(HEALTHY, checked=replace(HEALTHY.checked, wrong=["steady-1: why"])),
-        {"wrong"},
-    ),
-    "a kind unchecked": (
-        replace(HEALTHY, checked=replace(HEALTHY.checked, right={KINDS[0].name: 30})),
-        {"unchecked"},
-    ),
-    "few checked of a kind": (
-        replace(HEALTHY, checked=replace(HEALTHY.checked, right=right(fewest=3))),
-        {"unchecked"},
-    ),
-    "just enough checked of a kind": (
-        replace(HEALTHY, checked=replace(HEALTHY.checked, right=right(fewest=4))),
-        set(),
-    ),
-    "answers from the past": (
-        replace(HEALTHY, checked=replace(HEALTHY.checked, behind=[60.0])),
-        {"behind"},
-    ),
-    "changes that do not keep pace": (replace(HEALTHY, changes=60), {"changes"}),
+    "a wrong answer": (checked(wrong=["steady-1: why"]), {"wrong"}),
+    "a kind unchecked": (checked(right={KINDS[0].name: 30}), {"unchecked"}),
+    "few checked of a kind": (checked(right=right(fewest=3)), {"unchecked"}),
+    "just enough checked of a kind": (checked(right=right(fewest=4)), set()),
+    "stale answers": (checked(behind=[60.0]), {"behind"}),
+    "too few changes": (replace(HEALTHY, changes=60), {"changes"}),
     "answers a hundred times as slow": (
         replace(HEALTHY, calls=SLOW),
         {f"{kind.name}-{name}" for kind in KINDS for name in ("p50", "p99")} | {"burst-p99"},
@@ -221,54 +190,53 @@ TROUBLE = {
 }
 
 
-def test_a_run_in_which_nothing_is_wrong_breaks_no_budget() -> None:
+def test_a_run_without_errors_breaks_no_budget() -> None:
     assert broken(HEALTHY) == set()
 
 
-@pytest.mark.parametrize(("found", "expected"), TROUBLE.values(), ids=TROUBLE)
-def test_each_trouble_breaks_its_budget(found: Outcome, expected: set[str]) -> None:
+@pytest.mark.parametrize(("found", "expected"), ERRORS.values(), ids=ERRORS)
+def test_each_error_breaks_its_budget(found: Outcome, expected: set[str]) -> None:
     assert broken(found) == expected
 
 
-def test_a_run_without_any_calls_breaks_what_was_not_measured() -> None:
+def test_figures_that_were_not_measured_break_their_budgets() -> None:
     empty = Outcome([], [], [], Checked(), due(QUICK), 0, 0.0)
     assert broken(empty) >= {
         *("filter-5000-p50", "capacity", "saturated", "memory", "unchecked", "full-house"),
     }
 
 
-class TestWhatStands:
-    def test_what_no_noise_excuses_has_a_limit_or_it_would_not_be_looked_at(self) -> None:
-        limits = budgets.read("load", BUDGETS)
-        assert all(limits[name].limit is not None for name in UNFORGIVEN)
-        assert {"wrong", "errors", "unchecked"} <= UNFORGIVEN
+def test_figures_that_noise_never_excuses_have_a_limit() -> None:
+    limits = budgets.read("load", BUDGETS)
+    assert all(limits[name].limit is not None for name in NEVER_NOISE)
+    assert {"wrong", "errors", "unchecked"} <= NEVER_NOISE
 
-    @pytest.mark.parametrize(
-        ("runs", "stands"),
-        [
-            ([[]], []),
-            ([["memory"], []], []),
-            ([["memory"], ["memory"]], ["memory"]),
-            ([["memory"], ["behind"]], []),
-            ([["memory"], ["memory", "behind"]], ["memory"]),
-            ([["refused-below"], []], []),
-            ([["refused-below", "errors"]], ["refused-below", "errors"]),
-            ([["refused-below"], ["refused-below", "errors"]], ["refused-below", "errors"]),
-            ([["memory"], ["errors"]], ["errors"]),
-            ([["memory"], ["unchecked"]], ["unchecked"]),
-            ([["wrong"]], ["wrong"]),
-        ],
-    )
-    def test_it_is_measured_once_more_unless_nothing_excuses_it(
-        self, runs: list[list[str]], stands: list[str]
-    ) -> None:
-        measured = [{name: f"{name} in run {n}" for name in run} for n, run in enumerate(runs)]
-        said: list[str] = []
-        coming = iter(measured)
-        found = standing(lambda: next(coming), said.append)
-        assert found == {name: f"{name} in run {len(runs) - 1}" for name in stands}
-        assert next(coming, None) is None
-        assert len(said) == len(runs) - 1
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        ([[]], []),
+        ([["memory"], []], []),
+        ([["memory"], ["memory"]], ["memory"]),
+        ([["memory"], ["behind"]], []),
+        ([["memory"], ["memory", "behind"]], ["memory"]),
+        ([["refused-below"], []], []),
+        ([["refused-below", "errors"]], ["refused-below", "errors"]),
+        ([["refused-below"], ["refused-below", "errors"]], ["refused-below", "errors"]),
+        ([["memory"], ["errors"]], ["errors"]),
+        ([["memory"], ["unchecked"]], ["unchecked"]),
+        ([["wrong"]], ["wrong"]),
+    ],
+)
+def test_broken_budgets_are_measured_once_more_unless_noise_never_excuses_them(
+    runs: list[list[str]], expected: list[str]
+) -> None:
+    measured = iter([{name: f"{name} in run {n}" for name in run} for n, run in enumerate(runs)])
+    lines: list[str] = []
+    found = budgets.confirmed_faults(lambda: next(measured), lines.append, NEVER_NOISE)
+    assert found == {name: f"{name} in run {len(runs) - 1}" for name in expected}
+    assert next(measured, None) is None
+    assert len(lines) == len(runs) - 1
 
 
 def test_every_limit_leaves_a_margin_over_what_was_measured() -> None:
@@ -277,14 +245,14 @@ def test_every_limit_leaves_a_margin_over_what_was_measured() -> None:
     assert set(given) <= set(figures(HEALTHY))
 
 
-def test_the_rate_is_of_what_was_answered_from_first_to_last() -> None:
-    calls = [a_call(CAPACITY, 0.5, at / 2) for at in range(20)]
+def test_the_rate_counts_answered_calls_from_first_to_last() -> None:
+    calls = [call_of(CAPACITY, 0.5, at / 2) for at in range(20)]
     assert rate(calls) == pytest.approx(2.0)
-    assert rate([*calls, a_call(CAPACITY, 0.1, 3.0, outcome=REFUSED)]) == pytest.approx(2.0)
+    assert rate([*calls, call_of(CAPACITY, 0.1, 3.0, outcome=REFUSED)]) == pytest.approx(2.0)
     assert rate([]) == 0.0
 
 
-def test_the_slope_of_memory_does_not_heed_a_peak() -> None:
+def test_the_slope_of_memory_ignores_a_peak() -> None:
     moments = [Moment(STEADY, float(at), (300 + at // 10) * MIB) for at in range(60)]
     assert slope(moments) == pytest.approx(6.0, rel=0.01)
     assert slope([*moments[:-1], Moment(STEADY, 59.0, 9_000 * MIB)]) == pytest.approx(6.0, rel=0.01)
@@ -296,7 +264,7 @@ def test_calls_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert read_calls(path) == HEALTHY.calls
 
 
-def test_decisions_are_read_out_of_a_log_of_many_things(tmp_path: Path) -> None:
+def test_decisions_are_read_from_a_log_with_other_events(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text(
         '{"event":"informer_listed","items":5}\n'
@@ -310,22 +278,22 @@ def test_decisions_are_read_out_of_a_log_of_many_things(tmp_path: Path) -> None:
     assert (second.event, second.pods_version, second.victims) == ("filter", "8", ())
 
 
-class TestPage:
-    def test_it_needs_nothing_but_itself(self) -> None:
-        text = page("where", figures(HEALTHY), {}, {}, HEALTHY)
-        for needs in ("src=", "href=", "@import", "url("):
-            assert needs not in text
-        plots = [part.split("</svg>")[0] for part in text.split("<svg")[1:]]
-        assert len(plots) == 4
-        for plot in plots:
-            ElementTree.fromstring(f"<svg{plot}</svg>")  # noqa: S314
+def test_the_page_loads_nothing_else() -> None:
+    text = page("where", figures(HEALTHY), {}, {}, HEALTHY)
+    for needs in ("src=", "href=", "@import", "url("):
+        assert needs not in text
+    plots = [part.split("</svg>")[0] for part in text.split("<svg")[1:]]
+    assert len(plots) == 4
+    for plot in plots:
+        ElementTree.fromstring(f"<svg{plot}</svg>")  # noqa: S314
 
-    def test_what_is_over_budget_and_what_was_wrong_is_marked(self) -> None:
-        checked = replace(HEALTHY.checked, wrong=["steady-1: NodeNames: <b> missing"])
-        found = replace(HEALTHY, checked=checked)
-        measured = figures(found)
-        text = page("where", measured, budgets.read("load", BUDGETS), {"wrong": "1"}, found)
-        assert text.count("class='over'") == 2
-        assert "steady-1: NodeNames: &lt;b&gt; missing" in text
-        assert "Time by the echo" in text
-        assert "Resident memory" in text
+
+def test_the_page_marks_broken_budgets_and_wrong_answers() -> None:
+    checked = replace(HEALTHY.checked, wrong=["steady-1: NodeNames: <b> missing"])
+    found = replace(HEALTHY, checked=checked)
+    measured = figures(found)
+    text = page("where", measured, budgets.read("load", BUDGETS), {"wrong": "1"}, found)
+    assert text.count("class='over'") == 2
+    assert "steady-1: NodeNames: &lt;b&gt; missing" in text
+    assert "Time by the echo" in text
+    assert "Resident memory" in text

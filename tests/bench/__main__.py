@@ -30,35 +30,36 @@ from tests.real_server import TOKEN, real_server
 
 
 def main() -> None:
-    """Measure what is asked for, write the tables, and say which budgets are broken."""
+    """Measure, write the tables, and report the budgets that are broken."""
     asked = _arguments()
     if asked.document:
         _document()
         return
     effort = QUICK if asked.quick else FULL
-    trouble = scheduling.QUICK if asked.quick else scheduling.FULL
+    extent = scheduling.QUICK if asked.quick else scheduling.FULL
     beside = _beside(asked.beside, asked.token) if asked.only in (None, "fakeapi") else {}
     parts = [
         Part("fakeapi", fakeapi.measure, beside, asked.quick),
         Part("extender", lambda: extender.measure(effort), {}, asked.quick),
         Part("controllers", lambda: controllers.measure(effort.contests), {}, asked.quick),
         Part("webhooks", lambda: webhooks.measure(effort.contests), {}, asked.quick),
-        Part("scheduling", lambda: scheduling.measure(trouble), {}, asked.quick),
+        Part("scheduling", lambda: scheduling.measure(extent), {}, asked.quick),
     ]
-    wanted = [part for part in parts if asked.only in (None, part.name)]
-    broken: dict[str, Mapping[str, str]] = {part.name: part.faults() for part in wanted}
-    if asked.check:
-        broken = {part.name: _still(part, broken[part.name]) for part in wanted}
+    broken = {
+        part.name: budgets.confirmed_faults(part.faults, _say) if asked.check else part.faults()
+        for part in parts
+        if asked.only in (None, part.name)
+    }
     for name, faults in broken.items():
         for figure, fault in faults.items():
-            sys.stdout.write(f"over budget: {name}.{figure}: {fault}\n")
+            _say(f"over budget: {name}.{figure}: {fault}")
     if asked.check and any(broken.values()):
         sys.exit(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The benchmarks by report: fakeapi, the extender, controllers, and so on."""
+    """The benchmarks of one report; ``beside`` are the figures of another server."""
 
     name: str
     measure: Callable[[], dict[str, Figure]]
@@ -66,7 +67,7 @@ class Part:
     quick: bool
 
     def faults(self) -> dict[str, str]:
-        """Measure and write the table; gives the budgets that are broken."""
+        """Measure and write the table; return the budgets that are broken."""
         before = calibrate()
         figures = self.measure()
         calibration = statistics.mean((before, calibrate()))
@@ -77,12 +78,8 @@ class Part:
         return budgets.faults(checked, figures, calibration)
 
 
-def _still(part: Part, broken: Mapping[str, str]) -> Mapping[str, str]:
-    """Return those of the faults that are there the second time as well."""
-    if not broken:
-        return broken
-    sys.stdout.write(f"over budget, measured once more: {', '.join(broken)}\n")
-    return {name: fault for name, fault in part.faults().items() if name in broken}
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
 
 
 def _arguments() -> argparse.Namespace:

@@ -1,5 +1,7 @@
 """The benchmark clusters, the same on every machine: nodes full of pods, and the pods that want in.
 
+from tests.builders import Document
+
 Everything is drawn from splitmix64 with state 42, so that another program can build the same
 cluster. Node i has 32 cpu, 64Gi and 110 pods, and 30 pods of 1 cpu and 2Gi; for each pod three
 numbers are drawn: its priority, its app, and whether its tier is web. All start times differ.
@@ -14,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from math import isqrt
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -22,8 +24,7 @@ from extender.kube.decoders.cluster_objects import decode_budget, decode_namespa
 from extender.kube.decoders.pods import decode_pod
 from policies.kubernetes.releases import NEWEST, Release
 from policies.kubernetes.snapshot import Pod, Snapshot, assemble
-
-Document = dict[str, Any]
+from tests.builders import Document, manifest, node_json, pdb_json, pod_json
 
 PREFIX = "node-"
 """The prefix of node names."""
@@ -44,7 +45,7 @@ _ASKED: Final[Mapping[str, tuple[int, int]]] = {
 
 def cluster(nodes: int, pods_per_node: int = 30, budgets: int = 100) -> Iterator[Document]:
     """Return nodes, disruption budgets, and pods, in this order."""
-    yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    yield manifest("Namespace", "default")
     yield from (_node(index) for index in range(nodes))
     yield from (_budget(index) for index in range(budgets))
     draw = _Splitmix(42)
@@ -62,7 +63,13 @@ def preemptor(variant: str, nodes: int) -> Document:
     pod = _pod(f"preemptor-{variant}", labels, 1000, requests)
     if constrained:
         pod["spec"] |= _constraints(nodes)
-    return pod | {"status": {"phase": "Pending"}}
+    return pod
+
+
+def average_container() -> Document:
+    """Return a container with as many bytes as a usual one has."""
+    environment = [{"name": f"SETTING_{n}", "value": f"a value that says {n}"} for n in range(20)]
+    return {"name": "c", "image": "registry.example/c:1", "env": environment}
 
 
 def encoded(document: Document) -> bytes:
@@ -102,37 +109,20 @@ class _Splitmix:
 
 def _node(index: int) -> Document:
     name = f"{PREFIX}{index:05}"
-    amounts = {"cpu": "32", "memory": "64Gi", "pods": "110"}
     labels = {_HOSTNAME: name, _ZONE: f"zone-{index % 5}"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels},
-        "spec": {},
-        "status": {"capacity": amounts, "allocatable": amounts},
-    }
+    return node_json(name, cpu="32", memory="64Gi", labels=labels, uid=f"uid-{name}")
 
 
 def _budget(index: int) -> Document:
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": f"pdb-{index:03}", "namespace": "default"},
-        "spec": {"selector": {"matchLabels": {"app": f"app-{index}"}}},
-        "status": {"disruptionsAllowed": index % 6},
-    }
+    return pdb_json(f"pdb-{index:03}", match={"app": f"app-{index}"}, allowed=index % 6)
 
 
 def _running(draw: _Splitmix, node: int, index: int, nodes: int) -> Document:
     priority = _PRIORITIES[draw(4)]
     app = f"app-{draw(500)}"
     tier = "web" if draw(10) == 0 else "batch"
-    pod = _pod(
-        f"p-{node:05}-{index:02}",
-        {"app": app, "tier": tier},
-        priority,
-        {"cpu": "1", "memory": "2Gi"},
-    )
+    requests = {"cpu": "1", "memory": "2Gi"}
+    pod = _pod(f"p-{node:05}-{index:02}", {"app": app, "tier": tier}, priority, requests)
     started = _EPOCH + timedelta(seconds=((30 * node + index) * 7919 + 12345) % (30 * nodes))
     pod["spec"]["nodeName"] = f"{PREFIX}{node:05}"
     pod["status"] = {"phase": "Running", "startTime": f"{started:%Y-%m-%dT%H:%M:%SZ}"}
@@ -140,20 +130,18 @@ def _running(draw: _Splitmix, node: int, index: int, nodes: int) -> Document:
 
 
 def _pod(name: str, labels: dict[str, str], priority: int, requests: dict[str, str]) -> Document:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "labels": labels},
-        "spec": {
-            "containers": [{"name": "c", "resources": {"requests": requests}}],
-            "priority": priority,
-            "schedulerName": "default-scheduler",
-        },
-    }
+    return pod_json(
+        name,
+        uid=f"uid-{name}",
+        labels=labels,
+        priority=priority,
+        containers=[{"name": "c", "resources": {"requests": requests}}],
+        spec={"schedulerName": "default-scheduler"},
+    )
 
 
 def _constraints(nodes: int) -> Document:
-    """Keep away from some apps on a host, and spread by zone (loosely) and by host."""
+    """Return anti-affinity to some apps on a host, and spread constraints by zone and by host."""
     apps = {"key": "app", "operator": "In", "values": [f"app-{i}" for i in range(490, 500)]}
     repelled = {"labelSelector": {"matchExpressions": [apps]}, "topologyKey": _HOSTNAME}
     zone_skew = isqrt(9 * nodes // 4)  # floor(1.5 * sqrt(nodes)), without a float

@@ -1,4 +1,4 @@
-"""A controller before a fakeapi, each a process of its own, and what they take."""
+"""A controller and a fakeapi as processes, and their costs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import aiohttp
 import orjson
 
 from tests.bench.processes import processor_seconds, reprieve
-from tests.conformance.controller_processes import Contender, running
-from tests.conformance.objects import NAMESPACE, Document
+from tests.builders import Document
+from tests.conformance.controller_processes import Controllers, running
+from tests.conformance.objects import NAMESPACE
 
 SETS_PATH: Final = f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets"
-_PODS_PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
+PODS_PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _JSON: Final = {"Content-Type": "application/json"}
 _MERGE: Final = {"Content-Type": "application/merge-patch+json"}
 _LONGEST_LINE: Final = 2**20
@@ -24,22 +25,22 @@ _LONGEST_LINE: Final = 2**20
 
 @dataclass(slots=True)
 class Costs:
-    """Seconds, or MiB, of each round, by what they were for."""
+    """Seconds, or MiB, of each round by name."""
 
     rounds: dict[str, list[float]] = field(default_factory=dict)
 
-    def note(self, what: str, cost: float) -> None:
-        """Note what a round cost."""
+    def record(self, what: str, cost: float) -> None:
+        """Add the cost of a round."""
         self.rounds.setdefault(what, []).append(cost)
 
     def least(self, what: str) -> float:
-        """Return the best of the rounds: what else runs on the machine only adds to it."""
+        """Return the best of the rounds: other processes of the machine only add to it."""
         return min(self.rounds[what])
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A fakeapi and a controller before it, by their process ids, and a client."""
+    """The process IDs of a fakeapi and its controller, and a client."""
 
     http: aiohttp.ClientSession
     server: int
@@ -47,25 +48,27 @@ class Bench:
 
     @asynccontextmanager
     async def measured(self, costs: Costs, what: str) -> AsyncIterator[None]:
-        """Note what the block costs: ``WHAT wall``, ``WHAT controller``, ``WHAT server``."""
+        """Record the costs of the block: ``WHAT wall``, ``WHAT controller``, ``WHAT server``."""
         pids = {"controller": self.controller, "server": self.server}
         before = {name: processor_seconds(pid) for name, pid in pids.items()}
         begun = time.perf_counter()
         yield
-        costs.note(f"{what} wall", time.perf_counter() - begun)
+        costs.record(f"{what} wall", time.perf_counter() - begun)
         for name, pid in pids.items():
-            costs.note(f"{what} {name}", processor_seconds(pid) - before[name])
+            costs.record(f"{what} {name}", processor_seconds(pid) - before[name])
 
     async def create(self, path: str, thing: Document) -> None:
         """Create an object."""
         async with self.http.post(path, data=orjson.dumps(thing), headers=_JSON) as answer:
             assert answer.status == 201, await answer.text()
 
-    async def until(self, holds: Callable[[Document], bool], count: int = 1) -> tuple[float, float]:
-        """Return once a condition holds for so many ReplicaSets.
+    async def patch(self, path: str, change: Document) -> None:
+        """Merge a change into an object."""
+        async with self.http.patch(path, data=orjson.dumps(change), headers=_MERGE) as answer:
+            assert answer.status == 200, await answer.text()
 
-        Gives the moments of the first and of the last.
-        """
+    async def until(self, holds: Callable[[Document], bool], count: int = 1) -> tuple[float, float]:
+        """Return once a condition holds for so many ReplicaSets: the first and the last time."""
         seen: dict[str, float] = {}
         async with self.http.get(SETS_PATH, params={"watch": "true"}) as answer:
             async for line in answer.content:
@@ -77,19 +80,8 @@ class Bench:
         return min(seen.values()), max(seen.values())
 
 
-def pods_path(name: str) -> str:
-    """Return the node of a pod."""
-    return f"{_PODS_PATH}/{name}"
-
-
-async def patched(bench: Bench, path: str, change: Document) -> None:
-    """Merge a change into an object."""
-    async with bench.http.patch(path, data=orjson.dumps(change), headers=_MERGE) as answer:
-        assert answer.status == 200, await answer.text()
-
-
 @asynccontextmanager
-async def bench(contender: Contender, objects: Iterable[Document]) -> AsyncIterator[Bench]:
+async def bench(controllers: Controllers, objects: Iterable[Document]) -> AsyncIterator[Bench]:
     """Run a fakeapi that has loaded objects, and a controller, until the block ends."""
     with reprieve("fakeapi", "--port", "0", "--run", "none") as server:
         async with aiohttp.ClientSession(
@@ -100,5 +92,5 @@ async def bench(contender: Contender, objects: Iterable[Document]) -> AsyncItera
             load = orjson.dumps(list(objects))
             async with http.post("/_fakeapi/load", data=load) as answer:
                 assert answer.status == 200, await answer.text()
-            async with running(contender, server.url, "replicaset") as process:
+            async with running(controllers, server.url, "replicaset") as process:
                 yield Bench(http, server.pid, process.pid)

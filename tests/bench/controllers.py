@@ -1,12 +1,12 @@
 """The cost of the ReplicaSet controller, compared with a real kube-controller-manager's.
 
-Both do the same in the same run, by turns: each time in a process of its own, against a fakeapi of
-its own, without a rate limit. Compared are the wall time until the status shows the result, and the
-processor time and the memory of the controller's process.
+Both do the same in turns: each time in a new process, against a new fakeapi, without a rate limit.
+Compared are the wall time until the status shows the result, and the processor time and the memory
+of the controller's process.
 
-- One ReplicaSet goes from 0 to 1,000 pods and back.
-- 2,000 ReplicaSets with a pod each are *behind* when the controller starts: the status of each is
-  to be written. Then they are *idle*, and each pod is touched: a sync that writes nothing.
+- One ReplicaSet is scaled from 0 to 1,000 pods and back.
+- 2,000 ReplicaSets with a pod each are *behind* when the controller starts: each needs a status.
+  Then they are *idle*, and each pod is changed: a sync that writes nothing.
 - 50,000 pods of 2,000 ReplicaSets are in the cache.
 """
 
@@ -15,115 +15,115 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from tests.bench.budgets import Figure
-from tests.bench.controller_comparison import SETS_PATH, Bench, Costs, bench, patched, pods_path
+from tests.bench.budgets import Figure, untimed
+from tests.bench.clusters import average_container
+from tests.bench.controller_comparison import PODS_PATH, SETS_PATH, Bench, Costs, bench
 from tests.bench.processes import resident_bytes
 from tests.bench.timing import milliseconds
+from tests.builders import Document, manifest
 from tests.conformance.build import program
-from tests.conformance.controller_processes import OURS, Contender, real
-from tests.conformance.objects import NAMESPACE, Document, owned, replica_set, with_metadata
+from tests.conformance.controller_processes import OURS, Controllers, real
+from tests.conformance.objects import (
+    NAMESPACE,
+    NAMESPACE_DOCUMENT,
+    owned,
+    replica_set,
+    with_metadata,
+)
 
 PODS: Final = 1_000
 SETS: Final = 2_000
 CACHED: Final = 50_000
 
 _MIB: Final = 2**20
-_HANDS: Final = 16
-_WAYS: Final = ("up", "down")
+_CLIENTS: Final = 16
 
 
 def measure(rounds: int) -> dict[str, Figure]:
-    """Measure ours and the real one by turns, so many times."""
+    """Measure ours and the real one in turns, so many times."""
     return asyncio.run(_measure(real(program("controllers")), rounds))
 
 
-async def _measure(theirs: Contender, rounds: int) -> dict[str, Figure]:
-    costs = {contender.name: Costs() for contender in (OURS, theirs)}
-    for contender in (OURS, theirs) * rounds:
-        await _scale(contender, costs[contender.name])
-        await _look(contender, costs[contender.name])
-    for contender in (OURS, theirs):
-        await _remember(contender, costs[contender.name])
+async def _measure(theirs: Controllers, rounds: int) -> dict[str, Figure]:
+    costs = {controllers.name: Costs() for controllers in (OURS, theirs)}
+    for controllers in (OURS, theirs) * rounds:
+        await _scale(controllers, costs[controllers.name])
+        await _sync(controllers, costs[controllers.name])
+    for controllers in (OURS, theirs):
+        await _fill_cache(controllers, costs[controllers.name])
     return _figures(costs[OURS.name], costs[theirs.name])
 
 
-async def _scale(contender: Contender, costs: Costs) -> None:
-    async with bench(contender, _sets(1, 0)) as running:
+async def _scale(controllers: Controllers, costs: Costs) -> None:
+    async with bench(controllers, _sets(1, 0)) as running:
         await running.until(_is_observed)
-        for way, replicas in zip(_WAYS, (PODS, 0), strict=True):
-            async with running.measured(costs, way):
-                await _ask_for(running, replicas)
+        for direction, replicas in (("up", PODS), ("down", 0)):
+            async with running.measured(costs, direction):
+                await running.patch(f"{SETS_PATH}/set-0", {"spec": {"replicas": replicas}})
+                await running.until(partial(_has_replicas, replicas))
     for what in ("wall", "controller"):
-        costs.note(f"both {what}", sum(costs.rounds[f"{way} {what}"][-1] for way in _WAYS))
+        total = costs.rounds[f"up {what}"][-1] + costs.rounds[f"down {what}"][-1]
+        costs.record(f"both {what}", total)
 
 
-async def _ask_for(running: Bench, replicas: int) -> None:
-    await patched(running, f"{SETS_PATH}/set-0", {"spec": {"replicas": replicas}})
-    await running.until(
-        lambda thing: _is_observed(thing) and thing["status"].get("replicas", 0) == replicas
-    )
-
-
-async def _look(contender: Contender, costs: Costs) -> None:
-    async with bench(contender, _sets(SETS, 1)) as running:
+async def _sync(controllers: Controllers, costs: Costs) -> None:
+    async with bench(controllers, _sets(SETS, 1)) as running:
         first, last = await running.until(_is_observed, SETS)
-        costs.note("behind wall", last - first)
+        costs.record("behind wall", last - first)
         async with running.measured(costs, "idle"):
             await _touch(running)
             await running.create(SETS_PATH, replica_set("last", 0))
-            await running.until(lambda thing: _is_observed(thing) and _is_called(thing, "last"))
+            await running.until(lambda s: _is_observed(s) and s["metadata"]["name"] == "last")
 
 
 async def _touch(running: Bench) -> None:
-    """Change each pod in a way that means nothing to its ReplicaSet, several at a time."""
-    left = iter(range(SETS))
+    """Change each pod in a way that its ReplicaSet ignores, several at a time."""
+    numbers = iter(range(SETS))
     change = {"metadata": {"annotations": {"touched": "yes"}}}
 
     async def work() -> None:
-        for number in left:
-            await patched(running, pods_path(f"set-{number}-0"), change)
+        for number in numbers:
+            await running.patch(f"{PODS_PATH}/set-{number}-0", change)
 
-    await asyncio.gather(*(work() for _ in range(_HANDS)))
+    await asyncio.gather(*(work() for _ in range(_CLIENTS)))
 
 
-async def _remember(contender: Contender, costs: Costs) -> None:
-    async with bench(contender, _sets(SETS, CACHED // SETS)) as running:
+async def _fill_cache(controllers: Controllers, costs: Costs) -> None:
+    async with bench(controllers, _sets(SETS, CACHED // SETS)) as running:
         await running.until(_is_observed, SETS)
-        costs.note("memory", resident_bytes(running.controller) / _MIB)
+        costs.record("memory", resident_bytes(running.controller) / _MIB)
 
 
 def _sets(count: int, pods: int) -> Iterator[Document]:
     """Return ReplicaSets with their pods, whose status has not been written yet."""
-    yield {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": NAMESPACE}}
+    yield NAMESPACE_DOCUMENT
+    container = average_container()
     for number in range(count):
         name, uid = f"set-{number}", f"00000000-0000-4000-8000-{number:012d}"
         yield with_metadata(replica_set(name, pods), uid=uid, generation=1)
         for index in range(pods):
-            yield owned(_pod(f"{name}-{index}", name), "ReplicaSet", name, uid)
+            pod = manifest(
+                "Pod",
+                f"{name}-{index}",
+                namespace=NAMESPACE,
+                metadata={"labels": {"app": name}},
+                spec={"containers": [container], "nodeName": "n"},
+                status={"phase": "Running"},
+            )
+            yield owned(pod, "ReplicaSet", name, uid)
 
 
-def _pod(name: str, app: str) -> Document:
-    """Return a pod of the size that pods have."""
-    environment = [{"name": f"SETTING_{n}", "value": f"a value that says {n}"} for n in range(20)]
-    container = {"name": "c", "image": "registry.example/c:1", "env": environment}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"app": app}},
-        "spec": {"containers": [container], "nodeName": "n"},
-        "status": {"phase": "Running"},
-    }
+def _has_replicas(replicas: int, replica_set: Document) -> bool:
+    observed = replica_set.get("status", {}).get("replicas", 0)
+    return _is_observed(replica_set) and bool(observed == replicas)
 
 
 def _is_observed(thing: Document) -> bool:
     observed = thing.get("status", {}).get("observedGeneration")
     return bool(observed == thing["metadata"]["generation"])
-
-
-def _is_called(thing: Document, name: str) -> bool:
-    return bool(thing["metadata"]["name"] == name)
 
 
 def _figures(ours: Costs, theirs: Costs) -> dict[str, Figure]:
@@ -143,7 +143,7 @@ def _figures(ours: Costs, theirs: Costs) -> dict[str, Figure]:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Figures of ours beside the real one's: what is checked of times is their ratio."""
+    """Figures of ours next to the real one's; the ratio of times is checked."""
 
     ours: Costs
     theirs: Costs
@@ -155,15 +155,14 @@ class Compared:
 
     def processor(self, what: str, name: str, count: int) -> Figure:
         """Compare processor time of so many things."""
-        both = (each.least(f"{name} controller") / count for each in (self.ours, self.theirs))
-        one, other = both
+        one, other = (each.least(f"{name} controller") / count for each in (self.ours, self.theirs))
         return _ratio(what, f"{one * 1e6:.0f} µs", f"{other * 1e6:.0f} µs", one / other)
 
     def memory(self, what: str, name: str) -> Figure:
-        """Show memory beside each other; ours is what is checked."""
+        """Show both amounts of memory; ours is checked."""
         one, other = (each.least(name) for each in (self.ours, self.theirs))
         return _ratio(what, f"{one:.0f} MiB", f"{other:.0f} MiB", one)
 
 
 def _ratio(what: str, ours: str, theirs: str, cost: float) -> Figure:
-    return Figure(what, f"{ours}; the real one {theirs}", cost, timed=False)
+    return untimed(what, f"{ours}; the real one {theirs}", cost)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 from typing import Final
@@ -23,7 +23,7 @@ from policies.eviction.pods import EvictablePod
 from policies.eviction.ranking import rank
 from policies.eviction.signals import Signal
 from policies.eviction.stats import NodeStats, PodStats, Summary
-from tests.bench.budgets import Figure
+from tests.bench.budgets import Figure, NamedFigures
 from tests.bench.timing import Effort, latency, milliseconds, repeated
 from tests.builders.eviction import container, disk, evictable, filesystem, node, scratch, uses
 
@@ -46,7 +46,7 @@ def measure(effort: Effort) -> dict[str, Figure]:
     return dict([*_rankings(effort), *_rounds(effort)])
 
 
-def _rankings(effort: Effort) -> Iterator[tuple[str, Figure]]:
+def _rankings(effort: Effort) -> NamedFigures:
     pods, stats = _population(Random(7), _RANKED)
     for name, signal in _RANKINGS.items():
         work = partial(rank, pods, stats, signal, ONE_FILESYSTEM)
@@ -55,7 +55,7 @@ def _rankings(effort: Effort) -> Iterator[tuple[str, Figure]]:
         yield f"evict-rank-{name}", Figure(what, milliseconds(taken.p50), taken.p50)
 
 
-def _rounds(effort: Effort) -> Iterator[tuple[str, Figure]]:
+def _rounds(effort: Effort) -> NamedFigures:
     rng = Random(7)
     fleet = [_population(rng, _PODS) for _ in range(_NODES)]
     plan = resolve(EvictionConfig(DEFAULT_THRESHOLDS))

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from policies import DEFAULT_RULES, Snapshot, decide_filter, post_filter
 from tests.bench import eviction, preemption_decisions, ranking, spreading
-from tests.bench.budgets import Figure
+from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import cluster, encoded, pending, preemptor, snapshot_of
 from tests.bench.http import Beside, beside_echo, wait_ready
 from tests.bench.processes import Server, echo, loaded, reprieve
@@ -66,7 +66,7 @@ def _synced(waited: float, extender: Server) -> dict[str, Figure]:
 
 def _memory(name: str, what: str, server: Server) -> dict[str, Figure]:
     resident = server.resident_bytes() / _MIB
-    return {name: Figure(what, f"{resident:,.0f} MiB", resident, timed=False)}
+    return {name: untimed(what, f"{resident:,.0f} MiB", resident)}
 
 
 async def _filtered(effort: Effort) -> dict[str, Figure]:
@@ -83,7 +83,7 @@ async def _filtered(effort: Effort) -> dict[str, Figure]:
     figures = dict(_compared("filter", what, beside))
     ratio = beside.extender.p50 / beside.echo.p50
     what = "HTTP filter by the echo: p50"
-    return figures | {"filter-ratio": Figure(what, f"{ratio:.2f}", ratio, timed=False)}
+    return figures | {"filter-ratio": untimed(what, f"{ratio:.2f}", ratio)}
 
 
 async def _preempt(
@@ -101,11 +101,11 @@ async def _preempt(
             ratio = beside.extender.p50 / (decision + beside.echo.p50)
             shown = f"{ratio:.2f}; decision {milliseconds(decision)}"
             told = f"{what}, by decision + echo: p50"
-            figures[f"{name}-ratio"] = Figure(told, shown, ratio, timed=False)
+            figures[f"{name}-ratio"] = untimed(told, shown, ratio)
     return figures
 
 
-def _compared(name: str, what: str, beside: Beside) -> Iterator[tuple[str, Figure]]:
+def _compared(name: str, what: str, beside: Beside) -> NamedFigures:
     ours, bare = beside.extender, beside.echo
     for suffix, seconds, echoed in (("", ours.p50, bare.p50), ("-p99", ours.p99, bare.p99)):
         shown = f"{milliseconds(seconds)} of {ours.rounds}; echo {milliseconds(echoed)}"

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from tests.bench import admission, custom
-from tests.bench.budgets import Figure
+from tests.bench.budgets import Figure, untimed
 from tests.bench.processes import loaded, reprieve
 
 _MIB = 2**20
@@ -74,7 +74,7 @@ def _start() -> dict[str, Figure]:
         "ready": Figure("exec to ready", f"{ready:.2f} s", ready),
         "ready-first": Figure("in-process, the first after import", f"{first * 1e3:.0f} ms", first),
         "ready-next": Figure("in-process, each further one", f"{median * 1e3:.1f} ms", median),
-        "idle-memory": Figure("idle memory", f"{idle:.0f} MiB", idle, timed=False),
+        "idle-memory": untimed("idle memory", f"{idle:.0f} MiB", idle),
     }
 
 
@@ -101,7 +101,7 @@ def _writes() -> dict[str, Figure]:
     for verb, (small, large) in costs.items():
         shown = f"{small * 1e3:.2f} ms, {large * 1e3:.2f} ms"
         what = f"{verb}, p50, among 1,000 and among 100,000 pods"
-        figures[f"flat-{verb}"] = Figure(what, shown, large / small, timed=False)
+        figures[f"flat-{verb}"] = untimed(what, shown, large / small)
     return figures
 
 
@@ -111,7 +111,7 @@ def _many() -> dict[str, Figure]:
     what = "150,000 pods and 5,000 nodes"
     return {
         "load-many": Figure(f"{what}: exec to loaded", f"{seconds:.1f} s", seconds),
-        "many-memory": Figure(f"{what}: memory", f"{resident:,.0f} MiB", resident, timed=False),
+        "many-memory": untimed(f"{what}: memory", f"{resident:,.0f} MiB", resident),
     }
 
 

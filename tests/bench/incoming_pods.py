@@ -13,7 +13,8 @@ from typing import Any, Final
 import aiohttp
 import orjson
 
-from tests.bench.clusters import Document, preemptor
+from tests.bench.clusters import preemptor
+from tests.builders import Document
 
 _START: Final = "start"
 _CLASS: Final = "urgent"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -19,7 +19,7 @@ from policies.preemption.decision import PreemptionDecision
 from policies.preemption.engine import Engine
 from policies.preemption.policy import DEFAULT_RULES
 from tests.bench import events
-from tests.bench.budgets import Figure
+from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import cluster, pending, snapshot_of
 from tests.bench.events import Moving
 from tests.bench.timing import Effort, Latency, latency, milliseconds, repeated, slope
@@ -78,7 +78,7 @@ def _use(decision: PreemptionDecision) -> None:
         raise RuntimeError(f"the benchmark's decision is none: {read}")
 
 
-def _figures(engine: str, nodes: int, variant: str, taken: Latency) -> Iterator[tuple[str, Figure]]:
+def _figures(engine: str, nodes: int, variant: str, taken: Latency) -> NamedFigures:
     what = f"{engine}, {nodes:,} nodes, {VARIANTS[variant][1]}"
     for name, seconds in (("", taken.p50), ("-p99", taken.p99)):
         shown = f"{milliseconds(seconds)} of {taken.rounds}"
@@ -88,10 +88,10 @@ def _figures(engine: str, nodes: int, variant: str, taken: Latency) -> Iterator[
 
 def _growth(
     medians: Mapping[tuple[str, str], Mapping[int, float]],
-) -> Iterator[tuple[str, Figure]]:
+) -> NamedFigures:
     for (engine, variant), costs in medians.items():
         if len(costs) > 1:
             exponent = slope(costs)
             what = f"{engine}, growth with nodes, {VARIANTS[variant][1]}"
             shown = f"nodes^{exponent:.2f}"
-            yield f"{engine}-slope-{variant}", Figure(what, shown, exponent, timed=False)
+            yield f"{engine}-slope-{variant}", untimed(what, shown, exponent)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import statistics
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +27,7 @@ from typing import Final
 
 from policies import DEFAULT_RULES, decide_filter, post_filter
 from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER
-from tests.bench.budgets import Figure
+from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import cluster, pending, snapshot_of
 from tests.bench.http import wait_ready
 from tests.bench.incoming_pods import Chosen, Newcomers, newcomers, prepare
@@ -163,9 +163,7 @@ def _extender(stack: AsyncExitStack, api: Server, setup: Setup) -> Server | None
     return stack.enter_context(reprieve("serve", *flags))
 
 
-def _figures(
-    nodes: int, costs: Mapping[str, Costs], trouble: Trouble
-) -> Iterator[tuple[str, Figure]]:
+def _figures(nodes: int, costs: Mapping[str, Costs], trouble: Trouble) -> NamedFigures:
     alone, cluster_wide, floor = (costs[name] for name in ("alone", "cluster", "floor"))
     for name, each in costs.items():
         what = f"{name}, {nodes:,} nodes: creation to nomination, p50"
@@ -192,10 +190,10 @@ def _figures(
 def _ratio(what: str, ours: float, other: float) -> Figure:
     more = milliseconds(abs(ours - other))
     shown = f"{ours / other:.3f}, {more} {'more' if ours > other else 'less'}"
-    return Figure(what, shown, ours / other, timed=False)
+    return untimed(what, shown, ours / other)
 
 
-def _whom(nodes: int, ours: Chosen, exact: Chosen) -> Iterator[tuple[str, Figure]]:
+def _whom(nodes: int, ours: Chosen, exact: Chosen) -> NamedFigures:
     """Compare two choices on the same cluster by kube-scheduler's criteria."""
     snapshot, pod = snapshot_of(cluster(nodes)), pending("plain", nodes)
     filtering = decide_filter(pod, snapshot, DEFAULT_RULES)
@@ -207,4 +205,4 @@ def _whom(nodes: int, ours: Chosen, exact: Chosen) -> Iterator[tuple[str, Figure
     one, other = (DEFAULT_CANDIDATE_ORDER.key(found[each.node])[0] for each in (ours, exact))
     what = f"cluster, {nodes:,} nodes: its choice, compared with exact"
     shown = "worse" if one > other else "better" if one < other else f"as good: {ours.node}"
-    yield f"worse-{nodes}", Figure(what, shown, float(one > other), timed=False)
+    yield f"worse-{nodes}", untimed(what, shown, float(one > other))

@@ -32,7 +32,7 @@ import aiohttp
 import orjson
 
 from fakeapi.http_client import HttpClient
-from tests.bench.budgets import Figure
+from tests.bench.budgets import Figure, untimed
 from tests.bench.processes import Server, approving, processor_seconds, reprieve
 from tests.bench.timing import Latency, latency, milliseconds
 from tests.bench.workloadspread_cluster import (
@@ -40,10 +40,10 @@ from tests.bench.workloadspread_cluster import (
     NAMESPACES,
     PLAIN,
     SPREADS,
-    Document,
     objects,
     pod,
 )
+from tests.builders import Document
 
 AT_ONCE: Final = 50
 
@@ -231,8 +231,8 @@ class Turns:
         shown = f"{asked[0] * 1e3:.1f} ms; without {bare[0] * 1e3:.1f} ms"
         worked = f"{asked[1] * 1e3:.1f} ms; without {bare[1] * 1e3:.1f} ms"
         return {
-            name: Figure(what, shown, longer, timed=False),
-            f"{name}-cpu": Figure(f"{what}: fakeapi's processor time", worked, dearer, timed=False),
+            name: untimed(what, shown, longer),
+            f"{name}-cpu": untimed(f"{what}: fakeapi's processor time", worked, dearer),
         }
 
     async def _turn(self, where: Where) -> tuple[float, float]:
@@ -269,7 +269,7 @@ async def _wrestling(one: Hooks, other: Hooks) -> Figure:
     conflicts = (sum(after) - sum(before)) / admitted
     what = f"conflicts per pod, two processes, {AT_ONCE} pods at a time for one WorkloadSpread"
     shown = f"{conflicts:.2f}; {refused} of {_REVIEWS:,} pods refused"
-    return Figure(what, shown, conflicts, timed=False)
+    return untimed(what, shown, conflicts)
 
 
 async def _several(act: Callable[[int], Awaitable[None]], times: int, at_once: int) -> None:

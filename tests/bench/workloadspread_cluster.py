@@ -1,40 +1,44 @@
-"""The world in which the webhooks of WorkloadSpreads are measured.
+"""The cluster in which the webhooks of WorkloadSpreads are measured.
 
-1,000 WorkloadSpreads with their targets, one that has its pods tried on nodes, one whose subset has
-no limit, and 20,000 pods on 100 nodes.
+1,000 WorkloadSpreads with their targets, one that simulates scheduling, one whose subset has no
+limit, and 20,000 pods on 100 nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
+
+from tests.bench.clusters import average_container
+from tests.builders import Document, manifest, node_json, without_none, workload_json
 
 SPREADS: Final = 1_000
 NAMESPACES: Final = 100
 PODS: Final = 20_000
 NODES: Final = 100
 PLAIN: Final = "plain"
-"""The namespace about which no webhook is asked."""
+"""The namespace for which no webhook is called."""
 APPROVED: Final = "approved"
-"""The namespace about which a webhook is asked that does nothing."""
+"""The namespace for which a webhook is called that does nothing."""
+
+_TARGET: Final = {"apiVersion": "apps/v1", "kind": "ReplicaSet"}
 
 _ROOT: Final = Path(__file__).parents[2]
 
-Document = dict[str, Any]
-
 
 def objects() -> Iterator[Document]:
-    """Return all of it."""
+    """Return all objects."""
     definition = _ROOT / "deploy" / "crds" / "workloadspreads.apps.kruise.io.yaml"
     yield yaml.safe_load(definition.read_text())
     many = [f"many-{number}" for number in range(NAMESPACES)]
     for namespace in (*many, "adaptive", "free", "hot", "others", "set"):
-        yield _namespace(namespace)
-    yield _namespace(PLAIN, {"control-plane": "yes"})
-    yield _namespace(APPROVED, {"control-plane": "yes", "approved": "yes"})
+        yield manifest("Namespace", namespace)
+    labels = {"control-plane": "yes"}
+    yield manifest("Namespace", PLAIN, metadata={"labels": labels})
+    yield manifest("Namespace", APPROVED, metadata={"labels": {**labels, "approved": "yes"}})
     for namespace in many:
         for number in range(SPREADS // NAMESPACES):
             yield _spread(namespace, number)
@@ -48,79 +52,42 @@ def objects() -> Iterator[Document]:
     yield {**free, "spec": {**free["spec"], "subsets": free["spec"]["subsets"][1:]}}
     yield _set("free", 0)
     for number in range(NODES):
-        yield _node(f"node-{number}")
+        yield node_json(
+            f"node-{number}", cpu="64", memory="256Gi", pods="500", labels={"zone": "a"}
+        )
     for number in range(PODS):
         bare = pod("others", "none", number)
         yield {**bare, "spec": {**bare["spec"], "nodeName": f"node-{number % NODES}"}}
 
 
-def _namespace(name: str, labels: Document | None = None) -> Document:
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": name, "labels": labels or {}},
-    }
-
-
 def _spread(namespace: str, number: int, strategy: Document | None = None) -> Document:
-    expression = {"key": "zone", "operator": "In", "values": ["a"]}
-    term = {"matchExpressions": [expression]}
-    return {
-        "apiVersion": "apps.kruise.io/v1beta1",
-        "kind": "WorkloadSpread",
-        "metadata": {"name": f"spread-{number}", "namespace": namespace},
-        "spec": {
-            "targetRef": {**_TARGET, "name": f"spread-{number}"},
-            "subsets": [
-                {"name": "a", "maxReplicas": 1_000_000, "requiredNodeSelector": term},
-                {"name": "b"},
-            ],
-            **({"scheduleStrategy": strategy} if strategy else {}),
-        },
-    }
+    in_zone = {"key": "zone", "operator": "In", "values": ["a"]}
+    limited = {"maxReplicas": 1_000_000, "requiredNodeSelector": {"matchExpressions": [in_zone]}}
+    name, subsets = f"spread-{number}", [{"name": "a", **limited}, {"name": "b"}]
+    target = {**_TARGET, "name": name}
+    spec = without_none(targetRef=target, subsets=subsets, scheduleStrategy=strategy)
+    return manifest("WorkloadSpread", name, namespace=namespace, spec=spec)
 
 
 def _set(namespace: str, number: int) -> Document:
     name = f"spread-{number}"
-    template = {"metadata": {"labels": {"app": name}}, "spec": pod(namespace, name, 0)["spec"]}
-    return {
-        **_TARGET,
-        "metadata": {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}-uid"},
-        "spec": {
-            "replicas": 100_000,
-            "selector": {"matchLabels": {"app": name}},
-            "template": template,
-        },
-    }
-
-
-_TARGET: Final = {"apiVersion": "apps/v1", "kind": "ReplicaSet"}
-
-
-def _node(name: str) -> Document:
-    allocatable = {"cpu": "64", "memory": "256Gi", "pods": "500"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": {"zone": "a"}},
-        "status": {"allocatable": allocatable, "capacity": allocatable},
-    }
+    return workload_json(
+        "ReplicaSet",
+        name,
+        100_000,
+        namespace=namespace,
+        pod=pod(namespace, name, 0)["spec"],
+        metadata={"uid": f"{namespace}-{name}-uid"},
+    )
 
 
 def pod(namespace: str, owner: str, number: int) -> Document:
-    """Return a pod of the size that pods have."""
-    environment = [{"name": f"SETTING_{n}", "value": f"a value that says {n}"} for n in range(20)]
-    container = {"name": "c", "image": "registry.example/c:1", "env": environment}
-    uid = f"{namespace}-{owner}-uid"
-    reference = {**_TARGET, "name": owner, "uid": uid, "controller": True}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"pod-{number}",
-            "namespace": namespace,
-            "labels": {"app": owner},
-            "ownerReferences": [reference],
-        },
-        "spec": {"containers": [container]},
-    }
+    """Return a pod of average size that a ReplicaSet controls."""
+    reference = {**_TARGET, "name": owner, "uid": f"{namespace}-{owner}-uid", "controller": True}
+    return manifest(
+        "Pod",
+        f"pod-{number}",
+        namespace=namespace,
+        metadata={"labels": {"app": owner}, "ownerReferences": [reference]},
+        spec={"containers": [average_container()]},
+    )

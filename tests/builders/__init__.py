@@ -37,6 +37,7 @@ from tests.builders.manifests import (
     running_pod,
     thing,
     without_none,
+    workload_json,
 )
 from tests.builders.values import (
     LATE,
@@ -92,4 +93,5 @@ __all__ = [
     "volume",
     "without_none",
     "workload",
+    "workload_json",
 ]

@@ -16,6 +16,8 @@ from tests.builders.values import NO_LABELS, taint
 Document = dict[str, Any]
 
 _CLUSTER_SCOPED: Final = (
+    "CSIDriver",
+    "CSINode",
     "ClusterRole",
     "CustomResourceDefinition",
     "Namespace",
@@ -25,13 +27,17 @@ _CLUSTER_SCOPED: Final = (
     "StorageClass",
 )
 _API_VERSIONS: Final = {
+    "CSIDriver": "storage.k8s.io/v1",
+    "CSINode": "storage.k8s.io/v1",
     "CloneSet": "apps.kruise.io/v1alpha1",
+    "ClusterRole": "rbac.authorization.k8s.io/v1",
     "CustomResourceDefinition": "apiextensions.k8s.io/v1",
     "Deployment": "apps/v1",
     "Lease": "coordination.k8s.io/v1",
     "PodDisruptionBudget": "policy/v1",
     "PriorityClass": "scheduling.k8s.io/v1",
     "ReplicaSet": "apps/v1",
+    "Role": "rbac.authorization.k8s.io/v1",
     "StatefulSet": "apps/v1",
     "StorageClass": "storage.k8s.io/v1",
     "WorkloadSpread": "apps.kruise.io/v1beta1",
@@ -126,6 +132,7 @@ def node_json(
     labels: Mapping[str, str] | None = None,
     taints: Iterable[str] = (),
     unschedulable: bool | None = None,
+    uid: str | None = None,
 ) -> Document:
     """Build a v1 Node; ``taints`` are written ``key=value:Effect``."""
     room = {"cpu": cpu, "memory": memory, "pods": pods, **others}
@@ -133,7 +140,7 @@ def node_json(
     return manifest(
         "Node",
         name,
-        metadata=without_none(uid=f"node-{name}", labels=labels),
+        metadata=without_none(uid=uid or f"node-{name}", labels=labels),
         spec=without_none(taints=marks or None, unschedulable=unschedulable),
         status={"capacity": room, "allocatable": room},
     )
@@ -215,3 +222,27 @@ def rfc3339(seconds: int | None) -> str | None:
 def without_none(**fields: object) -> Document:
     """Return the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def workload_json(
+    kind: str,
+    name: str,
+    replicas: int = 1,
+    *,
+    namespace: str = "default",
+    labels: Mapping[str, str] = NO_LABELS,
+    pod: Mapping[str, Any] = NO_LABELS,
+    metadata: Mapping[str, Any] = NO_LABELS,
+    **spec: Any,
+) -> Document:
+    """Build a ReplicaSet, Deployment or the like that selects pods labelled ``app: NAME``.
+
+    ``pod`` is the spec of its pods, ``labels`` are added to theirs, ``spec`` adds to its own.
+    """
+    selected = {"app": name}
+    template = {
+        "metadata": {"labels": selected | dict(labels)},
+        "spec": dict(pod) or {"containers": [{"name": "main", "image": "pause"}]},
+    }
+    own = {"replicas": replicas, "selector": {"matchLabels": selected}, "template": template}
+    return manifest(kind, name, namespace=namespace, metadata=metadata, spec=own | spec)

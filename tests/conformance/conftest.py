@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.conformance.controller_processes import Contender, real
+from tests.conformance.controller_processes import Controllers, real
 from tests.conformance.scheduling.kube_apiserver import RealApi, real_api
 from tests.conformance.scheduling.releases import built
 from tests.conformance.scheduling.servers import Opening, fake_server
-from tests.conformance.workloadspread_cluster import BOOK
+from tests.conformance.workloadspread_cluster import SIMULATION_SCRIPT
 
 
 @pytest.fixture(scope="session")
-def real_controllers() -> Contender:
+def real_controllers() -> Controllers:
     """Controllers of a real kube-controller-manager; skips where there is no Go, but not in CI."""
     return real(built("controllers"))
 
@@ -43,8 +43,8 @@ def opening(request: pytest.FixtureRequest) -> Opening:
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> Path:
+def script(tmp_path: Path) -> Path:
     """Return the simulation script of the kubelets that run spread pods."""
     file = tmp_path / "book.yaml"
-    file.write_text(yaml.safe_dump(BOOK))
+    file.write_text(yaml.safe_dump(SIMULATION_SCRIPT))
     return file

@@ -1,14 +1,13 @@
 """The compared processes: our controllers and those of a real kube-controller-manager.
 
-Both print a line that begins with ``running`` when they are at work, ours after one that says where
-their webhooks are, and end on SIGTERM.
+Both print a line that begins with ``running`` when they have started, ours after one with the
+address of their webhooks, and end on SIGTERM.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -17,15 +16,16 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Final
 
-_REPRIEVE: Final = (sys.executable, "-c", "from fakeapi.cli import main; main()")
+from tests.commands import COMMAND
+
 _RUNNING: Final = b"running"
 _PATIENCE_SECONDS: Final = 60.0
 _LONGEST_LOG_BYTES: Final = 2**24
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
-    """A program that runs controllers, and what its command line begins with."""
+class Controllers:
+    """A program that runs controllers, and the beginning of its command line."""
 
     name: str
     command: tuple[str, ...]
@@ -38,35 +38,35 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A contender at work."""
+    """Controllers that run as a process."""
 
     pid: int
     log: IO[bytes]
 
-    def told(self) -> str:
+    def read_log(self) -> str:
         """Return its log up to now."""
         return _text(self.log)
 
 
-OURS: Final = Contender("ours", (*_REPRIEVE, "controllers"))
-SPREADING: Final = Contender("spreading", (*OURS.command, "--webhook-port", "0"))
-"""Ours, with webhooks that pods pass."""
+OURS: Final = Controllers("ours", (*COMMAND, "controllers"))
+SPREADING: Final = Controllers("spreading", (*OURS.command, "--webhook-port", "0"))
+"""Ours, with the webhooks of WorkloadSpreads."""
 
 
-def real(program: Path) -> Contender:
-    """Return the real one, without the limits on its requests that a busy cluster would want."""
-    return Contender("real", (str(program), "--qps", "-1"))
+def real(program: Path) -> Controllers:
+    """Return the real controllers, without a limit on the rate of their requests."""
+    return Controllers("real", (str(program), "--qps", "-1"))
 
 
 @asynccontextmanager
-async def running(contender: Contender, server: str | Path, run: str) -> AsyncIterator[Running]:
-    """Run controllers until the block ends; raises RuntimeError if they begin or end badly."""
-    command = contender.arguments(server, run)
+async def running(controllers: Controllers, server: str | Path, run: str) -> AsyncIterator[Running]:
+    """Run controllers until the block ends; raise RuntimeError if they fail to start or to end."""
+    command = controllers.arguments(server, run)
     with TemporaryFile() as log:
         process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=log)
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
-                line = await _last_of_the_beginning(process)
+                line = await _started(process)
             if line.startswith(_RUNNING):
                 yield Running(process.pid, log)
         finally:
@@ -74,11 +74,11 @@ async def running(contender: Contender, server: str | Path, run: str) -> AsyncIt
                 process.terminate()
             code = await process.wait()
         if code or not line.startswith(_RUNNING):
-            raise RuntimeError(f"{contender.name} ended with {code}: {_text(log)[-2000:]}")
+            raise RuntimeError(f"{controllers.name} ended with {code}: {_text(log)[-2000:]}")
 
 
-async def _last_of_the_beginning(process: Process) -> bytes:
-    """Read up to the line that says that they are at work; b"" if it does not come."""
+async def _started(process: Process) -> bytes:
+    """Return the line that reports that they have started; b"" if it never comes."""
     assert process.stdout is not None
     while line := await process.stdout.readline():
         if line.startswith(_RUNNING):

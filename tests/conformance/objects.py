@@ -1,4 +1,4 @@
-"""Objects for scenarios: the least that a server wants, and what the scenario is about."""
+"""Objects for scenarios of controllers: the minimum that a server requires, and what is tested."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from tests.builders import Document, manifest, owner, without_none, workload_json
+
 NAMESPACE: Final = "shop"
+NAMESPACE_DOCUMENT: Final = manifest("Namespace", NAMESPACE)
 TEMPLATE_SPEC: Final = {"containers": [{"name": "c", "image": "registry.example/c:1"}]}
 COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 YEAR_HOURS: Final = 8760
-
-Document = dict[str, Any]
 
 
 def ago(hours: float) -> str:
@@ -20,52 +21,36 @@ def ago(hours: float) -> str:
 
 
 def replica_set(name: str, replicas: int, **spec: Any) -> Document:
-    """Return a ReplicaSet of pods labelled ``app: NAME``; ``spec`` adds to its spec."""
-    labels = {"app": name}
-    given = {
-        "replicas": replicas,
-        "selector": {"matchLabels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": TEMPLATE_SPEC},
-    }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
-        "spec": {**given, **spec},
-    }
+    """Build a labelled ReplicaSet in the scenarios' namespace; ``spec`` adds to its spec."""
+    fields = {"namespace": NAMESPACE, "metadata": {"labels": {"app": name}}, "pod": TEMPLATE_SPEC}
+    return workload_json("ReplicaSet", name, replicas, **{**fields, **spec})
 
 
 def deployment(name: str, uid: str) -> Document:
-    """Return a Deployment without a controller that syncs it."""
-    spec = replica_set(name, 0)["spec"]
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": NAMESPACE, "uid": uid},
-        "spec": {"selector": spec["selector"], "template": spec["template"]},
-    }
+    """Build a Deployment that no controller syncs."""
+    return workload_json(
+        "Deployment", name, 0, namespace=NAMESPACE, metadata={"uid": uid}, pod=TEMPLATE_SPEC
+    )
 
 
-def pod(
+def stored_pod(
     name: str,
     app: str,
     *,
-    node: str = "",
+    node: str | None = None,
     phase: str = "",
     ready_hours: float | None = None,
     hours: float = YEAR_HOURS,
     restarts: int = 0,
     cost: str | None = None,
-    uid: str = "",
+    uid: str | None = None,
 ) -> Document:
-    """Return a pod labelled ``app: APP`` as a server would store it.
+    """Build a pod labelled ``app: APP`` as a server stores it.
 
-    It was made so many ``hours`` ago, and has been ready for ``ready_hours``, if at all.
+    It was created so many ``hours`` ago, and has been ready for ``ready_hours``, if at all.
     """
     ready = ready_hours is not None
     metadata = {
-        "name": name,
-        "namespace": NAMESPACE,
         "labels": {"app": app},
         "annotations": {} if cost is None else {COST: cost},
         "creationTimestamp": ago(hours),
@@ -76,13 +61,14 @@ def pod(
         "conditions": [condition(ago(ready_hours))] if ready_hours is not None else [],
         "containerStatuses": [{**container, "restartCount": restarts}],
     }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {**metadata, **({"uid": uid} if uid else {})},
-        "spec": {**TEMPLATE_SPEC, **({"nodeName": node} if node else {})},
-        "status": status,
-    }
+    return manifest(
+        "Pod",
+        name,
+        namespace=NAMESPACE,
+        metadata=metadata | without_none(uid=uid),
+        spec={**TEMPLATE_SPEC, **without_none(nodeName=node)},
+        status=status,
+    )
 
 
 def condition(since: str) -> Mapping[str, str]:
@@ -90,19 +76,12 @@ def condition(since: str) -> Mapping[str, str]:
     return {"type": "Ready", "status": "True", "lastTransitionTime": since}
 
 
-def owned(thing: Document, kind: str, name: str, uid: str) -> Document:
-    """Return a thing that is controlled by another one."""
-    reference = {
-        "apiVersion": "apps/v1",
-        "kind": kind,
-        "name": name,
-        "uid": uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    return with_metadata(thing, ownerReferences=[reference])
+def owned(document: Document, kind: str, name: str, uid: str) -> Document:
+    """Return an object that is controlled by another one."""
+    reference = owner(name, kind, "apps/v1", uid=uid, controller=True, blockOwnerDeletion=True)
+    return with_metadata(document, ownerReferences=[reference])
 
 
-def with_metadata(thing: Document, **fields: Any) -> Document:
-    """Return a thing with other metadata."""
-    return {**thing, "metadata": {**thing["metadata"], **fields}}
+def with_metadata(document: Document, **fields: Any) -> Document:
+    """Return an object with other metadata."""
+    return {**document, "metadata": {**document["metadata"], **fields}}

@@ -1,38 +1,54 @@
-"""A scenario played with one of the compared processes, in a world of its own."""
+"""Scenarios of controllers: their definition, their runs, and the comparison of two runs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Final
 
 from fakeapi import FakeCluster
-from tests.conformance.controller_processes import Contender, running
-from tests.conformance.objects import NAMESPACE
+from tests.builders import Document
+from tests.conformance.controller_processes import Controllers, running
+from tests.conformance.objects import NAMESPACE_DOCUMENT
 from tests.conformance.outcome import Normaliser, Step, outcome
-from tests.conformance.scenarios.scenario import Scenario
-from tests.conformance.world import world
+from tests.conformance.world import World, follow
 
 _SHOWN_LINES: Final = 60
 
 
-async def play(scenario: Scenario, contender: Contender, controllers: str) -> list[Step]:
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """``play`` runs once the controllers do, in a cluster with the objects that ``objects`` builds.
+
+    ``run`` names the components of fakeapi's control plane.
+    """
+
+    play: Callable[[World], Awaitable[None]]
+    objects: Callable[[], Sequence[Document]] = list
+    run: str = "none"
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.play.__name__
+
+
+async def play(scenario: Scenario, controllers: Controllers, run: str) -> list[Step]:
     """Play a scenario in a process of fakeapi, and return its outcome."""
-    namespace = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": NAMESPACE}}
     with FakeCluster.as_process(run=scenario.run) as cluster:
-        cluster.load((namespace, *scenario.objects()))
-        async with world(cluster) as there:
-            async with running(contender, cluster.url, controllers):
-                await scenario.play(there)
-            normaliser = Normaliser(there.owners, there.generated)
-            return outcome(cluster.requests, there.moments, normaliser)
-
-
-def told(steps: Sequence[Step]) -> list[str]:
-    """Write an outcome down, line by line."""
-    return [line for number, step in enumerate(steps) for line in step.lines(number)]
+        cluster.load((NAMESPACE_DOCUMENT, *scenario.objects()))
+        async with follow(cluster) as world:
+            async with running(controllers, cluster.url, run):
+                await scenario.play(world)
+            normaliser = Normaliser(world.owners, world.generated)
+            return outcome(cluster.requests, world.moments, normaliser)
 
 
 def differences(one: Sequence[Step], other: Sequence[Step]) -> list[str]:
     """Return the diff of two outcomes."""
-    return list(unified_diff(told(one), told(other), lineterm="", n=0))[2:_SHOWN_LINES]
+    return list(unified_diff(_lines(one), _lines(other), lineterm="", n=0))[2:_SHOWN_LINES]
+
+
+def _lines(steps: Sequence[Step]) -> list[str]:
+    return [line for number, step in enumerate(steps) for line in step.lines(number)]

@@ -6,18 +6,28 @@ from typing import Final
 
 import pytest
 
-from tests.conformance.scheduling import extender_failures, large_cluster, scenes, subsets
+from tests.conformance.scheduling import (
+    extender_scenarios,
+    preemption_scenarios,
+    subset_scenarios,
+)
+from tests.conformance.scheduling.environment import SchedulingScenario, environment
 from tests.conformance.scheduling.releases import scheduler
 from tests.conformance.scheduling.servers import Opening
-from tests.conformance.scheduling.stage import Scene, stage
 
-SCENES: Final = [*scenes.SCENES, *extender_failures.SCENES, *subsets.SCENES, *large_cluster.SCENES]
+SCENARIOS: Final = [
+    *preemption_scenarios.SCENARIOS,
+    *extender_scenarios.SCENARIOS,
+    *subset_scenarios.SCENARIOS,
+]
 PAIRS: Final = [("fakeapi", "1.37"), ("fakeapi", "1.30"), ("real", "1.37")]
 """API servers, and the kube-schedulers that are at work there."""
 
 
 @pytest.mark.parametrize(("opening", "release"), PAIRS, indirect=["opening"])
-@pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
-async def test_a_scene(scene: Scene, opening: Opening, release: str) -> None:
-    async with stage(scheduler(release), release, scene.setting, opening) as there:
-        await scene.play(there)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+async def test_scheduling_with_the_extender(
+    scenario: SchedulingScenario, opening: Opening, release: str
+) -> None:
+    async with environment(scheduler(release), release, scenario.setting, opening) as env:
+        await scenario.play(env)

@@ -18,7 +18,7 @@ _OWN: Final = "/api/v1/namespaces/default/services/kubernetes"
 _PATIENCE_SECONDS: Final = 30.0
 
 
-async def test_a_history_of_addresses_is_still_upstreams() -> None:
+async def test_service_addresses_equal_upstreams() -> None:
     steps: list[dict[str, Any]] = orjson.loads(_RECORDED.read_bytes())
     headers = {"Authorization": f"Bearer {TOKEN}"}
     async with (

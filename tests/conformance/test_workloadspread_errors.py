@@ -4,78 +4,83 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.conformance.controller_processes import SPREADING, Contender, running
-from tests.conformance.objects import NAMESPACE, owned, replica_set, with_metadata
+from tests.conformance.controller_processes import SPREADING, Controllers, running
+from tests.conformance.objects import (
+    NAMESPACE,
+    NAMESPACE_DOCUMENT,
+    owned,
+    replica_set,
+    with_metadata,
+)
 from tests.conformance.workloadspread_cluster import (
     DEFINITION,
-    NAMESPACE_DOCUMENT,
     Rollout,
-    spread,
-    stage,
+    spread_cluster,
     subset_of,
     web,
     webhooks_registered,
+    zone_spread,
 )
 from tests.conformance.world import World
 
 
-def failures(there: World, name: str) -> list[str]:
+def failures(world: World, name: str) -> list[str]:
     """Return the messages of a ReplicaSet's Events about pods that were not created."""
     return [
         event["message"]
-        for event in there.all("Event")
+        for event in world.all("Event")
         if event["reason"] == "FailedCreate"
         and event["involvedObject"]["kind"] == "ReplicaSet"
         and event["involvedObject"]["name"].startswith(name)
     ]
 
 
-async def test_while_the_webhooks_are_down_no_pod_comes_and_its_replica_set_says_why(
-    real_controllers: Contender, book: Path
+async def test_no_pod_is_created_while_the_webhooks_are_down_and_an_event_has_the_reason(
+    real_controllers: Controllers, script: Path
 ) -> None:
     async with (
-        stage(book, DEFINITION) as there,
-        running(real_controllers, there.cluster.url, "replicaset,deployment"),
+        spread_cluster(script, DEFINITION) as world,
+        running(real_controllers, world.cluster.url, "replicaset,deployment"),
     ):
-        rollout = Rollout(there)
-        async with running(SPREADING, there.cluster.url, "workloadspread"):
-            await webhooks_registered(there)
-            await there.create(spread())
-            await there.create(web(2))
-            await rollout.settled("first", pods=2)
+        rollout = Rollout(world)
+        async with running(SPREADING, world.cluster.url, "workloadspread"):
+            await webhooks_registered(world)
+            await world.create(zone_spread())
+            await world.create(web(2))
+            await rollout.wait_settled("first", pods=2)
         await rollout.scale(6)
-        await there.until(lambda: bool(failures(there, "web")))
+        await world.until(lambda: bool(failures(world, "web")))
         assert len(rollout.pods()) == 2
-        (told,) = set(failures(there, "web"))
-        assert 'failed calling webhook "create-pod.workloadspread.apps.kruise.io"' in told
-        assert told.endswith("connect: connection refused")
-        async with running(SPREADING, there.cluster.url, "workloadspread"):
-            await rollout.settled("first", pods=6)
+        (message,) = set(failures(world, "web"))
+        assert 'failed calling webhook "create-pod.workloadspread.apps.kruise.io"' in message
+        assert message.endswith("connect: connection refused")
+        async with running(SPREADING, world.cluster.url, "workloadspread"):
+            await rollout.wait_settled("first", pods=6)
             assert rollout.placed() == {"a": 4, "b": 2}
 
 
-async def test_pods_whose_owner_is_missing_wait_for_it_and_strangers_pass(
-    real_controllers: Contender, book: Path
+async def test_pods_wait_for_a_missing_owner_and_other_pods_are_admitted(
+    real_controllers: Controllers, script: Path
 ) -> None:
     orphans = owned(replica_set("orphan", 3), "Deployment", "lost", "long-gone")
     async with (
-        stage(book, DEFINITION, run="kubelet") as there,  # without gc, which would end them
-        running(SPREADING, there.cluster.url, "workloadspread"),
-        running(real_controllers, there.cluster.url, "replicaset"),
+        spread_cluster(script, DEFINITION, run="kubelet") as world,  # gc would delete orphans
+        running(SPREADING, world.cluster.url, "workloadspread"),
+        running(real_controllers, world.cluster.url, "replicaset"),
     ):
-        await webhooks_registered(there)
-        await there.create(spread())
-        await there.create(orphans)
-        await there.create(replica_set("stranger", 3))
-        await there.until(lambda: len(there.active_pods_of("stranger")) == 3)
-        await there.until(lambda: bool(failures(there, "orphan")))
-        (told,) = set(failures(there, "orphan"))
-        assert told.endswith('denied the request: Deployment "lost" not found')
-        assert not there.pods_of("orphan")
-        await there.create(with_metadata(web(3), name="lost"))
-        await there.settled()
-        assert len(there.active_pods_of("orphan")) == 3
-        assert not any(map(subset_of, there.all("Pod")))
+        await webhooks_registered(world)
+        await world.create(zone_spread())
+        await world.create(orphans)
+        await world.create(replica_set("stranger", 3))
+        await world.until(lambda: len(world.active_pods_of("stranger")) == 3)
+        await world.until(lambda: bool(failures(world, "orphan")))
+        (message,) = set(failures(world, "orphan"))
+        assert message.endswith('denied the request: Deployment "lost" not found')
+        assert not world.pods_of("orphan")
+        await world.create(with_metadata(web(3), name="lost"))
+        await world.wait_settled()
+        assert len(world.active_pods_of("orphan")) == 3
+        assert not any(map(subset_of, world.all("Pod")))
 
 
 def lines(log: str, event: str) -> int:
@@ -83,29 +88,29 @@ def lines(log: str, event: str) -> int:
     return sum(event in line for line in log.splitlines())
 
 
-async def test_definition_workload_and_namespace_may_come_late_and_go(
-    real_controllers: Contender, book: Path
+async def test_definition_workload_and_namespace_may_be_created_late_and_deleted(
+    real_controllers: Controllers, script: Path
 ) -> None:
     async with (
-        stage(book) as there,
-        running(real_controllers, there.cluster.url, "replicaset,deployment"),
-        running(SPREADING, there.cluster.url, "workloadspread") as spreading,
+        spread_cluster(script) as world,
+        running(real_controllers, world.cluster.url, "replicaset,deployment"),
+        running(SPREADING, world.cluster.url, "workloadspread") as spreading,
     ):
-        rollout = Rollout(there)
-        await there.create(replica_set("before", 2))
-        await there.settled()
-        there.cluster.load([DEFINITION])
-        await webhooks_registered(there)
+        rollout = Rollout(world)
+        await world.create(replica_set("before", 2))
+        await world.wait_settled()
+        world.cluster.load([DEFINITION])
+        await webhooks_registered(world)
         for _ in range(2):
-            await there.create(spread())
-            await there.until(lambda: bool(rollout.counted()))
+            await world.create(zone_spread())
+            await world.until(lambda: bool(rollout.counted()))
             assert rollout.counted() == {"a": (0, 4), "b": (0, 8), "c": (0, -1)}
-            await there.create(web(13))
-            await rollout.settled("first", pods=13)
+            await world.create(web(13))
+            await rollout.wait_settled("first", pods=13)
             assert rollout.placed() == {"a": 4, "b": 8, "c": 1}
-            await there.delete("Namespace", NAMESPACE)
-            await there.until(lambda: there.get("Namespace", NAMESPACE, "") is None)
-            await there.create(NAMESPACE_DOCUMENT)
-        log = spreading.told()
+            await world.delete("Namespace", NAMESPACE)
+            await world.until(lambda: world.get("Namespace", NAMESPACE, "") is None)
+            await world.create(NAMESPACE_DOCUMENT)
+        log = spreading.read_log()
     assert lines(log, "kind_not_served") == 1
     assert not lines(log, '"error"')

@@ -14,7 +14,8 @@ from typing import Any, Final
 import aiohttp
 import orjson
 
-from tests.conformance.objects import NAMESPACE, Document
+from tests.builders import Document
+from tests.conformance.objects import NAMESPACE
 
 PATIENCE_SECONDS: Final = 60.0
 
@@ -37,7 +38,7 @@ Key = tuple[str, str, str]
 """Kind, namespace, name."""
 
 
-class Watched:
+class WatchedCluster:
     """Requests to a server, and a copy of its objects.
 
     ``owners`` tells of every UID whose it is, ``generated`` of every name that the server has made
@@ -165,10 +166,10 @@ def open_session(url: str, headers: Mapping[str, str]) -> aiohttp.ClientSession:
 
 
 @asynccontextmanager
-async def watched(session: aiohttp.ClientSession, *kinds: str) -> AsyncIterator[Watched]:
+async def watched(session: aiohttp.ClientSession, *kinds: str) -> AsyncIterator[WatchedCluster]:
     """Follow a server until the block ends, at first the objects of ``kinds``."""
     async with session as http, asyncio.TaskGroup() as group:
-        made = Watched(http, group)
+        made = WatchedCluster(http, group)
         made.follow(*kinds)
         yield made
         made.end()

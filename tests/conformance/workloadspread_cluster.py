@@ -1,8 +1,8 @@
-"""A Deployment that a real Kubernetes rolls out, and a WorkloadSpread that its pods follow.
+"""A Deployment that real controllers roll out, and the WorkloadSpread of its pods.
 
-The Deployment and ReplicaSet controllers are real ones, a process of theirs; the webhooks and the
-controller of WorkloadSpreads are another process. Kubelets are fakeapi's, and a binder puts each
-pod on the node of the zone that its node affinity asks for, as kube-scheduler would have to.
+The real Deployment and ReplicaSet controllers are one process; the webhooks and the controller of
+WorkloadSpreads are another. The kubelets are fakeapi's. Each pod is bound to the node of the zone
+that its node affinity requires, as kube-scheduler would do.
 """
 
 from __future__ import annotations
@@ -19,32 +19,29 @@ import orjson
 import yaml
 
 from fakeapi import FakeCluster
-from tests.conformance.controller_processes import SPREADING, Contender, running
-from tests.conformance.objects import COST, NAMESPACE, TEMPLATE_SPEC, Document
-from tests.conformance.world import World, world
+from tests.builders import Document, manifest, without_none, workload_json
+from tests.conformance.controller_processes import SPREADING, Controllers, running
+from tests.conformance.objects import COST, NAMESPACE, NAMESPACE_DOCUMENT, TEMPLATE_SPEC
+from tests.conformance.watched_cluster import WatchedCluster
+from tests.conformance.world import World, follow
 
 ZONE: Final = "topology.kubernetes.io/zone"
 LIMITS: Final[Mapping[str, int | None]] = {"a": 4, "b": 8, "c": None}
-"""Subsets, one for each zone, and how many pods each takes."""
+"""Subsets, one for each zone, and their limits."""
 COSTS: Final = {"a": 300, "b": 200, "c": 100}
 COSTS_OF_AN_OLD_VERSION: Final = {"a": 100, "b": 200, "c": 300}
 SCRIPT: Final = "kubelet.fakeapi/script"
 
 _ANNOTATION: Final = "apps.kruise.io/matched-workloadspread"
 _HASH: Final = "pod-template-hash"
-_REGISTERED: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+WEBHOOK_KINDS: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _CONFIGURATION: Final = "reprieve-workloadspread"
 _CRD: Final = Path(__file__).parents[2] / "deploy/crds/workloadspreads.apps.kruise.io.yaml"
 DEFINITION: Final[Document] = yaml.safe_load(_CRD.read_text())
 _UNBOUND: Final = {"watch": "true", "fieldSelector": "spec.nodeName=", "timeoutSeconds": "3600"}
-NAMESPACE_DOCUMENT: Final = {
-    "kind": "Namespace",
-    "apiVersion": "v1",
-    "metadata": {"name": NAMESPACE},
-}
 _PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
-BOOK: Final[Document] = {
+SIMULATION_SCRIPT: Final[Document] = {
     "register": [
         {"name": f"node-{zone}", "labels": {ZONE: zone}, "capacity": {"cpu": "64", "pods": "500"}}
         for zone in LIMITS
@@ -58,42 +55,30 @@ BOOK: Final[Document] = {
 
 
 def web(replicas: int, version: str = "first") -> Document:
-    """Return the Deployment web, which is rolled out three pods at a time, none missing."""
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": NAMESPACE},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": {"app": "web"}},
-            "strategy": {"rollingUpdate": {"maxSurge": 3, "maxUnavailable": 0}},
-            "template": {
-                "metadata": {"labels": {"app": "web", "version": version}},
-                "spec": TEMPLATE_SPEC,
-            },
-        },
-    }
+    """Build the Deployment web, which surges by three pods and keeps all replicas available."""
+    return workload_json(
+        "Deployment",
+        "web",
+        replicas,
+        namespace=NAMESPACE,
+        labels={"version": version},
+        pod=TEMPLATE_SPEC,
+        strategy={"rollingUpdate": {"maxSurge": 3, "maxUnavailable": 0}},
+    )
 
 
-def spread() -> Document:
-    """Return the WorkloadSpread of the Deployment web: a subset for each zone."""
-    subsets = [
-        {
-            "name": zone,
-            "requiredNodeSelector": {
-                "matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]
-            },
-            **({} if limit is None else {"maxReplicas": limit}),
-        }
-        for zone, limit in LIMITS.items()
-    ]
-    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-    return {
-        "apiVersion": "apps.kruise.io/v1beta1",
-        "kind": "WorkloadSpread",
-        "metadata": {"name": "web", "namespace": NAMESPACE},
-        "spec": {"targetRef": target, "subsets": subsets},
-    }
+def zone_spread(
+    kind: str = "Deployment", limits: Mapping[str, int | None] = LIMITS, **spec: Any
+) -> Document:
+    """Build the WorkloadSpread of the workload web: a subset for each zone, with its limit."""
+    subsets = []
+    for zone, limit in limits.items():
+        in_zone = {"key": ZONE, "operator": "In", "values": [zone]}
+        selector = {"matchExpressions": [in_zone]}
+        subsets.append(without_none(name=zone, requiredNodeSelector=selector, maxReplicas=limit))
+    target = {"apiVersion": "apps/v1", "kind": kind, "name": "web"}
+    fields = {"targetRef": target, "subsets": subsets, **spec}
+    return manifest("WorkloadSpread", "web", namespace=NAMESPACE, spec=fields)
 
 
 class Rollout:
@@ -103,16 +88,16 @@ class Rollout:
         self.world = world
 
     async def scale(self, replicas: int) -> None:
-        """Ask for another number of replicas."""
+        """Set the number of replicas."""
         await self.world.patch("Deployment", "web", {"spec": {"replicas": replicas}}, "scale")
 
-    async def become(self, version: str) -> None:
+    async def roll_out(self, version: str) -> None:
         """Roll another version out."""
         template = {"metadata": {"labels": {"version": version}}}
         await self.world.patch("Deployment", "web", {"spec": {"template": template}})
 
-    async def let_run(self, pods: Collection[Document]) -> None:
-        """Have pods of the slow version become ready."""
+    async def make_ready(self, pods: Collection[Document]) -> None:
+        """Make pods of the slow version ready."""
         script = orjson.dumps({"start": "0s", "stages": [{"ready": True}]}).decode()
         for pod in pods:
             patch = {"metadata": {"annotations": {SCRIPT: script}}}
@@ -152,39 +137,37 @@ class Rollout:
 
     def counted(self, version: str = "") -> dict[str, tuple[int, int]]:
         """Return each subset's pods and missing replicas, by the status."""
-        told = self.status()
+        status = self.status()
+        entries = status.get("subsetStatuses", ())
         if version:
             (template_hash,) = {p["metadata"]["labels"][_HASH] for p in self.pods(version)}
-            entries = told.get("versionedSubsetStatuses", {}).get(template_hash, ())
-        else:
-            entries = told.get("subsetStatuses", ())
+            entries = status.get("versionedSubsetStatuses", {}).get(template_hash, ())
         return {each["name"]: (each["replicas"], each["missingReplicas"]) for each in entries}
 
-    async def settled(self, version: str, *old: str, pods: int) -> None:
-        """Return once there are so many pods, ready or stuck, and the status is up to date."""
-        await self.world.at_rest(
-            lambda: len(self.pods()) == pods and self._all_is_said(version, old)
+    async def wait_settled(self, version: str, *old: str, pods: int) -> None:
+        """Return once there are so many pods, which run, and the status is up to date."""
+        await self.world.wait_idle(
+            lambda: len(self.pods()) == pods and self._is_up_to_date(version, old)
         )
 
-    def _all_is_said(self, version: str, old: Collection[str]) -> bool:
+    def _is_up_to_date(self, version: str, old: Collection[str]) -> bool:
         pods = self.pods()
-        there = {pod["metadata"]["labels"]["version"] for pod in pods}
+        present = {pod["metadata"]["labels"]["version"] for pod in pods}
         hashes = {pod["metadata"]["labels"][_HASH] for pod in pods}
-        told = self.status().get("versionedSubsetStatuses", {})
+        statuses = self.status().get("versionedSubsetStatuses", {})
         return (
-            there <= {version, *old}
+            present <= {version, *old}
             and all(pod["status"].get("phase") == "Running" for pod in pods)
-            and set(told) == hashes
-            and all(map(_nothing_is_under_way, told.values()))
-            and all(self._counts(each) for each in there)
+            and set(statuses) == hashes
+            and not any(map(_has_pending_pods, statuses.values()))
+            and all(self._has_counted(each) for each in present)
             and all(COST in pod["metadata"]["annotations"] for pod in pods)
             and self._costs_are_written(version, old)
         )
 
-    def _counts(self, version: str) -> bool:
-        placed = self.placed(version)
-        said = {name: count for name, (count, _) in self.counted(version).items() if count}
-        return said == placed
+    def _has_counted(self, version: str) -> bool:
+        counted = {name: count for name, (count, _) in self.counted(version).items() if count}
+        return counted == self.placed(version)
 
     def _costs_are_written(self, version: str, old: Collection[str]) -> bool:
         named = {version: COSTS, **dict.fromkeys(old, COSTS_OF_AN_OLD_VERSION)}
@@ -194,8 +177,8 @@ class Rollout:
             for subset, cost in self.costs(each).items()
         )
 
-    def never_overfull(self) -> None:
-        """Check that no subset ever had more active pods of a version than it takes."""
+    def check_limits(self) -> None:
+        """Check that no subset ever had more active pods of a version than its limit."""
 
         def within_limits(present: Collection[Document]) -> bool:
             found = Counter(
@@ -215,47 +198,52 @@ def subset_of(pod: Document) -> str:
 
 
 def is_active(pod: Document) -> bool:
-    """Return whether a pod neither finished nor is about to go."""
+    """Return whether a pod has neither finished nor is terminating."""
     finished = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
     return not finished and "deletionTimestamp" not in pod["metadata"]
 
 
 @asynccontextmanager
-async def rollout(real: Contender, book: Path) -> AsyncIterator[Rollout]:
-    """Have a cluster in which WorkloadSpreads are kept, and the Deployment web without pods."""
+async def rollout(real: Controllers, script: Path) -> AsyncIterator[Rollout]:
+    """Run the controllers in a cluster with the WorkloadSpread web and its Deployment of 0 pods."""
     async with (
-        stage(book, DEFINITION) as there,
-        running(SPREADING, there.cluster.url, "workloadspread"),
-        running(real, there.cluster.url, "replicaset,deployment"),
+        spread_cluster(script, DEFINITION) as world,
+        running(SPREADING, world.cluster.url, "workloadspread"),
+        running(real, world.cluster.url, "replicaset,deployment"),
     ):
-        await webhooks_registered(there)
-        await there.create(spread())
-        await there.create(web(0))
-        yield Rollout(there)
+        await webhooks_registered(world)
+        await world.create(zone_spread())
+        await world.create(web(0))
+        yield Rollout(world)
 
 
 @asynccontextmanager
-async def stage(
-    book: Path, *objects: Mapping[str, Any], run: str = "gc,namespaces,kubelet"
+async def spread_cluster(
+    script: Path, *objects: Mapping[str, Any], run: str = "gc,namespaces,kubelet"
 ) -> AsyncIterator[World]:
-    """Have a cluster with kubelets that go by a book, and a binder; ``run`` are its parts."""
-    with FakeCluster.as_process(run=run, kubelet=book) as cluster:
+    """Run a cluster whose kubelets follow a simulation script and whose pods are bound by zone."""
+    with FakeCluster.as_process(run=run, kubelet=script) as cluster:
         cluster.load((NAMESPACE_DOCUMENT, *objects))
-        async with world(cluster) as there, asyncio.TaskGroup() as group:
-            there.follow("Namespace", *_REGISTERED)
+        async with follow(cluster) as world, asyncio.TaskGroup() as group:
+            world.follow("Namespace", *WEBHOOK_KINDS)
             binder = group.create_task(_bind_pods(cluster.url))
-            yield there
+            yield world
             binder.cancel()
 
 
-async def webhooks_registered(there: World) -> None:
+async def webhooks_registered(world: World) -> None:
     """Return once the API server calls the webhooks; WorkloadSpreads are watched from then on."""
-    await there.until(lambda: all(there.get(kind, _CONFIGURATION, "") for kind in _REGISTERED))
-    there.follow("WorkloadSpread")
+    await world.until(lambda: are_webhooks_registered(world))
+    world.follow("WorkloadSpread")
+
+
+def are_webhooks_registered(cluster: WatchedCluster) -> bool:
+    """Return whether the API server knows the webhooks of WorkloadSpreads."""
+    return all(cluster.get(kind, _CONFIGURATION, "") for kind in WEBHOOK_KINDS)
 
 
 async def _bind_pods(url: str) -> None:
-    """Put each pod that asks for a zone on its node."""
+    """Bind each pod that requires a zone to the zone's node."""
     endless = aiohttp.ClientTimeout(total=None)
     async with (
         aiohttp.ClientSession(url, timeout=endless, read_bufsize=2**20) as http,
@@ -270,9 +258,9 @@ async def _bind_pods(url: str) -> None:
 
 async def _bind(http: aiohttp.ClientSession, pod: str, node: str) -> None:
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
-    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": target}
+    body = manifest("Binding", pod, namespace=NAMESPACE, target=target)
     async with http.post(f"{_PODS}/{pod}/binding", json=body) as answer:
-        assert answer.status in (201, 404, 409), await answer.text()  # it may be about to go
+        assert answer.status in (201, 404, 409), await answer.text()  # it may be terminating
 
 
 def _zone_of(pod: Document) -> str:
@@ -285,5 +273,5 @@ def _zone_of(pod: Document) -> str:
     return ""
 
 
-def _nothing_is_under_way(entries: Collection[Document]) -> bool:
-    return not any(each.get("creatingPods") or each.get("deletingPods") for each in entries)
+def _has_pending_pods(entries: Collection[Document]) -> bool:
+    return any(each.get("creatingPods") or each.get("deletingPods") for each in entries)

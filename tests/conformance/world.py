@@ -1,8 +1,8 @@
-"""A world that a scenario of controllers acts on: it writes, and waits until things have settled.
+"""A cluster that a scenario of controllers writes to, waiting until the controllers are idle.
 
-A step has *settled* when the copy is as it is to be, and nothing changes until a witness has been
-heard: a ReplicaSet in a namespace of its own, made after everything else, gets its pod, its status
-and its event. What a controller tells people it tells in order, so nothing of before is to come.
+A step has *settled* when the watched state is complete and does not change until a marker is
+synced: a ReplicaSet in its own namespace, created after everything else, gets its pod, its status
+and its event. Controllers write events in order, so no earlier event is outstanding then.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from typing import Any, Final
 import aiohttp
 
 from fakeapi.testing.process_cluster import ProcessCluster
-from tests.conformance.objects import NAMESPACE, Document, replica_set, with_metadata
-from tests.conformance.watched_cluster import Watched, is_going, open_session
+from tests.builders import Document, manifest
+from tests.conformance.objects import NAMESPACE, replica_set, with_metadata
+from tests.conformance.watched_cluster import WatchedCluster, is_going, open_session
 
 AGENT: Final = "scenario"
-WITNESSES: Final = "witnesses"
+MARKERS: Final = "markers"
 
 _FOLLOWED: Final = ("Pod", "ReplicaSet", "Event")
 _COUNTS: Final = ("replicas", "readyReplicas", "terminatingReplicas")
 _FINISHED: Final = ("Succeeded", "Failed")
 
 
-class World(Watched):
-    """The actions and observations of a controller scenario, in a cluster of its own.
+class World(WatchedCluster):
+    """The actions and observations of a controller scenario, in its own cluster.
 
-    ``moments`` tells what there was each time that the world had settled.
+    ``moments`` are the objects at the end of each step.
     """
 
     def __init__(
@@ -38,7 +39,7 @@ class World(Watched):
         super().__init__(http, group)
         self.cluster = cluster
         self.moments: list[list[Document]] = []
-        self._witnesses = 0
+        self._markers = 0
 
     def pods_of(self, name: str) -> list[Document]:
         """Return the pods that a ReplicaSet controls, finished ones included, by their names."""
@@ -48,95 +49,92 @@ class World(Watched):
         return sorted(controlled, key=lambda pod: str(pod["metadata"]["name"]))
 
     def active_pods_of(self, name: str) -> list[Document]:
-        """Return those of them that neither finished nor are about to go."""
+        """Return those of them that neither finished nor are terminating."""
         return [pod for pod in self.pods_of(name) if _is_active(pod)]
 
     def status(self, name: str) -> Document:
         """Return a ReplicaSet's status; raises KeyError if there is no such ReplicaSet."""
-        told: Document = self._copy["ReplicaSet", NAMESPACE, name]["status"]
-        return told
+        status: Document = self._copy["ReplicaSet", NAMESPACE, name]["status"]
+        return status
 
     def owns(self, name: str, pod: str) -> bool:
         """Return whether a ReplicaSet controls a pod."""
         return any(each["metadata"]["name"] == pod for each in self.pods_of(name))
 
     async def scale(self, name: str, replicas: int) -> None:
-        """Ask for another number of replicas."""
+        """Set the number of replicas."""
         await self.patch("ReplicaSet", name, {"spec": {"replicas": replicas}}, "scale")
 
-    async def label(self, name: str, **labels: str | None) -> None:
-        """Change labels of a pod; None takes one away."""
+    async def relabel(self, name: str, **labels: str | None) -> None:
+        """Change labels of a pod; None removes one."""
         await self.patch("Pod", name, {"metadata": {"labels": labels}})
 
     async def report(self, name: str, **status: Any) -> None:
         """Report a pod's status, as its kubelet would."""
         await self.patch("Pod", name, {"status": status}, "status")
 
-    async def settled(self, holds: Callable[[], bool] = lambda: True) -> None:
-        """End a step: there are as many pods as are wanted, besides what :meth:`at_rest` says."""
-        await self.at_rest(lambda: all(map(self._is_complete, self.all("ReplicaSet"))) and holds())
+    async def wait_settled(self, holds: Callable[[], bool] = lambda: True) -> None:
+        """End a step as :meth:`wait_idle` does, once all ReplicaSets have their pods."""
+        await self.wait_idle(
+            lambda: all(map(self._is_complete, self.all("ReplicaSet"))) and holds()
+        )
 
-    async def at_rest(self, holds: Callable[[], bool]) -> None:
-        """End a step: ``holds`` holds, all statuses are true, and stay so until a witness is heard.
+    async def wait_idle(self, holds: Callable[[], bool]) -> None:
+        """End a step: ``holds`` and correct statuses last until a marker is synced.
 
-        Raises TimeoutError.
+        Raise TimeoutError.
         """
         since = -1
         while since != self._changes:
             await self.until(lambda: holds() and all(map(self._is_true, self.all("ReplicaSet"))))
             since = self._changes
-            await self._hear_a_witness()
+            await self._sync_marker()
         self.moments.append(
             [thing for (_, namespace, _), thing in self._copy.items() if namespace == NAMESPACE]
         )
 
-    async def _hear_a_witness(self) -> None:
-        self._witnesses += 1
-        name = f"witness-{self._witnesses}-of-{len(self.moments)}"
-        await self.create(with_metadata(replica_set(name, 1), namespace=WITNESSES))
+    async def _sync_marker(self) -> None:
+        self._markers += 1
+        name = f"marker-{self._markers}-of-{len(self.moments)}"
+        await self.create(with_metadata(replica_set(name, 1), namespace=MARKERS))
 
-        def heard() -> bool:
-            events = self.all("Event", WITNESSES)
+        def has_event() -> bool:
+            events = self.all("Event", MARKERS)
             return any(event["involvedObject"]["name"] == name for event in events)
 
-        def counted() -> bool:
-            told = self.get("ReplicaSet", name, WITNESSES)
-            return told is not None and told["status"].get("replicas") == 1
+        def has_status() -> bool:
+            marker = self.get("ReplicaSet", name, MARKERS)
+            return marker is not None and marker["status"].get("replicas") == 1
 
-        await self.until(lambda: heard() and counted())
+        await self.until(lambda: has_event() and has_status())
 
     def _is_complete(self, thing: Document) -> bool:
-        wanted: int = thing["spec"]["replicas"]
-        return len(self.active_pods_of(thing["metadata"]["name"])) == wanted
+        return bool(
+            len(self.active_pods_of(thing["metadata"]["name"])) == thing["spec"]["replicas"]
+        )
 
     def _is_true(self, thing: Document) -> bool:
-        """Return whether a ReplicaSet's status speaks of its newest spec and of its pods."""
+        """Return whether a ReplicaSet's status is that of its newest spec and of its pods."""
         status, name = thing["status"], thing["metadata"]["name"]
         active = self.active_pods_of(name)
         counted = [status.get(count, 0) for count in _COUNTS]
-        there = [
-            len(active),
-            sum(map(_is_ready, active)),
-            sum(map(_is_leaving, self.pods_of(name))),
-        ]
+        terminating = sum(map(_is_terminating, self.pods_of(name)))
         newest = status.get("observedGeneration") == thing["metadata"]["generation"]
-        return newest and counted == there
+        return newest and counted == [len(active), sum(map(_is_ready, active)), terminating]
 
 
 @asynccontextmanager
-async def world(cluster: ProcessCluster) -> AsyncIterator[World]:
+async def follow(cluster: ProcessCluster) -> AsyncIterator[World]:
     """Follow a cluster until the block ends."""
     async with (
         open_session(cluster.url, {"User-Agent": AGENT}) as http,
         asyncio.TaskGroup() as group,
     ):
-        made = World(cluster, http, group)
-        await made.create(
-            {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": WITNESSES}}
-        )
-        made.follow(*_FOLLOWED)
-        yield made
-        made.end()
+        world = World(cluster, http, group)
+        await world.create(manifest("Namespace", MARKERS))
+        world.follow(*_FOLLOWED)
+        yield world
+        world.end()
 
 
 def _controller(thing: Document) -> str:
@@ -148,7 +146,7 @@ def _is_active(pod: Document) -> bool:
     return pod["status"].get("phase") not in _FINISHED and not is_going(pod)
 
 
-def _is_leaving(pod: Document) -> bool:
+def _is_terminating(pod: Document) -> bool:
     return pod["status"].get("phase") not in _FINISHED and is_going(pod)
 
 

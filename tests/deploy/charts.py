@@ -26,9 +26,8 @@ from extender.config.component_config import Config, PolicyFile
 from policies.kubernetes.releases import RELEASES
 from policies.kubernetes.selectors import LABEL_OPERATORS, NODE_OPERATORS
 from policies.preemption.policy import CANDIDATE_CRITERIA, POD_CRITERIA, POLICIES
+from tests.builders import Document
 from tests.e2e.clients import programs
-
-Document = dict[str, Any]
 
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 CHART: Final = DEPLOY / "helm" / "reprieve"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,16 +13,16 @@ from typing import Any, Final
 
 import yaml
 
+from tests.builders import Document
+from tests.commands import COMMAND
 from tests.deploy.network import Network
 from tests.e2e.clients import programs
 
 PORT: Final = 6443
 SYSTEM: Final = "kube-system"
 
-_FAKEAPI: Final = (sys.executable, "-c", "from fakeapi.cli import main; main()", "fakeapi")
+_FAKEAPI: Final = (*COMMAND, "fakeapi")
 _LISTENING: Final = "listening on "
-
-Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

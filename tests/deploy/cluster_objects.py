@@ -5,18 +5,16 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
 from extender.secure_serving.self_signed import CertificateAuthority, KeyPair
-from tests.builders import node_json, pod_json
+from tests.builders import Document, node_json, pod_json
 
 HOST: Final = "reprieve.kube-system.svc"
 SECRET: Final = "reprieve-tls"
 DEFINITIONS: Final = Path(__file__).with_name("definitions.yaml")
-
-Document = dict[str, Any]
 
 
 def definitions() -> list[Document]:

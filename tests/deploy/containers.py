@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from tests.builders import Document
 from tests.deploy.cluster import PORT, SYSTEM, Cluster
 from tests.deploy.container_root import Mount, Room, User, site_packages
 from tests.deploy.image import Image
@@ -23,8 +24,6 @@ PATIENCE_SECONDS: Final = 60.0
 
 _BETWEEN_SECONDS: Final = 0.1
 _READABLE: Final = 0o644
-
-Document = dict[str, Any]
 
 
 @dataclass(slots=True)

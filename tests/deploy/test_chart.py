@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from extender.config.component_config import Config
+from tests.builders import Document
 from tests.deploy.charts import (
     DEPLOY,
     ISSUER,
     MONITORED,
-    Document,
     RefusedError,
     files,
     kustomized,

@@ -14,7 +14,8 @@ from typing import Final
 import pytest
 import yaml
 
-from tests.deploy.charts import CHART, DEPLOY, ISSUER, KUSTOMIZE, MONITORED, Document, rendered
+from tests.builders import Document
+from tests.deploy.charts import CHART, DEPLOY, ISSUER, KUSTOMIZE, MONITORED, rendered
 from tests.deploy.cluster import SYSTEM, Cluster, cluster
 from tests.deploy.cluster_objects import definitions
 from tests.deploy.network import Network

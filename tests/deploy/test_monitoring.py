@@ -11,7 +11,8 @@ from typing import Any, Final
 import promql_parser as promql
 import pytest
 
-from tests.deploy.charts import CHART, DEPLOY, MONITORED, Document, only, rendered
+from tests.builders import Document
+from tests.deploy.charts import CHART, DEPLOY, MONITORED, only, rendered
 from tests.deploy.cluster_objects import filtered, preempted
 from tests.deploy.image import ROOT, Image
 from tests.deploy.installation import installed

@@ -18,6 +18,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from tests.builders import Document
 from tests.conformance.scheduling.releases import RELEASES, scheduler
 from tests.deploy.charts import DEPLOY
 from tests.deploy.cluster import SYSTEM, Cluster
@@ -32,8 +33,6 @@ EXAMPLES: Final = DEPLOY / "kube-scheduler"
 PATIENCE_SECONDS: Final = 90.0
 _BETWEEN_SECONDS: Final = 0.2
 _PLAIN: Final = {"tls": {"mode": "none"}}
-
-Document = dict[str, Any]
 
 
 @contextmanager

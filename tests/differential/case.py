@@ -1,5 +1,7 @@
 """One question put to a real kube-scheduler with its answer, as a file that can be judged again.
 
+from tests.builders import Document
+
 The files look like the lines of ``tests/recorded/decisions.jsonl.gz``.
 """
 
@@ -7,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-Document = dict[str, Any]
+from tests.builders import Document
 
 
 class Offer(msgspec.Struct, frozen=True):

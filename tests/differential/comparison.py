@@ -21,7 +21,8 @@ from policies.preemption import fit_error
 from policies.preemption.decision import PreemptionDecision
 from policies.preemption.filtering.status import FEASIBLE
 from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER, SchedulerRules
-from tests.differential.case import Answer, Case, Document
+from tests.builders import Document
+from tests.differential.case import Answer, Case
 
 _BUDGET = "PodDisruptionBudget"
 

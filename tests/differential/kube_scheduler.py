@@ -24,9 +24,9 @@ from aiohttp import web
 
 from fakeapi import FakeCluster
 from fakeapi.apiserver.endpoints import Api, Request, Response
-from tests.builders import node_json, pod_json, rfc3339
+from tests.builders import Document, node_json, pod_json, rfc3339
 from tests.conformance.scheduling.kube_scheduler import Extender, configuration, kube_scheduler
-from tests.differential.case import Answer, Case, Document, Offer
+from tests.differential.case import Answer, Case, Offer
 from tests.differential.random_clusters import NAMESPACES, SCHEDULER, Generated
 
 PATIENCE_SECONDS: Final = 60.0

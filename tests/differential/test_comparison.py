@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.builders import node_json, pdb_json, pod_json
-from tests.differential.case import Answer, Case, Document, Offer, read, write
+from tests.builders import Document, node_json, pdb_json, pod_json
+from tests.differential.case import Answer, Case, Offer, read, write
 from tests.differential.comparison import differences
 from tests.differential.random_clusters import generate
 

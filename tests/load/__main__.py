@@ -1,9 +1,9 @@
 """``make load``: the extender under load, with its budgets; ``make load-check``, in two minutes.
 
 fakeapi holds 5,000 nodes and 150,000 pods, of which a hundred a second change; ``reprieve serve``
-follows it, as it is configured by default. locust asks, phase by phase (:mod:`tests.load.mixes`),
-each server and client in a process of its own. Then all kept answers are checked by the reference
-engine. Figures, CSV and a page go to ``load-results/``.
+watches it, with its default configuration. locust sends calls, phase by phase
+(:mod:`tests.load.mixes`). Each server and client is a process. Then all kept answers are checked by
+the reference engine. Figures, CSV and a page are written to ``load-results/``.
 """
 
 from __future__ import annotations
@@ -25,22 +25,21 @@ from tests.bench.budgets import Budget, Figure
 from tests.bench.clusters import cluster, snapshot_of
 from tests.load import bodies
 from tests.load.answer_check import check
-from tests.load.figures import Moment, Outcome, figures
+from tests.load.figures import NEVER_NOISE, Moment, Outcome, figures
 from tests.load.mixes import FULL, NODES, PODS_PER_NODE, QUICK, Plan, due
 from tests.load.page import page
-from tests.load.processes import Observer, calls_of, churn, locust, samples_of, start
+from tests.load.processes import Observer, calls_path, churn, locust, samples_path, start
 from tests.load.records import read_calls, read_changes, read_decisions, read_samples
-from tests.load.standing import standing
 
 RESULTS: Final = Path("load-results")
 BUDGETS: Final = Path(__file__).with_name("budgets.toml")
 
 
 def main() -> None:
-    """Run what is asked for, write the tables, and say which budgets are broken."""
+    """Run the phases, write the tables, and report the budgets that are broken."""
     plan = QUICK if _arguments().quick else FULL
     limits = budgets.read("load", BUDGETS)
-    broken = standing(lambda: _run(plan, limits), _say)
+    broken = budgets.confirmed_faults(lambda: _run(plan, limits), _say, NEVER_NOISE)
     for name, fault in broken.items():
         _say(f"over budget: load.{name}: {fault}")
     if broken:
@@ -54,7 +53,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _run(plan: Plan, limits: Mapping[str, Budget]) -> dict[str, str]:
-    """Run all phases, check the answers and write everything; gives the budgets broken."""
+    """Run all phases, check the answers and write everything; return the budgets broken."""
     first = snapshot_of(cluster(NODES, PODS_PER_NODE))
     bodies.write(RESULTS / "bodies", first)
     with TemporaryDirectory() as directory:
@@ -66,7 +65,7 @@ def _run(plan: Plan, limits: Mapping[str, Budget]) -> dict[str, str]:
 
 
 def _observed(plan: Plan, directory: Path, first: Snapshot) -> Outcome:
-    """Run all phases, and check what they leave behind."""
+    """Run all phases, and check their answers."""
     log, seen = directory / "serve.jsonl", directory / "changes.jsonl"
     with ExitStack() as stack:
         servers = start(stack, directory, log)
@@ -76,8 +75,8 @@ def _observed(plan: Plan, directory: Path, first: Snapshot) -> Outcome:
             for phase in plan.phases:
                 _say(f"{phase.name}: {phase.seconds} s")
                 observer.watch(phase.name, locust(phase, plan, servers, RESULTS))
-    calls = [call for each in plan.phases for call in read_calls(calls_of(each, RESULTS))]
-    samples = [kept for each in plan.phases for kept in read_samples(samples_of(each, RESULTS))]
+    calls = [call for each in plan.phases for call in read_calls(calls_path(each, RESULTS))]
+    samples = [kept for each in plan.phases for kept in read_samples(samples_path(each, RESULTS))]
     _say(f"{len(samples)} answers are checked")
     decisions, changes = read_decisions(log), read_changes(seen)
     sent = bodies.read(RESULTS / "bodies")

@@ -15,7 +15,8 @@ from extender.kube.decoders.pods import decode_pod
 from policies import DEFAULT_RULES, Snapshot, decide_filter, post_filter
 from policies.kubernetes.releases import NEWEST
 from policies.kubernetes.snapshot import Pod
-from tests.bench.clusters import Document, encoded, preemptor
+from tests.bench.clusters import encoded, preemptor
+from tests.builders import Document
 from tests.load.mixes import KINDS, NODES, Kind
 from tests.load.pod_changes import hot_nodes
 

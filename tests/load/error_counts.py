@@ -6,15 +6,23 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from tests.bench.budgets import Figure
+from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.load.mixes import ABOVE, CROWDED
-from tests.load.picking import Named, picked, ratio
-from tests.load.records import ANSWERED, CUT, FULL_HOUSE, ORDERLY, REFUSED, REPRIEVE, Call
+from tests.load.records import (
+    ANSWERED,
+    CUT,
+    FULL_HOUSE,
+    ORDERLY,
+    REFUSED,
+    REPRIEVE,
+    Call,
+    select,
+)
 
 _SLOW_SENDER: Final = "SlowSender"
 
 
-def disorder(calls: Sequence[Call]) -> Named:
+def error_counts(calls: Sequence[Call]) -> NamedFigures:
     """Return all counts."""
     yield from _errors(calls)
     yield from _below(calls)
@@ -22,15 +30,15 @@ def disorder(calls: Sequence[Call]) -> Named:
     yield from _crowded(calls)
 
 
-def _errors(calls: Sequence[Call]) -> Named:
-    """Count answers that no load excuses, in all phases: a 500 is one whenever it is given."""
+def _errors(calls: Sequence[Call]) -> NamedFigures:
+    """Count answers that no load excuses, such as 500, in all phases."""
     ours = [call for call in calls if call.target == REPRIEVE]
     errors = Counter(call.outcome for call in ours if call.outcome not in {*ORDERLY, CUT})
     yield "errors", _count("answers neither a decision nor a clean refusal", errors, ours)
 
 
-def _below(calls: Sequence[Call]) -> Named:
-    """Count what must not be below saturation: any refusal, but of those who are too slow."""
+def _below(calls: Sequence[Call]) -> NamedFigures:
+    """Count refusals below saturation, where only slow senders may be refused."""
     below = [
         call for call in calls if call.phase not in {ABOVE, CROWDED} and call.target == REPRIEVE
     ]
@@ -38,38 +46,43 @@ def _below(calls: Sequence[Call]) -> Named:
     wrong = Counter(call.outcome for call in waited if call.outcome != ANSWERED)
     yield "refused-below", _count("calls below saturation that were not answered", wrong, waited)
     senders = [call for call in below if call.user == _SLOW_SENDER]
-    odd = Counter(call.outcome for call in senders if call.outcome not in {ANSWERED, REFUSED})
-    yield "slow-senders", _count("slow senders not refused as late, nor answered", odd, senders)
+    unexpected = Counter(
+        call.outcome for call in senders if call.outcome not in {ANSWERED, REFUSED}
+    )
+    yield (
+        "slow-senders",
+        _count("slow senders not refused as late, nor answered", unexpected, senders),
+    )
 
 
-def _above(calls: Sequence[Call]) -> Named:
-    """Count refusals that are not clean; and see to it that there were any at all."""
-    above = picked(calls, ABOVE)
+def _above(calls: Sequence[Call]) -> NamedFigures:
+    """Count refusals that are not clean, and check that there were refusals."""
+    above = select(calls, ABOVE)
     yield "unclean-above", _unclean("refusals above saturation that are not clean", above)
     yield "saturated", _missed("saturation that was not reached", above, REFUSED, "refused")
 
 
-def _crowded(calls: Sequence[Call]) -> Named:
-    """Do the same where there are more connections than may be."""
-    crowd = picked(calls, CROWDED)
+def _crowded(calls: Sequence[Call]) -> NamedFigures:
+    """Count them for more connections than the limit."""
+    crowd = select(calls, CROWDED)
     yield "unclean-crowd", _unclean("calls of a crowd neither answered nor cleanly refused", crowd)
-    missed, told = "limit on connections that was not reached", "told that there are too many"
-    yield "full-house", _missed(missed, crowd, FULL_HOUSE, told)
+    missed, suffix = "limit on connections that was not reached", "told that there are too many"
+    yield "full-house", _missed(missed, crowd, FULL_HOUSE, suffix)
 
 
 def _unclean(what: str, among: Sequence[Call]) -> Figure:
-    trouble = Counter(call.outcome for call in among if call.outcome not in ORDERLY)
-    return _count(what, trouble, among)
+    errors = Counter(call.outcome for call in among if call.outcome not in ORDERLY)
+    return _count(what, errors, among)
 
 
-def _missed(what: str, among: Sequence[Call], outcome: str, told: str) -> Figure:
-    """Return whether an outcome that was to be provoked never came."""
+def _missed(what: str, among: Sequence[Call], outcome: str, suffix: str) -> Figure:
+    """Return 1 if an outcome that was to be provoked never occurred, else 0."""
     met = sum(call.outcome == outcome for call in among)
-    return ratio(what, f"{float(not met):g}; {met:,} of {len(among):,} {told}", float(not met))
+    return untimed(what, f"{float(not met):g}; {met:,} of {len(among):,} {suffix}", float(not met))
 
 
-def _count(what: str, trouble: Counter[str], among: Sequence[Call]) -> Figure:
-    shown = f"{trouble.total()} of {len(among):,}"
-    if trouble:
-        shown += f": {', '.join(f'{n} {how}' for how, n in trouble.most_common(4))}"
-    return ratio(what, shown, trouble.total())
+def _count(what: str, errors: Counter[str], among: Sequence[Call]) -> Figure:
+    shown = f"{errors.total()} of {len(among):,}"
+    if errors:
+        shown += f": {', '.join(f'{n} {how}' for how, n in errors.most_common(4))}"
+    return untimed(what, shown, errors.total())

@@ -17,7 +17,7 @@ from tests.load.records import Change
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedFigures:
     """An answer that stands: these pods, by UID, go from the node for the preemptor."""
 
     preemptor: Pod
@@ -36,7 +36,7 @@ class History:
             name: {pod.key: pod for pod in state.pods} for name, state in first.nodes.items()
         }
         self._where = {key: name for name, pods in self._pods.items() for key in pods}
-        self._named: dict[str, Named] = {}
+        self._named: dict[str, NamedFigures] = {}
         self._touched: set[str] = set()
         self.version = 0
 
@@ -52,7 +52,7 @@ class History:
         """Remember an answer in place of an older one for its pod; ``victims`` are keys."""
         older = self._named.get(preemptor.uid)
         uids = frozenset(self._pods[node][key].uid for key in victims)
-        self._named[preemptor.uid] = Named(preemptor, node, uids)
+        self._named[preemptor.uid] = NamedFigures(preemptor, node, uids)
         self._touched |= {node} if older is None else {node, older.node}
 
     def snapshot(self) -> Snapshot:

@@ -12,8 +12,7 @@ from tests.bench.plot import Axis, Linear, Panel, Series, draw
 from tests.bench.timing import latency
 from tests.load.figures import MIB, Outcome
 from tests.load.mixes import ABOVE, KINDS, STEADY
-from tests.load.picking import picked
-from tests.load.records import ANSWERED, ECHO, REFUSED, REPRIEVE, Call
+from tests.load.records import ANSWERED, ECHO, REFUSED, REPRIEVE, Call, select
 
 _BINS: Final = 60
 _COLORS: Final = ("#0072b2", "#d55e00", "#009e73")
@@ -38,13 +37,13 @@ def page(
         f"<style>{_STYLE}</style><h1>Reprieve under load</h1><p>{escape(title)}</p>",
         *_table(figures, budgets, broken),
         "<h2>Time by the echo's, at an even pace</h2>",
-        _ratios(picked(found.calls, STEADY), picked(found.calls, STEADY, ECHO), begun),
+        _ratios(select(found.calls, STEADY), select(found.calls, STEADY, ECHO), begun),
         "<h2>Milliseconds, all phases</h2>",
         _times(found.calls, begun),
         "<h2>Resident memory of the extender</h2>",
         _memory(found, begun),
         "<h2>Above saturation: calls a second</h2>",
-        _refusals(picked(found.calls, ABOVE), begun),
+        _refusals(select(found.calls, ABOVE), begun),
         _wrong(found.checked.wrong),
         "</html>",
     ]

@@ -137,12 +137,12 @@ def locust(
         return subprocess.Popen(command, stdout=log, stderr=log)
 
 
-def calls_of(phase: Phase, results: Path) -> Path:
+def calls_path(phase: Phase, results: Path) -> Path:
     """Return the path at which locust writes the calls of a phase."""
     return results / f"calls-{phase.name}.csv"
 
 
-def samples_of(phase: Phase, results: Path) -> Path:
+def samples_path(phase: Phase, results: Path) -> Path:
     """Return the path at which locust writes the answers that it kept of a phase."""
     return results / f"samples-{phase.name}.jsonl"
 

@@ -6,7 +6,7 @@ Times are in seconds of the machine's monotonic clock, which all processes share
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Final, TypeVar
@@ -177,3 +177,16 @@ def _lines(path: Path, kind: type[T]) -> Iterator[T]:
     with path.open("rb") as file:
         for line in file:
             yield decoder.decode(line)
+
+
+def select(
+    calls: Sequence[Call], phase: str, target: str = REPRIEVE, user: str = "", kind: str = ""
+) -> list[Call]:
+    """Return the calls of a phase to a target, of one user or kind if it is named."""
+    return [
+        call
+        for call in calls
+        if (call.phase, call.target) == (phase, target)
+        and user in ("", call.user)
+        and kind in ("", call.kind)
+    ]

@@ -13,20 +13,21 @@ kubelets: who makes it lets victims go.
 from __future__ import annotations
 
 import asyncio
-import sys
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.builders import Document
 from tests.builders.replicas import a_replica_set
+from tests.commands import COMMAND
 from tests.conformance.build import program
-from tests.conformance.objects import NAMESPACE, Document
+from tests.conformance.objects import NAMESPACE
+from tests.conformance.scheduling.environment import Environment, Setting, environment
 from tests.conformance.scheduling.kube_scheduler import ONE_NODE
-from tests.conformance.scheduling.pods import budget, host, newcomer, resident
+from tests.conformance.scheduling.pods import bound_pod, budget, pending_pod, small_node
 from tests.conformance.scheduling.releases import RELEASES
-from tests.conformance.scheduling.stage import Setting, Stage, stage
 
 FILE = Path(__file__).with_name("preemption.jsonl.gz")
 RELEASE: Final = "1.37"
@@ -34,7 +35,7 @@ RUN: Final = "gc,namespaces,replicaset"
 NODES: Final = 8
 
 _FOLLOWED: Final = "namespaces,nodes,priorityclasses,poddisruptionbudgets,replicasets.apps,pods"
-_RECORD: Final = (sys.executable, "-c", "from fakeapi.cli import main; main()", "record")
+_RECORD: Final = (*COMMAND, "record")
 _BETWEEN_SECONDS: Final = 0.05
 _PAUSE_SECONDS: Final = 3.0
 """Longer than a pod's first two backoffs together, so that no pod is waiting for one."""
@@ -50,66 +51,66 @@ _QUIET: Final = {
 def residents() -> Iterable[Document]:
     """Fill each node: with a web pod, and a batch pod; the last batch pod may not be disrupted."""
     for n in range(NODES):
-        yield host(f"node-{n}", cpu="4")
-        yield resident(f"web-{n}", f"node-{n}", "2", 50, started=n + 1, labels={"app": "web"})
+        yield small_node(f"node-{n}", cpu="4")
+        yield bound_pod(f"web-{n}", f"node-{n}", "2", 50, started=n + 1, labels={"app": "web"})
         labels = {"app": "batch", **({"held": "yes"} if n == NODES - 1 else {})}
-        yield resident(f"batch-{n}", f"node-{n}", "2", 5, started=n + 1, labels=labels)
+        yield bound_pod(f"batch-{n}", f"node-{n}", "2", 5, started=n + 1, labels=labels)
     yield budget("held", 0, {"held": "yes"})
 
 
 def workload(name: str, priority: int) -> Document:
     """Return a ReplicaSet that adopts the residents of its name."""
     document = a_replica_set(name, namespace=NAMESPACE, replicas=NODES, labels={"app": name})
-    pod = newcomer(name, "2", priority)
+    pod = pending_pod(name, "2", priority)
     document["spec"]["template"]["spec"] = pod["spec"]
     return document
 
 
-async def play(there: Stage) -> None:
+async def play(there: Environment) -> None:
     """Have pods come, and victims go."""
     for n in range(3):
-        await there.world.create(newcomer(f"urgent-{n}"))
+        await there.cluster.create(pending_pod(f"urgent-{n}"))
         await _make_room(there, f"urgent-{n}", victims=1)
-    await there.world.create(newcomer("huge", "4", 1000))
+    await there.cluster.create(pending_pod("huge", "4", 1000))
     await _make_room(there, "huge", victims=3)
-    quiet = newcomer("quiet")
+    quiet = pending_pod("quiet")
     quiet["spec"]["priorityClassName"] = "quiet"
-    await there.world.create(quiet)
-    await there.refused("quiet")
+    await there.cluster.create(quiet)
+    await there.wait_unschedulable("quiet")
     await asyncio.sleep(_PAUSE_SECONDS)
-    await there.load(host("node-new", cpu="12"))
-    await there.world.until(lambda: not unplaced(there))
-    await asyncio.sleep(_PAUSE_SECONDS)
-
-
-async def _make_room(there: Stage, preemptor: str, victims: int) -> None:
-    await there.nominated(preemptor)
-    await there.told_to_go(victims)
-    await there.let_go()
-    await there.placed(preemptor)
+    await there.load(small_node("node-new", cpu="12"))
+    await there.cluster.until(lambda: not unplaced(there))
     await asyncio.sleep(_PAUSE_SECONDS)
 
 
-def unplaced(there: Stage) -> list[str]:
+async def _make_room(there: Environment, preemptor: str, victims: int) -> None:
+    await there.wait_nominated(preemptor)
+    await there.wait_for_deletions(victims)
+    await there.remove_terminating()
+    await there.wait_bound(preemptor)
+    await asyncio.sleep(_PAUSE_SECONDS)
+
+
+def unplaced(there: Environment) -> list[str]:
     """Name the pods that have no node."""
-    pods = there.world.all("Pod")
+    pods = there.cluster.all("Pod")
     return [pod["metadata"]["name"] for pod in pods if not pod["spec"].get("nodeName")]
 
 
 async def make(path: Path) -> None:
     """Live that life, and record it as anybody would."""
     setting = Setting(ONE_NODE, serving={"search": "cluster"}, run=RUN)
-    async with stage(program(RELEASES[RELEASE]), RELEASE, setting) as there:
+    async with environment(program(RELEASES[RELEASE]), RELEASE, setting) as there:
         await there.load(_QUIET, *residents())
         for name, priority in (("web", 50), ("batch", 5)):
             await there.load(workload(name, priority))
-        await there.world.until(lambda: _adopted(there) == 2 * NODES)
+        await there.cluster.until(lambda: _adopted(there) == 2 * NODES)
         async with _recording(there.server.url, path):
             await play(there)
 
 
-def _adopted(there: Stage) -> int:
-    return sum("ownerReferences" in pod["metadata"] for pod in there.world.all("Pod"))
+def _adopted(there: Environment) -> int:
+    return sum("ownerReferences" in pod["metadata"] for pod in there.cluster.all("Pod"))
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Makes tests/recorded/spread.jsonl.gz: a quarter of an hour of two ReplicaSets that are spread.
+"""Makes tests/recorded/spread.jsonl.gz: a quarter of an hour of two WorkloadSpreads.
 
     .venv/bin/python -m tests.recorded.spread
 
@@ -12,21 +12,17 @@ virtual clock.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from extender.kube.rest.client import PatchType
 from extender.kube.rest.resources import PODS, REPLICA_SETS, Resource
 from fakeapi import VirtualCluster
+from tests.builders import Document, manifest, workload_json
+from tests.stage import Stage
 
 FILE = Path(__file__).with_name("spread.jsonl.gz")
 RUN = "gc,namespaces,replicaset,workloadspread,scheduler,kubelet"
 SPREADS = Resource("apps.kruise.io", "v1beta1", "workloadspreads", namespaced=True)
-
-Document = dict[str, Any]
 
 ZONE = "topology.kubernetes.io/zone"
 _CAPACITY = {"cpu": "16", "memory": "32Gi"}
@@ -45,47 +41,30 @@ BOOK: Document = {
     "pods": [{"match": {"labels": {"app": "*"}}, "start": "2s", "stages": [{"after": "3s"}]}],
     "events": False,
 }
-"""What the kubelets played."""
+"""The simulation script of the kubelets."""
 
 
 def a_replica_set(name: str, replicas: int) -> Document:
-    """Write a ReplicaSet down whose pods ask for a CPU each."""
-    labels = {"app": name}
+    """Build a ReplicaSet whose pods request one CPU each."""
     requests = {"cpu": "1", "memory": "1Gi"}
     container = {"name": "main", "image": "registry.example/web:1"}
     pod = {
         "containers": [{**container, "resources": {"requests": requests}}],
         "terminationGracePeriodSeconds": 5,
     }
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod},
-        },
-    }
+    return workload_json("ReplicaSet", name, replicas, pod=pod)
 
 
 def zone(name: str) -> Document:
-    """Write a subset's selector of nodes down."""
+    """Return the node selector of a subset."""
     return {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [name]}]}
 
 
 def a_spread(name: str, *subsets: Document, **strategy: Any) -> Document:
-    """Write a WorkloadSpread of the ReplicaSet of its name down."""
-    return {
-        "apiVersion": "apps.kruise.io/v1beta1",
-        "kind": "WorkloadSpread",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "targetRef": {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name},
-            "subsets": list(subsets),
-            **strategy,
-        },
-    }
+    """Build a WorkloadSpread of the ReplicaSet with the same name."""
+    target = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name}
+    spec = {"targetRef": target, "subsets": list(subsets), **strategy}
+    return manifest("WorkloadSpread", name, spec=spec)
 
 
 WEB = a_spread(
@@ -116,67 +95,58 @@ BATCH = a_spread(
 )
 
 
-class Life:
-    """What users do."""
+class SlowStage(Stage):
+    """A stage that lets time pass after each write, so that the controllers react to it."""
 
-    def __init__(self, cluster: VirtualCluster) -> None:
-        self._cluster = cluster
-        self._client = cluster.client
+    async def create(self, resource: Resource, document: Document) -> Document:
+        """Create an object, and let a second pass."""
+        created = await super().create(resource, document)
+        await self.passes()
+        return created
 
-    async def create(self, resource: Resource, document: Document) -> None:
-        """Create something, and wait a moment: who is to hear of it has heard of it then."""
-        body = orjson.dumps(document)
-        await self._client.create(resource.collection("default"), body, bytes)
-        await self._cluster.clock.advance(1)
+    async def patch(
+        self, resource: Resource, name: str, change: Document, namespace: str = "default"
+    ) -> None:
+        """Change an object, and let a minute pass."""
+        await super().patch(resource, name, change, namespace)
+        await self.passes(60)
 
-    async def patch(self, resource: Resource, name: str, change: Document) -> None:
-        """Change something, and let a minute pass."""
-        path = resource.object(name, "default")
-        await self._client.patch(path, PatchType.MERGE, orjson.dumps(change), bytes)
-        await self._cluster.clock.advance(60)
-
-    async def grow(self, name: str, replicas: Iterable[int]) -> None:
-        """Scale a ReplicaSet up, one pod a minute: so no two of them are alike."""
+    async def scale(self, name: str, *replicas: int) -> None:
+        """Scale a ReplicaSet, and let a minute pass, once for each number."""
         for each in replicas:
-            await self.scale(name, each)
-
-    async def scale(self, name: str, replicas: int) -> None:
-        """Scale a ReplicaSet, and let a minute pass."""
-        await self.patch(REPLICA_SETS, name, {"spec": {"replicas": replicas}})
+            await self.patch(REPLICA_SETS, name, {"spec": {"replicas": each}})
 
     async def delete_one(self, subset: str) -> None:
         """Delete the first pod of a subset, and let a minute pass."""
-        listed = await self._client.list(PODS, lambda raw: orjson.loads(bytes(raw)))
         mark = f'"subset":"{subset}"'
         names = [
             each["metadata"]["name"]
-            for each in listed.items
+            for each in await self.all(PODS)
             if any(mark in note for note in each["metadata"].get("annotations", {}).values())
         ]
-        await self._client.delete(PODS.object(min(names), "default"))
-        await self._cluster.clock.advance(60)
+        await self.delete(PODS, min(names))
+        await self.passes(60)
 
 
 async def make(path: Path) -> None:
-    """Live that life, and record it."""
+    """Record the cluster; ReplicaSets grow by one pod a minute, so that no two pods are alike."""
     async with VirtualCluster(run=RUN, seed=9, kubelet=BOOK) as cluster:
-        life = Life(cluster)
+        stage = SlowStage(cluster)
         await cluster.clock.advance(5)
         with cluster.record(path):
-            await life.create(SPREADS, WEB)
-            await life.create(REPLICA_SETS, a_replica_set("web", 1))
-            await life.grow("web", (2, 3, 4, 5, 6))
-            await life.scale("web", 4)
-            await life.delete_one("reserved")
+            await stage.create(SPREADS, WEB)
+            await stage.create(REPLICA_SETS, a_replica_set("web", 1))
+            await stage.scale("web", 2, 3, 4, 5, 6, 4)
+            await stage.delete_one("reserved")
             larger = [{**WEB["spec"]["subsets"][0], "maxReplicas": 4}, WEB["spec"]["subsets"][1]]
-            await life.patch(SPREADS, "web", {"spec": {"subsets": larger}})
-            await life.grow("web", (5, 6))
-            await life.create(SPREADS, BATCH)
-            await life.create(REPLICA_SETS, a_replica_set("batch", 2))
-            await life.grow("batch", (2, 3))
-            await life.scale("web", 3)
-            await cluster.client.delete(REPLICA_SETS.object("batch", "default"))
-            await cluster.clock.advance(60)
+            await stage.patch(SPREADS, "web", {"spec": {"subsets": larger}})
+            await stage.scale("web", 5, 6)
+            await stage.create(SPREADS, BATCH)
+            await stage.create(REPLICA_SETS, a_replica_set("batch", 2))
+            await stage.scale("batch", 2, 3)
+            await stage.scale("web", 3)
+            await stage.delete(REPLICA_SETS, "batch")
+            await stage.passes(60)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""The steps of scenarios in a world with a controller, and the waits between them.
+"""Scenarios of the ReplicaSet controller: writes, and waits until it has reacted.
 
-Objects that a controller must not see one by one are there before it starts. Pods that have to be
-distinguished have names, and what is compared of them is chosen so that one rule decides.
+Objects that a controller must see all at once are loaded before it starts. Pods that have to be
+distinguished have names, and differ so that one rule decides.
 """

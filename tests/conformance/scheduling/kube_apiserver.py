@@ -1,8 +1,8 @@
-"""A real kube-apiserver, with an etcd behind it, as the server that scenes are played on.
+"""A real kube-apiserver, with an etcd behind it, as the server that scenarios run on.
 
-One pair serves many scenes, one after the other: each leaves nothing behind but what is the same
-for all of them. No controller runs beside it, and what is loaded comes in as clients would have to
-bring it: an object first, its status afterwards, a priority by its class.
+One pair serves many scenarios, one after the other: each leaves only the objects that all of them
+share. No controller runs. Objects are loaded as clients create them: an object first, its status
+afterwards, a priority by its class.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 import aiohttp
 import orjson
 
-from tests.conformance.objects import NAMESPACE, Document
+from tests.builders import Document
+from tests.conformance.objects import NAMESPACE
 from tests.conformance.scheduling.pods import priority_class
 from tests.conformance.scheduling.servers import Write
 from tests.conformance.watched_cluster import open_session
@@ -42,7 +43,7 @@ _COLLECTIONS: Final[Mapping[str, str]] = {
     "PodDisruptionBudget": f"/apis/policy/v1/{_IN_NAMESPACE}/poddisruptionbudgets",
 }
 _STAYING: Final = ("Namespace", "PriorityClass", "CustomResourceDefinition")
-"""Kinds of what is the same in all scenes, and may be there already."""
+"""Kinds of what is the same in all scenarios, and may be there already."""
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 _PASSING: Final = (
     f"{_ADMISSION}/mutatingwebhookconfigurations",
@@ -72,7 +73,7 @@ _AUDITED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class RealApi:
-    """A pair that is running: where, where it notes what is written, and what leads to it."""
+    """A running pair: its address, its audit log, and a kubeconfig."""
 
     url: str
     audit: Path
@@ -80,9 +81,9 @@ class RealApi:
 
     @asynccontextmanager
     async def opened(self, run: str) -> AsyncIterator[RealServer]:
-        """Let one scene be played; raises ValueError if it wants parts of the control plane."""
+        """Run one scenario; raise ValueError if it names components of the control plane."""
         if run != "none":
-            raise ValueError(f"{run}: a real API server has no such parts")
+            raise ValueError(f"{run}: a real API server has no such components")
         async with _session(self.url) as http:
             made = RealServer(
                 self.url, self.kubeconfig, self.audit, self.audit.stat().st_size, http
@@ -95,7 +96,7 @@ class RealApi:
 
 @dataclass(frozen=True, slots=True)
 class RealServer:
-    """The pair as one scene has it: what was noted before ``begun`` is not its own."""
+    """The pair in one scenario; the audit log up to ``begun`` is of earlier ones."""
 
     url: str
     kubeconfig: Path
@@ -108,19 +109,19 @@ class RealServer:
         return _session(self.url)
 
     async def load(self, objects: Iterable[Mapping[str, Any]]) -> None:
-        """Create objects, each before its status is written; whose turn is first may vary."""
-        things = [dict(each) for each in objects]
-        await asyncio.gather(*map(self._create, _classes_of(things)))
-        turns = asyncio.Semaphore(_AT_A_TIME)
+        """Create objects in any order, each before its status is written."""
+        documents = [dict(each) for each in objects]
+        await asyncio.gather(*map(self._create, _classes_of(documents)))
+        limit = asyncio.Semaphore(_AT_A_TIME)
 
-        async def in_turn(thing: Document) -> None:
-            async with turns:
-                await self._create(thing)
+        async def create(document: Document) -> None:
+            async with limit:
+                await self._create(document)
 
-        await asyncio.gather(*map(in_turn, things))
+        await asyncio.gather(*map(create, documents))
 
     def writes(self, agent: str) -> list[Write]:
-        """Return the writes since the scene began: the server logs them before it answers."""
+        """Return the writes since the scenario began: the server logs them before it answers."""
         with self.audit.open("rb") as log:
             log.seek(self.begun)
             noted = [orjson.loads(line) for line in log]
@@ -131,19 +132,19 @@ class RealServer:
         ]
 
     async def clear(self) -> None:
-        """Delete what a scene has left behind."""
+        """Delete the objects that a scenario has left."""
         async with asyncio.timeout(_PATIENCE_SECONDS):
             for collection in _PASSING:
                 await self._empty(collection)
 
     async def _empty(self, collection: str) -> None:
-        """Delete all that a collection has, if it is served at all."""
+        """Delete the objects of a collection, if it is served."""
         while True:
             async with self.http.get(collection, params={"limit": 1}) as answer:
                 if answer.status == 404 or not (await answer.json())["items"]:
                     return
             async with self.http.delete(collection, json=_NOW) as answer:
-                if answer.status != 200:  # a webhook that was forgotten just now may be asked yet
+                if answer.status != 200:  # a webhook that was just deleted may still be called
                     await asyncio.sleep(_BETWEEN_SECONDS)
 
     async def _create(self, thing: Mapping[str, Any]) -> None:
@@ -174,9 +175,9 @@ class RealServer:
 
 @asynccontextmanager
 async def real_api(etcd: Path, apiserver: Path) -> AsyncIterator[RealApi]:
-    """Run a pair until the block ends, which notes what is written about pods.
+    """Run a pair that logs the writes of pods until the block ends.
 
-    New nodes are taken for ready: there is no controller that would take the taint away again.
+    New nodes get no taint: no controller runs that would remove it.
     """
     with TemporaryDirectory(prefix="audit-") as name:
         policy, audit = Path(name) / "policy.json", Path(name) / "log"
@@ -198,7 +199,7 @@ def _session(url: str) -> aiohttp.ClientSession:
 
 
 def _as_clients_write(thing: Mapping[str, Any]) -> Document:
-    """Return an object without what a server says itself."""
+    """Return an object without the fields that a server sets."""
     meta = {key: value for key, value in thing["metadata"].items() if key != "uid"}
     written = {key: value for key, value in thing.items() if key != "status"}
     if priority := _priority_of(thing):
@@ -207,7 +208,7 @@ def _as_clients_write(thing: Mapping[str, Any]) -> Document:
 
 
 def _classes_of(things: Iterable[Mapping[str, Any]]) -> list[Document]:
-    """Return the classes of the priorities that pods have."""
+    """Return the PriorityClasses of pods."""
     return [priority_class(value) for value in sorted(set(map(_priority_of, things)) - {0})]
 
 

@@ -10,15 +10,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
+
+from tests.builders import Document
 
 AGENT: Final = "scheduler"
 """The prefix of the User-Agent of its requests: the program's name."""
 
 _UNHURRIED: Final = 100_000
 _SHOWN_BYTES: Final = 4_000
-
-Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,8 +116,8 @@ async def relay(target: str) -> AsyncIterator[Relay]:
     try:
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
-        host, port = runner.addresses[0][:2]
-        made.url = f"http://{host}:{port}"
+        small_node, port = runner.addresses[0][:2]
+        made.url = f"http://{small_node}:{port}"
         yield made
     finally:
         await runner.cleanup()

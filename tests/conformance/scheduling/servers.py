@@ -24,7 +24,7 @@ class Write(NamedTuple):
 
 
 class Server(Protocol):
-    """An API server; it has the namespace of the scenes."""
+    """An API server; it has the namespace of the scenarios."""
 
     @property
     def url(self) -> str:
