@@ -1,10 +1,9 @@
-"""The chart and the kustomize directories as objects, and what is written from the chart.
+"""The chart and the kustomize directories as objects, and the files generated from the chart.
 
     python -m tests.deploy.charts
 
-writes anew what is kept equal: the part of ``values.schema.json`` that repeats our
-configuration and policies, and everything below ``deploy/kustomize`` but the kustomizations
-themselves.
+generates them again: the part of ``values.schema.json`` that repeats our configuration and
+policies, and everything below ``deploy/kustomize`` except the kustomizations.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -46,7 +46,7 @@ MONITORED: Final = {
 _HELMS: Final = ("app.kubernetes.io/managed-by", "helm.sh/chart")
 _SAID_ELSEWHERE: Final = ("tls", "allowPlainHTTP")
 
-# Names that types leave open, and ``check-config`` looks up.
+# Names that types do not restrict, and ``check-config`` looks up.
 _RELEASES: Final = "|".join(map(re.escape, RELEASES))
 _POLICIES: Final = "|".join(POLICIES)
 _NAMES: Final[Sequence[tuple[str, str, Document]]] = (
@@ -64,7 +64,7 @@ _COMPONENTS: Final[Mapping[str, tuple[Document, Sequence[str]]]] = {
 
 
 class RefusedError(Exception):
-    """helm refused values; the text is what it said."""
+    """helm refused values; the text is its message."""
 
 
 def rendered(values: Mapping[str, Any] | None = None, release: str = RELEASE) -> list[Document]:
@@ -75,24 +75,18 @@ def rendered(values: Mapping[str, Any] | None = None, release: str = RELEASE) ->
 
 @cache
 def _rendered(values: str, release: str) -> str:
-    """Render with values in JSON; helm takes its time, and says the same each time."""
+    """Render with values in JSON; cached, since helm is slow."""
     with TemporaryDirectory(prefix="values-") as home:
         file = Path(home) / "values.json"
         file.write_text(values)
-        command = [
-            programs("1.37")["helm"],
-            "template",
-            release,
-            CHART,
-            "-n",
-            NAMESPACE,
-            "-f",
-            file,
-        ]
+        command = [programs("1.37")["helm"], "template", release, CHART, "-n", NAMESPACE]
         done = subprocess.run(
-            list(map(str, command)), env={"HOME": home, "PATH": os.environ["PATH"]},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            [*map(str, command), "-f", str(file)],
+            env={"HOME": home, "PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     if done.returncode:
         raise RefusedError(done.stderr)
     return json.dumps([document for document in yaml.safe_load_all(done.stdout) if document])
@@ -112,12 +106,11 @@ def only(kind: str, documents: Sequence[Document]) -> Document:
 
 
 def without_helm(document: Document) -> Document:
-    """Return an object without what only helm says in it, or only kustomize.
+    """Return an object without the fields that only helm writes, or only kustomize.
 
-    That is also what changes with the configuration: the checksum here, the ConfigMap's name there.
+    Both change with the configuration: helm's checksum, and the name of kustomize's ConfigMap.
     """
-    text = json.dumps(document)
-    read: Document = json.loads(text)
+    read: Document = deepcopy(document)
     labels = read["metadata"].get("labels", {})
     for label in _HELMS:
         labels.pop(label, None)
@@ -135,7 +128,7 @@ def without_helm(document: Document) -> Document:
 
 
 def schema() -> Document:
-    """Return the schema of values, with those of Config and PolicyFile as they are now."""
+    """Return the schema of values with the current ones of Config and PolicyFile."""
     read: Document = json.loads(SCHEMA.read_text())
     _, parts = msgspec.json.schema_components(
         [Config, PolicyFile], schema_hook=_anything, ref_template="#/$defs/{name}"
@@ -149,7 +142,7 @@ def schema() -> Document:
 
 
 def _anything(_: type) -> Document:
-    """Let pass what plugins and selectors take: that is for ``check-config`` to say."""
+    """Accept any arguments of plugins and selectors; ``check-config`` validates them."""
     return {"description": "as kube-scheduler's configuration has it"}
 
 

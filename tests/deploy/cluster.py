@@ -1,4 +1,4 @@
-"""fakeapi as a cluster's API server: TLS, RBAC, a network of its own; and kubectl and helm."""
+"""fakeapi as a cluster's API server with TLS, RBAC and a network; kubectl and helm."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ class Cluster:
     release: str = "1.37"
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
-        """Run kubectl, which has to succeed, and give what it printed."""
+        """Run kubectl, which must succeed, and return its output."""
         program = str(programs(self.release)["kubectl"])
         return self.network.run(program, *arguments, environment=self._environment, stdin=stdin)
 
     def helm(self, *arguments: str) -> str:
-        """Run helm, which has to succeed, and give what it printed."""
+        """Run helm, which must succeed, and return its output."""
         program = str(programs(self.release)["helm"])
         return self.network.run(program, *arguments, environment=self._environment)
 
     def get(self, kind: str, name: str, namespace: str = SYSTEM) -> Document:
         """Read an object."""
-        told = self.kubectl("get", kind, name, "--namespace", namespace, "-o", "json")
-        document: Document = json.loads(told)
+        output = self.kubectl("get", kind, name, "--namespace", namespace, "-o", "json")
+        document: Document = json.loads(output)
         return document
 
     def apply(self, documents: Sequence[Mapping[str, Any]], *flags: str) -> str:
-        """Apply objects; what the server does not know of is an error."""
+        """Apply objects; an unknown field is an error."""
         text = yaml.safe_dump_all(documents)
         return self.kubectl("apply", "--validate=strict", *flags, "-f", "-", stdin=text)
 
@@ -75,21 +75,13 @@ class Cluster:
 def cluster(
     network: Network, home: Path, objects: Sequence[Mapping[str, Any]], release: str = "1.37"
 ) -> Iterator[Cluster]:
-    """Run an API server that begins with ``objects`` until the block ends."""
+    """Run an API server with ``objects`` until the block ends."""
     home.mkdir(exist_ok=True)
     kubeconfig, loaded = home / "kubeconfig", home / "objects.yaml"
     loaded.write_text(yaml.safe_dump_all(objects))
-    flags = [
-        "--port",
-        str(PORT),
-        "--tls",
-        "--rbac",
-        "--load",
-        str(loaded),
-        "--run",
-        "gc,namespaces",
-    ]
-    command = network.inside(*_FAKEAPI, *flags, "--kubeconfig-out", str(kubeconfig))
+    flags = f"--port {PORT} --tls --rbac --run gc,namespaces".split()
+    paths = ("--load", str(loaded), "--kubeconfig-out", str(kubeconfig))
+    command = network.inside(*_FAKEAPI, *flags, *paths)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -1,4 +1,4 @@
-"""The objects that a cluster begins with, and queries about it."""
+"""The initial objects of a cluster, and calls of the extender about them."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from typing import Final
 import yaml
 
 from extender.secure_serving.self_signed import CertificateAuthority, KeyPair
-from tests.builders import Document, node_json, pod_json
+from tests.builders import Document, manifest, node_json, pod_json
 
 HOST: Final = "reprieve.kube-system.svc"
 SECRET: Final = "reprieve-tls"
+SYSTEM: Final = "kube-system"
 DEFINITIONS: Final = Path(__file__).with_name("definitions.yaml")
 
 
 def definitions() -> list[Document]:
-    """Return the custom resources that our objects are of."""
+    """Return the definitions of custom resources that our objects use."""
     return list(yaml.safe_load_all(DEFINITIONS.read_text()))
 
 
 def full(scheduler: str = "default-scheduler") -> list[Document]:
-    """Return two nodes that are full of pods of low priority, and a pod that wants in."""
+    """Return two nodes that are full of pods of low priority, and a pending pod."""
     spec = {"schedulerName": scheduler}
     return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}},
+        manifest("Namespace", "default"),
         node_json("node-1", cpu="2"),
         node_json("node-2", cpu="2"),
         pod_json("low", on="node-1", cpu="2", priority=1),
@@ -36,12 +37,12 @@ def full(scheduler: str = "default-scheduler") -> list[Document]:
 
 
 def filtered() -> Document:
-    """Return a call of filter about both nodes."""
+    """Return a filter call for both nodes."""
     return {"Pod": full()[-1], "Nodes": None, "NodeNames": ["node-1", "node-2"]}
 
 
 def preempted() -> Document:
-    """Return a call of preempt that offers both nodes."""
+    """Return a preempt call that offers both nodes."""
     offered = {
         node: {"Pods": [{"UID": pod}], "NumPDBViolations": 0}
         for node, pod in (("node-1", "low"), ("node-2", "lower"))
@@ -50,24 +51,18 @@ def preempted() -> Document:
 
 
 def secret(authority: CertificateAuthority, hosts: Sequence[str] = (HOST,)) -> Document:
-    """Return the Secret with a server's certificate, and with who has signed it."""
+    """Build the Secret with a server's certificate and its authority."""
     pair = authority.issue_server(hosts)
     files = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority.certificate}
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "type": "kubernetes.io/tls",
-        "metadata": {"name": SECRET, "namespace": "kube-system"},
-        "data": {name: b64encode(content).decode() for name, content in files.items()},
-    }
+    data = {name: b64encode(content).decode() for name, content in files.items()}
+    return manifest("Secret", SECRET, namespace=SYSTEM, type="kubernetes.io/tls", data=data)
 
 
 def scheduler_roles() -> list[Document]:
-    """Return the objects that every cluster has for kube-schedulers, and fakeapi has not.
+    """Return the objects for kube-schedulers that every cluster has but fakeapi lacks.
 
-    Of the rules, those that they make use of.
-
-    Source: plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go and namespace_policy.go.
+    Only the rules that they use. Source:
+    plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go and namespace_policy.go.
     """
     reading = ["get", "list", "watch"]
     scheduler = [
@@ -92,25 +87,19 @@ def scheduler_roles() -> list[Document]:
         rule(reading, ["storage.k8s.io"], "storageclasses", "volumeattachments"),
     ]
     authority = CertificateAuthority().certificate.decode()
-    named = {"allowed-names": "[]", "client-ca-file": authority, "extra-headers-prefix": "[]"}
-    headers = {"group-headers": "[]", "username-headers": "[]", **named}
-    reader = {
-        **rule(reading, [""], "configmaps"),
-        "resourceNames": ["extension-apiserver-authentication"],
+    lists = ("allowed-names", "extra-headers-prefix", "group-headers", "username-headers")
+    data = {
+        "client-ca-file": authority,
+        "requestheader-client-ca-file": authority,
+        **{f"requestheader-{name}": "[]" for name in lists},
     }
+    name = "extension-apiserver-authentication"
+    reader = {**rule(reading, [""], "configmaps"), "resourceNames": [name]}
     return [
-        role("ClusterRole", "system:kube-scheduler", scheduler),
-        role("ClusterRole", "system:volume-scheduler", volumes),
-        role("Role", "extension-apiserver-authentication-reader", [reader]),
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
-            "data": {
-                "client-ca-file": authority,
-                **{f"requestheader-{name}": text for name, text in headers.items()},
-            },
-        },
+        manifest("ClusterRole", "system:kube-scheduler", rules=scheduler),
+        manifest("ClusterRole", "system:volume-scheduler", rules=volumes),
+        manifest("Role", f"{name}-reader", namespace=SYSTEM, rules=[reader]),
+        manifest("ConfigMap", name, namespace=SYSTEM, data=data),
     ]
 
 
@@ -119,18 +108,7 @@ def rule(verbs: Sequence[str], groups: Sequence[str], *resources: str) -> Docume
     return {"verbs": list(verbs), "apiGroups": list(groups), "resources": list(resources)}
 
 
-def role(kind: str, name: str, rules: Sequence[Document]) -> Document:
-    """Return a role; those of a namespace are in kube-system."""
-    place = {} if kind == "ClusterRole" else {"namespace": "kube-system"}
-    return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": kind,
-        "metadata": {"name": name, **place},
-        "rules": list(rules),
-    }
-
-
 def written(pair: KeyPair, path: Path) -> str:
-    """Write a certificate and its key into a file, and give its name."""
+    """Write a certificate and its key into a file, and return its path."""
     path.write_bytes(pair.certificate + pair.key)
     return str(path)

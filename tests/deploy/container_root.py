@@ -1,8 +1,7 @@
-"""A file system and a user as a container has them, without a container engine.
+"""The file system and user of a container, without a container engine.
 
-What a base image brings (libraries, tools, the interpreter) is this machine's, shown read-only; all
-else is what is put there. The room lasts as long as the process in it, which has a mount namespace
-of its own.
+The contents of the base image (libraries, tools, the interpreter) are this machine's, mounted
+read-only. The file system exists as long as its process, which has its own mount namespace.
 """
 
 from __future__ import annotations
@@ -29,16 +28,13 @@ _LIBRARY: Final = "python{}.{}".format(*sys.version_info)
 def site_packages() -> list[Path]:
     """Return the package directories of this interpreter, which no base image has."""
     usual = [Path(sys.base_prefix, "lib", _LIBRARY, "site-packages")]
-    debian = [
-        Path("/usr/lib/python3/dist-packages"),
-        Path("/usr/local/lib", _LIBRARY, "dist-packages"),
-    ]
-    return [path for path in (*usual, *debian) if path.is_dir()]
+    debian = ("/usr/lib/python3/dist-packages", f"/usr/local/lib/{_LIBRARY}/dist-packages")
+    return [path for path in (*usual, *map(Path, debian)) if path.is_dir()]
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """Something of this machine that is seen at ``target``."""
+    """A path of this machine that is mounted at ``target``."""
 
     source: Path
     target: str
@@ -55,11 +51,11 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """``tree`` is the root directory, which mounts and mount points are added to.
+class ContainerRoot:
+    """``tree`` is the root directory, to which mounts and mount points are added.
 
-    ``hosts`` are names of 127.0.0.1, ``programs`` are put beside python, and ``hidden`` are
-    directories of this machine that are empty there.
+    ``hosts`` are names of 127.0.0.1, ``programs`` are put next to python, and ``hidden`` are
+    directories of this machine that are empty in the container.
     """
 
     tree: Path
@@ -74,7 +70,7 @@ class Room:
     confined: bool = True
 
     def command(self, *arguments: str) -> list[str]:
-        """Return the command that runs another in this room; its process becomes the other's."""
+        """Return the command that runs another with this root, in the same process."""
         script = "\n".join(
             ["set -eu", *self._steps(), f"exec {shlex.join(self._entry(arguments))}"]
         )
@@ -106,7 +102,7 @@ class Room:
             yield f"mount -o remount,bind,ro {tree}"
 
     def _settings(self) -> Iterator[str]:
-        """A directory /etc of the room's own."""
+        """Return the commands that create /etc."""
         etc = shlex.quote(f"{self.tree}/etc")
         yield f"mkdir -p {etc}"
         yield f"mount -t tmpfs -o mode=755 none {etc}"

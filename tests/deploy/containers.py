@@ -1,4 +1,4 @@
-"""Runs a pod template with one container as a kubelet does: files, user, process, probes."""
+"""Pod templates with one container, run as a kubelet does: files, user, process, probes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Final
 
 from tests.builders import Document
 from tests.deploy.cluster import PORT, SYSTEM, Cluster
-from tests.deploy.container_root import Mount, Room, User, site_packages
+from tests.deploy.container_root import ContainerRoot, Mount, User, site_packages
 from tests.deploy.image import Image
-from tests.deploy.network import Answer, Caller
+from tests.deploy.network import Answer, ClientTls
 
 ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 PATIENCE_SECONDS: Final = 60.0
@@ -28,7 +28,7 @@ _READABLE: Final = 0o644
 
 @dataclass(slots=True)
 class Container:
-    """A container that runs, of a pod with the spec ``pod``; it prints into ``log``."""
+    """A running container of a pod with the spec ``pod``; its output is written to ``log``."""
 
     cluster: Cluster
     pod: Document
@@ -42,30 +42,30 @@ class Container:
         return only
 
     def port(self, name: str | int) -> int:
-        """Return a port by its name, or by itself."""
+        """Return the number of a port that is given by name or number."""
         numbers = {port["name"]: int(port["containerPort"]) for port in self.spec["ports"]}
         return numbers[name] if isinstance(name, str) else name
 
     def probe(self, name: str) -> Answer:
-        """Ask as a kubelet does, which takes any certificate for good."""
+        """Send a probe as a kubelet does, which accepts any certificate."""
         asked = self.spec[name]["httpGet"]
-        caller = Caller("" if asked["scheme"] == "HTTPS" else None)
-        return self.cluster.network.ask(self.port(asked["port"]), asked["path"], caller=caller)
+        client = ClientTls("" if asked["scheme"] == "HTTPS" else None)
+        return self.cluster.network.request(self.port(asked["port"]), asked["path"], client=client)
 
     def wait_ready(self) -> None:
         """Return once the readiness probe succeeds."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while (answer := self.probe("readinessProbe")).status != 200:
-            assert self.process.poll() is None, self.said()
-            assert time.monotonic() < deadline, f"{answer}\n{self.said()}"
+            assert self.process.poll() is None, self.read_log()
+            assert time.monotonic() < deadline, f"{answer}\n{self.read_log()}"
             time.sleep(_BETWEEN_SECONDS)
 
     def stop(self) -> int:
-        """End it as a kubelet does, and give its exit code; it must not need to be killed."""
+        """Stop it as a kubelet does, and return its exit code; raise TimeoutExpired if it hangs."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(self.pod["terminationGracePeriodSeconds"])
 
-    def said(self) -> str:
+    def read_log(self) -> str:
         """Return its output."""
         return self.log.read_text()
 
@@ -74,7 +74,7 @@ class Container:
 class Kubelet:
     """Runs containers of ``image``; ``work`` is a directory for their volumes.
 
-    ``hosts`` replaces the cluster's DNS and services: names of 127.0.0.1.
+    ``hosts``, names of 127.0.0.1, replace the cluster's DNS and services.
     """
 
     cluster: Cluster
@@ -83,13 +83,13 @@ class Kubelet:
     hosts: Sequence[str] = ()
     programs: Mapping[str, Path] = field(default_factory=dict)
 
-    def room(self, pod: Document) -> Room:
+    def root(self, pod: Document) -> ContainerRoot:
         """Return the file system and user of the container of a pod's spec."""
         [container] = pod["containers"]
         context = {**pod.get("securityContext", {}), **container.get("securityContext", {})}
         user = _user(context, self.image.user)
         assert user.uid != 0 or not context.get("runAsNonRoot"), "it would run as root"
-        return Room(
+        return ContainerRoot(
             self.image.tree,
             user=user,
             mounts=list(self._mounts(pod, container, user)),
@@ -114,7 +114,7 @@ class Kubelet:
     def running(self, pod: Document) -> Iterator[Container]:
         """Run the container of a pod's spec, until the block ends."""
         log = self.work / "log"
-        inside = self.cluster.network.inside(*self.room(pod).command(*self.command(pod)))
+        inside = self.cluster.network.inside(*self.root(pod).command(*self.command(pod)))
         with (
             log.open("wb") as output,
             subprocess.Popen(
@@ -171,7 +171,7 @@ def _user(context: Document, otherwise: User) -> User:
 
 
 def _write(directory: Path, files: Mapping[str, bytes], mode: int, user: User) -> None:
-    """Write a volume's files: root's, and the volumes' group's."""
+    """Write the files of a volume, owned by root and the volume's group."""
     directory.mkdir(exist_ok=True)
     for name, content in files.items():
         path = directory / name

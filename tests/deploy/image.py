@@ -1,7 +1,7 @@
 """The image of a Dockerfile, built without a container engine.
 
-Each stage is a directory that its steps fill; what its base image brings is this machine's
-(:mod:`tests.deploy.container_root`). Only the instructions that our Dockerfile has are known.
+Each stage is a directory that its steps fill; the contents of base images are this machine's
+(:mod:`tests.deploy.container_root`). Only the instructions of our Dockerfile are supported.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
 
-from tests.deploy.container_root import Mount, Room, User
+from tests.deploy.container_root import ContainerRoot, Mount, User
 
 ROOT: Final = Path(__file__).parents[2]
 DOCKERFILE: Final = ROOT / "deploy" / "docker" / "Dockerfile"
@@ -29,7 +29,7 @@ _BUT: Final = "!"
 
 @dataclass(slots=True)
 class Image:
-    """A stage: its tree, and how it is run; ``base`` is what it was said to come from."""
+    """A stage: its file tree and run options; ``base`` is the name of its base image."""
 
     base: str
     tree: Path
@@ -42,7 +42,7 @@ class Image:
 
 
 def build(dockerfile: Path, context: Path, work: Path) -> Image:
-    """Follow a Dockerfile, and give its last stage; ``work`` is an empty directory."""
+    """Build a Dockerfile, and return its last stage; ``work`` is an empty directory."""
     builder = _Builder(context, work, _ignored(dockerfile))
     for name, rest in instructions(dockerfile.read_text()):
         builder.follow(name, rest)
@@ -121,7 +121,7 @@ class _Builder:
             mounts.append(Mount(wheels, "/base-wheels"))
             index["PIP_FIND_LINKS"] = "/base-wheels"
         stage = self._stage
-        room = Room(
+        root = ContainerRoot(
             stage.tree,
             mounts=mounts,
             environment={**index, "HOME": "/root", **stage.environment},
@@ -130,7 +130,7 @@ class _Builder:
             confined=False,
         )
         done = subprocess.run(
-            room.command("sh", "-c", rest), capture_output=True, text=True, check=False
+            root.command("sh", "-c", rest), capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"RUN {rest}\n{done.stdout}{done.stderr}"
 
@@ -158,15 +158,15 @@ class _Builder:
         return [name for name in names if self._is_ignored(Path(directory) / name)]
 
     def _is_ignored(self, path: Path) -> bool:
-        """Go through the patterns as Docker does: the last that applies decides."""
+        """Return whether the last pattern that applies ignores a path, as in Docker."""
         relative = path.relative_to(self.context)
         above = [str(each) for each in (relative, *relative.parents)]
-        verdict = False
+        ignored = False
         for pattern in self.ignored:
             named = pattern.removeprefix(_BUT)
             if any(_applies(named, each) for each in above):
-                verdict = not pattern.startswith(_BUT)
-        return verdict
+                ignored = not pattern.startswith(_BUT)
+        return ignored
 
 
 def _applies(pattern: str, path: str) -> bool:

@@ -1,4 +1,4 @@
-"""The chart, installed by helm into fakeapi, and one of its pods, run as a kubelet would."""
+"""The chart, installed by helm into fakeapi, and one of its pods, run as a kubelet does."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from tests.deploy.cluster import SYSTEM, Cluster, cluster
 from tests.deploy.cluster_objects import HOST, full, secret
 from tests.deploy.containers import Container, Kubelet
 from tests.deploy.image import Image
-from tests.deploy.network import Answer, Caller, Network
+from tests.deploy.network import Answer, ClientTls, Network
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A release in a cluster, one container of it, and who signs for it."""
+    """A release in a cluster, one of its containers, and its certificate authority."""
 
     cluster: Cluster
     container: Container
     authority: CertificateAuthority
 
-    def ask(self, path: str, body: Any = None, pair: str = "") -> Answer:
-        """Ask by the service's name, trusting only the authority, if there is TLS."""
+    def request(self, path: str, body: Any = None, pair: str = "") -> Answer:
+        """Send a request to the service; with TLS, only the authority is trusted."""
         secure = self.container.spec["livenessProbe"]["httpGet"]["scheme"] == "HTTPS"
-        caller = Caller(self.authority.certificate.decode() if secure else None, pair)
+        client = ClientTls(self.authority.certificate.decode() if secure else None, pair)
         service = self.cluster.get("service", "reprieve")["spec"]["ports"][0]
         assert self.container.port(service["targetPort"]) == service["port"]
-        return self.cluster.network.ask(service["port"], path, body, caller, name=HOST)
+        return self.cluster.network.request(service["port"], path, body, client, name=HOST)
 
 
 @contextmanager
@@ -41,16 +41,16 @@ def installed(
     image: Image,
     home: Path,
     values: Mapping[str, Any],
-    world: Sequence[Mapping[str, Any]] = (),
+    objects: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[Installed]:
-    """Install into a world (by default :func:`full`), and run a pod until the block ends.
+    """Install into a cluster with ``objects`` (:func:`full` by default), and run one of its pods.
 
-    It has to end well.
+    When the block ends, the pod must exit with 0.
     """
     authority = CertificateAuthority()
     file = home / "values.json"
     file.write_text(json.dumps(values))
-    with cluster(net, home / "cluster", [*(world or full()), secret(authority)]) as there:
+    with cluster(net, home / "cluster", [*(objects or full()), secret(authority)]) as there:
         there.helm("install", "reprieve", str(CHART), "-n", SYSTEM, "-f", str(file))
         pod = there.get("deployment", "reprieve")["spec"]["template"]["spec"]
         work = home / "volumes"
@@ -59,4 +59,4 @@ def installed(
         with kubelet.running(pod) as container:
             container.wait_ready()
             yield Installed(there, container, authority)
-            assert container.stop() == 0, container.said()
+            assert container.stop() == 0, container.read_log()

@@ -1,4 +1,4 @@
-"""A network that holds nothing but its own loopback: ports are free, and what manifests say."""
+"""A network namespace with only a loopback device, so that the ports of manifests are free."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """How a client connects: the authority that it trusts, and its own certificate.
+class ClientTls:
+    """The TLS options of a client: the authority that it trusts, and its certificate.
 
     ``authority`` None is plain HTTP, "" verifies nothing; ``pair`` is a file, with the key.
     """
@@ -62,7 +62,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A network; ``inside`` makes a command one that runs there."""
+    """A network namespace; ``inside`` returns the command that runs another one there."""
 
     holder: int
 
@@ -72,7 +72,7 @@ class Network:
     def run(
         self, *command: str, environment: Mapping[str, str] | None = None, stdin: str = ""
     ) -> str:
-        """Run a command to its end, and give what it printed; it has to end well."""
+        """Run a command, which must succeed, and return its output."""
         done = subprocess.run(
             self.inside(*command), env=environment, input=stdin, capture_output=True, text=True,
             check=False,
@@ -80,27 +80,27 @@ class Network:
         assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
         return done.stdout
 
-    def ask(
+    def request(
         self,
         port: int,
         path: str,
         body: object = None,
-        caller: Caller = Caller(),
+        client: ClientTls = ClientTls(),
         name: str = "localhost",
     ) -> Answer:
-        """Send a request to a listener, by its name; with a body it is a POST."""
-        asked = {"port": port, "path": path, "body": body, "name": name, **asdict(caller)}
-        told = self.run(sys.executable, "-I", "-c", _ASK, stdin=json.dumps(asked))
-        return Answer(*json.loads(told))
+        """Send a request to a port under a host name; with a body it is a POST."""
+        asked = {"port": port, "path": path, "body": body, "name": name, **asdict(client)}
+        output = self.run(sys.executable, "-I", "-c", _ASK, stdin=json.dumps(asked))
+        return Answer(*json.loads(output))
 
 
 @contextmanager
 def network() -> Iterator[Network]:
-    """Have a network of one's own until the block ends; fails where namespaces cannot be made."""
+    """Create a network until the block ends; fail if namespaces cannot be created."""
     possible = subprocess.run(
         ["unshare", "--net", "--mount", "true"], capture_output=True, check=False
     )
-    assert os.geteuid() == 0, "namespaces cannot be made here; it takes root"
+    assert os.geteuid() == 0, "namespaces cannot be created without root"
     assert possible.returncode == 0, possible.stderr.decode()
     command = ["unshare", "--net", "--", sys.executable, "-I", "-c", _UP]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:

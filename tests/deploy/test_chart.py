@@ -1,4 +1,4 @@
-"""The chart: what it renders, what it refuses, and what is kept equal to it."""
+"""The chart: its output, the values that it refuses, and the files generated from it."""
 
 from __future__ import annotations
 
@@ -23,15 +23,13 @@ from tests.deploy.charts import (
     without_helm,
 )
 
+ANY: Final = {"a": "b"}
+SLOW_SHUTDOWN: Final = {"shutdownDelaySeconds": 7.5}
 EVERYTHING: Final[Document] = {
     **ISSUER,
     **MONITORED,
     "fullnameOverride": "extender",
-    "image": {
-        "repository": "registry.example/reprieve",
-        "tag": "1",
-        "pullSecrets": [{"name": "pull"}],
-    },
+    "image": {"repository": "registry.example/r", "tag": "1", "pullSecrets": [{"name": "pull"}]},
     "config": {
         "events": True,
         "search": "cluster",
@@ -39,15 +37,11 @@ EVERYTHING: Final[Document] = {
         "shutdownDelaySeconds": 7.5,
     },
     "policy": {"name": "mine", "protect": [{"name": "system", "namespaces": ["kube-system"]}]},
-    "service": {
-        "clusterIP": "10.96.0.77",
-        "sessionAffinity": "ClientIP",
-        "annotations": {"a": "b"},
-    },
-    "serviceAccount": {"annotations": {"a": "b"}},
+    "service": {"clusterIP": "10.96.0.77", "sessionAffinity": "ClientIP", "annotations": ANY},
+    "serviceAccount": {"annotations": ANY},
     "priorityQuota": {"create": True},
-    "podAnnotations": {"a": "b"},
-    "podLabels": {"a": "b"},
+    "podAnnotations": ANY,
+    "podLabels": ANY,
     "nodeSelector": {"kubernetes.io/os": "linux"},
     "affinity": {"nodeAffinity": {}},
     "networkPolicy": {
@@ -63,26 +57,26 @@ def spec(documents: list[Document]) -> Document:
     return pod
 
 
-def test_what_is_written_from_the_chart_is_up_to_date() -> None:
+def test_files_generated_from_the_chart_are_up_to_date() -> None:
     stale = [str(path) for path, text in files() if path.read_text() != text]
     assert not stale, "python -m tests.deploy.charts writes them anew"
 
 
-def test_nothing_lies_about_in_kustomize_that_is_not_written_from_the_chart() -> None:
+def test_kustomize_directories_have_no_other_files() -> None:
     written = {path for path, _ in files()}
     there = {path for path in (DEPLOY / "kustomize").rglob("*") if path.is_file()}
     assert {path.name for path in there - written} == {"kustomization.yaml"}
 
 
-def test_what_belongs_to_the_second_scheduler_says_so_and_is_not_taken_for_ours() -> None:
+def test_the_labels_of_the_second_scheduler_differ_from_ours() -> None:
     example = DEPLOY / "kube-scheduler" / "second-scheduler.yaml"
     documents: list[Document] = list(yaml.safe_load_all(example.read_text()))
     template = only("Deployment", documents)["spec"]["template"]
     ours = only("Service", rendered())["spec"]["selector"]
     for each in (*documents, template):
         labels = each["metadata"]["labels"]
-        told = {name: labels[f"app.kubernetes.io/{name}"] for name in ("component", "part-of")}
-        assert told == {"component": "scheduler", "part-of": "reprieve"}
+        found = {name: labels[f"app.kubernetes.io/{name}"] for name in ("component", "part-of")}
+        assert found == {"component": "scheduler", "part-of": "reprieve"}
         assert labels["app.kubernetes.io/instance"] == "reprieve-scheduler"
         assert not ours.items() <= labels.items()
     selector = only("Deployment", documents)["spec"]["selector"]["matchLabels"]
@@ -111,21 +105,19 @@ def by_name(documents: list[Document]) -> dict[tuple[str, str], Document]:
 
 
 def test_the_checksum_follows_the_configuration_and_the_policy() -> None:
-    checksums = {
-        only("Deployment", rendered(values))["spec"]["template"]["metadata"]["annotations"][
-            "checksum/config"
-        ]
-        for values in ({}, {"config": {"search": "cluster"}}, {"policy": {"name": "mine"}}, ISSUER)
-    }
-    assert len(checksums) == 3  # who issues the certificate is no matter of the pods
+    search: Document = {"config": {"search": "cluster"}}
+    values: list[Document] = [{}, search, {"policy": {"name": "mine"}}, ISSUER]
+    templates = [only("Deployment", rendered(each))["spec"]["template"] for each in values]
+    checksums = {each["metadata"]["annotations"]["checksum/config"] for each in templates}
+    assert len(checksums) == 3  # pods do not depend on the issuer of certificates
 
 
-def test_what_it_may_do_is_what_is_documented() -> None:
+def test_its_permissions_equal_the_documented_ones() -> None:
     documented = yaml.safe_load((DEPLOY / "rbac.yaml").read_text())["rules"]
     assert only("ClusterRole", rendered())["rules"] == documented
 
 
-def test_events_are_written_only_if_they_are_wanted() -> None:
+def test_only_the_events_option_permits_writes() -> None:
     rules = only("ClusterRole", rendered({"config": {"events": True}}))["rules"]
     assert [rule for rule in rules if set(rule["verbs"]) - {"get", "list", "watch"}] == [
         {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}
@@ -133,7 +125,7 @@ def test_events_are_written_only_if_they_are_wanted() -> None:
 
 
 @pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["defaults", "everything"])
-def test_pods_keep_to_the_restricted_standard(values: Document) -> None:
+def test_pods_comply_with_the_restricted_standard(values: Document) -> None:
     pod = spec(rendered(values))
     [container] = pod["containers"]
     assert pod["securityContext"]["runAsNonRoot"]
@@ -150,12 +142,12 @@ def test_pods_keep_to_the_restricted_standard(values: Document) -> None:
 
 
 @pytest.mark.parametrize(("delay", "grace"), [(0, 25), (5, 30), (7.5, 33), (60, 85)])
-def test_pods_are_given_the_time_that_they_take_to_stop(delay: float, grace: int) -> None:
+def test_the_grace_period_includes_the_shutdown_delay(delay: float, grace: int) -> None:
     pod = spec(rendered({"config": {"shutdownDelaySeconds": delay}}))
     assert pod["terminationGracePeriodSeconds"] == grace
 
 
-def test_every_replica_is_spread_and_only_one_goes_at_a_time() -> None:
+def test_replicas_are_spread_and_disrupted_one_at_a_time() -> None:
     documents = rendered()
     deployment = only("Deployment", documents)
     labels = deployment["spec"]["selector"]["matchLabels"]
@@ -170,13 +162,12 @@ def test_every_replica_is_spread_and_only_one_goes_at_a_time() -> None:
     assert spec(documents)["priorityClassName"] == "system-cluster-critical"
 
 
-def test_only_those_who_are_named_get_in_if_any_are() -> None:
+def test_the_network_policy_admits_only_named_clients_if_any_are_named() -> None:
     [open_to_all] = only("NetworkPolicy", rendered())["spec"]["ingress"]
     assert "from" not in open_to_all
     [named] = only("NetworkPolicy", rendered(EVERYTHING))["spec"]["ingress"]
-    assert [each.get("ipBlock", {}).get("cidr") for each in named["from"]] == [
-        "10.0.0.0/28", "fd00::/64", None, None,
-    ]  # fmt: skip
+    blocks = [each.get("ipBlock", {}).get("cidr") for each in named["from"]]
+    assert blocks == ["10.0.0.0/28", "fd00::/64", None, None]
 
 
 DIGEST: Final = f"sha256:{'0123456789abcdef' * 4}"
@@ -204,51 +195,44 @@ def verified(ca: Document) -> Document:
     return {"tls": {"clients": {"verify": True, "ca": ca}}}
 
 
-def told(documents: list[Document]) -> Document:
+def config_file(documents: list[Document]) -> Document:
     """Return the configuration file."""
-    told: Document = yaml.safe_load(only("ConfigMap", documents)["data"]["reprieve.yaml"])
-    return told
+    config: Document = yaml.safe_load(only("ConfigMap", documents)["data"]["reprieve.yaml"])
+    return config
 
 
 @pytest.mark.parametrize(
     ("ca", "file"), [({}, "/tls/ca.crt"), ({"key": "clients.crt"}, "/tls/clients.crt")]
 )
-def test_clients_are_checked_by_what_is_in_the_servers_own_secret(ca: Document, file: str) -> None:
+def test_clients_are_verified_by_the_servers_own_secret(ca: Document, file: str) -> None:
     documents = rendered(verified(ca))
-    assert told(documents)["tls"]["clientCA"] == file
+    assert config_file(documents)["tls"]["clientCA"] == file
     assert [volume["name"] for volume in spec(documents)["volumes"]] == ["config", "tls"]
 
 
 @pytest.mark.parametrize(
-    ("ca", "key", "source"),
+    ("ca", "source"),
     [
-        (
-            {"secretName": "clients"},
-            "ca.crt",
-            {"secret": {"secretName": "clients", "defaultMode": 0o440}},
-        ),
+        ({"secretName": "clients"}, {"secret": {"secretName": "clients", "defaultMode": 0o440}}),
         (
             {"configMapName": "kube-root-ca.crt", "key": "front.pem"},
-            "front.pem",
             {"configMap": {"name": "kube-root-ca.crt"}},
         ),
     ],
 )
-def test_or_by_what_is_in_another_secret_or_in_a_config_map(
-    ca: Document, key: str, source: Document
+def test_clients_are_verified_by_another_secret_or_config_map(
+    ca: Document, source: Document
 ) -> None:
-    documents = rendered(verified(ca))
-    assert told(documents)["tls"]["clientCA"] == f"/client-ca/{key}"
+    documents, key = rendered(verified(ca)), ca.get("key", "ca.crt")
+    assert config_file(documents)["tls"]["clientCA"] == f"/client-ca/{key}"
     [volume] = [each for each in spec(documents)["volumes"] if each["name"] == "client-ca"]
     [[kind, content]] = source.items()
     assert volume[kind] == {**content, "items": [{"key": key, "path": key}]}
-    [container] = spec(documents)["containers"]
-    assert {"name": "client-ca", "mountPath": "/client-ca", "readOnly": True} in container[
-        "volumeMounts"
-    ]
+    [mounts] = [each["volumeMounts"] for each in spec(documents)["containers"]]
+    assert {"name": "client-ca", "mountPath": "/client-ca", "readOnly": True} in mounts
 
 
-def test_what_signs_clients_is_no_matter_where_none_are_checked() -> None:
+def test_the_client_ca_is_ignored_unless_clients_are_verified() -> None:
     assert rendered({"tls": {"clients": {"ca": {"key": "other"}}}}) == rendered()
 
 
@@ -262,7 +246,7 @@ def chosen(**expression: str) -> Document:
     return {"matchExpressions": [{"key": "a", "operator": "Exists", **expression}]}
 
 
-def test_what_is_ours_in_the_schema_leaves_no_key_open() -> None:
+def test_our_part_of_the_schema_allows_no_unknown_keys() -> None:
     parts = schema()["$defs"]
     things = [part for part in parts.values() if part.get("type") == "object"]
     assert {"Config", "PolicyFile"} <= {part["title"] for part in things}
@@ -311,14 +295,8 @@ def test_what_is_ours_in_the_schema_leaves_no_key_open() -> None:
         ({"topologySpreadConstraints": [{"labelSelector": {}}]}, "topologySpreadConstraints.0"),
         ({"networkPolicy": {"schedulerCIDRs": ["10.0.0.1"]}}, "networkPolicy.schedulerCIDRs"),
         ({"podDisruptionBudget": {"maxUnavailable": "most"}}, "podDisruptionBudget.maxUnavailable"),
-        (
-            {"tls": {"clients": {"verify": True}}, **MONITORED},
-            "monitoring.serviceMonitor.tlsConfig",
-        ),
-        (
-            {"monitoring": {"prometheusRule": {"slowSeconds": 0}}},
-            "monitoring.prometheusRule.slowSeconds",
-        ),
+        ({"tls": {"clients": {"verify": True}}, **MONITORED}, "serviceMonitor.tlsConfig"),
+        ({"monitoring": {"prometheusRule": {"slowSeconds": 0}}}, "prometheusRule.slowSeconds"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -327,7 +305,7 @@ def test_implausible_values_are_refused(values: dict[str, Any], place: str) -> N
         rendered(values)
 
 
-def test_every_value_that_there_is_can_be_given(tmp_path: Path) -> None:
+def test_all_values_can_be_set_together(tmp_path: Path) -> None:
     documents = rendered(EVERYTHING)
     config = only(
         "ConfigMap", [each for each in documents if "dashboard" not in each["metadata"]["name"]]

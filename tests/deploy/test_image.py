@@ -1,4 +1,4 @@
-"""The image holds the extender and what it imports, and runs as a user without write access."""
+"""The image contains the extender and its imports, and runs as a user without write access."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tests.deploy.container_root import Mount, Room, User, site_packages
+from tests.deploy.container_root import ContainerRoot, Mount, User, site_packages
 from tests.deploy.image import DOCKERFILE, ROOT, Image, instructions
 
 NOBODY: Final = 65532
@@ -56,12 +56,12 @@ def files(tmp_path: Path) -> Path:
 
 
 def run(image: Image, files: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the image with arguments, as an engine does with a read-only root."""
+    """Run the image with arguments and a read-only root file system."""
     return inside(image, files, *image.entrypoint, *arguments)
 
 
 def inside(image: Image, files: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    room = Room(
+    root = ContainerRoot(
         image.tree,
         image.user,
         mounts=[Mount(files, "/files")],
@@ -69,17 +69,17 @@ def inside(image: Image, files: Path, *command: str) -> subprocess.CompletedProc
         directory=image.directory,
         hidden=site_packages(),
     )
-    return subprocess.run(room.command(*command), capture_output=True, text=True, check=False)
+    return subprocess.run(root.command(*command), capture_output=True, text=True, check=False)
 
 
-def test_only_two_of_our_packages_are_in_it(image: Image) -> None:
+def test_the_image_has_only_two_of_our_packages(image: Image) -> None:
     home = image.tree / HOME
     assert (home / "extender" / "__main__.py").exists()
     assert (home / "policies" / "preemption" / "engine.py").exists()
     assert not [name for name in ("fakeapi", "tests", "docs") if (home / name).exists()]
 
 
-def test_every_package_in_it_is_pinned(image: Image) -> None:
+def test_every_package_of_the_image_is_pinned(image: Image) -> None:
     pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().split())
     versions = {_plain(name): version for name, version in pinned.items()}
     there = [
@@ -87,11 +87,11 @@ def test_every_package_in_it_is_pinned(image: Image) -> None:
     ]
     found = {_plain(name): version for name, version in (each.rsplit("-", 1) for each in there)}
     assert found.items() <= versions.items()
-    assert asked_for() <= found.keys()
+    assert required_packages() <= found.keys()
 
 
-def asked_for() -> set[str]:
-    """Name what is to be in it, besides what that asks for itself."""
+def required_packages() -> set[str]:
+    """Return the required packages, without their dependencies."""
     lines = DOCKERFILE.with_name("requirements.txt").read_text().splitlines()
     names = {_plain(line) for line in map(str.strip, lines) if line and line[0] != "#"}
     assert names
@@ -102,14 +102,9 @@ def _plain(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def test_what_is_compiled_is_used(image: Image, files: Path) -> None:
-    done = inside(
-        image,
-        files,
-        "python",
-        "-c",
-        "import policies.kubernetes._packed_names as n; print(n.__file__)",
-    )
+def test_the_compiled_module_is_used(image: Image, files: Path) -> None:
+    code = "import policies.kubernetes._packed_names as n; print(n.__file__)"
+    done = inside(image, files, "python", "-c", code)
     assert done.stdout == "/opt/reprieve/policies/kubernetes/_packed_names.so\n", done.stderr
 
 
@@ -124,7 +119,7 @@ for package in ("extender", "policies"):
 """
 
 
-def test_everything_is_there_that_our_modules_import(image: Image, files: Path) -> None:
+def test_all_modules_can_be_imported(image: Image, files: Path) -> None:
     done = inside(image, files, "python", "-c", EVERY_MODULE)
     assert done.returncode == 0, done.stderr
     assert {
@@ -154,7 +149,7 @@ def test_its_base_is_pinned_and_its_port_is_the_default_one(image: Image) -> Non
     )
 
 
-def test_without_arguments_it_says_what_there_is(image: Image, files: Path) -> None:
+def test_without_arguments_it_lists_the_commands(image: Image, files: Path) -> None:
     done = run(image, files, *image.command)
     assert done.returncode == 0, done.stderr
     assert {"serve", "check-config", "explain", "advise", "record"} <= set(done.stdout.split())

@@ -1,6 +1,6 @@
-"""An API server takes everything as it is: by kubectl of two releases, by kustomize and by helm.
+"""An API server accepts all manifests: from kubectl of two releases, kustomize and helm.
 
-Validation is strict on both sides: a key that the server does not know of is an error.
+Validation is strict on both sides: an unknown key is an error.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ import pytest
 import yaml
 
 from tests.builders import Document
-from tests.deploy.charts import CHART, DEPLOY, ISSUER, KUSTOMIZE, MONITORED, rendered
+from tests.deploy.charts import CHART, DEPLOY, ISSUER, KUSTOMIZE, MONITORED, only, rendered
 from tests.deploy.cluster import SYSTEM, Cluster, cluster
 from tests.deploy.cluster_objects import definitions
 from tests.deploy.network import Network
@@ -31,7 +32,7 @@ KINDS: Final = (
 
 @pytest.fixture(params=RELEASES)
 def there(request: pytest.FixtureRequest, net: Network, tmp_path: Path) -> Iterator[Cluster]:
-    """A cluster that knows of monitoring and certificates, for each release of kubectl."""
+    """A cluster with definitions for monitoring and certificates, for each release of kubectl."""
     with cluster(net, tmp_path / "cluster", definitions(), request.param) as cluster_there:
         yield cluster_there
 
@@ -66,20 +67,16 @@ def test_kustomize_directories_and_examples_are_applied(there: Cluster, side: st
 @pytest.mark.parametrize(
     "values", [{}, {**ISSUER, **MONITORED}, EVERYTHING], ids=["defaults", "more", "everything"]
 )
-def test_what_the_chart_renders_is_applied(there: Cluster, values: Document) -> None:
+def test_the_charts_objects_are_applied(there: Cluster, values: Document) -> None:
     for flags in SIDES.values():
         there.apply(rendered(values), *flags)
 
 
 def test_an_unknown_key_is_refused(there: Cluster) -> None:
     documents = rendered(MONITORED)
-    for kind, part in (
-        ("Deployment", "spec"),
-        ("ServiceMonitor", "spec"),
-        ("PrometheusRule", "spec"),
-    ):
-        [wrong] = [json.loads(json.dumps(each)) for each in documents if each["kind"] == kind]
-        wrong[part]["replicsa"] = 3
+    for kind in ("Deployment", "ServiceMonitor", "PrometheusRule"):
+        wrong = deepcopy(only(kind, documents))
+        wrong["spec"]["replicsa"] = 3
         for flags in SIDES.values():
             with pytest.raises(AssertionError, match="replicsa"):
                 there.apply([wrong], *flags)
@@ -105,7 +102,7 @@ def test_helm_installs_upgrades_and_leaves_nothing(net: Network, tmp_path: Path)
         assert names(there) == []
 
 
-def test_a_service_that_is_there_keeps_its_address(net: Network, tmp_path: Path) -> None:
+def test_an_existing_service_keeps_its_address(net: Network, tmp_path: Path) -> None:
     with cluster(net, tmp_path / "cluster", definitions()) as there:
         place = ("reprieve", str(CHART), "-n", SYSTEM)
         there.helm("install", *place)
@@ -117,7 +114,7 @@ def test_a_service_that_is_there_keeps_its_address(net: Network, tmp_path: Path)
         assert there.get("service", "reprieve")["spec"]["clusterIP"] == given
 
 
-def test_two_releases_stand_beside_each_other(net: Network, tmp_path: Path) -> None:
+def test_two_releases_can_be_installed(net: Network, tmp_path: Path) -> None:
     with cluster(net, tmp_path / "cluster", definitions()) as there:
         for name in ("reprieve", "other"):
             there.helm("install", name, str(CHART), "-n", SYSTEM)
@@ -132,7 +129,7 @@ def checksum(there: Cluster) -> str:
 
 
 def names(there: Cluster) -> list[str]:
-    """Name what there is of ours."""
-    told = there.kubectl("get", KINDS, "-n", SYSTEM, "-l", OURS, "-o", "yaml")
-    found = yaml.safe_load(told)["items"]
+    """Return the kinds and names of our objects."""
+    output = there.kubectl("get", KINDS, "-n", SYSTEM, "-l", OURS, "-o", "yaml")
+    found = yaml.safe_load(output)["items"]
     return [f"{each['kind']}/{each['metadata']['name']}" for each in found]

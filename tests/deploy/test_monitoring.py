@@ -1,4 +1,4 @@
-"""Alerts and dashboards ask for figures that there are, by labels that these have."""
+"""Alerts and dashboards query existing metrics by existing labels."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def expressions() -> list[str]:
 
 
 def labels() -> dict[str, set[str]]:
-    """Return the labels of figures, as they are documented."""
+    """Return the documented labels of each metric."""
     found = _DOCUMENTED.findall(OPERATIONS.read_text())
     return {name: set(filter(None, of.split(","))) for name, of in found}
 
 
 def parts(node: Any) -> Iterator[Any]:
-    """Return a parsed expression and what it is made of."""
+    """Return a parsed expression and its parts."""
     yield node
     inner = [
         getattr(node, name, None) for name in ("expr", "lhs", "rhs", "vector_selector", "param")
@@ -68,22 +68,22 @@ def parts(node: Any) -> Iterator[Any]:
 
 
 def name_of(selector: promql.VectorSelector) -> str:
-    """Return the name that a selector has; ours all have one."""
+    """Return the name of a selector; all of ours have one."""
     assert selector.name is not None
     return selector.name
 
 
 def figure(name: str) -> str:
-    """Return the figure that a part of a histogram is of."""
+    """Return the metric of a histogram's part."""
     return re.sub("_(bucket|sum|count)$", "", name)
 
 
-def test_every_expression_is_one() -> None:
+def test_every_expression_can_be_parsed() -> None:
     for text in expressions():
         promql.parse(text)
 
 
-def test_they_are_about_one_installation_and_group_by_labels_that_there_are() -> None:
+def test_expressions_select_one_installation_and_group_by_existing_labels() -> None:
     known = labels()
     for text in expressions():
         found = list(parts(promql.parse(text)))
@@ -99,9 +99,9 @@ def test_they_are_about_one_installation_and_group_by_labels_that_there_are() ->
         assert grouped <= there | {"le", "exported_namespace"}, text
 
 
-def test_what_is_said_is_what_is_grouped_by() -> None:
-    said = [(alert["expr"], alert["annotations"]["summary"]) for alert in alerts()]
-    for text, shown in (*said, *queries()):
+def test_messages_use_only_labels_that_are_grouped_by() -> None:
+    shown_labels = [(alert["expr"], alert["annotations"]["summary"]) for alert in alerts()]
+    for text, shown in (*shown_labels, *queries()):
         for label in _NAMED.findall(shown):
             if label not in ("value", "pod"):
                 assert re.search(rf"by \([^)]*\b{label}\b", text), text
@@ -109,29 +109,26 @@ def test_what_is_said_is_what_is_grouped_by() -> None:
 
 def test_every_figure_is_served_and_documented(net: Network, image: Image, tmp_path: Path) -> None:
     with installed(net, image, tmp_path, {}) as there:
-        there.ask("/filter", filtered())
-        there.ask("/preempt", preempted())
-        told = there.ask("/metrics").text
+        there.request("/filter", filtered())
+        there.request("/preempt", preempted())
+        output = there.request("/metrics").text
     kinds = dict(
-        line.split()[2:4] for line in told.splitlines() if line.startswith("# TYPE reprieve")
+        line.split()[2:4] for line in output.splitlines() if line.startswith("# TYPE reprieve")
     )
     served = {f"{name}{part}" for name, kind in kinds.items() for part in _PARTS[kind]}
     asked = {name for text in expressions() for name in _FIGURE.findall(text)}
     assert asked <= served
     assert set(kinds) - {name for name in kinds if name.endswith("_created")} == set(labels())
     for name, of in labels().items():
-        samples = re.findall(rf"^{name}(?:_bucket)?\{{(.*)\}}", told, re.MULTILINE)
+        samples = re.findall(rf"^{name}(?:_bucket)?\{{(.*)\}}", output, re.MULTILINE)
         for sample in samples:
             assert set(re.findall(r"(\w+)=", sample)) - {"le"} == of, name
 
 
-def test_dashboards_name_their_panels_apart() -> None:
+def test_panels_have_distinct_names_and_places() -> None:
     panels = dashboard()["panels"]
-    assert (
-        len({panel["title"] for panel in panels})
-        == len({panel["id"] for panel in panels})
-        == len(panels)
-    )
+    for key in ("title", "id"):
+        assert len({panel[key] for panel in panels}) == len(panels)
     places = [tuple(panel["gridPos"][side] for side in "xywh") for panel in panels]
     for index, (x, y, w, h) in enumerate(places):
         assert x + w <= 24
@@ -139,7 +136,7 @@ def test_dashboards_name_their_panels_apart() -> None:
             assert x >= x2 + w2 or x2 >= x + w or y >= y2 + h2 or y2 >= y + h, "panels overlap"
 
 
-def test_the_dashboard_is_found_where_people_look_and_is_delivered() -> None:
+def test_the_dashboard_is_in_its_directory_and_in_the_chart() -> None:
     assert (DEPLOY / "grafana" / "reprieve.json").read_text() == DASHBOARD.read_text()
     maps = [each for each in rendered(MONITORED) if each["kind"] == "ConfigMap"]
     [delivered] = [each for each in maps if "grafana_dashboard" in each["metadata"]["labels"]]
@@ -147,7 +144,7 @@ def test_the_dashboard_is_found_where_people_look_and_is_delivered() -> None:
 
 
 @pytest.mark.parametrize("alert", [alert["alert"] for alert in alerts()])
-def test_alerts_say_how_bad_it_is_and_what_to_do(alert: str) -> None:
+def test_alerts_have_a_severity_and_a_description(alert: str) -> None:
     [rule] = [each for each in alerts() if each["alert"] == alert]
     assert rule["labels"]["severity"] in ("critical", "warning", "info")
     assert set(rule["annotations"]) == {"summary", "description"}

@@ -1,7 +1,7 @@
-"""Real kube-schedulers take our examples as they are, and ask what was installed.
+"""Real kube-schedulers run with our example files, and call the installation.
 
-The files are used unchanged: on a network of its own the service has the name that they have for
-it, by a line in /etc/hosts, and the paths that they name are there in the scheduler's room.
+The files are used unchanged: /etc/hosts has the service's name, and the scheduler's container has
+the paths that they name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.conformance.scheduling.releases import RELEASES, scheduler
 from tests.deploy.charts import DEPLOY
 from tests.deploy.cluster import SYSTEM, Cluster
 from tests.deploy.cluster_objects import HOST, SECRET, full, scheduler_roles
-from tests.deploy.container_root import Mount, Room
+from tests.deploy.container_root import ContainerRoot, Mount
 from tests.deploy.containers import Kubelet
 from tests.deploy.image import Image
 from tests.deploy.installation import Installed, installed
@@ -37,15 +37,16 @@ _PLAIN: Final = {"tls": {"mode": "none"}}
 
 @contextmanager
 def static_scheduler(there: Cluster, release: str, config: str, home: Path) -> Iterator[Path]:
-    """Run a kube-scheduler with a configuration as a control plane's, and give its log."""
+    """Run a kube-scheduler with a configuration as control planes do, and yield its log."""
     files = {
         "scheduler.conf": there.kubeconfig.read_bytes(),
         "ca.crt": b64decode(there.get("secret", SECRET)["data"]["ca.crt"]),
         "config.yaml": config.encode(),
     }
+    home.mkdir()
     for name, content in files.items():
         (home / name).write_bytes(content)
-    room = Room(
+    root = ContainerRoot(
         home,
         mounts=[
             Mount(home / "scheduler.conf", "/etc/kubernetes/scheduler.conf"),
@@ -56,7 +57,7 @@ def static_scheduler(there: Cluster, release: str, config: str, home: Path) -> I
         hosts=[HOST],
         programs={"kube-scheduler": scheduler(release)},
     )
-    command = room.command("kube-scheduler", "--config", "/etc/kubernetes/config.yaml")
+    command = root.command("kube-scheduler", "--config", "/etc/kubernetes/config.yaml")
     log = home / "log"
     with (
         log.open("wb") as output,
@@ -76,7 +77,7 @@ def until(holds: Callable[[], bool], log: Path) -> None:
 
 
 def preempts(there: Installed, log: Path) -> None:
-    """See the least important pod go by Reprieve's word, and the important one take its place."""
+    """Check that the pod of the lowest priority is preempted, and the pending pod bound."""
     cluster = there.cluster
 
     def pod(name: str) -> Document:
@@ -88,10 +89,10 @@ def preempts(there: Installed, log: Path) -> None:
     until(lambda: pod("high")["spec"].get("nodeName") == "node-2", log)
 
 
-def asked(there: Installed) -> set[str]:
+def called_verbs(there: Installed) -> set[str]:
     """Name the verbs that were called."""
-    told = json.loads(there.ask("/decisions").text)
-    return {decision["verb"] for decision in told["decisions"]}
+    output = json.loads(there.request("/decisions").text)
+    return {decision["verb"] for decision in output["decisions"]}
 
 
 def settings(release: str, search: str, values: Mapping[str, Any]) -> Document:
@@ -99,29 +100,22 @@ def settings(release: str, search: str, values: Mapping[str, Any]) -> Document:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_one_that_searches_the_cluster(
-    release: str, net: Network, image: Image, tmp_path: Path
-) -> None:
-    config = (EXAMPLES / "configuration.yaml").read_text()
-    with installed(net, image, tmp_path, settings(release, "cluster", _PLAIN)) as there:
-        home = tmp_path / "scheduler"
-        home.mkdir()
-        with static_scheduler(there.cluster, release, config, home) as log:
+@pytest.mark.parametrize(
+    ("file", "search", "values", "verbs"),
+    [
+        ("configuration.yaml", "cluster", _PLAIN, {"preempt"}),
+        ("two-entries.yaml", "offered", {}, {"filter", "preempt"}),
+    ],
+)
+def test_example_configurations(
+    file: str, search: str, values: Document, verbs: set[str], release: str,
+    net: Network, image: Image, tmp_path: Path,
+) -> None:  # fmt: skip
+    config = (EXAMPLES / file).read_text()
+    with installed(net, image, tmp_path, settings(release, search, values)) as there:
+        with static_scheduler(there.cluster, release, config, tmp_path / "scheduler") as log:
             preempts(there, log)
-        assert asked(there) == {"preempt"}
-
-
-@pytest.mark.parametrize("release", RELEASES)
-def test_two_entries_for_one_service(
-    release: str, net: Network, image: Image, tmp_path: Path
-) -> None:
-    config = (EXAMPLES / "two-entries.yaml").read_text()
-    with installed(net, image, tmp_path, settings(release, "offered", {})) as there:
-        home = tmp_path / "scheduler"
-        home.mkdir()
-        with static_scheduler(there.cluster, release, config, home) as log:
-            preempts(there, log)
-        assert asked(there) == {"filter", "preempt"}
+        assert called_verbs(there) == verbs
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -139,11 +133,10 @@ def test_the_entries_that_helm_prints(
             "clientConnection": {"kubeconfig": "/etc/kubernetes/scheduler.conf"},
             "extenders": yaml.safe_load(entries),
         }
-        home = tmp_path / "scheduler"
-        home.mkdir()
-        with static_scheduler(there.cluster, release, yaml.safe_dump(config), home) as log:
+        text, home = yaml.safe_dump(config), tmp_path / "scheduler"
+        with static_scheduler(there.cluster, release, text, home) as log:
             preempts(there, log)
-        assert asked(there) == {"filter", "preempt"}
+        assert called_verbs(there) == {"filter", "preempt"}
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -164,5 +157,5 @@ def test_the_second_scheduler(release: str, net: Network, image: Image, tmp_path
             assert second.probe("livenessProbe").status == 200
             lease = cluster.get("lease", "reprieve-scheduler")
             assert lease["spec"]["holderIdentity"]
-            assert "forbidden" not in second.said()
-        assert asked(there) == {"filter", "preempt"}
+            assert "forbidden" not in second.read_log()
+        assert called_verbs(there) == {"filter", "preempt"}
