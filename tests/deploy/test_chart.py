@@ -24,7 +24,6 @@ from tests.deploy.charts import (
 )
 
 ANY: Final = {"a": "b"}
-SLOW_SHUTDOWN: Final = {"shutdownDelaySeconds": 7.5}
 EVERYTHING: Final[Document] = {
     **ISSUER,
     **MONITORED,

@@ -1,4 +1,4 @@
-"""Certificates of 127.0.0.1 that hold for as long as a test wants."""
+"""Certificates of 127.0.0.1 with given times of validity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Pair:
-    """A certificate and its key, PEM; it holds from ``begins`` to ``ends``, in epoch seconds."""
+    """A certificate and its key, PEM; valid from ``begins`` to ``ends``, in epoch seconds."""
 
     certificate: bytes
     key: bytes
@@ -25,12 +25,12 @@ class Pair:
     ends: int
 
     def good_at(self, now: float) -> bool:
-        """Return whether it holds."""
+        """Return whether it is valid."""
         return self.begins <= now < self.ends
 
 
 def self_signed(begins: float, ends: float, number: int = 0) -> Pair:
-    """Certify 127.0.0.1 by its own key; each ``number`` has its own. Times are epoch seconds."""
+    """Build a certificate of 127.0.0.1; each ``number`` has a key."""
     key = _key(number)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"here-{number}")])
     certificate = (

@@ -1,7 +1,7 @@
-"""Any body is answered rightly or refused in one line: real ones that are spoiled, and any others.
+"""Any body is answered rightly or refused in one line: spoiled real ones, and arbitrary ones.
 
-What is right is what the reference engine says of what was understood, and kube-scheduler's decoder
-(:mod:`tests.extender.go_decoder`) takes it without an error.
+A right answer is the reference engine's for the decoded request, and kube-scheduler's decoder
+(:mod:`tests.extender.go_decoder`) accepts it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import encoded, node, node_json, pod, pod_json
 from tests.extender.conftest import HandClock, filter_body, live_cluster, preempt_body
 from tests.extender.go_decoder import decode_filter_result, preempted
-from tests.faults.rows import ANY_BODY
-from tests.faults.table import Row
+from tests.faults.table import ANY_BODY, Row
 
 VIP: Final = pod_json("vip", cpu="1", priority=10, labels={"app": "web"})
 WHOLE: Final[list[tuple[str, Any]]] = [
@@ -65,7 +64,7 @@ SCRAPS: Final = st.sampled_from(
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the way to each value inside of a document."""
+    """Return the path to each value in a document."""
     found = [path] if path else []
     if isinstance(value, dict):
         for key, each in value.items():
@@ -86,7 +85,7 @@ def put(value: Any, path: tuple[Any, ...], other: Any) -> Any:
 
 
 def recased(value: Any, draw: st.DrawFn) -> Any:
-    """Write keys as Go's decoder would take them, too."""
+    """Return a document with keys in another case, which Go's decoder accepts."""
     if not isinstance(value, dict):
         return value
     written = draw(st.sampled_from(["as it is", "lower", "upper"]))
@@ -97,7 +96,7 @@ def recased(value: Any, draw: st.DrawFn) -> Any:
 
 @st.composite
 def bodies(draw: st.DrawFn) -> tuple[str, bytes]:
-    """Return a verb and a body: a real one spoiled in a few ways, or something else altogether."""
+    """Return a verb and a body: a real one spoiled in a few ways, or arbitrary bytes."""
     verb, document = draw(st.sampled_from(WHOLE))
     for _ in range(draw(st.integers(0, 3))):
         document = put(document, draw(st.sampled_from(places(document))), draw(STRANGE))
@@ -118,15 +117,15 @@ def bodies(draw: st.DrawFn) -> tuple[str, bytes]:
     return verb, body
 
 
-def service() -> Service:
-    """Serve two full nodes, with the fast engine."""
+def service_of_full_nodes() -> Service:
+    """Return a service for two full nodes, with the vectorized engine."""
     pods = [pod(f"web-{n}", on=f"node-{n}", cpu="1", labels={"app": "web"}) for n in (1, 2)]
     cluster = live_cluster(node("node-1", cpu="1"), node("node-2", cpu="1"), *pods)
     return Service(cluster, VectorizedEngine(SchedulerRules()), HandClock())
 
 
 async def answered(serving: Service, verb: str, body: bytes) -> tuple[int, bytes]:
-    """Ask, and take what has been decided back, so that calls do not know of each other."""
+    """Call the service; its assumed preemptions end before the next call."""
     response = await handle_verb(serving, VerbCall(verb, body, serving.clock.monotonic()))
     await asyncio.sleep(0)
     assert isinstance(response.body, bytes)
@@ -139,7 +138,7 @@ def right(verb: str, body: bytes, snapshot: Snapshot) -> bytes:
 
 
 def often(row: Row) -> settings:
-    """Try as often as the table says."""
+    """Return the settings for the number of runs of a row."""
     return settings(
         max_examples=row.times,
         deadline=None,
@@ -155,7 +154,7 @@ def test_any_body_is_answered_rightly_or_refused_in_one_line(asked: tuple[str, b
 
 
 async def ask(verb: str, body: bytes) -> None:
-    serving = service()
+    serving = service_of_full_nodes()
     snapshot = serving.cluster.snapshot()
     status, answer = await answered(serving, verb, body)
     if status == 400:

@@ -1,4 +1,4 @@
-"""Rotations of every kind, in any order: what is shown was valid when it was taken up."""
+"""Rotations of every kind in any order: a served certificate was valid when it was loaded."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from structlog.testing import capture_logs
 from extender.config.component_config import TlsConfig
 from extender.secure_serving.dynamic_certificates import CertificateReloader
 from tests.extender.conftest import HandClock
-from tests.faults.rows import CERTIFICATES
 from tests.faults.short_lived_certificates import Pair, self_signed
+from tests.faults.table import CERTIFICATES, noted
 
 NOON = 1_800_000_000.0
 ROTATIONS = 20
@@ -22,7 +22,7 @@ ROTATIONS = 20
 
 @dataclass
 class Mount:
-    """The files in one state; ``whole`` is the pair they hold, None if they hold no valid one."""
+    """The mounted files; ``whole`` is their pair, None if they contain no valid one."""
 
     folder: Path
     rng: Random
@@ -53,7 +53,7 @@ class Mount:
         return self_signed(now + begins, now + ends, self.rng.randrange(4))
 
     def spoil(self) -> None:
-        """Leave files that are no good, or not yet, or not any more, or an old pair."""
+        """Write invalid files, an expired pair, one that is not valid yet, or an old one."""
         pair, other = self.pair(-60, 1000), self_signed(NOON, NOON + 1, 9)
         expired, to_come = self.pair(-900, -1), self.pair(500, 2000)
         place = self.rng.randrange(len(pair.certificate))
@@ -75,8 +75,8 @@ class Mount:
         return tuple(path.read_bytes() if path.exists() else b"(none)" for path in paths)
 
 
-def live(folder: Path, seed: int) -> None:
-    """Rotate, let time pass, and look, again and again."""
+def rotate(folder: Path, seed: int) -> None:
+    """Rotate, let time pass, and reload, many times."""
     clock = HandClock()
     clock.seconds = NOON
     mount = Mount(folder, Random(seed), clock)
@@ -110,8 +110,5 @@ def live(folder: Path, seed: int) -> None:
 def test_a_served_certificate_was_valid_when_loaded(tmp_path: Path) -> None:
     with capture_logs():
         for seed in CERTIFICATES.seeds:
-            try:
-                live(tmp_path, seed)
-            except BaseException as error:
-                error.add_note(f"seed {seed}")
-                raise
+            with noted(seed):
+                rotate(tmp_path, seed)

@@ -1,8 +1,7 @@
-"""Any file is a configuration that can be served, or gets one line for each of its faults.
+"""Any file is a valid configuration, or each of its errors is reported in one line.
 
-What ``reprieve check-config`` would say is asked in this process: the same function, the same
-lines. A configuration that is called good is then put to use as far as a process without a socket
-does.
+The function behind ``reprieve check-config`` runs in this process. A configuration that it accepts
+is then used as far as possible without a socket.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import ReferenceEngine
 from tests.builders import pod
 from tests.extender.conftest import HandClock, live_cluster
-from tests.faults.rows import ANY_CONFIGURATION
+from tests.faults.table import ANY_CONFIGURATION
 from tests.faults.test_bodies import STRANGE, often, places, put
 
 GOOD: Final[dict[str, Any]] = {
@@ -94,7 +93,7 @@ SCRAPS: Final = [
 
 @st.composite
 def files(draw: st.DrawFn, good: dict[str, Any]) -> bytes:
-    """Return a good file that was spoiled in a few ways."""
+    """Return a valid file spoiled in a few ways."""
     document: Any = good
     for _ in range(draw(st.integers(0, 3))):
         found = places(document)
@@ -108,9 +107,9 @@ def files(draw: st.DrawFn, good: dict[str, Any]) -> bytes:
 
 
 def lines(error: ConfigError, path: Path) -> list[str]:
-    """Return the faults, each of which must name the file."""
+    """Return the errors, each of which must name the file."""
     assert error.errors
-    assert all(str(path) in fault for fault in error.errors), error.errors
+    assert all(str(path) in line for line in error.errors), error.errors
     return list(error.errors)
 
 
@@ -130,7 +129,7 @@ def test_any_configuration_is_used_or_its_errors_are_reported(
 
 
 def put_to_use(config: Config) -> None:
-    """Make of a configuration what is made of it before anybody listens."""
+    """Build from a configuration what ``serve`` builds before it listens."""
     service = Service(
         live_cluster(),
         ReferenceEngine(
@@ -161,13 +160,13 @@ EXTREMES: Final[dict[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("extreme", EXTREMES.values(), ids=EXTREMES)
-def test_extremes_are_faults(tmp_path: Path, extreme: dict[str, Any]) -> None:
+def test_extremes_are_errors(tmp_path: Path, extreme: dict[str, Any]) -> None:
     path = tmp_path / "reprieve.yaml"
     path.write_text(yaml.safe_dump({**GOOD, **extreme}))
     with pytest.raises(ConfigError) as raised:
         load_serving_config(path, {}, HandClock())
-    fault, *_ = lines(raised.value, path)
-    assert fault.startswith(f"{path}: {next(iter(extreme))}")
+    first, *_ = lines(raised.value, path)
+    assert first.startswith(f"{path}: {next(iter(extreme))}")
 
 
 @often(ANY_CONFIGURATION)

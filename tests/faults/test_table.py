@@ -1,4 +1,4 @@
-"""The table in the documentation is the suite's own, and each row has its tests."""
+"""The documentation has the table of the tests, and each row has its tests."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.commands import ROOT
-from tests.faults import rows
-from tests.faults.rows import ROWS
-from tests.faults.table import Row, written
+from tests.faults import table
+from tests.faults.table import ROWS, Row, written
 
 DOCUMENT = Path(ROOT / "docs" / "reliability.md")
 
@@ -19,7 +18,7 @@ def test_the_documentation_shows_the_table() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.fault)
-def test_each_row_is_tried_where_it_says(row: Row) -> None:
-    [name] = [name for name, value in vars(rows).items() if value is row]
+def test_each_row_has_its_tests(row: Row) -> None:
+    [name] = [name for name, value in vars(table).items() if value is row]
     assert name in (ROOT / row.where).read_text().split("import", 1)[1]
     assert row.seen

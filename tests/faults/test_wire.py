@@ -1,7 +1,7 @@
-"""Bytes on a socket: HTTP in all its forms is understood, and what is none is refused or ended.
+"""Bytes on a socket: valid HTTP is answered, and anything else is refused or the connection ended.
 
-A client that sends half a request is cut off in time (test_listener_limits.py in
-tests/extender/secure_serving asserts when); here clients close their side, and no test has to wait.
+A client that sends half a request is cut off in time, as test_listener_limits.py in
+tests/extender/secure_serving asserts; here clients close their side, so that no test waits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from extender.config.component_config import ConnectionLimits
 from tests.extender.conftest import filter_body
 from tests.extender.secure_serving.conftest import TlsFiles, files
 from tests.extender.secure_serving.raw_clients import FILTER, Client, RunningListener, run_listener
-from tests.faults.rows import ANY_BYTES
+from tests.faults.table import ANY_BYTES, noted
 
 __all__ = ["files"]
 
@@ -38,7 +38,7 @@ RIGHT: Final[dict[str, object]] = {
 OK, BAD = 200, 400
 LIMITS: Final = ConnectionLimits(header_kib=4)
 TURNS: Final = 100
-"""Within so many turns of the loop that both ends share, everything has been answered."""
+"""Everything has been answered within so many iterations of the event loop of both ends."""
 
 
 def asking(*headers: str, body: bytes = BODY, version: str = "1.1", path: str = "/filter") -> bytes:
@@ -131,7 +131,7 @@ async def _heard(client: Client) -> bytes:
 
 
 def answers(text: bytes) -> Iterator[tuple[int, bytes]]:
-    """Read whole answers; what is left over, or is none, is an error."""
+    """Parse complete answers; anything else is an error."""
     while text:
         head, end, text = text.partition(b"\r\n\r\n")
         version, status, *_ = head.split(b" ", 2)
@@ -143,7 +143,7 @@ def answers(text: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def check(status: int, body: bytes) -> None:
-    """Hold an answer against what is right, or what one line is."""
+    """Check that an answer is right, or an error of one line."""
     if status == OK:
         assert json.loads(body) == RIGHT
     elif status != 100:
@@ -153,9 +153,7 @@ def check(status: int, body: bytes) -> None:
 
 
 @pytest.mark.parametrize(("sent", "statuses"), FORMS.values(), ids=FORMS)
-async def test_each_form_of_a_call_is_understood_or_refused(
-    sent: bytes, statuses: list[int]
-) -> None:
+async def test_each_form_of_a_call_is_answered_or_refused(sent: bytes, statuses: list[int]) -> None:
     async with run_listener(LIMITS) as server:
         got = list(answers(await said(server, sent)))
         assert [status for status, _ in got] == statuses
@@ -166,7 +164,7 @@ async def test_each_form_of_a_call_is_understood_or_refused(
 
 
 def spoiled(rng: Random) -> bytes:
-    """Return a request that was understood, or not, with a few bytes changed, left out or added."""
+    """Return a valid or invalid request with a few bytes changed, removed or added."""
     sent = bytearray(rng.choice(list(FORMS.values()))[0][:3000])
     for _ in range(rng.randrange(1, 6)):
         place = rng.randrange(len(sent) + 1)
@@ -189,19 +187,16 @@ async def test_spoiled_bytes_are_refused_or_ended() -> None:
     with capture_logs():
         async with run_listener(LIMITS) as server:
             for seed in ANY_BYTES.seeds:
-                try:
+                with noted(seed):
                     for status, body in answers(await said(server, spoiled(Random(seed)))):
                         if status != OK:
                             check(status, body)
-                except BaseException as error:
-                    error.add_note(f"seed {seed}")
-                    raise
             assert next(answers(await said(server, FILTER)))[0] == OK
             await server.wait_for_connections(0)
 
 
 @pytest.mark.sampled
-async def test_so_they_are_where_tls_is_spoken_and_within_it(files: TlsFiles) -> None:
+async def test_spoiled_bytes_are_refused_with_tls(files: TlsFiles) -> None:
     with capture_logs():
         async with run_listener(LIMITS, tls=files.tls) as server:
             for seed in range(ANY_BYTES.times // 10):

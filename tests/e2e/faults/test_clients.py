@@ -17,7 +17,7 @@ from tests.e2e.faults.extender_processes import Crowd, Line, abort, extender, fi
 from tests.extender.conftest import filter_body
 from tests.extender.secure_serving.conftest import TlsFiles, files
 from tests.extender.secure_serving.raw_clients import post
-from tests.faults.rows import HALF_OPEN, SLOW_LORIS
+from tests.faults.table import HALF_OPEN, SLOW_LORIS
 
 __all__ = ["files"]
 

@@ -11,7 +11,7 @@ import pytest
 
 from fakeapi.testing.fake_cluster import FakeCluster
 from tests.e2e.faults.extender_processes import Extender, begun, extender, objects
-from tests.faults.rows import ANY_REQUEST
+from tests.faults.table import ANY_REQUEST
 
 PROGRAM: Final = Path(sys.executable).with_name("schemathesis")
 CONFORMING: Final = (

@@ -11,7 +11,7 @@ from random import Random
 from fakeapi.testing.fake_cluster import FakeCluster
 from tests.e2e.faults.extender_processes import CALLS, RIGHT, Crowd, extender, figure, objects
 from tests.extender.secure_serving.raw_clients import Client
-from tests.faults.rows import KILLED, STOPPED
+from tests.faults.table import KILLED, STOPPED
 
 
 async def begun_calls(port: int, count: int) -> list[Client]:
