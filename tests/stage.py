@@ -135,7 +135,6 @@ class ApiAccess:
         events = await self.all(EVENTS)
         return [(e["reason"], e["involvedObject"]["name"], e["message"]) for e in events]
 
-    told = event_log
 
 
 class Stage(ApiAccess):

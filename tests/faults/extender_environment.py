@@ -33,7 +33,7 @@ from extender.kube.rest.rate_limited_log import quiet_log
 from extender.kube.rest.resources import NODES, POD_DISRUPTION_BUDGETS
 from extender.protocol.verb_context import CallContext, Search
 from extender.protocol.verbs import VERBS
-from extender.server.call_queue import FallbackPolicy
+from extender.server.fallback_policy import FallbackPolicy
 from extender.server.http_handlers import handle_verb
 from extender.server.service import Service, VerbCall
 from fakeapi import VirtualCluster

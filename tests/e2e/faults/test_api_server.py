@@ -28,8 +28,8 @@ from tests.e2e.faults.extender_processes import (
     right,
     shown,
 )
-from tests.faults.table import API_CERTIFICATE, API_KILLED, LINE_DEAD
 from tests.faults.short_lived_certificates import Pair, self_signed
+from tests.faults.table import API_CERTIFICATE, API_KILLED, LINE_DEAD
 
 FEWER = objects(NODES[:4])
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from fakeapi.testing.fake_cluster import FakeCluster
 from tests.e2e.faults.extender_processes import Crowd, extender, figure, objects, shown
-from tests.faults.table import OWN_CERTIFICATE
 from tests.faults.short_lived_certificates import Pair, self_signed
+from tests.faults.table import OWN_CERTIFICATE
 
 
 def mount(folder: Path, pair: Pair) -> None:

@@ -175,7 +175,7 @@ class Election(Stage):
         (leader,) = self.leaders
         return leader
 
-    async def end(self) -> None:
+    async def end_all(self) -> None:
         """End all candidates, in as much time as it takes."""
         self.cluster.faults.end()
         async with self.cluster.clock.jumping():
@@ -204,4 +204,4 @@ async def election(
         try:
             yield stage
         finally:
-            await stage.end()
+            await stage.end_all()

@@ -8,7 +8,7 @@ from typing import Any, Final
 from extender.recording.files import Recording
 from fakeapi import VirtualCluster
 from fakeapi.replay.report import Report
-from tests.extender.controllers.replicaset.upstream_tables import controlled_by
+from tests.builders.replicas import controlled_by
 from tests.extender.recording.recording_lines import Document, an_object, line
 
 DEFAULT: Final = an_object("default", "Namespace")

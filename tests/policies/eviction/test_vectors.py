@@ -242,8 +242,9 @@ def notification(case: Case) -> None:
 
 
 def scenario(case: Case) -> None:
-    played = run_scenario(decode_scenario(Document(encoded(case), case["name"]), NEWEST_EVICTION))
-    found = scenario_document(played)["steps"]
+    document = Document(encoded(case), case["name"])
+    results = list(run_scenario(decode_scenario(document, NEWEST_EVICTION)))
+    found = scenario_document(results)["steps"]
     for step, expected in zip(found, case["expect"]["steps"], strict=True):
         assert expected_part(step, expected) == expected
         assert ("error" in step) is ("error" in expected)

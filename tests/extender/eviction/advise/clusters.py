@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from extender.eviction.advise.executor import Action
+from extender.eviction.advise.output import Printer
 from extender.eviction.advise.rounds import ObservationRound
 from extender.eviction.advise.run import ObservationOptions, ReliefOptions, RunContext, advise
 from extender.kube.rest.clock import Clock
@@ -44,8 +45,8 @@ def using(name: str, node: str = "n", *, requests: str = "100Mi", **more: Any) -
 
 
 @dataclass
-class Recorder:
-    """A screen that keeps its output, and signals the end of a round."""
+class Recorder(Printer):
+    """A printer that keeps what it is given, and signals the end of a round."""
 
     rounds: list[ObservationRound] = field(default_factory=list)
     executed: list[Action] = field(default_factory=list)
@@ -66,7 +67,7 @@ class Recorder:
     @property
     def actions(self) -> list[str]:
         """Return the actions as text."""
-        return [str(deed) for deed in self.executed]
+        return [str(action) for action in self.executed]
 
 
 def watching(node: str | None = None, **options: Any) -> ObservationOptions:

@@ -117,7 +117,7 @@ class ContestedLease(RuleBasedStateMachine):
         try:
             self.do(self._settle())
         finally:
-            self.do(self.election.end())
+            self.do(self.election.end_all())
             self.do(self.cluster.__aexit__(None, None, None))
             self._runner.close()
 

@@ -162,7 +162,7 @@ async def test_a_cross_namespace_owner_reference_is_reported(set_stage: SetStage
     await stage.passes(1)
     named = "[v1/ConfigMap, namespace: default, name: a, uid: a]"
     message = f'ownerRef {named} does not exist in namespace "default"'
-    assert await stage.events() == [("OwnerRefInvalidNamespace", "x", message)]
+    assert await stage.event_log() == [("OwnerRefInvalidNamespace", "x", message)]
 
 
 async def test_a_cluster_wide_object_with_a_namespaced_owner_stays(set_stage: SetStage) -> None:
@@ -238,4 +238,4 @@ async def test_events_are_never_collected(set_stage: SetStage) -> None:
     event = thing("e", owner("missing"), kind="Event", involvedObject=about, reason="Because")
     stage.load({**event, "message": "so"})
     await stage.passes(60)
-    assert await stage.events() == [("Because", "x", "so")]
+    assert await stage.event_log() == [("Because", "x", "so")]

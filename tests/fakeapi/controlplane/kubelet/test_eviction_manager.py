@@ -52,7 +52,7 @@ async def test_the_pod_that_exceeds_its_request_is_evicted(stage: KubeletStage) 
     [target] = [c for c in status["conditions"] if c["type"] == "DisruptionTarget"]
     assert (target["status"], target["reason"]) == ("True", "TerminationByKubelet")
     assert target["message"] == status["message"]
-    events = await stage.events()
+    events = await stage.event_log()
     assert ("EvictionThresholdMet", "n", "Attempting to reclaim memory") in events
     assert ("Evicted", "greedy", status["message"]) in events
 
@@ -65,7 +65,7 @@ async def test_pressure_is_reported_for_five_minutes_after_it_ended(stage: Kubel
         seen.append((await stage.conditions("n"))["MemoryPressure"])
     assert seen == ["True"] * 6 + ["False"] * 2
     assert await stage.phases() == {"greedy": "Failed"}
-    reasons = [reason for reason, name, _ in await stage.events() if name == "n"]
+    reasons = [reason for reason, name, _ in await stage.event_log() if name == "n"]
     assert reasons.count("NodeHasInsufficientMemory") == 1
     assert reasons.count("NodeHasSufficientMemory") == 1
 
@@ -197,13 +197,13 @@ async def test_soft_thresholds_have_a_grace_period(kubelets: SetKubelets) -> Non
 async def test_an_invalid_configuration_is_reported(stage: KubeletStage) -> None:
     await stage.say(NODES, "n", '{config: {evictionHard: {memory.available: "-1"}}}')
     await stage.passes(1)
-    events = await stage.events()
+    events = await stage.event_log()
     expected = "config.evictionHard: eviction threshold memory.available must be positive: -1"
     assert [event[2] for event in events if event[0] == "InvalidScript"] == [expected]
 
 
 async def test_nodes_far_from_their_thresholds_are_not_checked(stage: KubeletStage) -> None:
     await stage.run(pod("p"), seconds=60)
-    pending = stage.cluster.control_plane["kubelet"]
-    queue = pending._part.controller.queue  # type: ignore[union-attr]
+    switch = stage.cluster.control_plane["kubelet"]
+    queue = switch._component.controller.queue  # type: ignore[union-attr]
     assert not [work for work in queue._due if work.kind == "pressure"]

@@ -187,7 +187,7 @@ async def test_a_node_reports_that_it_is_not_ready(kubelets: SetKubelets) -> Non
         await stage.passes(4)
         seen.append((await stage.conditions("n"))["Ready"])
     assert seen == ["True", "False", "True"]
-    assert ("NodeNotReady", "n", "Node n status is now: NodeNotReady") in await stage.events()
+    assert ("NodeNotReady", "n", "Node n status is now: NodeNotReady") in await stage.event_log()
 
 
 async def test_foreign_writes_of_node_conditions_are_corrected(kubelets: SetKubelets) -> None:
@@ -218,7 +218,7 @@ async def test_an_invalid_script_is_reported_by_an_event(kubelets: SetKubelets) 
     await stage.run(pod("p", script="{start: soon}"))
     await stage.say(NODES, "n", "{stagez: []}")
     await stage.passes(5)
-    events = await stage.events()
+    events = await stage.event_log()
     assert [each[1:] for each in events if each[0] == "InvalidScript"] == [
         ("n", "(the document): object contains unknown field stagez"),
         ("p", "start: expected a duration such as 1m30s, got 'soon'"),

@@ -31,7 +31,7 @@ async def test_a_pod_starts_and_is_ready(stage: KubeletStage) -> None:
     assert types == [
         *("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
     ]
-    reasons = [reason for reason, name, _ in await stage.events() if name == "p"]
+    reasons = [reason for reason, name, _ in await stage.event_log() if name == "p"]
     assert reasons == ["Pulled", "Created", "Started"]
 
 
@@ -71,7 +71,7 @@ async def test_a_crash_loop_is_reported_by_events(stage: KubeletStage) -> None:
     [container] = (await stage.status("p"))["containerStatuses"]
     assert container["state"]["waiting"]["reason"] == "CrashLoopBackOff"
     assert container["lastState"]["terminated"]["exitCode"] == 1
-    events = [(reason, message) for reason, name, message in await stage.events() if name == "p"]
+    events = [(reason, message) for reason, name, message in await stage.event_log() if name == "p"]
     uid = (await stage.pod("p"))["metadata"]["uid"]
     back_off = f"Back-off restarting failed container c in pod p_default({uid})"
     assert events[-1] == ("BackOff", back_off)
@@ -121,7 +121,7 @@ async def test_a_pod_that_does_not_fit_fails(stage: KubeletStage) -> None:
         "startTime": "2026-01-01T00:00:01Z",
         "observedGeneration": 1,
     }
-    [event] = [each for each in await stage.events() if each[1] == "b"]
+    [event] = [each for each in await stage.event_log() if each[1] == "b"]
     assert event[0] == "OutOfcpu"
 
 
@@ -212,7 +212,7 @@ async def test_readiness_gates_count(stage: KubeletStage) -> None:
 async def test_events_can_be_left_out(kubelets: SetKubelets) -> None:
     stage = await kubelets(node("n"), kubelet="events: false")
     await stage.run(pod("p"), seconds=5)
-    assert await stage.events() == []
+    assert await stage.event_log() == []
 
 
 async def test_a_pod_is_evicted_from_a_silent_node(kubelets: SetKubelets) -> None:

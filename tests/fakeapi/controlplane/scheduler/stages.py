@@ -111,7 +111,7 @@ class SchedulerStage(Stage):
 
     async def messages(self, reason: str) -> list[tuple[str, str]]:
         """Return the object and the message of each Event with a reason."""
-        return [event[1:] for event in await self.events() if event[0] == reason]
+        return [event[1:] for event in await self.event_log() if event[0] == reason]
 
     async def told_of(self, name: str) -> list[Document]:
         """Return the Events about an object."""
