@@ -235,8 +235,11 @@ class Storage:
         """Return whether the absence of the object means that it does not exist."""
         return kind not in self.unknown and UnreadableObject(kind, key) not in self.unreadable
 
-    def knows_volume_or_class(self, claim: PersistentVolumeClaim) -> bool:
-        """Return whether the object behind the claim is known: its volume, or else its class."""
+    def knows_claim(self, key: str) -> bool:
+        """Return whether a claim, and the volume or else the class that it refers to, are known."""
+        claim = self.claims.get(key)
+        if claim is None:
+            return self.knows(StorageKind.CLAIMS, key)
         if claim.volume:
             return self.knows(StorageKind.VOLUMES, claim.volume)
         return not claim.storage_class or self.knows(StorageKind.CLASSES, claim.storage_class)

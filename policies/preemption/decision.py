@@ -15,8 +15,8 @@ from policies.preemption.filtering.status import (
     FEASIBLE,
     FilterDecision,
     Rejection,
-    _resolution,
     describe_not_evaluated,
+    resolution_note,
 )
 
 
@@ -66,7 +66,7 @@ class PreemptionDecision:
         for node in sorted(self.candidates):
             yield from _describe_candidate(self.candidates[node])
         for node, rejection in sorted(self.rejected.items()):
-            yield f"  {node}: {rejection}{_resolution(rejection)}"
+            yield f"  {node}: {rejection}{resolution_note(rejection)}"
         if self.untried:
             yield f"not tried before the deadline: {self.untried} node(s)"
         yield from describe_not_evaluated(self.not_evaluated)

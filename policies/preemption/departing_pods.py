@@ -24,11 +24,16 @@ def without_departing(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
     departing = {
         name: [pod for pod in snapshot.nodes[name].pods if pod.departing] for name in names
     }
-    left = {
+    changed = {
         name: snapshot.nodes[name].without_pods(pods) for name, pods in departing.items() if pods
     }
-    if not left:
+    if not changed:
         return snapshot
-    gone = {pod.uid for pods in departing.values() for pod in pods}
-    repelling = tuple(pod for pod in snapshot.pods_with_anti_affinity if pod.uid not in gone)
-    return replace(snapshot, nodes={**snapshot.nodes, **left}, pods_with_anti_affinity=repelling)
+    uids = {pod.uid for pods in departing.values() for pod in pods}
+    return replace(
+        snapshot,
+        nodes={**snapshot.nodes, **changed},
+        pods_with_anti_affinity=tuple(
+            pod for pod in snapshot.pods_with_anti_affinity if pod.uid not in uids
+        ),
+    )

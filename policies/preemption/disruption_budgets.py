@@ -55,20 +55,20 @@ def split_by_pdb_violation(pods: Iterable[Pod], coverage: BudgetCoverage) -> Pod
     other nodes are not counted. A pod whose eviction a budget has already counted is not counted
     again.
     """
-    spent: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     violating: list[Pod] = []
     others: list[Pod] = []
     for pod in pods:
-        breaks = False
+        violates = False
         for budget in coverage.of(pod):
             if pod.name in budget.disrupted:
                 continue
-            spent[budget.key] += 1
-            if spent[budget.key] > budget.allowed:
-                breaks = True
+            counts[budget.key] += 1
+            if counts[budget.key] > budget.allowed:
+                violates = True
                 if coverage.release.pdb_violation_count is PdbViolationCount.UNTIL_FIRST_VIOLATION:
                     break
-        (violating if breaks else others).append(pod)
+        (violating if violates else others).append(pod)
     return PodsByPdbViolation(tuple(violating), tuple(others))
 
 

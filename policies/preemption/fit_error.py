@@ -37,12 +37,12 @@ def fit_error(
     """
     if conflict is not None:
         return f"0/{nodes} nodes are available: {conflict}."
-    told = {
+    counted = {
         reason: count
         for reason, count in reasons.items()
         if reason.code is not Code.NOT_EXAMINED or release.names_unexamined_nodes
     }
-    return fit_message(nodes, told)
+    return fit_message(nodes, counted)
 
 
 def deallocation_prefix(filtering: FilterDecision, snapshot: Snapshot, release: Release) -> str:
@@ -79,8 +79,7 @@ def no_candidates(
     only these. Otherwise it begins with ``first``.
     """
     if errors:
-        told = sorted(errors)
-        return _PREFIX + (told[0] if len(told) == 1 else f"[{', '.join(told)}]")
+        return _PREFIX + (errors[0] if len(errors) == 1 else f"[{', '.join(sorted(errors))}]")
     counts = Counter(reasons)
     counts[_NOT_HELPFUL] += nodes - tried
     return f"{first}{_PREFIX}{fit_message(nodes, counts)}"

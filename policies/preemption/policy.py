@@ -2,8 +2,6 @@
 
 :data:`KUBE_SCHEDULER` is the policy that kube-scheduler has in Go. Others use the same named
 criteria in another order, or fewer of them, and rules that protect pods.
-
-The rules of a decision.
 """
 
 from __future__ import annotations
@@ -99,7 +97,7 @@ class Policy:
 
     def protection_of(self, pod: Pod) -> ProtectedPods | None:
         """Return the first rule that protects ``pod``."""
-        return next((guard for guard in self.protected_pods if guard.protects(pod)), None)
+        return next((rule for rule in self.protected_pods if rule.protects(pod)), None)
 
 
 KUBE_SCHEDULER = Policy("kube-scheduler")

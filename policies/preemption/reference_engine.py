@@ -75,13 +75,13 @@ def filter_with_terminating_pods(
     Raise DeadlineExceededError if ``has_time_left`` returns false.
     """
     among = _known(among, snapshot)
-    near = snapshot.nodes if affects_other_nodes(pod, snapshot) else among
-    left = without_departing(snapshot, near)
-    gone = filter_nodes(pod, left, rules, among, has_time_left)
-    if left is snapshot or not gone.rejected:
-        return gone
-    there = frozenset(filter_nodes(pod, snapshot, rules, gone.rejected, has_time_left).feasible)
-    return merge_feasible(gone, there, among)
+    names = snapshot.nodes if affects_other_nodes(pod, snapshot) else among
+    remaining = without_departing(snapshot, names)
+    without = filter_nodes(pod, remaining, rules, among, has_time_left)
+    if remaining is snapshot or not without.rejected:
+        return without
+    with_departing = filter_nodes(pod, snapshot, rules, without.rejected, has_time_left)
+    return merge_feasible(without, frozenset(with_departing.feasible), among)
 
 
 def merge_feasible(
@@ -92,7 +92,7 @@ def merge_feasible(
     return replace(
         without,
         feasible=tuple(name for name in dict.fromkeys(among) if name in fits),
-        rejected={name: why for name, why in without.rejected.items() if name not in feasible_with},
+        rejected={name: r for name, r in without.rejected.items() if name not in feasible_with},
     )
 
 
@@ -193,10 +193,10 @@ def _ineligible(filtering: FilterDecision, reason: str, message: str) -> Preempt
 
 
 def _potential(
-    snapshot: Snapshot, statuses: Mapping[str, Rejection], given: Collection[str] | None
+    snapshot: Snapshot, statuses: Mapping[str, Rejection], requested: Collection[str] | None
 ) -> list[str]:
-    if given is not None:
-        return [name for name in snapshot.nodes if name in given]
+    if requested is not None:
+        return [name for name in snapshot.nodes if name in requested]
     # A node without a status (it fits, or was not filtered) is not tried either.
     return [name for name in snapshot.nodes if name in statuses and statuses[name].resolvable]
 
@@ -228,9 +228,9 @@ def _rejections_of_others(
     candidates: Mapping[str, Candidate],
     refusals: Mapping[str, Rejection],
 ) -> dict[str, Rejection]:
-    fitting = dict.fromkeys(filtering.feasible, FEASIBLE)
-    reasons = fitting | dict(filtering.rejected) | dict(refusals)
-    return {name: reason for name, reason in reasons.items() if name not in candidates}
+    feasible = dict.fromkeys(filtering.feasible, FEASIBLE)
+    statuses = feasible | dict(filtering.rejected) | dict(refusals)
+    return {name: status for name, status in statuses.items() if name not in candidates}
 
 
 def _no_candidates(nodes: int, refusals: Mapping[str, Rejection], first: str) -> str:

@@ -92,20 +92,20 @@ def select_victims(
     trial = NodeDryRun(pipeline, node)
     for pod in potential:
         trial = trial.removing(pod)
-    objection = trial.rejection()
-    if objection is not None:
-        return objection
+    rejection = trial.rejection()
+    if rejection is not None:
+        return rejection
     groups = split_by_pdb_violation(potential, coverage)
-    trial, lost_despite_budget = _reprieve(trial, groups.violating)
-    trial, lost = _reprieve(trial, groups.others)
+    trial, violating = _reprieve(trial, groups.violating)
+    trial, others = _reprieve(trial, groups.others)
     # In whatever order the policy reprieves, kube-scheduler takes the first victim for the most
     # important one.
-    victims = tuple(DEFAULT_VICTIM_ORDER.sort((*lost_despite_budget, *lost)))
+    victims = tuple(DEFAULT_VICTIM_ORDER.sort((*violating, *others)))
     if not victims:
         return unresolvable(Code.NO_VICTIM_NEEDED, node.node.name)
-    leaving = {pod.uid for pod in victims}
-    spared = tuple(pod for pod in potential if pod.uid not in leaving)
-    return Candidate(node.node.name, VictimSet(victims, len(lost_despite_budget)), spared)
+    evicted = {pod.uid for pod in victims}
+    reprieved = tuple(pod for pod in potential if pod.uid not in evicted)
+    return Candidate(node.node.name, VictimSet(victims, len(violating)), reprieved)
 
 
 def _reprieve(trial: NodeDryRun, pods: Sequence[Pod]) -> tuple[NodeDryRun, list[Pod]]:

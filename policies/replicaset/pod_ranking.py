@@ -9,8 +9,6 @@ but among pods with the same power the UID decides. 2⁴⁴ ns are 4 h 53 min 12
     9 h 46 min           44    other criterion is evaluated
 
 Source: ActivePodsWithRanks in pkg/controller/controller_utils.go.
-
-A pod of a ReplicaSet, as far as the order of deletion depends on it.
 """
 
 from __future__ import annotations
@@ -25,6 +23,15 @@ from policies.kubernetes.criteria import ApproximateCriterion, Criterion, NonTra
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 """The annotation with the cost of deleting a pod, relative to other pods of its ReplicaSet."""
+
+PHASE_RANKS: Final[Mapping[str, int]] = {"Pending": 0, "Unknown": 1, "Running": 2}
+"""The rank of a phase, the first to delete first; any other phase ranks as Pending does."""
+
+MISSING_TIME: Final = -(2**63)
+"""The key of a missing time, before all times: such a pod is deleted first."""
+
+LONGEST_AGE: Final = 2**63 - 1
+"""The maximum of Go's Duration, in nanoseconds; a longer age is clamped to it."""
 
 # It begins with "-" or 1 to 9, or is "0"; then everything that Go's ParseInt accepts.
 _COST = re.compile(r"0|[1-9][0-9]{0,9}|-0*[0-9]{1,10}", re.ASCII)
@@ -75,16 +82,6 @@ def _parsed(text: str | None) -> int | None:
     digits = text.removeprefix("-").lstrip("0") or "0"
     cost = -int(digits) if text.startswith("-") else int(digits)
     return cost if -(2**31) <= cost < 2**31 else None
-
-
-PHASE_RANKS: Final[Mapping[str, int]] = {"Pending": 0, "Unknown": 1, "Running": 2}
-"""The rank of a phase, the first to delete first; any other phase ranks as Pending does."""
-
-MISSING_TIME: Final = -(2**63)
-"""The key of a missing time, before all times: such a pod is deleted first."""
-
-LONGEST_AGE: Final = 2**63 - 1
-"""The maximum of Go's Duration, in nanoseconds; a longer age is clamped to it."""
 
 
 def log2_rank(age_ns: int) -> int:

@@ -63,15 +63,15 @@ def decide_scale_down(
     All neighbours are compared once more, which takes longer than sorting.
     """
     if count >= len(active):
-        because = [RankExplanation(one, other, ALL_DELETED) for one, other in pairwise(active)]
-        return ScaleDownDecision(tuple(active), count, tuple(because))
+        explanations = [RankExplanation(one, other, ALL_DELETED) for one, other in pairwise(active)]
+        return ScaleDownDecision(tuple(active), count, tuple(explanations))
     order = scale_down_order(related_per_node, now_ns)
     ranked = order.sort(active)
-    because = [
+    explanations = [
         RankExplanation(one, other, order.compare(one, other).criterion)
         for one, other in pairwise(ranked)
     ]
-    return ScaleDownDecision(tuple(ranked), count, tuple(because))
+    return ScaleDownDecision(tuple(ranked), count, tuple(explanations))
 
 
 def deletion_age_ratio(
@@ -87,8 +87,8 @@ def deletion_age_ratio(
     youngest = min((age for age in ages if age is not None), default=0)
     if youngest <= 0:
         return []
-    old = (_age_ms(each, now_ns) for each in victims if each.ready)
-    return [age // youngest for age in old if age is not None]
+    victim_ages = (_age_ms(each, now_ns) for each in victims if each.ready)
+    return [age // youngest for age in victim_ages if age is not None]
 
 
 def _age_ms(replica: RankedPod, now_ns: int) -> int | None:

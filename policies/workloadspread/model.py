@@ -249,5 +249,5 @@ class SpreadPod:
 
     def belongs_to(self, spread: WorkloadSpread) -> bool:
         """Return whether it has been put into a subset of ``spread``."""
-        given = self.injection
-        return given is not None and given.spread == spread.name and given.subset != ""
+        injection = self.injection
+        return injection is not None and injection.spread == spread.name and injection.subset != ""

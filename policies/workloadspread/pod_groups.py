@@ -5,23 +5,18 @@ its node matches best. Pods that match no subset, or whose subset no longer exis
 fake subset.
 
 Adoption considers, version by version, how many pods each subset still lacks: maxReplicas less the
-pods whose annotation already names the subset.
-
-Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_controller.go
-(groupVersionedPods, groupPodBySubset, getAndUpdateSuitableSubsetName).
-
-The match between a subset and a pod without one, based on the node that the pod runs on.
-
-The node must be eligible for the pod as a member of the subset: all of its taints are tolerated by
-the pod and the subset together, and if the subset requires nodes, the node matches what both
-require. Among the subsets that match, the one with the highest score is the best:
+pods whose annotation already names the subset. The node that the pod runs on must be eligible for
+the pod as a member of the subset: all of its taints are tolerated by the pod and the subset
+together, and if the subset requires nodes, the node matches what both require. Among the subsets
+that match, the one with the highest score is the best:
 
     100 · (sum of the weights of the preferred terms that match the node)
      10   if the subset has a patch, and the pod looks as if it had been applied
       1   if the subset is not full
 
-Source: matchesSubset in openkruise/kruise pkg/controller/workloadspread/
-workloadspread_controller_utils.go; k8s.io/component-helpers/scheduling/corev1/nodeaffinity.
+Source: openkruise/kruise pkg/controller/workloadspread, workloadspread_controller.go
+(groupVersionedPods, groupPodBySubset, getAndUpdateSuitableSubsetName) and
+workloadspread_controller_utils.go (matchesSubset); k8s.io/component-helpers/scheduling/corev1.
 """
 
 from __future__ import annotations
@@ -53,15 +48,18 @@ from policies.workloadspread.model import (
     WorkloadSpread,
 )
 from policies.workloadspread.quirks import Quirks
-from policies.workloadspread.subset_counts import MaxReplicasError, scaled_value
+from policies.workloadspread.subset_counts import lenient_value
 from policies.workloadspread.targets import TargetPods
 from policies.workloadspread.workload_versions import pod_version
+
+BySubset = Mapping[str, Sequence[SpreadPod]]
 
 PatchComparison = Callable[[SpreadPod, Subset], bool]
 """Returns whether a subset's patch would change nothing about a pod but annotations."""
 
 _MATCHES_NOTHING: Final = Requirement("", "In")
 _CACHE_SIZE: Final = 4096
+_MAX_INT32: Final = 2**31 - 1
 
 
 def match_score(
@@ -119,11 +117,6 @@ def _requirement(
     return compile_one(expression.key, expression.operator, expression.values)
 
 
-_MAX_INT32 = 2**31 - 1
-
-BySubset = Mapping[str, Sequence[SpreadPod]]
-
-
 @dataclass(frozen=True, slots=True)
 class PodGroups:
     """Pods by version and subset, pods by subset, and the pods that have been adopted.
@@ -161,13 +154,13 @@ def group_pods(
     versions: dict[str, BySubset] = {}
     subsets: dict[str, list[SpreadPod]] = {}
     for version, pods in by_version.items():
-        left: Counter[str] | None = None  # only computed if there are pods to adopt
+        remaining: Counter[str] | None = None  # only computed if there are pods to adopt
         placed: dict[str, list[SpreadPod]] = {}
         for pod in pods:
             own = pod
             if not pod.belongs_to(spread):
-                left = left or _remaining(spread, pods, target_pods.replicas, quirks)
-                own = _adopt(spread, pod, context, left, adopted)
+                remaining = remaining or _remaining(spread, pods, target_pods.replicas, quirks)
+                own = _adopt(spread, pod, context, remaining, adopted)
             placed.setdefault(_subset_of(spread, own, names), []).append(own)
         versions[version] = placed
         for name, these in placed.items():
@@ -209,24 +202,22 @@ def _adopt(
 
 
 def _subset_of(spread: WorkloadSpread, pod: SpreadPod, names: AbstractSet[str]) -> str:
-    given = pod.injection if pod.belongs_to(spread) else None
-    return FAKE_SUBSET if given is None or given.subset not in names else given.subset
+    injection = pod.injection if pod.belongs_to(spread) else None
+    if injection is None or injection.subset not in names:
+        return FAKE_SUBSET
+    return injection.subset
 
 
 def _remaining(
     spread: WorkloadSpread, pods: Iterable[SpreadPod], replicas: int, quirks: Quirks
 ) -> Counter[str]:
-    left: Counter[str] = Counter()
-    for subset in spread.subsets:
-        left[subset.name] = _max_pods(subset, replicas, quirks)
-    left.subtract(pod.injection.subset for pod in pods if pod.injection and pod.belongs_to(spread))
-    return left
-
-
-def _max_pods(subset: Subset, replicas: int, quirks: Quirks) -> int:
-    if subset.max_replicas is None:
-        return _MAX_INT32
-    try:
-        return scaled_value(subset.max_replicas, replicas, quirks)
-    except MaxReplicasError:
-        return 0
+    remaining = Counter(
+        {
+            each.name: lenient_value(each.max_replicas, replicas, quirks, _MAX_INT32)
+            for each in spread.subsets
+        }
+    )
+    remaining.subtract(
+        pod.injection.subset for pod in pods if pod.injection and pod.belongs_to(spread)
+    )
+    return remaining

@@ -37,7 +37,7 @@ from policies.workloadspread.quirks import (
     UNSCHEDULABLE_PODS_IGNORED,
     Quirks,
 )
-from policies.workloadspread.targets import PathError, replicas_at
+from policies.workloadspread.targets import known_replicas
 from policies.workloadspread.workload_versions import pod_version
 from policies.workloadspread.workloads import NO_ALLOWED_KINDS, AllowedKinds, TargetWorkload
 
@@ -73,9 +73,9 @@ def has_become_adoptable(old: SpreadPod | None, new: SpreadPod, quirks: Quirks) 
 
     A pod is adoptable if it is on a node and has no subset yet.
     """
-    was_waiting = old is None or old.node == ""
+    had_no_node = old is None or old.node == ""
     return (
-        was_waiting
+        had_no_node
         and new.node != ""
         and new.active
         and new.injection is None
@@ -90,21 +90,21 @@ def workloadspread_of_workload(
 
     ``spreads`` are those of its namespace; the first match is returned.
     """
-    wanted = {workload.identity}
+    targets = {workload.identity}
     owner = workload.controller
     if (
         owner is not None
         and workload.identity[:2] == (APPS, REPLICA_SET)
         and owner.lenient_identity[:2] == (APPS, DEPLOYMENT)
     ):
-        wanted.add(ObjectKey(APPS, DEPLOYMENT, owner.name))
+        targets.add(ObjectKey(APPS, DEPLOYMENT, owner.name))
     return next(
         (
             spread
             for spread in spreads
             if not spread.terminating
             and spread.target is not None
-            and spread.target.lenient_identity in wanted
+            and spread.target.lenient_identity in targets
         ),
         None,
     )
@@ -122,7 +122,7 @@ def is_relevant_workload_update(
     old: TargetWorkload, new: TargetWorkload, allowed_kinds: AllowedKinds = NO_ALLOWED_KINDS
 ) -> bool:
     """Return whether an update of a workload enqueues its WorkloadSpread."""
-    if _replicas(old, allowed_kinds) != _replicas(new, allowed_kinds):
+    if known_replicas(old, allowed_kinds) != known_replicas(new, allowed_kinds):
         return True
     match new.identity[:2]:
         case ("apps.kruise.io", "CloneSet"):
@@ -130,14 +130,3 @@ def is_relevant_workload_update(
         case ("apps", "Deployment"):
             return new.deployment_revision != old.deployment_revision
     return False
-
-
-def _replicas(workload: TargetWorkload, allowed_kinds: AllowedKinds) -> int:
-    group, kind, _ = workload.identity
-    if group in TARGET_KINDS.get(kind, ()):
-        return workload.parallelism if kind == JOB else workload.replicas
-    path = allowed_kinds.replicas_path(group, kind)
-    try:
-        return 0 if path is None else replicas_at(workload.document, (path,))
-    except PathError:
-        return 0

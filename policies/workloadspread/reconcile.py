@@ -106,32 +106,32 @@ def reconcile(
     rules: SpreadRules = DEFAULT_SPREAD_RULES,
 ) -> ReconcileResult:
     """Reconcile a WorkloadSpread."""
-    nothing = ReconcileResult(status=spread.status)
+    result = ReconcileResult(status=spread.status)
     if spread.target is None or spread.terminating:
-        return nothing
+        return result
     try:
-        found = find_target_pods(spread, target, rules.quirks)
+        pods = find_target_pods(spread, target, rules.quirks)
     except TargetError as error:
-        return replace(nothing, failure=str(error))
-    groups = group_pods(spread, found, context, rules.versioned_kinds, rules.quirks)
-    seen = replace(nothing, replicas=found.replicas, groups=groups)
+        return replace(result, failure=str(error))
+    groups = group_pods(spread, pods, context, rules.versioned_kinds, rules.quirks)
+    result = replace(result, replicas=pods.replicas, groups=groups)
     try:
         newest = _newest(spread, target, rules)
     except CurrentRevisionUnknownError as error:
-        return replace(seen, failure=str(error))
-    costs = deletion_costs(spread, groups.versions, newest or "", found.replicas, rules.quirks)
-    agenda = SyncSideEffects(now_ns)
-    work = _Reconciliation(spread, found, agenda, rules)
-    status, doomed = work.status(groups)
+        return replace(result, failure=str(error))
+    costs = deletion_costs(spread, groups.versions, newest or "", pods.replicas, rules.quirks)
+    side_effects = SyncSideEffects(now_ns)
+    status, to_delete = _StatusComputation(spread, pods, side_effects, rules).status(groups)
+    requeue_at_ns = side_effects.requeue_at_ns
     return replace(
-        seen,
+        result,
         newest=newest,
         costs=costs,
         status=status,
         writes_status=status != spread.status or WRITES_WITHOUT_CHANGE in rules.quirks,
-        pods_to_delete=doomed,
-        requeue_after_ns=None if agenda.requeue_at_ns is None else agenda.requeue_at_ns - now_ns,
-        events=tuple(agenda.events),
+        pods_to_delete=to_delete,
+        requeue_after_ns=None if requeue_at_ns is None else requeue_at_ns - now_ns,
+        events=tuple(side_effects.events),
     )
 
 
@@ -154,7 +154,7 @@ def _newest(spread: WorkloadSpread, target: Target, rules: SpreadRules) -> str |
 
 
 @dataclass(frozen=True, slots=True)
-class _Reconciliation:
+class _StatusComputation:
     """The computation of one status."""
 
     spread: WorkloadSpread
@@ -166,28 +166,28 @@ class _Reconciliation:
         """Return the whole status, and the pods to delete."""
         spread = self.spread
         old = spread.status
-        doomed: list[PodToDelete] = []
-        subsets = self._subsets(groups.subsets, old.subsets, doomed)
+        to_delete: list[PodToDelete] = []
+        subsets = self._subsets(groups.subsets, old.subsets, to_delete)
         versions: dict[str, tuple[SubsetStatus, ...]] = {}
         for version, pods in groups.versions.items():
             versions[version] = self._subsets(pods, old.versions.get(version, ()), [])
         for version, known in old.versions.items():
             if version not in versions:
-                left = self._subsets(_NO_PODS, known, [])
-                if self._keeps(left):
-                    versions[version] = left
-        return WorkloadSpreadStatus(spread.generation, subsets, versions), tuple(doomed)
+                subsets_without_pods = self._subsets(_NO_PODS, known, [])
+                if self._is_kept(subsets_without_pods):
+                    versions[version] = subsets_without_pods
+        return WorkloadSpreadStatus(spread.generation, subsets, versions), tuple(to_delete)
 
-    def _keeps(self, left: Iterable[SubsetStatus]) -> bool:
+    def _is_kept(self, subsets: Iterable[SubsetStatus]) -> bool:
         """Return whether a version without pods is kept."""
-        remembers = CONDITION_LOST not in self.rules.quirks
+        keeps_condition = CONDITION_LOST not in self.rules.quirks
         return any(
-            each.creating or each.deleting or (remembers and is_unschedulable(each))
-            for each in left
+            each.creating or each.deleting or (keeps_condition and is_unschedulable(each))
+            for each in subsets
         )
 
     def _subsets(
-        self, pods: BySubset, old: Iterable[SubsetStatus], doomed: list[PodToDelete]
+        self, pods: BySubset, old: Iterable[SubsetStatus], to_delete: list[PodToDelete]
     ) -> tuple[SubsetStatus, ...]:
         """Return the statuses of all subsets; empty if the limit of a subset is invalid."""
         known = {each.name: each for each in old}
@@ -200,12 +200,12 @@ class _Reconciliation:
                 not_evaluated(self.spread, each, known.get(each.name), self.rules.quirks)
                 for each in counted
             )
-        judged = [self._evaluate(each, pods, known, doomed) for each in counted[:-1]]
+        evaluated = [self._evaluate(each, pods, known, to_delete) for each in counted[:-1]]
         last = [
             evaluate_last_subset(each, known.get(each.name), self.side_effects)
             for each in counted[-1:]
         ]
-        return (*judged, *last)
+        return (*evaluated, *last)
 
     def _count(
         self, subset: Subset, pods: BySubset, known: Mapping[str, SubsetStatus]
@@ -220,11 +220,11 @@ class _Reconciliation:
         counted: SubsetStatus,
         pods: BySubset,
         known: Mapping[str, SubsetStatus],
-        doomed: list[PodToDelete],
+        to_delete: list[PodToDelete],
     ) -> SubsetStatus:
         seconds = self.spread.strategy.reschedule_critical_seconds
         failed = pods_to_reschedule(pods.get(counted.name, ()), seconds, self.side_effects)
-        doomed.extend(PodToDelete(pod, counted.name) for pod in failed)
+        to_delete.extend(PodToDelete(pod, counted.name) for pod in failed)
         return evaluate_subset(
             self.spread, counted, known.get(counted.name), failed, self.side_effects
         )

@@ -6,18 +6,12 @@ pod, which is put into the next subset. Five minutes after the subset has become
 becomes schedulable again, unless it still has such a pod. The last subset is never unschedulable,
 because no other subset follows it.
 
-Source: openkruise/kruise pkg/controller/workloadspread/reschedule.go, and
-GetTimeBeforePendingTimeout in pkg/controller/util/pod_condition_utils.go.
+A subset's condition ``Schedulable`` records this. Only its status False has an effect: new pods
+skip the subset. The transition time of a condition is kept when only its reason changes.
 
-Side effects of computing a status: when to requeue, and events to record.
-
-The Schedulable condition of a subset.
-
-Only the status False has an effect: new pods skip the subset. The transition time of a condition is
-kept when only its reason changes.
-
-Source: openkruise/kruise pkg/controller/workloadspread/workloadspread_controller_utils.go
-(setWorkloadSpreadSubsetCondition).
+Sources: openkruise/kruise pkg/controller/workloadspread, reschedule.go and
+workloadspread_controller_utils.go (setWorkloadSpreadSubsetCondition); GetTimeBeforePendingTimeout
+in pkg/controller/util/pod_condition_utils.go.
 """
 
 from __future__ import annotations
@@ -37,6 +31,14 @@ from policies.workloadspread.quirks import SIMULATION_MISSING, Quirks
 
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
+
+SCHEDULABLE: Final = "Schedulable"
+SUFFICIENT: Final = "Sufficient"
+POD_UNSCHEDULABLE: Final = "PodUnschedulable"
+SIMULATION_FAILED: Final = "SimulationFailed"
+"""Reasons; the last one is not upstream's: a simulated new pod would have fit no node."""
+
+RECOVERY_NS: Final = 300 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +66,6 @@ class SyncSideEffects:
     def record_event(self, event: Event) -> None:
         """Record an event."""
         self.events[event] = None
-
-
-SCHEDULABLE: Final = "Schedulable"
-
-SUFFICIENT: Final = "Sufficient"
-POD_UNSCHEDULABLE: Final = "PodUnschedulable"
-SIMULATION_FAILED: Final = "SimulationFailed"
-"""Reasons; the last one is not upstream's: a simulated new pod would have fit no node."""
 
 
 def schedulable_condition(status: SubsetStatus | None) -> SubsetCondition | None:
@@ -111,9 +105,6 @@ def unschedulable_condition(now_ns: int) -> SubsetCondition:
     return SubsetCondition(SCHEDULABLE, "False", POD_UNSCHEDULABLE, changed_ns=now_ns)
 
 
-RECOVERY_NS: Final = 300 * SECOND
-
-
 def pods_to_reschedule(
     pods: Iterable[SpreadPod], critical_seconds: int, side_effects: SyncSideEffects
 ) -> tuple[SpreadPod, ...]:
@@ -124,8 +115,7 @@ def pods_to_reschedule(
 def _must_be_rescheduled(
     pod: SpreadPod, critical_seconds: int, side_effects: SyncSideEffects
 ) -> bool:
-    waiting = pod.unschedulable and pod.phase == "Pending" and not (pod.terminating or pod.node)
-    if not waiting:
+    if not pod.unschedulable or pod.phase != "Pending" or pod.terminating or pod.node:
         return False
     if pod.created_ns is None:  # Go's zero time: long ago
         return True
@@ -177,13 +167,9 @@ def not_evaluated(
     The result of a simulation is kept, for display, as long as simulation is enabled.
     """
     known = schedulable_condition(old)
-    if known is None or not _is_from_simulation(known) or SIMULATION_MISSING in quirks:
+    if known is None or known.reason != SIMULATION_FAILED or SIMULATION_MISSING in quirks:
         return counts
     return replace(counts, conditions=(known,)) if spread.strategy.simulates else counts
-
-
-def _is_from_simulation(condition: SubsetCondition) -> bool:
-    return condition.reason == SIMULATION_FAILED
 
 
 def _recovered_event(spread: WorkloadSpread, subset: str) -> Event:

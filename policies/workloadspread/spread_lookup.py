@@ -72,15 +72,15 @@ def refers_to(
     return False
 
 
-def filter_selects(wanted: TargetFilter | None, labels: Labels, quirks: Quirks) -> bool:
+def filter_selects(target_filter: TargetFilter | None, labels: Labels, quirks: Quirks) -> bool:
     """Return whether a filter selects a new pod. Raise SelectionError."""
-    if wanted is None:
+    if target_filter is None:
         return True
-    if wanted.error:
-        raise SelectionError(wanted.error)
-    if wanted.selector is None:
+    if target_filter.error:
+        raise SelectionError(target_filter.error)
+    if target_filter.selector is None:
         return FILTER_WITHOUT_SELECTOR not in quirks
-    return wanted.selector.matches(labels)
+    return target_filter.selector.matches(labels)
 
 
 def workloadspread_of_new_pod(
@@ -106,8 +106,8 @@ def workloadspread_of_new_pod(
     return None
 
 
-def _is_followed(controller: WorkloadReference, whitelist: AllowedKinds) -> bool:
+def _is_followed(controller: WorkloadReference, allowed_kinds: AllowedKinds) -> bool:
     try:
-        return is_supported_owner(controller, whitelist)
+        return is_supported_owner(controller, allowed_kinds)
     except ApiVersionError:
         return False

@@ -9,20 +9,13 @@ timeout with an event.
 
     replicas 2, missing 5 - 2 + 1 - 1 = 3, creating c, deleting b
 
-Source: calculateWorkloadSpreadSubsetStatus in openkruise/kruise pkg/controller/workloadspread/
-workloadspread_controller.go.
+maxReplicas is absolute, or a percentage of the workload's replicas, rounded up. Upstream interprets
+a string in two ways. GetScaledValueFromIntOrPercent, for counting, requires a number followed by
+one "%"; GetValueFromIntOrPercent, for costs and validation, removes every "%" and takes the rest as
+a percentage.
 
-The limit of a subset: maxReplicas, absolute or a percentage of the workload's replicas.
-
-    maxReplicas   of 10 replicas
-    4             4
-    "33%"         4      (rounded up)
-    absent        no limit
-
-Source: k8s.io/apimachinery/pkg/util/intstr/intstr.go. Upstream interprets a string in two ways.
-GetScaledValueFromIntOrPercent, for counting, requires a number followed by one "%";
-GetValueFromIntOrPercent, for costs and validation, removes every "%" and takes the rest as a
-percentage.
+Sources: calculateWorkloadSpreadSubsetStatus in openkruise/kruise pkg/controller/workloadspread/
+workloadspread_controller.go; k8s.io/apimachinery/pkg/util/intstr/intstr.go.
 """
 
 from __future__ import annotations
@@ -45,6 +38,9 @@ from policies.workloadspread.model import (
 from policies.workloadspread.quirks import NUMERIC_STRINGS, ORDER_OF_DELETIONS, Quirks
 from policies.workloadspread.reschedule import WARNING, Event, SyncSideEffects
 
+CREATION_TIMEOUT_NS: Final = 30 * SECOND
+DELETION_TIMEOUT_NS: Final = 15 * SECOND
+
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
@@ -58,7 +54,7 @@ def limit_for_counting(limit: MaxReplicas, replicas: int, quirks: Quirks) -> int
 
 
 def limit_for_costs(limit: MaxReplicas, replicas: int, quirks: Quirks) -> int | None:
-    """Return the wanted number of pods of a subset; None without limit. Raise MaxReplicasError."""
+    """Return the desired number of pods of a subset; None without limit. Raise MaxReplicasError."""
     if isinstance(limit, str) and NUMERIC_STRINGS in quirks:
         return _not_negative(percentage_value(limit, replicas), limit)
     return limit_for_counting(limit, replicas, quirks)
@@ -73,6 +69,16 @@ def scaled_value(limit: int | str, replicas: int, quirks: Quirks) -> int:
     if NUMERIC_STRINGS in quirks:
         raise MaxReplicasError(f"{limit!r} is not a percentage such as 30%")
     return _integer(limit, limit)
+
+
+def lenient_value(limit: MaxReplicas, replicas: int, quirks: Quirks, unlimited: int) -> int:
+    """Return a maxReplicas as a number: ``unlimited`` if it is absent, 0 if it is invalid."""
+    if limit is None:
+        return unlimited
+    try:
+        return scaled_value(limit, replicas, quirks)
+    except MaxReplicasError:
+        return 0
 
 
 def percentage_value(limit: int | str, replicas: int) -> int:
@@ -96,10 +102,6 @@ def _not_negative(number: int, limit: MaxReplicas) -> int:
     if number < 0:
         raise MaxReplicasError(f"{limit!r} is negative")
     return number
-
-
-CREATION_TIMEOUT_NS: Final = 30 * SECOND
-DELETION_TIMEOUT_NS: Final = 15 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +130,17 @@ class SubsetCounter:
         ``old`` is the previous status of the subset.
         """
         limit = limit_for_counting(subset.max_replicas, self.replicas, self.quirks)
-        flight = self._in_flight(tuple(pods), old)
+        in_flight = self._in_flight(tuple(pods), old)
         return SubsetStatus(
             subset.name,
-            missing=UNLIMITED if limit is None else _missing(limit, flight, self.quirks),
-            replicas=len(flight.active),
-            creating=flight.creating,
-            deleting=flight.deleting,
+            missing=UNLIMITED if limit is None else _missing(limit, in_flight, self.quirks),
+            replicas=len(in_flight.active),
+            creating=in_flight.creating,
+            deleting=in_flight.deleting,
         )
 
     def _in_flight(self, pods: tuple[SpreadPod, ...], old: SubsetStatus | None) -> _InFlight:
-        seen = {_creation_id(pod) for pod in pods}
+        observed = {_creation_id(pod) for pod in pods}
         active = tuple(pod.name for pod in pods if pod.active)
         deleting = NO_PODS if old is None else old.deleting
         creating = NO_PODS if old is None else old.creating
@@ -146,7 +148,7 @@ class SubsetCounter:
         return _InFlight(
             active,
             creating=_unexpired(
-                {name: at for name, at in creating.items() if name not in seen},
+                {name: at for name, at in creating.items() if name not in observed},
                 CREATION_TIMEOUT_NS,
                 ("CreatePodFailed", f"{pod} was expected to be created"),
                 self.side_effects,
@@ -162,8 +164,7 @@ class SubsetCounter:
 
 def _creation_id(pod: SpreadPod) -> str:
     """Return the id under which a pod's creation was recorded."""
-    given = pod.injection
-    return given.uid if given is not None and given.uid else pod.name
+    return pod.injection.uid if pod.injection is not None and pod.injection.uid else pod.name
 
 
 def _unexpired(
@@ -174,29 +175,29 @@ def _unexpired(
 ) -> Mapping[str, int]:
     """Return the entries that have not expired; record an event for the others."""
     reason, expected = failure
-    left: dict[str, int] = {}
+    unexpired: dict[str, int] = {}
     for name, since in entries.items():
         if since + timeout_ns < side_effects.now_ns:
             side_effects.record_event(
                 Event(WARNING, reason, f"{expected.format(name)} but it wasn't")
             )
         else:
-            left[name] = since
+            unexpired[name] = since
             side_effects.requeue_at(since + timeout_ns)
-    return left
+    return unexpired
 
 
-def _missing(limit: int, flight: _InFlight, quirks: Quirks) -> int:
+def _missing(limit: int, in_flight: _InFlight, quirks: Quirks) -> int:
     if ORDER_OF_DELETIONS in quirks:
-        return _missing_in_list_order(limit, flight)
-    staying = len(flight.active) - len(flight.deleting)
-    return max(0, min(limit, limit - staying - len(flight.creating)))
+        return _missing_in_list_order(limit, in_flight)
+    staying = len(in_flight.active) - len(in_flight.deleting)
+    return max(0, min(limit, limit - staying - len(in_flight.creating)))
 
 
-def _missing_in_list_order(limit: int, flight: _InFlight) -> int:
+def _missing_in_list_order(limit: int, in_flight: _InFlight) -> int:
     """Count down and up again in list order, and never below 0."""
     missing = limit
-    for name in flight.active:
+    for name in in_flight.active:
         missing -= missing > 0
-        missing += name in flight.deleting and missing < limit
-    return max(0, missing - len(flight.creating))
+        missing += name in in_flight.deleting and missing < limit
+    return max(0, missing - len(in_flight.creating))

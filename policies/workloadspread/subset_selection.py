@@ -46,7 +46,7 @@ from policies.workloadspread.reschedule import (
     schedulable_condition,
     sufficient_condition,
 )
-from policies.workloadspread.subset_counts import MaxReplicasError, scaled_value
+from policies.workloadspread.subset_counts import lenient_value
 
 _MAX_INT32: Final = 2**31 - 1
 _ORDINAL: Final = re.compile(r"-([0-9]+)$", re.ASCII)
@@ -87,8 +87,8 @@ def initial_counts(
 ) -> tuple[SubsetStatus, ...]:
     """Return the initial counts of a version without any; its existing pods are not counted."""
     return tuple(
-        SubsetStatus(subset.name, _initial_missing(subset.max_replicas, replicas, quirks))
-        for subset in subsets
+        SubsetStatus(each.name, lenient_value(each.max_replicas, replicas, quirks, UNLIMITED))
+        for each in subsets
     )
 
 
@@ -170,15 +170,6 @@ def record_deletion(
     return SelectedSubset(own.name, _with_version(spread.status, counts.version, changed))
 
 
-def _initial_missing(limit: MaxReplicas, replicas: int, quirks: Quirks) -> int:
-    if limit is None:
-        return UNLIMITED
-    try:
-        return scaled_value(limit, replicas, quirks)
-    except MaxReplicasError:
-        return 0
-
-
 def _ordinals(limit: MaxReplicas) -> int:
     """Return how many ordinals a subset takes; with a percentage it takes none."""
     if limit is None:
@@ -195,13 +186,13 @@ def _first_fit(
     skipped: dict[str, str],
 ) -> SubsetStatus | None:
     """Return the first subset that lacks pods and fits the pod, or the first that lacks pods."""
-    open_ones = [each for each in counts if not is_unschedulable(each) and _accepts_pods(each)]
-    for each, subset in _simulation_candidates(spread, open_ones):
+    accepting = [each for each in counts if not is_unschedulable(each) and _accepts_pods(each)]
+    for each, subset in _simulation_candidates(spread, accepting):
         problem = "" if simulate is None or subset is None else simulate(spread, subset)
         if not problem:
             return each
         skipped[each.name] = problem
-    return next(iter(open_ones), None)
+    return next(iter(accepting), None)
 
 
 def _simulation_candidates(

@@ -12,15 +12,12 @@ A path, of the WorkloadSpread's filter or else of the whitelist, overrides the r
 that does not exist has no pods; nor has one that is terminating or has 0 replicas, unless it is a
 Job.
 
+A path is dotted, as ``spec.replicas`` or ``spec.groups.0.replicas``: a step into an object is a
+key, a step into an array is an index.
+
 Sources: openkruise/kruise pkg/util/controllerfinder, and getPodsForWorkloadSpread and
 filterWorkload in pkg/controller/workloadspread/workloadspread_controller.go; for the webhook,
-getWorkloadReplicas in pkg/util/workloadspread/workloadspread.go.
-
-Integers at dotted paths of an object: ``spec.replicas``, ``spec.groups.0.replicas``.
-
-A step into an object is a key, a step into an array is an index.
-
-Source: openkruise/kruise pkg/util/workloadspread/utils.go (NestedField) and GetReplicasFromObject.
+getWorkloadReplicas in pkg/util/workloadspread/workloadspread.go; for paths, utils.go (NestedField).
 """
 
 from __future__ import annotations
@@ -42,6 +39,8 @@ from policies.workloadspread.object_references import (
 from policies.workloadspread.quirks import SCALE_WITHOUT_SELECTOR, Quirks
 from policies.workloadspread.workload_versions import is_controlled_by
 from policies.workloadspread.workloads import NO_ALLOWED_KINDS, AllowedKinds, TargetWorkload
+
+UNKNOWN_REPLICAS: Final = -1
 
 _INDEX: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
@@ -77,9 +76,6 @@ def _child(found: object, step: str) -> object:
             raise PathError(f"index {int(step)} out of range")
         return found[int(step)]
     raise PathError("object is not deep enough")
-
-
-UNKNOWN_REPLICAS: Final = -1
 
 
 class TargetError(ValueError):
@@ -131,22 +127,23 @@ def replicas_for_webhook(
     They are determined only if the maxReplicas of a subset is a percentage; 0 otherwise.
     """
     reference = spread.target
-    shares = any(str(subset.max_replicas).endswith("%") for subset in spread.subsets)
-    if reference is None or workload is None or not shares:
+    has_percentage = any(str(subset.max_replicas).endswith("%") for subset in spread.subsets)
+    if reference is None or workload is None or not has_percentage:
         return 0
     if spread.target_filter is not None and spread.target_filter.replicas_paths:
         try:
             return replicas_at(workload.document, spread.target_filter.replicas_paths)
         except PathError as error:
             raise TargetError(f"{workload.key}: {error}") from None
+    return known_replicas(workload, allowed_kinds)
+
+
+def known_replicas(workload: TargetWorkload, allowed_kinds: AllowedKinds) -> int:
+    """Return the replicas of a workload by its kind, or by the path in the whitelist; else 0."""
     group, kind, _ = workload.identity
     if group in TARGET_KINDS.get(kind, ()):
         return workload.parallelism if kind == JOB else workload.replicas
-    return _replicas_of_custom(workload, allowed_kinds)
-
-
-def _replicas_of_custom(workload: TargetWorkload, allowed_kinds: AllowedKinds) -> int:
-    path = allowed_kinds.replicas_path(workload.identity.group, workload.identity.kind)
+    path = allowed_kinds.replicas_path(group, kind)
     try:
         return 0 if path is None else replicas_at(workload.document, (path,))
     except PathError:
@@ -217,9 +214,10 @@ def _replicas_paths(
 
 
 def _filtered(spread: WorkloadSpread, pods: tuple[SpreadPod, ...]) -> tuple[SpreadPod, ...]:
-    wanted = spread.target_filter
-    if wanted is None or (wanted.selector is None and not wanted.error):
-        return pods
-    if wanted.selector is None:
-        raise TargetError(f"spec.targetFilter.selector: {wanted.error}")
-    return tuple(pod for pod in pods if wanted.selector.matches(pod.labels))
+    target_filter = spread.target_filter
+    selector = None if target_filter is None else target_filter.selector
+    if selector is not None:
+        return tuple(pod for pod in pods if selector.matches(pod.labels))
+    if target_filter is not None and target_filter.error:
+        raise TargetError(f"spec.targetFilter.selector: {target_filter.error}")
+    return pods

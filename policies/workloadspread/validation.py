@@ -1,16 +1,12 @@
 """Validation of a WorkloadSpread, with upstream's error texts.
 
 These are the rules of the webhook beyond the schema of the CustomResourceDefinition, in upstream's
-order; the first invalid maxReplicas ends the validation of subsets.
+order; the first invalid maxReplicas ends the validation of subsets. Of a target filter's label
+selector only the first invalid requirement is reported, with all of its errors.
 
-Source: openkruise/kruise pkg/webhook/workloadspread/validating/workloadspread_validation.go.
-
-Validation of a target filter's label selector, with upstream's error texts.
-
-Only the first invalid requirement is reported, with all of its errors.
-
-Source: LabelSelectorAsSelector in k8s.io/apimachinery pkg/apis/meta/v1/helpers.go, and
-NewRequirement in pkg/labels/selector.go.
+Sources: openkruise/kruise pkg/webhook/workloadspread/validating/workloadspread_validation.go;
+LabelSelectorAsSelector in k8s.io/apimachinery pkg/apis/meta/v1/helpers.go, and NewRequirement in
+pkg/labels/selector.go.
 """
 
 from __future__ import annotations
@@ -52,6 +48,8 @@ _TYPES: Final = ("", "Fixed", "Adaptive")
 _HUNDRED_PERCENT: Final = 100
 _MAX_TOTAL_SECONDS: Final = 300 - 5
 _INT32: Final = 2**31 - 1
+_NO_VALUES: Final = "for 'in', 'notin' operators, values set can't be empty"
+_VALUES: Final = "values set must be empty for exists and does not exist"
 
 PatchValidation = Callable[[int, str], Iterable[FieldValidationError]]
 """Validates the patch of the subset at an index, applied to the target's pod template.
@@ -73,15 +71,15 @@ def validate(
     ``patch_errors``, that is if the target does not exist, patches are not validated. ``old`` is
     the object that it replaces, None for a new one.
     """
-    faults = [
+    errors = [
         *_target_errors(spread.target, allowed_kinds),
         *_subset_errors(spread, patch_errors),
         *_strategy_errors(spread.strategy, len(spread.subsets), _last_limit(spread)),
     ]
-    wanted = spread.target_filter
-    if wanted is not None and wanted.error:
-        faults.append(FieldValidationError("spec.targetFilter", INVALID, wanted.error))
-    return (*faults, *conflict_errors(spread, others), *update_errors(spread, old))
+    target_filter = spread.target_filter
+    if target_filter is not None and target_filter.error:
+        errors.append(FieldValidationError("spec.targetFilter", INVALID, target_filter.error))
+    return (*errors, *conflict_errors(spread, others), *update_errors(spread, old))
 
 
 def conflict_errors(
@@ -92,8 +90,8 @@ def conflict_errors(
         if other.name == spread.name or spread.target is None or other.target is None:
             continue
         if spread.target.lenient_identity == other.target.lenient_identity:
-            told = f"ws.spec.targetRef is in conflict with other WorkloadSpread {other.name}"
-            yield FieldValidationError(_TARGET, INVALID, told)
+            detail = f"ws.spec.targetRef is in conflict with other WorkloadSpread {other.name}"
+            yield FieldValidationError(_TARGET, INVALID, detail)
             return
 
 
@@ -104,8 +102,8 @@ def update_errors(
     if old is None or old.target is None or spread.target is None:
         return
     if spread.target.lenient_identity != old.target.lenient_identity:
-        told = "change TargetReference is not permitted for WorkloadSpread"
-        yield FieldValidationError(_TARGET, INVALID, told)
+        detail = "change TargetReference is not permitted for WorkloadSpread"
+        yield FieldValidationError(_TARGET, INVALID, detail)
 
 
 def template_holder(spread: WorkloadSpread, quirks: Quirks) -> ObjectKey | None:
@@ -124,8 +122,8 @@ def _target_errors(
     if target is None:
         yield FieldValidationError(_TARGET, REQUIRED, "no targetRef defined in WorkloadSpread")
     elif not (target.api_version and target.kind and target.name):
-        told = "empty TargetReference is not valid for WorkloadSpread."
-        yield FieldValidationError(_TARGET, INVALID, told)
+        detail = "empty TargetReference is not valid for WorkloadSpread."
+        yield FieldValidationError(_TARGET, INVALID, detail)
     elif target.kind in TARGET_KINDS:
         if not _is_known(target):
             yield FieldValidationError(
@@ -156,8 +154,8 @@ def _subset_errors(
 ) -> Iterator[FieldValidationError]:
     subsets = spread.subsets
     if not subsets:
-        told = "subsets number must >= 1 in WorkloadSpread"
-        yield FieldValidationError("spec.subsets", REQUIRED, told)
+        detail = "subsets number must >= 1 in WorkloadSpread"
+        yield FieldValidationError("spec.subsets", REQUIRED, detail)
         return
     names: set[str] = set()
     limits = _MaxReplicasSequence(for_stateful_set=_is_stateful(spread))
@@ -172,8 +170,8 @@ def _subset_errors(
             yield FieldValidationError(f"{path}.maxReplicas", INVALID, problem)
             return
     if limits.falls_short and subsets[-1].max_replicas is not None:
-        told = "maxReplicas sum of all subsets must equal 100% when type is specified as percent"
-        yield FieldValidationError("spec.subsets[0].maxReplicas", INVALID, told)
+        detail = "maxReplicas sum of all subsets must equal 100% when type is specified as percent"
+        yield FieldValidationError("spec.subsets[0].maxReplicas", INVALID, detail)
 
 
 def _is_stateful(spread: WorkloadSpread) -> bool:
@@ -243,45 +241,44 @@ def _strategy_errors(
     if strategy.adaptive is None:
         return
     if not strategy.is_adaptive:
-        told = "the scheduleStrategy's type must be adaptive when using adaptive scheduleStrategy"
-        yield FieldValidationError(f"{_STRATEGY}.type", INVALID, told)
+        detail = "the scheduleStrategy's type must be adaptive when using adaptive scheduleStrategy"
+        yield FieldValidationError(f"{_STRATEGY}.type", INVALID, detail)
     if last_limit is not None:
-        told = (
+        detail = (
             "the last subset's maxReplicas must be not specified when using adaptive "
             "scheduleStrategy"
         )
-        yield FieldValidationError(f"{_STRATEGY}.adaptive", INVALID, told)
+        yield FieldValidationError(f"{_STRATEGY}.adaptive", INVALID, detail)
     longest = _MAX_TOTAL_SECONDS // (subsets - 1) if subsets > 1 else _INT32
     seconds = strategy.adaptive.reschedule_critical_seconds
     if seconds is not None and not 0 <= seconds <= longest:
-        told = (
+        detail = (
             f"rescheduleCriticalSeconds < 0 or rescheduleCriticalSeconds > {longest} is not "
             "permitted"
         )
-        yield FieldValidationError(f"{_STRATEGY}.adaptive.rescheduleCriticalSeconds", INVALID, told)
-
-
-_NO_VALUES: Final = "for 'in', 'notin' operators, values set can't be empty"
-_VALUES: Final = "values set must be empty for exists and does not exist"
+        yield FieldValidationError(
+            f"{_STRATEGY}.adaptive.rescheduleCriticalSeconds", INVALID, detail
+        )
 
 
 def label_selector_error(labels: Mapping[str, str], expressions: Iterable[Expression]) -> str:
     """Return why a label selector is invalid; "" if it is valid."""
     for key in sorted(labels):
-        told = _aggregate([*_key_errors(key), *_value_errors(key, (labels[key],))])
-        if told:
-            return told
+        error = _aggregate([*_key_errors(key), *_value_errors(key, (labels[key],))])
+        if error:
+            return error
     for each in expressions:
         if each.operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
             return f'"{each.operator}" is not a valid label selector operator'
-        faults = (
-            _key_errors(each.key),
-            _value_count_errors(each),
-            _value_errors(each.key, each.values),
+        error = _aggregate(
+            [
+                *_key_errors(each.key),
+                *_value_count_errors(each),
+                *_value_errors(each.key, each.values),
+            ]
         )
-        told = _aggregate([fault for some in faults for fault in some])
-        if told:
-            return told
+        if error:
+            return error
     return ""
 
 
@@ -307,6 +304,6 @@ def _value_errors(key: str, values: Sequence[str]) -> Iterator[str]:
             yield f'values[{index}][{key}]: Invalid value: "{value}": {"; ".join(wrong)}'
 
 
-def _aggregate(faults: Iterable[str]) -> str:
-    different = list(dict.fromkeys(faults))
+def _aggregate(errors: Iterable[str]) -> str:
+    different = list(dict.fromkeys(errors))
     return different[0] if len(different) == 1 else f"[{', '.join(different)}]" if different else ""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, Self
 
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
@@ -38,23 +38,29 @@ class FilterPlugin(Protocol):
         ...
 
 
+class NodeOnlyPlugin:
+    """A filter plugin that reads only the state of the node, which lacks or contains the pod."""
+
+    __slots__ = ()
+
+    def removing(self, pod: Pod, node: NodeState) -> Self:  # noqa: ARG002 - see FilterPlugin
+        """Return itself."""
+        return self
+
+    def adding(self, pod: Pod, node: NodeState) -> Self:  # noqa: ARG002 - see FilterPlugin
+        """Return itself."""
+        return self
+
+
 @dataclass(frozen=True, slots=True)
-class NodeFilter:
-    """A filter plugin that reads only the node that it is run on."""
+class NodeFilter(NodeOnlyPlugin):
+    """A filter plugin with one rule for the node."""
 
     rule: Callable[[NodeState], Rejection | None]
 
     def refuse(self, node: NodeState) -> Rejection | None:
         """Apply the rule."""
         return self.rule(node)
-
-    def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see FilterPlugin
-        """Return itself: the node's state no longer contains the pod."""
-        return self
-
-    def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see FilterPlugin
-        """Return itself: the node's state already contains the pod."""
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,27 +112,27 @@ class Pipeline:
         and it must fit without them too, since they may be scheduled elsewhere. Source:
         RunFilterPluginsWithNominatedPods in pkg/scheduler/framework/runtime/framework.go.
         """
-        promised = [
+        nominated = [
             pod
             for pod in node.nominated
             if pod.priority >= self.pod.priority and pod.uid != self.pod.uid
         ]
-        if promised:
-            crowded, crowd = self, node
-            for pod in promised:
-                crowd = crowd.with_pod(pod)
-                crowded = crowded.adding(pod, crowd)
-            rejection = crowded.first_rejection(crowd)
+        if nominated:
+            pipeline, with_nominated = self, node
+            for pod in nominated:
+                with_nominated = with_nominated.with_pod(pod)
+                pipeline = pipeline.adding(pod, with_nominated)
+            rejection = pipeline.first_rejection(with_nominated)
             if rejection is not None:
                 return rejection
         return self.first_rejection(node)
 
     def first_rejection(self, node: NodeState) -> Rejection | None:
-        """Return the first rejection of ``node`` as given, without its nominated pods."""
+        """Return the first rejection of ``node``, without its nominated pods."""
         if node.unreadable:
             return unresolvable(Code.UNREADABLE_POD, ", ".join(node.unreadable))
-        for check in self.plugins:
-            rejection = check.refuse(node)
+        for plugin in self.plugins:
+            rejection = plugin.refuse(node)
             if rejection is not None:
                 return rejection
         return None
@@ -146,18 +152,18 @@ class Pipeline:
 
     def removing(self, pod: Pod, node: NodeState) -> Pipeline:
         """Return the pipeline after ``pod`` has left ``node``."""
-        return replace(self, plugins=tuple(check.removing(pod, node) for check in self.plugins))
+        return replace(self, plugins=tuple(each.removing(pod, node) for each in self.plugins))
 
     def adding(self, pod: Pod, node: NodeState) -> Pipeline:
         """Return the pipeline after ``pod`` has joined ``node``."""
-        return replace(self, plugins=tuple(check.adding(pod, node) for check in self.plugins))
+        return replace(self, plugins=tuple(each.adding(pod, node) for each in self.plugins))
 
 
 def run_pre_filters(
     pod: Pod, snapshot: Snapshot, release: Release, filters: Sequence[Filter]
 ) -> Pipeline:
     """Run the PreFilters in their order; the first conflict ends the run, as upstream."""
-    checks: list[FilterPlugin] = []
+    plugins: list[FilterPlugin] = []
     only: frozenset[str] | None = None
     limited_by: list[str] = []
     for each in filters:
@@ -165,8 +171,8 @@ def run_pre_filters(
         if prepared.conflict is not None:
             return Pipeline(pod, (), conflict=prepared.conflict)
         if prepared.plugin is not None:
-            checks.append(prepared.plugin)
+            plugins.append(prepared.plugin)
         if prepared.only is not None:
             only = prepared.only if only is None else only & prepared.only
             limited_by.append(each.name)
-    return Pipeline(pod, tuple(checks), only=only, limited_by=tuple(sorted(limited_by)))
+    return Pipeline(pod, tuple(plugins), only=only, limited_by=tuple(sorted(limited_by)))

@@ -37,17 +37,18 @@ class InterPodAffinity:
     def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
         """Count by domain the pods that match the pod's terms, or whose terms match the pod."""
         namespaces = snapshot.namespaces
-        repelled = Counter(_all_existing_anti_affinity_domains(pod, snapshot))
-        if not pod.affinity and not pod.anti_affinity and not repelled:
+        existing = Counter(_all_existing_anti_affinity_domains(pod, snapshot))
+        if not pod.affinity and not pod.anti_affinity and not existing:
             return NOTHING_TO_CHECK
-        attracted: Counter[TopologyDomain] = Counter()
-        averse: Counter[TopologyDomain] = Counter()
+        affinity: Counter[TopologyDomain] = Counter()
+        anti_affinity: Counter[TopologyDomain] = Counter()
         if pod.affinity or pod.anti_affinity:
             for state in snapshot.nodes.values():
+                labels = state.node.labels
                 for other in state.pods:
-                    attracted.update(_affinity_domains(pod, other, state.node.labels, namespaces))
-                    averse.update(_anti_affinity_domains(pod, other, state.node.labels, namespaces))
-        return PreFilter(counted_plugin(pod, namespaces, attracted, averse, repelled))
+                    affinity.update(_affinity_domains(pod, other, labels, namespaces))
+                    anti_affinity.update(_anti_affinity_domains(pod, other, labels, namespaces))
+        return PreFilter(counted_plugin(pod, namespaces, affinity, anti_affinity, existing))
 
 
 def counted_plugin(
@@ -119,19 +120,16 @@ class InterPodAffinityFilter:
         return self.matches_own_terms and not self.affinity_counts.any()
 
     def _changed(self, pod: Pod, node: NodeState, by: int) -> FilterPlugin:
-        labels, mine = node.node.labels, self.pod
-        against = _existing_anti_affinity_domains(mine, pod, labels, self.namespaces)
+        args = (self.pod, pod, node.node.labels, self.namespaces)
         return replace(
             self,
-            affinity_counts=_shifted(
-                self.affinity_counts, _affinity_domains(mine, pod, labels, self.namespaces), by
-            ),
+            affinity_counts=_shifted(self.affinity_counts, _affinity_domains(*args), by),
             anti_affinity_counts=_shifted(
-                self.anti_affinity_counts,
-                _anti_affinity_domains(mine, pod, labels, self.namespaces),
-                by,
+                self.anti_affinity_counts, _anti_affinity_domains(*args), by
             ),
-            existing_anti_affinity_counts=_shifted(self.existing_anti_affinity_counts, against, by),
+            existing_anti_affinity_counts=_shifted(
+                self.existing_anti_affinity_counts, _existing_anti_affinity_domains(*args), by
+            ),
         )
 
 

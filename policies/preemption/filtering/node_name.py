@@ -20,8 +20,8 @@ class NodeName:
 
     def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
         """Compare names, if the pod names a node."""
-        wanted = pod.node_name
-        if wanted is None:
+        requested = pod.node_name
+        if requested is None:
             return NOTHING_TO_CHECK
-        check = NodeFilter(lambda state: None if state.node.name == wanted else REFUSAL)
-        return PreFilter(check, only=frozenset([wanted]) if release.node_name_limits else None)
+        plugin = NodeFilter(lambda state: None if state.node.name == requested else REFUSAL)
+        return PreFilter(plugin, only=frozenset([requested]) if release.node_name_limits else None)

@@ -29,8 +29,8 @@ class NodePorts:
 
         def rule(state: NodeState) -> Rejection | None:
             taken = any(
-                ports_conflict(wanted, used)
-                for wanted in pod.host_ports
+                ports_conflict(requested, used)
+                for requested in pod.host_ports
                 for used in state.used_ports
             )
             return REFUSAL if taken else None
@@ -38,8 +38,8 @@ class NodePorts:
         return PreFilter(NodeFilter(rule))
 
 
-def ports_conflict(wanted: HostPort, used: HostPort) -> bool:
+def ports_conflict(requested: HostPort, used: HostPort) -> bool:
     """Return whether two host ports conflict on one node."""
-    if (wanted.protocol, wanted.port) != (used.protocol, used.port):
+    if (requested.protocol, requested.port) != (used.protocol, used.port):
         return False
-    return wanted.address == used.address or ANY_ADDRESS in (wanted.address, used.address)
+    return requested.address == used.address or ANY_ADDRESS in (requested.address, used.address)

@@ -32,22 +32,24 @@ class NodeResourcesFit:
 
     def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
         """Compare the pod's requests with the free resources of each node."""
-        wanted = tuple(self.counted(pod.requests))
+        requests = tuple(self.counted(pod.requests))
 
         def rule(state: NodeState) -> Rejection | None:
             allocatable, requested = state.node.allocatable, state.requested
-            short = [
+            insufficient = [
                 (name, amount > _amount(allocatable, name))
-                for name, amount in wanted
+                for name, amount in requests
                 if amount > _amount(allocatable, name) - _amount(requested, name)
             ]
-            reasons = tuple(Reason(Code.INSUFFICIENT, name) for name, _ in short)
+            reasons = tuple(Reason(Code.INSUFFICIENT, name) for name, _ in insufficient)
             if len(state.pods) + 1 > state.node.allowed_pods:
                 reasons = (TOO_MANY_PODS, *reasons)
             if not reasons:
                 return None
-            hopeless = release.oversized_is_unresolvable and any(larger for _, larger in short)
-            return Rejection(reasons, resolvable=not hopeless)
+            unresolvable = release.oversized_is_unresolvable and any(
+                larger for _, larger in insufficient
+            )
+            return Rejection(reasons, resolvable=not unresolvable)
 
         return PreFilter(NodeFilter(rule))
 

@@ -33,7 +33,7 @@ from policies.kubernetes.storage import (
     Storage,
     StorageKind,
 )
-from policies.preemption.filtering.framework import NOTHING_TO_CHECK, FilterPlugin, PreFilter
+from policies.preemption.filtering.framework import NOTHING_TO_CHECK, NodeOnlyPlugin, PreFilter
 from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
 
 _TOO_MANY = refused(Code.TOO_MANY_VOLUMES)
@@ -58,8 +58,8 @@ class NodeVolumeLimits:
             return NOTHING_TO_CHECK
         missing = next((name for name, claim in _claims(pod, storage) if claim is None), None)
         if missing is not None:
-            words = unresolvable(Code.NO_CLAIM_TO_COUNT, pod.namespace, missing)
-            return PreFilter(conflict=words)
+            conflict = unresolvable(Code.NO_CLAIM_TO_COUNT, pod.namespace, missing)
+            return PreFilter(conflict=conflict)
         return PreFilter(VolumeLimitsFilter(pod, VolumeCounting(storage, release)))
 
 
@@ -76,7 +76,9 @@ def cannot_evaluate(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
         or any(
             translate_to_csi(disk) is None for disk in pod.storage.disks if is_in_tree(disk.plugin)
         )
-        or any(not _known(pod, name, claim, storage) for name, claim in _claims(pod, storage))
+        or any(
+            not storage.knows_claim(f"{pod.namespace}/{each.claim}") for each in pod.storage.claims
+        )
     )
 
 
@@ -90,14 +92,8 @@ def _claims(pod: Pod, storage: Storage) -> Iterator[tuple[str, PersistentVolumeC
         yield volume.claim, storage.claims.get(f"{pod.namespace}/{volume.claim}")
 
 
-def _known(pod: Pod, name: str, claim: PersistentVolumeClaim | None, storage: Storage) -> bool:
-    if claim is None:
-        return storage.knows(StorageKind.CLAIMS, f"{pod.namespace}/{name}")
-    return storage.knows_volume_or_class(claim)
-
-
 @dataclass(frozen=True, slots=True)
-class VolumeLimitsFilter:
+class VolumeLimitsFilter(NodeOnlyPlugin):
     """The volume limits, evaluated for one pod."""
 
     pod: Pod
@@ -110,40 +106,32 @@ class VolumeLimitsFilter:
             return absent
         return _TOO_MANY if self._exceeds(node) else None
 
-    def removing(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see FilterPlugin
-        """Return itself: the node's state no longer contains the pod."""
-        return self
-
-    def adding(self, pod: Pod, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see FilterPlugin
-        """Return itself: the node's state already contains the pod."""
-        return self
-
     def absent_driver(self, node: Node) -> Rejection | None:
         """Return a rejection if the node lacks a required driver, whatever pods it has."""
         csi_node = self.counting.storage.csi_nodes.get(node.name)
-        absent = self.counting.absent_driver(self._wanted(csi_node), csi_node)
+        absent = self.counting.absent_driver(self._volumes_of_pod(csi_node), csi_node)
         return None if absent is None else refused(Code.NO_DRIVER, absent)
 
     def fits_beside(self, node: Node, volumes: int) -> bool:
         """Return whether the pod fits the limits beside at most ``volumes`` other volumes."""
         csi_node = self.counting.storage.csi_nodes.get(node.name)
-        wanted = self._wanted(csi_node)
-        limits = self.counting.limits({each.driver for each in wanted}, node, csi_node)
+        volumes_of_pod = self._volumes_of_pod(csi_node)
+        limits = self.counting.limits({each.driver for each in volumes_of_pod}, node, csi_node)
         attached = len(self.counting.storage.attachments.get(node.name, ()))
-        return all(volumes + attached + len(wanted) <= limit for limit in limits.values())
+        return all(volumes + attached + len(volumes_of_pod) <= limit for limit in limits.values())
 
-    def _wanted(self, csi_node: CsiNode | None) -> set[CsiVolume]:
+    def _volumes_of_pod(self, csi_node: CsiNode | None) -> set[CsiVolume]:
         return set(self.counting.volumes(self.pod, csi_node))
 
     def _exceeds(self, state: NodeState) -> bool:
         counting, node = self.counting, self.counting.storage.csi_nodes.get(state.node.name)
-        wanted = self._wanted(node)
-        limits = counting.limits({volume.driver for volume in wanted}, state.node, node)
+        volumes_of_pod = self._volumes_of_pod(node)
+        limits = counting.limits({volume.driver for volume in volumes_of_pod}, state.node, node)
         if not limits:
             return False
         used = {volume for other in state.pods for volume in counting.volumes(other, node)}
         taken = Counter(volume.driver for volume in used | counting.attached(state.node))
-        added = Counter(volume.driver for volume in wanted - used)
+        added = Counter(volume.driver for volume in volumes_of_pod - used)
         return any(
             driver in limits and taken[driver] + more > limits[driver]
             for driver, more in added.items()
@@ -157,13 +145,13 @@ class VolumeCounting:
     storage: Storage
     release: Release
 
-    def absent_driver(self, wanted: set[CsiVolume], node: CsiNode | None) -> str | None:
+    def absent_driver(self, volumes: set[CsiVolume], node: CsiNode | None) -> str | None:
         """Return the first required driver that the node lacks, or None."""
         if not self.release.driver_may_be_required:
             return None
         present = frozenset[str]() if node is None else node.drivers
         # Upstream names the first one of a map iteration.
-        for driver in sorted({volume.driver for volume in wanted} - present):
+        for driver in sorted({volume.driver for volume in volumes} - present):
             found = self.storage.drivers.get(driver)
             if found is not None and found.required:
                 return driver
@@ -201,9 +189,8 @@ class VolumeCounting:
                 yield found
 
     def _of_disk(self, disk: Disk, node: CsiNode | None) -> CsiVolume | None:
-        return (
-            translate_to_csi(disk) if is_csi_migration_on(disk.plugin, node, self.release) else None
-        )
+        migrated = is_csi_migration_on(disk.plugin, node, self.release)
+        return translate_to_csi(disk) if migrated else None
 
     def _of_claim(self, pod: Pod, each: ClaimVolume, node: CsiNode | None) -> CsiVolume | None:
         claim = self.storage.claims.get(f"{pod.namespace}/{each.claim}")

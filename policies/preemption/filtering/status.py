@@ -153,11 +153,12 @@ class FilterDecision:
         for node in self.feasible:
             yield f"  {node}: fits"
         for node, rejection in sorted(self.rejected.items()):
-            yield f"  {node}: {rejection}{_resolution(rejection)}"
+            yield f"  {node}: {rejection}{resolution_note(rejection)}"
         yield from describe_not_evaluated(self.not_evaluated)
 
 
-def _resolution(rejection: Rejection) -> str:
+def resolution_note(rejection: Rejection) -> str:
+    """Return the note behind a rejection that eviction cannot resolve, or ""."""
     return "" if rejection.resolvable or rejection == FEASIBLE else " (eviction cannot help)"
 
 

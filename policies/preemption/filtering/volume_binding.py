@@ -88,12 +88,7 @@ def _has_unknown_objects(pod: Pod, storage: Storage) -> bool:
     for each in (pod.storage or NO_POD_STORAGE).claims:
         key = f"{pod.namespace}/{each.claim}"
         claim = storage.claims.get(key)
-        seen = (
-            storage.knows(StorageKind.CLAIMS, key)
-            if claim is None
-            else storage.knows_volume_or_class(claim)
-        )
-        if not seen or (claim is not None and _needs_unknown_csi_node(claim, storage)):
+        if not storage.knows_claim(key) or (claim and _needs_unknown_csi_node(claim, storage)):
             return True
     return False
 

@@ -41,7 +41,7 @@ class VolumeRestrictions:
         if pod.storage is None or cannot_evaluate(pod, snapshot, release):
             return NOTHING_TO_CHECK
         claims: list[PersistentVolumeClaim] = []
-        for name in _lasting(pod):
+        for name in _claims(pod):
             claim = snapshot.storage.claims.get(f"{pod.namespace}/{name}")
             if claim is None:
                 return PreFilter(conflict=unresolvable(Code.NO_CLAIM, name))
@@ -62,7 +62,7 @@ def cannot_evaluate(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
     """Return whether a claim of the pod is unknown."""
     return any(
         not snapshot.storage.knows(StorageKind.CLAIMS, f"{pod.namespace}/{name}")
-        for name in _lasting(pod)
+        for name in _claims(pod)
     )
 
 
@@ -77,8 +77,9 @@ class VolumeRestrictionsFilter:
 
     def is_affected_by(self, storage: PodStorage) -> bool:
         """Return whether a pod with this storage can affect the status of its node."""
-        named = not self.claims.isdisjoint(storage.non_ephemeral_claims)
-        return named or any(_same(mine, other) for mine in self.disks for other in storage.disks)
+        if not self.claims.isdisjoint(storage.non_ephemeral_claims):
+            return True
+        return any(_same(disk, other) for disk in self.disks for other in storage.disks)
 
     def refuse(self, node: NodeState) -> Rejection | None:
         """Return a rejection if a disk on the node, or a claim anywhere, is in use."""
@@ -95,11 +96,11 @@ class VolumeRestrictionsFilter:
         return self._changed(pod, 1)
 
     def _changed(self, pod: Pod, by: int) -> FilterPlugin:
-        users = sum(name in self.claims for name in _lasting(pod))
+        users = sum(name in self.claims for name in _claims(pod))
         return replace(self, conflicts=self.conflicts + by * users) if users else self
 
 
-def _lasting(pod: Pod) -> tuple[str, ...]:
+def _claims(pod: Pod) -> tuple[str, ...]:
     return (pod.storage or NO_POD_STORAGE).non_ephemeral_claims
 
 
@@ -109,7 +110,7 @@ def _in_use(namespace: str, snapshot: Snapshot) -> frozenset[str]:
         for state in snapshot.nodes.values()
         for pod in state.pods
         if pod.storage is not None and pod.namespace == namespace
-        for name in _lasting(pod)
+        for name in _claims(pod)
     )
 
 

@@ -12,7 +12,7 @@ from policies.kubernetes.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZO
 from policies.kubernetes.releases import Release
 from policies.kubernetes.selectors import Labels
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
-from policies.kubernetes.storage import NO_POD_STORAGE, PersistentVolume, Storage, StorageKind
+from policies.kubernetes.storage import NO_POD_STORAGE, PersistentVolume, Storage
 from policies.preemption.filtering.framework import NOTHING_TO_CHECK, NodeFilter, PreFilter
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
 
@@ -52,18 +52,10 @@ class VolumeZone:
 
 def cannot_evaluate(pod: Pod, snapshot: Snapshot, _: Release) -> bool:
     """Return whether a claim, or the object that it refers to, is unknown."""
-    storage = snapshot.storage
-    for name in (pod.storage or NO_POD_STORAGE).non_ephemeral_claims:
-        key = f"{pod.namespace}/{name}"
-        claim = storage.claims.get(key)
-        seen = (
-            storage.knows(StorageKind.CLAIMS, key)
-            if claim is None
-            else storage.knows_volume_or_class(claim)
-        )
-        if not seen:
-            return True
-    return False
+    return not all(
+        snapshot.storage.knows_claim(f"{pod.namespace}/{name}")
+        for name in (pod.storage or NO_POD_STORAGE).non_ephemeral_claims
+    )
 
 
 def _volume(key: str, name: str, storage: Storage) -> PersistentVolume | Rejection | None:

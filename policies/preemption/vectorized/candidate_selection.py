@@ -29,7 +29,7 @@ class RankedCandidates(Mapping[str, Candidate]):
     def __init__(self, run: DryRunRows, others: Mapping[str, Candidate]) -> None:
         columns = run.candidates.columns
         self._victims = run.victims
-        self._spared = run.potential & ~run.victims
+        self._reprieved = run.potential & ~run.victims
         self._violations = run.violations
         self._others = others
         self._names = tuple(columns.names)
@@ -72,13 +72,13 @@ class RankedCandidates(Mapping[str, Candidate]):
 
     def _at(self, place: int) -> Candidate:
         pods = self._pods[self._rows[place]]
-        gone = np.flatnonzero(self._victims[:, place]).tolist()
-        spared = np.flatnonzero(self._spared[:, place]).tolist()
-        victims = DEFAULT_VICTIM_ORDER.sort(pods[depth] for depth in gone)
+        evicted = np.flatnonzero(self._victims[:, place]).tolist()
+        reprieved = np.flatnonzero(self._reprieved[:, place]).tolist()
+        victims = DEFAULT_VICTIM_ORDER.sort(pods[depth] for depth in evicted)
         return Candidate(
             self._name_at(place),
             VictimSet(tuple(victims), int(self._violations[place])),
-            tuple(pods[depth] for depth in spared),
+            tuple(pods[depth] for depth in reprieved),
         )
 
     def __getitem__(self, name: str) -> Candidate:

@@ -38,37 +38,37 @@ def pdb_violations(
     view: RowView, potential: Bools, release: Release, counters: int = MAX_COUNTERS
 ) -> Bools:
     """Return which of the ``potential`` victims are PDB violations; both are (depth, rows)."""
-    breaks = np.zeros(potential.shape, np.bool_)
-    charges = _covered_pods(view, potential)
+    violations = np.zeros(potential.shape, np.bool_)
+    covered = _covered_pods(view, potential)
     rows_at_once = max(counters // max(len(view.columns.budgets.allowed), 1), 1)
-    if len(charges.rows):
+    if len(covered.rows):
         for first in range(0, len(view), rows_at_once):
-            some = slice(first, first + rows_at_once)
-            _count_group(charges, breaks, some, view.columns.budgets.allowed, release)
-    return breaks
+            group = slice(first, first + rows_at_once)
+            _count_group(covered, violations, group, view.columns.budgets.allowed, release)
+    return violations
 
 
 def _count_group(
-    charges: CoveredPods, breaks: Bools, some: slice, allowed: Ints, release: Release
+    covered: CoveredPods, violations: Bools, group: slice, allowed: Ints, release: Release
 ) -> None:
-    """Count the pods on the rows ``some`` and mark PDB violations in ``breaks``."""
+    """Count the pods on the rows ``group`` and mark PDB violations in ``violations``."""
     ends_at_violation = release.pdb_violation_count is PdbViolationCount.UNTIL_FIRST_VIOLATION
-    inside = (charges.rows >= some.start) & (charges.rows < some.stop)
-    depths, rows, budgets = charges.depths, charges.rows, charges.budgets
+    inside = (covered.rows >= group.start) & (covered.rows < group.stop)
+    depths, rows, budgets = covered.depths, covered.rows, covered.budgets
     if not inside.all():
         depths, rows, budgets = depths[inside], rows[inside], budgets[:, inside]
-    spent = np.zeros((some.stop - some.start) * len(allowed), np.int32)
-    starts = np.searchsorted(depths, np.arange(len(breaks) + 1)).tolist()
+    counts = np.zeros((group.stop - group.start) * len(allowed), np.int32)
+    starts = np.searchsorted(depths, np.arange(len(violations) + 1)).tolist()
     for depth, (start, stop) in enumerate(pairwise(starts)):
-        here, broken = rows[start:stop], breaks[depth]
-        for charged_to in budgets[:, start:stop]:
-            charged = charged_to >= 0
+        here, violating = rows[start:stop], violations[depth]
+        for budget_of_pod in budgets[:, start:stop]:
+            counted = budget_of_pod >= 0
             if ends_at_violation:
-                charged &= ~broken[here]
-            concerned, budget = here[charged], charged_to[charged]
-            counters = (concerned - some.start) * len(allowed) + budget
-            spent[counters] += 1
-            broken[concerned[spent[counters] > allowed[budget]]] = True
+                counted &= ~violating[here]
+            rows_counted, budget = here[counted], budget_of_pod[counted]
+            counters = (rows_counted - group.start) * len(allowed) + budget
+            counts[counters] += 1
+            violating[rows_counted[counts[counters] > allowed[budget]]] = True
 
 
 def _covered_pods(view: RowView, potential: Bools) -> CoveredPods:

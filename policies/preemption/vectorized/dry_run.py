@@ -51,27 +51,27 @@ def dry_run(
     """Find the victims on each row of ``view``, or why preemption cannot help there."""
     potential = view.channel(PRIORITY) < filter_input.pod.priority
     potential &= view.channel(FLAGS) & PROTECTED == 0
-    verdicts = RowStatuses(rejections, len(view))
-    verdicts.refuse(~any_by_row(potential), _NO_VICTIMS)
+    statuses = RowStatuses(rejections, len(view))
+    statuses.refuse(~any_by_row(potential), _NO_VICTIMS)
     emptied = replace(view, removed=potential)
     for constraint in constraints:
-        constraint.evaluate(emptied, verdicts)
-    places = np.flatnonzero(verdicts.fits)
+        constraint.evaluate(emptied, statuses)
+    places = np.flatnonzero(statuses.fits)
     fitting = emptied.select(places)
-    breaking, victims = _reprieve_all(filter_input, constraints, fitting)
+    violations, victims = _reprieve_all(filter_input, constraints, fitting)
     needed = any_by_row(victims)
     if not needed.all():
-        verdicts.set_no_victim_needed(places[~needed])
+        statuses.set_no_victim_needed(places[~needed])
         keep = np.flatnonzero(needed)
         places, fitting = places[keep], fitting.select(keep)
-        breaking, victims = breaking[:, keep], victims[:, keep]
+        violations, victims = violations[:, keep], victims[:, keep]
     return DryRunRows(
-        statuses=verdicts,
+        statuses=statuses,
         candidates=fitting,
         places=places,
         potential=fitting.removed_marks,
         victims=victims,
-        violations=np.count_nonzero(breaking & victims, axis=0),
+        violations=np.count_nonzero(violations & victims, axis=0),
     )
 
 
@@ -80,21 +80,21 @@ def _reprieve_all(
 ) -> tuple[Bools, Bools]:
     """Reprieve the pods that the rows can keep; return the PDB violations and the victims."""
     potential = view.removed_marks
-    breaking = pdb_violations(view, potential, filter_input.release)
-    footings = [f for f in (each.state(view) for each in constraints) if f is not None]
+    violations = pdb_violations(view, potential, filter_input.release)
+    states = [s for s in (each.state(view) for each in constraints) if s is not None]
     victims = potential.copy()
-    for group in (breaking, potential & ~breaking):
+    for group in (violations, potential & ~violations):
         for depth in np.flatnonzero(group.any(axis=1)).tolist():
-            spared = _reprieve_depth(footings, depth, group[depth])
-            victims[depth] &= ~spared
-    return breaking, victims
+            reprieved = _reprieve_depth(states, depth, group[depth])
+            victims[depth] &= ~reprieved
+    return violations, victims
 
 
-def _reprieve_depth(footings: Sequence[ConstraintState], depth: int, pods: Bools) -> Bools:
+def _reprieve_depth(states: Sequence[ConstraintState], depth: int, pods: Bools) -> Bools:
     """Add back the pods of one depth where the preemptor still fits; return which were added."""
-    spared = pods.copy()
-    for footing in footings:
-        spared &= footing.allows(depth)
-    for footing in footings:
-        footing.add_back(depth, spared)
-    return spared
+    reprieved = pods.copy()
+    for state in states:
+        reprieved &= state.allows(depth)
+    for state in states:
+        state.add_back(depth, reprieved)
+    return reprieved

@@ -75,10 +75,10 @@ class VectorizedEngine:
 
         See :meth:`policies.preemption.engine.Engine.follow`.
         """
-        told, self._followed = self._followed, snapshot
+        previous, self._followed = self._followed, snapshot
         # A decision about another snapshot has updated the columns to that one.
-        is_there_still = self._columns.snapshot is told
-        self._columns.follow(snapshot, changed if is_there_still else None)
+        unchanged = self._columns.snapshot is previous
+        self._columns.follow(snapshot, changed if unchanged else None)
 
     def filter_nodes(
         self,
@@ -102,27 +102,27 @@ class VectorizedEngine:
         It does the same as
         :func:`policies.preemption.reference_engine.filter_with_terminating_pods`.
         """
-        known = self._requested_rows(snapshot, among)
-        leaving = self._departing_names(
-            _EVERY_ROW if affects_other_nodes(pod, snapshot) else known.rows
+        requested = self._requested_rows(snapshot, among)
+        departing = self._departing_names(
+            _EVERY_ROW if affects_other_nodes(pod, snapshot) else requested.rows
         )
-        if not leaving:
-            return self._filter(pod, snapshot, known, has_time_left)
-        left = without_departing(snapshot, leaving)
-        absent = _departing_on(self._columns, leaving)
-        asked = build_evaluation(
-            FilterInput(pod, self._columns, left, self.rules.release, absent), self.rules
+        if not departing:
+            return self._filter(pod, snapshot, requested, has_time_left)
+        remaining = without_departing(snapshot, departing)
+        absent = _departing_on(self._columns, departing)
+        evaluation = build_evaluation(
+            FilterInput(pod, self._columns, remaining, self.rules.release, absent), self.rules
         )
-        if asked is None:
+        if evaluation is None:
             return reference_engine.filter_with_terminating_pods(
                 pod, snapshot, self.rules, among, has_time_left
             )
-        gone = self._filtered(asked, known, has_time_left).decision
-        if not gone.rejected:
-            return gone
-        again = self.filter_nodes(pod, snapshot, list(gone.rejected), has_time_left)
-        there = frozenset(again.feasible)
-        return reference_engine.merge_feasible(gone, there, known.order)
+        without = self._filtered(evaluation, requested, has_time_left).decision
+        if not without.rejected:
+            return without
+        with_departing = self.filter_nodes(pod, snapshot, list(without.rejected), has_time_left)
+        feasible = frozenset(with_departing.feasible)
+        return reference_engine.merge_feasible(without, feasible, requested.order)
 
     def preempt(
         self,
@@ -133,19 +133,20 @@ class VectorizedEngine:
         has_time_left: HasTimeLeft = no_deadline,
     ) -> PreemptionDecision:
         """Do the same as :func:`policies.preemption.reference_engine.preempt`."""
-        known = self._requested_rows(snapshot, among)
-        asked = self._evaluation(pod, snapshot) if snapshot.nodes else None
-        if asked is None:
+        requested = self._requested_rows(snapshot, among)
+        evaluation = self._evaluation(pod, snapshot) if snapshot.nodes else None
+        if evaluation is None:
             return reference_engine.preempt(
                 pod, snapshot, self.rules, potential, among, has_time_left
             )
-        filtered = self._filtered(asked, known, has_time_left)
+        filtered = self._filtered(evaluation, requested, has_time_left)
         status = nominated_status(pod, filtered.decision.rejected, self.rules)
         reason = ineligibility(pod, snapshot, status)
         if reason is not None:
-            return self._ineligible(asked, filtered, reason)
-        rows = _potential(asked, filtered, potential)
-        return self._decision(asked, filtered, rows, asked.dry_run_rows(rows, has_time_left))
+            return self._ineligible(evaluation, filtered, reason)
+        rows = _potential(evaluation, filtered, potential)
+        result = evaluation.dry_run_rows(rows, has_time_left)
+        return self._decision(evaluation, filtered, rows, result)
 
     def _requested_rows(self, snapshot: Snapshot, among: Collection[str] | None) -> RequestedRows:
         """Return the rows of the names that are known; all rows for None."""
@@ -160,9 +161,9 @@ class VectorizedEngine:
         columns = self._columns
         if not columns.departing:
             return []
-        near = np.zeros(len(columns.names), np.bool_)
-        near[rows] = True
-        return [name for name in columns.departing if near[columns.index[name]]]
+        marks = np.zeros(len(columns.names), np.bool_)
+        marks[rows] = True
+        return [name for name in columns.departing if marks[columns.index[name]]]
 
     def _evaluation(self, pod: Pod, snapshot: Snapshot) -> PodEvaluation | None:
         self._columns.follow(snapshot)
@@ -171,29 +172,29 @@ class VectorizedEngine:
         )
 
     def _filter(
-        self, pod: Pod, snapshot: Snapshot, known: RequestedRows, has_time_left: HasTimeLeft
+        self, pod: Pod, snapshot: Snapshot, requested: RequestedRows, has_time_left: HasTimeLeft
     ) -> FilterDecision:
-        asked = self._evaluation(pod, snapshot)
-        if asked is None:
+        evaluation = self._evaluation(pod, snapshot)
+        if evaluation is None:
             return reference_engine.filter_nodes(
-                pod, snapshot, self.rules, known.order, has_time_left
+                pod, snapshot, self.rules, requested.order, has_time_left
             )
-        return self._filtered(asked, known, has_time_left).decision
+        return self._filtered(evaluation, requested, has_time_left).decision
 
     def _filtered(
-        self, evaluation: PodEvaluation, known: RequestedRows, has_time_left: HasTimeLeft
+        self, evaluation: PodEvaluation, requested: RequestedRows, has_time_left: HasTimeLeft
     ) -> FilteredRows:
         pod, rules = evaluation.filter_input.pod, self.rules
-        codes = _filter_rows(evaluation, known.rows, has_time_left)
+        codes = _filter_rows(evaluation, requested.rows, has_time_left)
         decision = FilterDecision(
             pod,
-            _feasible(known, codes),
-            RejectionsByNode(known.names, codes, evaluation.rejections),
+            _feasible(requested, codes),
+            RejectionsByNode(requested.names, codes, evaluation.rejections),
             not_evaluated=not_evaluated(
                 pod, evaluation.filter_input.snapshot, rules.release, rules.filters
             ),
         )
-        return FilteredRows(known.rows, codes, decision)
+        return FilteredRows(requested.rows, codes, decision)
 
     def _failure(self, evaluation: PodEvaluation, filtered: FilteredRows) -> str:
         """Return the event's first sentence, which counts the reasons of filtering."""
@@ -215,32 +216,32 @@ class VectorizedEngine:
         )
 
     def _decision(
-        self, evaluation: PodEvaluation, filtered: FilteredRows, rows: Bools, tried: DryRunResult
+        self, evaluation: PodEvaluation, filtered: FilteredRows, rows: Bools, result: DryRunResult
     ) -> PreemptionDecision:
         order = self.rules.policy.candidates
-        best = tried.best
+        best = result.best
         names = tuple(self._columns.names)
         rejected = RejectionsByNode(
-            names, _rejection_codes(evaluation, filtered, tried), evaluation.rejections
+            names, _rejection_codes(evaluation, filtered, result), evaluation.rejections
         )
         if best:
             outcome = fit_error.candidate_found(best[0], self.rules.release)
         else:
             first = self._prefix(filtered)
-            outcome = _no_candidates(evaluation, len(rejected), rows, tried, first)
+            outcome = _no_candidates(evaluation, len(rejected), rows, result, first)
         return PreemptionDecision(
             filtered.decision.pod,
             eligible=True,
             reason="",
             chosen=best[0] if best else None,
-            candidates=tried.candidates,
+            candidates=result.candidates,
             rejected=rejected,
             decided_by=order.deciding_criterion(*best) if len(best) > 1 else None,
             message=" ".join(
                 part for part in (self._failure(evaluation, filtered), outcome) if part
             ),
             not_evaluated=filtered.decision.not_evaluated,
-            untried=tried.untried,
+            untried=result.untried,
         )
 
     def _prefix(self, filtered: FilteredRows) -> str:
@@ -249,13 +250,13 @@ class VectorizedEngine:
 
 
 def _no_candidates(
-    evaluation: PodEvaluation, nodes: int, rows: Bools, tried: DryRunResult, first: str
+    evaluation: PodEvaluation, nodes: int, rows: Bools, result: DryRunResult, first: str
 ) -> str:
-    needless = np.flatnonzero(fits_without_preemption(tried.codes)).tolist()
+    fitting = np.flatnonzero(fits_without_preemption(result.codes)).tolist()
     rejections, names = evaluation.rejections, evaluation.filter_input.columns.names
-    errors = [str(rejections.of(int(tried.codes[row]), names[row])) for row in needless]
-    reasons = count_reasons(tried.codes, rejections)
-    count = int(np.count_nonzero(rows)) - tried.untried
+    errors = [str(rejections.of(int(result.codes[row]), names[row])) for row in fitting]
+    reasons = count_reasons(result.codes, rejections)
+    count = int(np.count_nonzero(rows)) - result.untried
     return fit_error.no_candidates(nodes, count, reasons, errors, first)
 
 
@@ -276,38 +277,38 @@ def _filter_rows(evaluation: PodEvaluation, rows: Rows, has_time_left: HasTimeLe
     return evaluation.filter_rows(evaluation.filter_input.all_rows, has_time_left)[rows]
 
 
-def _feasible(known: RequestedRows, codes: Codes) -> Sequence[str]:
+def _feasible(requested: RequestedRows, codes: Codes) -> Sequence[str]:
     """Return the names that fit, in the order of results."""
     refused = int(np.count_nonzero(codes))
     if refused == 0:
-        return known.order
+        return requested.order
     if refused == len(codes):
         return ()
-    judged = zip(known.names, codes.tolist(), strict=True)
-    fitting = {name for name, code in judged if code == FITS}
-    return tuple(name for name in known.order if name in fitting)
+    coded = zip(requested.names, codes.tolist(), strict=True)
+    feasible = {name for name, code in coded if code == FITS}
+    return tuple(name for name in requested.order if name in feasible)
 
 
 def _potential(
-    evaluation: PodEvaluation, filtered: FilteredRows, given: Collection[str] | None
+    evaluation: PodEvaluation, filtered: FilteredRows, names: Collection[str] | None
 ) -> Bools:
-    """Mark the rows to try: those ``given``, or those that evicting pods might help."""
+    """Mark the rows to try: those with these ``names``, or those that evicting pods might help."""
     columns = evaluation.filter_input.columns
     rows = np.zeros(len(columns.names), np.bool_)
-    if given is None:
+    if names is None:
         rows[filtered.rows] = evaluation.rejections.resolvable()[filtered.codes]
     else:
-        rows[[columns.index[name] for name in given if name in columns.index]] = True
+        rows[[columns.index[name] for name in names if name in columns.index]] = True
     return rows
 
 
 def _rejection_codes(
-    evaluation: PodEvaluation, filtered: FilteredRows, tried: DryRunResult
+    evaluation: PodEvaluation, filtered: FilteredRows, result: DryRunResult
 ) -> Codes:
     """Return the status of each row that is no candidate: of the dry run, or else of filtering."""
     feasible = evaluation.rejections.code(FEASIBLE)
-    codes = np.zeros(len(tried.codes), np.int32)
+    codes = np.zeros(len(result.codes), np.int32)
     codes[filtered.rows] = np.where(filtered.codes == FITS, feasible, filtered.codes)
-    codes = np.where(tried.codes == FITS, codes, tried.codes)
-    codes[tried.found] = FITS
+    codes = np.where(result.codes == FITS, codes, result.codes)
+    codes[result.found] = FITS
     return codes

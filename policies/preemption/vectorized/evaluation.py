@@ -115,23 +115,23 @@ class PodEvaluation:
 
         Raise DeadlineExceededError if ``has_time_left`` returns false.
         """
-        verdicts = RowStatuses(self.rejections, len(view))
+        statuses = RowStatuses(self.rejections, len(view))
         if self.limits.rows is not None:
             unexamined = unresolvable(Code.NOT_EXAMINED, " ".join(self.limits.by))
             nominated = (self.filter_input.pod.nominated_node or "",)
-            looked_at = self.limits.rows | static_node_filters.rows_named(
+            examined = self.limits.rows | static_node_filters.rows_named(
                 self.filter_input.columns, nominated
             )
-            verdicts.refuse(~view.of_nodes(looked_at), unexamined)
+            statuses.refuse(~view.of_nodes(examined), unexamined)
         for constraint in self.constraints:
-            constraint.evaluate(view, verdicts)
+            constraint.evaluate(view, statuses)
         for place in np.flatnonzero(view.of_nodes(self.reference_rows)).tolist():
             if not has_time_left():
                 raise DeadlineExceededError
-            verdicts.set_status(
+            statuses.set_status(
                 place, self._pipeline.evaluate(self._state(int(view.numbers[place])))
             )
-        return verdicts.codes
+        return statuses.codes
 
     def dry_run_rows(self, rows: Bools, has_time_left: HasTimeLeft) -> DryRunResult:
         """Find the victims on the marked rows of the columns, or why preemption cannot help there.
@@ -140,26 +140,27 @@ class PodEvaluation:
         """
         view = self.filter_input.view(rows_where(rows & ~self.reference_rows))
         run = dry_run(self.filter_input, self.constraints, view, self.rejections)
-        verdicts = RowStatuses(self.rejections, len(rows))
-        verdicts.codes[view.rows] = run.statuses.codes
+        statuses = RowStatuses(self.rejections, len(rows))
+        statuses.codes[view.rows] = run.statuses.codes
         found = np.zeros(len(rows), np.bool_)
         found[run.candidates.numbers] = True
         others: dict[str, Candidate] = {}
-        by_hand = np.flatnonzero(rows & self.reference_rows).tolist()
-        judged = 0
-        for row in by_hand:
+        reference_rows = np.flatnonzero(rows & self.reference_rows).tolist()
+        evaluated = 0
+        for row in reference_rows:
             if not has_time_left():
                 break
-            judged += 1
+            evaluated += 1
             outcome = self._select_victims(row)
             if isinstance(outcome, Candidate):
                 others[outcome.node] = outcome
                 found[row] = True
             else:
-                verdicts.set_status(row, outcome)
+                statuses.set_status(row, outcome)
         candidates = RankedCandidates(run, others)
         best = candidates.best(run, self.rules.policy.candidates)
-        return DryRunResult(verdicts.codes, candidates, best, found, len(by_hand) - judged)
+        untried = len(reference_rows) - evaluated
+        return DryRunResult(statuses.codes, candidates, best, found, untried)
 
     def _select_victims(self, row: int) -> Candidate | Rejection:
         return select_victims(self._pipeline, self._state(row), self._coverage, self.rules.policy)
@@ -203,17 +204,17 @@ def build_evaluation(filter_input: FilterInput, rules: SchedulerRules) -> PodEva
     if limits is None:
         return None
     constraints: list[Constraint] = []
-    by_hand = {filter_input.columns.index[name] for name in filter_input.columns.irregular}
+    reference_rows = {filter_input.columns.index[name] for name in filter_input.columns.irregular}
     for each in rules.filters:
         found = vectorized_filter(each, filter_input)
         if found is None:
             return None
         constraints += found.constraints
-        by_hand |= found.reference_rows
+        reference_rows |= found.reference_rows
         if found.reads_other_pods:
-            by_hand |= filter_input.nominated_beside.keys()
+            reference_rows |= filter_input.nominated_beside.keys()
     marks = np.zeros(len(filter_input.columns.names), np.bool_)
-    marks[list(by_hand)] = True
+    marks[list(reference_rows)] = True
     return PodEvaluation(filter_input, rules, tuple(constraints), limits, marks)
 
 
@@ -235,10 +236,10 @@ def vectorized_filter(each: Filter, filter_input: FilterInput) -> VectorizedFilt
 _VECTORIZED_FILTERS: Mapping[
     type[Filter], Callable[[Filter, FilterInput], VectorizedFilter | None]
 ] = {
-    NodeUnschedulable: lambda _, asked: static_node_filters.vectorize_node_unschedulable(asked),
-    NodeName: lambda _, asked: static_node_filters.vectorize_node_name(asked),
-    TaintToleration: lambda _, asked: static_node_filters.vectorize_taint_toleration(asked),
-    NodePorts: lambda _, asked: node_ports.vectorize_node_ports(asked),
+    NodeUnschedulable: static_node_filters.vectorize_node_unschedulable,
+    NodeName: static_node_filters.vectorize_node_name,
+    TaintToleration: static_node_filters.vectorize_taint_toleration,
+    NodePorts: node_ports.vectorize_node_ports,
     VolumeRestrictions: volume_filters.vectorize_volume_restrictions,
     NodeVolumeLimits: volume_filters.vectorize_node_volume_limits,
     VolumeBinding: volume_filters.vectorize_node_local,

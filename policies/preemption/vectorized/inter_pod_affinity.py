@@ -39,8 +39,8 @@ def vectorize_inter_pod_affinity(
 ) -> VectorizedFilter:
     """Return the vectorized InterPodAffinity."""
     pod, namespaces = filter_input.pod, filter_input.snapshot.namespaces
-    repelled = _existing_anti_affinity_counts(filter_input)
-    if not pod.affinity and not pod.anti_affinity and not any(t.counts.any() for t in repelled):
+    existing = _existing_anti_affinity_counts(filter_input)
+    if not pod.affinity and not pod.anti_affinity and not any(t.counts.any() for t in existing):
         return VectorizedFilter()
     found = InterPodAffinityConstraint(
         each.name,
@@ -48,7 +48,7 @@ def vectorize_inter_pod_affinity(
         affinity_counts=_affinity_counts(filter_input),
         matches_own_terms=all(term.matches(pod, namespaces) for term in pod.affinity),
         anti_affinity_counts=_anti_affinity_counts(filter_input),
-        existing_anti_affinity_counts=repelled,
+        existing_anti_affinity_counts=existing,
     )
     return VectorizedFilter((found,), reads_other_pods=True)
 
@@ -80,13 +80,13 @@ class InterPodAffinityConstraint:
 
     def state(self, view: RowView) -> ConstraintState | None:
         """Return the removed pods that an anti-affinity term does not allow back; None if none."""
-        tallies = (*self.anti_affinity_counts, *self.existing_anti_affinity_counts)
-        if not tallies:
+        counts = (*self.anti_affinity_counts, *self.existing_anti_affinity_counts)
+        if not counts:
             return None
-        barred = np.zeros_like(view.removed_marks)
-        for each in tallies:
-            barred |= (each.cell_weights(view) > 0) & each.labelled(view)
-        return ConflictingVictims(barred) if barred.any() else None
+        conflicting = np.zeros_like(view.removed_marks)
+        for each in counts:
+            conflicting |= (each.cell_weights(view) > 0) & each.labelled(view)
+        return ConflictingVictims(conflicting) if conflicting.any() else None
 
     def filter_plugin(self) -> FilterPlugin:
         """Return the same constraint as the reference engine's filter plugin."""
@@ -107,22 +107,22 @@ class InterPodAffinityConstraint:
             here = each.count_of_row(view)
             found &= here > 0
             # The count left in all domains: the total, less the removed pods of the own domain.
-            gone = each.counts.take(view.of_nodes(each.topology.domains)) - here
-            anywhere |= each.counts.sum() - np.where(each.labelled(view), gone, 0) > 0
+            removed = each.counts.take(view.of_nodes(each.topology.domains)) - here
+            anywhere |= each.counts.sum() - np.where(each.labelled(view), removed, 0) > 0
         return everywhere & (found | (~anywhere if self.matches_own_terms else False))
 
 
-def _by_domain(tallies: Iterable[DomainCountColumns]) -> dict[TopologyDomain, int]:
-    return {domain: count for each in tallies for domain, count in each.by_domain().items()}
+def _by_domain(counts: Iterable[DomainCountColumns]) -> dict[TopologyDomain, int]:
+    return {domain: count for each in counts for domain, count in each.by_domain().items()}
 
 
 def _refuse_positive(
-    tallies: Iterable[DomainCountColumns],
+    counts: Iterable[DomainCountColumns],
     view: RowView,
     statuses: RowStatuses,
     rejection: Rejection,
 ) -> None:
-    for each in tallies:
+    for each in counts:
         statuses.refuse((each.count_of_row(view) > 0) & each.labelled(view), rejection)
 
 
@@ -169,7 +169,7 @@ def _count_columns(
 def _selected_classes(term: AffinityTerm, filter_input: FilterInput) -> Bools:
     namespaces = filter_input.snapshot.namespaces
 
-    def speaks_of(pod: Pod) -> bool:
+    def matches(pod: Pod) -> bool:
         return term.matches(pod, namespaces)
 
-    return filter_input.columns.classes.lookup(term.selector, speaks_of)
+    return filter_input.columns.classes.lookup(term.selector, matches)

@@ -1,4 +1,4 @@
-"""NodePorts on rows: the twin of filtering/node_ports.py."""
+"""NodePorts on columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from policies.preemption.columns.encoded_column import Bools
 from policies.preemption.columns.pod_block import TRAITS
-from policies.preemption.filtering import node_ports
+from policies.preemption.filtering import Filter, node_ports
 from policies.preemption.vectorized.framework import (
     ConflictingVictims,
     FilterInput,
@@ -18,18 +18,18 @@ from policies.preemption.vectorized.row_view import RowView, any_by_row
 from policies.preemption.vectorized.status import RowStatuses
 
 
-def vectorize_node_ports(filter_input: FilterInput) -> VectorizedFilter:
+def vectorize_node_ports(_: Filter, filter_input: FilterInput) -> VectorizedFilter:
     """Return the vectorized NodePorts.
 
     If two pods have conflicting ports, they may have the same port, which is free as soon as one of
     them leaves or is absent: such rows are reference rows.
     """
-    wanted = filter_input.pod.host_ports
-    if not wanted:
+    ports = filter_input.pod.host_ports
+    if not ports:
         return VectorizedFilter()
     conflicting = filter_input.columns.traits.conflicting(
         lambda other: any(
-            node_ports.ports_conflict(w, used) for w in wanted for used in other.host_ports
+            node_ports.ports_conflict(port, used) for port in ports for used in other.host_ports
         )
     )
     constraint = PortsConstraint(conflicting)

@@ -27,20 +27,20 @@ def vectorize_node_resources_fit(
     columns, counted = filter_input.columns, tuple(fit.counted(filter_input.pod.requests))
     if len(counted) > _MAX_RESOURCES:
         return None
-    wanted = tuple(
+    requests = tuple(
         RequestedResource(name, columns.ensure_resource(name), amount) for name, amount in counted
     )
     width = len(columns.names)
-    promised = np.zeros((len(wanted), width), np.int64)
-    promised_pods = np.zeros(width, np.int64)
+    nominated = np.zeros((len(requests), width), np.int64)
+    nominated_pods = np.zeros(width, np.int64)
     for row, pods in filter_input.nominated_beside.items():
         amounts = [columns.nodes.amounts(pod.requests) for pod in pods]
-        promised[:, row] = [sum(each[w.place] for each in amounts) for w in wanted]
-        promised_pods[row] = len(pods)
-    hopeless = filter_input.release.oversized_is_unresolvable
-    return VectorizedFilter(
-        (ResourcesConstraint(wanted, promised, promised_pods, hopeless),), _irregular(filter_input)
+        nominated[:, row] = [sum(each[r.place] for each in amounts) for r in requests]
+        nominated_pods[row] = len(pods)
+    constraint = ResourcesConstraint(
+        requests, nominated, nominated_pods, filter_input.release.oversized_is_unresolvable
     )
+    return VectorizedFilter((constraint,), _irregular(filter_input))
 
 
 def _irregular(filter_input: FilterInput) -> frozenset[int]:
@@ -65,76 +65,78 @@ class RequestedResource:
 class ResourcesConstraint:
     """The pod's requests, and those of the nominated pods it has to fit beside, by row."""
 
-    wanted: tuple[RequestedResource, ...]
+    requests: tuple[RequestedResource, ...]
     nominated: Ints
     nominated_pods: Ints
     oversized_is_unresolvable: bool
 
     def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
-        # Bit 0: too many pods. Bit i: the i-th resource is insufficient. Last bit: unresolvable.
         """Refuse the rows with too many pods or an insufficient resource."""
-        short = (self._free_pod_slots(view) < 0).astype(np.int64)
-        hopeless = 1 << (len(self.wanted) + 1)
-        for bit, wanted in enumerate(self.wanted, 1):
-            lacking = self._free_amounts(view, wanted, self.nominated[bit - 1]) < 0
-            if not lacking.any():
+        # Bit 0: too many pods. Bit i: the i-th resource is insufficient. Last bit: unresolvable.
+        insufficient = (self._free_pod_slots(view) < 0).astype(np.int64)
+        unresolvable = 1 << (len(self.requests) + 1)
+        for bit, request in enumerate(self.requests, 1):
+            is_insufficient = self._free_amounts(view, request, self.nominated[bit - 1]) < 0
+            if not is_insufficient.any():
                 continue
-            short |= lacking.astype(np.int64) << bit
+            insufficient |= is_insufficient.astype(np.int64) << bit
             if self.oversized_is_unresolvable:
-                allocatable = view.of_nodes(view.columns.nodes.allocatable[wanted.place])
-                short[lacking & (allocatable < wanted.amount)] |= hopeless
-        if short.any():
-            for found in np.unique(short).tolist():
+                allocatable = view.of_nodes(view.columns.nodes.allocatable[request.place])
+                insufficient[is_insufficient & (allocatable < request.amount)] |= unresolvable
+        if insufficient.any():
+            for found in np.unique(insufficient).tolist():
                 if found:
-                    statuses.refuse(short == found, self._rejection(found, hopeless))
+                    statuses.refuse(insufficient == found, self._rejection(found, unresolvable))
 
     def state(self, view: RowView) -> ResourcesConstraintState:
         """Return the free amounts and pod slots of the rows."""
-        left = [self._free_amounts(view, w, self.nominated[i]) for i, w in enumerate(self.wanted)]
-        needs = [view.channel(FIRST_RESOURCE + wanted.place) for wanted in self.wanted]
-        return ResourcesConstraintState(left, needs, self._free_pod_slots(view))
+        free = [self._free_amounts(view, r, self.nominated[i]) for i, r in enumerate(self.requests)]
+        requests_of_pods = [view.channel(FIRST_RESOURCE + r.place) for r in self.requests]
+        return ResourcesConstraintState(free, requests_of_pods, self._free_pod_slots(view))
 
-    def _free_amounts(self, view: RowView, wanted: RequestedResource, nominated: Ints) -> Ints:
+    def _free_amounts(self, view: RowView, request: RequestedResource, nominated: Ints) -> Ints:
         nodes = view.columns.nodes
-        left = view.of_nodes(nodes.allocatable[wanted.place]) - wanted.amount
-        left -= view.requested(wanted.place)
-        left -= view.of_nodes(nominated)
-        return left
+        free = view.of_nodes(nodes.allocatable[request.place]) - request.amount
+        free -= view.requested(request.place)
+        free -= view.of_nodes(nominated)
+        return free
 
     def _free_pod_slots(self, view: RowView) -> Ints:
-        places = view.of_nodes(view.columns.nodes.allowed_pods) - 1
-        places -= view.count()
-        places -= view.of_nodes(self.nominated_pods)
-        return places
+        slots = view.of_nodes(view.columns.nodes.allowed_pods) - 1
+        slots -= view.count()
+        slots -= view.of_nodes(self.nominated_pods)
+        return slots
 
-    def _rejection(self, short: int, hopeless: int) -> Rejection:
-        return Rejection(tuple(self._reasons(short)), resolvable=not short & hopeless)
+    def _rejection(self, insufficient: int, unresolvable: int) -> Rejection:
+        return Rejection(
+            tuple(self._reasons(insufficient)), resolvable=not insufficient & unresolvable
+        )
 
-    def _reasons(self, short: int) -> Iterator[Reason]:
-        if short & 1:
+    def _reasons(self, insufficient: int) -> Iterator[Reason]:
+        if insufficient & 1:
             yield TOO_MANY_PODS
-        for bit, wanted in enumerate(self.wanted, 1):
-            if short >> bit & 1:
-                yield Reason(Code.INSUFFICIENT, wanted.name)
+        for bit, request in enumerate(self.requests, 1):
+            if insufficient >> bit & 1:
+                yield Reason(Code.INSUFFICIENT, request.name)
 
 
 class ResourcesConstraintState:
     """The free amount of each resource, and the free pod slots, as pods are added back."""
 
-    def __init__(self, left: list[Ints], needs: list[Ints], places: Ints) -> None:
-        self._left = left
-        self._needs = needs
-        self._places = places
+    def __init__(self, free: list[Ints], requests: list[Ints], slots: Ints) -> None:
+        self._free = free
+        self._requests = requests
+        self._slots = slots
 
     def allows(self, depth: int) -> Bools:
         """Return for each row whether its pod at ``depth`` fits the free amounts and pod slots."""
-        allowed: Bools = self._places > 0
-        for left, needs in zip(self._left, self._needs, strict=True):
-            allowed &= left >= needs[depth]
+        allowed: Bools = self._slots > 0
+        for free, requests in zip(self._free, self._requests, strict=True):
+            allowed &= free >= requests[depth]
         return allowed
 
     def add_back(self, depth: int, where: Bools) -> None:
         """Subtract the requests and slots of the pods at ``depth`` on the rows ``where``."""
-        self._places -= where
-        for left, needs in zip(self._left, self._needs, strict=True):
-            np.subtract(left, needs[depth], out=left, where=where)
+        self._slots -= where
+        for free, requests in zip(self._free, self._requests, strict=True):
+            np.subtract(free, requests[depth], out=free, where=where)

@@ -202,5 +202,5 @@ def _initial_counts(constraint: SpreadConstraint, moving: Ints, filter_input: Fi
         return np.zeros(len(filter_input.columns.names), np.int64)
     view = filter_input.all_rows
     staying = view.channel(FLAGS) & TERMINATING == 0
-    standing: Ints = (moving.take(view.channel(CLASS)) * staying).sum(axis=0)
-    return standing
+    counts: Ints = (moving.take(view.channel(CLASS)) * staying).sum(axis=0)
+    return counts

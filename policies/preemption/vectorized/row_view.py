@@ -37,7 +37,7 @@ class RowView:
     removed: Bools | None = None
     absent: Bools | None = None
     _channels: dict[int, Ints] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _departed: dict[int, Ints] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _removed: dict[int, Ints] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def numbers(self) -> Ints:
@@ -58,8 +58,8 @@ class RowView:
         """Return the view of some of its rows; the view itself if they are all of them."""
         if len(places) == len(self):
             return self
-        gone = None if self.removed is None else self.removed[:, places]
-        return RowView(self.columns, self.numbers[places], gone, self.absent)
+        removed = None if self.removed is None else self.removed[:, places]
+        return RowView(self.columns, self.numbers[places], removed, self.absent)
 
     def channel(self, channel: int) -> Ints:
         """Return the values of one channel, (depth, rows); absent pods are as empty cells."""
@@ -67,8 +67,8 @@ class RowView:
         if known is None:
             known = self.columns.pod_block.used()[channel][:, self.rows]
             if self.absent is not None:
-                nobody = EMPTY_PRIORITY if channel == PRIORITY else 0
-                known = np.where(self.absent[:, self.rows], nobody, known)
+                empty = EMPTY_PRIORITY if channel == PRIORITY else 0
+                known = np.where(self.absent[:, self.rows], empty, known)
             self._channels[channel] = known
         return known
 
@@ -98,15 +98,15 @@ class RowView:
         """Return the sum of ``amounts`` (depth, rows) over the removed pods."""
         total = np.zeros(len(self), np.int64)
         if self.removed is not None:
-            for depth, away in enumerate(self.removed):
-                np.add(total, amounts[depth], out=total, where=away)
+            for depth, removed in enumerate(self.removed):
+                np.add(total, amounts[depth], out=total, where=removed)
         return total
 
     def channel_of_removed(self, channel: int) -> Ints:
         """Return the sum of a channel over the removed pods."""
-        known = self._departed.get(channel)
+        known = self._removed.get(channel)
         if known is None:
-            known = self._departed[channel] = self.sum_of_removed(self.channel(channel))
+            known = self._removed[channel] = self.sum_of_removed(self.channel(channel))
         return known
 
 

@@ -22,6 +22,7 @@ from policies.kubernetes.snapshot import Pod
 from policies.preemption.columns import ClusterColumns
 from policies.preemption.columns.encoded_column import Bools
 from policies.preemption.filtering import (
+    Filter,
     NodeAffinity,
     node_affinity,
     node_declared_features,
@@ -39,7 +40,7 @@ from policies.preemption.vectorized.row_view import RowView
 from policies.preemption.vectorized.status import FITS, Rejections, RowStatuses
 
 
-def vectorize_node_unschedulable(filter_input: FilterInput) -> VectorizedFilter:
+def vectorize_node_unschedulable(_: Filter, filter_input: FilterInput) -> VectorizedFilter:
     """Return the vectorized NodeUnschedulable."""
     if any(each.tolerates(node_unschedulable.CORDON) for each in filter_input.pod.tolerations):
         return VectorizedFilter()
@@ -47,16 +48,16 @@ def vectorize_node_unschedulable(filter_input: FilterInput) -> VectorizedFilter:
     return VectorizedFilter((NodeConstraint(refused, node_unschedulable.REFUSAL),))
 
 
-def vectorize_node_name(filter_input: FilterInput) -> VectorizedFilter:
+def vectorize_node_name(_: Filter, filter_input: FilterInput) -> VectorizedFilter:
     """Return the vectorized NodeName."""
-    wanted = filter_input.pod.node_name
-    if wanted is None:
+    requested = filter_input.pod.node_name
+    if requested is None:
         return VectorizedFilter()
-    others = ~rows_named(filter_input.columns, (wanted,))
+    others = ~rows_named(filter_input.columns, (requested,))
     return VectorizedFilter((NodeConstraint(others, node_name.REFUSAL),))
 
 
-def vectorize_taint_toleration(filter_input: FilterInput) -> VectorizedFilter:
+def vectorize_taint_toleration(_: Filter, filter_input: FilterInput) -> VectorizedFilter:
     """Return the vectorized TaintToleration."""
     return VectorizedFilter((TaintsConstraint(filter_input.pod, filter_input.release),))
 
@@ -105,10 +106,10 @@ def tolerated(pod: Pod, columns: ClusterColumns) -> Bools:
     return columns.nodes.taints.where(lambda each: untolerated(each, pod.tolerations) is None)
 
 
-def rows_named(columns: ClusterColumns, wanted: Iterable[str]) -> Bools:
-    """Return which nodes have one of the names ``wanted``."""
+def rows_named(columns: ClusterColumns, names: Iterable[str]) -> Bools:
+    """Return which nodes have one of ``names``."""
     found = np.zeros(len(columns.names), np.bool_)
-    for name in wanted:
+    for name in names:
         row = columns.index.get(name)
         if row is not None:
             found[row] = True

@@ -124,9 +124,9 @@ class RejectionsByNode(Mapping[str, Rejection]):
     def count_reasons(self) -> Counter[Reason]:
         """Return the count of each reason; NO_VICTIM_NEEDED is counted without node names."""
         counts = count_reasons(self._codes, self._rejections)
-        needless = int(np.count_nonzero(fits_without_preemption(self._codes)))
-        if needless:
-            counts[Reason(Code.NO_VICTIM_NEEDED)] = needless
+        fitting = int(np.count_nonzero(fits_without_preemption(self._codes)))
+        if fitting:
+            counts[Reason(Code.NO_VICTIM_NEEDED)] = fitting
         return counts
 
     def __repr__(self) -> str:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from policies.kubernetes.snapshot import NodeState
 from policies.preemption.columns.encoded_column import Bools
 from policies.preemption.columns.pod_block import TRAITS
 from policies.preemption.filtering import Filter, FilterPlugin
+from policies.preemption.filtering.framework import NodeFilter
 from policies.preemption.filtering.node_volume_limits import VolumeLimitsFilter
 from policies.preemption.filtering.status import Rejection
 from policies.preemption.filtering.volume_restrictions import VolumeRestrictionsFilter
@@ -28,11 +28,9 @@ def vectorize_node_local(each: Filter, filter_input: FilterInput) -> VectorizedF
     prepared = each.pre_filter(filter_input.pod, filter_input.snapshot, filter_input.release)
     if prepared.conflict is not None:
         return None
-    return (
-        VectorizedFilter()
-        if prepared.plugin is None
-        else VectorizedFilter((NodeLocalConstraint(prepared.plugin, filter_input),))
-    )
+    if prepared.plugin is None:
+        return VectorizedFilter()
+    return VectorizedFilter((NodeLocalConstraint(prepared.plugin, filter_input),))
 
 
 def vectorize_volume_restrictions(
@@ -45,12 +43,14 @@ def vectorize_volume_restrictions(
     prepared = each.pre_filter(filter_input.pod, filter_input.snapshot, filter_input.release)
     if prepared.conflict is not None:
         return None
-    check = prepared.plugin
-    if not isinstance(check, VolumeRestrictionsFilter):
+    plugin = prepared.plugin
+    if not isinstance(plugin, VolumeRestrictionsFilter):
         return VectorizedFilter()
-    heeded = filter_input.columns.traits.storage_counts(check.is_affected_by) > 0
-    rows = np.flatnonzero(any_by_row(heeded.take(filter_input.all_rows.channel(TRAITS)))).tolist()
-    return VectorizedFilter((ClaimInUseConstraint(check),), frozenset(rows), reads_other_pods=True)
+    affecting = filter_input.columns.traits.storage_counts(plugin.is_affected_by) > 0
+    rows = np.flatnonzero(
+        any_by_row(affecting.take(filter_input.all_rows.channel(TRAITS)))
+    ).tolist()
+    return VectorizedFilter((ClaimInUseConstraint(plugin),), frozenset(rows), reads_other_pods=True)
 
 
 def vectorize_node_volume_limits(
@@ -60,47 +60,28 @@ def vectorize_node_volume_limits(
     prepared = each.pre_filter(filter_input.pod, filter_input.snapshot, filter_input.release)
     if prepared.conflict is not None:
         return None
-    check, columns = prepared.plugin, filter_input.columns
-    if not isinstance(check, VolumeLimitsFilter):
+    plugin, columns = prepared.plugin, filter_input.columns
+    if not isinstance(plugin, VolumeLimitsFilter):
         return VectorizedFilter()
     per_class = columns.traits.storage_counts(lambda storage: len(storage.volumes))
     volumes = per_class.take(filter_input.all_rows.channel(TRAITS)).sum(axis=0).tolist()
     close = frozenset(
         row
         for row, state in enumerate(columns.states)
-        if not check.fits_beside(state.node, volumes[row])
+        if not plugin.fits_beside(state.node, volumes[row])
     )
+    # Where no limit can be exceeded, only a required driver can be absent.
+    drivers = NodeFilter(lambda state: plugin.absent_driver(state.node))
     return VectorizedFilter(
-        (NodeLocalConstraint(RequiredDriverFilter(check), filter_input),),
-        close,
-        reads_other_pods=True,
+        (NodeLocalConstraint(drivers, filter_input),), close, reads_other_pods=True
     )
-
-
-@dataclass(frozen=True)
-class RequiredDriverFilter:
-    """The part of the volume limits that applies where no limit can be exceeded."""
-
-    limits: VolumeLimitsFilter
-
-    def refuse(self, node: NodeState) -> Rejection | None:
-        """Return a rejection if the node lacks a required driver."""
-        return self.limits.absent_driver(node.node)
-
-    def removing(self, pod: object, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see FilterPlugin
-        """Return itself: pods do not matter."""
-        return self
-
-    def adding(self, pod: object, node: NodeState) -> FilterPlugin:  # noqa: ARG002 - see FilterPlugin
-        """Return itself: pods do not matter."""
-        return self
 
 
 @dataclass(frozen=True)
 class NodeLocalConstraint:
     """A filter plugin that reads only the node, with a cache of its results by row."""
 
-    check: FilterPlugin
+    plugin: FilterPlugin
     filter_input: FilterInput
     _cache: dict[int, Rejection | None] = field(default_factory=dict)
 
@@ -116,7 +97,7 @@ class NodeLocalConstraint:
 
     def _refusal(self, row: int) -> Rejection | None:
         if row not in self._cache:
-            self._cache[row] = self.check.refuse(self.filter_input.columns.states[row])
+            self._cache[row] = self.plugin.refuse(self.filter_input.columns.states[row])
         return self._cache[row]
 
 
@@ -124,13 +105,13 @@ class NodeLocalConstraint:
 class ClaimInUseConstraint:
     """The volume restrictions on rows without pods that share disks or claims."""
 
-    check: VolumeRestrictionsFilter
+    plugin: VolumeRestrictionsFilter
 
     def evaluate(self, view: RowView, statuses: RowStatuses) -> None:
         """Refuse all rows if a ReadWriteOncePod claim of the pod is in use."""
-        if self.check.conflicts > 0:
+        if self.plugin.conflicts > 0:
             everywhere: Bools = np.ones(len(view), np.bool_)
-            statuses.refuse(everywhere, self.check.claim_in_use)
+            statuses.refuse(everywhere, self.plugin.claim_in_use)
 
     def state(self, view: RowView) -> None:  # noqa: ARG002 - see Constraint
         """Return None: pods that are added back cannot matter."""
