@@ -82,12 +82,12 @@ class AssumedPreemptions:
         assumed = [p for p in self._by_preemptor.values() if p.node == state.node.name]
         if not assumed:
             return state
-        leaving = frozenset().union(*(each.victims for each in assumed))
+        victims = frozenset().union(*(each.victims for each in assumed))
         present = {pod.uid for pod in state.nominated}
         return replace(
             state,
             pods=tuple(
-                replace(pod, assumed_victim=True) if pod.uid in leaving else pod
+                replace(pod, assumed_victim=True) if pod.uid in victims else pod
                 for pod in state.pods
             ),
             nominated=(*state.nominated, *_newly_nominated(assumed, present)),

@@ -145,10 +145,10 @@ class PodStore:
 
     def _drop(self, key: str) -> None:
         self._warn.forget(key)
-        gone = self._remove_from_node(key)
+        removed = self._remove_from_node(key)
         self.by_key.pop(key, None)
-        if isinstance(gone, Pod):
-            self._mark_nodes(self._assumed.observe_deletion(gone))
+        if isinstance(removed, Pod):
+            self._mark_nodes(self._assumed.observe_deletion(removed))
 
     def _add_to_node(self, pod: Pod) -> None:
         if pod.finished:

@@ -154,17 +154,17 @@ class _StrictDecoder:
         found: _Path = ()
         for step in path:
             if isinstance(step, int):
-                for gone in sorted(self._removed_from(found)):
-                    step += gone <= step
+                for removed in sorted(self._removed_from(found)):
+                    step += removed <= step
             found = (*found, step)
         return found
 
     def _removed_from(self, path: _Path) -> list[int]:
         here = len(path)
-        inside = (
-            gone[here] for gone in self._removed if len(gone) == here + 1 and gone[:here] == path
+        steps = (
+            each[here] for each in self._removed if len(each) == here + 1 and each[:here] == path
         )
-        return [step for step in inside if isinstance(step, int)]
+        return [step for step in steps if isinstance(step, int)]
 
     def _allowed_text(self, path: _Path) -> str:
         """Return the allowed names at a path for an error message, "" if there are none."""

@@ -18,7 +18,7 @@ A step without a summary has no stats.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, TypedDict
 
@@ -122,7 +122,7 @@ class ScenarioDocument(TypedDict):
     steps: list[ScenarioStepDocument]
 
 
-def scenario_document(results: Sequence[ScenarioStepResult]) -> ScenarioDocument:
+def scenario_document(results: Iterable[ScenarioStepResult]) -> ScenarioDocument:
     """Return the JSON document of a scenario."""
     return {"steps": [_step_document(each) for each in results]}
 

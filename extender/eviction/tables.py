@@ -49,7 +49,7 @@ def scenario_table(results: Sequence[ScenarioStepResult]) -> RenderableType:
             format_duration(sync.input.now_ns),
             ", ".join(sync.state.pressures),
             ", ".join(reclaim.name.lower() for reclaim in each.reclaimed),
-            "\n".join(f"{gone.pod.name} ({gone.grace_seconds} s)" for gone in sync.evictions)
+            "\n".join(f"{each.pod.name} ({each.grace_seconds} s)" for each in sync.evictions)
             or explanation.result_message(sync),
             ", ".join("yes" if admitted else "no" for admitted in each.admitted),
         )
@@ -57,9 +57,9 @@ def scenario_table(results: Sequence[ScenarioStepResult]) -> RenderableType:
 
 
 def _headline(node: str, sync: SyncResult) -> str:
-    gone = ", ".join(f"{each.pod.key} ({each.grace_seconds} s)" for each in sync.evictions)
+    pods = ", ".join(f"{each.pod.key} ({each.grace_seconds} s)" for each in sync.evictions)
     pressures = f" under {', '.join(sync.state.pressures)}" if sync.state.pressures else ""
-    what = f"evicts {gone}" if gone else f"evicts no pod: {explanation.result_message(sync)}"
+    what = f"evicts {pods}" if pods else f"evicts no pod: {explanation.result_message(sync)}"
     return f"{node}{pressures} {what}"
 
 

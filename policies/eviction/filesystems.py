@@ -14,13 +14,13 @@ the node can reclaim before a pod is evicted.
     dedicated imagefs     nothing                  containers, images   as imagefs
     split                 containers               images               as nodefs
 
-Sources: UpdateContainerFsThresholds, buildSignalToRankFunc and buildSignalToNodeReclaimFuncs in
-pkg/kubelet/eviction/helpers.go.
-
 :func:`infer_layout` infers the layout from a node's stats, which do not contain it. Two names of
 one filesystem have the same capacity and the same number of inodes, so images or containers whose
 filesystem has other numbers have one of their own. Two filesystems of exactly the same size are
 taken for one.
+
+Sources: UpdateContainerFsThresholds, buildSignalToRankFunc and buildSignalToNodeReclaimFuncs in
+pkg/kubelet/eviction/helpers.go.
 """
 
 from __future__ import annotations

@@ -147,9 +147,9 @@ def _pods_to_evict(
     forecast: NodeForecast, cause: ThresholdForecast, facts: NodePodFacts
 ) -> Sequence[PodUsage]:
     ranking = forecast.ranked_for(cause.threshold.signal)
-    leaving = sum(each.usage or 0 for each in ranking if each.pod.uid in facts.terminating_pods)
-    shortage = cause.shortage - leaving
-    if leaving and shortage <= 0:
+    terminating = sum(each.usage or 0 for each in ranking if each.pod.uid in facts.terminating_pods)
+    shortage = cause.shortage - terminating
+    if terminating and shortage <= 0:
         return ()
     excluded = facts.daemonset_pods | facts.terminating_pods
     return pods_covering_shortage(

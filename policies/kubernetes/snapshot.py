@@ -243,18 +243,18 @@ class NodeState:
             used_ports=self.used_ports | pod.host_ports,
         )
 
-    def without_pods(self, gone: Iterable[Pod]) -> NodeState:
-        """Return the same node without the pods ``gone``, identified by UID.
+    def without_pods(self, pods: Iterable[Pod]) -> NodeState:
+        """Return the same node without some pods, identified by UID.
 
         As upstream, a host port becomes free with the first pod that releases it, even if another
         pod, bound past the scheduler, uses it too.
         """
-        leaving = {pod.uid: pod for pod in gone}
+        removed = {pod.uid: pod for pod in pods}
         return replace(
             self,
-            pods=tuple([pod for pod in self.pods if pod.uid not in leaving]),
-            requested=self.requested - sum_resources([pod.requests for pod in leaving.values()]),
-            used_ports=self.used_ports.difference(*(pod.host_ports for pod in leaving.values())),
+            pods=tuple([pod for pod in self.pods if pod.uid not in removed]),
+            requested=self.requested - sum_resources([pod.requests for pod in removed.values()]),
+            used_ports=self.used_ports.difference(*(pod.host_ports for pod in removed.values())),
         )
 
 

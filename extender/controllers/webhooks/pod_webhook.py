@@ -65,7 +65,6 @@ from policies.workloadspread.workloads import TargetWorkload
 
 Document = dict[str, Any]
 
-_NOT_FOUND: Final = 404
 _REVIEW_ERRORS: Final = (
     ApiError,
     MalformedError,
@@ -203,13 +202,8 @@ class PodWebhooks:
         options = _document(request.object).get("deleteOptions") or {}
         if options.get("dryRun"):
             return None
-        try:
-            path = PODS.object(request.name, request.namespace)
-            return await self._client.get(path, bytes)
-        except ApiError as error:
-            if error.status == _NOT_FOUND:
-                return None  # the API server returns the 404 itself
-            raise
+        # The API server returns a 404 itself.
+        return await self._client.find(PODS.object(request.name, request.namespace), bytes)
 
     async def _target(self, spread: WorkloadSpread) -> TargetWorkload | None:
         """Return the target of a WorkloadSpread, if a maxReplicas is a percentage; else None."""

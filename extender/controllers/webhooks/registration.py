@@ -49,6 +49,11 @@ from extender.kube.rest.rate_limited_log import OnceLog
 from extender.kube.rest.resources import Resource
 from extender.kube.rest.transport import TransportError
 
+GROUP: Final = "admissionregistration.k8s.io"
+NAME: Final = "reprieve-workloadspread"
+MUTATING: Final = Resource(GROUP, "v1", "mutatingwebhookconfigurations", namespaced=False)
+VALIDATING: Final = Resource(GROUP, "v1", "validatingwebhookconfigurations", namespaced=False)
+
 MUTATE_POD: Final = "/mutate-pod"
 VALIDATE_POD: Final = "/validate-pod"
 VALIDATE_SPREAD: Final = "/validate-apps-kruise-io-workloadspread"
@@ -68,6 +73,9 @@ PATHS: Final[Mapping[str, str]] = {
 """The path of each webhook, by its name."""
 
 REVIEW_VERSIONS: Final = ("v1",)
+
+_RESOURCES: Final = {each.plural: each for each in (MUTATING, VALIDATING, DEFINITIONS)}
+_OURS: Final = Selection(field_selector=f"metadata.name={NAME}")
 
 Document = dict[str, Any]
 ClientConfig = Callable[[str], Document]
@@ -136,19 +144,10 @@ def _webhook(
     }
 
 
-GROUP: Final = "admissionregistration.k8s.io"
-NAME: Final = "reprieve-workloadspread"
-MUTATING: Final = Resource(GROUP, "v1", "mutatingwebhookconfigurations", namespaced=False)
-VALIDATING: Final = Resource(GROUP, "v1", "validatingwebhookconfigurations", namespaced=False)
-
 _CONFIGURATION_KINDS: Final = {
     MUTATING: ("MutatingWebhookConfiguration", mutating_webhooks),
     VALIDATING: ("ValidatingWebhookConfiguration", validating_webhooks),
 }
-_RESOURCES: Final = {each.plural: each for each in (MUTATING, VALIDATING, DEFINITIONS)}
-_NOT_FOUND: Final = 404
-_CONFLICT: Final = 409
-_OURS: Final = Selection(field_selector=f"metadata.name={NAME}")
 
 
 class WebhookRegistration:
@@ -203,7 +202,7 @@ class WebhookRegistration:
             else:
                 await self._configure(resource)
         except (ApiError, MalformedError, TransportError) as error:
-            if not (isinstance(error, ApiError) and error.status == _CONFLICT):
+            if not (isinstance(error, ApiError) and error.status == 409):
                 self._log.warning("webhooks_not_registered", str(resource), why=str(error))
             raise
 
@@ -259,7 +258,7 @@ class WebhookRegistration:
         try:
             await self._client.delete(resource.object(NAME))
         except ApiError as error:
-            if error.status != _NOT_FOUND:
+            if error.status != 404:
                 raise
 
 

@@ -65,9 +65,6 @@ YIELD_FACTORS: Final = (2.0, 4.0)
 Another process takes as long to read, and as long again to write.
 """
 
-_NOT_FOUND: Final = 404
-_CONFLICT: Final = 409
-
 
 class ConcurrentWriters:
     """Tracks other writers, by the UID of the WorkloadSpread that they write."""
@@ -192,7 +189,7 @@ class WorkloadSpreadStatusWriter:
         try:
             self._assumed.record_write(await self._write(current, status))
         except ApiError as error:
-            if error.status != _CONFLICT:
+            if error.status != 409:
                 resolve_all_with_error(depending, error)
                 return
             self._metrics.conflicts.inc()
@@ -236,12 +233,7 @@ class WorkloadSpreadStatusWriter:
 
     async def _fetch(self, found: StoredWorkloadSpread) -> StoredWorkloadSpread | None:
         path = WORKLOAD_SPREADS.object(found.spread.name, found.spread.namespace)
-        try:
-            return await self._client.get(path, _decode)
-        except ApiError as error:
-            if error.status == _NOT_FOUND:
-                return None
-            raise
+        return await self._client.find(path, _decode)
 
     async def _write(
         self, current: StoredWorkloadSpread, status: WorkloadSpreadStatus

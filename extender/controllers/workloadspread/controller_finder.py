@@ -62,7 +62,6 @@ _KNOWN_RESOURCES: Final = {
     ("batch", JOB): Resource("batch", "v1", "jobs", namespaced=True),
     ("", REPLICATION_CONTROLLER): REPLICATION_CONTROLLERS,
 }
-_NOT_FOUND: Final = 404
 
 
 class WorkloadReadError(Exception):
@@ -152,7 +151,7 @@ class ControllerFinder:
             try:
                 found = await resource_of_kind(self._client, reference.api_version, reference.kind)
             except ApiError as error:
-                if error.status == _NOT_FOUND:
+                if error.status == 404:
                     return None
                 raise
             if found is None or not found.namespaced:
@@ -168,12 +167,9 @@ class ControllerFinder:
         self, resource: Resource, reference: WorkloadReference, namespace: str
     ) -> CachedObject[TargetWorkload] | None:
         decode = workload_decoder(reference.kind, ())
-        try:
-            found = await self._client.get(resource.object(reference.name, namespace), decode)
-        except ApiError as error:
-            if error.status == _NOT_FOUND:
-                return None
-            raise
+        found = await self._client.find(resource.object(reference.name, namespace), decode)
+        if found is None:
+            return None
         # The informer may have been dropped elsewhere together with the kind, which is served
         # again.
         self._followed[resource] = self.informers.of(resource, decode)

@@ -18,7 +18,6 @@ import msgspec
 from msgspec import Struct
 
 from extender.kube.controller_runtime.event_recorder import EventRecorder, ObjectReference
-from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.client import Client, response_decoder
 from extender.kube.rest.resources import LEASES
 
@@ -92,13 +91,8 @@ class LeaseLock:
 
     async def read(self) -> LeaseSpec | None:
         """Return the current spec; None if there is no such Lease."""
-        try:
-            lease = await self._client.get(LEASES.object(self.name, self.namespace), _decode)
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
-        return self._remember_metadata(lease)
+        lease = await self._client.find(LEASES.object(self.name, self.namespace), _decode)
+        return None if lease is None else self._remember_metadata(lease)
 
     async def create(self, spec: LeaseSpec) -> None:
         """Create the Lease; a 409 means that another candidate has created it."""

@@ -67,11 +67,11 @@ def _containers(
     reported: dict[str, core_v1_types.ContainerStatusV1],
 ) -> Iterator[ContainerRequests]:
     for index, container in enumerate(containers or ()):
-        asked = container.resources or core_v1_types.ResourceRequirementsV1()
+        resources = container.resources or core_v1_types.ResourceRequirementsV1()
         status = reported.get(container.name, core_v1_types.ContainerStatusV1())
         in_force = status.resources
         yield ContainerRequests(
-            spec=_requests(f"{path}[{index}].resources", asked),
+            spec=_requests(f"{path}[{index}].resources", resources),
             allocated=reported_amounts("status.allocatedResources", status.allocatedResources),
             actuated=reported_amounts(
                 "status.resources.requests", in_force.requests if in_force else None
@@ -81,7 +81,7 @@ def _containers(
         )
 
 
-def _requests(path: str, asked: core_v1_types.ResourceRequirementsV1) -> Amounts:
+def _requests(path: str, resources: core_v1_types.ResourceRequirementsV1) -> Amounts:
     # No decision reads limits, but Go rejects a pod with malformed limits, so it is unreadable.
-    amounts_of(f"{path}.limits", asked.limits)
-    return amounts_of(f"{path}.requests", asked.requests)
+    amounts_of(f"{path}.limits", resources.limits)
+    return amounts_of(f"{path}.requests", resources.requests)

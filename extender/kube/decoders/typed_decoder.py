@@ -91,7 +91,12 @@ def tolerant_decoder(kind: str, decode: Decode[T]) -> Decode[T | Unreadable]:
 def object_decoder(kind: str, shape: type[S], convert: Callable[[S], T]) -> Decode[T]:
     """Return a decoder of a kind: it decodes to ``shape`` and converts. It raises ObjectError."""
     decoder = msgspec.json.Decoder(shape)
-    return lambda raw: decode_object(kind, decoder, raw, convert)
+
+    def decode(raw: bytes) -> T:
+        return decode_object(kind, decoder, raw, convert)
+
+    decode.__name__ = f"decode_{kind}"  # for profiles and names of tests
+    return decode
 
 
 def decode_object(

@@ -179,8 +179,8 @@ def _element(key: str, element: Any) -> Mapping[str, Any]:
 
 
 def _without(present: list[Any], values: list[Any]) -> list[Any]:
-    gone = {_identity("", value) for value in values}
-    return [element for element in present if _identity("", element) not in gone]
+    removed = {_identity("", value) for value in values}
+    return [element for element in present if _identity("", element) not in removed]
 
 
 def _arrange(

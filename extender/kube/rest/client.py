@@ -128,6 +128,15 @@ class Client:
         """Get one object or subresource. Raise ApiError, TransportError."""
         return decode(msgspec.Raw(await self._body(Request("GET", path.path))))
 
+    async def find(self, path: ObjectPath, decode: Decode[T]) -> T | None:
+        """Get one object; None if it does not exist. Raise ApiError, TransportError."""
+        try:
+            return await self.get(path, decode)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
     async def create(self, path: CollectionPath | ObjectPath, body: bytes, decode: Decode[T]) -> T:
         """POST to a collection, or to a subresource such as `eviction` or `binding`.
 

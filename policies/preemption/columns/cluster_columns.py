@@ -112,9 +112,9 @@ class ClusterColumns:
 
     def _differing(self, snapshot: Snapshot) -> list[str]:
         nodes = snapshot.nodes
-        gone = [name for name in self.names if name not in nodes]
+        removed = [name for name in self.names if name not in nodes]
         known, states = self.index, self.states
-        return gone + [
+        return removed + [
             name
             for name, state in nodes.items()
             if name not in known or states[known[name]] is not state

@@ -165,10 +165,10 @@ class LabelClasses:
 
     def release(self, number: int) -> bool:
         """Count one pod of a class less; return whether it was the last."""
-        gone = self._interned.release(number)
-        if gone is not None:
-            self._index.remove(gone.labels, number)
-        return gone is not None
+        last = self._interned.release(number)
+        if last is not None:
+            self._index.remove(last.labels, number)
+        return last is not None
 
     def may_match(self, selector: LabelSelector) -> Iterator[tuple[int, Pod]]:
         """Yield the classes that ``selector`` may match, each with one of its pods."""
@@ -215,12 +215,12 @@ class PodTraits:
 
     def release(self, number: int) -> None:
         """Count one pod of a class less."""
-        gone = self._interned.release(number) if number else None
-        if gone is None:
+        last = self._interned.release(number) if number else None
+        if last is None:
             return
         self._with_ports.pop(number, None)
         self._with_storage.pop(number, None)
-        for place, term in enumerate(gone.anti_affinity):
+        for place, term in enumerate(last.anti_affinity):
             if term.selector is not None:
                 self._repelling.remove(term.selector, (term, place, number))
 
