@@ -27,12 +27,12 @@ async def embedded_cluster(name: str) -> AsyncIterator[EmbeddedCluster]:
         raise ConfigError(f"--embedded: {error}") from None
     async with FakeCluster(run="none") as cluster:
         cluster.load(objects)
-        witness = captured_requests.LastResultLog()
+        result_log = captured_requests.LastResultLog()
         console = captured_requests.wide_console()
         yield EmbeddedCluster(
             cluster.local_transport(),
-            witness,
-            lambda extender: captured_requests.send_requests(extender, witness, console),
+            result_log,
+            lambda extender: captured_requests.send_requests(extender, result_log, console),
         )
 
 

@@ -29,12 +29,11 @@ from fakeapi.cli.serve_command import (
     UpstreamVersion,
     check_component_runs,
     check_scheduler_options,
-    display_name,
+    component_option_errors,
     read_component_file,
 )
 from fakeapi.controlplane.components import parse_run
 from policies.kubernetes.duration import parse_duration
-from policies.kubernetes.releases import UnknownReleaseError
 
 if TYPE_CHECKING:
     from extender.recording.files import Recording
@@ -110,44 +109,42 @@ def replay_events(
 ) -> None:
     """Play a recording into a new fakeapi, and report the differences at the end."""
     from extender.recording.files import RecordingError, read_recording
-    from fakeapi.controlplane.kubelet.scripts import ScriptError
-    from fakeapi.controlplane.scheduler.configuration import SchedulerConfigError
     from fakeapi.replay.component_effects import UnsupportedComponentError, attach
     from fakeapi.replay.player import ReplayError
     from fakeapi.testing.extenders import ExtenderNotReadyError
 
     try:
-        attach(parse_run(run))
-        address = None if port is None else (host, port)
-        arguments = SchedulerArguments(extender, search, scheduler_config, upstream)
-        orders = {
-            "run": run,
-            "seed": seed,
-            "kubelet": read_component_file("--kubelet", kubelet, "kubelet", run),
-        }
-        reprieve = _create_in_process_extender(arguments, run, orders)
-        outsiders = _remote_extenders(orders)
-        pace = _read_speed(speed, max_by_default=address is None and not outsiders)
-        if outsiders and pace is None:
-            raise ConfigError(
-                "--speed: max is not possible with a remote extender; expected a number"
+        with component_option_errors(kubelet, scheduler_config):
+            attach(parse_run(run))
+            address = None if port is None else (host, port)
+            arguments = SchedulerArguments(extender, search, scheduler_config, upstream)
+            cluster_options = {
+                "run": run,
+                "seed": seed,
+                "kubelet": read_component_file("--kubelet", kubelet, "kubelet", run),
+            }
+            reprieve = _create_in_process_extender(arguments, run, cluster_options)
+            remote_extenders = _remote_extenders(cluster_options)
+            pace = _read_speed(speed, max_by_default=address is None and not remote_extenders)
+            if remote_extenders and pace is None:
+                raise ConfigError(
+                    "--speed: max is not possible with a remote extender; expected a number"
+                )
+            options = ReplayOptions(
+                pace,
+                address,
+                kubeconfig_out,
+                cluster_options,
+                reprieve,
+                remote_extenders,
+                _read_head_start(head_start),
             )
-        lead = _read_head_start(head_start)
-        options = ReplayOptions(pace, address, kubeconfig_out, orders, reprieve, outsiders, lead)
-        recording = read_recording(file)
-        if recording.truncated_at:
-            log_line(f"{recording.truncated_at}; events up to this point are replayed")
-        asyncio.run(_replay(recording, options, output))
+            recording = read_recording(file)
+            if recording.truncated_at:
+                log_line(f"{recording.truncated_at}; events up to this point are replayed")
+            asyncio.run(_replay(recording, options, output))
     except (UnknownComponentError, UnsupportedComponentError) as error:
         raise ConfigError(f"--{error}") from None
-    except ScriptError as error:
-        raise ConfigError(f"--kubelet: {display_name(kubelet)}: {error}") from None
-    except SchedulerConfigError as error:
-        raise ConfigError(
-            f"--scheduler-config: {display_name(scheduler_config)}: {error}"
-        ) from None
-    except UnknownReleaseError as error:
-        raise ConfigError(f"--upstream: {error}") from None
     except ExtenderNotReadyError as error:
         log_line(f"--extender: {error}")
         raise typer.Exit(1) from None
@@ -278,9 +275,9 @@ async def _replay_served(
             print(f"listening on {cluster.url}", flush=True)  # noqa: T201 - as all servers
         clock.run(options.speed or 0.0)
         await stack.enter_async_context(_following(cluster, options.reprieve))
-        lead = options.head_start * (options.speed or 1.0)
+        head_start = options.head_start * (options.speed or 1.0)
         begin = partial(wait_extenders_ready, options.remote_extenders)
-        report = await _unless_stopped(cluster.replay(recording, lead, begin), stop)
+        report = await _unless_stopped(cluster.replay(recording, head_start, begin), stop)
         if report is not None:
             clock.run(1.0)
             _print_report(report, output)

@@ -38,7 +38,6 @@ def main() -> None:
 
 
 def _load_command(name: str) -> Callable[[], None]:
-    """Import and return the function that runs a command."""
     if name not in ("fakeapi", "controllers", "record", "replay"):
         from fakeapi.cli.commands import run_commands
 

@@ -61,12 +61,12 @@ async def run_captured_requests(console: Console) -> None:
         objects = scenario("demo")
         cluster.load(objects)
         console.print(f"fakeapi listens on {cluster.url} with {len(objects)} objects")
-        witness = LastResultLog()
+        results = LastResultLog()
         transport = cluster.local_transport()
         rng = random.Random(0)  # noqa: S311 - jitter of reconnects
-        async with run_server(Config(port=0), transport, SystemClock(), rng, witness) as extender:
+        async with run_server(Config(port=0), transport, SystemClock(), rng, results) as extender:
             console.print(f"reprieve listens on {extender.url}")
-            await send_requests(extender, witness, console)
+            await send_requests(extender, results, console)
 
 
 async def send_requests(

@@ -78,11 +78,11 @@ async def run_demo_cluster(
     scenario: LoopScenario, seed: int, pace: float
 ) -> AsyncIterator[tuple[DemoCluster, DemoAddresses]]:
     """Run a demo cluster until the block ends; its clock runs ``pace`` times as fast as ours."""
-    way, witness = DeferredTransport(), DecisionCollector()
+    transport, collector = DeferredTransport(), DecisionCollector()
     rng = Random(seed)  # noqa: S311 - jitter of reconnects
     config = Config(port=0, search=Search.CLUSTER, deadline_milliseconds=Deadlines(preempt=10_000))
-    async with run_server(config, way, SystemClock(), rng, witness) as extender:
-        witness.service = extender.service
+    async with run_server(config, transport, SystemClock(), rng, collector) as extender:
+        collector.service = extender.service
         async with FakeCluster(
             run=COMPONENTS,
             seed=seed,
@@ -90,11 +90,16 @@ async def run_demo_cluster(
             scheduler=scheduler_configuration(extender.url),
         ) as cluster:
             cluster.clock.run(pace)
-            way.set_target(cluster.local_transport("reprieve"))
+            transport.set_target(cluster.local_transport("reprieve"))
             await extender.wait_synced()
-            taken_down = cluster.scheduler.trace, witness
-            stage = DemoCluster(cluster.client, cluster.clock, *taken_down, 60.0 * max(pace, 1.0))
-            yield stage, DemoAddresses(cluster.url, extender.url)
+            demo = DemoCluster(
+                cluster.client,
+                cluster.clock,
+                cluster.scheduler.trace,
+                collector,
+                step_timeout_seconds=60.0 * max(pace, 1.0),
+            )
+            yield demo, DemoAddresses(cluster.url, extender.url)
 
 
 class DeferredTransport:
@@ -114,8 +119,8 @@ class DeferredTransport:
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[Stream]:
         """Send a request and stream the response. Raises TransportError on entering."""
-        way = await asyncio.shield(self._target)
-        async with way.stream(request) as stream:
+        target = await asyncio.shield(self._target)
+        async with target.stream(request) as stream:
             yield stream
 
     async def close(self) -> None:

@@ -113,10 +113,6 @@ def _pressure(state: ObservedState, scenario: LoopScenario) -> Iterator[str]:
     yield from _replacing(state, scenario)
 
 
-def _nothing(_state: ObservedState, _scenario: LoopScenario) -> Iterator[str]:
-    yield from ()
-
-
 _STEP_CONDITIONS: Final[
     Mapping[DemoStep, Callable[[ObservedState, LoopScenario], Iterator[str]]]
 ] = {
@@ -124,5 +120,5 @@ _STEP_CONDITIONS: Final[
     DemoStep.FILLING: _filling,
     DemoStep.BURST: _burst,
     DemoStep.PRESSURE: _pressure,
-    DemoStep.END: _nothing,
+    DemoStep.END: lambda _state, _scenario: iter(()),
 }

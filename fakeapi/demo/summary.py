@@ -31,7 +31,7 @@ class PreemptionSummary:
 
 @dataclass(frozen=True, slots=True)
 class ReplacementSummary:
-    """Pods that replaced others; ``fate`` is their node, or why they have none."""
+    """Pods that replaced others; ``outcome`` is their node, or why they have none."""
 
     pods: tuple[str, ...]
     subset: str

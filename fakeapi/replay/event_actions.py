@@ -136,15 +136,15 @@ class ActionPlanner:
         place, uid = (event.resource, event.key), uid_of(document)
         before = self.recorded.get(place)
         was_going = before is not None and is_deleting(before)
-        begun = self.recorded.apply(event.type, event.resource, document)
+        deletion = self.recorded.apply(event.type, event.resource, document)
         yield from self.catch_up()
         maker = (
             self._attached.creating_component(event.resource, document)
             if event.type == "ADDED"
             else ""
         )
-        if begun is not None:
-            self._record_deletion(begun)
+        if deletion is not None:
+            self._record_deletion(deletion)
         if maker:
             self.left[maker] += 1
             self.uid_map.expect(uid, place, RecordedCreation(document, event.at_ns))
@@ -173,10 +173,10 @@ class ActionPlanner:
         Yield also removals whose recorded objects ended before a component deleted one.
         """
         for last in tuple(self._pending_removals):
-            going = self._longest_deleting(last, self._component_deletions[uid_of(last)])
-            if going is not None:
+            found = self._longest_deleting(last, self._component_deletions[uid_of(last)])
+            if found is not None:
                 self._pending_removals.remove(last)
-                yield self._release(going)
+                yield self._release(found)
         for uid, place in tuple(self._pending_changes.items()):
             document = self.recorded.find(uid)
             if document is not None and self._is_deleted_by_component(
@@ -192,13 +192,13 @@ class ActionPlanner:
                 if document is not None:
                     yield from self._change(place, document, new=False)
 
-    def _record_deletion(self, begun: ObservedDeletion) -> None:
-        part = self._attached.deleting_component(begun.cause)
+    def _record_deletion(self, deletion: ObservedDeletion) -> None:
+        part = self._attached.deleting_component(deletion.cause)
         if part:
             self.left[part] += 1
-            self._component_deletions[begun.uid] = begun.cause
+            self._component_deletions[deletion.uid] = deletion.cause
         else:
-            self._played_deletions[begun.uid] = begun.cause
+            self._played_deletions[deletion.uid] = deletion.cause
 
     def played_cause(self, actor: str) -> str:
         """Return the cause of a played deletion of an object of the world; "" if not played."""
@@ -273,78 +273,76 @@ class ActionPlanner:
 
     def _is_deleted_by_component(self, actor: str) -> bool:
         """Return whether a component is deleting an object of the world."""
-        going = self.world.deleting.get(actor)
-        return going is not None and bool(self._attached.deleting_component(going.cause))
+        deletion = self.world.deleting.get(actor)
+        return deletion is not None and bool(self._attached.deleting_component(deletion.cause))
 
     def _end(self, place: ObjectLocation, last: Document, *, graceful: bool) -> Iterator[Action]:
         uid = uid_of(last)
         self.uid_map.waiting.pop(uid, None)
         self._pending_changes.pop(uid, None)
-        there, hand = (
+        there, component = (
             self.world.find(self.uid_map.counterpart(uid)),
             self._component_deletions.get(uid, ""),
         )
         ender = self._attached.removing_component(place[0]) if graceful else ""
         if ender and not _is_unplaced(place[0], there or last):
             self.left[ender] += 1
-        elif not hand:
+        elif not component:
             if there is not None:
                 yield Action(self._merged(place[0], last, there, uid_of(there)), removes=True)
         else:
-            yield from self._end_by_component(last, hand, there)
+            yield from self._end_by_component(last, component, there)
 
     def _end_by_component(
-        self, last: Document, hand: str, there: Document | None
+        self, last: Document, component: str, there: Document | None
     ) -> Iterator[Action]:
         actor = self.uid_map.counterpart(uid_of(last))
         if there is None and actor in self.world.removed and actor not in self._released:
             return  # the component removed it immediately
-        going = (
+        found = (
             there
             if there is not None and is_deleting(there)
-            else self._longest_deleting(last, hand)
+            else self._longest_deleting(last, component)
         )
-        if going is not None:
-            yield self._release(going)
-        elif self._comes_later(hand):
+        if found is not None:
+            yield self._release(found)
+        elif self._comes_later(component):
             self._pending_removals.append(last)
 
-    def _release(self, going: Document) -> Action:
+    def _release(self, document: Document) -> Action:
         """Return the removal of an object that a component is deleting."""
-        self._released.add(uid_of(going))
-        return Action(going, removes=True)
+        self._released.add(uid_of(document))
+        return Action(document, removes=True)
 
-    def _comes_later(self, hand: str) -> bool:
+    def _comes_later(self, component: str) -> bool:
         """Return whether a component has deleted fewer objects than were recorded as removed."""
-        ended = sum(self._component_deletions.get(uid) == hand for uid in self.recorded.removed)
-        told = sum(deletion.cause == hand for deletion in self.world.deletions)
-        return told < ended
+        causes = map(self._component_deletions.get, self.recorded.removed)
+        recorded = sum(cause == component for cause in causes)
+        return sum(each.cause == component for each in self.world.deletions) < recorded
 
-    def _longest_deleting(self, last: Document, hand: str) -> Document | None:
+    def _longest_deleting(self, last: Document, component: str) -> Document | None:
         """Return the matching object that has been deleting longest, or None."""
         for deletion in self.world.deleting.values():
             document = self.world.find(deletion.uid)
-            if document is not None and self._may_remove(deletion, document, last, hand):
+            if document is not None and self._may_remove(deletion, document, last, component):
                 return document
         return None
 
     def _may_remove(
-        self, going: ObservedDeletion, document: Document, last: Document, hand: str
+        self, deletion: ObservedDeletion, document: Document, last: Document, component: str
     ) -> bool:
-        if self._attached.chooses_victims(hand):
-            return going.cause == hand
+        if self._attached.chooses_victims(component):
+            return deletion.cause == component
         controller = controller_of(document)
         wanted = (controller_of(last) or {}).get("uid")
         return controller is not None and controller.get("uid") == wanted
 
 
 def _is_unplaced(resource: str, document: Document) -> bool:
-    """Return whether an object is a pod without a node."""
     return resource == "pods" and not read_field(document, ("spec", "nodeName"))
 
 
 def _unversioned(document: Document | None) -> Document | None:
-    """Return an object without its resourceVersion."""
     if document is None:
         return None
     metadata = {k: v for k, v in document["metadata"].items() if k != "resourceVersion"}
@@ -352,7 +350,6 @@ def _unversioned(document: Document | None) -> Document | None:
 
 
 def _without_managed_fields(document: Document | None) -> Document | None:
-    """Return an object without its resourceVersion and managedFields."""
     found = _unversioned(document)
     if found is not None:
         found["metadata"].pop("managedFields", None)

@@ -82,20 +82,20 @@ class RecordedState:
         if kind in ("BOOKMARK", "RELISTED"):
             return None
         place, uid = (resource, key_of(document)), _identity(resource, document)
-        begun = None
+        deletion = None
         leaves = kind == "DELETED"
         if (leaves or is_deleting(document)) and uid not in self.deleting:
-            begun = ObservedDeletion(*place, uid, self.deletion_cause(self, resource, document))
-            self.deleting[uid] = begun
-            self.deletions.append(begun)
+            deletion = ObservedDeletion(*place, uid, self.deletion_cause(self, resource, document))
+            self.deleting[uid] = deletion
+            self.deletions.append(deletion)
         if resource == "pods":
             self.names[uid], self.subsets[uid] = place[1], subset_of(document)
-            self.decisions.record(document, begun.cause if begun else "")
+            self.decisions.record(document, deletion.cause if deletion else "")
         if leaves:
             self._remove(place, uid)
         else:
             self._store(place, uid, document)
-        return begun
+        return deletion
 
     def get(self, place: ObjectLocation) -> Document | None:
         """Return the object at a location, or None."""
@@ -171,12 +171,12 @@ def deletion_cause(before: RecordedState, resource: str, document: Document) -> 
     if resource != "pods":
         return UNKNOWN_CAUSE
     # Only a deletion timestamp shows that the limit of the WorkloadSpread was over.
-    hands = (
+    rules = (
         (_workloadspread_cause, _controller_cause)
         if is_deleting(document)
         else (_controller_cause, _workloadspread_cause)
     )
-    return next(filter(None, (hand(before, document) for hand in hands)), UNKNOWN_CAUSE)
+    return next(filter(None, (rule(before, document) for rule in rules)), UNKNOWN_CAUSE)
 
 
 def _disruption(document: Document) -> str:

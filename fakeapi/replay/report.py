@@ -99,12 +99,12 @@ def _replayed(recording: Recording) -> ReplayedRecording:
 
 
 def _notes(
-    recording: Recording, attached: AttachedComponents, director: ActionPlanner
+    recording: Recording, attached: AttachedComponents, planner: ActionPlanner
 ) -> Iterator[str]:
     """Yield notes about known causes of differences."""
     if "gc" in attached.names:
-        yield from _unrecorded_owners(recording, director)
-    spread = sum(map(bool, director.recorded.subsets.values()))
+        yield from _unrecorded_owners(recording, planner)
+    spread = sum(map(bool, planner.recorded.subsets.values()))
     if spread and "replicaset" in attached.names and not attached.assigns_subsets:
         yield (
             f"{spread} pods were put into subsets of WorkloadSpreads; pods that replicaset creates "
@@ -112,11 +112,11 @@ def _notes(
         )
 
 
-def _unrecorded_owners(recording: Recording, director: ActionPlanner) -> Iterator[str]:
+def _unrecorded_owners(recording: Recording, planner: ActionPlanner) -> Iterator[str]:
     kinds = {(each.api_version, each.kind) for each in recording.header.resources}
     lost = Counter(
         str(owner.get("kind"))
-        for document in director.recorded.present.values()
+        for document in planner.recorded.present.values()
         for owner in owners_of(document)
         if (owner.get("apiVersion"), owner.get("kind")) not in kinds
     )
@@ -152,12 +152,12 @@ def _heading(report: Report) -> Iterator[str]:
 
 
 def _deletions(report: Report) -> Iterator[str]:
-    for label, hands in (
+    for label, components in (
         ("recorded", report.deletions.recorded),
         ("here", report.deletions.replayed),
     ):
-        if hands:
-            text = ", ".join(f"{count} by {hand}" for hand, count in hands.items())
+        if components:
+            text = ", ".join(f"{count} by {component}" for component, count in components.items())
             yield f"pods deleted, {label}: {text}"
 
 

@@ -198,7 +198,6 @@ def _groups(name: str, own: list[str]) -> Iterator[str]:
 
 
 def _required_operations(user: User, impersonated: User) -> Iterator[AuthorizationAttributes]:
-    """Yield the operations that must be allowed."""
     account = service_account_of(impersonated.name)
     granted = set(service_account_groups(account[0])) if account else set()
     if account:

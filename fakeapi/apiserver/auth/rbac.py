@@ -130,8 +130,8 @@ def _describe(binding: Document, subject: Mapping[str, Any], namespace: str) -> 
     what = f'RoleBinding "{name}/{namespace}"' if namespace else f'ClusterRoleBinding "{name}"'
     home = subject.get("namespace") or namespace
     account = subject.get("kind") == "ServiceAccount"
-    whom = f"{subject['name']}/{home}" if account else subject["name"]
-    return f'{what} of {role.get("kind")} "{role.get("name")}" to {subject["kind"]} "{whom}"'
+    named = f"{subject['name']}/{home}" if account else subject["name"]
+    return f'{what} of {role.get("kind")} "{role.get("name")}" to {subject["kind"]} "{named}"'
 
 
 def _allows(rule: Rule, attributes: AuthorizationAttributes) -> bool:

@@ -176,10 +176,11 @@ def group_versions(kinds: ResourceRegistry) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
     for group, version in kinds.group_versions:
         groups.setdefault(group, []).append(version)
-    return {group: sorted(found, key=_rank, reverse=True) for group, found in groups.items()}
+    return {group: sorted(found, key=version_rank, reverse=True) for group, found in groups.items()}
 
 
-def _rank(version: str) -> tuple[int, int, int]:
+def version_rank(version: str) -> tuple[int, int, int]:
+    """Return the sort key of a version: stable after beta, v2 after v1, other names first."""
     match = _VERSION.fullmatch(version)
     if match is None:
         return (-1, 0, 0)

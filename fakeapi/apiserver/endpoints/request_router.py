@@ -341,7 +341,6 @@ def _reject_subresource(scope: RequestScope) -> Response:
 
 
 def _is_all_namespaces(target: Target) -> bool:
-    """Return whether the target is the collection of all namespaces."""
     return target.kind.namespaced and not target.namespace and not target.name
 
 

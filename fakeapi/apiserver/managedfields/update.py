@@ -241,7 +241,6 @@ def _is_reset(entries: Any) -> bool:
 
 
 def _comparable(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a document without its managed fields."""
     metadata = document.get("metadata") or {}
     if "managedFields" not in metadata:
         return document

@@ -198,6 +198,6 @@ def _pairs(pairs: Mapping[str, Any]) -> str:
     return ",".join(f"{key}={pairs[key]}" for key in sorted(pairs))
 
 
-def join_or_none(words: Iterable[str], separator: str = ",") -> str:
-    """Join words; ``<none>`` if there are none."""
-    return separator.join(words) or NONE
+def join_or_none(words: Iterable[str]) -> str:
+    """Join words by commas; ``<none>`` if there are none."""
+    return ",".join(words) or NONE

@@ -105,9 +105,11 @@ def _event(document: Document, now: int) -> list[Cell]:
 
 def _times(document: Document, now: int) -> tuple[str, str, int]:
     """Return the ages of an Event's first and last occurrence, and its count."""
-    begun = _either(document, "firstTimestamp", "deprecatedFirstTimestamp")
+    first_seen = _either(document, "firstTimestamp", "deprecatedFirstTimestamp")
     ended = _either(document, "lastTimestamp", "deprecatedLastTimestamp")
-    first = since(begun if parse_time(begun) is not None else at(document, "eventTime"), now)
+    if parse_time(first_seen) is None:
+        first_seen = at(document, "eventTime")
+    first = since(first_seen, now)
     last = first if parse_time(ended) is None else since(ended, now)
     count = number(document, "count") or number(document, "deprecatedCount") or 1
     series = at(document, "series")

@@ -45,6 +45,9 @@ _IDENTITY = (
 )
 
 
+OldDocument = Mapping[str, Any]
+
+
 def prepare_create(kind: ResourceInfo, document: Document, sources: IdAndTimeSources) -> None:
     """Set the fields that the server sets on create; ``document`` has its name and namespace."""
     metadata = document["metadata"]
@@ -65,7 +68,9 @@ def prepare_create(kind: ResourceInfo, document: Document, sources: IdAndTimeSou
         document["status"] = dict(kind.first_status)
 
 
-def prepare_update(kind: ResourceInfo, document: Document, old: Mapping[str, Any]) -> None:
+def prepare_update(
+    kind: ResourceInfo, document: Document, old: OldDocument, _sources: IdAndTimeSources
+) -> None:
     """Keep the fields of ``old`` that an update may not change, and update the generation."""
     _keep_identity(document["metadata"], old["metadata"])
     set_name_label(kind, document["metadata"])
@@ -81,7 +86,9 @@ def prepare_update(kind: ResourceInfo, document: Document, old: Mapping[str, Any
         metadata["generation"] = metadata.get("generation", 0) + 1
 
 
-def prepare_status_update(kind: ResourceInfo, document: Document, old: Mapping[str, Any]) -> None:
+def prepare_status_update(
+    kind: ResourceInfo, document: Document, old: OldDocument, _sources: IdAndTimeSources
+) -> None:
     """Keep the fields of ``old`` except the status and the metadata that may change."""
     if kind.custom is not None:
         prepare_custom_status(document, old)
@@ -116,17 +123,10 @@ def _keep_field(target: dict[str, Any], source: Mapping[str, Any], name: str) ->
         target.pop(name, None)
 
 
-OldDocument = Mapping[str, Any]
 Prepare = Callable[[ResourceInfo, Document, OldDocument, IdAndTimeSources], None]
 
 _FINALIZER_NAMES: Final = ("kubernetes", "orphan", "foregroundDeletion")
 _RESIZABLE: Final = ("resources", "resizePolicy")
-
-
-def _prepare_object(
-    kind: ResourceInfo, document: Document, old: OldDocument, _sources: IdAndTimeSources
-) -> None:
-    prepare_update(kind, document, old)
 
 
 def _prepare_binding(
@@ -135,14 +135,8 @@ def _prepare_binding(
     """Keep everything as the caller has set it."""
 
 
-def _prepare_status(
-    kind: ResourceInfo, document: Document, old: OldDocument, _sources: IdAndTimeSources
-) -> None:
-    prepare_status_update(kind, document, old)
-
-
 def _prepare_finalize(
-    kind: ResourceInfo, document: Document, old: OldDocument, _sources: IdAndTimeSources
+    kind: ResourceInfo, document: Document, old: OldDocument, sources: IdAndTimeSources
 ) -> None:
     finalizers = document.get("spec", {}).get("finalizers") or []
     causes = [
@@ -157,7 +151,7 @@ def _prepare_finalize(
     ]
     if causes:
         raise invalid(kind.qualified_kind, old["metadata"]["name"], causes)
-    prepare_update(kind, document, old)
+    prepare_update(kind, document, old, sources)
     document["spec"] = {"finalizers": finalizers} if finalizers else {}
 
 
@@ -172,7 +166,7 @@ def _prepare_approval(
     before = status.pop("conditions", [])
     if conditions:
         status["conditions"] = [_with_times(c, before, sources) for c in conditions]
-    prepare_update(kind, document, old)
+    prepare_update(kind, document, old, sources)
     document["spec"] = old.get("spec") or {}
     document["status"] = status
 
@@ -207,7 +201,7 @@ def _with_times(
 
 
 def _prepare_ephemeral(
-    kind: ResourceInfo, document: Document, old: OldDocument, _sources: IdAndTimeSources
+    kind: ResourceInfo, document: Document, old: OldDocument, sources: IdAndTimeSources
 ) -> None:
     before = old.get("spec") or {}
     requested = _containers(document.get("spec") or {}, "ephemeralContainers")
@@ -221,7 +215,7 @@ def _prepare_ephemeral(
     spec.pop("ephemeralContainers", None)
     if requested:
         spec["ephemeralContainers"] = requested
-    _replace_spec(kind, document, old, spec)
+    _replace_spec(kind, document, old, spec, sources)
 
 
 def _containers(spec: Mapping[str, Any], part: str) -> list[dict[str, Any]]:
@@ -265,14 +259,14 @@ def _duplicate_name_errors(requested: list[dict[str, Any]], spec: Mapping[str, A
 
 
 def _prepare_resize(
-    kind: ResourceInfo, document: Document, old: OldDocument, _sources: IdAndTimeSources
+    kind: ResourceInfo, document: Document, old: OldDocument, sources: IdAndTimeSources
 ) -> None:
     requested = document.get("spec") or {}
     spec = dict(old.get("spec") or {})
     for part in ("containers", "initContainers"):
         if part in spec:
             spec[part] = _resized(_containers(spec, part), _containers(requested, part))
-    _replace_spec(kind, document, old, spec)
+    _replace_spec(kind, document, old, spec, sources)
 
 
 def _resized(
@@ -286,7 +280,11 @@ def _resized(
 
 
 def _replace_spec(
-    kind: ResourceInfo, document: Document, old: OldDocument, spec: dict[str, Any]
+    kind: ResourceInfo,
+    document: Document,
+    old: OldDocument,
+    spec: dict[str, Any],
+    sources: IdAndTimeSources,
 ) -> None:
     managed = document["metadata"].get("managedFields")
     document.clear()
@@ -295,13 +293,13 @@ def _replace_spec(
     if managed is not None:
         document["metadata"]["managedFields"] = managed
     document["spec"] = spec
-    prepare_update(kind, document, old)
+    prepare_update(kind, document, old, sources)
 
 
 PREPARE_UPDATE: Final[Mapping[str, Prepare]] = {
-    "": _prepare_object,
-    "status": _prepare_status,
-    "scale": _prepare_object,
+    "": prepare_update,
+    "status": prepare_status_update,
+    "scale": prepare_update,
     "approval": _prepare_approval,
     "binding": _prepare_binding,
     "finalize": _prepare_finalize,

@@ -145,19 +145,19 @@ class FaultyWatch:
 
     def _apply_termination(self, lines: list[bytes]) -> list[bytes]:
         """Apply the effect that ends the watch once its number of frames is reached."""
-        blow = self._termination
-        if blow is None:
+        effect = self._termination
+        if effect is None:
             return lines
-        whole = blow.after_frames - self._sent
-        if isinstance(blow, Cut):
+        whole = effect.after_frames - self._sent
+        if isinstance(effect, Cut):
             if len(lines) <= whole:
                 return lines
-            self._terminate(blow.end)
+            self._terminate(effect.end)
             return [*lines[:whole], first_half(lines[whole])]
         if len(lines) < whole:
             return lines
-        self._terminate("reset" if isinstance(blow, Drop) else "")
-        return lines[:whole] + ([self._watch.expire()] if isinstance(blow, Expiry) else [])
+        self._terminate("reset" if isinstance(effect, Drop) else "")
+        return lines[:whole] + ([self._watch.expire()] if isinstance(effect, Expiry) else [])
 
     def _terminate(self, ending: str) -> None:
         self._terminated, self.ending = True, ending
@@ -256,8 +256,8 @@ def first_half(whole: bytes) -> bytes:
 
 
 def _with_faults(watch: Watch, effects: Sequence[Effect], clock: Clock) -> AnyWatch:
-    hindering = any(isinstance(each, (*WATCHING, Drop, Cut)) for each in effects)
-    return FaultyWatch(watch, effects, clock) if hindering else watch
+    has_watch_faults = any(isinstance(each, (*WATCHING, Drop, Cut)) for each in effects)
+    return FaultyWatch(watch, effects, clock) if has_watch_faults else watch
 
 
 def _first(effects: Iterable[Effect], kind: type[E]) -> E | None:

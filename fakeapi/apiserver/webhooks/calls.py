@@ -106,9 +106,9 @@ class RequestAttempts:
         self._count(what)
         value: T
         if position == len(values):
-            begun = len(self._order)
+            first = len(self._order)
             value = source()
-            values.append((value, self._order[begun:]))
+            values.append((value, self._order[first:]))
             return value
         value, inside = values[position]
         for each in inside:

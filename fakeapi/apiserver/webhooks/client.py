@@ -172,7 +172,6 @@ class CallDispatcher:
         return await asyncio.gather(*(self._make(call) for call in calls))
 
     async def _make(self, call: WebhookCall) -> bytes | WebhookCallError:
-        """Make one call within its timeout."""
         limit = self._deadlines.timeout(call.timeout_seconds)
         try:
             async with limit:

@@ -74,7 +74,6 @@ def _unrecognized(why: str, body: bytes) -> StatusError:
 
 
 def _envelope(data: bytes) -> tuple[str, str, bytes]:
-    """Return apiVersion, kind and the bytes of the message."""
     api_version, kind, raw = "", "", b""
     for number, value in _fields(data):
         if number == 1:

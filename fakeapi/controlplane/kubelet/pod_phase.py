@@ -65,8 +65,8 @@ def _phase(lifecycle: PodLifecycle, counts: _Counts) -> str:
     policy = lifecycle.pod.spec.restart_policy
     if counts.failed and policy == "Never":
         return "Failed"
-    begun = any(container.ever_started for container in lifecycle.apps)
-    if counts.waiting or (counts.uninitialized and not begun):
+    was_started = any(container.ever_started for container in lifecycle.apps)
+    if counts.waiting or (counts.uninitialized and not was_started):
         return "Pending"
     if counts.running or not counts.stopped:
         return "Running" if counts.running else "Pending"

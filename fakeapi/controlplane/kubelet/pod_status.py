@@ -162,18 +162,18 @@ def _container(container: ContainerLifecycle, lifecycle: PodLifecycle, now: int)
     spec, state = container.spec, container.state
     again = isinstance(state, ContainerTerminated) and container.retry is not None
     last = state if again else container.last
-    begun = container.ever_started
+    was_started = container.ever_started
     document: Document = {
         "name": spec.name,
         "image": spec.image,
-        "imageID": image_id(spec.image) if begun else "",
+        "imageID": image_id(spec.image) if was_started else "",
         "ready": container.ready(now),
         "started": container.started(now),
         "restartCount": container.restarts,
         "state": _waiting_again(container, lifecycle) if again else _state(state),
         "lastState": _state(last) if isinstance(last, ContainerTerminated) else {},
     }
-    if begun:
+    if was_started:
         document["containerID"] = (
             state.id if isinstance(state, ContainerTerminated) else container.id
         )

@@ -252,7 +252,6 @@ class PodWorker(KubeletWorker):
         )
 
     def _preempt(self, hollow: HollowNode, victims: Iterable[str], now: int) -> None:
-        """Terminate the victims of a critical pod."""
         for uid in victims:
             running = hollow.pods[uid]
             running.lifecycle.advance(now)

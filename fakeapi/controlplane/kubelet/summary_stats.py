@@ -130,13 +130,13 @@ def _pod(running: RunningPod, now: int) -> Document:
     used = {name: pod_usage([running], name, now) for name in ("cpu", "memory", *_STORED, "inodes")}
     volumes = volume_usage(running, now)
     stored = used["disk"] + used["logs"] + sum(volumes.values())
-    begun = [each for each in lifecycle.containers if each.ever_started]
+    started = [each for each in lifecycle.containers if each.ever_started]
     memory = _memory(time, used["memory"], 0)
     del memory["availableBytes"]
     return {
         "podRef": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
         "startTime": format_time(lifecycle.admitted),
-        "containers": [_container(each, time, now) for each in begun],
+        "containers": [_container(each, time, now) for each in started],
         "cpu": _cpu(time, used["cpu"], now - lifecycle.admitted),
         "memory": memory,
         "volume": [_volume(name, size, time) for name, size in volumes.items()],

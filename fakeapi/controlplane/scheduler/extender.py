@@ -63,7 +63,7 @@ class _StartedCall:
     pod: str
     call: Call
     at_ns: int
-    begun: float
+    started_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Extender:
 
     def __init__(self, config: ExtenderConfig, context: ExtenderCallContext) -> None:
         self.config = config
-        self._line = context
+        self._context = context
 
     def is_interested(self, pod: Pod) -> bool:
         """Return whether the extender is called for a pod."""
@@ -94,13 +94,13 @@ class Extender:
         whole = None if cached else tuple(nodes.values())
         args = extender_v1.encode_filter_args(pod.raw, names, whole)
 
-        def judge(body: bytes) -> tuple[FilteredNodes, Sequence[str]]:
+        def check(body: bytes) -> tuple[FilteredNodes, Sequence[str]]:
             answer = extender_v1.decode_filter_result(body)
             filtered = check_filter(answer, names, self.config.url_prefix, cached=cached)
             return filtered, filtered.notes
 
         verb, ignorable = self.config.filter_verb, self.config.ignorable
-        return await self._call(verb, pod.key, args, judge, ignorable=ignorable)
+        return await self._call(verb, pod.key, args, check, ignorable=ignorable)
 
     async def preempt(
         self,
@@ -123,23 +123,23 @@ class Extender:
             pod.raw, victims_by_node, None if config.node_cache_capable else whole
         )
         empty = frozenset(node for node, victims in candidates.items() if not victims.pods)
-        passed_on = empty if self._line.release.victimless_candidates else frozenset[str]()
+        passed_on = empty if self._context.release.victimless_candidates else frozenset[str]()
 
-        def judge(body: bytes) -> tuple[ExtenderVictims, Sequence[str]]:
+        def check(body: bytes) -> tuple[ExtenderVictims, Sequence[str]]:
             answer = extender_v1.decode_preemption_result(body)
             found = find_victims(answer, preemptor, snapshot, config.url_prefix)
             checked = check_victims(found, candidates, passed_on, ignorable=config.ignorable)
             return checked, checked.notes
 
         verb, ignorable = config.preempt_verb, config.ignorable
-        return (await self._call(verb, pod.key, args, judge, ignorable=ignorable)).by_node
+        return (await self._call(verb, pod.key, args, check, ignorable=ignorable)).by_node
 
     async def prioritize(self, pod: CachedPod, nodes: Mapping[str, bytes]) -> Mapping[str, int]:
         """Call the prioritize verb, and return weighted scores. Raises ExtenderError."""
         whole = None if self.config.node_cache_capable else tuple(nodes.values())
         args = extender_v1.encode_filter_args(pod.raw, tuple(nodes), whole)
 
-        def judge(body: bytes) -> tuple[list[tuple[str, int]], Sequence[str]]:
+        def check(body: bytes) -> tuple[list[tuple[str, int]], Sequence[str]]:
             scores = extender_v1.decode_host_priorities(body)
             foreign = sorted({name for name, _ in scores} - nodes.keys())
             odd = [
@@ -151,7 +151,7 @@ class Extender:
 
         totals: dict[str, int] = {}
         verb = self.config.prioritize_verb
-        for name, score in await self._call(verb, pod.key, args, judge, ignorable=True):
+        for name, score in await self._call(verb, pod.key, args, check, ignorable=True):
             totals[name] = totals.get(name, 0) + score * self.config.weight * 10
         return totals
 
@@ -159,25 +159,25 @@ class Extender:
         """Call the bind verb for a pod. Raises ExtenderError."""
         args = extender_v1.encode_binding_args(pod.namespace, pod.name, pod.uid, node)
 
-        def judge(body: bytes) -> tuple[None, Sequence[str]]:
+        def check(body: bytes) -> tuple[None, Sequence[str]]:
             error = extender_v1.decode_binding_result(body)
             if error:
                 raise ExtenderResponseError(error)
             return None, ()
 
         verb, ignorable = self.config.bind_verb, self.config.ignorable
-        await self._call(verb, pod.key, args, judge, ignorable=ignorable)
+        await self._call(verb, pod.key, args, check, ignorable=ignorable)
 
     async def _call(
-        self, verb: str, pod: str, body: bytes, judge: CheckResponse[T], *, ignorable: bool
+        self, verb: str, pod: str, body: bytes, check: CheckResponse[T], *, ignorable: bool
     ) -> T:
-        call, clock = Call(self.config.url_prefix, verb, body), self._line.clock
+        call, clock = Call(self.config.url_prefix, verb, body), self._context.clock
         started = _StartedCall(pod, call, clock.now_ns(), clock.monotonic())
         reply = Reply(0, b"")
         try:
             reply = await self._send(call)
             _check_status(call, reply)
-            value, notes = judge(reply.body)
+            value, notes = check(reply.body)
         except ExtenderResponseError as problem:
             ignored = ignorable and not isinstance(problem, FatalResponseError)
             outcome = ExtenderOutcome.IGNORED if ignored else ExtenderOutcome.FAILED
@@ -194,22 +194,21 @@ class Extender:
         problem: str = "",
         notes: Sequence[str] = (),
     ) -> None:
-        seconds = self._line.clock.monotonic() - started.begun
+        seconds = self._context.clock.monotonic() - started.started_at
         call = started.call
-        victims_by_node = call.body, reply.status, reply.body
-        place = started.pod, call.prefix, call.verb, call.url
-        exchange = ExtenderCall(
-            started.at_ns, seconds, *place, *victims_by_node, outcome, problem, tuple(notes)
+        endpoint = started.pod, call.prefix, call.verb, call.url
+        bodies = call.body, reply.status, reply.body
+        self._context.trace.add(
+            ExtenderCall(started.at_ns, seconds, *endpoint, *bodies, outcome, problem, tuple(notes))
         )
-        self._line.trace.add(exchange)
 
     async def _send(self, call: Call) -> Reply:
         """Make the call within its time limit. Raises ExtenderResponseError."""
         try:
-            sending = _awaiting(self._line.send(self.config, call))
-            with self._line.waiting.during():
+            sending = _awaiting(self._context.send(self.config, call))
+            with self._context.waiting.during():
                 limit = self.config.timeout_seconds
-                return await within(self._line.waiting.clock, limit, sending)
+                return await within(self._context.waiting.clock, limit, sending)
         except UnansweredError as error:
             raise ExtenderResponseError(f'Post "{call.url}": {error}') from None
         except TimeoutError:

@@ -108,16 +108,10 @@ class DefaultPreemption:
         dry_run = self._dry_run(case, search, args)
         if not dry_run.candidates:
             counted = Counter(r for each in dry_run.refusals.values() for r in each.reasons)
-            trace_fields = (
-                len(snapshot.nodes),
-                len(dry_run.refusals),
-                counted,
-                dry_run.errors,
-                first,
+            message = fit_error.no_candidates(
+                len(snapshot.nodes), len(dry_run.refusals), counted, dry_run.errors, first
             )
-            return PreemptionOutcome(
-                fit_error.no_candidates(*trace_fields), clears_nomination=not dry_run.errors
-            )
+            return PreemptionOutcome(message, clears_nomination=not dry_run.errors)
         try:
             candidates = await self._call_extenders(case, dry_run.candidates)
         except ExtenderError as error:
@@ -179,7 +173,6 @@ class DefaultPreemption:
         return [Candidate(node, victims) for node, victims in offered.items() if victims.pods]
 
     def _victim_documents(self, candidates: Mapping[str, VictimSet]) -> dict[str, bytes]:
-        """Return the victims' JSON, by UID."""
         pods = (pod for victims in candidates.values() for pod in victims.pods)
         return {pod.uid: self._pods.document(pod) for pod in pods}
 
@@ -266,8 +259,8 @@ class PreemptionExecutor:
             if error.status == _NOT_FOUND:
                 return
             raise
-        trace_fields = f"Preempted by pod {case.cached.uid} on node {chosen.node}"
-        self._recorder.normal(reference(victim), "Preempted", trace_fields)
+        message = f"Preempted by pod {case.cached.uid} on node {chosen.node}"
+        self._recorder.normal(reference(victim), "Preempted", message)
 
     async def _clear_nominations(self, case: PodAttempt, chosen: Candidate) -> None:
         """Clear nominations of less important pods to the node; errors are ignored."""

@@ -162,7 +162,6 @@ def _apply_one_by_one(document: Any, operations: list[Document]) -> Any:
 
 
 def _operation_error(document: Any, operation: Document) -> str:
-    """Return the message of an operation that does not apply."""
     name, path = operation.get("op"), str(operation.get("path", ""))
     parent, _, key = path.rpartition("/")
     if name == "test":

@@ -100,7 +100,6 @@ def compile_expression(source: str) -> Expression:
 
 @lru_cache(maxsize=1)
 def _context() -> Any:
-    """Return the evaluation context with all functions."""
     context = ENGINE.Context()
     for name, function in known_functions().items():
         context.add_function(name, function)

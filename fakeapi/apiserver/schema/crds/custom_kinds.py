@@ -11,7 +11,6 @@ pkg/controller/openapi/builder.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -20,6 +19,7 @@ from typing import Any, Final, Literal
 
 import orjson
 
+from fakeapi.apiserver.discovery.api_groups import version_rank
 from fakeapi.apiserver.kinds import ResourceInfo, ResourceRegistry, SelectableField
 from fakeapi.apiserver.kinds.resource_info import (
     CustomResourceInfo,
@@ -95,8 +95,6 @@ def _list(node: SchemaNode) -> Type:
     return ListType(element, kind, node.list_keys, None, MappingProxyType(defaults))
 
 
-_VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?", re.ASCII)
-_STAGES: Final = {"alpha": 0, "beta": 1, None: 2}
 _NO_CONVERSION: Final[Json] = MappingProxyType({"strategy": "None"})
 
 
@@ -237,11 +235,3 @@ def _column(column: Json) -> PrinterColumn:
 def _scale_paths(scale: Json) -> ScalePaths:
     paths = (scale["specReplicasPath"], scale["statusReplicasPath"])
     return ScalePaths(*paths, scale.get("labelSelectorPath") or "")
-
-
-def version_rank(version: str) -> tuple[int, int, int]:
-    """Return the sort key of a version: stable after beta, v2 after v1, other names first."""
-    match = _VERSION.fullmatch(version)
-    if match is None:
-        return (-1, 0, 0)
-    return (_STAGES[match[2]], int(match[1]), int(match[3] or 0))

@@ -104,7 +104,6 @@ def accept_names(definition: Document, others: Iterable[Json], now: str) -> bool
 
 
 def _names_in_use(others: Iterable[Json]) -> tuple[set[str], set[str]]:
-    """Return the resource names and the kind names that other definitions use."""
     resources: set[str] = set()
     kinds: set[str] = set()
     for other in others:

@@ -9,6 +9,7 @@ schema_props.go).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -162,6 +163,12 @@ def _format(form: str) -> Check:
     return check
 
 
+_AT_LEAST: Final = ("greater than or equal to", operator.lt)
+_ABOVE: Final = ("greater than", operator.le)
+_AT_MOST: Final = ("less than or equal to", operator.gt)
+_BELOW: Final = ("less than", operator.ge)
+
+
 def number_checks(schema: Json) -> list[Check]:
     """Return the checks of numbers: range of the format, multipleOf, minimum, maximum."""
     checks = []
@@ -171,9 +178,11 @@ def number_checks(schema: Json) -> list[Check]:
     if schema.get("multipleOf") is not None:
         checks.append(_multiple(schema["multipleOf"]))
     if schema.get("minimum") is not None:
-        checks.append(_minimum(schema["minimum"], bool(schema.get("exclusiveMinimum"))))
+        rule = _ABOVE if schema.get("exclusiveMinimum") else _AT_LEAST
+        checks.append(_bound(schema["minimum"], *rule))
     if schema.get("maximum") is not None:
-        checks.append(_maximum(schema["maximum"], bool(schema.get("exclusiveMaximum"))))
+        rule = _BELOW if schema.get("exclusiveMaximum") else _AT_MOST
+        checks.append(_bound(schema["maximum"], *rule))
     return checks
 
 
@@ -206,25 +215,11 @@ def _multiple(factor: float) -> Check:
     return check
 
 
-def _minimum(limit: float, exclusive: bool) -> Check:  # noqa: FBT001 (as schemas say it)
-    bound = "greater than" if exclusive else "greater than or equal to"
-
+def _bound(limit: float, relation: str, violates: Callable[[float, float], bool]) -> Check:
     def check(value: float, _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
-        least = int(limit) if isinstance(value, int) else limit
-        if value < least or (exclusive and value == least):
-            faults.append(rule_error(where, value, f"should be {bound} {_go_number(least)}"))
-        return 0
-
-    return check
-
-
-def _maximum(limit: float, exclusive: bool) -> Check:  # noqa: FBT001 (as schemas say it)
-    bound = "less than" if exclusive else "less than or equal to"
-
-    def check(value: float, _old: Any, where: LinkedPath, faults: SchemaErrors) -> int:
-        most = int(limit) if isinstance(value, int) else limit
-        if value > most or (exclusive and value == most):
-            faults.append(rule_error(where, value, f"should be {bound} {_go_number(most)}"))
+        bound = int(limit) if isinstance(value, int) else limit
+        if violates(value, bound):
+            faults.append(rule_error(where, value, f"should be {relation} {_go_number(bound)}"))
         return 0
 
     return check
