@@ -28,8 +28,7 @@ def create_nodes(ask: Ask, *names_of_nodes: str) -> None:
 def test_a_list_names_its_kind_once_and_bears_the_version_of_the_store(ask: Ask) -> None:
     create_nodes(ask, "b", "a")
     status, answer = ask("GET", NODES)
-    assert status == 200
-    assert list(answer) == ["kind", "apiVersion", "metadata", "items"]
+    assert (status, list(answer)) == (200, ["kind", "apiVersion", "metadata", "items"])
     assert (answer["kind"], answer["apiVersion"]) == ("NodeList", "v1")
     assert answer["metadata"] == {"resourceVersion": "8"}  # after four namespaces and two classes
     assert names(answer) == ["a", "b"]

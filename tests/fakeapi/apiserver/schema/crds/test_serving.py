@@ -216,8 +216,7 @@ def test_applies_go_by_the_keys_of_the_schema(ask: Ask, define: Define) -> None:
     assert own == {'k:{"name":"b"}': {".": {}, "f:name": {}, "f:port": {}}}
     wrong = widget(ports=[{"name": "a", "port": 3}])
     status, answer = ask("PATCH", path, wrong, APPLY, fieldManager="bob")
-    assert status == 409
-    assert answer["details"]["causes"][0]["field"] == '.spec.ports[name="a"].port'
+    assert (status, answer["details"]["causes"][0]["field"]) == (409, '.spec.ports[name="a"].port')
 
 
 def test_applying_a_field_that_the_schema_has_not_is_refused(ask: Ask, define: Define) -> None:
