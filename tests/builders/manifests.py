@@ -167,6 +167,21 @@ def pdb_json(
     )
 
 
+def event_json(name: str = "e", **fields: Any) -> Document:
+    """Build an event of events.k8s.io about the pod ``p``."""
+    own: Document = {
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "default-scheduler",
+        "reportingInstance": "default-scheduler-vm",
+        "action": "Binding",
+        "reason": "Scheduled",
+        "regarding": {"kind": "Pod", "namespace": "default", "name": "p"},
+        "note": "assigned",
+        "type": "Normal",
+    }
+    return manifest("Event", name, version="events.k8s.io/v1", **own, **fields)
+
+
 def thing(
     name: str,
     *owners: Document,

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from fakeapi.apiserver.endpoints import Api, Request, Watch
+from tests.builders import event_json, manifest
 from tests.fakeapi.api_requests import JSON_PATCH, MERGE, STRATEGIC, TABLE, Ask, send
 
 CORE = "/api/v1/namespaces/default/events"
@@ -16,19 +17,7 @@ HPA_V1 = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
 HPA_V2 = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
 
 
-EVENT = {
-    "kind": "Event",
-    "apiVersion": "events.k8s.io/v1",
-    "metadata": {"name": "e", "namespace": "default"},
-    "eventTime": "2026-01-01T00:00:00.000000Z",
-    "reportingController": "default-scheduler",
-    "reportingInstance": "default-scheduler-vm",
-    "action": "Binding",
-    "reason": "Scheduled",
-    "regarding": {"kind": "Pod", "namespace": "default", "name": "p"},
-    "note": "assigned",
-    "type": "Normal",
-}
+EVENT = event_json()
 
 
 @pytest.fixture
@@ -142,12 +131,8 @@ def test_an_event_deleted_in_one_group_is_gone_from_the_other(ask: Ask) -> None:
 
 def autoscaler(api_version: str, **spec: Any) -> dict[str, Any]:
     target = {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}
-    return {
-        "kind": "HorizontalPodAutoscaler",
-        "apiVersion": api_version,
-        "metadata": {"name": "h", "namespace": "default"},
-        "spec": {"scaleTargetRef": target, "maxReplicas": 5, **spec},
-    }
+    own = {"scaleTargetRef": target, "maxReplicas": 5, **spec}
+    return manifest("HorizontalPodAutoscaler", "h", version=api_version, spec=own)
 
 
 def cpu(share: int) -> dict[str, Any]:

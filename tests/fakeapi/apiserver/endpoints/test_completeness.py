@@ -105,10 +105,3 @@ def test_a_service_keeps_its_addresses_when_a_client_leaves_them_out(ask: Ask) -
     _, made = ask("POST", path, body)
     status, replaced = ask("PUT", f"{path}/s", body)
     assert (status, replaced["spec"]) == (200, made["spec"])
-
-
-def test_addresses_differ_between_services(ask: Ask) -> None:
-    path = "/api/v1/namespaces/default/services"
-    spec = {"ports": [{"port": 80}]}
-    made = [ask("POST", path, {"metadata": {"name": f"s{n}"}, "spec": spec})[1] for n in range(9)]
-    assert len({service["spec"]["clusterIP"] for service in made}) == len(made)

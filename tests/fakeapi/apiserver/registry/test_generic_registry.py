@@ -227,8 +227,3 @@ def test_a_missing_object_is_not_found(ask: Ask, method: str) -> None:
     status, answer = ask(method, f"{SETS}/s", body)
     assert (status, answer["message"]) == (404, 'replicasets.apps "s" not found')
     assert answer["details"] == {"name": "s", "group": "apps", "kind": "replicasets"}
-
-
-def test_an_unknown_dry_run_is_refused(ask: Ask) -> None:
-    status, answer = ask("POST", PODS, pod_request(), dryRun="Most")
-    assert (status, answer["details"]["kind"]) == (422, "CreateOptions")

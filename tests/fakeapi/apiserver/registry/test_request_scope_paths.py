@@ -1,11 +1,10 @@
-"""Paths, methods, media types and discovery."""
+"""Paths, methods and media types."""
 
 from __future__ import annotations
 
 import pytest
 
 from fakeapi.apiserver.endpoints import Api
-from fakeapi.apiserver.kinds import BUILTIN
 from tests.fakeapi.api_requests import MAPS, PODS, Ask, send
 
 
@@ -97,36 +96,3 @@ def test_bodies_are_read_by_their_media_type(
     api: Api, content_type: str, body: bytes, status: int
 ) -> None:
     assert plain(api, "POST", MAPS, body, content_type=content_type)[0] == status
-
-
-@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
-def test_the_server_is_healthy(api: Api, path: str) -> None:
-    assert plain(api, "GET", path)[:2] == (200, b"ok")
-
-
-def test_discovery_names_every_kind(ask: Ask) -> None:
-    assert ask("GET", "/api")[1]["versions"] == ["v1"]
-    groups = ask("GET", "/apis")[1]["groups"]
-    roots = ["/api/v1"]
-    for group in groups:
-        assert ask("GET", f"/apis/{group['name']}")[1]["name"] == group["name"]
-        roots += [f"/apis/{version['groupVersion']}" for version in group["versions"]]
-    found = {
-        (root, resource["name"], resource["kind"], resource["namespaced"])
-        for root in roots
-        for resource in ask("GET", root)[1]["resources"]
-        if "/" not in resource["name"]
-    }
-    assert found == {(kind.root, kind.plural, kind.kind, kind.namespaced) for kind in BUILTIN.all}
-
-
-def test_discovery_names_subresources_and_short_names(ask: Ask) -> None:
-    resources = {thing["name"]: thing for thing in ask("GET", "/api/v1")[1]["resources"]}
-    assert resources["pods"]["shortNames"] == ["po"]
-    assert "watch" in resources["pods"]["verbs"]
-    assert resources["pods/status"]["verbs"] == ["get", "patch", "update"]
-
-
-def test_the_version_is_one_that_clients_can_parse(ask: Ask) -> None:
-    version = ask("GET", "/version")[1]
-    assert version["gitVersion"].startswith(f"v{version['major']}.{version['minor']}.")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fakeapi.apiserver.endpoints import Api
+from tests.builders import event_json, manifest
 from tests.fakeapi.admission_webhooks import CONFIGURATIONS, Recorder, configuration, rule, webhook
 from tests.fakeapi.api_requests import MAPS, NAMESPACES, NODES, Ask
 from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
@@ -15,17 +16,7 @@ EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 
 RED = {"matchExpressions": [{"key": "team", "operator": "In", "values": ["red"]}]}
 WATCHED = {"matchLabels": {"watched": "yes"}}
-NOTE = {
-    "metadata": {"name": "e"},
-    "eventTime": "2026-01-01T00:00:00.000000Z",
-    "reportingController": "c",
-    "reportingInstance": "i",
-    "action": "Ran",
-    "reason": "Ran",
-    "type": "Normal",
-    "note": "it ran",
-    "regarding": {"kind": "Pod", "namespace": "default", "name": "p"},
-}
+EVENT = event_json()
 
 
 def named(name: str = "a", **metadata: Any) -> dict[str, Any]:
@@ -139,27 +130,27 @@ def test_a_delete_is_matched_by_the_old_labels(ask: Ask, by_object: Recorder) ->
 
 def test_an_equivalent_form_is_seen_converted(ask: Ask, configure: Configure) -> None:
     recorder = configure("mutating", rules=[rule("events", apiGroups=[""])])
-    assert ask("POST", EVENTS, NOTE)[0] == 201
+    assert ask("POST", EVENTS, EVENT)[0] == 201
     [request] = recorder.requests
     assert request["kind"] == {"group": "", "version": "v1", "kind": "Event"}
     assert request["resource"] == {"group": "", "version": "v1", "resource": "events"}
     assert request["requestKind"]["group"] == request["requestResource"]["group"]
     assert request["requestResource"]["group"] == "events.k8s.io"
-    assert (request["object"]["apiVersion"], request["object"]["message"]) == ("v1", "it ran")
+    assert (request["object"]["apiVersion"], request["object"]["message"]) == ("v1", "assigned")
 
 
 def test_the_form_of_the_request_comes_first(ask: Ask, configure: Configure) -> None:
     recorder = configure("mutating", "events")
-    ask("POST", EVENTS, NOTE)
+    ask("POST", EVENTS, EVENT)
     [request] = recorder.requests
     assert request["kind"]["group"] == "events.k8s.io"
-    assert request["object"]["note"] == "it ran"
+    assert request["object"]["note"] == "assigned"
 
 
 def test_an_exact_policy_sees_its_own_form_only(ask: Ask, configure: Configure) -> None:
     rules = [rule("events", apiGroups=[""])]
     recorder = configure("mutating", rules=rules, matchPolicy="Exact")
-    ask("POST", EVENTS, NOTE)
+    ask("POST", EVENTS, EVENT)
     assert not recorder.requests
 
 
@@ -218,7 +209,7 @@ def test_webhook_configurations_are_not_reviewed(ask: Ask, configure: Configure)
 
 def test_loading_calls_no_webhooks(api: Api, configure: Configure) -> None:
     recorder = configure("validating", "*")
-    api.load([{"kind": "Node", "apiVersion": "v1", **named()}])
+    api.load([manifest("Node", "a")])
     assert not recorder.requests
 
 

@@ -8,25 +8,19 @@ import pytest
 
 from fakeapi.apiserver.schema.cel.evaluation import rule_check
 from fakeapi.apiserver.schema.structural.schema_tree import node_of
-
-INTEGER = {"type": "integer"}
-TEXT = {"type": "string"}
-Document = dict[str, Any]
+from tests.builders import Document
+from tests.builders.definitions import INTEGER, TEXT, record
 
 
 def errors_of(schema: Document, value: Any, old: Any = None, **rule: Any) -> list[str]:
     """Evaluate a rule of a field ``a`` with a schema, and return the errors."""
     ruled = {**schema, "x-kubernetes-validations": [rule]}
-    check = rule_check(node_of({"type": "object", "properties": {"a": ruled}}))
+    check = rule_check(node_of(record(a=ruled)))
     assert check is not None
     causes = check(
         {"metadata": {}, "a": value}, None if old is None else {"metadata": {}, "a": old}
     )
     return [f"{cause.field}: {cause.message}" for cause in causes]
-
-
-def record(**properties: Document) -> Document:
-    return {"type": "object", "properties": properties}
 
 
 PAIR = record(low=INTEGER, high=INTEGER)
@@ -99,9 +93,7 @@ def test_a_rule_may_name_a_field() -> None:
     ("value", "old", "refused"), [(1, None, False), (1, 2, True), (3, 2, False)]
 )
 def test_rules_about_changes_need_something_to_change(
-    value: int,
-    old: int | None,
-    refused: bool,  # noqa: FBT001
+    value: int, old: int | None, *, refused: bool
 ) -> None:
     assert bool(errors_of(INTEGER, value, old, rule="self >= oldSelf")) is refused
 
@@ -110,9 +102,7 @@ def test_rules_about_changes_need_something_to_change(
     ("value", "old", "refused"), [(1, None, True), (6, None, False), (1, 9, False)]
 )
 def test_rules_may_ask_whether_there_was_an_old_value(
-    value: int,
-    old: int | None,
-    refused: bool,  # noqa: FBT001
+    value: int, old: int | None, *, refused: bool
 ) -> None:
     rule = "oldSelf.hasValue() || self > 5"
     assert bool(errors_of(INTEGER, value, old, rule=rule, optionalOldSelf=True)) is refused

@@ -7,21 +7,15 @@ import pytest
 from fakeapi.apiserver.schema.cel.compilation import known_functions
 from fakeapi.apiserver.schema.cel.field_references import reference_error
 from fakeapi.apiserver.schema.structural.schema_tree import node_of
+from tests.builders.definitions import ANYTHING, INTEGER, TEXT, record
 
-INTEGER = {"type": "integer"}
 SCHEMA = node_of(
-    {
-        "type": "object",
-        "properties": {
-            "size": INTEGER,
-            "ports": {
-                "type": "array",
-                "items": {"type": "object", "properties": {"name": {"type": "string"}}},
-            },
-            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
-            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-        },
-    }
+    record(
+        size=INTEGER,
+        ports={"type": "array", "items": record(name=TEXT)},
+        labels={"type": "object", "additionalProperties": TEXT},
+        free=ANYTHING,
+    )
 )
 
 

@@ -10,6 +10,8 @@ from tests.builders.definitions import DEFINITIONS, INTEGER, definition, record,
 from tests.fakeapi.api_requests import Ask
 
 SPEC = "spec.validation.openAPIV3Schema.properties[spec]"
+FIRST_RULE = f"{SPEC}.x-kubernetes-validations[0]"
+RULE = f"{FIRST_RULE}.rule"
 
 
 def ruled(rule: Document, **fields: Document) -> Document:
@@ -18,14 +20,10 @@ def ruled(rule: Document, **fields: Document) -> Document:
 
 
 REFUSED: dict[str, tuple[Document, str, str]] = {
-    "a rule without words": (
-        ruled({"rule": " "}),
-        f"{SPEC}.x-kubernetes-validations[0].rule",
-        "Required value: rule is not specified",
-    ),
+    "a rule without words": (ruled({"rule": " "}), RULE, "Required value: rule is not specified"),
     "a rule about a field that is not there": (
         ruled({"rule": "self.sise > 1"}),
-        f"{SPEC}.x-kubernetes-validations[0].rule",
+        RULE,
         (
             'Invalid value: {"Rule":"self.sise \\u003e 1","Message":"","MessageExpression":"",'
             '"Reason":null,"FieldPath":"","OptionalOldSelf":null}: compilation failed: '
@@ -34,17 +32,17 @@ REFUSED: dict[str, tuple[Document, str, str]] = {
     ),
     "a rule that is no expression": (
         ruled({"rule": "self.size >"}),
-        f"{SPEC}.x-kubernetes-validations[0].rule",
+        RULE,
         "compilation failed: ERROR: <input>:1:12: Syntax error: mismatched input '<EOF>'",
     ),
     "a rule that is no condition": (
         ruled({"rule": "self.size"}),
-        f"{SPEC}.x-kubernetes-validations[0].rule",
+        RULE,
         "cel expression must evaluate to a bool",
     ),
     "a reason that there is not": (
         ruled({"rule": "self.size > 1", "reason": "Bad"}),
-        f"{SPEC}.x-kubernetes-validations[0].reason",
+        f"{FIRST_RULE}.reason",
         (
             'Unsupported value: "Bad": supported values: "FieldValueDuplicate", '
             '"FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"'
@@ -52,7 +50,7 @@ REFUSED: dict[str, tuple[Document, str, str]] = {
     ),
     "a field path that leads nowhere": (
         ruled({"rule": "self.size > 1", "fieldPath": ".sise"}),
-        f"{SPEC}.x-kubernetes-validations[0].fieldPath",
+        f"{FIRST_RULE}.fieldPath",
         'Invalid value: ".sise": must be a valid path',
     ),
     "a rule about changes of elements that nobody can tell apart": (
@@ -88,7 +86,7 @@ def test_without_the_library_rules_are_refused(ask: Ask, monkeypatch: pytest.Mon
     monkeypatch.setattr(parser, "ENGINE", None)
     status, answer = ask("POST", DEFINITIONS, ruled({"rule": "self.size > 1"}))
     [cause] = answer["details"]["causes"]
-    assert (status, cause["field"]) == (422, f"{SPEC}.x-kubernetes-validations[0].rule")
+    assert (status, cause["field"]) == (422, RULE)
     assert cause["message"] == (
         "Forbidden: CEL rules need the library common-expression-language: pip install "
         "'reprieve[cel]'"

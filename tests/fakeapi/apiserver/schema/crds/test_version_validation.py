@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -83,7 +84,23 @@ def test_watchers_see_the_version_that_they_asked_for(ask: Ask, watch: OpenWatch
     ]
 
 
-FAILURES: list[tuple[Callable[[Document], Document], str]] = [
+Hook = Callable[[Document], Document]
+
+
+def responding(status: str = "Success", **fields: Any) -> Hook:
+    """Return a webhook whose responses have these fields, for the request's UID."""
+    result = {"status": status, **fields.pop("result", {})}
+    return lambda review: {
+        **review,
+        "response": {"uid": review["request"]["uid"], "result": result, **fields},
+    }
+
+
+def unconverted(review: Document) -> Document:
+    return responding(convertedObjects=review["request"]["objects"])(review)
+
+
+FAILURES: list[tuple[Hook, str]] = [
     (lambda review: review, "failed: no response provided"),
     (
         lambda review: {**review, "kind": "Pod"},
@@ -92,36 +109,11 @@ FAILURES: list[tuple[Callable[[Document], Document], str]] = [
             "got apiextensions.k8s.io/v1, Kind=Pod"
         ),
     ),
+    (lambda review: {**review, "response": {"uid": "x"}}, "failed: expected response.uid="),
+    (responding("Failure", result={"message": "I will not"}), "failed: I will not"),
+    (responding(), "returned 0 objects, expected 1"),
     (
-        lambda review: {**review, "response": {"uid": "x"}},
-        "failed: expected response.uid=",
-    ),
-    (
-        lambda review: {
-            **review,
-            "response": {
-                "uid": review["request"]["uid"],
-                "result": {"status": "Failure", "message": "I will not"},
-            },
-        },
-        "failed: I will not",
-    ),
-    (
-        lambda review: {
-            **review,
-            "response": {"uid": review["request"]["uid"], "result": {"status": "Success"}},
-        },
-        "returned 0 objects, expected 1",
-    ),
-    (
-        lambda review: {
-            **review,
-            "response": {
-                "uid": review["request"]["uid"],
-                "result": {"status": "Success"},
-                "convertedObjects": review["request"]["objects"],
-            },
-        },
+        unconverted,
         (
             "returned invalid converted object at index 0: invalid groupVersion (expected "
             "example.com/v2, received example.com/v1)"
@@ -132,7 +124,7 @@ FAILURES: list[tuple[Callable[[Document], Document], str]] = [
 
 @pytest.mark.parametrize(("hook", "message"), FAILURES)
 def test_a_conversion_that_fails_is_an_error_of_the_server(
-    hooked: Api, ask: Ask, hook: Callable[[Document], Document], message: str
+    hooked: Api, ask: Ask, hook: Hook, message: str
 ) -> None:
     ask("POST", WIDGETS, widget(size=1))
     hooked.converters[NAME] = hook

@@ -12,13 +12,7 @@ from fakeapi.apiserver.schema.structural.pruning_and_defaulting import (
     prune_resource,
 )
 from fakeapi.apiserver.schema.structural.schema_tree import node_of
-
-TEXT = {"type": "string"}
-FREE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-
-
-def record(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties}
+from tests.builders.definitions import ANYTHING, TEXT, record
 
 
 @pytest.mark.parametrize(
@@ -39,8 +33,13 @@ def record(**properties: Any) -> dict[str, Any]:
             ["x.c"],
         ),
         ({"type": "object", "additionalProperties": True}, {"x": {"c": 1}}, {"x": {}}, ["x.c"]),
-        (FREE, {"x": {"c": 1}}, {"x": {"c": 1}}, []),
-        ({**FREE, **record(a=record(b=TEXT))}, {"a": {"c": 1}, "d": 1}, {"a": {}, "d": 1}, ["a.c"]),
+        (ANYTHING, {"x": {"c": 1}}, {"x": {"c": 1}}, []),
+        (
+            {**ANYTHING, **record(a=record(b=TEXT))},
+            {"a": {"c": 1}, "d": 1},
+            {"a": {}, "d": 1},
+            ["a.c"],
+        ),
         (record(a=TEXT), {"a": None}, {}, []),
         (record(a={**TEXT, "nullable": True}), {"a": None}, {"a": None}, []),
     ],

@@ -12,9 +12,8 @@ from fakeapi.apiserver.schema.structural.schema_validator import (
     compile_validator,
     duplicate_items_check,
 )
+from tests.builders.definitions import INTEGER, TEXT, record
 
-INTEGER = {"type": "integer"}
-TEXT = {"type": "string"}
 EITHER = {"x-kubernetes-int-or-string": True}
 
 
@@ -22,9 +21,7 @@ def errors_of(schema: dict[str, Any], value: Any, old: Any = ABSENT) -> list[str
     """Check the value of a field ``a``, and return the errors with their fields."""
     errors: SchemaErrors = []
     before = old if old is ABSENT else {"a": old}
-    compile_validator({"type": "object", "properties": {"a": schema}})(
-        {"a": value}, before, None, errors
-    )
+    compile_validator(record(a=schema))({"a": value}, before, None, errors)
     return [f"{cause.field}: {cause.message}" for cause in causes_of(errors)]
 
 
@@ -162,10 +159,7 @@ KEYED = {
     "type": "array",
     "x-kubernetes-list-type": "map",
     "x-kubernetes-list-map-keys": ["name"],
-    "items": {
-        "type": "object",
-        "properties": {"name": TEXT, "size": {**INTEGER, "maximum": 1}},
-    },
+    "items": record(name=TEXT, size={**INTEGER, "maximum": 1}),
 }
 LISTED = {"type": "array", "items": KEYED["items"]}
 BIG = {"name": "big", "size": 5}
@@ -185,10 +179,7 @@ SMALL = {"name": "small", "size": 1}
     ],
 )
 def test_an_unchanged_value_is_not_validated_again(
-    schema: dict[str, Any],
-    value: Any,
-    old: Any,
-    is_refused: bool,  # noqa: FBT001
+    schema: dict[str, Any], value: Any, old: Any, *, is_refused: bool
 ) -> None:
     assert bool(errors_of(schema, value, old)) is is_refused
 
@@ -197,7 +188,7 @@ SET = {"type": "array", "x-kubernetes-list-type": "set", "items": TEXT}
 
 
 def list_map(*keys: str) -> dict[str, Any]:
-    items = {"type": "object", "properties": dict.fromkeys(keys, TEXT)}
+    items = record(**dict.fromkeys(keys, TEXT))
     own = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
     return {"type": "array", "items": items, **own}
 
@@ -218,10 +209,10 @@ def list_map(*keys: str) -> dict[str, Any]:
     ],
 )
 def test_duplicates_are_found(schema: dict[str, Any], value: Any, errors: list[str]) -> None:
-    check = duplicate_items_check(node_of({"type": "object", "properties": {"x": schema}}))
+    check = duplicate_items_check(node_of(record(x=schema)))
     assert check is not None
     assert [f"{c.field}: {c.message}" for c in check({"x": value}, "")] == errors
 
 
 def test_a_schema_without_sets_and_maps_has_no_check() -> None:
-    assert duplicate_items_check(node_of({"type": "object", "properties": {"x": TEXT}})) is None
+    assert duplicate_items_check(node_of(record(x=TEXT))) is None
