@@ -23,8 +23,7 @@ from fakeapi.apiserver.schema.typed_document import read_document
 from fakeapi.apiserver.wire.errors import StatusError
 from fakeapi.apiserver.wire.raw_json import json_equal
 from fakeapi.apiserver.wire.struct_decoder import StructDecodeError
-
-Document = dict[str, Any]
+from tests.builders import Document
 
 MAPS = next(kind for kind in BUILTIN.all if kind.resource == "configmaps")
 POD: Document = {
@@ -41,7 +40,7 @@ HEADERS = {
     PODS: {"kind": "Pod", "apiVersion": "v1"},
     MAPS: {"kind": "ConfigMap", "apiVersion": "v1"},
 }
-SHAPES = VersionedObjects(BUILTIN, lambda _wanted, _given, document: document)
+SHAPES = VersionedObjects(BUILTIN, lambda _to, _from, document: document)
 PATHS = (
     "/data",
     "/data/a",
@@ -124,22 +123,22 @@ def test_reading_set_fields_is_reading_all(of: Any, operations: list[Document]) 
     assert changes == whole
 
 
-def whole(
+def copied(
     kind: ResourceInfo, document: Document, operations: list[Document]
 ) -> Document | str | None:
     """Patch a copy, and read and complete all of it: the readable twin."""
-    after = one_after_the_other(kind, document, operations)
+    after = patched_copy(kind, document, operations)
     if after is None:
         return "refused"
-    told = outcome(lambda each: read_document(kind, each), after)
-    if isinstance(told, str) or json_equal(told, {**HEADERS[kind], **document}):
-        return told if isinstance(told, str) else None
-    told.setdefault("metadata", {})
-    apply_defaults(kind, told)
-    return told
+    complete = outcome(lambda each: read_document(kind, each), after)
+    if isinstance(complete, str) or json_equal(complete, {**HEADERS[kind], **document}):
+        return complete if isinstance(complete, str) else None
+    complete.setdefault("metadata", {})
+    apply_defaults(kind, complete)
+    return complete
 
 
-def one_after_the_other(
+def patched_copy(
     kind: ResourceInfo, document: Document, operations: list[Document]
 ) -> Document | None:
     """Return a copy patched by jsonpatch; None if the patch does not apply."""
@@ -170,10 +169,10 @@ def test_patching_a_shared_object_is_patching_a_copy(of: Any, operations: list[D
     read_document(kind, document)
     apply_defaults(kind, document)
     before = deepcopy(document)
-    wanted, found = whole(kind, document, operations), shared(kind, document, operations)
-    if isinstance(wanted, str):
+    expected, found = copied(kind, document, operations), shared(kind, document, operations)
+    if isinstance(expected, str):
         assert isinstance(found, str)
-        assert wanted == "refused" or found.endswith(f": {wanted}")
+        assert expected == "refused" or found.endswith(f": {expected}")
     else:
-        assert found == wanted
+        assert found == expected
     assert document == before
