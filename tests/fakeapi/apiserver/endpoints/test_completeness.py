@@ -13,7 +13,8 @@ import orjson
 import pytest
 
 from fakeapi.apiserver.endpoints import Api
-from tests.fakeapi.api_requests import Ask
+from tests.builders import manifest
+from tests.fakeapi.api_requests import PODS, SERVICES, Ask
 
 _RECORDED = Path(__file__).parents[2] / "recorded"
 _CREATED: list[dict[str, Any]] = orjson.loads((_RECORDED / "created.json").read_bytes())
@@ -89,19 +90,17 @@ def without_controllers(document: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_sparsely_loaded_object_can_be_updated(api: Api, ask: Ask) -> None:
     container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "0.5"}}}
-    pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p", "namespace": "default"}}
-    api.load([pod | {"spec": {"containers": [container], "nodeName": "n"}}])
-    path = "/api/v1/namespaces/default/pods/p"
+    api.load([manifest("Pod", "p", spec={"containers": [container], "nodeName": "n"})])
+    path = f"{PODS}/p"
     assert ask("GET", path)[1]["spec"]["containers"] == [container]
     labels = {"metadata": {"labels": {"a": "b"}}}
-    status, answer = ask("PATCH", path, labels, "application/merge-patch+json")
+    status, answer = ask("PATCH", path, labels)
     assert (status, answer["metadata"]["labels"]) == (200, {"a": "b"})
     assert answer["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "500m"}
 
 
 def test_a_service_keeps_its_addresses_when_a_client_leaves_them_out(ask: Ask) -> None:
-    path = "/api/v1/namespaces/default/services"
     body = {"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}}
-    _, made = ask("POST", path, body)
-    status, replaced = ask("PUT", f"{path}/s", body)
+    _, made = ask("POST", SERVICES, body)
+    status, replaced = ask("PUT", f"{SERVICES}/s", body)
     assert (status, replaced["spec"]) == (200, made["spec"])

@@ -21,17 +21,18 @@ from fakeapi.apiserver.defaulting.service_allocator import (
     RangeFullError,
 )
 from fakeapi.apiserver.endpoints import Api
+from tests.builders import Document, manifest
 from tests.fakeapi.api_requests import SERVICES, Ask
 
 _RECORDED = Path(__file__).parents[2] / "recorded" / "services.json"
 
 
-def service(name: str, **spec: Any) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}], **spec}}
+def service(name: str, **spec: Any) -> Document:
+    return manifest("Service", name, spec={"ports": [{"port": 80}], **spec})
 
 
 def test_a_history_of_addresses_is_as_upstream_has_it(ask: Ask) -> None:
-    steps: list[dict[str, Any]] = orjson.loads(_RECORDED.read_bytes())
+    steps: list[Document] = orjson.loads(_RECORDED.read_bytes())
     assert steps
     for number, step in enumerate(steps):
         status, answer = ask(
@@ -53,9 +54,8 @@ def test_an_unspecified_address_is_allocated_exclusively(ask: Ask) -> None:
     assert ask("POST", SERVICES, service("second", clusterIP=given))[0] == 422
     asked = [f"10.96.0.{number}" for number in range(10, 40)]
     for address in set(asked) - {given}:
-        assert (
-            ask("POST", SERVICES, service(address.replace(".", "-"), clusterIP=address))[0] == 201
-        )
+        name = address.replace(".", "-")
+        assert ask("POST", SERVICES, service(name, clusterIP=address))[0] == 201
     later = [ask("POST", SERVICES, service(f"later-{n}"))[1]["spec"]["clusterIP"] for n in range(9)]
     assert len({given, *asked, *later}) == 39
 
@@ -76,11 +76,9 @@ def test_the_first_address_is_for_the_api_server_itself(ask: Ask) -> None:
     assert ask("POST", SERVICES, service("kubernetes", clusterIP="10.96.0.1"))[0] == 201
 
 
-@pytest.mark.parametrize("bearing", [{"clusterIP": "10.43.0.7"}, {"clusterIPs": ["10.43.0.7"]}])
-def test_a_loaded_service_keeps_its_address(api: Api, ask: Ask, bearing: dict[str, Any]) -> None:
-    loaded = {"apiVersion": "v1", "kind": "Service", **service("old", **bearing)}
-    loaded["metadata"]["namespace"] = "default"
-    api.load([loaded])
+@pytest.mark.parametrize("addresses", [{"clusterIP": "10.43.0.7"}, {"clusterIPs": ["10.43.0.7"]}])
+def test_a_loaded_service_keeps_its_address(api: Api, ask: Ask, addresses: Document) -> None:
+    api.load([service("old", **addresses)])
     labels = {"metadata": {"labels": {"a": "b"}}}
     status, changed = ask("PATCH", f"{SERVICES}/old", labels)
     assert (status, changed["spec"]["clusterIP"]) == (200, "10.43.0.7")
@@ -92,9 +90,7 @@ def test_a_loaded_service_keeps_its_address(api: Api, ask: Ask, bearing: dict[st
 def test_a_service_loaded_without_an_address_gets_one_with_its_next_change(
     api: Api, ask: Ask
 ) -> None:
-    loaded = {"apiVersion": "v1", "kind": "Service", **service("old")}
-    loaded["metadata"]["namespace"] = "default"
-    api.load([loaded])
+    api.load([service("old")])
     assert "clusterIP" not in ask("GET", f"{SERVICES}/old")[1]["spec"]
     labels = {"metadata": {"labels": {"a": "b"}}}
     changed = ask("PATCH", f"{SERVICES}/old", labels)[1]

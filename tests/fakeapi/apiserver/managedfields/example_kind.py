@@ -16,6 +16,7 @@ from fakeapi.apiserver.kinds.structural_types import (
     Struct,
     Type,
 )
+from tests.builders import manifest
 
 TEXT = Scalar("string")
 NUMBER = Scalar("integer")
@@ -68,9 +69,5 @@ specs = st.fixed_dictionaries(
 
 
 def thing(spec: dict[str, Any], **metadata: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Thing",
-        "metadata": {"name": "x", **metadata},
-        **({"spec": spec} if spec else {}),
-    }
+    own: dict[str, Any] = {"spec": spec} if spec else {}
+    return manifest("Thing", "x", namespace="", metadata=metadata, **own)

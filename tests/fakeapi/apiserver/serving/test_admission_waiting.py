@@ -11,6 +11,7 @@ import pytest
 from fakeapi.apiserver.serving.local_transport import LocalTransport
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock, wait_idle
 from fakeapi.simulation.world import create_api
+from tests.builders import manifest
 from tests.fakeapi.admission_webhooks import Review, answered, configuration, webhook
 from tests.fakeapi.api_requests import MAPS, NAME, NODES, Answer, ask, named
 
@@ -41,9 +42,7 @@ class Scene:
         self._transport = LocalTransport(self.api, self.clock, Random(1))
 
     def load(self, *names: str, **data: str) -> None:
-        self.api.load(
-            [{"kind": "ConfigMap", "apiVersion": "v1", **named(n, **data)} for n in names]
-        )
+        self.api.load([manifest("ConfigMap", name, data=data) for name in names])
 
     async def ask(self, method: str, path: str, body: Any = None) -> Answer:
         return await ask(self._transport, method, path, body)

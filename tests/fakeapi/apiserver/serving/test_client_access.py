@@ -18,8 +18,9 @@ from extender.kube.rest.resources import NODES
 from fakeapi import FakeCluster
 from fakeapi.apiserver.serving.client_access import read_admin_credentials
 from fakeapi.apiserver.wire.http_messages import User
+from tests.builders import manifest
 
-NODE = {"kind": "Node", "apiVersion": "v1", "metadata": {"name": "n"}}
+NODE = manifest("Node", "n")
 WHOAMI = ("auth", "whoami")
 
 
@@ -132,8 +133,7 @@ async def test_roles_are_enforced_if_that_is_asked_for() -> None:
 
 async def test_an_issued_token_authenticates_its_account(tmp_path: Path) -> None:
     async with FakeCluster(tls=True) as cluster:
-        account = {"kind": "ServiceAccount", "apiVersion": "v1", "metadata": {"name": "robot"}}
-        cluster.load([account])
+        cluster.load([manifest("ServiceAccount", "robot")])
         token = (await kubectl(cluster, tmp_path, "create", "token", "robot"))[1].strip()
         tls = ssl.create_default_context()
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE

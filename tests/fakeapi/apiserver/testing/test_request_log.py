@@ -16,9 +16,10 @@ from fakeapi.apiserver.testing.request_log import (
 from fakeapi.apiserver.wire.errors import StatusError
 from fakeapi.apiserver.wire.http_messages import JSON, PROTOBUF
 from fakeapi.apiserver.wire.request_bodies import YAML
+from tests.builders import manifest
 from tests.fakeapi.api_requests import MERGE
 
-NAMESPACE = {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "a"}}
+NAMESPACE = manifest("Namespace", "a")
 AS_PROTOBUF = b64decode("azhzAAoPCgJ2MRIJTmFtZXNwYWNlEgUKAwoBYQ==")
 
 

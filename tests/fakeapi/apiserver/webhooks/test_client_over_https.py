@@ -17,33 +17,31 @@ from fakeapi.apiserver.endpoints import Api, Request, Response
 from fakeapi.apiserver.serving.client_access import Tls, create_tls
 from fakeapi.apiserver.webhooks.calls import WebhookCall, WebhookCallError
 from fakeapi.apiserver.webhooks.client import CallDispatcher, post_once
-from tests.builders import Document
+from tests.builders import Document, manifest
 from tests.builders.definitions import WIDGETS, widget
 from tests.fakeapi.api_requests import MERGE
 from tests.fakeapi.apiserver.schema.crds.webhooks import converted, renamed, serving
 
 WIDGETS_V2 = WIDGETS.replace("/v1/", "/v2/")
-SERVICE: Document = {
-    "apiVersion": "v1",
-    "kind": "Service",
-    "metadata": {"name": "hook", "namespace": "shop"},
-    "spec": {"ports": [{"name": "https", "port": 443, "targetPort": 8443}]},
-}
-SLICE: Document = {
-    "apiVersion": "discovery.k8s.io/v1",
-    "kind": "EndpointSlice",
-    "metadata": {
-        "name": "hook-1",
-        "namespace": "shop",
-        "labels": {"kubernetes.io/service-name": "hook"},
-    },
-    "addressType": "IPv4",
-    "ports": [{"name": "https", "port": 8443, "protocol": "TCP"}],
-    "endpoints": [
+SERVICE = manifest(
+    "Service",
+    "hook",
+    namespace="shop",
+    spec={"ports": [{"name": "https", "port": 443, "targetPort": 8443}]},
+)
+SLICE = manifest(
+    "EndpointSlice",
+    "hook-1",
+    version="discovery.k8s.io/v1",
+    namespace="shop",
+    metadata={"labels": {"kubernetes.io/service-name": "hook"}},
+    addressType="IPv4",
+    ports=[{"name": "https", "port": 8443, "protocol": "TCP"}],
+    endpoints=[
         {"addresses": ["10.0.0.1"], "conditions": {"ready": False}},
         {"addresses": ["10.0.0.2"], "conditions": {"ready": True}},
     ],
-}
+)
 BEHIND = {"service": {"name": "hook", "namespace": "shop", "path": "/convert"}}
 
 
@@ -147,12 +145,8 @@ async def test_a_service_leads_to_a_ready_endpoint(api: Api) -> None:
 
 
 async def test_a_service_leads_to_addresses_of_the_old_kind(api: Api) -> None:
-    endpoints = {
-        "apiVersion": "v1",
-        "kind": "Endpoints",
-        "metadata": {"name": "hook", "namespace": "shop"},
-        "subsets": [{"addresses": [{"ip": "fd00::1"}], "ports": [{"name": "https", "port": 8443}]}],
-    }
+    subset = {"addresses": [{"ip": "fd00::1"}], "ports": [{"name": "https", "port": 8443}]}
+    endpoints = manifest("Endpoints", "hook", namespace="shop", subsets=[subset])
     calls, _ = await asked(api, SERVICE, endpoints, converted(**BEHIND))
     assert calls[0].url == "https://[fd00::1]:8443/convert?timeout=30s"
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from fakeapi.apiserver.endpoints import Api
-from tests.builders import pod_request
+from tests.builders import manifest, pod_request
 from tests.fakeapi.admission_webhooks import Recorder, Review, add, answered, answering, patching
 from tests.fakeapi.api_requests import APPLY, MAPS, PODS, Ask, send
 from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
@@ -276,7 +276,7 @@ def test_v1beta1_takes_a_patch_without_its_type_and_any_uid(ask: Ask, configure:
 def test_an_apply_passes_them_too(ask: Ask, configure: Configure) -> None:
     configure("mutating", answer=setting("b", "2"))
     recorder = configure("validating")
-    body = {"apiVersion": "v1", "kind": "ConfigMap", **MAP}
+    body = manifest("ConfigMap", "m", data={"a": "1"})
     for expected in (201, 200):
         status, made = ask("PATCH", f"{MAPS}/m", body, APPLY, fieldManager="me")
         assert (status, made["data"]) == (expected, {"a": "1", "b": "2"})
