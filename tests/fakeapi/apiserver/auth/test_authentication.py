@@ -29,11 +29,7 @@ CREDENTIALS = CredentialAuthenticator({"secret": JANE}, issued)
 
 @pytest.mark.parametrize(
     ("header", "user"),
-    [
-        ("Bearer secret", JANE_IN),
-        ("bearer   secret ", JANE_IN),
-        ("Bearer robots", ROBOT),
-    ],
+    [("Bearer secret", JANE_IN), ("bearer   secret ", JANE_IN), ("Bearer robots", ROBOT)],
 )
 def test_a_known_token_is_its_user_and_authenticated(header: str, user: User) -> None:
     assert CREDENTIALS.user(header, None) == user
@@ -76,10 +72,7 @@ def test_a_certificate_without_a_name_does_not_count() -> None:
 
 
 def test_a_subject_is_read_as_the_ssl_module_gives_it() -> None:
-    subject = (
-        (("organizationName", "a"),),
-        (("organizationName", "b"), ("commonName", "joe")),
-    )
+    subject = ((("organizationName", "a"),), (("organizationName", "b"), ("commonName", "joe")))
     assert certificate_of(subject, "ff") == ClientCertificate("joe", ("a", "b"), "ff")
 
 

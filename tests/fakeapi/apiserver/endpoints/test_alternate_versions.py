@@ -77,10 +77,7 @@ def test_selectors_name_fields_as_they_are_served(ask: Ask, selector: str, found
 
 def test_a_field_of_the_other_form_is_refused(ask: Ask) -> None:
     status, refused = ask("GET", NEW, fieldSelector="involvedObject.name=p")
-    assert (status, refused["message"]) == (
-        400,
-        "field label not supported: involvedObject.name",
-    )
+    assert (status, refused["message"]) == (400, "field label not supported: involvedObject.name")
 
 
 @pytest.mark.usefixtures("event")

@@ -65,13 +65,7 @@ BROKEN = {"matchExpressions": [{"key": "app", "operator": "Like", "values": ["f"
     ],
 )
 def test_a_budget_guards_the_pods_it_selects(
-    api: Api,
-    ask: Ask,
-    selector: Any,
-    status: Document,
-    ready: str,
-    spec: Document,
-    code: int,
+    api: Api, ask: Ask, selector: Any, status: Document, ready: str, spec: Document, code: int
 ) -> None:
     conditions = [{"type": "Ready", "status": ready}]
     running = {"phase": "Running", "conditions": conditions}

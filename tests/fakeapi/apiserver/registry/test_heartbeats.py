@@ -332,17 +332,17 @@ SCRIPTS: dict[str, list[tuple[Any, ...]]] = {
     ],
     "two clients alternate": [WAIT, RENEW, WAIT, OTHERS_RENEW, WAIT, RENEW, WAIT, RENEW],
     "a client whose name sorts before the other's": [
-        *(OTHERS_RENEW, RENEW, TICK, RENEW, TICK, RENEW, WAIT, RENEW, TICK, RENEW),
+        *(OTHERS_RENEW, RENEW, TICK, RENEW, TICK, RENEW, WAIT, RENEW, TICK, RENEW)
     ],
     "outdated managedFields": [
         *(WAIT, RENEW, TICK, OLD_RENEW, TICK, OLD_RENEW),
         *(WAIT, OLD_RENEW, WAIT, OLD_RENEW, LABEL, WAIT, OLD_RENEW),
     ],
     "a value of another client, written again": [
-        *(("renew", "curl/8"), RENEW, TICK, RENEW, WAIT, RENEW, WAIT, RENEW),
+        *(("renew", "curl/8"), RENEW, TICK, RENEW, WAIT, RENEW, WAIT, RENEW)
     ],
     "a condition of another client, written again": [
-        *(READY, WAIT, ("beat", TYPES[:1], "curl/8"), BEAT, WAIT, BEAT, WAIT, BEAT),
+        *(READY, WAIT, ("beat", TYPES[:1], "curl/8"), BEAT, WAIT, BEAT, WAIT, BEAT)
     ],
     "the same time again": [WAIT, RENEW, WAIT, RENEW, WAIT, RENEW, RENEW, RENEW],
     "known conditions and others": [

@@ -123,9 +123,7 @@ def test_a_version_from_the_future_is_a_timeout_with_its_cause(ask: Ask, path: s
     assert (status, answer["reason"]) == (504, "Timeout")
     assert answer["message"] == "Timeout: Too large resource version: 1000, current: 7"
     assert answer["details"] == {
-        "causes": [
-            {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"},
-        ],
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
         "retryAfterSeconds": 1,
     }
 

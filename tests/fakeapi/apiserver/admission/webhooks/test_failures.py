@@ -285,10 +285,7 @@ def test_a_webhook_without_an_address_fails(ask: Ask, configure: Configure) -> N
         ({"url": "https://a.b"}, 'Post "https://a.b/?timeout=10s"'),
         ({"url": "https://a.b:8443/c/"}, 'Post "https://a.b:8443/c?timeout=10s"'),
         ({"url": "https://[a"}, 'Post "https://[a/?timeout=10s"'),
-        (
-            {"service": {"namespace": "n", "name": "s"}},
-            'Post "https://s.n.svc:443/?timeout=10s"',
-        ),
+        ({"service": {"namespace": "n", "name": "s"}}, 'Post "https://s.n.svc:443/?timeout=10s"'),
         (
             {"service": {"namespace": "n", "name": "s", "port": 8443, "path": "/p/"}},
             'Post "https://s.n.svc:8443/p?timeout=10s"',

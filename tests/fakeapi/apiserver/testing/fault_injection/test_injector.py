@@ -146,11 +146,7 @@ SCOPES: dict[str, tuple[Fault, tuple[str, str], bool]] = {
         ("PUT", f"{PODS}/a/status"),
         True,
     ),
-    "not the object": (
-        fault(500).on((), "pods", subresources="*"),
-        ("PUT", f"{PODS}/a"),
-        False,
-    ),
+    "not the object": (fault(500).on((), "pods", subresources="*"), ("PUT", f"{PODS}/a"), False),
     "anything with subresources": (fault(500), ("PUT", f"{PODS}/a/status"), True),
     "a group": (fault(500).on("get", "apps/deployments"), ("GET", f"{DEPLOYMENTS}/a"), True),
     "any group": (fault(500).on("get", "deployments"), ("GET", f"{DEPLOYMENTS}/a"), True),
