@@ -19,7 +19,7 @@ def plugins(api: Api) -> None:
     api.registry.plugins = tuple(COMPONENT_PLUGINS.values())
 
 
-def test_an_account_that_is_not_there_is_refused(ask: Ask) -> None:
+def test_a_missing_account_is_refused(ask: Ask) -> None:
     status, refusal = ask("POST", PODS, pod_request(serviceAccountName="robot"))
     missing = 'service account default/robot: serviceaccount "robot" not found'
     assert (status, refusal["message"]) == (

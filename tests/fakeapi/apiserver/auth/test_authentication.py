@@ -31,7 +31,7 @@ CREDENTIALS = CredentialAuthenticator({"secret": JANE}, issued)
     ("header", "user"),
     [("Bearer secret", JANE_IN), ("bearer   secret ", JANE_IN), ("Bearer robots", ROBOT)],
 )
-def test_a_known_token_is_its_user_and_authenticated(header: str, user: User) -> None:
+def test_a_known_token_authenticates_its_user(header: str, user: User) -> None:
     assert CREDENTIALS.user(header, None) == user
 
 
@@ -57,7 +57,7 @@ def test_anonymous_requests_may_be_allowed_but_unknown_tokens_are_not() -> None:
         credentials.user("Bearer nope", None)
 
 
-def test_a_certificate_comes_before_a_token() -> None:
+def test_a_certificate_has_precedence_over_a_token() -> None:
     certificate = ClientCertificate("joe", ("ops", "dev"), "ab12")
     assert CREDENTIALS.user("Bearer secret", certificate) == User(
         "joe",
@@ -67,7 +67,7 @@ def test_a_certificate_comes_before_a_token() -> None:
     )
 
 
-def test_a_certificate_without_a_name_does_not_count() -> None:
+def test_a_certificate_without_a_name_is_ignored() -> None:
     assert CREDENTIALS.user("Bearer secret", ClientCertificate("", ("ops",))) == JANE_IN
 
 

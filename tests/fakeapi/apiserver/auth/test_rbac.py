@@ -1,4 +1,4 @@
-"""RBAC, once it is enforced: who may do what, and in which words they are refused."""
+"""Enforced RBAC: permissions of users, and the messages of refusals."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_masters_may_do_everything_and_all_users_may_discover(ask: Ask) -> None:
         (binding("User", "jane", "kube-system"), JANE, 403),
     ],
 )
-def test_a_binding_is_about_its_subjects_in_its_place(
+def test_a_binding_applies_to_its_subjects_in_its_namespace(
     api: Api, ask: Ask, bound: dict[str, Any], user: User, status: int
 ) -> None:
     namespace = bound["metadata"].get("namespace", "")
@@ -152,7 +152,7 @@ def test_a_name_selected_by_field_counts_as_a_name(api: Api, ask: Ask) -> None:
     assert ask(JANE, "GET", PODS, query={"fieldSelector": "metadata.name=q"})[0] == 403
 
 
-def test_rights_end_with_their_binding(api: Api, ask: Ask) -> None:
+def test_permissions_end_with_their_binding(api: Api, ask: Ask) -> None:
     bind(api, READ_PODS)
     assert ask(JANE, "GET", PODS)[0] == 200
     ask(ROOT, "DELETE", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/b")

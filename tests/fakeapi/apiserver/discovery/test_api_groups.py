@@ -44,7 +44,7 @@ def comparable(document: Any) -> Any:
 
 
 @pytest.mark.parametrize("recorded", RECORDED)
-def test_discovery_is_upstreams(get: Get, recorded: str) -> None:
+def test_discovery_equals_upstreams(get: Get, recorded: str) -> None:
     path = recorded.removeprefix("v2 ")
     answer = get(path, V2 if path != recorded else "")
     assert comparable(orjson.loads(answer.body)) == comparable(RECORDED[recorded])
@@ -65,14 +65,14 @@ def test_kinds_stored_as_they_are_served_have_upstreams_storage_hash(get: Get) -
         (f"{AGGREGATED.format('v3')},application/json", "application/json"),
     ],
 )
-def test_the_form_asked_for_is_named_in_the_answer(
+def test_the_content_type_names_the_requested_form(
     get: Get, accept: str, content_type: str
 ) -> None:
     for path in ("/api", "/apis"):
         assert get(path, accept).content_type == content_type
 
 
-def test_a_form_that_is_not_to_be_had_is_refused(get: Get) -> None:
+def test_an_unsupported_form_is_refused(get: Get) -> None:
     assert get("/apis", AGGREGATED.format("v3")).status == 406
     assert get("/apis/apps", V2).status == 406
     assert get("/apis", "text/html").status == 406

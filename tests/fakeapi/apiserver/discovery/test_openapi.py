@@ -1,4 +1,4 @@
-"""The OpenAPI documents: their index, what clients look for in them, and how they are kept."""
+"""The OpenAPI documents: their index, content and caching."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_index_names_every_group_version_and_its_url(api: Api) -> None:
     assert fetch(api, address, f'"{asked}"').status == 304
 
 
-def test_an_outdated_hash_is_sent_to_the_present_one(api: Api) -> None:
+def test_an_outdated_hash_is_redirected_to_the_present_one(api: Api) -> None:
     answer = fetch(api, f"{ROOT}/api/v1", hash="OLD")
     assert answer.status == 301
     assert answer.headers["Location"].startswith(f"{ROOT}/api/v1?hash=")
@@ -49,7 +49,7 @@ def test_an_undescribed_group_is_not_found(api: Api, path: str) -> None:
 @pytest.mark.parametrize(
     "group_version", [kind.root.removeprefix("/") for kind in BUILTIN.all], ids=str
 )
-def test_a_document_holds_all_that_it_refers_to(api: Api, group_version: str) -> None:
+def test_a_document_has_all_referenced_schemas(api: Api, group_version: str) -> None:
     described = document(api, group_version)
     schemas = described["components"]["schemas"]
     referred = {name.rpartition("/")[2] for name in references(described)}
@@ -65,7 +65,7 @@ def references(value: Any) -> set[str]:
     return own | {name for each in value.values() for name in references(each)}
 
 
-def test_a_patch_names_its_kind_and_that_fields_are_validated(api: Api) -> None:
+def test_a_patch_is_described_with_its_kind_and_field_validation(api: Api) -> None:
     paths = document(api, "apis/apps/v1")["paths"]
     patch = paths["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
     assert patch["x-kubernetes-group-version-kind"] == {
@@ -84,7 +84,7 @@ def test_a_schema_has_merge_keys_and_descriptions(api: Api) -> None:
     assert containers["description"].startswith("List of containers belonging to the pod.")
 
 
-def test_only_the_verbs_that_a_kind_has_are_described(api: Api) -> None:
+def test_only_supported_verbs_are_described(api: Api) -> None:
     paths = document(api, "api/v1")["paths"]
     assert set(paths["/api/v1/namespaces/{namespace}/bindings"]) == {"post", "parameters"}
     assert set(paths["/api/v1/componentstatuses"]) == {"get", "parameters"}

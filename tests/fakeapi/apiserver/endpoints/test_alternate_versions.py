@@ -1,4 +1,4 @@
-"""One object in two forms: events of both groups, autoscalers of both versions."""
+"""Objects in two versions: events of both groups, autoscalers of both versions."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_an_event_of_the_core_is_seen_in_the_new_group(ask: Ask) -> None:
         ("regarding.kind!=Pod", 0),
     ],
 )
-def test_selectors_name_fields_as_they_are_served(ask: Ask, selector: str, found: int) -> None:
+def test_selectors_name_fields_of_the_served_version(ask: Ask, selector: str, found: int) -> None:
     assert len(ask("GET", NEW, fieldSelector=selector)[1]["items"]) == found
 
 

@@ -1,4 +1,4 @@
-"""Objects as a kube-apiserver v1.37 gives them back, and refusals as it words them.
+"""Created objects and refusals equal those of a kube-apiserver v1.37.
 
 ``recorded/created.json`` holds requests and the real answers, ``recorded/refused.json`` requests
 that it refuses, with objects that must be there first.
@@ -54,7 +54,7 @@ def test_a_validation_error_has_upstreams_words(ask: Ask, refused: dict[str, Any
 
 
 def comparable(document: dict[str, Any]) -> Any:
-    """Leave out what differs between any two servers: uids, times, allocated addresses."""
+    """Leave out values that differ between servers: uids, times, allocated addresses."""
     metadata = {k: v for k, v in document["metadata"].items() if k not in _OWN}
     text = orjson.dumps({**document, "metadata": metadata}).decode()
     uid = (document.get("spec") or {}).get("selector", {})
@@ -76,7 +76,7 @@ def anonymous(spec: dict[str, Any]) -> None:
 
 
 def without_controllers(document: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what waits for a controller to be taken away again."""
+    """Leave out fields that controllers remove."""
     metadata, spec = document["metadata"], document.get("spec") or {}
     if set(metadata.get("finalizers", ())) & set(_CONTROLLED):
         del metadata["finalizers"]

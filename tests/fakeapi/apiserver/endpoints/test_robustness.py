@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is a Status or an object, and the invariants hold."""
+"""Any requests are answered with a Status or an object, and the invariants hold."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ items = st.builds(
 
 
 def written(method: str, paths: Any, bodies: Any, types: Any) -> Any:
-    """Requests with a body; now and then the body is any JSON at all."""
+    """Build requests with a body, some of them with arbitrary JSON."""
     raw = (bodies | bodies | bodies | json_values).map(orjson.dumps)
     return st.builds(Request, st.just(method), paths, body=raw, content_type=types)
 

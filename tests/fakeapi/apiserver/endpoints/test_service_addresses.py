@@ -1,4 +1,4 @@
-"""Addresses of services as a kube-apiserver v1.37 gives, keeps, refuses and frees them.
+"""Addresses of services are allocated, kept, refused and freed as by a kube-apiserver v1.37.
 
 ``recorded/services.json`` holds calls that were made one after the other of a server that has
 10.96.0.0/12 for services, each with the spec that it answered, or how it refused.
@@ -31,7 +31,7 @@ def service(name: str, **spec: Any) -> Document:
     return manifest("Service", name, spec={"ports": [{"port": 80}], **spec})
 
 
-def test_a_history_of_addresses_is_as_upstream_has_it(ask: Ask) -> None:
+def test_a_history_of_addresses_equals_upstreams(ask: Ask) -> None:
     steps: list[Document] = orjson.loads(_RECORDED.read_bytes())
     assert steps
     for number, step in enumerate(steps):

@@ -64,7 +64,7 @@ BROKEN = {"matchExpressions": [{"key": "app", "operator": "Like", "values": ["f"
         (APP, {"currentHealthy": 0, "desiredHealthy": 0}, "False", {}, 429),
     ],
 )
-def test_a_budget_guards_the_pods_it_selects(
+def test_a_budget_limits_the_eviction_of_its_pods(
     api: Api, ask: Ask, selector: Any, status: Document, ready: str, spec: Document, code: int
 ) -> None:
     conditions = [{"type": "Ready", "status": ready}]
@@ -96,7 +96,7 @@ def test_a_budget_is_used_up(api: Api, ask: Ask) -> None:
         {"metadata": {"name": "p"}, "deleteOptions": {"gracePeriodSeconds": "x"}},
     ],
 )
-def test_an_eviction_that_makes_no_sense_is_refused(api: Api, ask: Ask, body: Document) -> None:
+def test_an_invalid_eviction_is_refused(api: Api, ask: Ask, body: Document) -> None:
     api.load([pod()])
     assert ask("POST", f"{PODS}/p/eviction", body)[0] == 400
     assert ask("GET", f"{PODS}/p")[0] == 200
@@ -127,7 +127,7 @@ def test_replicas_are_a_whole_number(ask: Ask, replicas: Any) -> None:
     assert ask("GET", f"{SETS}/s")[1]["metadata"]["generation"] == 1
 
 
-async def test_a_token_stands_for_its_account_until_it_expires(
+async def test_a_token_authenticates_its_account_until_it_expires(
     ask: Ask, clock: VirtualClock
 ) -> None:
     _, account = ask("POST", ACCOUNTS, {"metadata": {"name": "robot"}})
@@ -186,7 +186,7 @@ def test_exec_logs_and_port_forward_are_not_served(api: Api, below: str) -> None
     assert send(api, "GET", f"{PODS}/p/{below}").status == 501
 
 
-def test_a_generated_name_that_is_taken_is_not_generated(api: Api, ask: Ask) -> None:
+def test_a_taken_name_is_not_generated(api: Api, ask: Ask) -> None:
     suffixes = iter(["aaaaa", "aaaaa", "bbbbb"])
     sources = api.registry.sources
     object.__setattr__(sources, "suffix", lambda: next(suffixes))

@@ -34,7 +34,7 @@ def ask(api: Api, step: Step) -> tuple[int, Any]:
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_a_scene_is_answered_as_a_real_server_answered_it(api: Api, scene: str) -> None:
+def test_a_scene_has_the_answers_of_a_real_server(api: Api, scene: str) -> None:
     ask(api, post("/api/v1/namespaces", {"metadata": {"name": "scene"}}))
     recorded = json.loads((ANSWERS / f"{scene}.json").read_text())
     steps = list(SCENES[scene]())

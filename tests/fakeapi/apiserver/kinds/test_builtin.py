@@ -1,4 +1,4 @@
-"""The table of built-in kinds, beside what a kube-apiserver v1.37 says of its own."""
+"""The table of built-in kinds equals the discovery of a kube-apiserver v1.37."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_maps_and_structs_may_be_atomic() -> None:
     assert owner.atomic
 
 
-def test_of_free_content_nothing_is_known() -> None:
+def test_free_content_is_untyped() -> None:
     revisions = BUILTIN.at("apps", "v1", "controllerrevisions")
     assert revisions is not None
     assert at(revisions, "data") is UNTYPED
@@ -125,7 +125,7 @@ def test_every_definition_is_described() -> None:
 
 
 def _normal(schema: Any) -> Any:
-    """Leave out what other sources than the schema are compared for."""
+    """Leave out fields that other tests compare."""
     if isinstance(schema, list):
         return [_normal(each) for each in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""A kind that has one of each: scalar, map, set, keyed and atomic lists, structs, anything."""
+"""A kind with a field of each type: scalar, map, set, keyed and atomic list, struct, anything."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_a_conflict_names_the_owners_of_fields_that_would_change(before: Spec, s
 
 @law
 @given(specs, specs)
-def test_nothing_that_is_passed_in_is_changed(before: Spec, spec: Spec) -> None:
+def test_an_apply_does_not_change_its_arguments(before: Spec, spec: Spec) -> None:
     live = applied({}, before, "other")
     config = AppliedConfiguration(thing(spec), force=True)
     copies = deepcopy((live, config.document))
@@ -162,7 +162,7 @@ def test_lists_keep_the_order_of_the_configuration_and_the_place_of_other_items(
     assert names(applied(live, listed("bx"), "two")) == "abcx"
 
 
-def test_conflicts_are_worded_as_upstream_words_them() -> None:
+def test_conflicts_have_upstreams_words() -> None:
     live = applied(applied({}, {"size": 1}, "one"), {"tags": {"a": "x"}}, "two")
     with pytest.raises(StatusError) as single:
         applied(live, {"size": 2})
@@ -177,7 +177,7 @@ def test_conflicts_are_worded_as_upstream_words_them() -> None:
     assert str(Owner("u", "Update", "v1", "status")) == '"u" with subresource "status" using v1'
 
 
-def test_two_may_own_the_same_value_and_it_stays_until_both_let_it_go() -> None:
+def test_a_value_of_two_owners_stays_until_both_release_it() -> None:
     both = applied(applied({}, {"size": 1}, "one"), {"size": 1}, "two")
     assert owned(both, "one") == owned(both, "two") == [".spec.size"]
     one_left = applied(both, {}, "two")
@@ -204,7 +204,7 @@ def test_items_that_the_live_list_has_twice_are_replaced_by_the_one_applied() ->
     assert after["spec"]["items"] == [{"name": "a", "tags": {"k": "v"}}, {"name": "b"}]
 
 
-def test_an_object_of_which_nothing_is_left_goes() -> None:
+def test_an_empty_object_is_removed() -> None:
     live = applied({}, {"inner": {"a": "x"}, "size": 1})
     assert applied(live, {"size": 1})["spec"] == {"size": 1}
 

@@ -1,4 +1,4 @@
-"""Sets of fields: an algebra that agrees with that of sets of paths, in upstream's notation."""
+"""Sets of fields: operations equal to those of sets of paths, in upstream's notation."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_set_is_read_as_it_is_written(some: set[Any]) -> None:
         ),
     ],
 )
-def test_elements_stand_in_upstreams_order(fields: FieldSet, written: str) -> None:
+def test_elements_are_in_upstreams_order(fields: FieldSet, written: str) -> None:
     assert orjson.dumps(ordered(fields)).decode() == written
 
 
@@ -76,7 +76,7 @@ def test_elements_stand_in_upstreams_order(fields: FieldSet, written: str) -> No
         ({'v:"\\u003c"': {}}, {'v:"\\u003c"': {}}),
     ],
 )
-def test_a_clients_spelling_is_made_ours(sent: FieldSet, read: FieldSet) -> None:
+def test_a_clients_field_set_is_normalized(sent: FieldSet, read: FieldSet) -> None:
     assert parse(sent) == read
 
 

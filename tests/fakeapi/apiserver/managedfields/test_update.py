@@ -71,7 +71,7 @@ def test_clearing_the_entries_ends_tracking_until_the_next_apply(asked: Any) -> 
 
 
 @pytest.mark.parametrize("entries", [None, [{"manager": "x"}], [{"operation": "Apply"}]])
-def test_a_client_that_does_not_send_good_entries_leaves_them_as_they_are(entries: Any) -> None:
+def test_missing_or_invalid_entries_of_a_client_change_nothing(entries: Any) -> None:
     sent = {} if entries is None else {"managedFields": entries}
     new = updated(created({"size": 1}), {"size": 1}, **sent)
     assert managers(new) == {"one": [".size"]}
@@ -115,7 +115,7 @@ def test_entries_of_another_version_are_kept_as_they_are() -> None:
     assert managers(new) == {"one": [".size"], "two": [".size"]}
 
 
-def test_that_only_times_differ_is_no_change() -> None:
+def test_a_difference_of_times_only_is_no_change() -> None:
     old = created({"size": 1})
     again = deepcopy(old)
     again["metadata"]["managedFields"][0]["time"] = "2030-01-01T00:00:00Z"

@@ -206,7 +206,7 @@ def test_taints_are_replaced_since_they_have_no_merge_key() -> None:
         [],
     ],
 )
-def test_a_strategic_patch_that_makes_no_sense_is_refused(patch: Any) -> None:
+def test_an_invalid_strategic_patch_is_refused(patch: Any) -> None:
     with pytest.raises(StatusError) as refused:
         strategic(containers("a"), patch)
     assert refused.value.code == 400
@@ -225,7 +225,7 @@ def test_long_lists_merge_in_linear_time() -> None:
 
 
 @pytest.mark.parametrize("content_type", [APPLY, JSON, ""])
-def test_other_patch_types_are_refused_naming_those_that_are_taken(content_type: str) -> None:
+def test_other_patch_types_are_refused_with_the_supported_ones(content_type: str) -> None:
     with pytest.raises(StatusError) as refused:
         apply_patch(PODS, {}, content_type, b"{}")
     assert refused.value.code == 415
@@ -233,7 +233,7 @@ def test_other_patch_types_are_refused_naming_those_that_are_taken(content_type:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b'{"a":' * 300 + b"1" + b"}" * 300, b"\xff"])
-def test_a_patch_that_is_no_json_or_too_deep_is_refused(body: bytes) -> None:
+def test_an_invalid_or_too_deep_patch_is_refused(body: bytes) -> None:
     with pytest.raises(StatusError) as refused:
         apply_patch(PODS, {}, MERGE_PATCH, body)
     assert refused.value.code == 400

@@ -1,4 +1,4 @@
-"""One answer in many faces: Tables, metadata alone, YAML, line breaks; in watches, too."""
+"""Representations of answers and watches: Tables, metadata only, YAML, line breaks."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_list_of_metadata_alone(show: Show) -> None:
         (f"{MAPS}/a", PARTIAL_LIST, "but the requested object is not a list"),
     ],
 )
-def test_a_shape_that_does_not_fit_is_refused(
+def test_an_unsuitable_representation_is_refused(
     show: Show, path: str, accept: str, message: str
 ) -> None:
     refused = show(path, accept)
@@ -131,5 +131,5 @@ def test_a_watch_of_tables_ends_with_a_status(show: Show, api: Api) -> None:
     assert watch.ended
 
 
-def test_a_watch_cannot_be_had_in_yaml(show: Show) -> None:
+def test_a_watch_in_yaml_is_refused(show: Show) -> None:
     assert show(MAPS, "application/yaml", watch="1").status == 406

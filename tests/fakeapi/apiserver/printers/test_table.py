@@ -47,7 +47,7 @@ def list_of(recorded: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("recorded", RECORDED)
-def test_rows_are_upstreams(recorded: str) -> None:
+def test_rows_equal_upstreams(recorded: str) -> None:
     shown = tabulate(list_of(recorded), RECORDED[recorded]["now"])
     differing = {
         row["object"]["metadata"]["name"]

@@ -1,4 +1,4 @@
-"""Deleting: what goes at once, what waits, and for what."""
+"""Deletion: grace periods, finalizers, preconditions, propagation and collections."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def create_pod(ask: Ask, spec: dict[str, Any], phase: str = "Running", **metadat
         ({"nodeName": "n"}, "Running", {"gracePeriodSeconds": -1}, 1),
     ],
 )
-def test_a_running_pod_is_given_its_grace_period_and_others_go_at_once(
+def test_running_pods_have_a_grace_period_and_others_are_deleted_at_once(
     ask: Ask, spec: dict[str, Any], phase: str, options: dict[str, int], grace: int | None
 ) -> None:
     create_pod(ask, spec, phase)
@@ -70,13 +70,15 @@ def test_a_second_delete_may_shorten_the_grace_period_but_not_lengthen_it(
     assert ask("GET", POD)[0] == 404
 
 
-def test_the_grace_period_can_stand_in_the_query(ask: Ask) -> None:
+def test_the_grace_period_may_be_a_query_parameter(ask: Ask) -> None:
     create_pod(ask, {"nodeName": "n"})
     ask("DELETE", POD, None, gracePeriodSeconds="0")
     assert ask("GET", POD)[0] == 404
 
 
-def test_watchers_see_the_mark_and_then_the_end(ask: Ask, watch: OpenWatch) -> None:
+def test_watchers_see_the_deletion_timestamp_and_then_the_deletion(
+    ask: Ask, watch: OpenWatch
+) -> None:
     create_pod(ask, {"nodeName": "n"})
     read = watch(PODS)
     read()
@@ -86,7 +88,7 @@ def test_watchers_see_the_mark_and_then_the_end(ask: Ask, watch: OpenWatch) -> N
     assert kinds == [("MODIFIED", True), ("MODIFIED", True), ("DELETED", True)]
 
 
-def test_an_object_with_finalizers_goes_when_the_last_is_removed(ask: Ask) -> None:
+def test_an_object_is_deleted_with_its_last_finalizer(ask: Ask) -> None:
     ask("POST", NODES, {"metadata": {"name": "n", "finalizers": ["a/a", "b/b"]}})
     _, marked = ask("DELETE", f"{NODES}/n")
     assert marked["metadata"]["deletionGracePeriodSeconds"] == 0
@@ -95,7 +97,7 @@ def test_an_object_with_finalizers_goes_when_the_last_is_removed(ask: Ask) -> No
         assert ask("GET", f"{NODES}/n")[0] == found
 
 
-def test_a_pod_needs_both_its_finalizers_and_its_containers_gone(ask: Ask) -> None:
+def test_a_pod_is_deleted_without_finalizers_and_containers(ask: Ask) -> None:
     create_pod(ask, {"nodeName": "n"}, finalizers=["a/a"])
     ask("DELETE", POD, {"gracePeriodSeconds": 0})
     assert ask("GET", POD)[0] == 200
@@ -103,7 +105,7 @@ def test_a_pod_needs_both_its_finalizers_and_its_containers_gone(ask: Ask) -> No
     assert ask("GET", POD)[0] == 404
 
 
-def test_an_update_cannot_take_the_mark_away(ask: Ask) -> None:
+def test_an_update_cannot_remove_the_deletion_timestamp(ask: Ask) -> None:
     create_pod(ask, {"nodeName": "n"})
     ask("DELETE", POD)
     patch = {"metadata": {"deletionTimestamp": None, "deletionGracePeriodSeconds": None}}
@@ -131,7 +133,7 @@ def test_a_namespace_terminates_and_waits_for_its_finalizer(ask: Ask) -> None:
     assert ask("GET", f"{NAMESPACES}/team")[1]["spec"] == {"finalizers": ["kubernetes"]}
 
 
-def test_the_namespaces_of_the_cluster_itself_stay(ask: Ask) -> None:
+def test_system_namespaces_cannot_be_deleted(ask: Ask) -> None:
     status, answer = ask("DELETE", f"{NAMESPACES}/kube-system")
     assert (status, answer["reason"]) == (403, "Forbidden")
 
@@ -163,7 +165,7 @@ def test_delete_options_of_a_wrong_type_are_refused(ask: Ask, options: Any) -> N
     assert ask("GET", POD)[0] == 200
 
 
-def test_a_collection_is_deleted_as_far_as_it_is_selected(ask: Ask) -> None:
+def test_selected_objects_of_a_collection_are_deleted(ask: Ask) -> None:
     for name, team in (("a", "red"), ("b", "blue"), ("c", "red")):
         ask("POST", NODES, {"metadata": {"name": name, "labels": {"team": team}}})
     status, answer = ask("DELETE", NODES, labelSelector="team=red")

@@ -1,4 +1,4 @@
-"""Creating and updating: what the server sets, keeps and refuses."""
+"""Creates and updates: fields that the server sets and keeps, and refusals."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ def test_a_watch_sees_renewals_as_it_sees_other_writes(cluster: Cluster) -> None
     assert [each.entry for each in events[:-1]] == [each.previous for each in events[1:]]
 
 
-def test_a_stale_renewal_is_refused_in_the_usual_words(cluster: Cluster) -> None:
+def test_a_stale_renewal_conflicts(cluster: Cluster) -> None:
     renew_often(cluster, 3)
     stale = deepcopy(cluster.answers[f"{LEASE}/n"])
     renew_often(cluster, 1)

@@ -1,4 +1,4 @@
-"""Loading worlds, and the rest of the management."""
+"""The management API: loading objects, history and requests."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def test_objects_are_stored_as_they_are_given(ask: Ask, manage: Manage) -> None:
     assert pod == {**POD, "metadata": given}
 
 
-def test_the_namespace_of_a_loaded_object_is_there(ask: Ask, manage: Manage) -> None:
+def test_the_namespace_of_a_loaded_object_is_created(ask: Ask, manage: Manage) -> None:
     manage("POST", "load", orjson.dumps(POD))
     assert ask("GET", "/api/v1/namespaces/team")[1]["status"] == {"phase": "Active"}
 
 
-def test_an_object_without_a_namespace_goes_to_default(ask: Ask, manage: Manage) -> None:
+def test_an_object_without_a_namespace_is_loaded_into_default(ask: Ask, manage: Manage) -> None:
     manage("POST", "load", b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"q"}}')
     assert ask("GET", "/api/v1/namespaces/default/pods/q")[0] == 200
 
@@ -138,7 +138,7 @@ def test_compacting_forgets_the_history(api: Api, manage: Manage) -> None:
     assert manage("GET", "history")[1] == {"events": []}
 
 
-def test_requests_are_remembered(manage: Manage) -> None:
+def test_requests_are_logged(manage: Manage) -> None:
     record = manage("GET", "requests")[1]["requests"][0]
     assert record == {
         "method": "GET",
@@ -153,7 +153,7 @@ def test_the_wrong_method_is_refused(manage: Manage) -> None:
     assert manage("GET", "reset")[0] == 405
 
 
-def test_an_unknown_endpoint_names_those_there_are(api: Api) -> None:
+def test_an_unknown_endpoint_is_refused_with_the_known_ones(api: Api) -> None:
     answer = ManagementApi(api).handle(Request("POST", "/_fakeapi/explode"))
     assert answer.status == 404
     assert (

@@ -1,4 +1,4 @@
-"""In whose name a request writes, and what may be applied."""
+"""Field managers of requests, and applied configurations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Webhooks that are waited for: others are served, time is the world's, nothing goes stale."""
+"""Requests that wait for webhooks: others are served, and changes meanwhile are respected."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def scene() -> Scene:
     return scene
 
 
-async def test_others_are_served_meanwhile(scene: Scene) -> None:
+async def test_other_requests_are_served_meanwhile(scene: Scene) -> None:
     waiting = await scene.begin("POST", MAPS, named("m"))
     assert (await scene.ask("POST", NODES, named("n"))).status == 201
     assert (await scene.ask("GET", f"{MAPS}/m")).status == 404
@@ -71,7 +71,7 @@ async def test_others_are_served_meanwhile(scene: Scene) -> None:
     assert len(scene.hook.requests) == 1
 
 
-async def test_the_time_is_the_worlds(scene: Scene) -> None:
+async def test_timeouts_are_measured_by_the_virtual_clock(scene: Scene) -> None:
     waiting = asyncio.create_task(scene.ask("POST", MAPS, named("m")))
     await scene.clock.advance(4.9)
     assert not waiting.done()
@@ -100,7 +100,7 @@ async def test_a_replacement_of_an_object_that_changed_meanwhile_conflicts(scene
     assert (await waiting).status == 409
 
 
-async def test_a_name_that_was_taken_meanwhile_is_taken(scene: Scene) -> None:
+async def test_a_name_created_meanwhile_conflicts(scene: Scene) -> None:
     waiting = await scene.begin("POST", MAPS, named("m"))
     scene.load("m")
     scene.hook.release()
@@ -131,7 +131,7 @@ async def test_validating_webhooks_are_called_at_once_and_mutating_ones_in_turn(
         scene.api.reset()
 
 
-async def test_a_collection_goes_one_by_one_and_each_is_asked_about_once(scene: Scene) -> None:
+async def test_a_collection_is_deleted_one_by_one_with_one_review_each(scene: Scene) -> None:
     scene.load(*"abc")
     waiting = await scene.begin("DELETE", MAPS)
     assert len(scene.hook.requests) == 1
@@ -143,7 +143,7 @@ async def test_a_collection_goes_one_by_one_and_each_is_asked_about_once(scene: 
     assert (await scene.ask("GET", MAPS)).body["items"] == []
 
 
-async def test_a_collection_survives_that_others_delete_too(scene: Scene) -> None:
+async def test_a_collection_is_deleted_despite_other_deletions(scene: Scene) -> None:
     scene.load(*"ab")
     waiting = await scene.begin("DELETE", MAPS)
     other = asyncio.create_task(scene.ask("DELETE", f"{MAPS}/b"))

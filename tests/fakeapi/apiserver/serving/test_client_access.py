@@ -1,4 +1,4 @@
-"""TLS, client certificates and tokens, as clients meet them."""
+"""TLS, client certificates and tokens, used by clients."""
 
 from __future__ import annotations
 
@@ -113,14 +113,14 @@ async def test_a_certificate_names_its_fingerprint(secure: FakeCluster, tmp_path
     assert "[system:masters system:authenticated]" in output
 
 
-def test_a_process_speaks_tls_too() -> None:
+def test_a_cluster_in_a_process_supports_tls() -> None:
     with FakeCluster.as_process(tls=True, token="secret") as cluster:
         assert cluster.url.startswith("https:")
         assert cluster.load([NODE]) == 1
         assert [change.type for change in cluster.history("nodes")] == ["ADDED"]
 
 
-async def test_roles_are_enforced_if_that_is_asked_for() -> None:
+async def test_rbac_is_enforced_on_request() -> None:
     jane = User("jane", groups=("dev",))
     async with FakeCluster(token="admin", tokens={"janes": jane}, rbac=True) as cluster:
         statuses = [(await get(cluster.url, token=t))[0] for t in ("admin", "janes", "")]

@@ -1,4 +1,4 @@
-"""Faults without sockets, on a clock that the test moves: what a client sees, and when."""
+"""Faults without sockets, on a virtual clock: responses, events and their times."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def test_an_error_is_a_status_and_nothing_is_done(
     assert await stage.post("a") == 201
 
 
-async def test_a_refusal_has_the_words_that_it_was_given(stage: FaultStage) -> None:
+async def test_a_refusal_has_the_message_of_its_fault(stage: FaultStage) -> None:
     message = 'configmaps "a" is forbidden: exceeded quota: small'
     stage.plan(fault(403, message=message).on("create", "configmaps"))
     body = orjson.dumps({"metadata": {"name": "a"}})
@@ -75,7 +75,7 @@ async def test_a_refusal_has_the_words_that_it_was_given(stage: FaultStage) -> N
     assert "details" not in status
 
 
-async def test_latency_passes_on_the_worlds_clock(stage: FaultStage) -> None:
+async def test_latency_is_measured_by_the_virtual_clock(stage: FaultStage) -> None:
     stage.plan(fault("latency", seconds=5).on("create"))
     creating = asyncio.create_task(stage.post("a"))
     await stage.passes(4)
@@ -94,7 +94,7 @@ async def test_latency_after_the_commit_delays_the_answer_only(stage: FaultStage
 
 
 @pytest.mark.parametrize(("when", "there"), [("before", []), ("after", ["a"])])
-async def test_a_drop_leaves_open_whether_it_happened(
+async def test_a_drop_before_or_after_the_commit_looks_the_same(
     stage: FaultStage, when: str, there: list[str]
 ) -> None:
     stage.plan(fault("drop", when=when).on("create").once())
@@ -126,7 +126,7 @@ async def test_a_request_that_met_a_fault_is_logged_with_it(stage: FaultStage) -
     assert logged == [(201, "drop after"), (503, "503"), (201, "")]
 
 
-async def test_other_clients_are_left_alone(stage: FaultStage) -> None:
+async def test_other_clients_have_no_faults(stage: FaultStage) -> None:
     stage.plan(fault(500).by("tester/*"))
     assert await stage.post("a") == 500
     assert await create(stage.cluster.local_transport(), "a") == 201
@@ -180,7 +180,7 @@ async def test_a_silent_watch_sends_nothing_until_its_end(stage: FaultStage) -> 
     assert (follower.seen, follower.end) == ([(0, "ADDED", "a")], "ended")
 
 
-async def test_a_silence_that_passes_has_lost_nothing(stage: FaultStage) -> None:
+async def test_a_silence_that_ends_loses_no_events(stage: FaultStage) -> None:
     asked = {"allowWatchBookmarks": "true"}
     follower = await stage.follow(fault("silence", seconds=100), **asked)
     for name in "ab":
@@ -236,7 +236,7 @@ async def test_a_compaction_expires_the_next_resume(stage: FaultStage) -> None:
     assert [frame[1:] for frame in follower.seen] == [("ERROR", "Expired")]
 
 
-async def test_a_plan_that_has_ended_leaves_a_watch_as_it_found_it(stage: FaultStage) -> None:
+async def test_a_watch_keeps_its_faults_after_the_end_of_the_plan(stage: FaultStage) -> None:
     follower = await stage.follow(fault("lag", seconds=10))
     assert stage.cluster.faults.end()["faults"][0]["injected"] == 1
     await stage.post("a")

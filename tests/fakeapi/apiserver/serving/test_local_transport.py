@@ -1,4 +1,4 @@
-"""The API without sockets, on a clock that the test moves."""
+"""The API without sockets, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ async def test_bookmarks_come_each_minute_and_before_the_end(
     ]
 
 
-async def test_without_bookmarks_a_quiet_watch_is_quiet_to_its_end(
+async def test_without_bookmarks_a_watch_without_events_sends_nothing(
     transport: LocalTransport, clock: Stepped
 ) -> None:
     follower = Follower(transport, timeoutSeconds="300")

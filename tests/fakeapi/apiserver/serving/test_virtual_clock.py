@@ -1,4 +1,4 @@
-"""The virtual clock: it stands still until it is moved, and wakes sleepers in order."""
+"""The virtual clock: it stops until it is advanced, and wakes sleepers in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ async def test_time_passes_only_by_advancing() -> None:
     assert (clock.monotonic(), clock.now_ns()) == (1.5, START_NS + 1_500_000_000)
 
 
-async def test_sleepers_wake_in_the_order_of_their_time_and_then_of_their_going_to_sleep() -> None:
+async def test_sleepers_wake_in_the_order_of_their_times_and_calls() -> None:
     clock, woken = VirtualClock(), []
 
     async def sleeper(name: str, seconds: float) -> None:
@@ -46,7 +46,7 @@ async def test_a_second_sleep_wakes_within_the_same_advance() -> None:
     assert ticks == [10, 20, 30]
 
 
-async def test_a_cancelled_sleeper_is_passed_over() -> None:
+async def test_a_cancelled_sleeper_is_skipped() -> None:
     clock = VirtualClock()
     task = asyncio.create_task(clock.sleep(1))
     await clock.advance(0)
@@ -60,7 +60,7 @@ async def test_time_does_not_go_back() -> None:
         await VirtualClock().advance(-1)
 
 
-async def test_a_long_chain_of_tasks_comes_to_its_end_before_time_goes_on() -> None:
+async def test_a_long_chain_of_tasks_ends_before_time_advances() -> None:
     clock, passed = VirtualClock(), []
 
     async def link(left: int) -> None:
@@ -79,7 +79,7 @@ async def test_a_long_chain_of_tasks_comes_to_its_end_before_time_goes_on() -> N
     assert passed == [1]
 
 
-async def test_it_jumps_to_the_next_timer() -> None:
+async def test_a_jump_advances_to_the_next_timer() -> None:
     clock, woken = VirtualClock(), []
 
     async def sleeper(seconds: float) -> None:
@@ -96,7 +96,7 @@ async def test_it_jumps_to_the_next_timer() -> None:
         assert not await clock.jump()
 
 
-async def test_it_jumps_whenever_all_tasks_are_idle() -> None:
+async def test_a_jumping_clock_advances_when_all_tasks_are_idle() -> None:
     clock = VirtualClock()
     async with clock.jumping():
         for hours in range(1, 4):
@@ -106,7 +106,7 @@ async def test_it_jumps_whenever_all_tasks_are_idle() -> None:
 
 
 class ManualClock:
-    """A host whose time is set by hand."""
+    """A host clock that tests set."""
 
     def __init__(self) -> None:
         self.seconds = 100.0
@@ -121,7 +121,7 @@ class ManualClock:
         raise NotImplementedError
 
 
-async def test_it_runs_at_any_pace_and_stands_still_again() -> None:
+async def test_a_clock_runs_at_any_pace_and_stops() -> None:
     host = ManualClock()
     clock = VirtualClock(0, 60, host)
     host.seconds += 2
@@ -158,13 +158,13 @@ async def test_advancing_a_running_clock_is_exact_and_it_runs_on() -> None:
     assert clock.monotonic() == 65
 
 
-async def test_two_movers_take_turns() -> None:
+async def test_concurrent_advances_add_up() -> None:
     clock = VirtualClock()
     await asyncio.gather(clock.advance(10), clock.advance(20))
     assert clock.monotonic() == 30
 
 
-def test_a_running_clock_stands_still_until_the_last_such_block_has_ended() -> None:
+def test_a_paused_clock_stops_until_the_last_pause_ends() -> None:
     host = ManualClock()
     clock, read = VirtualClock(0, 2, host), []
     with clock.paused():

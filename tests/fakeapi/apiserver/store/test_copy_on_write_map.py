@@ -1,4 +1,4 @@
-"""The key space: a sorted map, and copies that do not see each other's writes."""
+"""A sorted map, and copies that do not see each other's writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def filled(count: int) -> CopyOnWriteMap[int]:
     return space
 
 
-def test_values_stand_in_the_order_of_their_keys_over_many_runs() -> None:
+def test_values_are_in_the_order_of_their_keys_over_many_runs() -> None:
     space = filled(5 * RUN)
     assert len(space) == len(list(space)) == 5 * RUN
     assert [space.get(f"{n:06}") for n in (0, RUN, 5 * RUN - 1)] == [

@@ -1,4 +1,4 @@
-"""Dry runs: whatever is asked, nothing changes, and the answer is what it would have been."""
+"""Dry runs change nothing, and are answered as the write itself."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_no_sequence_of_dry_runs_leaves_a_trace(writes: list[tuple[str, str, Any
 
 
 @pytest.mark.parametrize("write", WRITES, ids=lambda write: f"{write[0]} {write[1]}")
-def test_a_dry_run_is_answered_as_the_run_itself_but_for_the_version(
+def test_a_dry_run_is_answered_as_a_write_except_for_the_version(
     write: tuple[str, str, Any],
 ) -> None:
     dry, real = ask(new_api(), *write, dryRun="All"), ask(new_api(), *write)
@@ -69,7 +69,7 @@ def test_a_dry_run_is_answered_as_the_run_itself_but_for_the_version(
     assert dry == real
 
 
-def test_a_new_object_bears_no_version_and_a_present_one_its_own() -> None:
+def test_a_dry_run_has_the_version_of_an_existing_object_only() -> None:
     api = new_api()
     _, new = ask(api, "POST", MAPS, {"metadata": {"name": "b"}}, dryRun="All")
     assert "resourceVersion" not in new["metadata"]

@@ -139,7 +139,7 @@ writes = st.lists(
 
 
 def perform(store: Store, script: list[Write]) -> list[list[Entry]]:
-    """Run the writes that the state allows; gives the state at each version, from version 0."""
+    """Run the writes that the state allows; return the state at each version, from version 0."""
     states: list[list[Entry]] = [[]]
     for verb, name in script:
         present = store.get(NODES, name)

@@ -37,7 +37,7 @@ def test_a_history_has_all_changes_in_order(api: Api, ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("word", ["pods", "Pod", "pod", "po"])
-def test_a_kind_goes_by_every_name_that_kubectl_knows(api: Api, word: str) -> None:
+def test_a_kind_has_the_names_that_kubectl_knows(api: Api, word: str) -> None:
     assert find_kind(api.kinds, word).kind == "Pod"
 
 

@@ -1,4 +1,4 @@
-"""The log of requests: what is kept, how it is read again, and when it goes."""
+"""The log of requests: its records, and its limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replaces what differs from run to run: times, UIDs, versions, generated names, tokens."""
+"""Replace values that differ between runs: times, UIDs, versions, generated names, tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenes about what is done to a pod beside reading and writing it."""
+"""Scenes of the subresources of pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ask a real kube-apiserver, and write its answers down: see :mod:`steps`."""
+"""Record the responses of a real kube-apiserver to the steps of :mod:`scenes`."""
 
 from __future__ import annotations
 

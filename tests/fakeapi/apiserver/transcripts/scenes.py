@@ -1,6 +1,6 @@
 """Requests whose answers were recorded from a kube-apiserver, scene by scene.
 
-A scene plays in the namespace ``scene``, which is new each time. The answers stand in
+A scene runs in the namespace ``scene``, which is new each time. The answers are in
 ``tests/transcripts/api/SCENE.json``.
 ``python -m tests.fakeapi.apiserver.transcripts.record URL TOKEN``
 asks a real server again (1.37.0 with AlwaysAllow and without controllers, last time).

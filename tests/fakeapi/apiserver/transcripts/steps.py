@@ -1,4 +1,4 @@
-"""Words for the scenes: requests and documents in one line each."""
+"""Builders for scenes: requests and documents in one line each."""
 
 from __future__ import annotations
 

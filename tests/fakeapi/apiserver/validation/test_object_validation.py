@@ -15,14 +15,14 @@ def warned(api: Api, method: str, path: str, body: Any) -> tuple[int, tuple[str,
     return answer.status, answer.warnings
 
 
-def test_an_unknown_format_is_warned_of_once(api: Api) -> None:
+def test_an_unknown_format_has_one_warning(api: Api) -> None:
     made = definition(spec={"size": {**TEXT, "format": "roman"}})
     assert warned(api, "POST", DEFINITIONS, made) == (201, ('unrecognized format "roman"',))
     change = {"spec": {"names": {"shortNames": ["wd"]}}}
     assert warned(api, "PATCH", f"{DEFINITIONS}/{NAME}", change) == (200, ())
 
 
-def test_a_set_of_objects_is_warned_of(api: Api) -> None:
+def test_a_set_of_objects_has_a_warning(api: Api) -> None:
     items = {"type": "object", "x-kubernetes-map-type": "atomic"}
     sizes = {"type": "array", "x-kubernetes-list-type": "set", "items": items}
     status, [warning] = warned(api, "POST", DEFINITIONS, definition(spec={"sizes": sizes}))
@@ -35,7 +35,7 @@ def test_a_set_of_objects_is_warned_of(api: Api) -> None:
     )
 
 
-def test_a_finalizer_without_a_domain_is_warned_of(api: Api) -> None:
+def test_a_finalizer_without_a_domain_has_a_warning(api: Api) -> None:
     warned(api, "POST", DEFINITIONS, definition())
     held = widget()
     held["metadata"]["finalizers"] = ["tidy", "foregroundDeletion"]

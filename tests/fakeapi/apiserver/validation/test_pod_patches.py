@@ -1,4 +1,4 @@
-"""The merge rules of pods that need no server agree with the server's."""
+"""The merge keys of pods in pod_injection equal those of the server."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_lists_merge_by_the_same_keys() -> None:
         ),
     ],
 )
-def test_the_rules_of_pods_can_be_asked_of_a_template(
+def test_the_rules_of_pods_apply_to_templates(
     spec: dict[str, object], faults: list[tuple[str, str, str]]
 ) -> None:
     assert list(pod_spec_errors({"spec": spec})) == faults

@@ -78,7 +78,7 @@ def test_a_duplicate_field_counts_once_and_is_reported(api: Api) -> None:
 @pytest.mark.parametrize(
     "body", [b'{"metadata" : {"name": "b"}}', b'{"metadata":{"name":"b"},"data":{"a":"\\":"}}']
 )
-def test_spaces_and_quotes_are_not_taken_for_repetition(api: Api, body: bytes) -> None:
+def test_spaces_and_quotes_are_no_duplicate_fields(api: Api, body: bytes) -> None:
     assert warned(api, "POST", MAPS, body)[2] == ()
 
 
@@ -155,7 +155,7 @@ def test_a_patch_that_leaves_an_unknown_field_is_unprocessable_or_warned_of(
     assert answer["message"].endswith('strict decoding error: unknown field "foo"')
 
 
-def test_a_deprecated_kind_is_warned_of(api: Api) -> None:
+def test_a_deprecated_kind_has_a_warning(api: Api) -> None:
     assert send(api, "GET", "/api/v1/namespaces/default/endpoints").warnings == (
         "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     )

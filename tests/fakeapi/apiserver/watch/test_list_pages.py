@@ -25,7 +25,7 @@ def create_nodes(ask: Ask, *names_of_nodes: str) -> None:
         assert ask("POST", NODES, {"metadata": {"name": name}})[0] == 201
 
 
-def test_a_list_names_its_kind_once_and_bears_the_version_of_the_store(ask: Ask) -> None:
+def test_a_list_has_its_kind_once_and_the_version_of_the_store(ask: Ask) -> None:
     create_nodes(ask, "b", "a")
     status, answer = ask("GET", NODES)
     assert (status, list(answer)) == (200, ["kind", "apiVersion", "metadata", "items"])
@@ -65,7 +65,7 @@ def test_pages_of_a_selection_do_not_count_remaining_items(ask: Ask) -> None:
     assert "continue" not in second["metadata"]
 
 
-def test_a_token_older_than_the_history_is_gone_but_offers_to_go_on(api: Api, ask: Ask) -> None:
+def test_an_expired_token_is_gone_with_a_new_token(api: Api, ask: Ask) -> None:
     create_nodes(ask, "a", "b", "c")
     _, first = ask("GET", NODES, limit="1")
     create_nodes(ask, "d")

@@ -1,4 +1,4 @@
-"""Watches: where they start, what they show, and when they get 410 Gone."""
+"""Watches: their first event, their events, and 410 Gone."""
 
 from __future__ import annotations
 
@@ -70,9 +70,7 @@ def test_a_namespace_is_watched_alone(ask: Ask, watch: Open) -> None:
     assert brief(read()) == [("ADDED", "here")]
 
 
-def test_an_object_that_comes_to_match_is_added_and_one_that_ceases_is_deleted(
-    ask: Ask, watch: Open
-) -> None:
+def test_a_selecting_watch_adds_and_deletes_objects_as_they_match(ask: Ask, watch: Open) -> None:
     create(ask, NODES, "a", team="red")
     read = watch(NODES, labelSelector="team=blue")
     label(ask, f"{NODES}/a", team="blue", note="1")

@@ -1,4 +1,4 @@
-"""A pure function that asks others: suspended, and done again with the answers."""
+"""A request that calls webhooks is suspended, and attempted again with their answers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_without_a_driver_no_webhook_is_called() -> None:
         PendingCalls().call(A)
 
 
-def test_a_plain_hook_is_called_on_the_spot_and_once_for_all_attempts() -> None:
+def test_a_plain_hook_is_called_once_for_all_attempts() -> None:
     seen: list[Review] = []
 
     def hook(review: Review) -> Review:

@@ -11,7 +11,7 @@ from fakeapi.apiserver.webhooks.client import TimeoutScheduler
 
 
 class TimedTasks:
-    """Who sleeps for so long, has so much time, and what became of it when."""
+    """Run tasks with time limits, and record their outcomes and times."""
 
     def __init__(self) -> None:
         self.clock = VirtualClock()

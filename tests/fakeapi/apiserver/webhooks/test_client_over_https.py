@@ -107,19 +107,19 @@ async def test_a_refused_connection_is_an_error(tls: Tls) -> None:
         await post_once(WebhookCall(f"https://127.0.0.1:{port}/", b"{}", tls.authority.certificate))
 
 
-async def test_an_answer_that_is_none_is_an_error(tls: Tls, port: int) -> None:
+async def test_a_missing_path_is_an_error(tls: Tls, port: int) -> None:
     call = WebhookCall(f"https://127.0.0.1:{port}/elsewhere", b"{}", tls.authority.certificate)
     with pytest.raises(WebhookCallError, match="the server could not find the requested resource"):
         await post_once(call)
 
 
-async def test_a_bundle_that_is_none_is_an_error() -> None:
+async def test_an_invalid_bundle_is_an_error() -> None:
     with pytest.raises(WebhookCallError, match="unable to parse bytes as PEM block"):
         await post_once(WebhookCall("https://127.0.0.1:1/", b"{}", b"certificate"))
 
 
 async def asked(api: Api, *documents: Document) -> tuple[list[WebhookCall], Any]:
-    """Load, create a widget of the other version; gives who was called, and the answer."""
+    """Load objects and create a widget in v2; return the webhook calls and the answer."""
     api.load(deepcopy(documents))
     calls: list[WebhookCall] = []
 

@@ -1,4 +1,4 @@
-"""Which form a client gets, by its Accept header."""
+"""Representations by the Accept header."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_an_unsupported_media_type_is_refused(accept: str, message: str) -> None
         ({"pretty": ""}, "kubectl", MediaTypeOptions()),
     ],
 )
-def test_people_get_line_breaks(
+def test_browsers_and_curl_get_line_breaks(
     query: dict[str, str], user_agent: str, chosen: MediaTypeOptions
 ) -> None:
     request = Request("GET", "/api/v1/pods", query, user_agent=user_agent)

@@ -1,4 +1,4 @@
-"""Protobuf bodies: upstream's own samples of every kind, and bytes that are none."""
+"""Protobuf bodies: upstream's own samples of every kind, and invalid bytes."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def test_an_object_is_created_from_protobuf_and_answered_in_json(api: Api) -> No
         (envelope("v1", "Nothing", b""), 'no kind "Nothing" is registered for version "v1"'),
     ],
 )
-def test_bytes_that_are_no_message_are_refused(body: bytes, message: str) -> None:
+def test_invalid_messages_are_refused(body: bytes, message: str) -> None:
     with pytest.raises(StatusError) as refused:
         read_protobuf(body)
     assert (refused.value.code, refused.value.reason) == (400, "BadRequest")
     assert message in refused.value.message
 
 
-def test_unknown_fields_are_passed_over() -> None:
+def test_unknown_fields_are_skipped() -> None:
     later = b"\xfa\x3e\x01x" + b"\xf8\x3e\x01" + b"\xf9\x3e" + bytes(8) + b"\xfd\x3e" + bytes(4)
     assert read_protobuf(envelope("v1", "ConfigMap", later)) == {
         "kind": "ConfigMap",

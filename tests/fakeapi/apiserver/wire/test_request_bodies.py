@@ -1,4 +1,4 @@
-"""YAML bodies: what they mean, and what is too much."""
+"""YAML bodies: their values, and their limits."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_label_selector(selector: str, *, matches: bool) -> None:
         "-=b",
     ],
 )
-def test_a_label_selector_that_makes_no_sense_is_refused(selector: str) -> None:
+def test_an_invalid_label_selector_is_refused(selector: str) -> None:
     with pytest.raises(StatusError) as refused:
         parse_label_selector(selector)
     assert (refused.value.code, refused.value.reason) == (400, "BadRequest")

@@ -1,4 +1,4 @@
-"""An API that webhooks watch over."""
+"""An API with webhooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a webhook says, the client gets an answer or a refusal."""
+"""Any response of a webhook gives the client a valid answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A create done again with its answers comes to what one comes to that was not suspended."""
+"""A create that is suspended and repeated ends as one that is not suspended."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SEES = answering(**patching(add("/metadata/annotations", {"seen": "yes"})))
 
 
 async def sees_later(review: Review) -> Review:
-    """Do what SEES does, when others have had their turn."""
+    """Answer as SEES, after other tasks have run."""
     await asyncio.sleep(0)
     return SEES(review)
 

@@ -1,4 +1,4 @@
-"""Configurations of webhooks: what is filled in, and what is refused, by field and reason."""
+"""Configurations of webhooks: defaults, and errors by field and reason."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ def test_a_broken_configuration_is_refused_by_field_and_reason(
 
 
 @pytest.mark.parametrize("bundle", ["&", 3])
-def test_a_bundle_that_is_no_base64_cannot_be_read(ask: Ask, bundle: Any) -> None:
+def test_an_invalid_base64_bundle_is_refused(ask: Ask, bundle: Any) -> None:
     config = {"url": "https://a", "caBundle": bundle}
     body = configuration("mutating", webhook(NAME, clientConfig=config))
     assert ask("POST", CONFIGURATIONS["mutating"], body)[0] == 400

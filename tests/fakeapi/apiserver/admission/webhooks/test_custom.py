@@ -58,7 +58,9 @@ class TestOneVersion:
         [seen] = recorder.seen("object")
         assert (seen["kind"], seen["spec"]) == ("Widget", {"size": 1, "color": "red"})
 
-    def test_their_scale_is_reviewed(self, ask: Ask, configure: Configure) -> None:
+    def test_the_scale_of_custom_resources_is_reviewed(
+        self, ask: Ask, configure: Configure
+    ) -> None:
         ask("POST", WIDGETS, widget(size=1))
         patch = patching({"op": "replace", "path": "/spec/replicas", "value": 5})
         recorder = configure("mutating", "widgets/scale", answer=answering(**patch))
@@ -68,7 +70,9 @@ class TestOneVersion:
         [(kind, resource)] = recorder.seen("kind", "resource")
         assert (kind["kind"], resource["resource"]) == ("Scale", "widgets")
 
-    def test_their_status_is_reviewed(self, ask: Ask, configure: Configure) -> None:
+    def test_the_status_of_custom_resources_is_reviewed(
+        self, ask: Ask, configure: Configure
+    ) -> None:
         ask("POST", WIDGETS, widget(size=1))
         configure("validating", "widgets/status", answer=answering(allowed=False))
         body = {"status": {"size": 1}}

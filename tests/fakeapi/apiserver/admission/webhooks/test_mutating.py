@@ -1,4 +1,4 @@
-"""Mutating webhooks: in their order, each on what the last has left; what they may not do."""
+"""Mutating webhooks: their order, their patches, and reinvocation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def setting(key: str, value: str) -> Any:
 
 
 def counting(key: str) -> Any:
-    """Return a hook that counts in the object how often it was asked."""
+    """Return a hook that counts its calls in the object."""
 
     def hook(review: Review) -> Review:
         seen = int(review["request"]["object"]["data"].get(key, "0"))
@@ -55,7 +55,7 @@ def test_validating_webhooks_see_the_object_to_be_stored(ask: Ask, configure: Co
     assert seen["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
 
 
-def test_a_generated_name_is_not_there_yet(ask: Ask, configure: Configure) -> None:
+def test_mutating_webhooks_do_not_see_a_generated_name(ask: Ask, configure: Configure) -> None:
     recorder = configure("mutating", "pods")
     ask("POST", PODS, {**POD, "metadata": {"generateName": "p-", "uid": "mine"}})
     [(name, seen)] = recorder.seen("name", "object")
@@ -135,7 +135,7 @@ def test_a_patch_that_does_not_fit_fails_despite_the_policy(
     assert message in refusal["message"]
 
 
-def test_identity_and_namespace_are_not_theirs(ask: Ask, configure: Configure) -> None:
+def test_the_namespace_cannot_be_patched(ask: Ask, configure: Configure) -> None:
     configure("mutating", answer=answering(**patching(add("/metadata/namespace", "other"))))
     status, refusal = ask("POST", MAPS, MAP)
     assert (status, "the namespace of the provided object" in refusal["message"]) == (400, True)
@@ -273,7 +273,7 @@ def test_v1beta1_takes_a_patch_without_its_type_and_any_uid(ask: Ask, configure:
     assert ask("POST", MAPS, MAP)[1]["data"] == {"a": "1", "b": "2"}
 
 
-def test_an_apply_passes_them_too(ask: Ask, configure: Configure) -> None:
+def test_an_apply_is_reviewed_too(ask: Ask, configure: Configure) -> None:
     configure("mutating", answer=setting("b", "2"))
     recorder = configure("validating")
     body = manifest("ConfigMap", "m", data={"a": "1"})

@@ -1,4 +1,4 @@
-"""A patched object is as if all of it had been copied, read and completed again."""
+"""A patched object equals one that was copied, read and completed as a whole."""
 
 from __future__ import annotations
 

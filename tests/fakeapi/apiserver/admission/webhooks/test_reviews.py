@@ -191,7 +191,7 @@ class TestSubresources:
     @pytest.mark.parametrize(
         ("method", "path", "body", "subresource", "operation", "kind"), SUBRESOURCES
     )
-    def test_they_can_be_refused(
+    def test_a_subresource_can_be_refused(
         self,
         ask: Ask,
         configure: Configure,
@@ -234,7 +234,7 @@ class TestSubresources:
         assert (status["phase"], status["message"]) == ("Running", "seen")
 
 
-def test_reviews_are_created_too(ask: Ask, configure: Configure) -> None:
+def test_reviews_are_reviewed_too(ask: Ask, configure: Configure) -> None:
     recorder = configure("validating", "selfsubjectreviews", answer=answering(allowed=False))
     assert ask("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {})[0] == 400
     assert recorder.seen("operation") == ["CREATE"]

@@ -1,4 +1,4 @@
-"""Which webhooks are asked about a request: rules, selectors, equivalent forms, exemptions."""
+"""Webhooks of a request: rules, selectors, equivalent versions, exemptions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def by_namespace(ask: Ask, configure: Configure) -> Recorder:
 
 
 @pytest.mark.parametrize(("namespace", "asked"), [("red", 1), ("blue", 0)])
-def test_objects_go_by_the_labels_of_their_namespace(
+def test_objects_match_by_the_labels_of_their_namespace(
     ask: Ask, by_namespace: Recorder, namespace: str, asked: int
 ) -> None:
     ask("POST", f"/api/v1/namespaces/{namespace}/configmaps", named())
@@ -83,13 +83,13 @@ def test_cluster_scoped_objects_match_any_namespace_selector(
     assert by_namespace.seen("name") == ["a"]
 
 
-def test_a_new_namespace_goes_by_its_own_labels(ask: Ask, by_namespace: Recorder) -> None:
+def test_a_new_namespace_matches_by_its_own_labels(ask: Ask, by_namespace: Recorder) -> None:
     ask("POST", NAMESPACES, named("one", labels={"team": "red"}))
     ask("POST", NAMESPACES, named("two"))
     assert by_namespace.seen("name", "namespace") == [("one", "one")]
 
 
-def test_a_changed_namespace_goes_by_its_new_labels(ask: Ask, by_namespace: Recorder) -> None:
+def test_a_changed_namespace_matches_by_its_new_labels(ask: Ask, by_namespace: Recorder) -> None:
     patch = {"metadata": {"labels": {"team": "red"}}}
     assert ask("PATCH", f"{NAMESPACES}/blue", patch)[0] == 200
     assert by_namespace.seen("name") == ["blue"]
@@ -112,7 +112,7 @@ def by_object(configure: Configure) -> Recorder:
     ("before", "after", "asked"),
     [("no", "no", 0), ("no", "yes", 1), ("yes", "no", 2), ("yes", "yes", 2)],
 )
-def test_the_new_object_or_the_old_one_is_to_match(
+def test_the_new_or_the_old_object_must_match(
     ask: Ask, by_object: Recorder, before: str, after: str, asked: int
 ) -> None:
     ask("POST", MAPS, named(labels={"watched": before}))

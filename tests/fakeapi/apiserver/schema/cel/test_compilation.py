@@ -1,4 +1,4 @@
-"""Rules in schemas: what they see, when they are evaluated, what is reported."""
+"""Rules in schemas: their values, their evaluation and their errors."""
 
 from __future__ import annotations
 
@@ -92,9 +92,7 @@ def test_a_rule_may_name_a_field() -> None:
 @pytest.mark.parametrize(
     ("value", "old", "refused"), [(1, None, False), (1, 2, True), (3, 2, False)]
 )
-def test_rules_about_changes_need_something_to_change(
-    value: int, old: int | None, *, refused: bool
-) -> None:
+def test_transition_rules_need_an_old_value(value: int, old: int | None, *, refused: bool) -> None:
     assert bool(errors_of(INTEGER, value, old, rule="self >= oldSelf")) is refused
 
 

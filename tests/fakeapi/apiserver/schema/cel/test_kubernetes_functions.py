@@ -1,4 +1,4 @@
-"""The functions that Kubernetes adds to CEL, each in an example or two of upstream's."""
+"""The functions that Kubernetes adds to CEL, each in one or two of upstream's examples."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from fakeapi.apiserver.schema.cel.compilation import ExpressionError, compile_ex
         "[1, 2][?5].orValue(7) == 7",
     ],
 )
-def test_functions(expression: str) -> None:
+def test_kubernetes_functions_are_evaluated(expression: str) -> None:
     assert compile_expression(expression).evaluate({}) is True
 
 

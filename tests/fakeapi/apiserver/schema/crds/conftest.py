@@ -13,7 +13,7 @@ from tests.fakeapi.api_requests import Ask
 
 @pytest.fixture
 def define(ask: Ask) -> Callable[..., Any]:
-    """Create a definition as the builder makes it; gives it as it is then."""
+    """Create a definition by the builder's arguments; return the stored one."""
 
     def define(**fields: Any) -> Any:
         made = definition(**fields)

@@ -42,7 +42,7 @@ def test_a_definition_is_established_after_the_request(ask: Ask) -> None:
     assert made["status"]["storedVersions"] == ["v1"]
 
 
-def test_its_watchers_see_it_step_by_step(ask: Ask, watch: OpenWatch) -> None:
+def test_watchers_see_each_condition_of_a_new_definition(ask: Ask, watch: OpenWatch) -> None:
     read = watch(DEFINITIONS)
     ask("POST", DEFINITIONS, definition())
     assert [
@@ -54,7 +54,7 @@ def test_its_watchers_see_it_step_by_step(ask: Ask, watch: OpenWatch) -> None:
     ]
 
 
-def test_names_that_another_has_are_not_accepted(ask: Ask, define: Define) -> None:
+def test_names_of_another_definition_are_not_accepted(ask: Ask, define: Define) -> None:
     define(names={"shortNames": ["w"]})
     rival = define(plural="wizards", names={"plural": "wizards", "shortNames": ["w"]})
     assert conditions(rival) == {"NamesAccepted": "ListKindConflict", "Established": "NotAccepted"}
@@ -62,7 +62,7 @@ def test_names_that_another_has_are_not_accepted(ask: Ask, define: Define) -> No
     assert ask("GET", f"/apis/{GROUP}/v1/wizards")[0] == 404
 
 
-def test_names_are_free_again_when_their_definition_is_gone(ask: Ask, define: Define) -> None:
+def test_names_are_accepted_after_their_definition_is_deleted(ask: Ask, define: Define) -> None:
     define()
     define(plural="wizards", names={"plural": "wizards"})
     ask("DELETE", f"{DEFINITIONS}/{NAME}")
@@ -71,7 +71,7 @@ def test_names_are_free_again_when_their_definition_is_gone(ask: Ask, define: De
     assert ask("GET", f"/apis/{GROUP}/v1/wizards")[0] == 200
 
 
-def test_instances_go_with_their_definition(
+def test_instances_are_deleted_with_their_definition(
     api: Api, ask: Ask, define: Define, watch: OpenWatch
 ) -> None:
     define()
@@ -83,7 +83,9 @@ def test_instances_go_with_their_definition(
     assert not is_served(api)
 
 
-def test_an_instance_with_a_finalizer_holds_its_definition(ask: Ask, define: Define) -> None:
+def test_an_instance_with_a_finalizer_delays_the_deletion_of_its_definition(
+    ask: Ask, define: Define
+) -> None:
     define()
     held = widget()
     held["metadata"]["finalizers"] = [f"{GROUP}/hold"]
@@ -99,7 +101,7 @@ def test_an_instance_with_a_finalizer_holds_its_definition(ask: Ask, define: Def
     assert ask("GET", f"{DEFINITIONS}/{NAME}")[0] == 404
 
 
-def test_a_version_that_is_not_served_is_not_there(ask: Ask, define: Define) -> None:
+def test_an_unserved_version_is_not_found(ask: Ask, define: Define) -> None:
     define(versions=[version(), version("v2", served=False)])
     assert ask("GET", f"/apis/{GROUP}/v2/widgets")[0] == 404
     assert ask("GET", f"/apis/{GROUP}/v1/widgets")[0] == 200

@@ -1,4 +1,4 @@
-"""Definitions that are not in order are refused, in upstream's words."""
+"""Invalid definitions are refused, in upstream's words."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ def test_group_scope_and_names_are_immutable(
     assert causes[field].endswith("field is immutable")
 
 
-def test_a_version_that_may_be_stored_may_not_go(ask: Ask, define: Define) -> None:
+def test_a_stored_version_cannot_be_removed(ask: Ask, define: Define) -> None:
     define(versions=[version(), version("v2")])
     moved = [version(storage=False), version("v2", storage=True)]
     change = {"spec": {"versions": moved}}

@@ -1,4 +1,4 @@
-"""Custom resources are served as built-in ones are: verbs, subresources, tables, discovery."""
+"""Custom resources are served as built-in ones: verbs, subresources, tables, discovery."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def owners(thing: Any) -> dict[str, Any]:
     return {each["manager"]: each["fieldsV1"] for each in thing["metadata"]["managedFields"]}
 
 
-def test_unknown_fields_go_and_defaults_come(ask: Ask, define: Define) -> None:
+def test_unknown_fields_are_pruned_and_defaults_set(ask: Ask, define: Define) -> None:
     define(spec={"size": {**INTEGER, "default": 2}, "inner": record(a=TEXT)})
     _, made = ask("POST", WIDGETS, widget(inner={"a": "x", "b": "y"}, other=1))
     assert made["spec"] == {"inner": {"a": "x"}, "size": 2}
@@ -95,7 +95,7 @@ def test_the_generation_counts_changes_of_content(
     assert changed["metadata"]["generation"] == generation
 
 
-def test_status_has_a_path_of_its_own(ask: Ask, define: Define) -> None:
+def test_status_is_written_through_its_subresource_only(ask: Ask, define: Define) -> None:
     define(versions=[version(schema=SIZED, subresources=STATUS)])
     _, made = ask("POST", WIDGETS, {**widget(size=1), "status": {"size": 5}})
     assert "status" not in made
@@ -188,7 +188,7 @@ def test_items_of_lists_have_kind_and_version(ask: Ask, define: Define) -> None:
     assert ask("GET", WIDGETS)[1]["items"] == []
 
 
-def test_strategic_patches_are_not_taken(ask: Ask, define: Define) -> None:
+def test_strategic_patches_are_refused(ask: Ask, define: Define) -> None:
     define()
     ask("POST", WIDGETS, widget())
     strategic = "application/strategic-merge-patch+json"
@@ -199,7 +199,7 @@ def test_strategic_patches_are_not_taken(ask: Ask, define: Define) -> None:
     )
 
 
-def test_applies_go_by_the_keys_of_the_schema(ask: Ask, define: Define) -> None:
+def test_an_apply_merges_lists_by_the_keys_of_the_schema(ask: Ask, define: Define) -> None:
     keyed = {
         "type": "array",
         "x-kubernetes-list-type": "map",
@@ -219,7 +219,7 @@ def test_applies_go_by_the_keys_of_the_schema(ask: Ask, define: Define) -> None:
     assert (status, answer["details"]["causes"][0]["field"]) == (409, '.spec.ports[name="a"].port')
 
 
-def test_applying_a_field_that_the_schema_has_not_is_refused(ask: Ask, define: Define) -> None:
+def test_applying_an_undeclared_field_is_refused(ask: Ask, define: Define) -> None:
     define(spec={"size": INTEGER})
     status, answer = ask("PATCH", f"{WIDGETS}/one", widget(sise=1), APPLY, fieldManager="alice")
     assert status == 500

@@ -1,4 +1,4 @@
-"""Rules of definitions: what is wrong with them is said when they are defined."""
+"""Errors of validation rules are reported when they are defined."""
 
 from __future__ import annotations
 
@@ -72,9 +72,7 @@ REFUSED: dict[str, tuple[Document, str, str]] = {
 
 
 @pytest.mark.parametrize(("made", "field", "message"), REFUSED.values(), ids=REFUSED)
-def test_a_rule_that_cannot_be_is_refused(
-    ask: Ask, made: Document, field: str, message: str
-) -> None:
+def test_an_invalid_rule_is_refused(ask: Ask, made: Document, field: str, message: str) -> None:
     status, answer = ask("POST", DEFINITIONS, made)
     assert status == 422, answer
     causes = {cause["field"]: cause["message"] for cause in answer["details"]["causes"]}

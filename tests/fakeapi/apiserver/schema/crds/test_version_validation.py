@@ -1,4 +1,4 @@
-"""One object in several versions: stored in one, seen in all."""
+"""Objects in several versions: stored in one, converted to the others."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_webhook_converts_reads_and_writes(ask: Ask) -> None:
 
 
 @pytest.mark.usefixtures("hooked")
-def test_watchers_see_the_version_that_they_asked_for(ask: Ask, watch: OpenWatch) -> None:
+def test_watchers_see_the_requested_version(ask: Ask, watch: OpenWatch) -> None:
     read = watch(WIDGETS_V2)
     ask("POST", WIDGETS, widget(size=1))
     ask("PATCH", f"{WIDGETS}/one", {"spec": {"size": 2}})
@@ -146,7 +146,7 @@ def test_a_conversion_webhook_may_not_rename_objects(hooked: Api, ask: Ask) -> N
     assert "must have the same name: one != other" in answer["message"]
 
 
-def test_deprecated_versions_are_warned_of(api: Api, define: Define) -> None:
+def test_deprecated_versions_have_a_warning(api: Api, define: Define) -> None:
     define(versions=[version(), version("v1beta1", deprecated=True)])
     kind = api.kinds.at(GROUP, "v1beta1", "widgets")
     assert kind is not None

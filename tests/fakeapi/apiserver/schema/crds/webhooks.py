@@ -17,7 +17,7 @@ NEW = record(spec=record(length=INTEGER, color={**TEXT, "default": "red"}))
 
 
 def converted(**client_config: Any) -> Document:
-    """Return a definition of two versions; ``client_config`` says where the webhook is."""
+    """Return a definition of two versions; ``client_config`` is that of the webhook."""
     hook = {"clientConfig": client_config, "conversionReviewVersions": ["v1"]}
     return definition(
         versions=[version(schema=OLD), version("v2", NEW)],
@@ -40,7 +40,7 @@ def renamed(review: Document) -> Document:
 
 @asynccontextmanager
 async def serving(context: ssl.SSLContext) -> AsyncIterator[int]:
-    """Answer reviews over HTTPS, at /convert; gives the port."""
+    """Answer reviews over HTTPS, at /convert; return the port."""
 
     async def answer(request: web.Request) -> web.Response:
         return web.json_response(renamed(await request.json()))

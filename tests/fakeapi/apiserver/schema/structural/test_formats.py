@@ -1,4 +1,4 @@
-"""Which texts are of which format."""
+"""Formats and patterns of texts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from fakeapi.apiserver.schema.structural.formats import FORMATS, compile_pattern
         ("uuid4", "9f8b1c1e-4b1a-4d3a-9c1e-2f1a3b4c5d6e", "123e4567-e89b-12d3-a456-426614174000"),
     ],
 )
-def test_formats(name: str, good: str, bad: str) -> None:
+def test_a_format_accepts_and_rejects_texts(name: str, good: str, bad: str) -> None:
     assert FORMATS[name](good)
     assert not FORMATS[name](bad)
 
@@ -49,11 +49,11 @@ def test_formats(name: str, good: str, bad: str) -> None:
         (r"^[$]$", "$", "a"),
     ],
 )
-def test_patterns_are_read_as_go_reads_them(pattern: str, good: str, bad: str) -> None:
+def test_patterns_have_gos_syntax(pattern: str, good: str, bad: str) -> None:
     assert compile_pattern(pattern).search(good)
     assert not compile_pattern(pattern).search(bad)
 
 
-def test_a_pattern_that_is_none_is_refused() -> None:
+def test_an_invalid_pattern_is_refused() -> None:
     with pytest.raises(ValueError, match="error parsing regexp"):
         compile_pattern("[")

@@ -149,7 +149,7 @@ def type_error(expected: str, found: str, field: str = "a") -> str:
         ),
     ],
 )
-def test_values_are_held_against_their_schema(
+def test_errors_of_a_value_are_reported(
     schema: dict[str, Any], value: Any, errors: list[str]
 ) -> None:
     assert errors_of(schema, value) == errors

@@ -1,4 +1,4 @@
-"""The faults of a request: limits, scopes, and draws that no other rule changes."""
+"""The faults of a request: limits, scopes, and independent random draws."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_limits_count_the_requests_that_match(rule: Fault, pattern: str) -> None
     assert not any(found[::2])
 
 
-def test_every_client_has_a_count_of_its_own() -> None:
+def test_requests_are_counted_for_each_client() -> None:
     requests = [asked("a"), asked("b"), asked("a"), asked("b")]
     assert met(progress(fault(500).once()), requests) == ["500", "500", "", ""]
 
@@ -107,12 +107,12 @@ def test_latency_is_independent_of_probability() -> None:
     assert max(waits) > 0.8
 
 
-def test_rules_draw_apart() -> None:
+def test_rules_draw_independently() -> None:
     state = progress(fault("latency", seconds=1).probability(0.5), fault(500).probability(0.5))
     assert len(set(met(state, [asked()] * 64))) == 4
 
 
-def test_another_seed_draws_otherwise() -> None:
+def test_another_seed_draws_other_faults() -> None:
     rule = fault(500).probability(0.5)
     one, other = (met(progress(rule, seed=seed), [asked()] * 64) for seed in (1, 2))
     assert one != other

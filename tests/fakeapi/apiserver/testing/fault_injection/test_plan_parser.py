@@ -45,7 +45,7 @@ def test_a_plan_in_yaml_is_read() -> None:
     assert second.effect == Drop("after", 0)
 
 
-def test_a_plan_without_a_seed_has_the_worlds() -> None:
+def test_a_plan_without_a_seed_has_the_default_seed() -> None:
     assert parse_plan({"faults": [{"fault": "compact"}]}, BUILTIN, 5).seed == 5
 
 
@@ -64,12 +64,12 @@ def test_a_plan_without_a_seed_has_the_worlds() -> None:
         (fault("silence"), Silence(None, 0)),
     ],
 )
-def test_faults_are_built_in_a_sentence(rule: Any, effect: Any) -> None:
+def test_faults_are_built_by_chained_calls(rule: Any, effect: Any) -> None:
     plan = parse_plan({"faults": [rule.document()]}, BUILTIN, 0)
     assert plan.rules[0].effect == effect
 
 
-def test_limits_are_built_in_a_sentence() -> None:
+def test_limits_are_built_by_chained_calls() -> None:
     rule = fault(500).on("create", "pods").by("a*").times(3).after(2).every(4).probability(0.5)
     limits = parse_plan({"faults": [rule.between(1, 9).document()]}, BUILTIN, 0).rules[0].limits
     assert (limits.times, limits.after, limits.every, limits.probability) == (3, 2, 4, 0.5)
@@ -237,7 +237,7 @@ def test_an_error_of_a_plan_names_its_field(name: str) -> None:
         ("x", 'plan: expected an object, got "x"'),
     ],
 )
-def test_a_plan_that_is_none_is_refused(document: Any, expected: str) -> None:
+def test_an_invalid_plan_is_refused(document: Any, expected: str) -> None:
     with pytest.raises(PlanError) as refused:
         parse_plan(document, BUILTIN, 0)
     assert str(refused.value).startswith(expected)
