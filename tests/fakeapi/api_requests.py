@@ -44,6 +44,13 @@ def named(name: str, **data: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "data": data}
 
 
+def fixed_sources() -> endpoints.IdAndTimeSources:
+    """Return sources of equal times, UIDs and names."""
+    return endpoints.IdAndTimeSources(
+        lambda _: "2026-01-01T00:00:00Z", lambda: "uid", lambda: "abcde", lambda: 0
+    )
+
+
 def send(
     api: Api,
     method: str,

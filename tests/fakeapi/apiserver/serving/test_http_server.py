@@ -18,7 +18,7 @@ import pytest
 
 from extender.kube.rest.clock import SystemClock
 from fakeapi import FakeCluster
-from fakeapi.apiserver.endpoints import Api, IdAndTimeSources, Request, Response, Watch
+from fakeapi.apiserver.endpoints import Api, Request, Response, Watch
 from fakeapi.apiserver.serving.http_server import (
     MAX_BODY_BYTES,
     Server,
@@ -28,7 +28,7 @@ from fakeapi.apiserver.serving.http_server import (
 from fakeapi.apiserver.store.object_store import Store
 from fakeapi.simulation.world import create_api
 from tests.builders import manifest
-from tests.fakeapi.api_requests import JSON, MAPS, MERGE, YAML
+from tests.fakeapi.api_requests import JSON, MAPS, MERGE, YAML, fixed_sources
 
 HEADERS = {"Content-Type": JSON}
 SHORT_TIMEOUTS = ServerTimeouts(idle=0.1, body=0.1)
@@ -177,11 +177,8 @@ class FaultyApi(Api):
 
 
 async def test_an_exception_is_a_500_and_the_server_goes_on() -> None:
-    sources = IdAndTimeSources(
-        lambda _: "2026-01-01T00:00:00Z", lambda: "uid", lambda: "abcde", lambda: 0
-    )
     async with (
-        serving(FaultyApi(Store(), sources)) as server,
+        serving(FaultyApi(Store(), fixed_sources())) as server,
         aiohttp.ClientSession(server.url) as http,
     ):
         async with http.get("/fault") as answer:

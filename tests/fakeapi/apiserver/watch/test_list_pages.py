@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fakeapi.apiserver.endpoints import IdAndTimeSources
 from fakeapi.apiserver.endpoints.request_router import Api
 from fakeapi.apiserver.store.object_store import Store
 from tests.builders import pod_request
-from tests.fakeapi.api_requests import NODES, PODS, Ask, send
+from tests.fakeapi.api_requests import NODES, PODS, Ask, fixed_sources, send
 
 
 def names(answer: Any) -> list[str]:
@@ -175,13 +174,6 @@ def test_all_contradicting_watch_options_are_reported(
     assert (status, [cause["message"] for cause in answer["details"]["causes"]]) == (422, messages)
 
 
-def tiny_api() -> Api:
-    sources = IdAndTimeSources(
-        lambda _: "2026-01-01T00:00:00Z", lambda: "uid", lambda: "abcde", lambda: 0
-    )
-    return Api(Store(), sources)
-
-
 @given(
     st.sets(st.integers(0, 30), max_size=20),
     st.integers(1, 7),
@@ -190,7 +182,7 @@ def tiny_api() -> Api:
 def test_paging_under_concurrent_writes_gives_a_consistent_snapshot(
     first: set[int], limit: int, writes: list[tuple[bool, int]]
 ) -> None:
-    api = tiny_api()
+    api = Api(Store(), fixed_sources())
 
     def ask(method: str, path: str, body: bytes = b"", **query: str) -> Any:
         return orjson.loads(send(api, method, path, body, query=query).body)

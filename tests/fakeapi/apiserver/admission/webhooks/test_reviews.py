@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from fakeapi.apiserver.endpoints import Api
 from fakeapi.apiserver.wire.http_messages import User
-from tests.builders import controller_spec, pod_request
+from tests.builders import Document, controller_spec, pod_request
 from tests.fakeapi.admission_webhooks import add, answered, answering, patching
 from tests.fakeapi.api_requests import ACCOUNTS, DEPLOYMENTS, MAPS, PODS, Ask, send
 from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
@@ -121,99 +121,83 @@ def test_a_collection_is_deleted_one_by_one_until_one_is_held(
     assert [each["metadata"]["name"] for each in left["items"]] == ["b", "c"]
 
 
-SUBRESOURCES: list[tuple[str, str, Any, str, str, str]] = [
-    ("PATCH", f"{PODS}/p/status", {"status": {"phase": "Running"}}, "status", "UPDATE", "Pod"),
-    (
-        "POST",
-        f"{PODS}/p/binding",
-        {"metadata": {"name": "p"}, "target": {"name": "n"}},
-        "binding",
-        "CREATE",
-        "Binding",
-    ),
-    ("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}}, "eviction", "CREATE", "Eviction"),
-    ("PATCH", f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": 3}}, "scale", "UPDATE", "Scale"),
-    (
-        "PUT",
-        f"{DEPLOYMENTS}/d/scale",
-        {"metadata": {"name": "d"}, "spec": {"replicas": 3}},
-        "scale",
-        "UPDATE",
-        "Scale",
-    ),
-    ("POST", f"{ACCOUNTS}/s/token", {}, "token", "CREATE", "TokenRequest"),
-    (
-        "PATCH",
-        f"{PODS}/p/ephemeralcontainers",
-        {"spec": {"ephemeralContainers": [{"name": "e", "image": "i"}]}},
-        "ephemeralcontainers",
-        "UPDATE",
-        "Pod",
-    ),
-]
+class Write(NamedTuple):
+    """A write through a subresource, and the operation and kind of its review."""
+
+    method: str
+    path: str
+    body: Document
+    operation: str
+    kind: str
+
+    @property
+    def subresource(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+BINDING = {"metadata": {"name": "p"}, "target": {"name": "n"}}
+REPLICAS = {"spec": {"replicas": 3}}
+EPHEMERAL = {"spec": {"ephemeralContainers": [{"name": "e", "image": "i"}]}}
+WRITES = pytest.mark.parametrize(
+    "write",
+    [
+        Write("PATCH", f"{PODS}/p/status", {"status": {"phase": "Running"}}, "UPDATE", "Pod"),
+        Write("POST", f"{PODS}/p/binding", BINDING, "CREATE", "Binding"),
+        Write("POST", f"{PODS}/p/eviction", {"metadata": {"name": "p"}}, "CREATE", "Eviction"),
+        Write("PATCH", f"{DEPLOYMENTS}/d/scale", REPLICAS, "UPDATE", "Scale"),
+        Write(
+            "PUT",
+            f"{DEPLOYMENTS}/d/scale",
+            {"metadata": {"name": "d"}} | REPLICAS,
+            "UPDATE",
+            "Scale",
+        ),
+        Write("POST", f"{ACCOUNTS}/s/token", {}, "CREATE", "TokenRequest"),
+        Write("PATCH", f"{PODS}/p/ephemeralcontainers", EPHEMERAL, "UPDATE", "Pod"),
+    ],
+    ids=lambda write: f"{write.method} {write.subresource}",
+)
 
 
 class TestSubresources:
     @pytest.fixture(autouse=True)
-    def world(self, ask: Ask) -> None:
+    def objects(self, ask: Ask) -> None:
         ask("POST", PODS, POD)
         ask("POST", DEPLOYMENTS, DEPLOYMENT)
         ask("POST", ACCOUNTS, {"metadata": {"name": "s"}})
 
     @pytest.mark.parametrize("role", ["mutating", "validating"])
-    @pytest.mark.parametrize(
-        ("method", "path", "body", "subresource", "operation", "kind"), SUBRESOURCES
-    )
+    @WRITES
     def test_a_subresource_is_reviewed_by_webhooks_that_name_it(
-        self,
-        ask: Ask,
-        configure: Configure,
-        role: str,
-        method: str,
-        path: str,
-        body: Any,
-        subresource: str,
-        operation: str,
-        kind: str,
+        self, ask: Ask, configure: Configure, role: str, write: Write
     ) -> None:
-        recorder = configure(role, f"*/{subresource}")
+        recorder = configure(role, f"*/{write.subresource}")
         others = configure(role, "*", name="whole.example.com")
-        status, answer = ask(method, path, body)
+        status, answer = ask(write.method, write.path, write.body)
         assert status < 300, answer
         [request] = recorder.requests
-        assert (request["operation"], request["kind"]["kind"]) == (operation, kind)
-        assert request["subResource"] == request["requestSubResource"] == subresource
-        assert request["object"]["kind"] == kind
-        assert request["name"] == path.split("/")[-2]
-        assert (request["oldObject"] is None) is (operation == "CREATE")
+        assert (request["operation"], request["kind"]["kind"]) == (write.operation, write.kind)
+        assert request["subResource"] == request["requestSubResource"] == write.subresource
+        assert request["object"]["kind"] == write.kind
+        assert request["name"] == write.path.split("/")[-2]
+        assert (request["oldObject"] is None) is (write.operation == "CREATE")
         assert not others.requests
 
-    @pytest.mark.parametrize(
-        ("method", "path", "body", "subresource", "operation", "kind"), SUBRESOURCES
-    )
+    @WRITES
     def test_a_subresource_can_be_refused(
-        self,
-        ask: Ask,
-        configure: Configure,
-        api: Api,
-        method: str,
-        path: str,
-        body: Any,
-        subresource: str,
-        operation: str,
-        kind: str,
+        self, ask: Ask, configure: Configure, api: Api, write: Write
     ) -> None:
-        configure("validating", f"*/{subresource}", answer=answering(allowed=False))
+        configure("validating", f"*/{write.subresource}", answer=answering(allowed=False))
         before = api.store.version
-        status, refusal = ask(method, path, body)
-        assert (status, "denied the request" in refusal["message"]) == (400, True), operation
-        assert api.store.version == before, kind
+        status, refusal = ask(write.method, write.path, write.body)
+        assert (status, "denied the request" in refusal["message"]) == (400, True)
+        assert api.store.version == before
 
     def test_a_scale_may_be_changed(self, ask: Ask, configure: Configure) -> None:
         patch = patching({"op": "replace", "path": "/spec/replicas", "value": 5})
         recorder = configure("mutating", "deployments/scale", answer=answering(**patch))
         path = f"{DEPLOYMENTS}/d"
-        _, scale = ask("PATCH", f"{path}/scale", {"spec": {"replicas": 3}})
+        _, scale = ask("PATCH", f"{path}/scale", REPLICAS)
         assert scale["spec"] == {"replicas": 5}
         assert ask("GET", path)[1]["spec"]["replicas"] == 5
         [(before, after)] = recorder.seen("oldObject", "object")
@@ -222,8 +206,7 @@ class TestSubresources:
     def test_a_binding_may_be_changed(self, ask: Ask, configure: Configure) -> None:
         patch = patching(add("/target/name", "other"))
         configure("mutating", "pods/binding", answer=answering(**patch))
-        binding = {"metadata": {"name": "p"}, "target": {"name": "n"}}
-        ask("POST", f"{PODS}/p/binding", binding)
+        ask("POST", f"{PODS}/p/binding", BINDING)
         assert ask("GET", f"{PODS}/p")[1]["spec"]["nodeName"] == "other"
 
     def test_a_status_may_be_changed(self, ask: Ask, configure: Configure) -> None:
