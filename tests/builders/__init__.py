@@ -15,7 +15,8 @@ and the same things as Kubernetes writes them, for decoders, servers and files::
 Amounts are Kubernetes quantities; resources beyond cpu, memory and storage go into ``others``. A
 pod's UID is its name unless a test says otherwise, and times are whole seconds after the epoch
 (``started=7``), since only their order matters. ``pod_json`` takes ``metadata``, ``spec`` and
-``status`` to add or override any field.
+``status`` to add or override any field; ``pod_request`` builds a pod as clients create it. Builders
+of definitions of custom resources are in ``tests.builders.definitions``.
 """
 
 from __future__ import annotations

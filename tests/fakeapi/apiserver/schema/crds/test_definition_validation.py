@@ -41,7 +41,9 @@ def webhook(**config: Any) -> Document:
     return definition(conversion={"strategy": "Webhook", "webhook": hook})
 
 
-CALLED_ITEMS = record(name=TEXT)
+NAMED_ITEMS = record(name=TEXT)
+WHOLE_SPEC = [{"jsonPath": ".spec"}]
+TEXT_COLUMN = {"name": "A", "type": "text", "jsonPath": ".spec.a"}
 
 REFUSED: dict[str, tuple[Document, str, str]] = {
     "another name": (
@@ -90,7 +92,7 @@ REFUSED: dict[str, tuple[Document, str, str]] = {
         "Required value",
     ),
     "a protected group": (
-        definition(group="apps.k8s.io") | {"metadata": {"name": "widgets.apps.k8s.io"}},
+        definition("apps.k8s.io/v1"),
         "metadata.annotations[api-approved.kubernetes.io]",
         (
             "Required value: protected groups must have approval annotation "
@@ -160,12 +162,12 @@ REFUSED: dict[str, tuple[Document, str, str]] = {
         "Forbidden: additionalProperties and properties are mutual exclusive",
     ),
     "a map without keys": (
-        of_spec(ports=listed("map", CALLED_ITEMS)),
+        of_spec(ports=listed("map", NAMED_ITEMS)),
         f"{SPEC}.properties[ports].x-kubernetes-list-map-keys",
         "Required value: must not be empty if x-kubernetes-list-type is map",
     ),
     "a key that may be missing": (
-        of_spec(ports=listed("map", CALLED_ITEMS, **{"x-kubernetes-list-map-keys": ["name"]})),
+        of_spec(ports=listed("map", NAMED_ITEMS, **{"x-kubernetes-list-map-keys": ["name"]})),
         f"{SPEC}.properties[ports].items.properties[name].default",
         (
             "Required value: this property is in x-kubernetes-list-map-keys, so it must have a "
@@ -173,7 +175,7 @@ REFUSED: dict[str, tuple[Document, str, str]] = {
         ),
     ),
     "a set of objects": (
-        of_spec(ports=listed("set", CALLED_ITEMS)),
+        of_spec(ports=listed("set", NAMED_ITEMS)),
         f"{SPEC}.properties[ports].items.x-kubernetes-map-type",
         "Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set",
     ),
@@ -188,31 +190,17 @@ REFUSED: dict[str, tuple[Document, str, str]] = {
         'Invalid value: {"b":"x"}: must not have unknown fields',
     ),
     "a column of an unknown type": (
-        definition(
-            versions=[
-                version(
-                    additionalPrinterColumns=[{"name": "A", "type": "text", "jsonPath": ".spec.a"}]
-                )
-            ]
-        ),
+        definition(versions=[version(additionalPrinterColumns=[TEXT_COLUMN])]),
         "spec.additionalPrinterColumns[0].type",
         'Invalid value: "text": must be one of boolean,date,integer,number,string',
     ),
     "a scale outside the spec": (
-        definition(
-            versions=[version(subresources={"scale": {**SCALE, "specReplicasPath": ".size"}})]
-        ),
+        definition(subresources={"scale": {**SCALE, "specReplicasPath": ".size"}}),
         "spec.subresources.scale.specReplicasPath",
         'Invalid value: ".size": should be a json path under .spec',
     ),
     "a field to select by that is an object": (
-        definition(
-            versions=[
-                version(
-                    schema=record(spec=record(a=TEXT)), selectableFields=[{"jsonPath": ".spec"}]
-                )
-            ]
-        ),
+        definition(versions=[version("v1", record(spec=NAMED_ITEMS), selectableFields=WHOLE_SPEC)]),
         "spec.selectableFields[0].jsonPath",
         (
             'Invalid value: ".spec": must point to a field of type string, boolean or integer. '
