@@ -16,6 +16,7 @@ from fakeapi.apiserver.endpoints import Request, Response
 from fakeapi.apiserver.kinds.builtin import LEASES, NODES
 from fakeapi.apiserver.serving.virtual_clock import START_NS
 from fakeapi.simulation.world import create_api
+from tests.builders import Document
 from tests.fakeapi.admission_webhooks import (
     CONFIGURATIONS,
     Recorder,
@@ -24,6 +25,7 @@ from tests.fakeapi.admission_webhooks import (
     webhook,
 )
 from tests.fakeapi.api_requests import JSON, MERGE, NAME, STRATEGIC, send
+from tests.fakeapi.apiserver.manual_clock import ManualClock
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 NODE = "/api/v1/nodes"
@@ -37,36 +39,12 @@ REPRESENTATIONS = (
     "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
 )
 
-Document = dict[str, Any]
-
-
-class ManualClock:
-    """A clock that tests set, backwards too."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def now_ns(self) -> int:
-        return START_NS + round(self.seconds * 10**9)
-
-    async def sleep(self, seconds: float) -> None:
-        raise NotImplementedError
-
-    def second(self) -> str:
-        return f"2026-01-01T00:{int(self.seconds) // 60 % 60:02}:{int(self.seconds) % 60:02}Z"
-
-    def micros(self) -> str:
-        return f"{self.second()[:-1]}.{round(self.seconds % 1 * 1e6):06}Z"
-
 
 class Cluster:
     """An API with or without the fast path, and a client that keeps its answers by path."""
 
     def __init__(self, *, fast: bool = True) -> None:
-        self.clock = ManualClock()
+        self.clock = ManualClock(epoch_ns=START_NS)
         self.api = create_api(self.clock, Random(1))
         self.fast = fast
         self.answers: dict[str, Document] = {}

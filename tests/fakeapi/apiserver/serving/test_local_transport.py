@@ -33,8 +33,8 @@ async def create_node(transport: LocalTransport, name: str) -> None:
     assert answer.status == 201
 
 
-class Follower:
-    """Collects what a watch shows, in the background."""
+class NodeWatch:
+    """Collect the events of a watch of nodes, in the background."""
 
     def __init__(self, transport: LocalTransport, **query: str) -> None:
         request = Request("GET", NODES, (("watch", "true"), *query.items()))
@@ -85,12 +85,12 @@ async def test_a_refused_stream_can_be_read_whole(transport: LocalTransport) -> 
 async def test_events_arrive_without_time_passing(
     transport: LocalTransport, clock: Stepped
 ) -> None:
-    follower = Follower(transport)
+    watch = NodeWatch(transport)
     await create_node(transport, "a")
     await clock.advance(0)
     await create_node(transport, "b")
     await clock.advance(0)
-    assert follower.frames == [("ADDED", "a"), ("ADDED", "b")]
+    assert watch.frames == [("ADDED", "a"), ("ADDED", "b")]
 
 
 async def test_bookmarks_come_each_minute_and_before_the_end(
@@ -98,11 +98,11 @@ async def test_bookmarks_come_each_minute_and_before_the_end(
 ) -> None:
     from_now = {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan"}
     options = {"timeoutSeconds": "130", "allowWatchBookmarks": "true", **from_now}
-    follower = Follower(transport, **options)
+    watch = NodeWatch(transport, **options)
     seen = []
     for seconds in (59, 1, 60, 7, 1, 1, 1):
         await clock.advance(seconds)
-        seen.append((int(clock.monotonic()), len(follower.frames), follower.task.done()))
+        seen.append((int(clock.monotonic()), len(watch.frames), watch.task.done()))
     assert seen == [
         (59, 0, False),
         (60, 1, False),
@@ -117,40 +117,40 @@ async def test_bookmarks_come_each_minute_and_before_the_end(
 async def test_without_bookmarks_a_watch_without_events_sends_nothing(
     transport: LocalTransport, clock: Stepped
 ) -> None:
-    follower = Follower(transport, timeoutSeconds="300")
+    watch = NodeWatch(transport, timeoutSeconds="300")
     await clock.advance(299)
-    assert not follower.task.done()
+    assert not watch.task.done()
     await clock.advance(1)
-    assert (follower.frames, follower.task.done()) == ([], True)
+    assert (watch.frames, watch.task.done()) == ([], True)
 
 
 async def test_without_a_timeout_the_server_picks_30_to_60_minutes(
     transport: LocalTransport, clock: Stepped
 ) -> None:
-    follower = Follower(transport)
+    watch = NodeWatch(transport)
     await clock.advance(1800)
-    assert not follower.task.done()
+    assert not watch.task.done()
     await clock.advance(1800)
-    assert follower.task.done()
+    assert watch.task.done()
 
 
 async def test_a_busy_watch_ends_in_time_too(transport: LocalTransport, clock: Stepped) -> None:
-    follower = Follower(transport, timeoutSeconds="10")
+    watch = NodeWatch(transport, timeoutSeconds="10")
     for number in range(12):
         await create_node(transport, f"n{number}")
         await clock.advance(1)
-    assert follower.task.done()
-    assert len(follower.frames) == 10
+    assert watch.task.done()
+    assert len(watch.frames) == 10
 
 
 async def test_closing_breaks_streams_and_refuses_requests(
     transport: LocalTransport, clock: Stepped
 ) -> None:
-    follower = Follower(transport)
+    watch = NodeWatch(transport)
     await clock.advance(0)
     await transport.close()
     with pytest.raises(TransportError):
-        await follower.task
+        await watch.task
     with pytest.raises(TransportError):
         await transport.request(Request("GET", NODES))
 

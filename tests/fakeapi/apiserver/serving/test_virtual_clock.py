@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from fakeapi.apiserver.serving.virtual_clock import START_NS, VirtualClock
+from tests.fakeapi.apiserver.manual_clock import ManualClock
 
 
 async def test_time_passes_only_by_advancing() -> None:
@@ -105,24 +106,8 @@ async def test_a_jumping_clock_advances_when_all_tasks_are_idle() -> None:
     assert not await clock.jump()
 
 
-class ManualClock:
-    """A host clock that tests set."""
-
-    def __init__(self) -> None:
-        self.seconds = 100.0
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def now_ns(self) -> int:
-        return int(self.seconds * 10**9)
-
-    async def sleep(self, seconds: float) -> None:
-        raise NotImplementedError
-
-
 async def test_a_clock_runs_at_any_pace_and_stops() -> None:
-    host = ManualClock()
+    host = ManualClock(100.0)
     clock = VirtualClock(0, 60, host)
     host.seconds += 2
     assert (clock.monotonic(), clock.now_ns(), clock.factor) == (120, 120 * 10**9, 60)
@@ -143,7 +128,7 @@ async def test_a_running_clock_wakes_sleepers_by_the_hosts_timers() -> None:
 
 
 async def test_advancing_a_running_clock_is_exact_and_it_runs_on() -> None:
-    host = ManualClock()
+    host = ManualClock(100.0)
     clock, woken = VirtualClock(0, 1, host), []
 
     async def sleeper() -> None:
@@ -165,7 +150,7 @@ async def test_concurrent_advances_add_up() -> None:
 
 
 def test_a_paused_clock_stops_until_the_last_pause_ends() -> None:
-    host = ManualClock()
+    host = ManualClock(100.0)
     clock, read = VirtualClock(0, 2, host), []
     with clock.paused():
         with clock.paused():
