@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -14,8 +13,6 @@ from fakeapi.apiserver.testing.management_api import ManagementApi
 from fakeapi.apiserver.testing.request_log import RequestRecord
 from tests.builders import manifest, pod_request
 from tests.fakeapi.api_requests import PODS, Ask
-
-Manage = Callable[..., tuple[int, Any]]
 
 POD = {
     "kind": "Pod",
@@ -35,7 +32,7 @@ NODE = manifest("Node", "n")
 
 
 @pytest.fixture
-def manage(api: Api) -> Manage:
+def manage(api: Api) -> Ask:
     management = ManagementApi(api)
     management.requests.append(RequestRecord("GET", "/api/v1/pods", "limit=1", "curl", 200))
 
@@ -46,7 +43,7 @@ def manage(api: Api) -> Manage:
     return manage
 
 
-def test_objects_are_stored_as_they_are_given(ask: Ask, manage: Manage) -> None:
+def test_objects_are_stored_as_they_are_given(ask: Ask, manage: Ask) -> None:
     assert manage("POST", "load", orjson.dumps(POD)) == (200, {"loaded": 1})
     _, pod = ask("GET", "/api/v1/namespaces/team/pods/p")
     assert pod["metadata"].pop("resourceVersion") != "99"
@@ -54,17 +51,17 @@ def test_objects_are_stored_as_they_are_given(ask: Ask, manage: Manage) -> None:
     assert pod == {**POD, "metadata": given}
 
 
-def test_the_namespace_of_a_loaded_object_is_created(ask: Ask, manage: Manage) -> None:
+def test_the_namespace_of_a_loaded_object_is_created(ask: Ask, manage: Ask) -> None:
     manage("POST", "load", orjson.dumps(POD))
     assert ask("GET", "/api/v1/namespaces/team")[1]["status"] == {"phase": "Active"}
 
 
-def test_an_object_without_a_namespace_is_loaded_into_default(ask: Ask, manage: Manage) -> None:
+def test_an_object_without_a_namespace_is_loaded_into_default(ask: Ask, manage: Ask) -> None:
     manage("POST", "load", b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"q"}}')
     assert ask("GET", "/api/v1/namespaces/default/pods/q")[0] == 200
 
 
-def test_loading_again_replaces(ask: Ask, manage: Manage) -> None:
+def test_loading_again_replaces(ask: Ask, manage: Ask) -> None:
     manage("POST", "load", orjson.dumps(POD))
     manage("POST", "load", orjson.dumps({**POD, "spec": {"nodeName": "m"}}))
     assert ask("GET", "/api/v1/namespaces/team/pods/p")[1]["spec"] == {"nodeName": "m"}
@@ -80,11 +77,11 @@ def test_loading_again_replaces(ask: Ask, manage: Manage) -> None:
     ],
     ids=["list", "array", "lines", "lines of both"],
 )
-def test_many_objects_come_as_a_list_an_array_or_lines(manage: Manage, body: bytes) -> None:
+def test_many_objects_come_as_a_list_an_array_or_lines(manage: Ask, body: bytes) -> None:
     assert manage("POST", "load", body) == (200, {"loaded": 2})
 
 
-def test_the_response_to_a_list_can_be_loaded(ask: Ask, manage: Manage) -> None:
+def test_the_response_to_a_list_can_be_loaded(ask: Ask, manage: Ask) -> None:
     manage("POST", "load", orjson.dumps(POD))
     listed = orjson.dumps(ask("GET", "/api/v1/pods")[1])
     manage("POST", "reset")
@@ -101,9 +98,7 @@ def test_the_response_to_a_list_can_be_loaded(ask: Ask, manage: Manage) -> None:
         (3, "expected an object, a List or an array"),
     ],
 )
-def test_either_all_is_loaded_or_nothing(
-    api: Api, manage: Manage, invalid: Any, message: str
-) -> None:
+def test_either_all_is_loaded_or_nothing(api: Api, manage: Ask, invalid: Any, message: str) -> None:
     before = api.store.version
     status, answer = manage("POST", "load", orjson.dumps([NODE, invalid]))
     assert status in (400, 422)
@@ -117,7 +112,7 @@ def test_invalid_json_is_not_loaded(body: bytes) -> None:
         parse_documents(body)
 
 
-def test_history_shows_every_event_of_every_resource_in_order(ask: Ask, manage: Manage) -> None:
+def test_history_shows_every_event_of_every_resource_in_order(ask: Ask, manage: Ask) -> None:
     _, node = ask("POST", "/api/v1/nodes", {"metadata": {"name": "n"}})
     ask("POST", PODS, pod_request())
     ask("DELETE", "/api/v1/nodes/n")
@@ -130,7 +125,7 @@ def test_history_shows_every_event_of_every_resource_in_order(ask: Ask, manage: 
     ]
 
 
-def test_compacting_forgets_the_history(api: Api, manage: Manage) -> None:
+def test_compacting_forgets_the_history(api: Api, manage: Ask) -> None:
     assert manage("POST", "compact", resourceVersion="2")[0] == 200
     versions = [event.version for event in api.store.history()]
     assert versions == [3, 4, 5, 6]
@@ -138,7 +133,7 @@ def test_compacting_forgets_the_history(api: Api, manage: Manage) -> None:
     assert manage("GET", "history")[1] == {"events": []}
 
 
-def test_requests_are_logged(manage: Manage) -> None:
+def test_requests_are_logged(manage: Ask) -> None:
     record = manage("GET", "requests")[1]["requests"][0]
     assert record == {
         "method": "GET",
@@ -149,7 +144,7 @@ def test_requests_are_logged(manage: Manage) -> None:
     }
 
 
-def test_the_wrong_method_is_refused(manage: Manage) -> None:
+def test_the_wrong_method_is_refused(manage: Ask) -> None:
     assert manage("GET", "reset")[0] == 405
 
 

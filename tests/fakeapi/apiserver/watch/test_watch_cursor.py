@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from fakeapi.apiserver.endpoints import Api, Request, Watch
 from tests.builders import pod_spec
-from tests.fakeapi.api_requests import NODES, PODS, Ask
-
-Read = Callable[[], list[tuple[str, Any]]]
-Open = Callable[..., Read]
+from tests.fakeapi.api_requests import NODES, PODS, Ask, OpenWatch
 
 
 def brief(frames: list[tuple[str, Any]]) -> list[tuple[str, str]]:
@@ -33,7 +29,7 @@ def label(ask: Ask, path: str, **labels: str | None) -> str:
 
 @pytest.mark.parametrize("start", [{}, {"resourceVersion": "0"}])
 def test_without_a_version_a_watch_begins_with_existing_objects(
-    ask: Ask, watch: Open, start: dict[str, str]
+    ask: Ask, watch: OpenWatch, start: dict[str, str]
 ) -> None:
     create(ask, NODES, "a")
     read = watch(NODES, **start)
@@ -42,7 +38,7 @@ def test_without_a_version_a_watch_begins_with_existing_objects(
     assert read() == []
 
 
-def test_from_a_version_a_watch_replays_later_events(ask: Ask, watch: Open) -> None:
+def test_from_a_version_a_watch_replays_later_events(ask: Ask, watch: OpenWatch) -> None:
     version = create(ask, NODES, "a")
     label(ask, f"{NODES}/a", x="1")
     create(ask, NODES, "b")
@@ -55,7 +51,7 @@ def test_from_a_version_a_watch_replays_later_events(ask: Ask, watch: Open) -> N
     assert frames[0][1]["apiVersion"] == "v1"
 
 
-def test_a_watch_from_a_future_version_shows_newer_events_only(ask: Ask, watch: Open) -> None:
+def test_a_watch_from_a_future_version_shows_newer_events_only(ask: Ask, watch: OpenWatch) -> None:
     version = create(ask, NODES, "a")
     read = watch(NODES, resourceVersion=str(int(version) + 1))
     create(ask, NODES, "b")
@@ -63,14 +59,16 @@ def test_a_watch_from_a_future_version_shows_newer_events_only(ask: Ask, watch: 
     assert brief(read()) == [("ADDED", "c")]
 
 
-def test_a_namespace_is_watched_alone(ask: Ask, watch: Open) -> None:
+def test_a_namespace_is_watched_alone(ask: Ask, watch: OpenWatch) -> None:
     read = watch(PODS)
     create(ask, "/api/v1/namespaces/kube-system/pods", "elsewhere")
     create(ask, PODS, "here")
     assert brief(read()) == [("ADDED", "here")]
 
 
-def test_a_selecting_watch_adds_and_deletes_objects_as_they_match(ask: Ask, watch: Open) -> None:
+def test_a_selecting_watch_adds_and_deletes_objects_as_they_match(
+    ask: Ask, watch: OpenWatch
+) -> None:
     create(ask, NODES, "a", team="red")
     read = watch(NODES, labelSelector="team=blue")
     label(ask, f"{NODES}/a", team="blue", note="1")
@@ -84,7 +82,7 @@ def test_a_selecting_watch_adds_and_deletes_objects_as_they_match(ask: Ask, watc
     assert last["resourceVersion"] == left
 
 
-def test_a_single_object_is_watched_by_a_field_selector(ask: Ask, watch: Open) -> None:
+def test_a_single_object_is_watched_by_a_field_selector(ask: Ask, watch: OpenWatch) -> None:
     create(ask, PODS, "p")
     create(ask, PODS, "q")
     read = watch(PODS, fieldSelector="metadata.name=p", resourceVersion="0")
@@ -93,7 +91,7 @@ def test_a_single_object_is_watched_by_a_field_selector(ask: Ask, watch: Open) -
 
 
 def test_a_version_older_than_the_history_is_an_error_event(
-    api: Api, ask: Ask, watch: Open
+    api: Api, ask: Ask, watch: OpenWatch
 ) -> None:
     create(ask, NODES, "a")
     create(ask, NODES, "b")
@@ -105,7 +103,7 @@ def test_a_version_older_than_the_history_is_an_error_event(
     assert status["message"] == "too old resource version: 1 (8)"
 
 
-def test_a_watcher_behind_the_history_gets_410_and_ends(ask: Ask, watch: Open) -> None:
+def test_a_watcher_behind_the_history_gets_410_and_ends(ask: Ask, watch: OpenWatch) -> None:
     create(ask, NODES, "a")
     read = watch(NODES)
     read()
@@ -124,7 +122,7 @@ def test_a_watcher_behind_the_history_gets_410_and_ends(ask: Ask, watch: Open) -
     ids=["asked for", "from no version", "from any version"],
 )
 def test_initial_events_end_with_an_annotated_bookmark(
-    ask: Ask, watch: Open, start: dict[str, str]
+    ask: Ask, watch: OpenWatch, start: dict[str, str]
 ) -> None:
     version = create(ask, NODES, "a")
     read = watch(NODES, allowWatchBookmarks="true", **start)
@@ -145,13 +143,13 @@ def test_initial_events_end_with_an_annotated_bookmark(
     assert brief(read()) == [("ADDED", "b")]
 
 
-def test_initial_events_end_unmarked_without_bookmarks(ask: Ask, watch: Open) -> None:
+def test_initial_events_end_unmarked_without_bookmarks(ask: Ask, watch: OpenWatch) -> None:
     create(ask, NODES, "a")
     read = watch(NODES, sendInitialEvents="true", resourceVersionMatch="NotOlderThan")
     assert brief(read()) == [("ADDED", "a")]
 
 
-def test_initial_events_can_be_declined(ask: Ask, watch: Open) -> None:
+def test_initial_events_can_be_declined(ask: Ask, watch: OpenWatch) -> None:
     create(ask, NODES, "a")
     read = watch(NODES, sendInitialEvents="false", resourceVersionMatch="NotOlderThan")
     create(ask, NODES, "b")
@@ -163,7 +161,7 @@ def test_initial_events_of_a_future_version_are_refused(ask: Ask) -> None:
     assert ask("GET", NODES, resourceVersion="99", **query)[0] == 504
 
 
-def test_a_watch_of_a_server_that_ran_before_expires(ask: Ask, watch: Open) -> None:
+def test_a_watch_of_a_server_that_ran_before_expires(ask: Ask, watch: OpenWatch) -> None:
     create(ask, NODES, "a")
     [(kind, status)] = watch(NODES, resourceVersion="99")()
     assert (kind, status["code"]) == ("ERROR", 410)
@@ -178,7 +176,9 @@ def test_a_bookmark_carries_the_newest_version_and_is_resumed_from(api: Api, ask
     assert len(opened.read(10)) == 1
 
 
-def test_after_a_reset_watches_expire_and_versions_go_on(api: Api, ask: Ask, watch: Open) -> None:
+def test_after_a_reset_watches_expire_and_versions_go_on(
+    api: Api, ask: Ask, watch: OpenWatch
+) -> None:
     version = create(ask, NODES, "a")
     read = watch(NODES, resourceVersion=version)
     api.reset()

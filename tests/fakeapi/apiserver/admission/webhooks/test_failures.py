@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
+import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fakeapi.apiserver.endpoints import Api
+from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.apiserver.webhooks.calls import InvalidReviewError, WebhookCallError
-from tests.fakeapi.admission_webhooks import Hook, Review, add, answered, answering, patching
-from tests.fakeapi.api_requests import MAPS, Ask, send
+from fakeapi.simulation.world import create_api
+from tests.fakeapi.admission_webhooks import (
+    Hook,
+    Review,
+    add,
+    answered,
+    answering,
+    configuration,
+    patching,
+    webhook,
+)
+from tests.fakeapi.api_requests import MAPS, Ask, named, send
 from tests.fakeapi.apiserver.admission.webhooks.conftest import Configure
 
 ROLES = pytest.mark.parametrize("role", ["mutating", "validating"])
@@ -333,3 +348,33 @@ def test_a_delete_may_be_a_dry_run_by_its_body(ask: Ask, configure: Configure, r
     assert ask("DELETE", f"{MAPS}/m", {"dryRun": ["All"]})[0] == 200
     assert recorder.seen("dryRun") == [True]
     assert ask("GET", f"{MAPS}/m")[0] == 200
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 500) | st.sampled_from(("", "e30=", "W10=", "uid")),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(("message", "code", "op", "path")), inner, max_size=3)
+    ),
+    max_leaves=5,
+)
+RESPONSES = st.dictionaries(
+    st.sampled_from(("allowed", "status", "patch", "patchType", "warnings")), ANY_JSON
+)
+
+
+@given(response=RESPONSES | ANY_JSON, role=st.sampled_from(("mutating", "validating")))
+def test_any_review_response_gives_a_status_that_agrees_with_its_body(
+    response: Any, role: str
+) -> None:
+    api = create_api(VirtualClock(), Random(7), history=10)
+    api.load([configuration(role, webhook(NAME))])
+
+    def hook(review: Review) -> Review:
+        uid = {"uid": review["request"]["uid"]}
+        own = {**uid, **response} if isinstance(response, dict) else response
+        return {**answered(review), "response": own}
+
+    api.webhooks.handlers[NAME] = hook
+    answer = send(api, "POST", MAPS, named("m"))
+    assert orjson.loads(answer.body).get("code", answer.status) == answer.status
