@@ -149,7 +149,7 @@ def test_a_denial_has_warnings_too(api: Api, configure: Configure) -> None:
 
 
 FAILURES: dict[str, tuple[Hook, str]] = {
-    "nobody listens": (
+    "a refused connection": (
         failing(WebhookCallError("dial tcp 10.0.0.1:443: connect: connection refused")),
         f"{POST}dial tcp 10.0.0.1:443: connect: connection refused",
     ),

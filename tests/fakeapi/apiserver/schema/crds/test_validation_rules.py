@@ -53,7 +53,7 @@ REFUSED: dict[str, tuple[Document, str, str]] = {
         f"{FIRST_RULE}.fieldPath",
         'Invalid value: ".sise": must be a valid path',
     ),
-    "a rule about changes of elements that nobody can tell apart": (
+    "a transition rule of elements without keys": (
         definition(
             spec={
                 "sizes": {
