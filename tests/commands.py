@@ -1,4 +1,4 @@
-"""The command line in processes of its own, as users and scripts run it."""
+"""The command line in its own processes, files for it, and the text of its tables."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+from rich.console import Console, RenderableType
 
 from tests.builders import encoded
 
@@ -73,3 +75,12 @@ def written(tmp_path: Path, name: str, *documents: Any) -> str:
     path = tmp_path / name
     path.write_bytes(b"\n".join(map(encoded, documents)))
     return str(path)
+
+
+def rendered(*renderables: RenderableType, width: int = 120) -> str:
+    """Return the text of tables on a console of this width."""
+    console = Console(file=StringIO(), width=width)
+    for each in renderables:
+        console.print(each)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()

@@ -31,16 +31,21 @@ from tests.builders import encoded, pod_json
 
 
 class HandClock:
-    """A clock that only the test advances; its next ``breaks`` readings fail."""
+    """A clock that only the test and, by ``step``, its readings advance.
 
-    def __init__(self) -> None:
+    Its next ``breaks`` readings fail.
+    """
+
+    def __init__(self, step: float = 0.0) -> None:
         self.seconds = 0.0
+        self.step = step
         self.breaks = 0
 
     def monotonic(self) -> float:
         if self.breaks:
             self.breaks -= 1
             raise RuntimeError("the clock is broken")
+        self.seconds += self.step
         return self.seconds
 
     def now_ns(self) -> int:
@@ -49,6 +54,20 @@ class HandClock:
     async def sleep(self, seconds: float) -> None:
         self.seconds += seconds
         await asyncio.sleep(0)
+
+
+@dataclass
+class InformerState:
+    """An informer in a given state, by default synced and with its last event at second 0."""
+
+    synced: bool = True
+    settled: bool = True
+    resource_version: str = "1"
+    last_heard: float = 0.0
+
+    async def run(self) -> None: ...
+
+    async def wait_settled(self) -> None: ...
 
 
 def broken(name: str, on: str | None = None, kind: str = "Pod", problem: str = "why") -> Unreadable:

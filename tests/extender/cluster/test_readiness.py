@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass
 
 import aiohttp
 import pytest
@@ -20,7 +19,7 @@ from extender.kube.rest.transport import Transport
 from extender.server.process import run_server
 from fakeapi.testing.fake_cluster import FakeCluster
 from tests.builders import node, node_json
-from tests.extender.conftest import HandClock, filter_body, live_cluster, served
+from tests.extender.conftest import HandClock, InformerState, filter_body, live_cluster, served
 from tests.extender.kube.conftest import (
     Lost,
     ScriptedApi,
@@ -36,40 +35,26 @@ from tests.extender.kube.conftest import (
 from tests.extender.kube.informer_scripts import A1, Copy, play
 
 
-@dataclass
-class Feed:
-    """A cache as it stands."""
-
-    synced: bool = True
-    settled: bool = True
-    resource_version: str = "1"
-    last_heard: float = 0.0
-
-    async def run(self) -> None: ...
-
-    async def wait_settled(self) -> None: ...
-
-
-def readiness(seconds: float, **feeds: Feed) -> Readiness:
+def readiness(seconds: float, **feeds: InformerState) -> Readiness:
     clock = HandClock()
     clock.seconds = seconds
     return Readiness(clock, feeds, stale_seconds=60)
 
 
 CASES: dict[str, tuple[Readiness, str, list[str]]] = {
-    "all heard of": (readiness(60, pods=Feed()), "", ["[+] pods synced"]),
-    "one silent": (
-        readiness(61, pods=Feed(), nodes=Feed(last_heard=30)),
+    "recent events": (readiness(60, pods=InformerState()), "", ["[+] pods synced"]),
+    "one without events": (
+        readiness(61, pods=InformerState(), nodes=InformerState(last_heard=30)),
         "no recent data for pods",
         ["[-] pods no data received for 61 s", "[+] nodes synced"],
     ),
     "one not listed yet": (
-        readiness(61, pods=Feed(synced=False, settled=False), nodes=Feed()),
+        readiness(61, pods=InformerState(synced=False, settled=False), nodes=InformerState()),
         "waiting for pods",
         ["[-] pods not synced", "[-] nodes no data received for 61 s"],
     ),
     "one that need not be": (
-        readiness(61, claims=Feed(synced=False)),
+        readiness(61, claims=InformerState(synced=False)),
         "",
         ["[+] claims rejected by the server: pods that need it are not evaluated"],
     ),
@@ -83,7 +68,7 @@ def test_the_verbose_lines(state: Readiness, problem: str, lines: list[str]) -> 
 
 
 def test_warnings_are_shown_and_do_not_affect_readiness() -> None:
-    state = readiness(0, pods=Feed())
+    state = readiness(0, pods=InformerState())
     state.warnings += [lambda: "certificate expired", lambda: ""]
     assert list(state.verbose_lines()) == ["[+] pods synced", "[!] certificate expired"]
     assert not state.problem()
@@ -92,7 +77,9 @@ def test_warnings_are_shown_and_do_not_affect_readiness() -> None:
 async def test_a_stale_service_is_not_ready_and_gives_no_decision() -> None:
     clock = HandClock()
     async with served(live_cluster(node("node-1")), clock) as extender:
-        extender.service.readiness.informers = extender.service.informers = {"pods": Feed()}
+        extender.service.readiness.informers = extender.service.informers = {
+            "pods": InformerState()
+        }
         clock.seconds = 181.0
         ready = await extender.get("/readyz")
         assert (ready.status, ready.text) == (503, "not ready: no recent data for pods\n")

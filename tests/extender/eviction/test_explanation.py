@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from extender.config.component_config import ConfigError
 from extender.eviction.command import EvictQuery, explain_query
 from extender.eviction.kubelet_flags import KubeletFlags
 from policies.eviction.kubelet_releases import EVICTION_RELEASES, NEWEST_EVICTION
 from tests.builders import Document, container_json, node_json, pod_json
-from tests.commands import written
+from tests.commands import rendered, written
 from tests.extender.eviction.documents import MI, measured, summary
 
 CLUSTER = (
@@ -58,13 +56,6 @@ def ask(tmp_path: Path) -> Any:
         return explain_query(replace(question, **fields))
 
     return asking
-
-
-def shown(answered: Any) -> str:
-    console = Console(file=StringIO(), width=120)
-    console.print(answered.table())
-    assert isinstance(console.file, StringIO)
-    return console.file.getvalue()
 
 
 def test_the_whole_document(ask: Any) -> None:
@@ -245,7 +236,7 @@ def test_no_pod_to_evict(ask: Any, objects: tuple[Document, ...], message: str) 
 
 
 def test_the_table_shows_thresholds_order_and_reasons(ask: Any) -> None:
-    lines = shown(ask(summary(400, *PODS))).splitlines()
+    lines = rendered(ask(summary(400, *PODS)).table()).splitlines()
     assert lines[0].rstrip() == "node-1 under MemoryPressure evicts default/hog (1 s)"
     assert lines[2].split() == ["→", "memory.available<500Mi", "400Mi", "4Gi"]
     assert lines[3].split() == ["?", "allocatableMemory.available<500Mi"]
@@ -256,7 +247,7 @@ def test_the_table_shows_thresholds_order_and_reasons(ask: Any) -> None:
 
 
 def test_the_table_of_a_node_without_pressure_has_the_reason(ask: Any) -> None:
-    text = shown(ask(summary(400, *PODS, at="00:00"), flags=SOFT))
+    text = rendered(ask(summary(400, *PODS, at="00:00"), flags=SOFT).table())
     assert text.startswith("node-1 under MemoryPressure evicts no pod: memory.available<500Mi is")
     assert [line.split() for line in text.splitlines() if line.startswith("met")] == [
         ["met", "memory.available<500Mi", "400Mi", "4Gi", "30s"]
@@ -265,7 +256,7 @@ def test_the_table_of_a_node_without_pressure_has_the_reason(ask: Any) -> None:
 
 def test_a_long_ranking_is_cut_in_the_table(ask: Any) -> None:
     objects = tuple(pod_json(f"pod-{index:02}", on="node-1") for index in range(45))
-    assert "and 5 more" in shown(ask(summary(400), objects=objects))
+    assert "and 5 more" in rendered(ask(summary(400), objects=objects).table())
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from extender.eviction.command import EvictQuery, explain_query
 from extender.eviction.scenario import Scenario, decode_scenario, load_scenario
@@ -17,7 +15,7 @@ from policies.eviction.filesystems import SPLIT
 from policies.eviction.kubelet_releases import EVICTION_RELEASES, NEWEST_EVICTION
 from tests.builders import encoded, pod_json
 from tests.builders.eviction import bound
-from tests.commands import written
+from tests.commands import rendered, written
 from tests.extender.eviction.documents import measured, summary
 
 LOW = {"signal": "memory.available", "operator": "LessThan", "value": {"quantity": "500Mi"}}
@@ -130,10 +128,7 @@ def test_the_table_has_a_line_for_each_step(tmp_path: Path) -> None:
         pods=[pod_json("hog")],
         podsToAdmit=[pod_json("new")],
     )
-    console = Console(file=StringIO(), width=150)
-    console.print(played(tmp_path, document).table())
-    assert isinstance(console.file, StringIO)
-    lines = console.file.getvalue().splitlines()
+    lines = rendered(played(tmp_path, document).table(), width=150).splitlines()
     assert lines[1].split() == ["0", "0s", "no", "threshold", "is", "met", "yes"]
     assert lines[2].split() == ["1", "1m30s", "MemoryPressure", "hog", "(1", "s)", "no"]
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from io import StringIO
 
 import pytest
-from rich.console import Console, RenderableType
 
 from extender.explain.decisions import (
     UnknownNodeError,
@@ -24,6 +22,7 @@ from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER, DEFAULT_RULES
 from policies.replicaset import decide_scale_down
 from tests.builders import LATE, budget, late_claim, node, pod, snapshot
 from tests.builders.replicas import NOW_NS, replica
+from tests.commands import rendered
 
 VIP = pod("vip", cpu="2", priority=10)
 CLUSTER = snapshot(
@@ -37,13 +36,6 @@ CLUSTER = snapshot(
     budget("web", match={"app": "web"}),
 )
 ROOMY = snapshot(node("node-1", cpu="4"), node("node-2", cpu="1"))
-
-
-def shown(table: RenderableType) -> str:
-    console = Console(file=StringIO(), width=120)
-    console.print(table)
-    assert isinstance(console.file, StringIO)
-    return console.file.getvalue()
 
 
 def test_a_filter_document() -> None:
@@ -120,14 +112,14 @@ def test_unevaluated_filters_are_named() -> None:
     moment = replace(CLUSTER, storage=build_storage([late_claim("data"), LATE]))
     decision = explain_preempt(claiming, moment, DEFAULT_RULES, None)
     assert preempt_document(decision)["unjudged"] == ["VolumeBinding"]
-    assert "not evaluated, so the result may be too optimistic" in shown(
+    assert "not evaluated, so the result may be too optimistic" in rendered(
         preempt_table(decision, DEFAULT_CANDIDATE_ORDER)
     )
 
 
 def test_a_preempt_table_ranks_candidates_and_groups_rejections() -> None:
     decision = explain_preempt(VIP, CLUSTER, DEFAULT_RULES, None)
-    text = shown(preempt_table(decision, DEFAULT_CANDIDATE_ORDER))
+    text = rendered(preempt_table(decision, DEFAULT_CANDIDATE_ORDER))
     lines = text.splitlines()
     assert lines[0] == "default/vip preempts pods on node-2, decided by fewest PDB violations"
     chosen = next(line for line in lines if line.startswith("→"))
@@ -137,11 +129,11 @@ def test_a_preempt_table_ranks_candidates_and_groups_rejections() -> None:
 
 
 def test_a_filter_table_groups_nodes_by_reason() -> None:
-    text = shown(filter_table(decide_filter(VIP, CLUSTER)))
+    text = rendered(filter_table(decide_filter(VIP, CLUSTER)))
     assert text.startswith("default/vip fits 0 of 3 nodes")
     assert "may help" in text
     assert "cannot help" in text
-    assert "fits 1 of 2 nodes" in shown(filter_table(decide_filter(VIP, ROOMY)))
+    assert "fits 1 of 2 nodes" in rendered(filter_table(decide_filter(VIP, ROOMY)))
 
 
 def test_long_lists_are_shortened() -> None:
@@ -150,8 +142,8 @@ def test_long_lists_are_shortened() -> None:
         *(pod(f"pod-{index}", on=f"node-{index}", cpu="2") for index in range(9)),
     )
     decision = explain_preempt(VIP, many, DEFAULT_RULES, None)
-    assert "and 4 more" in shown(preempt_table(decision, DEFAULT_CANDIDATE_ORDER))
-    assert "and 3 more" in shown(filter_table(decide_filter(VIP, many)))
+    assert "and 4 more" in rendered(preempt_table(decision, DEFAULT_CANDIDATE_ORDER))
+    assert "and 3 more" in rendered(filter_table(decide_filter(VIP, many)))
 
 
 def test_an_empty_cluster_has_no_node_for_the_pod() -> None:
@@ -174,7 +166,7 @@ def test_a_scale_down_document() -> None:
 
 
 def test_a_scale_down_table_marks_the_pods_to_delete() -> None:
-    text = shown(scale_down_table(decide_scale_down(THREE, {}, 2, NOW_NS), "default/web"))
+    text = rendered(scale_down_table(decide_scale_down(THREE, {}, 2, NOW_NS), "default/web"))
     lines = [line.split() for line in text.splitlines()]
     assert lines[0] == ["default/web:", "2", "of", "3", "pods", "are", "deleted"]
     assert lines[2:] == [
@@ -186,6 +178,6 @@ def test_a_scale_down_table_marks_the_pods_to_delete() -> None:
 
 def test_a_long_scale_down_is_shortened() -> None:
     many = [replica(f"pod-{index:02}") for index in range(40)]
-    text = shown(scale_down_table(decide_scale_down(many, {}, 22, NOW_NS), "default/web"))
+    text = rendered(scale_down_table(decide_scale_down(many, {}, 22, NOW_NS), "default/web"))
     assert "→  and 2 more" in text
     assert "   and 13 more" in text

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from io import StringIO
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from extender.explain.cluster_files import load_cluster
 from extender.explain.workloadspread import (
@@ -34,6 +32,7 @@ from tests.builders.workloadspread import (
     rules,
     spread_json,
 )
+from tests.commands import rendered
 
 A = {"name": "a", "maxReplicas": 1}
 B = {"name": "b"}
@@ -69,10 +68,9 @@ def document(*documents: Document, **options: Any) -> SpreadDocument:
 
 
 def shown(result: SpreadExplanation) -> list[str]:
-    console = Console(file=StringIO(), width=140)
-    console.print(spread_table(result))
-    assert isinstance(console.file, StringIO)
-    return [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
+    return [
+        " ".join(line.split()) for line in rendered(spread_table(result), width=140).splitlines()
+    ]
 
 
 class TestDocuments:

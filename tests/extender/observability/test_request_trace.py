@@ -33,14 +33,6 @@ PARENT = "b7ad6b7169203331"
 STAGES = ["read the body", "wait for the turn", "decide", "encode"]
 
 
-class Ticking(HandClock):
-    """A clock on which each reading takes a millisecond."""
-
-    def monotonic(self) -> float:
-        self.seconds += 0.001
-        return super().monotonic()
-
-
 @dataclass(frozen=True)
 class Traced:
     """An extender whose spans are kept."""
@@ -76,7 +68,7 @@ async def traced(ratio: float = 1.0, clock: HandClock | None = None) -> AsyncIte
     kept = InMemorySpanExporter()
     provider = TracerProvider(sampler=ParentBased(TraceIdRatioBased(ratio)), shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(kept))
-    clock = clock or Ticking()
+    clock = clock or HandClock(step=0.001)
     async with served(live, clock, body_limit=10_000) as extender:
         extender.service.tracer = TraceExporter(provider, clock)
         yield Traced(extender, kept)

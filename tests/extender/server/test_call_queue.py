@@ -25,27 +25,21 @@ from policies.kubernetes.releases import RELEASES
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import ReferenceEngine
 from tests.builders import encoded, node, node_json, pod, pod_json
-from tests.extender.conftest import HandClock, filter_body, live_cluster, preempt_body
+from tests.extender.conftest import (
+    HandClock,
+    InformerState,
+    filter_body,
+    live_cluster,
+    preempt_body,
+)
 from tests.extender.go_decoder import filtered, preempted
 
 LATE, STALE, OVERLOADED = FallbackReason.LATE, FallbackReason.STALE, FallbackReason.OVERLOADED
 VIP = pod_json("vip", cpu="1", priority=10)
 
 
-class Feed:
-    """A cache that has synced, with its last event at second 0."""
-
-    settled = synced = True
-    resource_version = "1"
-    last_heard = 0.0
-
-    async def run(self) -> None: ...
-
-    async def wait_settled(self) -> None: ...
-
-
 def service(
-    clock: HandClock, substitute: FallbackKind, turns: CallQueue | None = None, seconds: float = 0.2
+    clock: HandClock, fallback: FallbackKind, queue: CallQueue | None = None, seconds: float = 0.2
 ) -> Service:
     """Serve three full nodes, with one fallback for all reasons."""
     cluster = live_cluster(
@@ -59,15 +53,15 @@ def service(
     degradation = FallbackPolicy(
         dict.fromkeys(verbs, seconds),
         60.0,
-        {(case, verb): substitute for case in FallbackReason for verb in verbs},
+        {(case, verb): fallback for case in FallbackReason for verb in verbs},
     )
     return Service(
         cluster,
         ReferenceEngine(),
         clock,
-        informers={"pods": Feed()},
+        informers={"pods": InformerState()},
         fallback_policy=degradation,
-        call_queue=turns or CallQueue(),
+        call_queue=queue or CallQueue(),
     )
 
 
@@ -95,10 +89,10 @@ WHEN: Mapping[FallbackReason, tuple[Callable[[HandClock], None], float]] = {
 
 
 def answer(
-    case: FallbackReason, substitute: FallbackKind, verb: str, body: bytes
+    case: FallbackReason, fallback: FallbackKind, verb: str, body: bytes
 ) -> tuple[bytes, Service]:
     clock = HandClock()
-    serving = service(clock, substitute)
+    serving = service(clock, fallback)
     happen, arrived = WHEN[case]
     happen(clock)
     answered = serving.answer(VerbCall(verb, body, arrived, "r-1"))
@@ -107,7 +101,7 @@ def answer(
 
 
 @pytest.mark.parametrize("case", [LATE, STALE])
-class TestWhatStandsIn:
+class TestFallbacks:
     @pytest.mark.parametrize("body", [BY_NAME, AS_OBJECTS], ids=["names", "objects"])
     def test_an_echo_of_filter_lets_every_node_pass_unchanged(
         self, case: FallbackReason, body: bytes
@@ -171,18 +165,10 @@ def test_an_echo_leaves_out_offers_that_invalidate_the_others(release: str) -> N
     assert given == ({"whole", "victimless"} if release == "1.38" else {"whole"})
 
 
-class Ticking(HandClock):
-    """A clock that advances by a tenth of a second at each reading."""
-
-    def monotonic(self) -> float:
-        self.seconds += 0.1
-        return self.seconds
-
-
 class TestDeadlinesWithinTheSearch:
     def test_the_best_candidate_so_far_is_an_answer_with_a_note(self) -> None:
         # Looks at the clock: the start, staleness, three nodes filtered, two tried of three.
-        serving = service(Ticking(), FallbackKind.ERROR, seconds=0.75)
+        serving = service(HandClock(step=0.1), FallbackKind.ERROR, seconds=0.75)
         body = preempt_body(VIP, node_1=["web-1"], node_2=["web-2"], node_3=["web-3"])
         answered = serving.answer(VerbCall("preempt", body, 0.0))
         [(chosen, victims)] = preempted(answered.body, serving.cluster.snapshot()).items()
@@ -197,7 +183,7 @@ class TestDeadlinesWithinTheSearch:
 
     @pytest.mark.parametrize(("verb", "seconds"), [("filter", 0.25), ("preempt", 0.45)])
     def test_a_call_without_a_decision_in_time_is_late(self, verb: str, seconds: float) -> None:
-        serving = service(Ticking(), FallbackKind.ERROR, seconds=seconds)
+        serving = service(HandClock(step=0.1), FallbackKind.ERROR, seconds=seconds)
         body = BY_NAME if verb == "filter" else OFFERS
         with pytest.raises(
             DegradedError, match=r"^late: the search did not finish before the deadline"
@@ -205,24 +191,24 @@ class TestDeadlinesWithinTheSearch:
             serving.answer(VerbCall(verb, body, 0.0))
 
     def test_a_finished_decision_is_sent_after_the_deadline(self) -> None:
-        serving = service(Ticking(), FallbackKind.VETO, seconds=0.45)
+        serving = service(HandClock(step=0.1), FallbackKind.VETO, seconds=0.45)
         answered = serving.answer(VerbCall("filter", BY_NAME, 0.0))
         answered.record()
         figures = serving.scrape().decode().splitlines()
         assert 'reprieve_overdue_answers_total{verb="filter"} 1.0' in figures
 
 
-class TestTurns:
+class TestCallQueue:
     async def test_a_call_in_an_empty_queue_runs_at_once(self) -> None:
         taking = CallQueue(0).acquire()
         with pytest.raises(StopIteration):
             taking.send(None)
 
     async def test_one_call_runs_in_each_iteration_in_order_of_arrival(self) -> None:
-        turns, order, rounds = CallQueue(), list[str](), 0
+        queue, order, rounds = CallQueue(), list[str](), 0
 
         async def call(name: str) -> None:
-            await turns.acquire()
+            await queue.acquire()
             order.append(f"{name} in {rounds}")
 
         calls = [asyncio.create_task(call(name)) for name in "abc"]
@@ -231,7 +217,7 @@ class TestTurns:
             rounds += 1
         assert [entry[0] for entry in order] == ["a", "b", "c"]
         assert len({entry[1:] for entry in order}) == 3
-        assert turns.waiting == 0
+        assert queue.waiting == 0
 
     @pytest.mark.parametrize(
         ("rest", "least", "most"), [(0.0, 1, 1), (0.4, 1, 1), (4.0, 2, 8), (16.0, 8, 32)]
@@ -240,13 +226,13 @@ class TestTurns:
         self, rest: float, least: int, most: int
     ) -> None:
         clock, in_round = HandClock(), list[int]()
-        turns = CallQueue(200, clock.monotonic)
+        queue = CallQueue(200, clock.monotonic)
 
         async def call() -> None:
-            await turns.acquire()
+            await queue.acquire()
             clock.seconds += 1
             in_round[-1] += 1
-            turns.record_duration(1)
+            queue.record_duration(1)
 
         in_round.append(0)
         calls = [asyncio.create_task(call()) for _ in range(200)]
@@ -258,35 +244,35 @@ class TestTurns:
         assert {least <= count <= most for count in settled} == {True}
 
     async def test_a_call_to_a_full_queue_is_refused(self) -> None:
-        turns = CallQueue(1)
-        calls = [asyncio.create_task(turns.acquire()) for _ in range(3)]
+        queue = CallQueue(1)
+        calls = [asyncio.create_task(queue.acquire()) for _ in range(3)]
         await asyncio.sleep(0)
-        assert turns.waiting == 1
+        assert queue.waiting == 1
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(each) for each in outcomes] == [type(None), type(None), OverloadedError]
 
     async def test_a_cancelled_call_leaves_the_queue(self) -> None:
-        turns = CallQueue(1)
-        first, second = (asyncio.create_task(turns.acquire()) for _ in range(2))
+        queue = CallQueue(1)
+        first, second = (asyncio.create_task(queue.acquire()) for _ in range(2))
         await asyncio.sleep(0)
-        assert turns.waiting == 1
+        assert queue.waiting == 1
         second.cancel()
-        third = asyncio.create_task(turns.acquire())
+        third = asyncio.create_task(queue.acquire())
         await third
         assert (first.done(), second.cancelled()) == (True, True)
-        assert turns.waiting == 0
+        assert queue.waiting == 0
 
 
-@pytest.mark.parametrize("substitute", FallbackKind)
-async def test_an_overloaded_service_sends_the_fallback(substitute: FallbackKind) -> None:
-    serving = service(HandClock(), substitute, CallQueue(0))
+@pytest.mark.parametrize("fallback", FallbackKind)
+async def test_an_overloaded_service_sends_the_fallback(fallback: FallbackKind) -> None:
+    serving = service(HandClock(), fallback, CallQueue(0))
     asked = VerbCall("preempt", OFFERS, 0.0)
     outcomes = await asyncio.gather(
         *(serving.call(asked) for _ in range(3)), return_exceptions=True
     )
     shown = ["error" if isinstance(each, DegradedError) else bodies(each) for each in outcomes]
-    stands_in = {"error": "error", "veto": [], "echo": ["node-1", "node-2"]}[substitute.value]
-    assert shown == [["node-2"], stands_in, stands_in]
+    expected = {"error": "error", "veto": [], "echo": ["node-1", "node-2"]}[fallback.value]
+    assert shown == [["node-2"], expected, expected]
 
 
 def bodies(answered: Any) -> list[str]:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
 from policies.kubernetes.criteria import Criterion
 from policies.kubernetes.releases import NEWEST
 from policies.kubernetes.snapshot import DisruptionBudget, NodeState, Pod, Snapshot
@@ -27,7 +32,11 @@ def tried(
     return select_victims(pipeline, state, BudgetCoverage(budgets, NEWEST), policy)
 
 
-def sacrificed(
+def names(pods: Iterable[Pod]) -> list[str]:
+    return [each.name for each in pods]
+
+
+def victims(
     state: NodeState,
     preemptor: Pod,
     budgets: tuple[DisruptionBudget, ...] = NO_BUDGETS,
@@ -35,183 +44,203 @@ def sacrificed(
 ) -> list[str]:
     found = tried(state, preemptor, budgets, policy)
     assert isinstance(found, Candidate)
-    return [each.name for each in found.victims.pods]
+    return names(found.victims.pods)
 
 
 FOUR_CORES = node("node-1", cpu="4")
+PREEMPTOR = pod("preemptor", cpu="4", priority=100)
+NOMINATED = pod("nominated", cpu="2", priority=100)
+TOO_FULL = refused(Code.INSUFFICIENT, "cpu")
+STARTED = (
+    pod("old", cpu="2", started=1),
+    pod("new", cpu="1", started=2),
+    pod("unstarted", cpu="1"),
+)
+TWO = (pod("a", cpu="2", priority=2), pod("b", cpu="2", priority=1))
+
+CASES: dict[str, tuple[NodeState, Pod, list[str] | Rejection]] = {
+    "a more important pod is evicted if only the lesser one fits": (
+        holding(FOUR_CORES, pod("big", cpu="3", priority=2), pod("small", cpu="1", priority=1)),
+        pod(cpu="2", priority=100),
+        ["big"],
+    ),
+    "pods of the preemptor's own priority are no victims": (
+        holding(FOUR_CORES, pod("equal", cpu="4", priority=100)),
+        pod(cpu="1", priority=100),
+        unresolvable(Code.NO_VICTIMS),
+    ),
+    "a node without pods has no victims": (
+        holding(FOUR_CORES),
+        pod(cpu="9", priority=1),
+        unresolvable(Code.NO_VICTIMS),
+    ),
+    "a pod without priority has priority 0": (
+        holding(FOUR_CORES, pod("plain", cpu="4"), pod("negative", priority=-1)),
+        pod(cpu="1", priority=0),
+        TOO_FULL,
+    ),
+    "a pod without priority is below 1": (
+        holding(FOUR_CORES, pod("plain", cpu="4"), pod("negative", priority=-1)),
+        pod(cpu="1", priority=1),
+        ["plain"],
+    ),
+    "a node that stays too full has the reason": (
+        holding(FOUR_CORES, pod("low", cpu="1", priority=1), pod("high", cpu="3", priority=200)),
+        pod(cpu="2", priority=100),
+        TOO_FULL,
+    ),
+    "a node that needs no victim is no candidate": (
+        holding(FOUR_CORES, pod("low", cpu="1", priority=1)),
+        pod(cpu="1", priority=100),
+        unresolvable(Code.NO_VICTIM_NEEDED, "node-1"),
+    ),
+    "among equals, a pod that has not started comes first": (
+        holding(FOUR_CORES, *STARTED),
+        pod(cpu="1", priority=1),
+        ["unstarted"],
+    ),
+    "among equals, the latest start comes next": (
+        holding(FOUR_CORES, *STARTED),
+        pod(cpu="2", priority=1),
+        ["new", "unstarted"],
+    ),
+    "among equals, the earliest start comes last": (
+        holding(FOUR_CORES, *STARTED),
+        pod(cpu="4", priority=1),
+        ["old", "new", "unstarted"],
+    ),
+    "among pods that are equal in everything, the UID decides": (
+        holding(FOUR_CORES, pod("b", cpu="2"), pod("a", cpu="2")),
+        pod(cpu="2", priority=1),
+        ["b"],
+    ),
+    "a terminating pod uses resources and may be a victim": (
+        holding(FOUR_CORES, pod("terminating", cpu="4", terminating=True)),
+        pod(cpu="1", priority=1),
+        ["terminating"],
+    ),
+    "a pod may be a victim for its port alone": (
+        holding(FOUR_CORES, pod("web", cpu="1", ports=[80]), pod("other", cpu="1", ports=[81])),
+        pod(priority=1, ports=[80]),
+        ["web"],
+    ),
+    "a pod may be a victim for the pod count alone": (
+        holding(node("node-1", pods=2), pod("a", priority=2), pod("b", priority=1)),
+        pod(priority=100),
+        ["b"],
+    ),
+    "a node with an unreadable pod is never a candidate": (
+        holding(FOUR_CORES, pod("low", cpu="4"), unreadable=["default/odd", "default/odder"]),
+        pod(cpu="1", priority=1),
+        unresolvable(Code.UNREADABLE_POD, "default/odd, default/odder"),
+    ),
+    "resources of a nominated pod of equal priority are kept": (
+        holding(FOUR_CORES, pod("low", cpu="4"), nominated=[NOMINATED]),
+        pod(cpu="3", priority=100),
+        TOO_FULL,
+    ),
+    "resources of a nominated pod of higher priority are kept": (
+        holding(FOUR_CORES, pod("low", cpu="4"), nominated=[replace(NOMINATED, priority=101)]),
+        pod(cpu="3", priority=100),
+        TOO_FULL,
+    ),
+    "resources beside a nominated pod of equal priority are free": (
+        holding(FOUR_CORES, pod("low", cpu="4"), nominated=[NOMINATED]),
+        pod(cpu="2", priority=100),
+        ["low"],
+    ),
+    "resources beside a nominated pod of higher priority are free": (
+        holding(FOUR_CORES, pod("low", cpu="4"), nominated=[replace(NOMINATED, priority=101)]),
+        pod(cpu="2", priority=100),
+        ["low"],
+    ),
+    "without a nominated pod one victim is enough": (
+        holding(FOUR_CORES, *TWO),
+        pod(cpu="2", priority=100),
+        ["b"],
+    ),
+    "a nominated pod makes more victims necessary": (
+        holding(FOUR_CORES, *TWO, nominated=[NOMINATED]),
+        pod(cpu="2", priority=100),
+        ["a", "b"],
+    ),
+    "a nominated pod of lower priority is ignored": (
+        holding(FOUR_CORES, pod("low", cpu="4"), nominated=[pod("other", cpu="4", priority=99)]),
+        PREEMPTOR,
+        ["low"],
+    ),
+    "a pod's own nomination does not count against it": (
+        holding(FOUR_CORES, pod("low", cpu="4"), nominated=[PREEMPTOR]),
+        PREEMPTOR,
+        ["low"],
+    ),
+    "ports of nominated pods are used": (
+        holding(FOUR_CORES, pod("low"), nominated=[pod("other", priority=100, ports=[80])]),
+        pod(priority=100, ports=[80]),
+        refused(Code.HOST_PORTS),
+    ),
+}
+
+
+@pytest.mark.parametrize(("state", "preemptor", "expected"), CASES.values(), ids=CASES)
+def test_victims_are_selected(
+    state: NodeState, preemptor: Pod, expected: list[str] | Rejection
+) -> None:
+    found = tried(state, preemptor)
+    assert (names(found.victims.pods) if isinstance(found, Candidate) else found) == expected
 
 
 def test_the_important_pods_are_reprieved_first_even_if_that_costs_more() -> None:
-    state = holding(
-        FOUR_CORES,
-        pod("low", cpu="1", priority=1),
-        pod("mid", cpu="2", priority=2),
-        pod("high", cpu="1", priority=3),
-    )
+    low, mid = pod("low", cpu="1", priority=1), pod("mid", cpu="2", priority=2)
+    state = holding(FOUR_CORES, low, mid, pod("high", cpu="1", priority=3))
     found = tried(state, pod(cpu="1", priority=100))
     assert isinstance(found, Candidate)
-    assert [each.name for each in found.victims.pods] == ["low"]
-    assert [each.name for each in found.spared] == ["high", "mid"]
+    assert (names(found.victims.pods), names(found.spared)) == (["low"], ["high", "mid"])
 
 
-def test_a_more_important_pod_is_evicted_if_only_the_lesser_one_fits() -> None:
-    state = holding(FOUR_CORES, pod("big", cpu="3", priority=2), pod("small", cpu="1", priority=1))
-    assert sacrificed(state, pod(cpu="2", priority=100)) == ["big"]
+# Budgets
 
-
-def test_pods_of_the_preemptors_own_priority_are_no_victims() -> None:
-    state = holding(FOUR_CORES, pod("equal", cpu="4", priority=100))
-    assert tried(state, pod(cpu="1", priority=100)) == unresolvable(Code.NO_VICTIMS)
-
-
-def test_a_node_without_pods_has_no_victims() -> None:
-    assert tried(holding(FOUR_CORES), pod(cpu="9", priority=1)) == unresolvable(Code.NO_VICTIMS)
-
-
-def test_a_pod_without_priority_counts_as_zero() -> None:
-    state = holding(FOUR_CORES, pod("plain", cpu="4"), pod("negative", priority=-1))
-    assert tried(state, pod(cpu="1", priority=0)) == refused(Code.INSUFFICIENT, "cpu")
-    assert sacrificed(state, pod(cpu="1", priority=1)) == ["plain"]
-
-
-def test_a_node_that_stays_too_full_has_the_reason() -> None:
-    state = holding(FOUR_CORES, pod("low", cpu="1", priority=1), pod("high", cpu="3", priority=200))
-    assert tried(state, pod(cpu="2", priority=100)) == refused(Code.INSUFFICIENT, "cpu")
-
-
-def test_a_node_that_needs_no_victim_is_no_candidate() -> None:
-    state = holding(FOUR_CORES, pod("low", cpu="1", priority=1))
-    found = tried(state, pod(cpu="1", priority=100))
-    assert found == unresolvable(Code.NO_VICTIM_NEEDED, "node-1")
+PROTECTED = holding(
+    FOUR_CORES,
+    pod("protected", cpu="2", priority=1, labels=WEB),
+    pod("important", cpu="2", priority=50),
+)
 
 
 def test_pods_that_a_budget_protects_are_reprieved_first() -> None:
-    state = holding(
-        FOUR_CORES,
-        pod("protected", cpu="2", priority=1, labels=WEB),
-        pod("important", cpu="2", priority=50),
-    )
-    protecting = (budget(match=WEB),)
-    assert sacrificed(state, pod(cpu="2", priority=100), protecting) == ["important"]
-    assert sacrificed(state, pod(cpu="2", priority=100)) == ["protected"]
-
-
-def test_a_budget_never_forbids_a_victim_and_violations_are_counted() -> None:
-    state = holding(
-        FOUR_CORES,
-        pod("a", cpu="2", priority=1, labels=WEB),
-        pod("b", cpu="2", priority=2, labels=WEB),
-    )
-    found = tried(state, pod(cpu="4", priority=100), (budget(match=WEB, allowed=1),))
-    assert isinstance(found, Candidate)
-    assert [each.name for each in found.victims.pods] == ["b", "a"]
-    assert found.victims.violations == 1
-
-
-def test_only_victims_count_as_violations_and_not_the_reprieved() -> None:
-    state = holding(
-        FOUR_CORES,
-        pod("a", cpu="1", priority=1, labels=WEB),
-        pod("b", cpu="3", priority=2, labels=WEB),
-    )
-    found = tried(state, pod(cpu="1", priority=100), (budget(match=WEB),))
-    assert isinstance(found, Candidate)
-    assert ([each.name for each in found.victims.pods], found.victims.violations) == (["a"], 1)
+    preemptor = pod(cpu="2", priority=100)
+    assert victims(PROTECTED, preemptor, (budget(match=WEB),)) == ["important"]
+    assert victims(PROTECTED, preemptor) == ["protected"]
 
 
 def test_victims_of_both_groups_are_listed_most_important_first() -> None:
-    state = holding(
-        FOUR_CORES,
-        pod("protected", cpu="2", priority=1, labels=WEB),
-        pod("important", cpu="2", priority=50),
-    )
-    everyone = pod(cpu="4", priority=100)
-    assert sacrificed(state, everyone, (budget(match=WEB),)) == ["important", "protected"]
+    assert victims(PROTECTED, PREEMPTOR, (budget(match=WEB),)) == ["important", "protected"]
+
+
+@pytest.mark.parametrize(
+    ("cpus", "requested", "allowed", "expected", "violations"),
+    [
+        (("2", "2"), "4", 1, ["b", "a"], 1),  # a budget never forbids a victim
+        (("1", "3"), "1", 0, ["a"], 1),  # reprieved pods do not count
+    ],
+)
+def test_victims_count_as_violations(
+    cpus: tuple[str, str], requested: str, allowed: int, expected: list[str], violations: int
+) -> None:
+    first = pod("a", cpu=cpus[0], priority=1, labels=WEB)
+    state = holding(FOUR_CORES, first, pod("b", cpu=cpus[1], priority=2, labels=WEB))
+    found = tried(state, pod(cpu=requested, priority=100), (budget(match=WEB, allowed=allowed),))
+    assert isinstance(found, Candidate)
+    assert (names(found.victims.pods), found.victims.violations) == (expected, violations)
 
 
 def test_the_budget_is_counted_anew_on_every_node() -> None:
     state = holding(FOUR_CORES, pod("a", cpu="4", priority=1, labels=WEB))
     enough_for_one = (budget(match=WEB, allowed=1),)
     for _ in range(2):
-        found = tried(state, pod(cpu="4", priority=100), enough_for_one)
+        found = tried(state, PREEMPTOR, enough_for_one)
         assert isinstance(found, Candidate)
         assert found.victims.violations == 0
-
-
-def test_among_equals_the_latest_start_is_evicted_and_unstarted_pods_first() -> None:
-    state = holding(
-        FOUR_CORES,
-        pod("old", cpu="2", started=1),
-        pod("new", cpu="1", started=2),
-        pod("unstarted", cpu="1"),
-    )
-    assert sacrificed(state, pod(cpu="1", priority=1)) == ["unstarted"]
-    assert sacrificed(state, pod(cpu="2", priority=1)) == ["new", "unstarted"]
-    assert sacrificed(state, pod(cpu="4", priority=1)) == ["old", "new", "unstarted"]
-
-
-def test_among_pods_equal_in_everything_the_uid_decides() -> None:
-    state = holding(FOUR_CORES, pod("b", cpu="2"), pod("a", cpu="2"))
-    assert sacrificed(state, pod(cpu="2", priority=1)) == ["b"]
-
-
-def test_a_terminating_pod_uses_resources_and_may_be_a_victim() -> None:
-    state = holding(FOUR_CORES, pod("leaving", cpu="4", terminating=True))
-    assert sacrificed(state, pod(cpu="1", priority=1)) == ["leaving"]
-
-
-def test_a_pod_may_be_a_victim_for_its_port_alone() -> None:
-    state = holding(FOUR_CORES, pod("web", cpu="1", ports=[80]), pod("other", cpu="1", ports=[81]))
-    assert sacrificed(state, pod(priority=1, ports=[80])) == ["web"]
-
-
-def test_a_pod_may_be_a_victim_for_the_pod_count_alone() -> None:
-    state = holding(node("node-1", pods=2), pod("a", priority=2), pod("b", priority=1))
-    assert sacrificed(state, pod(priority=100)) == ["b"]
-
-
-def test_a_node_with_a_pod_that_could_not_be_read_is_never_a_candidate() -> None:
-    state = holding(FOUR_CORES, pod("low", cpu="4"), unreadable=["default/odd", "default/odder"])
-    found = tried(state, pod(cpu="1", priority=1))
-    assert found == unresolvable(Code.UNREADABLE_POD, "default/odd, default/odder")
-
-
-# Pods nominated to the node
-
-
-def test_resources_of_a_nominated_pod_of_at_least_equal_priority_are_kept() -> None:
-    for priority in (100, 101):
-        promised = pod("promised", cpu="2", priority=priority)
-        state = holding(FOUR_CORES, pod("low", cpu="4"), nominated=[promised])
-        assert tried(state, pod(cpu="3", priority=100)) == refused(Code.INSUFFICIENT, "cpu")
-        assert sacrificed(state, pod(cpu="2", priority=100)) == ["low"]
-
-
-def test_a_nominated_pod_makes_more_victims_necessary() -> None:
-    promised = pod("promised", cpu="2", priority=100)
-    residents = [pod("a", cpu="2", priority=2), pod("b", cpu="2", priority=1)]
-    preemptor = pod(cpu="2", priority=100)
-    assert sacrificed(holding(FOUR_CORES, *residents), preemptor) == ["b"]
-    state = holding(FOUR_CORES, *residents, nominated=[promised])
-    assert sacrificed(state, preemptor) == ["a", "b"]
-
-
-def test_a_nominated_pod_of_lower_priority_is_ignored() -> None:
-    promised = pod("promised", cpu="4", priority=99)
-    state = holding(FOUR_CORES, pod("low", cpu="4"), nominated=[promised])
-    assert sacrificed(state, pod(cpu="4", priority=100)) == ["low"]
-
-
-def test_a_pods_own_nomination_does_not_count_against_it() -> None:
-    preemptor = pod("preemptor", cpu="4", priority=100)
-    state = holding(FOUR_CORES, pod("low", cpu="4"), nominated=[preemptor])
-    assert sacrificed(state, preemptor) == ["low"]
-
-
-def test_ports_of_nominated_pods_are_used() -> None:
-    promised = pod("promised", priority=100, ports=[80])
-    state = holding(FOUR_CORES, pod("low"), nominated=[promised])
-    assert tried(state, pod(priority=100, ports=[80])) == refused(Code.HOST_PORTS)
 
 
 # Policies
@@ -222,7 +251,7 @@ def test_a_protected_pod_is_no_potential_victim() -> None:
         "careful", protected_pods=(ProtectedPods("web pods", lambda each: each.labels == WEB),)
     )
     state = holding(FOUR_CORES, pod("web", cpu="2", labels=WEB), pod("job", cpu="2"))
-    assert sacrificed(state, pod(cpu="2", priority=1), policy=careful) == ["job"]
+    assert victims(state, pod(cpu="2", priority=1), policy=careful) == ["job"]
     full = tried(state, pod(cpu="4", priority=1), policy=careful)
     assert full == refused(Code.INSUFFICIENT, "cpu")
     only_web = holding(FOUR_CORES, pod("web", cpu="2", labels=WEB))
@@ -242,7 +271,7 @@ def test_a_policy_reprieves_in_its_order_and_the_answer_has_kube_schedulers() ->
         pod("small", cpu="1", priority=1),
         pod("middling", cpu="1", priority=2),
     )
-    assert sacrificed(state, pod(cpu="2", priority=100)) == ["middling", "small"]
-    assert sacrificed(state, pod(cpu="2", priority=100), policy=smallest_first) == ["big"]
-    everyone = sacrificed(state, pod(cpu="4", priority=100), policy=smallest_first)
-    assert everyone == ["big", "middling", "small"]
+    assert victims(state, pod(cpu="2", priority=100)) == ["middling", "small"]
+    assert victims(state, pod(cpu="2", priority=100), policy=smallest_first) == ["big"]
+    all_pods = victims(state, pod(cpu="4", priority=100), policy=smallest_first)
+    assert all_pods == ["big", "middling", "small"]
