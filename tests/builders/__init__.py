@@ -1,4 +1,4 @@
-"""Builders: the objects of a test in one line each, everything irrelevant left to a default.
+"""Builders: the objects of a test in one line each, with defaults for all other fields.
 
 Values that decisions read::
 

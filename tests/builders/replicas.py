@@ -215,7 +215,7 @@ def replica_sets(documents: Iterable[Mapping[str, Any]]) -> list[ReplicaSet]:
 
 
 def of_kind(documents: Sequence[Mapping[str, Any]], kind: str) -> list[Mapping[str, Any]]:
-    """Pick the objects of one kind."""
+    """Return the objects of one kind."""
     return [each for each in documents if each["kind"] == kind]
 
 

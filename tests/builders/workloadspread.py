@@ -1,4 +1,4 @@
-"""Builders for WorkloadSpreads and what they are about.
+"""Builders for WorkloadSpreads, their targets and pods.
 
 Values that decisions read::
 

@@ -170,7 +170,7 @@ async def served(
 
 
 @dataclass
-class Gated:
+class GatedTransport:
     """A transport that sends no request before its gate is open."""
 
     inner: Transport
@@ -188,7 +188,7 @@ class Gated:
 
 
 @dataclass
-class Refusing:
+class RefusingTransport:
     """A transport to a server that refuses some resources."""
 
     inner: Transport
@@ -227,7 +227,7 @@ async def following(
     """
     async with FakeCluster() as cluster:
         cluster.load(objects)
-        transport = Gated(Refusing(cluster.local_transport(), refused or {}))
+        transport = GatedTransport(RefusingTransport(cluster.local_transport(), refused or {}))
         settings = config or Config(port=0)
         async with (
             run_server(settings, transport, SystemClock(), random.Random(0)) as extender,

@@ -1,4 +1,4 @@
-"""kube-scheduler's end of the wire: what its decoder and its client make of an answer.
+"""Answers as kube-scheduler's decoder and client read them.
 
 Written after encoding/json (keys in any casing, unknown ones ignored, ``null`` leaves the zero
 value, a wrong type is an error) and after HTTPExtender and callExtenders in pkg/scheduler, v1.37.
@@ -17,7 +17,7 @@ from policies.kubernetes.snapshot import Snapshot
 
 
 class GoError(AssertionError):
-    """kube-scheduler would fail the scheduling cycle, or crash."""
+    """An answer that makes kube-scheduler fail the scheduling cycle, or crash."""
 
 
 @dataclass
@@ -60,7 +60,7 @@ def decode_preemption_result(body: bytes) -> dict[str, Victims]:
 
 
 def filtered(body: bytes, sent: Collection[str], *, cached: bool) -> FilterResult:
-    """Do as HTTPExtender.Filter; ``cached`` is nodeCacheCapable."""
+    """Return the result as HTTPExtender.Filter reads it; ``cached`` is nodeCacheCapable."""
     result = decode_filter_result(body)
     if result.error:
         raise GoError(result.error)
@@ -75,7 +75,7 @@ def filtered(body: bytes, sent: Collection[str], *, cached: bool) -> FilterResul
 
 
 def preempted(body: bytes, snapshot: Snapshot, release: Release = NEWEST) -> dict[str, Victims]:
-    """Do as HTTPExtender.ProcessPreemption and the checks of callExtenders after it."""
+    """Return the victims as HTTPExtender.ProcessPreemption and callExtenders read them."""
     result = decode_preemption_result(body)
     for name, victims in result.items():
         if name not in snapshot.nodes:

@@ -1,4 +1,4 @@
-"""The judge is judged: the Go decoder of these tests refuses what Go refuses."""
+"""The Go decoder of these tests rejects what Go rejects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On the benchmark clusters every engine decides as kube-scheduler's own plugins do on all nodes.
+"""On the benchmark clusters every engine decides as kube-scheduler's own plugins on all nodes.
 
 Go's side is DryRunPreemption and SelectCandidate of v1.30.12 with the default profile, so 1.30 is
 the release to decide by. (No pod here matches two budgets, and no budget is without a selector, so
@@ -74,7 +74,7 @@ def wanting(nodes: int) -> dict[str, Pod]:
 
 @pytest.mark.parametrize("nodes", SMALL)
 def test_our_generator_builds_the_cluster_that_go_decided_on(nodes: int) -> None:
-    """What decisions read is equal, in the same order; fields that they don't read may differ."""
+    """Compare the fields that decisions read."""
     recorded = snapshot_of(documents(nodes), RULES.release)
     ours = generated(nodes)
     assert list(recorded.nodes.items()) == list(ours.nodes.items())
@@ -134,7 +134,7 @@ def test_the_best_node_of_larger_clusters_is_gos(engine: str, nodes: int, varian
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_without_budgets_the_victims_are_those_of_the_importance_order_alone(engine: str) -> None:
-    """Go's decisions without budgets are not recorded, but the more important stay."""
+    """Go's decisions without budgets are not recorded, but they keep the more important pods."""
     snapshot = assemble(
         [state.node for state in generated(100).nodes.values()],
         [pod for state in generated(100).nodes.values() for pod in state.pods],
@@ -150,7 +150,7 @@ def test_without_budgets_the_victims_are_those_of_the_importance_order_alone(eng
 
 
 def test_the_preemptors_differ_in_what_they_ask() -> None:
-    """Guard the data: constraints on one, the other twice as large as half a node."""
+    """Assert that one has constraints, and the other requests as much as a whole node."""
     assert "affinity" in preemptor("constrained", 100)["spec"]
     assert "affinity" not in preemptor("plain", 100)["spec"]
     assert pending("large", 100).requests.milli_cpu == 30_000

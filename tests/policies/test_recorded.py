@@ -1,4 +1,4 @@
-"""What a real kube-scheduler 1.30.12 decided on whole clusters, this engine decides as well."""
+"""Decisions of a real kube-scheduler 1.30.12 on whole clusters."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_candidates_and_their_victims_are_the_same(
 def test_the_chosen_node_is_as_good_by_every_criterion(
     name: str, decisions: dict[str, PreemptionDecision]
 ) -> None:
-    """kube-scheduler leaves full ties to chance, so the nodes may differ but not their keys."""
+    """kube-scheduler breaks full ties at random, so the nodes may differ but not their keys."""
     decision = decisions[name]
     nominated = RECORDED[name]["result"]["nominatedNode"]
     if decision.chosen is None:
@@ -87,7 +87,7 @@ def test_the_message_is_the_same(name: str, decisions: dict[str, PreemptionDecis
 def test_the_recorded_decisions_cover_different_cases(
     decisions: dict[str, PreemptionDecision],
 ) -> None:
-    """Guard the data: decisions by several criteria, and decisions without a candidate."""
+    """Assert that several criteria decided, and that some decisions have no candidate."""
     by = {decisions[name].decided_by for name in RECORDED}
     assert len(by - {None}) >= 3
     assert any(not decisions[name].candidates for name in RECORDED)

@@ -1,4 +1,4 @@
-"""What real kube-schedulers 1.36.0 and 1.37.0 found in their dry runs, this engine finds, too.
+"""Dry runs of real kube-schedulers 1.36.0 and 1.37.0.
 
 Several pods were put to each cluster; an extender that answered with nothing kept it as it was.
 """
@@ -68,7 +68,7 @@ def decisions(name: str) -> Iterator[tuple[dict[str, Any], PreemptionDecision]]:
 
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_the_same_nodes_are_offered_with_the_same_victims(name: str) -> None:
-    """Pods of one priority that have not started are equals: upstream leaves their order open."""
+    """Compare without the order of unstarted pods of one priority: upstream defines none."""
     pods = {
         pod.uid: pod for state in snapshot_of(CLUSTERS[name]).nodes.values() for pod in state.pods
     }
@@ -89,7 +89,7 @@ def test_the_same_nodes_are_offered_with_the_same_victims(name: str) -> None:
 
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_the_messages_are_the_same(name: str) -> None:
-    """With candidates, the second sentence tells what came of the extender's empty answer."""
+    """With candidates, the second sentence is about the extender's empty answer."""
     for asked, decision in decisions(name):
         if asked["candidates"]:
             ours, recorded = (
@@ -107,7 +107,7 @@ def test_a_pod_was_bound_only_where_it_fits(name: str) -> None:
 
 
 def test_the_recording_holds_every_kind_of_outcome() -> None:
-    """Guard the data: placements, candidates with broken budgets, and hopeless pods."""
+    """Assert that there are placements, violated budgets and pods without candidates."""
     asked = [each for recorded in CLUSTERS.values() for each in recorded["asked"]]
     found = [candidate for each in asked for candidate in each["candidates"].values()]
     assert any(each["bound"] for each in asked)

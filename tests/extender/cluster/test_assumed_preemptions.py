@@ -25,12 +25,12 @@ def overlay(*promises: AssumedPreemption) -> AssumedPreemptions:
 
 
 def leaving(state: NodeState) -> list[str]:
-    """Name the pods that count as evicted by kube-scheduler."""
+    """Return the names of the pods that count as evicted by kube-scheduler."""
     return [each.name for each in state.pods if each.assumed_victim]
 
 
 def expected(state: NodeState) -> list[str]:
-    """Name the pods that are nominated."""
+    """Return the names of the nominated pods."""
     return [each.name for each in state.nominated]
 
 

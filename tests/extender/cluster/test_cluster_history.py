@@ -66,7 +66,7 @@ def by_key(pods: tuple[Pod, ...]) -> Mapping[str, Pod]:
 
 
 class ClusterMachine(RuleBasedStateMachine):
-    """Says random things to a live cluster, and the same to a dictionary."""
+    """Send the same random events to a live cluster and to a dictionary."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class ClusterMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.warnings.__exit__(None, None, None)
 
-    # What is said.
+    # Events
 
     @rule(item=_any_pods)
     def upsert_pod(self, item: Pod | Unreadable) -> None:
@@ -241,7 +241,7 @@ class ClusterMachine(RuleBasedStateMachine):
         }
 
     def _touched(self) -> set[str]:
-        """Name the nodes that the last sentence was about."""
+        """Return the names of the nodes of the last event."""
         now, before = self._said(), self.said_before
         changed = {key for key in now.keys() | before.keys() if now.get(key) != before.get(key)}
         things = [side.get(key) for key in changed for side in (now, before)]
@@ -261,7 +261,7 @@ def _nodes_of(thing: object) -> list[str]:
 
 
 def _comparable(snapshot: Snapshot) -> Any:
-    """Forget the order of things that have none."""
+    """Return the snapshot with unordered fields as sets."""
     return (
         {name: _state(state) for name, state in snapshot.nodes.items()},
         {each.name: each for each in snapshot.budgets},

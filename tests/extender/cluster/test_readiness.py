@@ -126,7 +126,7 @@ class TestSilentWatches:
 
 
 async def test_a_server_that_stops_answering_is_detected_on_a_real_socket() -> None:
-    """The peer's kernel answers, but its process sends nothing any more."""
+    """Keep the connection open while the peer's process sends nothing."""
     watches = asyncio.Queue[str]()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -187,7 +187,7 @@ async def test_shutdown_ends_readiness_first() -> None:
 
 
 class Waiting(SystemClock):
-    """The host's clock, but the five seconds of the shutdown take as long as a test wants."""
+    """The system's clock, but the five seconds of the shutdown end when the test ends them."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()

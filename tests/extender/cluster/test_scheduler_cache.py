@@ -1,4 +1,4 @@
-"""The live cluster: whatever the watches say, in whatever order, the snapshot is what is left."""
+"""The live cluster: the snapshot is the result of all events, in any order."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ async def preempting(
     refused: Mapping[str, int] | None = None,
     **offers: list[str],
 ) -> tuple[dict[str, Victims], list[str]]:
-    """Ask for a preemption on the whole cluster: what is answered, and what is left unjudged."""
+    """Return the answer of a preemption on the whole cluster, and the unknown kinds."""
     async with following(objects, CLUSTER, refused) as it:
         await it.let_it_sync()
         reply = await it.extender.post("/preempt", preempt_body(preemptor, **offers))

@@ -96,7 +96,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 class TestPolicies:
     def chosen(self, policy: Policy) -> tuple[str, list[str]]:
-        """Let a pod of priority 10 preempt on one of two nodes; return the node and its victims."""
+        """Return the node and the victims for a pod of priority 10."""
         moment = snapshot(
             node("node-1", cpu="2"),
             pod("web", on="node-1", cpu="2", priority=5, labels={"role": "db"}),

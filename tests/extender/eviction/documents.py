@@ -1,4 +1,4 @@
-"""Documents for ``explain evict``: clusters and summaries as files hold them."""
+"""Documents for ``explain evict``: summaries as in files."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ SOFT = KubeletFlags(
 
 @pytest.fixture
 def ask(tmp_path: Path) -> Any:
-    """Ask about node-1 of the cluster above, or other objects."""
+    """Return a function that explains node-1 of the cluster above or of other objects."""
 
     def asking(
         *samples: Document,

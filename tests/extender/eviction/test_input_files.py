@@ -1,4 +1,4 @@
-"""A node's pods and samples in files: who is there, under which UID, and what is refused."""
+"""A node's pods and samples in files: active pods, their UIDs, and errors."""
 
 from __future__ import annotations
 

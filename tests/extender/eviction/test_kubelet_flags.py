@@ -1,4 +1,4 @@
-"""The kubelet's flags: pairs as it reads them, over a file, and mistakes with their place."""
+"""The kubelet's flags: pairs, precedence over a file, and errors with their place."""
 
 from __future__ import annotations
 

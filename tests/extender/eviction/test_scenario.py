@@ -1,4 +1,4 @@
-"""Scenarios: what may be written, what is answered, and what is refused."""
+"""Scenarios: their fields, their results, and their errors."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def test_a_container_written_by_hand_requests_its_limits(
 
 
 class TestAdmission:
-    """The pod gets the priority that the Priority admission plugin would give it."""
+    """The pod gets the priority that the Priority admission plugin sets."""
 
     CLASSES = (
         priority_class("high", 1000),

@@ -1,4 +1,4 @@
-"""``validate workloadspread``: the rules, with the cluster of some files around."""
+"""``validate workloadspread``: the rules, with a cluster from files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POD: Document = {"spec": {"containers": [{"name": "main", "image": "web:1"}]}}
 
 
 def without_image(pod: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Know one rule of pods: containers have images."""
+    """Return an error for each container without an image."""
     for index, container in enumerate(pod["spec"].get("containers") or ()):
         if not container.get("image"):
             yield f"containers[{index}].image", "Required value", ""

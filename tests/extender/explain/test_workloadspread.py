@@ -232,7 +232,7 @@ class TestPods:
 
 
 class TestSimulation:
-    """A is a zone without room, b one with."""
+    """Zone a has no capacity, zone b has."""
 
     SPREAD = spread_json(
         {
@@ -313,7 +313,7 @@ class TestTables:
         assert "web-1 a versionIgnored 200 a is number 1 of 2" in lines
 
     def test_an_old_version_is_emptied_from_the_first_subset(self) -> None:
-        """A standalone ReplicaSet's pods are old to upstream."""
+        """Upstream takes the pods of a standalone ReplicaSet for an old version."""
         reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web"}
         mine = spread_json(A, B, targetRef=reference)
         target = {**clone_set_json(), "apiVersion": "apps/v1", "kind": "ReplicaSet"}

@@ -45,7 +45,7 @@ VIP = pod_json("vip", cpu="1", priority=10)
 
 
 def cluster() -> SchedulerCache:
-    """Two full nodes; on the second, a pod is reprieved."""
+    """Return two full nodes; on the second, a pod is reprieved."""
     return live_cluster(
         node("node-1", cpu="1"),
         node("node-2", cpu="2"),

@@ -1,4 +1,4 @@
-"""Counters are 0 before anything happens, so that the first event is an increase."""
+"""Counters start at 0, so that the first event is an increase."""
 
 from __future__ import annotations
 

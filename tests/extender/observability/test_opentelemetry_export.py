@@ -1,4 +1,4 @@
-"""The export of traces: a collector that accepts them, one that does not, the optional extra."""
+"""The export of traces: collectors, their errors, and the optional extra."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Traced:
 
     @property
     def call(self) -> ReadableSpan:
-        """The span of the only call."""
+        """Return the span of the only call."""
         [found] = [each for each in self.kept.get_finished_spans() if each.kind is SpanKind.SERVER]
         return found
 

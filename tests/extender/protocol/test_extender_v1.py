@@ -1,4 +1,4 @@
-"""Go's bytes in and out: the cases transcribed from upstream, and what Go's decoder forgives."""
+"""Go's bytes in and out: cases transcribed from upstream, and what Go's decoder accepts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def wire_bytes(name: str) -> bytes:
 
 
 def lowered(raw: bytes) -> bytes:
-    """Lower everything, as the upstream test does to show that casing does not matter."""
+    """Return the JSON in lower case, as the upstream test of casing does."""
     return raw.lower()
 
 

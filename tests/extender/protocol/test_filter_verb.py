@@ -1,4 +1,4 @@
-"""The filter verb: its answer, and which view decides when kube-scheduler's differs."""
+"""The filter verb: its answer, and nodes that are newer or older than the watch's."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def term(app: str) -> dict[str, Any]:
 
 
 def required(**terms: dict[str, Any]) -> dict[str, Any]:
-    """A spec with one required term each: podAffinity=term("db"), podAntiAffinity=..."""
+    """Build a spec with one required term each: podAffinity=term("db"), podAntiAffinity=..."""
     rule = "requiredDuringSchedulingIgnoredDuringExecution"
     return {"affinity": {kind: {rule: [each]} for kind, each in terms.items()}}
 

@@ -1,4 +1,4 @@
-"""The guardrails: what must not be answered, whichever engine computed it."""
+"""The guardrails: answers that must not be sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws: whatever is asked and whatever is known, kube-scheduler can act on the answer safely."""
+"""Laws: kube-scheduler can act on any answer to any call."""
 
 from __future__ import annotations
 

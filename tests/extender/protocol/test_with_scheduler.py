@@ -1,4 +1,4 @@
-"""The loop closed: the scheduler asks Reprieve, which follows the same API server."""
+"""A scheduler that calls Reprieve, on the same API server."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def close_loop() -> AsyncIterator[SetLoop]:
 
 
 async def filled(stage: SchedulerStage, nodes: int, **spec: Any) -> None:
-    """Fill nodes, of room for two, with pods that the scheduler places itself."""
+    """Fill nodes for two pods each with pods that the scheduler binds."""
     stage.load(*(node(f"n{number}") for number in range(nodes)))
     await stage.passes(5)
     for number in range(nodes * 2):

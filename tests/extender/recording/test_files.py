@@ -1,4 +1,4 @@
-"""Files are read up to where they break off, and refused where they are wrong."""
+"""Recordings in files: whole, truncated and invalid ones."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TestWhole:
 
     @pytest.mark.parametrize("padding", [b"", bytes(512)])
     def test_concatenated_gzip_members_are_one_recording(self, padding: bytes) -> None:
-        """As parallel compressors write them, and ``cat`` of pieces."""
+        """Parallel compressors and ``cat`` write such files."""
         data = b"".join(gzip.compress(each, mtime=0) for each in LINES) + padding
         recording = parse_recording(data, "f")
         assert (len(recording.events), recording.truncated_at) == (4, "")

@@ -1,4 +1,4 @@
-"""A value nested too deeply is reported in one line, wherever it is found."""
+"""A value that is nested too deeply is reported in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sensitive values are left out, wherever they are, and the rest is a valid object."""
+"""Sensitive values are removed, and the rest is a valid object."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ SECRET = '{"env": [{"name": "A", "value": "hidden"}]}'
 
 @pytest.mark.parametrize("depth", [300, 1000])
 def test_annotations_that_are_nested_too_deeply_are_removed(depth: int) -> None:
-    """Too deeply to be written anew, and too deeply to be gone through."""
+    """Use a depth that cannot be encoded, and one that cannot be traversed."""
     text = '{"a":' * depth + SECRET + "}" * depth
     given = {"metadata": {"annotations": {"deep": text, "b": "c"}}}
     assert redact(given) == {"metadata": {"annotations": {"deep": "", "b": "c"}}}

@@ -1,4 +1,4 @@
-"""Answers after the deadline, on a stale cluster, and under overload; and that they are safe."""
+"""Answers after the deadline, on a stale cluster, and under overload."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ async def test_an_overloaded_service_sends_the_fallback(fallback: FallbackKind) 
 
 
 def bodies(answered: Any) -> list[str]:
-    """Name the nodes of an answer."""
+    """Return the names of the nodes in an answer."""
     return list(json.loads(answered.body)["NodeNameToMetaVictims"])
 
 

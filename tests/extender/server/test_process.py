@@ -1,4 +1,4 @@
-"""The extender as a process serves it, following only what its configuration calls for."""
+"""The extender as a process serves it, with the informers that its configuration needs."""
 
 from __future__ import annotations
 

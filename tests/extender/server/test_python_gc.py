@@ -17,7 +17,7 @@ from tests.extender.secure_serving.raw_clients import FILTER, run_listener
 MANY = 5_000
 
 
-class Circle:
+class ReferenceCycle:
     """A reference cycle that only the collector can free."""
 
     def __init__(self) -> None:
@@ -25,106 +25,106 @@ class Circle:
 
 
 @pytest.fixture(autouse=True)
-def in_sight_afterwards() -> Iterator[None]:
-    """Show the collector everything again."""
+def unfreeze_afterwards() -> Iterator[None]:
+    """Unfreeze all objects after each test."""
     yield
     gc.unfreeze()
 
 
-def in_sight() -> int:
+def collectable_count() -> int:
     return len(gc.get_objects())
 
 
-def newcomers(count: int) -> list[list[None]]:
+def new_objects(count: int) -> list[list[None]]:
     return [[] for _ in range(count)]
 
 
 def test_all_live_objects_are_frozen() -> None:
-    world, garbage = newcomers(MANY), Circle()
+    objects, garbage = new_objects(MANY), ReferenceCycle()
     ended = weakref.ref(garbage)
     del garbage
     FrozenObjects()
-    assert in_sight() < MANY == len(world)
+    assert collectable_count() < MANY == len(objects)
     assert ended() is None
 
 
 def test_a_few_new_objects_stay_collectable() -> None:
-    hidden = FrozenObjects(MANY)
-    circle = Circle()
-    ended = weakref.ref(circle)
+    frozen = FrozenObjects(MANY)
+    cycle = ReferenceCycle()
+    ended = weakref.ref(cycle)
     before = gc.get_freeze_count()
-    hidden.collect()
+    frozen.collect()
     assert gc.get_freeze_count() <= before
-    del circle
-    hidden.collect()
+    del cycle
+    frozen.collect()
     assert ended() is None
 
 
 def test_many_new_objects_are_frozen() -> None:
-    hidden = FrozenObjects(MANY)
-    world = newcomers(MANY)
-    hidden.collect()
-    assert in_sight() < MANY == len(world)
+    frozen = FrozenObjects(MANY)
+    objects = new_objects(MANY)
+    frozen.collect()
+    assert collectable_count() < MANY == len(objects)
 
 
 @pytest.mark.slow
 def test_frozen_garbage_is_collected_after_repeated_relists() -> None:
     FrozenObjects()
     many = gc.get_freeze_count() // 10
-    hidden = FrozenObjects(many)
-    lost: weakref.WeakSet[Circle] = weakref.WeakSet()
+    frozen = FrozenObjects(many)
+    lost: weakref.WeakSet[ReferenceCycle] = weakref.WeakSet()
     most = 0
     for _ in range(24):
-        world = newcomers(many)
-        under_way = Circle()
+        objects = new_objects(many)
+        under_way = ReferenceCycle()
         lost.add(under_way)
-        hidden.collect()
-        assert in_sight() < many
-        del world, under_way
+        frozen.collect()
+        assert collectable_count() < many
+        del objects, under_way
         most = max(most, len(lost))
     assert 1 < most <= 6
 
 
 async def test_closed_connections_leave_no_garbage() -> None:
-    hidden = FrozenObjects()
+    frozen = FrozenObjects()
     async with run_listener() as server:
         for _ in range(10):
             client = await server.connect()
             await client.send(FILTER[:-1])
             await server.wait_for_phase(Phase.BODY)
-            hidden.collect()
+            frozen.collect()
             client.writer.transport.abort()
             await server.wait_for_connections(0)
     gc.unfreeze()
     assert sum(type(each) is ConnectionProtocol for each in gc.get_objects()) <= 2
 
 
-class Glances:
-    """Tells as often as given whether all is idle; notes when, and whether anything was hidden."""
+class IdleChecks:
+    """Return the given states as idleness; record the times and whether objects were frozen."""
 
     def __init__(self, clock: HandClock, *states: str) -> None:
         self._clock = clock
         self._states = states
         self.times: list[float] = []
-        self.hidden: list[bool] = []
+        self.frozen: list[bool] = []
         self.over = asyncio.Event()
 
     def __call__(self) -> bool:
         self.times.append(round(self._clock.seconds, 2))
-        self.hidden.append(gc.get_freeze_count() > 0)
+        self.frozen.append(gc.get_freeze_count() > 0)
         if len(self.times) >= len(self._states):
             self.over.set()
             return True
         return self._states[len(self.times) - 1] == "idle"
 
 
-async def glanced(clock: HandClock, glances: Glances, synced: asyncio.Event) -> None:
-    """Go on until so many glances have been had."""
-    sparing = asyncio.create_task(limit_collections(synced.wait, clock, glances))
+async def run_checks(clock: HandClock, checks: IdleChecks, synced: asyncio.Event) -> None:
+    """Limit collections until all checks have been made."""
+    sparing = asyncio.create_task(limit_collections(synced.wait, clock, checks))
     await asyncio.sleep(0)
-    assert glances.times == []
+    assert checks.times == []
     synced.set()
-    await glances.over.wait()
+    await checks.over.wait()
     sparing.cancel()
     await asyncio.wait((sparing,))
 
@@ -132,18 +132,18 @@ async def glanced(clock: HandClock, glances: Glances, synced: asyncio.Event) -> 
 async def test_collections_wait_for_idle_time_after_the_first_lists_and_then_each_minute() -> None:
     gc.unfreeze()
     clock = HandClock()
-    glances = Glances(clock, "busy", "busy", "idle", "busy", "idle")
-    await glanced(clock, glances, asyncio.Event())
-    assert glances.times == [0.0, 0.05, 0.1, 60.1, 60.15]
-    assert glances.hidden == [False, False, False, True, True]
+    checks = IdleChecks(clock, "busy", "busy", "idle", "busy", "idle")
+    await run_checks(clock, checks, asyncio.Event())
+    assert checks.times == [0.0, 0.05, 0.1, 60.1, 60.15]
+    assert checks.frozen == [False, False, False, True, True]
 
 
 @pytest.mark.slow
 async def test_collection_runs_even_without_idle_time() -> None:
     gc.unfreeze()
     clock = HandClock()
-    glances = Glances(clock, *["busy"] * 300)
-    await glanced(clock, glances, asyncio.Event())
-    first = glances.hidden.index(True)
-    assert 10 <= glances.times[first - 1] < 10.1
-    assert 70 <= glances.times[first] < 70.1
+    checks = IdleChecks(clock, *["busy"] * 300)
+    await run_checks(clock, checks, asyncio.Event())
+    first = checks.frozen.index(True)
+    assert 10 <= checks.times[first - 1] < 10.1
+    assert 70 <= checks.times[first] < 70.1

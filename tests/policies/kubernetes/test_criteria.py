@@ -1,4 +1,4 @@
-"""Orders: total, independent of the input's order, and truthful about what decided."""
+"""Orders: total, independent of the input's order, with the deciding criterion."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_handles(disk: Disk, zones: str, expected: CsiVolume | None) -> None:
 
 
 def within(**asked: str) -> NodeSelector:
-    """One term that wants each label to have this value; ``_`` stands for the key's real name."""
+    """Build a node affinity of one term that requires these labels."""
     keys = {"zone": ZONE, "beta": BETA_ZONE, "region": BETA_REGION, "new": REGION, "ebs": EBS_ZONE}
     requirements = tuple(Requirement(keys.get(key, key), "In", (it,)) for key, it in asked.items())
     return NodeSelector((NodeSelectorTerm(requirements),))

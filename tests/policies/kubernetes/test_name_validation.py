@@ -1,4 +1,4 @@
-"""The syntax of names: all that is wrong with one, and the first of it."""
+"""The syntax of names, with all errors of one and the first of them."""
 
 from __future__ import annotations
 

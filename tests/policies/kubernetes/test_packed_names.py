@@ -1,4 +1,4 @@
-"""Packed names say what strings would; what is compiled is exact, frees all, and is in use."""
+"""Packed names equal strings, and the compiled extension is exact, leaks nothing, and is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pod asks: containers over its life, overhead, and each release's rule on in-place resize.
+"""Requests of pods: containers over a pod's life, overhead, and in-place resize by release.
 
 Amounts are milliCPU unless a test says otherwise. Tables give the sum from the release on in which
 it changed, so every rule is also shown to be absent from the release before it.

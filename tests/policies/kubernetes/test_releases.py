@@ -1,4 +1,4 @@
-"""The table of releases, and for every rule that changed a small cluster that shows it."""
+"""The table of releases, with a small cluster for every rule that changed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def decided(release: Release, cluster: Snapshot) -> PreemptionDecision:
 
 
 def message(release: Release) -> str:
-    """The event's text where preemption does not help."""
+    """Return the message if preemption does not help."""
     return decided(
         release, snapshot(node(cpu="1"), pod("peer", on="node-1", cpu="1", priority=100))
     ).message

@@ -1,4 +1,4 @@
-"""The values decisions read: arithmetic without mutation, and how a snapshot is put together."""
+"""The values that decisions read: arithmetic without mutation, and snapshots."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_pods_are_distinguished_by_uid() -> None:
 
 
 def test_a_port_of_two_pods_is_free_once_one_is_removed() -> None:
-    """Pods bound past the scheduler can share one; upstream forgets it with the first."""
+    """Pods that no scheduler has bound can share a port; upstream frees it with the first."""
     first, second = pod("a", ports=[80]), pod("b", ports=[80])
     assert holding(node(), first, second).without_pods([first]).used_ports == frozenset()
 

@@ -208,7 +208,7 @@ def test_node_affinity_and_node_names(
 def test_pods_that_columns_cannot_represent(
     cluster: Cluster, release: Release, data: st.DataObject
 ) -> None:
-    """Amounts beyond 64 bits, UIDs and host ports that pods of a node share."""
+    """Draw amounts beyond 64 bits, and UIDs and host ports that pods of a node share."""
 
     def distorted(pod: Pod) -> Pod:
         amount = data.draw(st.sampled_from([0, 0, 2**52 + 1, 2**70, -(2**70), -1]))

@@ -1,4 +1,4 @@
-"""What decisions say: phrases word for word, and whole descriptions pinned as texts."""
+"""Reasons word for word, and whole descriptions of decisions."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_reasons_are_counted_and_sorted_as_texts(
 
 @pytest.fixture
 def cluster() -> Snapshot:
-    """Two candidates, and one node for each way of being none."""
+    """Return two candidates, and one node for each reason against a candidate."""
     return snapshot(
         node("cordoned", unschedulable=True),
         node("full", cpu="4"),

@@ -1,4 +1,4 @@
-"""Laws that hold of every decision, tried on many small clusters.
+"""Laws of decisions, on many small clusters.
 
 Each is tried on clusters with everything in them, and on those with resources, ports and budgets
 alone, which find other corners. Some laws that one might expect do not hold, and are narrowed here:

@@ -1,4 +1,4 @@
-"""Who may preempt, and which budgets evicting pods would break."""
+"""Eligibility for preemption, and violations of budgets."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ FRONT, TIER = budget("front", match={"tier": "front"}), budget("web", match=WEB,
 def test_budgets_after_a_violated_one_are_charged_by_the_release(
     release: str, budgets: tuple[DisruptionBudget, ...], violating: list[str]
 ) -> None:
-    """Since 1.37 a pod that breaks one budget is not charged to those listed after it."""
+    """Since 1.37 a pod that violates one budget is not charged to those after it."""
     pods = [web("both", tier="front"), web("one")]
     assert grouped(pods, *budgets, release=release)[0] == violating
 

@@ -1,4 +1,4 @@
-"""Upstream's own test tables: what Kubernetes asserts of its scheduler holds of this engine, too.
+"""Upstream's own test tables of the scheduler.
 
 Each case runs under the newest release and under 1.36, since upstream wrote most of them for that
 one; where a rule has changed between, the case or the note beside the check here states it.
@@ -97,7 +97,7 @@ class Case:
 
     @property
     def filtering(self) -> FilterDecision:
-        """The statuses that the table injects.
+        """Return the statuses that the table injects.
 
         A node without a status is one that in-tree filters accepted, or never saw, and an extender
         refused without naming it: here, a feasible one.
@@ -116,7 +116,7 @@ def dry_run(case: Case) -> None:
 
 
 def visited(case: Case) -> list[str]:
-    """Name the nodes that upstream's dry run gets to see.
+    """Return the names of the nodes that upstream's dry run visits.
 
     Upstream stops once it has enough candidates; this engine looks at every node and has no such
     argument. So the sampling tables are run over the nodes that the sample takes: every node of
@@ -170,7 +170,7 @@ def best_after_extenders(case: Case, decision: PreemptionDecision) -> Candidate 
 
 
 def potential_nodes(case: Case) -> None:
-    """A node that is tried and has no pods is refused for having no victims."""
+    """Return the nodes to try; one without pods is rejected because it has no victims."""
     decision = post_filter(case.filtering, case.snapshot, case.rules)
     tried = [
         node

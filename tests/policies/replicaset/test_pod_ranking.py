@@ -144,7 +144,7 @@ def test_the_rank_of_an_age_is_the_power_of_two_below_it(age_ns: int, rank: int)
 
 
 def test_logarithms_have_the_precision_of_a_float() -> None:
-    """Go 1.27's int64(math.Log2(float64(age))) gives the same on amd64."""
+    """Compare with Go 1.27's int64(math.Log2(float64(age))) on amd64."""
     assert [log2_rank(2**49 - 2), log2_rank(2**49 - 1)] == [48, 49]
     assert [log2_rank(2**53 - 23), log2_rank(2**53 - 22)] == [52, 53]
 

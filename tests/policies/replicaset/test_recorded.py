@@ -1,4 +1,4 @@
-"""What a real controller (1.30.14) deleted, is deleted here as well.
+"""Scale-downs of a real controller (1.30.14).
 
 Upstream's sort is not stable and starts from the order of a Go map. So which one of two pods goes
 that are equal in all criteria was chance, and here it is the smaller UID; and where three pods go
@@ -108,7 +108,7 @@ def test_one_recording_holds_ties_and_none_holds_a_cycle() -> None:
 
 
 def test_the_recordings_cover_different_decisions() -> None:
-    """Guard the data: most criteria have decided between one who went and one who stayed."""
+    """Assert that most criteria have decided between a deleted and a remaining pod."""
     decisive = set()
     for each in RECORDINGS.values():
         count = each.data["delete"]

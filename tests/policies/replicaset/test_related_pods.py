@@ -1,4 +1,4 @@
-"""Which pods a ReplicaSet may delete, and which ones count for how crowded a node is."""
+"""The pods that a ReplicaSet may delete, and related pods per node."""
 
 from __future__ import annotations
 

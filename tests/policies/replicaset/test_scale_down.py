@@ -1,4 +1,4 @@
-"""Choosing victims, saying why, and the ratio of ages for the metric."""
+"""The choice of pods to delete, its explanation, and the ratio of ages for the metric."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Upstream's test tables of scaling down, and cases that were worked out from its source."""
+"""Upstream's test tables of scale-downs, and cases that were derived from its source."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_pods_are_ranked_by_related_pods_on_their_nodes(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_pairs(name: str) -> None:
-    """A pod is not before itself; and in a cycle of three each is before the next."""
+    """Compare pairs: no pod is before itself, and in a cycle of three each is before the next."""
     case = PAIRS[name]
     replicas, order = replicas_of(case), order_of(case)
     if case.get("expect_equal"):

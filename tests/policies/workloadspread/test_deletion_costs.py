@@ -1,4 +1,4 @@
-"""Deletion costs: the table of the module's docstring, the order of those too many, and why."""
+"""Deletion costs: the table of the module's docstring, and the order of excess pods."""
 
 from __future__ import annotations
 

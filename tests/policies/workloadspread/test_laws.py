@@ -1,4 +1,4 @@
-"""What holds of every WorkloadSpread, whatever its subsets, its pods and its past."""
+"""Laws of WorkloadSpreads with any subsets, pods and status."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_only_pending_pods_are_deleted(mine: WorkloadSpread, members: list[Sprea
 
 @given(spreads(), st.integers(1, 8))
 def test_admitting_keeps_each_subset_to_its_limit(mine: WorkloadSpread, count: int) -> None:
-    """From nothing, pod after pod: numbers are filled in front before what comes behind."""
+    """Admit pod after pod; each limited subset is full before the next gets a pod."""
     current = replace(mine, status=replace(mine.status, versions={}, subsets=()))
     chosen: list[str | None] = []
     for number in range(count):
@@ -220,7 +220,7 @@ def admit(mine: WorkloadSpread, name: str) -> PodAdmission:
 
 @given(spreads(), pods())
 def test_without_quirks_both_modes_agree(mine: WorkloadSpread, members: list[SpreadPod]) -> None:
-    """Costs and places: upstream's oddities touch only counts and memories here."""
+    """Compare costs and groups; upstream's quirks change only counts and recorded pods here."""
     target = Target(workload(replicas=4), pods=tuple(members))
     ours = reconcile(mine, target, NODES, NOW_NS, rules(FIXED))
     theirs = reconcile(mine, target, NODES, NOW_NS, rules(UPSTREAM))

@@ -1,4 +1,4 @@
-"""What webhooks answer: let through, put into a subset, or try again."""
+"""Answers of the pod webhook: allowed, in a subset, or an error to retry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which changes are a reason to look again."""
+"""Changes that enqueue a WorkloadSpread."""
 
 from __future__ import annotations
 

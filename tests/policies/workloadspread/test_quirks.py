@@ -1,4 +1,4 @@
-"""Oddities are data, and the documents show all of it."""
+"""Quirks are data, and the documentation has all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One look at a WorkloadSpread: all that comes of it."""
+"""One sync of a WorkloadSpread: status, costs, pods to delete and requeue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rescheduling: pods that no node is found for go, and their subset rests for five minutes."""
+"""Rescheduling: unschedulable pods are deleted, and their subset gets none for five minutes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole stories: pods are made, admitted, scheduled and given up until nothing happens any more.
+"""Scenarios: pods are created, admitted, scheduled and rescheduled until nothing changes.
 
 The world around the rules is a few lines here: a workload that makes the pods it lacks, a scheduler
 that looks at node affinity and taints, a controller that looks again when it said it would.

@@ -1,4 +1,4 @@
-"""What a WorkloadSpread has to be like: each rule by itself."""
+"""Validation of WorkloadSpreads, rule by rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Upstream's own test tables, and what was read from its source: looks and admissions as a whole.
+"""Upstream's own test tables, and cases derived from its source: syncs and admissions.
 
 No case here shows an oddity of upstream's, so all of them hold in both modes.
 """

@@ -1,4 +1,4 @@
-"""References and versions: which kind, which group, which version, which is the newest."""
+"""References to workloads, and versions of pods."""
 
 from __future__ import annotations
 

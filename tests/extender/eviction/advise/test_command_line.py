@@ -1,4 +1,4 @@
-"""``reprieve advise eviction`` as a command, over HTTP; mistakes in one line."""
+"""``reprieve advise eviction`` as a command over HTTP, with its errors."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ async def test_watch_mode_exits_cleanly_when_stopped() -> None:
 
 
 async def test_the_leaking_pod_is_evicted_over_http() -> None:
-    """The world's clock is moved between the rounds, which go over a socket."""
+    """Advance the world's clock between the rounds."""
     async with FakeCluster(run="kubelet", kubelet={"events": False}) as cluster:
         clock = cluster.clock
         clock.run(0)

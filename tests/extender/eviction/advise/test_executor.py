@@ -1,4 +1,4 @@
-"""Nodes relieved before their kubelets: cordoned, pods evicted within budgets, with Events."""
+"""Proactive evictions: nodes are cordoned, and pods are evicted within budgets, with Events."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ async def test_a_single_run_retries_blocked_evictions_until_its_timeout(
 
 
 async def test_an_eviction_that_stays_blocked_is_a_failure(stage: KubeletStage) -> None:
-    """It stops growing in time, so that it stays where it is."""
+    """Stop the growth in time, so that the kubelet does not evict the pod."""
     await stage.create(POD_DISRUPTION_BUDGETS, budget(1))
     await stage.run(leaking("greedy", most="1Gi", labels=LEAKY))
     task, recorder = watch(stage, doing(20), samples=5)

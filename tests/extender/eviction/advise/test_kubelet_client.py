@@ -29,7 +29,7 @@ Answers = Mapping[str, object]
 
 
 class Proxy:
-    """A transport on which some paths of every node have an answer: JSON, a status, or silence."""
+    """A transport on which some paths of every node have an answer: JSON, a status, or none."""
 
     def __init__(self, answers: Answers) -> None:
         self.answers = dict(answers)

@@ -1,4 +1,4 @@
-"""Rounds on screens: tables, lines, one document or many; what is done comes below."""
+"""Rounds as output: tables, lines, one document or many, with the actions below."""
 
 from __future__ import annotations
 

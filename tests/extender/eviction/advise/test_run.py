@@ -1,4 +1,4 @@
-"""The advisor on a virtual clock: leaking pods are found, named, and evicted as announced."""
+"""The advisor on a virtual clock: forecasts, rankings and errors of rounds."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ async def test_a_round_without_readable_nodes_is_a_failure(stage: KubeletStage) 
 
 
 async def test_unchanged_stats_are_stale(stage: KubeletStage) -> None:
-    """The advisor's own clock goes on where the kubelet's stands."""
+    """Advance the advisor's clock while the kubelet's stats do not change."""
     later = VirtualClock(stage.cluster.clock.now_ns() + 185 * 10**9)
     task, recorder = advising(stage.cluster.local_transport(), later, watching(samples=1))
     assert await task == 1

@@ -1,4 +1,4 @@
-"""Amounts, times and distances in words."""
+"""Amounts, times and margins as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of kernels, written into a directory: procfs and control groups.
+"""Files of the kernel in a directory: procfs and control groups.
 
 The numbers of ``hybrid`` are recorded from a machine with Linux 6.18, whose memory is in a group
 of version 1 while version 2 is mounted beside it; those of ``unified`` are written by hand in the

@@ -1,4 +1,4 @@
-"""Notifiers of memory, as far as a kernel can be stood in for: real descriptors, written files.
+"""Notifiers of memory with real descriptors and written files.
 
 What a trigger for stalls is to a kernel, urgent data on a connection is here: both make a
 descriptor ready by priority (POLLPRI). The kernel's own files are listened to in
@@ -31,7 +31,7 @@ from tests.extender.eviction.memory.kernel_files import MIB, bare, hybrid, unifi
 LONG = 3600.0
 
 
-class Alarm:
+class SocketNotifier:
     """A notifier that is ready by priority when urgent data arrives from its peer."""
 
     mask = select.EPOLLPRI
@@ -42,10 +42,10 @@ class Alarm:
             self._near, _ = server.accept()
         self.closed = False
 
-    def shout(self) -> None:
+    def notify(self) -> None:
         self._far.send(b"!", socket.MSG_OOB)
 
-    def break_off(self) -> None:
+    def reset(self) -> None:
         abruptly = struct.pack("ii", 1, 0)
         self._far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, abruptly)
         self._far.close()
@@ -55,7 +55,7 @@ class Alarm:
 
     def read_notification(self) -> str:
         self._near.recv(1, socket.MSG_OOB)
-        return "a shout"
+        return "a notify"
 
     def close(self) -> None:
         self._near.close()
@@ -63,7 +63,7 @@ class Alarm:
         self.closed = True
 
     def __str__(self) -> str:
-        return "alarm"
+        return "notifier"
 
 
 @pytest.fixture
@@ -72,15 +72,15 @@ async def clock() -> VirtualClock:
 
 
 @pytest.fixture
-async def ears(clock: VirtualClock) -> AsyncIterator[NotifierListener]:
+async def listener(clock: VirtualClock) -> AsyncIterator[NotifierListener]:
     made = NotifierListener(clock)
     yield made
     made.close()
 
 
 @pytest.fixture
-def alarm() -> Iterator[Alarm]:
-    made = Alarm()
+def notifier() -> Iterator[SocketNotifier]:
+    made = SocketNotifier()
     yield made
     made.close()
 
@@ -90,66 +90,70 @@ def eventfd_of(group: Path) -> int:
     return int((group / "cgroup.event_control").read_text().split()[0])
 
 
-async def test_a_priority_event_is_delivered_at_once(ears: NotifierListener, alarm: Alarm) -> None:
-    ears.add(alarm)
-    waiting = asyncio.create_task(ears.wait(LONG))
-    alarm.shout()
-    assert await waiting == ["a shout"]
+async def test_a_priority_event_is_delivered_at_once(
+    listener: NotifierListener, notifier: SocketNotifier
+) -> None:
+    listener.add(notifier)
+    waiting = asyncio.create_task(listener.wait(LONG))
+    notifier.notify()
+    assert await waiting == ["a notify"]
 
 
 async def test_a_notification_before_the_wait_is_not_lost(
-    ears: NotifierListener, alarm: Alarm
+    listener: NotifierListener, notifier: SocketNotifier
 ) -> None:
-    ears.add(alarm)
+    listener.add(notifier)
     for _ in range(3):
-        alarm.shout()
-        assert await ears.wait(LONG) == ["a shout"]
+        notifier.notify()
+        assert await listener.wait(LONG) == ["a notify"]
 
 
 async def test_a_wait_without_notifications_times_out(
-    ears: NotifierListener, alarm: Alarm, clock: VirtualClock
+    listener: NotifierListener, notifier: SocketNotifier, clock: VirtualClock
 ) -> None:
-    ears.add(alarm)
-    waiting = asyncio.create_task(ears.wait(10))
+    listener.add(notifier)
+    waiting = asyncio.create_task(listener.wait(10))
     await clock.advance(9.9)
     assert not waiting.done()
     await clock.advance(0.1)
     assert await waiting == []
 
 
-async def test_a_removed_notifier_is_closed(ears: NotifierListener, alarm: Alarm) -> None:
-    ears.add(alarm)
-    ears.remove(alarm)
-    ears.remove(alarm)
-    assert alarm.closed
+async def test_a_removed_notifier_is_closed(
+    listener: NotifierListener, notifier: SocketNotifier
+) -> None:
+    listener.add(notifier)
+    listener.remove(notifier)
+    listener.remove(notifier)
+    assert notifier.closed
 
 
 async def test_a_broken_notifier_is_reported_once_and_removed(
-    ears: NotifierListener, alarm: Alarm, clock: VirtualClock
+    listener: NotifierListener, notifier: SocketNotifier, clock: VirtualClock
 ) -> None:
-    ears.add(alarm)
-    alarm.break_off()
-    assert await ears.wait(LONG) == ["alarm: the notifier no longer exists"]
-    assert alarm.closed
-    waiting = asyncio.create_task(ears.wait(10))
+    listener.add(notifier)
+    notifier.reset()
+    assert await listener.wait(LONG) == ["notifier: the notifier no longer exists"]
+    assert notifier.closed
+    waiting = asyncio.create_task(listener.wait(10))
     await clock.advance(10)
     assert await waiting == []
 
 
-async def test_closing_closes_all(clock: VirtualClock, alarm: Alarm) -> None:
+async def test_closing_closes_all(clock: VirtualClock, notifier: SocketNotifier) -> None:
     made = NotifierListener(clock)
-    made.add(alarm)
+    made.add(notifier)
     made.close()
-    assert alarm.closed
+    assert notifier.closed
 
 
 async def test_a_file_that_cannot_be_polled_is_refused(
-    ears: NotifierListener, tmp_path: Path
+    listener: NotifierListener, tmp_path: Path
 ) -> None:
     path = tmp_path / "memory.events"
     path.write_text("high 0\n")
     with pytest.raises(NotifierError) as caught:
-        ears.add(EventsNotifier(path))
+        listener.add(EventsNotifier(path))
     assert str(caught.value) == f"{path}: cannot be polled: Operation not permitted"
 
 
@@ -200,25 +204,27 @@ def test_a_threshold_that_cannot_be_registered_leaves_nothing_open(tmp_path: Pat
     assert set(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 
-async def test_a_crossed_threshold_is_reported(ears: NotifierListener, tmp_path: Path) -> None:
+async def test_a_crossed_threshold_is_reported(listener: NotifierListener, tmp_path: Path) -> None:
     group = find_cgroup(hybrid(tmp_path))
     assert group is not None
-    attention = CgroupNotifiers(ears, tmp_path / "proc", group)
-    attention.set_thresholds([100 * MIB])
+    notifiers = CgroupNotifiers(listener, tmp_path / "proc", group)
+    notifiers.set_thresholds([100 * MIB])
     os.eventfd_write(eventfd_of(group.directory), 1)
     message = f"{group.directory}/memory.usage_in_bytes: has crossed {100 * MIB} bytes"
-    assert await ears.wait(LONG) == [message]
+    assert await listener.wait(LONG) == [message]
 
 
-async def test_thresholds_follow_what_is_expected(ears: NotifierListener, tmp_path: Path) -> None:
+async def test_thresholds_follow_what_is_expected(
+    listener: NotifierListener, tmp_path: Path
+) -> None:
     group = find_cgroup(hybrid(tmp_path))
     assert group is not None
     control = group.directory / "cgroup.event_control"
-    attention = CgroupNotifiers(ears, tmp_path / "proc", group)
+    notifiers = CgroupNotifiers(listener, tmp_path / "proc", group)
     seen = []
     for levels in ([1], [1], [2], []):
         control.write_text("")
-        attention.set_thresholds(levels)
+        notifiers.set_thresholds(levels)
         seen.append(control.read_text().split()[-1:])
     assert seen == [["1"], [], ["2"], []]
 
@@ -227,26 +233,26 @@ UNPOLLED = "cannot be polled: Operation not permitted"
 
 
 @pytest.mark.parametrize(
-    ("machine", "lacking"),
+    ("machine", "missing"),
     [
         (hybrid, ["proc/pressure/memory"]),
         (unified, ["cgroup/kubepods.slice/memory.pressure", "cgroup/kubepods.slice/memory.events"]),
     ],
 )
 async def test_a_missing_notifier_is_reported_and_the_others_work(
-    machine: Callable[[Path], Path], lacking: list[str], ears: NotifierListener, tmp_path: Path
+    machine: Callable[[Path], Path], missing: list[str], listener: NotifierListener, tmp_path: Path
 ) -> None:
-    """On written files nothing can be polled; which ones were tried shows in what is lacking."""
+    """Regular files cannot be polled, so every attempt is in the list of missing notifiers."""
     proc = machine(tmp_path)
-    attention = CgroupNotifiers(ears, proc, find_cgroup(proc, "self"))
-    attention.set_thresholds([5])
-    assert attention.unavailable == [f"{tmp_path}/{path}: {UNPOLLED}" for path in lacking]
+    notifiers = CgroupNotifiers(listener, proc, find_cgroup(proc, "self"))
+    notifiers.set_thresholds([5])
+    assert notifiers.unavailable == [f"{tmp_path}/{path}: {UNPOLLED}" for path in missing]
 
 
 async def test_a_node_without_cgroups_has_stall_notifications(
-    ears: NotifierListener, tmp_path: Path
+    listener: NotifierListener, tmp_path: Path
 ) -> None:
     proc = bare(tmp_path)
-    attention = CgroupNotifiers(ears, proc, None)
-    attention.set_thresholds([5])
-    assert attention.unavailable == [f"{proc}/pressure/memory: {UNPOLLED}"]
+    notifiers = CgroupNotifiers(listener, proc, None)
+    notifiers.set_thresholds([5])
+    assert notifiers.unavailable == [f"{proc}/pressure/memory: {UNPOLLED}"]

@@ -1,4 +1,4 @@
-"""What has come and gone: taking the one off and putting the other on leads from then to now."""
+"""Differences between two lists of pods."""
 
 from __future__ import annotations
 

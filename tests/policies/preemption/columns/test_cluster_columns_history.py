@@ -1,4 +1,4 @@
-"""However a cluster came to be what it is, its columns are the same.
+"""Columns do not depend on the history of their cluster.
 
 ``shown`` reads columns without regard to which row a node has, which number a class, and which
 place a resource; these depend on the past.
@@ -120,7 +120,7 @@ def _covering(columns: ClusterColumns, number: int) -> list[str]:
 
 
 def check(columns: ClusterColumns, now: Snapshot) -> None:
-    """See that the columns hold together, and show ``now``."""
+    """Assert that the columns are consistent and show ``now``."""
     assert columns.snapshot is now
     assert sorted(columns.names) == sorted(now.nodes)
     assert columns.index == {name: row for row, name in enumerate(columns.names)}

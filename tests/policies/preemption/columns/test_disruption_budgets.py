@@ -1,4 +1,4 @@
-"""Coverage by class stays what a walk over all budgets and classes would find."""
+"""Coverage by class equals a walk over all budgets and classes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CoveredClasses:
                 self.budgets.remove_class(number)
 
     def of(self, name: str) -> list[str]:
-        """Name the budgets that cover a pod, in the order in which they are charged."""
+        """Return the names of the budgets of a pod in the order in which they are charged."""
         places = self.budgets.covering[:, self._numbers[name]].tolist()
         found = [place for place in places if place >= 0]
         assert places == found + [-1] * (len(places) - len(found))

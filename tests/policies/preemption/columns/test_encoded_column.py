@@ -1,4 +1,4 @@
-"""A column of codes answers as the plain list of its values would."""
+"""A column of codes behaves as a plain list of its values."""
 
 from __future__ import annotations
 

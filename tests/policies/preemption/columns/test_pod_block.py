@@ -1,4 +1,4 @@
-"""The block of cells: pods stay in order and in place while it grows, shrinks and moves nodes."""
+"""The block of cells: pods keep their order while it grows, shrinks and moves nodes."""
 
 from __future__ import annotations
 

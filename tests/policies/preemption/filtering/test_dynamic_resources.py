@@ -1,4 +1,4 @@
-"""DynamicResources: claims on devices that are allocated, and those that are not the pod's."""
+"""DynamicResources: allocated claims, and claims of other pods."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MADE = DeviceClaim("gpu", "pod-gpu-x", templated=True)
 
 
 def device(name: str = "gpu", on: str | None = None, **fields: Any) -> ResourceClaim:
-    """An allocated claim, usable on the node ``on`` alone or anywhere."""
+    """Build an allocated claim, usable on the node ``on`` alone or anywhere."""
     by_name = NodeSelectorTerm(fields=(Requirement("metadata.name", "In", (on or "",)),))
     reach = None if on is None else NodeSelector((by_name,))
     return ResourceClaim("default", name, nodes=reach, **{"allocated": True, **fields})

@@ -163,7 +163,7 @@ def test_an_added_affinity_without_terms_matches_no_node() -> None:
 
 
 def test_the_pods_own_node_names_limit_the_nodes() -> None:
-    """The added affinity limits nothing, even if it names nodes."""
+    """An added affinity does not limit the nodes, even if it names nodes."""
     skipped = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
     asking = pod(node_affinity=on_nodes("pool"))
     assert outcome(FilterSettings(added_affinity=on_nodes("both")), asking, POOLS) == {
@@ -185,7 +185,7 @@ OWNED = workload(REPLICA_SET, "web-5d4", WEB)
 
 
 def zones(*pods: Pod) -> Snapshot:
-    """Nodes in the zones a and b, the first with two web pods, and whatever selects pods."""
+    """Build nodes in the zones a and b, two web pods in a, and objects that select pods."""
     return snapshot(
         node("a", labels={"zone": "a"}),
         node("b", labels={"zone": "b"}),
@@ -224,7 +224,7 @@ def test_defaults_spread_selected_pods_without_own_constraints(
 
 
 def test_a_pod_that_its_controller_selects_by_others_labels_is_not_counted_itself() -> None:
-    """Two pods stand in zone a and none in b; a third that does not count may join at skew 2."""
+    """Zone a has two pods and b none; a third that does not count may be added at skew 2."""
     three = FilterSettings(default_spread=(SpreadConstraint(2, "zone", None),))
     owned = pod(controller=PodOwner(REPLICA_SET, "web-5d4"))
     assert outcome(three, owned, zones())["a"] == "fits"

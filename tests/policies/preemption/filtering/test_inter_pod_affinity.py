@@ -28,13 +28,13 @@ def near(
     namespace_labels: Mapping[str, str] | None = None,
     **labels: str,
 ) -> AffinityTerm:
-    """A term about pods with ``labels`` within one value of ``key``."""
+    """Build a term for pods with ``labels`` within one value of ``key``."""
     selected = None if namespace_labels is None else LabelSelector(equals_all(namespace_labels))
     return AffinityTerm(LabelSelector(equals_all(labels)), frozenset(namespaces), selected, key)
 
 
 def cluster(*pods: Pod, namespaces: Mapping[str, Mapping[str, str]] | None = None) -> Snapshot:
-    """Nodes a1 and a2 in zone a, b1 in zone b, and ``bare`` without labels."""
+    """Build nodes a1 and a2 in zone a, b1 in zone b, and ``bare`` without labels."""
     return snapshot(
         node("a1", labels={ZONE: "a", HOST: "a1"}),
         node("a2", labels={ZONE: "a", HOST: "a2"}),

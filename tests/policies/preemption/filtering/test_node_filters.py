@@ -1,4 +1,4 @@
-"""The in-tree filters one by one: what they refuse, with which reason, and if eviction helps."""
+"""The in-tree filters one by one: their rejections, reasons, and resolvability."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GPU = "example.com/gpu"
 def refusal(
     state: NodeState, asking: Pod, *filters: str, release: str = NEWEST.name
 ) -> Rejection | None:
-    """Ask only ``filters`` (all, if none is named) about one node."""
+    """Return the rejection of a node by ``filters``, by default by all."""
     chosen = filters_named(filters) if filters else IN_TREE
     cluster = Snapshot({state.node.name: state})
     return run_pre_filters(asking, cluster, RELEASES[release], chosen).evaluate(state)

@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: what counts as a volume of a driver on a node, and against which limit."""
+"""NodeVolumeLimits: the volumes that count for a driver on a node, and the limits."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def limited(count: int, *drivers: str) -> CsiNode:
 
 
 def csi(name: str, driver: str = EBS) -> tuple[StorageObject, ...]:
-    """A claim and the volume of ``driver`` that it is bound to."""
+    """Build a claim and the volume of ``driver`` that it is bound to."""
     return claim(name, f"pv-{name}"), volume(f"pv-{name}", f"vol-{name}", driver)
 
 
 def in_tree(name: str, plugin: str = AWS_EBS) -> tuple[StorageObject, ...]:
-    """A claim and the in-tree volume that it is bound to."""
+    """Build a claim and the in-tree volume that it is bound to."""
     translated = translate_volume(Disk(plugin, f"vol-{name}"), {}, None)
     return claim(name, f"pv-{name}"), PersistentVolume(f"pv-{name}", migration=translated)
 
@@ -62,7 +62,7 @@ SCRATCH = ClaimVolume("pod-scratch", ephemeral=True)
 
 @dataclass(frozen=True)
 class Case:
-    """A pod that asks, what runs on the node, what stands behind the volumes."""
+    """A pending pod, the pods of the node, and the storage objects of their volumes."""
 
     limit: CsiNode | None
     things: tuple[StorageObject, ...]

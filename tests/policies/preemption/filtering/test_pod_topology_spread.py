@@ -21,13 +21,13 @@ NO_LABEL = f"{SKEWED} (missing required label)"
 def spread(
     max_skew: int = 1, key: str = "zone", match: Mapping[str, str] | None = None, **policies: object
 ) -> SpreadConstraint:
-    """A constraint over pods labelled ``match`` (web by default, {} an empty selector)."""
+    """Build a constraint for pods labelled ``match`` (by default web; {} is an empty selector)."""
     selector = LabelSelector(equals_all(WEB if match is None else match))
     return SpreadConstraint(max_skew, key, selector, **policies)  # type: ignore[arg-type]
 
 
 def cluster(a: int = 0, b: int = 0, c: int = 0, *others: Pod) -> Snapshot:
-    """One node in each of the zones a, b and c with so many web pods, and one without a zone."""
+    """Build a node in each of three zones with this many web pods, and one without a zone."""
     counts = {"a": a, "b": b, "c": c}
     return snapshot(
         *(node(name, labels={"zone": name, "host": name}) for name in counts),
@@ -42,7 +42,7 @@ def cluster(a: int = 0, b: int = 0, c: int = 0, *others: Pod) -> Snapshot:
 
 
 def fits(preemptor: Pod, moment: Snapshot) -> str:
-    """The nodes that the pod fits, in one text."""
+    """Return the names of the nodes that the pod fits, as one text."""
     return " ".join(sorted(decide_filter(preemptor, moment, RULES).feasible))
 
 
@@ -113,7 +113,7 @@ def test_terminating_pods_and_other_namespaces_are_not_counted() -> None:
 
 
 class TestWhichNodesAreCounted:
-    """With zone c left out, b is the emptiest zone, and a has as many pods as it may have."""
+    """Without zone c, b is the emptiest zone, and a has its maximum of pods."""
 
     def test_by_default_domains_are_those_that_the_affinity_allows(self) -> None:
         asking = pod(labels=WEB, spread=(spread(2),), node_selector=equals_all({"disk": "ssd"}))
@@ -201,7 +201,7 @@ def test_an_assumed_victim_counts_until_it_terminates() -> None:
 
 
 def test_a_terminating_victim_may_not_help() -> None:
-    """It was never counted, but its leaving is: counted anew, the pod still does not fit."""
+    """Its removal lowers a count that never included it, so the pod does not fit in fact."""
 
     def moment(*others: Pod) -> Snapshot:
         keeper = pod("keeper", on="a", labels=WEB, priority=50)

@@ -1,4 +1,4 @@
-"""VolumeBinding: bound claims and their volumes' reach, and the claims it cannot decide on."""
+"""VolumeBinding: bound claims and their volumes' affinity, and claims that cannot be evaluated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VolumeZone: volumes with zones and regions, and nodes that have them or not."""
+"""VolumeZone: volumes with zones and regions on nodes with and without them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REFUSED = unresolvable(Code.VOLUME_ZONE)
 
 
 def labelled(**topology: set[str]) -> PersistentVolume:
-    """A volume with these values of ``zone``, ``region``, ``beta_zone`` and ``beta_region``."""
+    """Build a volume with these zones and regions."""
     keys = {"zone": ZONE, "region": REGION, "beta_zone": BETA_ZONE, "beta_region": BETA_REGION}
     found = tuple((keys[key], frozenset(values)) for key, values in topology.items())
     return PersistentVolume("pv", topology=found)

@@ -1,4 +1,4 @@
-"""Candidates are put together when asked for, and the best two are those of the whole order."""
+"""Candidates are built when they are read, and the best two are those of the whole order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Budgets charged on columns are charged as on one node after another."""
+"""Budgets on columns are charged as by the reference engine."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def everybody(view: RowView) -> Bools:
 
 
 def broken(view: RowView, marks: Bools) -> dict[str, set[str]]:
-    """Name the pods that are marked, by node; nodes without any are left out."""
+    """Return the names of the marked pods by node, without nodes that have none."""
     found: dict[str, set[str]] = {}
     for depth, place in np.argwhere(marks).tolist():
         row = int(view.numbers[place])

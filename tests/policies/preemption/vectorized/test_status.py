@@ -32,7 +32,7 @@ def marks(*places: int) -> Bools:
 
 
 def rejected_rows() -> RowStatuses:
-    """Cordon n2, find the ports of n2 and n3 taken, and need no victim on n4."""
+    """Return statuses: n2 is cordoned, ports of n2 and n3 are used, and n4 needs no victim."""
     statuses = RowStatuses(Rejections(), len(NAMES))
     statuses.refuse(marks(1), CORDONED)
     statuses.refuse(marks(1, 2), PORTS)
