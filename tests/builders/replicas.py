@@ -7,7 +7,6 @@ are their names. ``created`` is an age, too; None is a time that is missing.
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from tests.builders import (
     rfc3339,
     without_none,
 )
+from tests.builders.recorded import read_recorded
 
 NOW = 1_700_000_000
 """Seconds after the epoch."""
@@ -34,12 +34,7 @@ NOW_NS = NOW * SECOND
 VECTORS: Mapping[str, Any] = msgspec.json.decode(
     (Path(__file__).parents[1] / "vectors" / "replicaset.json").read_bytes()
 )
-RECORDED: Mapping[str, Mapping[str, Any]] = {
-    each["name"]: each
-    for each in msgspec.json.Decoder().decode_lines(
-        gzip.decompress((Path(__file__).parents[1] / "recorded/scaledowns.jsonl.gz").read_bytes())
-    )
-}
+RECORDED = read_recorded("scaledowns.jsonl.gz")
 """Scale-downs of a real controller by name; tests/recorded/README.md describes them."""
 
 
@@ -73,7 +68,7 @@ def replica(
 
 
 def names(replicas: Iterable[RankedPod]) -> list[str]:
-    """List the names of replicas."""
+    """Return the names of replicas."""
     return [each.name for each in replicas]
 
 
@@ -86,15 +81,12 @@ def replica_set_json(
     **metadata: Any,
 ) -> Document:
     """Build an apps/v1 ReplicaSet; ``owner`` is the UID of a Deployment that controls it."""
-    meta = {"name": name, "namespace": namespace, "uid": f"rs-{name}", **metadata}
-    if owner is not None:
-        meta["ownerReferences"] = [reference("Deployment", "d", owner)]
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "metadata": meta,
-        "spec": {"selector": {"matchLabels": dict(match or {"app": "web"})}},
-    }
+    owners = None if owner is None else [reference("Deployment", "d", owner)]
+    meta = {"uid": f"rs-{name}", **metadata} | without_none(ownerReferences=owners)
+    selector = {"matchLabels": dict(match or {"app": "web"})}
+    return manifest(
+        "ReplicaSet", name, namespace=namespace, metadata=meta, spec={"selector": selector}
+    )
 
 
 def member_json(

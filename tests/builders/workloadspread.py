@@ -46,7 +46,7 @@ from policies.workloadspread.quirks import FIXED, Quirks
 from policies.workloadspread.reconcile import SpreadRules
 from policies.workloadspread.workload_versions import DEFAULT_VERSIONED_KINDS
 from policies.workloadspread.workloads import TargetWorkload
-from tests.builders import encoded, manifest
+from tests.builders import encoded, manifest, owner
 
 Document = dict[str, Any]
 
@@ -87,7 +87,7 @@ def spread(
     name: str = "web",
     **fields: Any,
 ) -> WorkloadSpread:
-    """Build a WorkloadSpread; ``adaptive`` are the seconds that unschedulable pods are given."""
+    """Build a WorkloadSpread; ``adaptive`` is its rescheduleCriticalSeconds."""
     if adaptive is not None:
         fields["strategy"] = ScheduleStrategy(
             "Adaptive", AdaptiveStrategy(reschedule_critical_seconds=adaptive)
@@ -114,7 +114,7 @@ def member(name: str, put_into: str | None = None, **fields: Any) -> SpreadPod:
 
 
 def stuck(name: str, put_into: str, since: float) -> SpreadPod:
-    """Build a pod that was created some seconds ago, and that no node is found for."""
+    """Build a pod that was created some seconds ago and is unschedulable."""
     return member(
         name, put_into, node="", phase="Pending", unschedulable=True, created_ns=at(-since)
     )
@@ -145,13 +145,13 @@ def term(key: str, *values: str) -> NodeTerm:
 
 
 def around(*nodes: Node, patched: Iterable[str] = ()) -> GroupingContext:
-    """Build surroundings; ``patched`` names the pods that look as if they were patched."""
+    """Build the context of grouping; ``patched`` has the names of pods that equal their patch."""
     names = frozenset(patched)
     return GroupingContext({node.name: node for node in nodes}, lambda pod, _: pod.name in names)
 
 
 def files(*documents: Mapping[str, Any]) -> WorkloadSpreadFiles:
-    """Return documents as if they had been read from files."""
+    """Decode documents as from files."""
     return WorkloadSpreadFiles(
         [Manifest(each["kind"], encoded(each), "cluster.json") for each in documents],
         "cluster.json",
@@ -161,12 +161,12 @@ def files(*documents: Mapping[str, Any]) -> WorkloadSpreadFiles:
 def spread_json(*subsets: Document, name: str = "web", **spec: Any) -> Document:
     """Build a WorkloadSpread for the CloneSet web; ``spec`` adds or overrides fields."""
     reference = {"apiVersion": CLONE_SET.api_version, "kind": "CloneSet", "name": "web"}
-    return {
-        "apiVersion": "apps.kruise.io/v1beta1",
-        "kind": "WorkloadSpread",
-        "metadata": {"name": name, "namespace": "default", "uid": f"{name}-spread"},
-        "spec": {"targetRef": reference, "subsets": list(subsets), **spec},
-    }
+    return manifest(
+        "WorkloadSpread",
+        name,
+        metadata={"uid": f"{name}-spread"},
+        spec={"targetRef": reference, "subsets": list(subsets), **spec},
+    )
 
 
 def in_zone(name: str, limit: MaxReplicas = None) -> Document:
@@ -195,36 +195,27 @@ def allowed_kinds(*kinds: Document) -> Document:
 
 def clone_set_json(replicas: int = 3, **spec: Any) -> Document:
     """Build the CloneSet web."""
-    return {
-        "apiVersion": CLONE_SET.api_version,
-        "kind": "CloneSet",
-        "metadata": {"name": "web", "namespace": "default", "uid": "web-uid"},
-        "spec": {"replicas": replicas, **spec},
-    }
+    return manifest(
+        "CloneSet", "web", metadata={"uid": "web-uid"}, spec={"replicas": replicas, **spec}
+    )
 
 
 def pod_of(name: str, put_into: str | None = None, **parts: Document) -> Document:
     """Build a pod of the CloneSet web; ``parts`` are added to metadata, spec or status."""
-    owner = {
-        "apiVersion": CLONE_SET.api_version,
-        "kind": "CloneSet",
-        "name": "web",
-        "uid": "web-uid",
-        "controller": True,
-    }
-    metadata: Document = {"name": name, "namespace": "default", "ownerReferences": [owner]}
+    controller = owner("web", "CloneSet", CLONE_SET.api_version, uid="web-uid", controller=True)
+    metadata: Document = {"ownerReferences": [controller]}
     if put_into is not None:
         metadata["annotations"] = injected(put_into)
     spec: Document = {"containers": [{"name": "main", "image": "web:1"}]}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": metadata | parts.get("metadata", {}),
-        "spec": spec | parts.get("spec", {}),
-        "status": {"phase": "Running"} | parts.get("status", {}),
-    }
+    return manifest(
+        "Pod",
+        name,
+        metadata=metadata | parts.get("metadata", {}),
+        spec=spec | parts.get("spec", {}),
+        status={"phase": "Running"} | parts.get("status", {}),
+    )
 
 
 def decoded(document: object) -> Any:
-    """Return a document as if it had been sent and read."""
+    """Return a document after encoding and decoding."""
     return msgspec.json.decode(encoded(document))

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 import pytest
 
-from extender.kube.decoders.cluster_objects import decode_budget, decode_namespace, decode_node
 from extender.kube.decoders.pods import decode_pod
-from policies import PreemptionDecision, SchedulerRules, assemble, decide_preemption, release
+from policies import PreemptionDecision, SchedulerRules, decide_preemption, release
 from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER
 from tests.builders import encoded
+from tests.builders.recorded import decode_cluster, read_recorded
 
-RECORDED: dict[str, dict[str, Any]] = {
-    each["name"]: each
-    for each in msgspec.json.Decoder().decode_lines(
-        gzip.decompress((Path(__file__).parents[1] / "recorded/decisions.jsonl.gz").read_bytes())
-    )
-}
+RECORDED = read_recorded("decisions.jsonl.gz")
 
 
 @pytest.fixture(scope="module")
@@ -29,21 +21,10 @@ def decisions() -> dict[str, PreemptionDecision]:
     return {name: decide(recorded) for name, recorded in RECORDED.items()}
 
 
-def decide(recorded: dict[str, Any]) -> PreemptionDecision:
+def decide(recorded: Mapping[str, Any]) -> PreemptionDecision:
     rules = SchedulerRules(release(recorded["upstream"]))
-    cluster = assemble(
-        nodes=map(decode_node, objects(recorded, "Node")),
-        pods=(decode_pod(raw, rules.release) for raw in objects(recorded, "Pod")),
-        budgets=map(decode_budget, objects(recorded, "PodDisruptionBudget")),
-        namespaces={
-            n.name: n.labels for n in map(decode_namespace, objects(recorded, "Namespace"))
-        },
-    )
+    cluster = decode_cluster(recorded["cluster"]["items"], rules.release)
     return decide_preemption(decode_pod(encoded(recorded["pod"]), rules.release), cluster, rules)
-
-
-def objects(recorded: dict[str, Any], kind: str) -> Iterator[bytes]:
-    return (encoded(item) for item in recorded["cluster"]["items"] if item["kind"] == kind)
 
 
 def test_every_decision_is_compared(decisions: dict[str, PreemptionDecision]) -> None:

@@ -5,48 +5,29 @@ Several pods were put to each cluster; an extender that answered with nothing ke
 
 from __future__ import annotations
 
-import gzip
 import re
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import msgspec
 import pytest
 
-from extender.kube.decoders.cluster_objects import decode_budget, decode_namespace, decode_node
 from extender.kube.decoders.pods import decode_pod
-from policies import SchedulerRules, Snapshot, assemble, decide_filter, post_filter, release
+from policies import SchedulerRules, Snapshot, decide_filter, post_filter, release
 from policies.preemption.decision import PreemptionDecision
 from policies.preemption.filtering.status import FilterDecision
 from tests.builders import encoded
+from tests.builders.recorded import decode_cluster, read_recorded
 
-CLUSTERS: dict[str, dict[str, Any]] = {
-    each["name"]: each
-    for each in msgspec.json.Decoder().decode_lines(
-        gzip.decompress((Path(__file__).parents[1] / "recorded/offers.jsonl.gz").read_bytes())
-    )
-}
+CLUSTERS = read_recorded("offers.jsonl.gz")
 SECOND_SENTENCE = re.compile(r" (no new claims to deallocate, )?preemption: .*")
 
 
-def rules_of(recorded: dict[str, Any]) -> SchedulerRules:
+def rules_of(recorded: Mapping[str, Any]) -> SchedulerRules:
     return SchedulerRules(release(recorded["upstream"]))
 
 
-def snapshot_of(recorded: dict[str, Any]) -> Snapshot:
-    return assemble(
-        nodes=map(decode_node, objects(recorded, "Node")),
-        pods=(decode_pod(raw, rules_of(recorded).release) for raw in objects(recorded, "Pod")),
-        budgets=map(decode_budget, objects(recorded, "PodDisruptionBudget")),
-        namespaces={
-            each.name: each.labels for each in map(decode_namespace, objects(recorded, "Namespace"))
-        },
-    )
-
-
-def objects(recorded: dict[str, Any], kind: str) -> Iterator[bytes]:
-    return (encoded(item) for item in recorded["items"] if item["kind"] == kind)
+def snapshot_of(recorded: Mapping[str, Any]) -> Snapshot:
+    return decode_cluster(recorded["items"], rules_of(recorded).release)
 
 
 def filterings(name: str) -> Iterator[tuple[dict[str, Any], FilterDecision]]:
@@ -59,7 +40,7 @@ def filterings(name: str) -> Iterator[tuple[dict[str, Any], FilterDecision]]:
 
 
 def decisions(name: str) -> Iterator[tuple[dict[str, Any], PreemptionDecision]]:
-    """Return those that fitted nowhere, with our decision."""
+    """Return the requests that fitted no node, with our decisions."""
     rules, snapshot = rules_of(CLUSTERS[name]), snapshot_of(CLUSTERS[name])
     for asked, filtering in filterings(name):
         if not asked["bound"]:

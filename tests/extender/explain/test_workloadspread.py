@@ -21,7 +21,7 @@ from extender.kube.workloadspread.pod_injection import SchedulingSimulation
 from extender.kube.workloadspread.spread_pods import MATCHED_WORKLOADSPREAD
 from policies.preemption.policy import DEFAULT_RULES
 from policies.workloadspread.quirks import FIXED, UPSTREAM, Quirks
-from tests.builders import encoded, node_json, snapshot
+from tests.builders import encoded, node_json, owner, snapshot
 from tests.builders import node as node_of
 from tests.builders.workloadspread import (
     NOW_NS,
@@ -212,14 +212,8 @@ class TestPods:
         assert entry["deletingPods"] == {"web-1": "2026-01-01T12:00:00Z"}
 
     def test_a_pod_without_its_owner_is_refused(self) -> None:
-        owner = {
-            "apiVersion": "apps/v1",
-            "kind": "ReplicaSet",
-            "name": "web-h1",
-            "uid": "x",
-            "controller": True,
-        }
-        found = self.admitted(pod=pod_of("web-4", metadata={"ownerReferences": [owner]}))
+        hashed = owner("web-h1", "ReplicaSet", "apps/v1", controller=True)
+        found = self.admitted(pod=pod_of("web-4", metadata={"ownerReferences": [hashed]}))
         assert (found["allowed"], found["subset"]) == (False, None)
         assert found["message"] == 'ReplicaSet "web-h1" not found'
         assert MATCHED_WORKLOADSPREAD not in str(found["pod"])
@@ -322,15 +316,12 @@ class TestTables:
         assert f"web-1 b versionIgnored 200 {reason}" in lines
 
     def test_pods_to_delete_and_the_requeue_are_shown(self) -> None:
-        stuck = pod_of(
-            "web-1", "a", metadata={"creationTimestamp": "2026-01-01T11:59:00Z"}, status=STUCK
-        )
-        late = pod_of(
-            "web-2", "a", metadata={"creationTimestamp": "2026-01-01T11:59:50Z"}, status=STUCK
-        )
-        lines = shown(
-            explained(spread_json(A, B, scheduleStrategy=ADAPTIVE), clone_set_json(), stuck, late)
-        )
+        stuck = [
+            pod_of(name, "a", metadata={"creationTimestamp": f"2026-01-01T{at}Z"}, status=STUCK)
+            for name, at in (("web-1", "11:59:00"), ("web-2", "11:59:50"))
+        ]
+        mine = spread_json(A, B, scheduleStrategy=ADAPTIVE)
+        lines = shown(explained(mine, clone_set_json(), *stuck))
         assert "deleted, because they are unschedulable: web-1 (a)" in lines
         assert "requeued after 10 s" in lines
 

@@ -12,26 +12,25 @@ from extender.explain.workloadspread_files import load_spread_files
 from extender.kube.decoders.manifests import ManifestError
 from policies.workloadspread.model import SpreadPod
 from policies.workloadspread.object_references import ObjectKey
-from tests.builders import encoded, node_json
-from tests.builders.workloadspread import Document, clone_set_json, files, pod_of, spread_json
+from tests.builders import manifest, node_json, owner
+from tests.builders.workloadspread import clone_set_json, files, pod_of, spread_json
+from tests.commands import written
 
-OWNER = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d"}
-REPLICA_SET: Document = {
-    "apiVersion": "apps/v1",
-    "kind": "ReplicaSet",
-    "metadata": {"name": "web-h1", "uid": "h1", "ownerReferences": [{**OWNER, "controller": True}]},
-}
-DEPLOYMENT: Document = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}}
-WHITELIST: Document = {
-    "apiVersion": "v1",
-    "kind": "ConfigMap",
-    "metadata": {"name": "kruise-configuration", "namespace": "kruise-system"},
-    "data": {
+WEB_DEPLOYMENT = owner("web", "Deployment", "apps/v1", controller=True)
+REPLICA_SET = manifest(
+    "ReplicaSet", "web-h1", metadata={"uid": "h1", "ownerReferences": [WEB_DEPLOYMENT]}
+)
+DEPLOYMENT = manifest("Deployment", "web")
+WHITELIST = manifest(
+    "ConfigMap",
+    "kruise-configuration",
+    namespace="kruise-system",
+    data={
         "WorkloadSpread_Watch_Custom_Workload_WhiteList": (
             '{"workloads": [{"Group": "game.io", "Kind": "Game"}]}'
         )
     },
-}
+)
 
 
 def test_the_workload_of_a_target() -> None:
@@ -61,25 +60,9 @@ def test_a_target_is_identified_by_its_group() -> None:
 def test_owners_are_followed_upwards() -> None:
     pod = SpreadPod("default", "x", controller=None)
     assert not files(REPLICA_SET, DEPLOYMENT).owners(pod).found
-    from_hash = files(
-        REPLICA_SET,
-        DEPLOYMENT,
-        pod_of(
-            "web-1",
-            metadata={
-                "ownerReferences": [
-                    {
-                        "apiVersion": "apps/v1",
-                        "kind": "ReplicaSet",
-                        "name": "web-h1",
-                        "uid": "h1",
-                        "controller": True,
-                    }
-                ]
-            },
-        ),
-        spread_json({"name": "a"}),
-    )
+    hashed = owner("web-h1", "ReplicaSet", "apps/v1", uid="h1", controller=True)
+    owned_pod = pod_of("web-1", metadata={"ownerReferences": [hashed]})
+    from_hash = files(REPLICA_SET, DEPLOYMENT, owned_pod, spread_json({"name": "a"}))
     (owned,) = from_hash.target(from_hash.spread("default/web").spread).pods
     assert set(from_hash.owners(owned).found) == {
         ObjectKey("apps", "ReplicaSet", "web-h1"),
@@ -88,12 +71,8 @@ def test_owners_are_followed_upwards() -> None:
 
 
 def test_files_are_read_together(tmp_path: Path) -> None:
-    paths = []
-    for number, document in enumerate((spread_json({"name": "a"}), node_json("node-1"))):
-        path = tmp_path / f"{number}.json"
-        path.write_bytes(encoded(document))
-        paths.append(str(path))
-    found = load_spread_files(paths)
+    documents = {"spread.json": spread_json({"name": "a"}), "node.json": node_json("node-1")}
+    found = load_spread_files([written(tmp_path, *each) for each in documents.items()])
     assert set(found.spreads) == {"default/web"}
     assert set(found.grouping_context(found.spread("default/web")).nodes) == {"node-1"}
 
@@ -108,7 +87,6 @@ def test_an_unreadable_object_is_left_out_with_one_warning() -> None:
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_a_file_to_validate_holds_one(tmp_path: Path, count: int) -> None:
-    path = tmp_path / "ws.json"
-    path.write_bytes(b"\n".join([encoded(clone_set_json()), *[encoded(spread_json())] * count]))
+    path = written(tmp_path, "ws.json", clone_set_json(), *[spread_json()] * count)
     with pytest.raises(ManifestError, match=f"holds {count} WorkloadSpreads; expected exactly one"):
-        load_spread(str(path))
+        load_spread(path)
