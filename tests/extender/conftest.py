@@ -212,6 +212,7 @@ class Following:
     """An extender that follows a fake cluster from ``let_it_sync`` on."""
 
     extender: Extender
+    cluster: FakeCluster
     let_it_sync: Callable[[], Awaitable[None]]
 
 
@@ -238,7 +239,8 @@ async def following(
                 transport.gate.set()
                 await extender.wait_synced()
 
-            yield Following(Extender(extender.url, extender.service, session), let_it_sync)
+            served_extender = Extender(extender.url, extender.service, session)
+            yield Following(served_extender, cluster, let_it_sync)
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ VIP = pod("vip", priority=10)
 WEB = pod("web", on="node-1")
 API = pod("api", on="node-1")
 NODE = holding(node("node-1"), WEB, API)
-PROMISE = AssumedPreemption(VIP, "node-1", frozenset({"web"}), deadline=30.0)
+ASSUMED = AssumedPreemption(VIP, "node-1", frozenset({"web"}), deadline=30.0)
 
 
-def overlay(*promises: AssumedPreemption) -> AssumedPreemptions:
+def overlay(*assumed: AssumedPreemption) -> AssumedPreemptions:
     made = AssumedPreemptions()
-    for promise in promises:
-        made.assume(promise)
+    for each in assumed:
+        made.assume(each)
     return made
 
 
@@ -39,7 +39,7 @@ def evicted(victim: Pod) -> Pod:
 
 
 def test_an_assumed_preemption_marks_victims_and_nominates_the_preemptor() -> None:
-    state = overlay(PROMISE).apply(NODE)
+    state = overlay(ASSUMED).apply(NODE)
     assert leaving(state) == ["web"]
     assert expected(state) == ["vip"]
     assert [each.nominated_node for each in state.nominated] == ["node-1"]
@@ -48,24 +48,24 @@ def test_an_assumed_preemption_marks_victims_and_nominates_the_preemptor() -> No
 
 def test_other_nodes_do_not_change() -> None:
     elsewhere = holding(node("node-2"), replace(WEB, node_name="node-2"))
-    assert overlay(PROMISE).apply(elsewhere) is elsewhere
+    assert overlay(ASSUMED).apply(elsewhere) is elsewhere
 
 
 def test_a_preemptor_that_the_watch_shows_as_nominated_is_not_counted_twice() -> None:
     shown = holding(node("node-1"), WEB, nominated=[replace(VIP, nominated_node="node-1")])
-    assert expected(overlay(PROMISE).apply(shown)) == ["vip"]
+    assert expected(overlay(ASSUMED).apply(shown)) == ["vip"]
 
 
 def test_assumed_preemptions_on_one_node_add_up() -> None:
     rival = pod("rival", priority=9)
-    both = overlay(PROMISE, AssumedPreemption(rival, "node-1", frozenset({"api"}), 30.0))
+    both = overlay(ASSUMED, AssumedPreemption(rival, "node-1", frozenset({"api"}), 30.0))
     state = both.apply(NODE)
     assert leaving(state) == ["web", "api"]
     assert expected(state) == ["vip", "rival"]
 
 
 def test_a_newer_answer_for_the_same_pod_replaces_the_older() -> None:
-    made = overlay(PROMISE)
+    made = overlay(ASSUMED)
     touched = made.assume(AssumedPreemption(VIP, "node-2", frozenset({"x"}), 30.0))
     assert touched == {"node-1", "node-2"}
     assert len(made) == 1
@@ -82,7 +82,7 @@ def test_a_newer_answer_for_the_same_pod_replaces_the_older() -> None:
     ids=["nominated", "bound", "finished"],
 )
 def test_the_nomination_ends_when_the_watch_shows_the_preemptors_node(shown: Pod) -> None:
-    made = overlay(PROMISE)
+    made = overlay(ASSUMED)
     assert made.observe_pod(shown) == {"node-1"}
     state = made.apply(NODE)
     assert (leaving(state), expected(state)) == (["web"], [])
@@ -92,7 +92,7 @@ def test_the_nomination_ends_when_the_watch_shows_the_preemptors_node(shown: Pod
     "shown", [evicted(WEB), replace(WEB, finished=True)], ids=["marked and terminating", "finished"]
 )
 def test_a_victim_ends_when_the_watch_shows_it_terminating(shown: Pod) -> None:
-    made = overlay(PROMISE)
+    made = overlay(ASSUMED)
     assert made.observe_pod(shown) == {"node-1"}
     state = made.apply(NODE)
     assert (leaving(state), expected(state)) == ([], ["vip"])
@@ -103,13 +103,13 @@ def test_a_victim_ends_when_the_watch_shows_it_terminating(shown: Pod) -> None:
     [VIP, WEB, API, replace(WEB, terminating=True), replace(WEB, preempted=True), pod("other")],
 )
 def test_an_unchanged_pod_ends_no_assumption(shown: Pod) -> None:
-    made = overlay(PROMISE)
+    made = overlay(ASSUMED)
     assert made.observe_pod(shown) == frozenset()
     assert leaving(made.apply(NODE)) == ["web"]
 
 
 def test_a_deleted_pod_ends_its_half() -> None:
-    made = overlay(PROMISE)
+    made = overlay(ASSUMED)
     assert made.observe_deletion(WEB) == {"node-1"}
     assert expected(made.apply(NODE)) == ["vip"]
     assert made.observe_deletion(VIP) == {"node-1"}
@@ -117,14 +117,14 @@ def test_a_deleted_pod_ends_its_half() -> None:
 
 
 def test_an_ended_assumption_does_not_end_again() -> None:
-    made = overlay(PROMISE)
+    made = overlay(ASSUMED)
     bound = replace(VIP, node_name="node-1")
     assert made.observe_pod(bound) == {"node-1"}
     assert made.observe_pod(bound) == frozenset()
 
 
 def test_a_confirmed_assumed_preemption_is_forgotten() -> None:
-    made = overlay(PROMISE)
+    made = overlay(ASSUMED)
     made.observe_pod(evicted(WEB))
     made.observe_pod(replace(VIP, nominated_node="node-1"))
     assert len(made) == 0
@@ -132,7 +132,7 @@ def test_a_confirmed_assumed_preemption_is_forgotten() -> None:
 
 
 def test_an_unconfirmed_assumed_preemption_expires_as_a_whole() -> None:
-    made = overlay(PROMISE)
+    made = overlay(ASSUMED)
     assert made.expire(29.9) == frozenset()
     assert made.expire(30.0) == {"node-1"}
     assert made.apply(NODE) is NODE
@@ -140,7 +140,7 @@ def test_an_unconfirmed_assumed_preemption_expires_as_a_whole() -> None:
 
 def test_a_nomination_that_was_known_already_does_not_end_a_newer_one() -> None:
     earlier = replace(VIP, nominated_node="node-9")
-    kept = overlay(replace(PROMISE, preemptor=earlier))
+    kept = overlay(replace(ASSUMED, preemptor=earlier))
     assert kept.observe_pod(earlier) == set()
     assert expected(kept.apply(NODE)) == ["vip"]
     assert kept.observe_pod(replace(VIP, nominated_node="node-1")) == {"node-1"}

@@ -81,7 +81,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.promises: dict[str, AssumedPreemption] = {}
         self.answers = 0
         self.before = self.cluster.snapshot()
-        self.said_before = self._said()
+        self.before_by_key = self._by_key()
 
     def teardown(self) -> None:
         self.warnings.__exit__(None, None, None)
@@ -144,7 +144,7 @@ class ClusterMachine(RuleBasedStateMachine):
     def wait(self) -> None:
         self.clock.seconds += 1
 
-    # What it means.
+    # The model
 
     def _node(self, item: Node | Unreadable) -> None:
         if isinstance(item, Node):
@@ -158,9 +158,9 @@ class ClusterMachine(RuleBasedStateMachine):
             self._gone(item.key)
         self.pods[item.key] = item
         if isinstance(item, Pod):
-            on_its_way_out = (item.terminating and item.preempted) or item.finished
+            is_leaving = (item.terminating and item.preempted) or item.finished
             placed = item.node_name or item.nominated_node or item.finished
-            if on_its_way_out:
+            if is_leaving:
                 self._end(item.uid, self._without_victim)
             if placed:
                 self._end(item.uid, self._without_nomination)
@@ -213,7 +213,7 @@ class ClusterMachine(RuleBasedStateMachine):
             ),
         )
 
-    # What must hold after every sentence.
+    # Invariants
 
     @invariant()
     def an_engine_that_follows_decides_as_the_reference(self) -> None:
@@ -221,7 +221,7 @@ class ClusterMachine(RuleBasedStateMachine):
         assert self.engine.preempt(asking, snapshot) == ReferenceEngine().preempt(asking, snapshot)
 
     @invariant()
-    def the_snapshot_is_what_is_left(self) -> None:
+    def the_snapshot_equals_the_model(self) -> None:
         self.promises = {
             key: each for key, each in self.promises.items() if each.deadline > self.clock.seconds
         }
@@ -231,9 +231,9 @@ class ClusterMachine(RuleBasedStateMachine):
         for name in (snapshot.nodes.keys() & self.before.nodes.keys()) - self._touched():
             assert snapshot.nodes[name] is self.before.nodes[name]
         assert self.cluster.snapshot() is snapshot
-        self.before, self.said_before = snapshot, self._said()
+        self.before, self.before_by_key = snapshot, self._by_key()
 
-    def _said(self) -> Mapping[tuple[str, str], Any]:
+    def _by_key(self) -> Mapping[tuple[str, str], Any]:
         return {
             **{("pod", key): each for key, each in self.pods.items()},
             **{("node", key): each for key, each in self.nodes.items()},
@@ -242,7 +242,7 @@ class ClusterMachine(RuleBasedStateMachine):
 
     def _touched(self) -> set[str]:
         """Return the names of the nodes of the last event."""
-        now, before = self._said(), self.said_before
+        now, before = self._by_key(), self.before_by_key
         changed = {key for key in now.keys() | before.keys() if now.get(key) != before.get(key)}
         things = [side.get(key) for key in changed for side in (now, before)]
         return {name for thing in things for name in _nodes_of(thing)}

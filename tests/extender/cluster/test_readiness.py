@@ -92,7 +92,7 @@ async def test_a_stale_service_is_not_ready_and_gives_no_decision() -> None:
         assert 'reprieve_cache_age_seconds{kind="pods"} 181.0' in figures
 
 
-class TestSilentWatches:
+class TestWatchesWithoutEvents:
     async def test_a_watch_without_events_is_opened_again_at_its_version(self) -> None:
         clock, copy = SteppedClock(), Copy()
         api = ScriptedApi(

@@ -93,7 +93,7 @@ class TestPods:
         assert [p.name for p in cluster.snapshot().pods_with_anti_affinity] == ["shy"]
 
 
-class TestBrokenObjects:
+class TestUnreadableObjects:
     def test_an_unreadable_pod_marks_its_node_until_it_is_readable_or_deleted(self) -> None:
         cluster = live_cluster(node("node-1"), broken("web", "node-1"), broken("api", "node-1"))
         assert cluster.snapshot().nodes["node-1"].unreadable == ("default/api", "default/web")
@@ -140,7 +140,7 @@ class TestBrokenObjects:
         assert [log["problem"] for log in logs] == ["first", "second", "second", "why", "why"]
 
 
-class TestPromises:
+class TestAssumedPreemptions:
     def test_hold_until_their_deadline(self) -> None:
         clock = HandClock()
         cluster = live_cluster(node("node-1"), pod("web", on="node-1"), clock=clock)

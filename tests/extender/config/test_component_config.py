@@ -69,7 +69,6 @@ promiseSeconds: 2.5
         ("pathPrefixes: [1]", "pathPrefixes[0]: Expected str, got int"),
         ("prot: 1", "(the document): Object contains unknown field prot"),
         ("[]", "(the document): Expected object, got array"),
-        ("", "(the document): Expected object, got null"),
         ("a: [", "not YAML: "),
         ("\x00", "not YAML: "),
     ],
@@ -82,16 +81,6 @@ def test_a_mistake_names_file_field_and_what_was_expected(
         load_config(path)
     assert str(raised.value).startswith(f"{path}: {problem}")
     assert "\n" not in str(raised.value)
-
-
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    for path, problem in (
-        (tmp_path / "none", "No such file or directory"),
-        (tmp_path, "Is a directory"),
-    ):
-        with pytest.raises(ConfigError) as raised:
-            load_config(path)
-        assert str(raised.value) == f"{path}: cannot be read: {problem}"
 
 
 class TestPolicies:

@@ -176,7 +176,7 @@ class TestAdmission:
         )
 
 
-class TestThePod:
+class TestPod:
     @pytest.mark.parametrize(
         ("documents", "problem"),
         [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -11,7 +10,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -21,14 +19,11 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from structlog.testing import capture_logs
 
 from extender.config.component_config import Config, TracingConfig
-from extender.kube.rest.clock import SystemClock
 from extender.observability.opentelemetry_export import ExportReport
 from extender.observability.request_trace import TraceStep
-from extender.server.process import run_server
-from fakeapi.testing.fake_cluster import FakeCluster
 from tests.builders import node_json, pod_json
 from tests.commands import ROOT, Done
-from tests.extender.conftest import preempt_body
+from tests.extender.conftest import following, preempt_body
 
 STAGES = [stage.value for stage in TraceStep]
 VIP = pod_json("vip", cpu="1", priority=10)
@@ -76,14 +71,9 @@ async def preempting(endpoint: str) -> int:
     config = Config(
         port=0, tracing=TracingConfig(endpoint, service_name="reprieve-test", timeout_seconds=0.2)
     )
-    async with FakeCluster() as kubernetes, aiohttp.ClientSession() as session:
-        kubernetes.load(objects)
-        transport = kubernetes.local_transport()
-        async with run_server(config, transport, SystemClock(), random.Random(0)) as extender:
-            await extender.wait_synced()
-            body = preempt_body(VIP, node_1=["web"])
-            async with session.post(f"{extender.url}/preempt", data=body) as response:
-                return response.status
+    async with following(objects, config) as it:
+        await it.let_it_sync()
+        return (await it.extender.post("/preempt", preempt_body(VIP, node_1=["web"]))).status
 
 
 class TestCollectors:
@@ -126,7 +116,7 @@ class TestCollectors:
                 SpanExportResult.FAILURE,
             ]
         )
-        reporting = ExportReport(Sometimes(outcomes), "http://collector")
+        reporting = ExportReport(ScriptedExporter(outcomes), "http://collector")
         span = ReadableSpan("POST /filter")
         with capture_logs() as lines:
             for _ in range(6):
@@ -139,7 +129,7 @@ class TestCollectors:
 
 
 @dataclass
-class Sometimes(SpanExporter):
+class ScriptedExporter(SpanExporter):
     """An exporter that succeeds or fails as the test sets it."""
 
     outcomes: Iterator[SpanExportResult]
@@ -165,7 +155,7 @@ async def python(program: str, *arguments: str) -> Done:
 
 
 @pytest.mark.slow
-class TestTheExtra:
+class TestExtra:
     async def test_opentelemetry_is_not_loaded_without_tracing(self) -> None:
         assert await python(IMPORTED) == Done(0, "[]\n", "")
 

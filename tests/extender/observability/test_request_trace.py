@@ -145,7 +145,7 @@ REFUSED: Mapping[str, tuple[str, bytes, int, list[str]]] = {
 }
 
 
-class TestCallsWithoutAnAnswer:
+class TestFailedCalls:
     @pytest.mark.parametrize(("path", "body", "status", "stages"), REFUSED.values(), ids=REFUSED)
     async def test_a_failed_call_has_its_error_and_stage(
         self, path: str, body: bytes, status: int, stages: list[str]

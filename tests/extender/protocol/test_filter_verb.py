@@ -134,8 +134,8 @@ class TestPodsOnNodesThatWereNotSent:
         assert ask_by_name(spread, ["a1"], *evened).names == ["a1"]
 
 
-class TestPodsOnTheirWayOut:
-    """a2, where they are, is not among the nodes that were sent."""
+class TestTerminatingPods:
+    """Their node a2 is not among the nodes that were sent."""
 
     def test_do_not_repel_a_pod_by_its_anti_affinity(self) -> None:
         off_db = pod_json(spec=required(podAntiAffinity=term("db")))

@@ -26,7 +26,7 @@ WHOLE = b"".join(LINES)
 PACKED = gzip.compress(WHOLE, mtime=0)
 
 
-class TestWhole:
+class TestWholeFiles:
     @pytest.mark.parametrize("name", ["events.jsonl", "events.jsonl.gz"])
     def test_a_written_recording_is_read_back(self, tmp_path: Path, name: str) -> None:
         path = str(tmp_path / name)
@@ -68,7 +68,7 @@ class TestWhole:
         assert len(parse_recording(data, "f").events) == 1
 
 
-class TestBroken:
+class TestTruncatedFiles:
     @given(st.integers(len(LINES[0]), len(WHOLE)))
     def test_a_truncated_plain_file_is_read_to_its_end(self, length: int) -> None:
         recording = parse_recording(WHOLE[:length], "f")
@@ -106,7 +106,7 @@ class TestBroken:
         assert bool(recording.truncated_at) == name.endswith(".gz")
 
 
-class TestWrong:
+class TestErrors:
     @pytest.mark.parametrize(
         ("data", "error_text"),
         [

@@ -23,7 +23,7 @@ def known(*conditions: SubsetCondition) -> SubsetStatus:
     return SubsetStatus("a", 0, conditions=conditions)
 
 
-class TestGivingUp:
+class TestPodsToDelete:
     def test_a_pod_may_wait_until_its_deadline(self) -> None:
         agenda = SyncSideEffects(NOW_NS)
         pods = [stuck("late", "a", 20.5), stuck("due", "a", 20), stuck("new", "a", 5)]
@@ -50,7 +50,7 @@ class TestGivingUp:
         assert pods_to_reschedule([pod], 20, SyncSideEffects(NOW_NS)) == (pod,)
 
 
-class TestJudging:
+class TestConditions:
     def test_a_subset_is_schedulable_until_a_pod_is_rescheduled(self) -> None:
         judged = evaluate_subset(SPREAD, COUNTED, None, (), SyncSideEffects(NOW_NS))
         assert judged.conditions == (condition("True", 0),)

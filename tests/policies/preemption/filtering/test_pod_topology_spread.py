@@ -112,7 +112,7 @@ def test_terminating_pods_and_other_namespaces_are_not_counted() -> None:
     assert fits(pod(labels=WEB, spread=(spread(),)), moment) == "a b c"
 
 
-class TestWhichNodesAreCounted:
+class TestCountedNodes:
     """Without zone c, b is the emptiest zone, and a has its maximum of pods."""
 
     def test_by_default_domains_are_those_that_the_affinity_allows(self) -> None:
