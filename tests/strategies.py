@@ -77,11 +77,11 @@ _sometimes = st.sampled_from([False, False, True])
 def residents(draw: st.DrawFn, number: int, places: tuple[str, ...]) -> Pod:
     """Draw a pod that runs on some node, or is nominated to one."""
     place = draw(st.sampled_from(places))
-    promised = draw(st.integers(0, 9)) == 0
+    nominated = draw(st.integers(0, 9)) == 0
     return pod(
         f"pod-{number}",
-        on=None if promised else place,
-        nominated_node=place if promised else None,
+        on=None if nominated else place,
+        nominated_node=place if nominated else None,
         cpu=draw(_cpus),
         priority=draw(_priorities),
         started=draw(st.none() | st.integers(0, 2)),
@@ -194,7 +194,7 @@ def spreads(draw: st.DrawFn) -> tuple[SpreadConstraint, ...]:
 @st.composite
 def rich_residents(draw: st.DrawFn, number: int, places: tuple[str, ...]) -> Pod:
     """Draw a pod that runs, terminates, is an assumed victim or nominated; any may repel others."""
-    leaving, promised = draw(_leaving), draw(_seldom)
+    leaving, assumed = draw(_leaving), draw(_seldom)
     drawn = draw(residents(number, places))
     nominated = drawn.nominated_node is not None
     return replace(
@@ -205,7 +205,7 @@ def rich_residents(draw: st.DrawFn, number: int, places: tuple[str, ...]) -> Pod
         requests=drawn.requests + draw(_devices),
         terminating=leaving != "stays" and not nominated,
         preempted=leaving == "preempted" and not nominated,
-        assumed_victim=promised and not nominated,
+        assumed_victim=assumed and not nominated,
         anti_affinity=draw(_some_terms),
     )
 

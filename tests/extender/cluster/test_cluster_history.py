@@ -52,7 +52,7 @@ _nodes = st.builds(node, st.sampled_from(NODES), cpu=st.sampled_from(["1", "2"])
 _broken_nodes = st.builds(broken, st.sampled_from(NODES), kind=st.just("Node"))
 _any_nodes = st.one_of(_nodes, _nodes, _broken_nodes)
 _budgets = st.builds(budget, st.sampled_from(["x", "y"]), allowed=st.integers(0, 1))
-_promises = st.builds(
+_assumptions = st.builds(
     AssumedPreemption,
     st.sampled_from(["a", "b", "c"]).map(lambda name: pod(name, uid=f"{name}-1")),
     st.sampled_from(NODES),
@@ -78,7 +78,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.pods: dict[str, Pod | Unreadable] = {}
         self.nodes: dict[str, Node] = {}
         self.budgets: dict[str, DisruptionBudget] = {}
-        self.promises: dict[str, AssumedPreemption] = {}
+        self.assumed: dict[str, AssumedPreemption] = {}
         self.answers = 0
         self.before = self.cluster.snapshot()
         self.before_by_key = self._by_key()
@@ -133,12 +133,12 @@ class ClusterMachine(RuleBasedStateMachine):
         self.cluster.budgets.replace(items)
         self.budgets = {item.name: item for item in items}
 
-    @rule(promise=_promises, seconds=st.integers(1, 3))
-    def promise(self, promise: AssumedPreemption, seconds: int) -> None:
+    @rule(assumption=_assumptions, seconds=st.integers(1, 3))
+    def assumption(self, assumption: AssumedPreemption, seconds: int) -> None:
         self.answers += 1  # no two answers are given at the very same time
-        dated = replace(promise, deadline=self.clock.seconds + seconds + self.answers / 1e6)
+        dated = replace(assumption, deadline=self.clock.seconds + seconds + self.answers / 1e6)
         self.cluster.assume(dated)
-        self.promises[dated.preemptor.uid] = dated
+        self.assumed[dated.preemptor.uid] = dated
 
     @rule()
     def wait(self) -> None:
@@ -172,16 +172,18 @@ class ClusterMachine(RuleBasedStateMachine):
             self._end(old.uid, self._without_nomination)
 
     def _end(self, uid: str, change: Callable[[AssumedPreemption, str], AssumedPreemption]) -> None:
-        changed = {key: change(each, uid) for key, each in self.promises.items()}
-        self.promises = {key: each for key, each in changed.items() if not each.is_confirmed}
+        changed = {key: change(each, uid) for key, each in self.assumed.items()}
+        self.assumed = {key: each for key, each in changed.items() if not each.is_confirmed}
 
     @staticmethod
-    def _without_victim(promise: AssumedPreemption, uid: str) -> AssumedPreemption:
-        return replace(promise, victims=promise.victims - {uid})
+    def _without_victim(assumption: AssumedPreemption, uid: str) -> AssumedPreemption:
+        return replace(assumption, victims=assumption.victims - {uid})
 
     @staticmethod
-    def _without_nomination(promise: AssumedPreemption, uid: str) -> AssumedPreemption:
-        return replace(promise, nominates=False) if promise.preemptor.uid == uid else promise
+    def _without_nomination(assumption: AssumedPreemption, uid: str) -> AssumedPreemption:
+        return (
+            replace(assumption, nominates=False) if assumption.preemptor.uid == uid else assumption
+        )
 
     def _expected(self) -> Snapshot:
         readable = [each for each in self.pods.values() if isinstance(each, Pod)]
@@ -190,13 +192,13 @@ class ClusterMachine(RuleBasedStateMachine):
         return replace(base, nodes=states)
 
     def _overlaid(self, state: NodeState) -> NodeState:
-        here = [each for each in self.promises.values() if each.node == state.node.name]
+        here = [each for each in self.assumed.values() if each.node == state.node.name]
         leaving = {uid for each in here for uid in each.victims}
         nominated = {each.uid: each for each in state.nominated}
         for each in here:
             if each.nominates:
-                promised = replace(each.preemptor, nominated_node=each.node)
-                nominated.setdefault(each.preemptor.uid, promised)
+                nominee = replace(each.preemptor, nominated_node=each.node)
+                nominated.setdefault(each.preemptor.uid, nominee)
         return replace(
             state,
             pods=tuple(
@@ -222,12 +224,12 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_snapshot_equals_the_model(self) -> None:
-        self.promises = {
-            key: each for key, each in self.promises.items() if each.deadline > self.clock.seconds
+        self.assumed = {
+            key: each for key, each in self.assumed.items() if each.deadline > self.clock.seconds
         }
         snapshot, expected = self.cluster.snapshot(), self._expected()
         assert _comparable(snapshot) == _comparable(expected)
-        assert self.cluster.assumed_count == len(self.promises)
+        assert self.cluster.assumed_count == len(self.assumed)
         for name in (snapshot.nodes.keys() & self.before.nodes.keys()) - self._touched():
             assert snapshot.nodes[name] is self.before.nodes[name]
         assert self.cluster.snapshot() is snapshot
@@ -237,7 +239,7 @@ class ClusterMachine(RuleBasedStateMachine):
         return {
             **{("pod", key): each for key, each in self.pods.items()},
             **{("node", key): each for key, each in self.nodes.items()},
-            **{("promise", key): each for key, each in self.promises.items()},
+            **{("assumption", key): each for key, each in self.assumed.items()},
         }
 
     def _touched(self) -> set[str]:
@@ -252,8 +254,8 @@ def _nodes_of(thing: object) -> list[str]:
     match thing:
         case Node(name=name) | AssumedPreemption(node=name):
             return [name]
-        case Pod(node_name=on, nominated_node=promised):
-            return [name for name in (on, promised) if name is not None]
+        case Pod(node_name=on, nominated_node=nominee):
+            return [name for name in (on, nominee) if name is not None]
         case Unreadable(node_name=str(name)):
             return [name]
         case _:

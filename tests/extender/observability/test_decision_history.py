@@ -44,13 +44,13 @@ def cluster() -> SchedulerCache:
     return live_cluster(
         node("node-1", cpu="1"),
         node("node-2", cpu="2"),
-        replace(pod("dear", on="node-1", cpu="1", priority=5), priority_class="gold"),
+        replace(pod("expensive", on="node-1", cpu="1", priority=5), priority_class="gold"),
         replace(pod("cheap", on="node-2", cpu="1", priority=1), priority_class="bronze"),
         pod("spared", on="node-2", cpu="1", priority=2),
     )
 
 
-BODY = preempt_body(VIP, node_1=["dear"], node_2=["cheap"])
+BODY = preempt_body(VIP, node_1=["expensive"], node_2=["cheap"])
 
 
 async def ask(extender: Extender, path: str, body: bytes, **headers: str) -> None:
@@ -166,7 +166,7 @@ class TestRequestIds:
         asking = pod_json("vip", containers=[secret], priority=10)
         with capture_logs() as lines:
             async with served(cluster()) as extender:
-                await ask(extender, "/preempt", preempt_body(asking, node_1=["dear"]))
+                await ask(extender, "/preempt", preempt_body(asking, node_1=["expensive"]))
                 await extender.post("/filter", filter_body(asking, "node-1")[:-1])
                 text = (await extender.get("/decisions")).text
         assert lines
@@ -252,8 +252,10 @@ class TestEvents:
         assert ", 2 more named as victims; the only candidate" in events[0][2]
 
     def test_an_answer_without_victims_sends_no_events(self) -> None:
-        keep = live_cluster(node("node-1", cpu="1"), pod("dear", on="node-1", cpu="1", priority=50))
-        assert announced(keep, preempt_body(VIP, node_1=["dear"])) == []
+        keep = live_cluster(
+            node("node-1", cpu="1"), pod("expensive", on="node-1", cpu="1", priority=50)
+        )
+        assert announced(keep, preempt_body(VIP, node_1=["expensive"])) == []
 
     @pytest.mark.parametrize("events", [True, False])
     async def test_events_are_written_if_configured(self, events: bool) -> None:  # noqa: FBT001

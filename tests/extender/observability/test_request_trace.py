@@ -27,7 +27,7 @@ from tests.extender.conftest import (
 )
 
 VIP = pod_json("vip", cpu="1", priority=10)
-OFFERS = preempt_body(VIP, node_1=["dear"], node_2=["cheap"])
+OFFERS = preempt_body(VIP, node_1=["expensive"], node_2=["cheap"])
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"
 STAGES = ["read the body", "wait for the turn", "decide", "encode"]
@@ -62,7 +62,7 @@ async def traced(ratio: float = 1.0, clock: HandClock | None = None) -> AsyncIte
     live = live_cluster(
         node("node-1", cpu="1"),
         node("node-2", cpu="1"),
-        pod("dear", on="node-1", cpu="1", priority=5),
+        pod("expensive", on="node-1", cpu="1", priority=5),
         pod("cheap", on="node-2", cpu="1", priority=1),
     )
     kept = InMemorySpanExporter()
@@ -131,7 +131,7 @@ class TestSpans:
         secret = {"name": "main", "env": [{"name": "TOKEN", "value": "hunter2"}]}
         async with traced() as it:
             asking = pod_json("vip", containers=[secret], priority=10)
-            await it.ask("/preempt", preempt_body(asking, node_1=["dear"]))
+            await it.ask("/preempt", preempt_body(asking, node_1=["expensive"]))
             await it.ask("/filter", filter_body(asking, "node-1")[:-1])
         spans = it.kept.get_finished_spans()
         assert len(spans) > len(STAGES)

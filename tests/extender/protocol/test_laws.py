@@ -108,7 +108,7 @@ def _nullable(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 @st.composite
 def questions(draw: st.DrawFn) -> tuple[PreemptArgs, CallContext]:
-    """Return a preempt call, most of whose offers speak of pods that are there, and the moment."""
+    """Return a preempt call, most of whose offers have existing pods, and the moment."""
     situation = CallContext(
         draw(snapshots()), ReferenceEngine(draw(_rules)), draw(st.sampled_from(Search))
     )

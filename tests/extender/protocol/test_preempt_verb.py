@@ -140,8 +140,8 @@ class TestNothing:
         )
 
     def test_without_offers_and_resolvable_nodes_there_are_no_candidates(self) -> None:
-        hopeless = pod_json("vip", cpu="99", priority=10)
-        assert ask(preempt_body(hopeless), snapshot(*FULL_NODES)).answer.body == NOTHING
+        too_large = pod_json("vip", cpu="99", priority=10)
+        assert ask(preempt_body(too_large), snapshot(*FULL_NODES)).answer.body == NOTHING
 
     def test_an_unimplemented_filter_without_offers_gets_the_fallback(self) -> None:
         outcome = ask(preempt_body(CLAIMING), snapshot(*FULL_NODES), search=Search.CLUSTER)

@@ -66,19 +66,19 @@ class TestReading:
         assert len(event.document()["spec"]) == 1_000
 
 
-@pytest.mark.parametrize("discretion", [REDACTED, UNREDACTED], ids=["discreet", "open"])
+@pytest.mark.parametrize("redaction", [REDACTED, UNREDACTED], ids=["discreet", "open"])
 @pytest.mark.parametrize("depth", [253, 1_500])
-def test_an_encoding_error_names_the_object(discretion: RedactionRules, depth: int) -> None:
+def test_an_encoding_error_names_the_object(redaction: RedactionRules, depth: int) -> None:
     inside: Any = 1
     for _ in range(depth):
         inside = {"a": inside}
     written: list[bytes] = []
-    tape = RecordingWriter(written.append, SteppedClock(), discretion)
-    tape.begin("v1.37.0", [RESOURCES["Widget"]])
+    writer = RecordingWriter(written.append, SteppedClock(), redaction)
+    writer.begin("v1.37.0", [RESOURCES["Widget"]])
     with pytest.raises(FormatError) as refused:
-        tape.write_event("ADDED", "widgets.example.com", an_object("deep", "Widget", spec=inside))
+        writer.write_event("ADDED", "widgets.example.com", an_object("deep", "Widget", spec=inside))
     assert str(refused.value) == f"widgets.example.com default/deep: {TOO_DEEP}"
-    assert (len(written), tape.lines) == (1, 0)
+    assert (len(written), writer.lines) == (1, 0)
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
@@ -92,8 +92,8 @@ async def test_a_recorder_reports_the_place(met: str, depth: int) -> None:
         Resource("example.com", "v1", "widgets", namespaced=True), Selection(), RESOURCES["Widget"]
     )
     written: list[bytes] = []
-    tape = RecordingWriter(written.append, clock, REDACTED)
-    recorder = Recorder(context, RecordingPlan("v1.37.0", "", (followed,)), tape)
+    writer = RecordingWriter(written.append, clock, REDACTED)
+    recorder = Recorder(context, RecordingPlan("v1.37.0", "", (followed,)), writer)
     with pytest.raises(FormatError) as refused:
         await recorder.run(asyncio.Event())
     assert str(refused.value) in {

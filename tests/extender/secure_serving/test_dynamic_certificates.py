@@ -74,8 +74,8 @@ def test_an_invalid_pair_is_reported_with_file_and_reason(
 
 
 def test_a_client_certificate_is_not_valid_for_serving(files: TlsFiles) -> None:
-    files.client("stranger")
-    both = str(files.folder / "stranger.pem")
+    files.client("other")
+    both = str(files.folder / "other.pem")
     with pytest.raises(CertificateError, match="is not valid for serving: "):
         load_serving_certificate(TlsConfig(both, both), time.time())
 

@@ -210,10 +210,10 @@ class TestTls:
             probe = await server.connect(files.client())
             assert "200 OK" in await probe.call(GET % b"/readyz")
             assert "a client certificate is required" in await probe.call(FILTER)
-            stranger = await server.connect(files.client("stranger"))
-            answer = await stranger.call(FILTER)
+            other = await server.connect(files.client("other"))
+            answer = await other.call(FILTER)
             assert "403 Forbidden" in answer
-            assert answer.endswith("reprieve: the client stranger is not allowed\n")
+            assert answer.endswith("reprieve: the client other is not allowed\n")
             scheduler = await server.connect(files.client("system:kube-scheduler"))
             assert "200 OK" in await scheduler.call(FILTER)
 

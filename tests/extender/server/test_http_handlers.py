@@ -315,7 +315,7 @@ async def test_an_answer_changes_the_next_one_until_the_watch_shows_it() -> None
         first = preempt_body(pod_json("vip", cpu="1", priority=10), node_1=["web"])
         reply = await extender.post("/preempt", first)
         assert set(preempted(reply.body, cluster.snapshot())) == {"node-1"}
-        # The promised room is taken: another pod of the same priority doesn't fit beside it.
+        # The freed resources are used: another pod of the same priority doesn't fit beside it.
         rival = filter_body(pod_json("rival", cpu="1", priority=10), "node-1")
         result = filtered((await extender.post("/filter", rival)).body, ["node-1"], cached=True)
         assert result.failed == {"node-1": "Insufficient cpu"}
@@ -330,7 +330,7 @@ async def test_search_cluster_evaluates_all_nodes() -> None:
         node_json("node-1", cpu="1"),
         node_json("node-2", cpu="1"),
         pod_json("important", on="node-1", cpu="1", priority=5),
-        pod_json("humble", on="node-2", cpu="1", priority=1),
+        pod_json("unimportant", on="node-2", cpu="1", priority=1),
     ]
     body = preempt_body(pod_json("vip", cpu="1", priority=10), node_1=["important"])
     for search, expected in (("offered", "node-1"), ("cluster", "node-2")):

@@ -56,9 +56,9 @@ def test_a_port_of_two_pods_is_free_once_one_is_removed() -> None:
 
 
 def test_a_snapshot_has_bound_and_nominated_pods_by_node() -> None:
-    bound, promised = pod("bound", on="node-1"), pod("promised", nominated_node="node-1")
-    state = snapshot(node("node-1"), bound, promised, pod("pending")).nodes["node-1"]
-    assert (state.pods, state.nominated) == ((bound,), (promised,))
+    bound, nominated = pod("bound", on="node-1"), pod("nominated", nominated_node="node-1")
+    state = snapshot(node("node-1"), bound, nominated, pod("pending")).nodes["node-1"]
+    assert (state.pods, state.nominated) == ((bound,), (nominated,))
 
 
 def test_a_bound_pod_is_not_nominated() -> None:

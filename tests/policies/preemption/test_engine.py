@@ -61,7 +61,7 @@ def test_filtering_is_whole_or_none(
 def test_the_best_of_the_nodes_tried_is_chosen_and_the_rest_counted() -> None:
     moment = snapshot(
         *(node(f"node-{number}", cpu="1") for number in (1, 2, 3)),
-        pod("dear", on="node-1", cpu="1", priority=5),
+        pod("expensive", on="node-1", cpu="1", priority=5),
         pod("cheap", on="node-2", cpu="1", priority=2),
         pod("cheapest", on="node-3", cpu="1", priority=1),
     )

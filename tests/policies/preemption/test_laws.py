@@ -10,12 +10,12 @@ alone, which find other corners. Some laws that one might expect do not hold, an
   pods of a node share a host port, which is forgotten with the first that leaves; the clusters here
   have none (see strategies). And not if pods are counted anew for a spread constraint: a victim
   that was terminating already was never counted, yet its leaving was (see pod_topology_spread). So
-  the law speaks of the dry run's own counts where there are constraints, and of a fresh look at the
-  cluster with resources and ports alone.
+  the law applies to the dry run's own counts if there are constraints, and to a new evaluation of
+  the cluster with resources and ports alone.
 - *Every node is a candidate or rejected.* Not if the pod may not preempt: then filtering's refusals
   are all there is.
 - *The order of the input never matters.* The order of the budgets does, since 1.37: a pod that
-  breaks one is not charged to those listed after it. The law speaks of nodes and pods, and of
+  breaks one is not charged to those listed after it. The law applies to nodes and pods, and to
   budgets up to 1.36.
 """
 

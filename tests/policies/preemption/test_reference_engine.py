@@ -163,7 +163,7 @@ def test_a_violated_budget_outweighs_any_priority() -> None:
         node("a", cpu="1"),
         node("b", cpu="1"),
         pod("cheap", on="a", cpu="1", labels=web),
-        pod("dear", on="b", cpu="1", priority=99),
+        pod("expensive", on="b", cpu="1", priority=99),
         budget("web", match=web),
     )
     decision = preempt(PREEMPTOR, cluster)

@@ -51,7 +51,7 @@ ELSEWHERE = {
     "to-meta": "the wire format",
     "wire": "the wire format",
 }
-"""Kinds that speak of the extender's wire or of kube-scheduler's side of it."""
+"""Kinds of cases for the extender's wire format or kube-scheduler's side of it."""
 
 
 @dataclass(frozen=True)

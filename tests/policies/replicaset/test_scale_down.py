@@ -24,7 +24,7 @@ THREE = [replica("old", ready=9 * HOUR), replica("new", ready=60), replica("lost
 @pytest.mark.parametrize(
     ("count", "gone"), [(0, []), (1, ["lost"]), (2, ["lost", "new"]), (3, ["old", "new", "lost"])]
 )
-def test_deleting_all_keeps_the_input_order(count: int, gone: list[str]) -> None:
+def test_all_are_deleted_in_input_order_and_fewer_by_rank(count: int, gone: list[str]) -> None:
     assert names(pods_to_delete(THREE, {}, count, NOW_NS)) == gone
     assert names(decide_scale_down(THREE, {}, count, NOW_NS).victims) == gone
 

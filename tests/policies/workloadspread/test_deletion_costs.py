@@ -78,19 +78,19 @@ def test_an_old_version_is_emptied_from_its_first_subset_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "heeded"),
+    ("target", "applied"),
     [(CLONE_SET, 1), (DEPLOYMENT, 1), (REPLICA_SET, 1), (STATEFUL_SET, 0), (JOB, 0)],
 )
-def test_some_kinds_use_deletion_costs(target: WorkloadReference, heeded: int) -> None:
-    assert len(costs({"a": several("a", 1)}, target=target)) == heeded
+def test_some_kinds_use_deletion_costs(target: WorkloadReference, applied: int) -> None:
+    assert len(costs({"a": several("a", 1)}, target=target)) == applied
 
 
 def test_a_new_pod_has_the_cost_of_the_newest_version() -> None:
     around = spread(*THREE, target=REPLICA_SET)
-    newcomers = {name: new_pod_cost(around, name, FIXED) for name in "abc"}
+    new_costs = {name: new_pod_cost(around, name, FIXED) for name in "abc"}
     seen = costs({name: several(name, 1) for name in "abc"}, target=REPLICA_SET)
-    assert newcomers == {"a": 300, "b": 200, "c": 100}
-    assert newcomers == {name: seen[f"{name}-00"].value for name in "abc"}
+    assert new_costs == {"a": 300, "b": 200, "c": 100}
+    assert new_costs == {name: seen[f"{name}-00"].value for name in "abc"}
 
 
 @pytest.mark.parametrize(

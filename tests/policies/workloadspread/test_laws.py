@@ -172,12 +172,12 @@ def test_costs_separate_pods_by_their_rank(mine: WorkloadSpread, members: list[S
 @given(spreads(), pods())
 def test_only_pending_pods_are_deleted(mine: WorkloadSpread, members: list[SpreadPod]) -> None:
     outcome = synced(mine, members)
-    for doomed in outcome.pods_to_delete:
-        pod = doomed.pod
+    for deletion in outcome.pods_to_delete:
+        pod = deletion.pod
         assert mine.strategy.reschedule_critical_seconds > 0
         assert pod.unschedulable
         assert (pod.phase, pod.node) == ("Pending", "")
-        assert doomed.subset != mine.subsets[-1].name
+        assert deletion.subset != mine.subsets[-1].name
 
 
 @given(spreads(), st.integers(1, 8))

@@ -144,7 +144,7 @@ class TestWorkloads:
         assert not is_relevant_workload_update(game(1), game(1, more=1), GAMES)
         assert not is_relevant_workload_update(game(1), game(2))
 
-    def test_new_workloads_do_not_enqueue(self) -> None:
+    def test_only_built_in_kinds_enqueue_when_they_are_created(self) -> None:
         assert is_relevant_workload_event(workload())
         assert not is_relevant_workload_event(game(1))
         assert not is_relevant_workload_event(

@@ -118,8 +118,8 @@ class TestRescheduling:
         assert synced(self.MINE, stuck("x", "a", 5)).requeue_after_ns == at(15) - NOW_NS
 
     def test_a_failed_pod_deletion_is_reported(self) -> None:
-        (doomed,) = synced(self.MINE, stuck("x", "a", 30)).pods_to_delete
-        event = delete_failed_event(self.MINE, doomed)
+        (deletion,) = synced(self.MINE, stuck("x", "a", 30)).pods_to_delete
+        event = delete_failed_event(self.MINE, deletion)
         assert (event.type, event.reason) == ("Warning", "DeletePodFailed")
         assert "Pod default/x in Subset a of WorkloadSpread default/web" in event.message
 

@@ -146,8 +146,8 @@ class SimulatedCluster:
             self.pods[name] = strategic_merge_pod(self.pods[name], cost_patch(cost))
         if outcome.writes_status:
             self.document["status"] = encode_status(outcome.status)
-        for doomed in outcome.pods_to_delete:
-            del self.pods[doomed.pod.name]
+        for deletion in outcome.pods_to_delete:
+            del self.pods[deletion.pod.name]
         return outcome.requeue_after_ns
 
     def per_subset(self, *, running: bool = False) -> Counter[str]:

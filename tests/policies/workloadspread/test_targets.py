@@ -150,9 +150,9 @@ class TestOtherKinds:
         assert self.of(OWN, scale=Scale(0, WEB)) == TargetPods()
 
     def test_a_scale_without_a_selector_selects_none_or_upstream_all(self) -> None:
-        stranger = member("stranger", owners=frozenset())
-        assert names(self.of(stranger, scale=Scale(6))) == []
-        assert names(self.of(stranger, scale=Scale(6), quirks=UPSTREAM)) == ["stranger"]
+        unowned = member("unowned", owners=frozenset())
+        assert names(self.of(unowned, scale=Scale(6))) == []
+        assert names(self.of(unowned, scale=Scale(6), quirks=UPSTREAM)) == ["unowned"]
 
 
 COUNTED = {"spec": {"count": 7, "workers": {"replicas": 2}, "name": "x"}}

@@ -1,6 +1,6 @@
 """Upstream's own test tables, and cases derived from its source: syncs and admissions.
 
-No case here shows an oddity of upstream's, so all of them hold in both modes.
+No case here shows a quirk, so all of them hold in both modes.
 """
 
 from __future__ import annotations

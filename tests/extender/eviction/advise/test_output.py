@@ -36,7 +36,7 @@ def seen(calm: int = 1, unread: int = 0) -> ObservationRound:
     return ObservationRound(0, nodes, {f"broken-{index}": "no answer" for index in range(unread)})
 
 
-def deeds(round_: ObservationRound) -> list[Action]:
+def actions_of(round_: ObservationRound) -> list[Action]:
     return planned_actions(plan_relief(round_.forecasts, {}, ReliefLimits(60 * SECOND, 3)))
 
 
@@ -50,7 +50,7 @@ def show(screen: Printer, round_: ObservationRound, done: list[Action] | None) -
 def test_a_single_table(capsys: pytest.CaptureFixture[str]) -> None:
     found = seen(calm=2, unread=25)
     with single_printer(2, json=False) as screen:
-        show(screen, found, deeds(found))
+        show(screen, found, actions_of(found))
     lines = capsys.readouterr().out.splitlines()
     head = "falling acts on memory.available<1Gi in 20s; default/hog would be evicted first"
     assert lines[0] == head
@@ -65,7 +65,7 @@ def test_a_single_table(capsys: pytest.CaptureFixture[str]) -> None:
 def test_without_a_terminal_rounds_are_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
     found = seen(unread=1)
     with watch_printer(9, json=False) as screen:
-        show(screen, found, deeds(found))
+        show(screen, found, actions_of(found))
     assert capsys.readouterr().out.splitlines() == [
         (
             "1970-01-01T00:00:00Z falling acts on memory.available<1Gi in 20s; default/hog would "
@@ -85,7 +85,7 @@ def test_json_output_has_a_line_for_each_round(capsys: pytest.CaptureFixture[str
     found = seen(unread=1)
     with watch_printer(9, json=True) as screen:
         show(screen, found, None)
-        show(screen, found, deeds(found))
+        show(screen, found, actions_of(found))
     first, second = map(json.loads, capsys.readouterr().out.splitlines())
     assert [each["node"] for each in first["nodes"]] == ["falling", "calm-0"]
     assert first["unread"] == [{"node": "broken-0", "problem": "no answer"}]
@@ -101,7 +101,7 @@ def test_on_a_terminal_one_table_is_kept_current() -> None:
     console = Console(file=terminal, force_terminal=True, width=100)
     found = seen()
     with Live(console=console, auto_refresh=False) as live:
-        show(LivePrinter(9, live), found, deeds(found))
+        show(LivePrinter(9, live), found, actions_of(found))
     shown = terminal.getvalue()
     assert shown.count("falling acts on") > 1
     assert "would evict default/hog" in shown

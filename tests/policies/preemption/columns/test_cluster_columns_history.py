@@ -284,8 +284,8 @@ def test_flags_mark_protected_terminating_and_preempted_pods() -> None:
 
 
 def test_marks_follow_their_pods() -> None:
-    on, leaving, promised = node("n1"), pod("a", terminating=True), pod("b", nominated_node="n1")
-    columns = following(Snapshot({"n1": holding(on, leaving, nominated=[promised])}))
+    on, leaving, nominated = node("n1"), pod("a", terminating=True), pod("b", nominated_node="n1")
+    columns = following(Snapshot({"n1": holding(on, leaving, nominated=[nominated])}))
     assert (list(columns.with_nominated), list(columns.departing)) == (["n1"], ["n1"])
     columns.follow(Snapshot({"n1": holding(on)}))
     assert (list(columns.with_nominated), list(columns.departing)) == ([], [])

@@ -155,11 +155,11 @@ def test_a_pod_without_traits_has_number_zero() -> None:
 
 def test_pods_with_the_same_ports_and_terms_share_a_number() -> None:
     traits = PodTraits()
-    averse = (term(WEB),)
+    anti_affinity = (term(WEB),)
     assert traits.acquire(pod("a", ports=[80])) == 1
     assert traits.acquire(pod("b", ports=[80])) == 1
-    assert traits.acquire(pod("c", ports=[80], anti_affinity=averse)) == 2
-    assert traits.acquire(pod("d", anti_affinity=averse)) == 3
+    assert traits.acquire(pod("c", ports=[80], anti_affinity=anti_affinity)) == 2
+    assert traits.acquire(pod("d", anti_affinity=anti_affinity)) == 3
     assert conflicting(traits, host_port(80)) == [False, True, True, False]
 
 

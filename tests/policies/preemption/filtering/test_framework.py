@@ -83,8 +83,8 @@ def marked(name: str, on: str, priority: int = 0) -> Pod:
 def test_the_pod_must_also_fit_without_those_that_are_nominated() -> None:
     """They may run elsewhere, so a filter that they satisfy is evaluated without them, too."""
     nominated = pod("nominated", priority=5, nominated_node="node-1")
-    lonely = snapshot(node("node-1"), nominated)
-    assert filter_nodes(pod(), lonely, rules(NEEDS_POD)).rejected == {"node-1": REFUSAL}
+    empty = snapshot(node("node-1"), nominated)
+    assert filter_nodes(pod(), empty, rules(NEEDS_POD)).rejected == {"node-1": REFUSAL}
     accompanied = snapshot(node("node-1"), nominated, pod("resident", on="node-1"))
     assert filter_nodes(pod(), accompanied, rules(NEEDS_POD)).feasible == ("node-1",)
 

@@ -119,12 +119,12 @@ CASES = {
     ),
     "a pod that runs keeps others from its zone": (
         pod(labels=DB),
-        (pod("lonely", on="a1", anti_affinity=(near(app="db"),)),),
+        (pod("repelling", on="a1", anti_affinity=(near(app="db"),)),),
         everywhere("fits", a1=REPELLED, a2=REPELLED),
     ),
     "but not pods that its term does not match": (
         pod(labels={"app": "web"}),
-        (pod("lonely", on="a1", anti_affinity=(near(app="db"),)),),
+        (pod("repelling", on="a1", anti_affinity=(near(app="db"),)),),
         everywhere("fits"),
     ),
     "affinity is evaluated before anti-affinity": (
@@ -156,13 +156,13 @@ def test_only_missing_affinity_is_not_resolvable(preemptor: Pod, *, resolvable: 
 
 
 def test_anti_affinity_of_a_nominated_pod_counts_if_the_filter_runs() -> None:
-    promised = pod(
-        "promised", priority=5, nominated_node="a1", labels=DB, anti_affinity=(near(app="db"),)
+    nominated = pod(
+        "nominated", priority=5, nominated_node="a1", labels=DB, anti_affinity=(near(app="db"),)
     )
-    averse = pod(labels=DB, anti_affinity=(near(app="web"),))
-    assert fit_by_node(averse, cluster(promised), RULES)["a1"] == REPELLED
+    asking = pod(labels=DB, anti_affinity=(near(app="web"),))
+    assert fit_by_node(asking, cluster(nominated), RULES)["a1"] == REPELLED
     # Upstream skips the filter before it looks at nominated pods.
-    assert fit_by_node(pod(labels=DB), cluster(promised), RULES)["a1"] == "fits"
+    assert fit_by_node(pod(labels=DB), cluster(nominated), RULES)["a1"] == "fits"
 
 
 class TestPreemption:
@@ -181,9 +181,9 @@ class TestPreemption:
         assert str(decision.rejected["a2"]) == ANTI_AFFINITY
 
     def test_a_repelling_pod_is_a_victim_too(self) -> None:
-        moment = cluster(pod("lonely", on="a1", anti_affinity=(near(app="db"),)))
+        moment = cluster(pod("repelling", on="a1", anti_affinity=(near(app="db"),)))
         decision = decide_preemption(pod(priority=10, labels=DB), moment, RULES, ["a1"])
-        assert [each.name for each in decision.candidates["a1"].victims.pods] == ["lonely"]
+        assert [each.name for each in decision.candidates["a1"].victims.pods] == ["repelling"]
 
     def test_a_pod_that_affinity_requires_is_no_victim(self) -> None:
         preemptor = pod(priority=10, affinity=(near(HOST, app="db"),))

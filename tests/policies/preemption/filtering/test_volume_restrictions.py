@@ -185,8 +185,8 @@ def test_in_a_dry_run_a_claim_of_the_same_name_elsewhere_counts_as_upstream_coun
 
 def test_a_nominated_pod_uses_its_claim() -> None:
     user = pod("user", on="node-2", volumes=["rwop-1"], priority=20)
-    promised = pod("next", nominated_node="node-1", volumes=["rwop-1"], priority=30)
-    gone = claiming(user, promised, pod("low", on="node-2", volumes=["rwop-2"]))
+    nominated = pod("next", nominated_node="node-1", volumes=["rwop-1"], priority=30)
+    gone = claiming(user, nominated, pod("low", on="node-2", volumes=["rwop-2"]))
     assert answer(pod(priority=10, volumes=["rwop-1"]), gone) == IN_USE
 
 

@@ -85,10 +85,10 @@ def test_a_pod_may_request_any_number_of_resources(count: int, release: Release)
 
 @pytest.mark.parametrize("memory", [-(2**70), -(2**45), -1, 2**52, 2**52 + 1, 2**70])
 def test_a_nominated_pod_may_request_any_amount(memory: int) -> None:
-    promised = replace(asking(memory), name="b", uid="b", priority=9, nominated_node="n1")
-    assert_agreement(asking(2**40), snapshot(node("n1", memory="0"), promised))
+    nominated = replace(asking(memory), name="b", uid="b", priority=9, nominated_node="n1")
+    assert_agreement(asking(2**40), snapshot(node("n1", memory="0"), nominated))
     assert_agreement(
-        asking(2**30), snapshot(node("n1"), promised, pod("c", on="n1", memory="900Gi"))
+        asking(2**30), snapshot(node("n1"), nominated, pod("c", on="n1", memory="900Gi"))
     )
 
 
