@@ -1,4 +1,4 @@
-"""Three extenders behind one name: they answer alike, and any may be killed at any moment."""
+"""Three replicas of the extender: they answer alike, and each may be killed at any moment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from extender.kube.rest.client import Client
 from extender.kube.rest.resources import PODS
 from fakeapi.testing.fake_cluster import FakeCluster
 from tests.builders import node_json, pod_json
-from tests.commands import start
+from tests.commands import start, wait_ready
 from tests.extender.conftest import filter_body, preempt_body
 
 NODES = [f"node-{number}" for number in range(12)]
@@ -34,20 +34,17 @@ class Replica:
 
 
 async def replica(server: str) -> Replica:
-    """Start one, and wait until it is ready, as a Service does before it sends anything there."""
+    """Start an extender and wait until it is ready, as a Service does before it sends calls."""
     process = await start("serve", "--port", "0", "--server", server)
     assert process.stdout is not None
     url = (await process.stdout.readline()).decode().split()[-1]
-    async with aiohttp.ClientSession() as session, asyncio.timeout(60):
-        while True:
-            async with session.get(f"{url}/readyz") as response:
-                if response.status == 200:
-                    return Replica(process, url)
+    await wait_ready(url)
+    return Replica(process, url)
 
 
 @asynccontextmanager
 async def replicas(server: str, count: int) -> AsyncIterator[list[Replica]]:
-    """Run some; those that are left in the end must exit with 0 after SIGTERM."""
+    """Run replicas; those that still run at the end must exit with 0 after SIGTERM."""
     running = list(await asyncio.gather(*(replica(server) for _ in range(count))))
     try:
         yield running
@@ -61,7 +58,7 @@ async def replicas(server: str, count: int) -> AsyncIterator[list[Replica]]:
 
 
 def objects() -> list[dict[str, Any]]:
-    """Full nodes, each with a pod of another priority."""
+    """Return full nodes, whose pods differ in priority."""
     return [
         *(node_json(name, cpu="1") for name in NODES),
         *(
@@ -72,9 +69,9 @@ def objects() -> list[dict[str, Any]]:
 
 
 class Service:
-    """Sends each call to one of the replicas, and to the next if that one breaks off.
+    """Sends each call to one of the replicas, and to the next if the connection breaks.
 
-    So do kube-proxy and kube-scheduler together: a call that fails is made again in the next
+    kube-proxy and kube-scheduler do so together: a call that fails is repeated in the next
     scheduling cycle, over a new connection.
     """
 
@@ -97,7 +94,7 @@ class Service:
 
 
 def calls(name: str) -> list[tuple[str, bytes]]:
-    """Ask for a place for a pod, first without and then with victims."""
+    """Return the filter call and the preempt call for a pod."""
     pod = pod_json(name, cpu="1", priority=10)
     return [("filter", filter_body(pod, *NODES)), ("preempt", preempt_body(pod, **OFFERS))]
 
@@ -112,16 +109,16 @@ async def test_all_answer_alike() -> None:
 
 
 class Scheduler:
-    """Preempts as kube-scheduler does: offers what it sees, and carries out the answer.
+    """Preempts as kube-scheduler does: offers nodes, and carries out the answer.
 
-    It is the one process here that knows what was decided, so no replica that dies loses that.
+    Only this process keeps decisions, so none is lost when a replica is killed.
     """
 
     def __init__(self, cluster: FakeCluster, service: Service) -> None:
         self._cluster = cluster
         self._service = service
         self._client = Client(cluster.local_transport())
-        self.gone: list[str] = []
+        self.evicted: list[str] = []
 
     async def place(self, name: str) -> None:
         """Find a node for a pod, evict the victims, and bind it."""
@@ -131,7 +128,7 @@ class Scheduler:
         assert [victim["UID"] for victim in victims["Pods"]] == self._offers()[node]
         await self._client.delete(PODS.object(f"web-{node}", "default"), grace_period_seconds=0)
         self._cluster.load([pod_json(name, on=node, cpu="1", priority=10)])
-        self.gone.append(f"web-{node}")
+        self.evicted.append(f"web-{node}")
 
     def _offers(self) -> dict[str, list[str]]:
         pods = [each for each in self._cluster.export() if each["kind"] == "Pod"]
@@ -152,22 +149,18 @@ async def test_killing_any_of_them_at_any_moment_loses_nothing() -> None:
                         await asyncio.sleep(0)
                     await replaced(running, rng.randrange(3), cluster.url)
                 await placing
-        # The eight least important went, in their order; none went twice or in vain.
-        assert (
-            scheduler.gone
-            == sorted(
-                (f"web-{name}" for name in NODES), key=lambda name: (priority_of(name), name)
-            )[:8]
-        )
+        # The eight pods of the lowest priorities were evicted in order, each once.
+        expected = sorted((f"web-{n}" for n in NODES), key=lambda name: (priority_of(name), name))
+        assert scheduler.evicted == expected[:8]
 
 
 def priority_of(name: str) -> int:
-    """Return the priority of a pod that is there from the beginning."""
+    """Return the priority of an initial pod."""
     return 3 + NODES.index(name.removeprefix("web-")) % 5
 
 
 async def replaced(running: list[Replica], place: int, server: str) -> None:
-    """Kill a replica without warning, and put a new one in its place, as a Deployment does."""
+    """Kill a replica, and replace it by a new one, as a Deployment does."""
     running[place].process.kill()
     await running[place].process.communicate()
     running[place] = await replica(server)

@@ -1,4 +1,4 @@
-"""Extenders in processes of their own, callers that never pause, and connections that may die."""
+"""Extenders as processes, callers that never pause, and a proxy that may stop forwarding."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ CALM: Final[Mapping[str, Any]] = {
     "promiseSeconds": 0,
     "deadlineMilliseconds": {"filter": 20_000, "preempt": 20_000},
 }
-"""Each call is answered by what there is, however busy the machine."""
+"""No call is answered late or by an assumed preemption, however busy the machine."""
 
 
 def objects(full: Sequence[str] = NODES) -> list[dict[str, Any]]:
-    """Return nodes, of which some are full of a pod of another priority each."""
+    """Return nodes, of which ``full`` have a pod each; the pods differ in priority."""
     return [
         *(node_json(name, cpu="1") for name in NODES),
         *(
@@ -63,9 +63,9 @@ def right(documents: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     nodes = [decode_node(encoded(each)) for each in documents if each["kind"] == "Node"]
     rules = SchedulerRules()
     pods = [decode_pod(encoded(e), rules.release) for e in documents if e["kind"] == "Pod"]
-    situation = CallContext(assemble(nodes, pods), ReferenceEngine(rules))
+    context = CallContext(assemble(nodes, pods), ReferenceEngine(rules))
     return {
-        verb: json.loads(VERBS[verb](body, rules).decide(situation).body)
+        verb: json.loads(VERBS[verb](body, rules).decide(context).body)
         for verb, body in CALLS.items()
     }
 
@@ -92,15 +92,15 @@ class Extender:
         return await self.ended()
 
     async def ended(self) -> str:
-        """Await its end, and give its log; it must end well."""
+        """Wait for its end, and return its log; it must exit with 0."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             await self.process.wait()
         assert self.process.returncode == 0, self.log.read_text()[-4000:]
         return self.log.read_text()
 
 
-async def begun(folder: Path, *arguments: str, **settings: Any) -> Extender:
-    """Start an extender, and have it listen; it need not be ready. Its log goes to a file."""
+async def start_extender(folder: Path, *arguments: str, **settings: Any) -> Extender:
+    """Start an extender that listens but may not be ready; its log is written to a file."""
     path, log = folder / "reprieve.yaml", folder / "log"
     path.write_text(yaml.safe_dump({**CALM, **settings}))
     with log.open("wb") as file:
@@ -117,8 +117,8 @@ async def begun(folder: Path, *arguments: str, **settings: Any) -> Extender:
 async def extender(
     folder: Path, server: str, trusted: ssl.SSLContext | None = None, **settings: Any
 ) -> AsyncIterator[Extender]:
-    """Run an extender that is ready; it must end well in the end, unless it was ended."""
-    running = await begun(folder, "--server", server, **settings)
+    """Run an extender that is ready; unless it was stopped, it must exit with 0."""
+    running = await start_extender(folder, "--server", server, **settings)
     try:
         await ready(running.url, trusted)
         yield running
@@ -129,11 +129,11 @@ async def extender(
 
 async def ready(url: str, tls: ssl.SSLContext | None = None) -> None:
     """Wait until an extender is ready."""
-    await shown(url, "/readyz", "ok\n", tls)
+    await wait_for_page(url, "/readyz", "ok\n", tls)
 
 
-async def shown(url: str, path: str, text: str, tls: ssl.SSLContext | None = None) -> str:
-    """Ask for a page until it holds a text, and give it."""
+async def wait_for_page(url: str, path: str, text: str, tls: ssl.SSLContext | None = None) -> str:
+    """Request a page until it contains a text, and return it."""
     page = ""
     async with aiohttp.ClientSession() as session:
         try:
@@ -144,35 +144,35 @@ async def shown(url: str, path: str, text: str, tls: ssl.SSLContext | None = Non
                             page = await response.text()
                 return page
         except TimeoutError:
-            raise AssertionError(f"{path} never said {text!r}; it says {page!r}") from None
+            raise AssertionError(f"{path} never contained {text!r}; it contains {page!r}") from None
 
 
-async def figure(url: str, name: str, tls: ssl.SSLContext | None = None) -> float:
-    """Return a figure of /metrics; those with labels are added up."""
-    page = await shown(url, "/metrics", name, tls)
+async def metric(url: str, name: str, tls: ssl.SSLContext | None = None) -> float:
+    """Return a metric; the values of all its labels are added."""
+    page = await wait_for_page(url, "/metrics", name, tls)
     lines = (line for line in page.splitlines() if line.startswith((f"{name} ", f"{name}{{")))
     return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 
 @dataclass
-class Crowd:
-    """Callers that ask without a pause, and what became of it.
+class Callers:
+    """Callers that never pause, and the outcomes of their calls.
 
-    ``told`` counts answers that are ``right``, calls whose connection was ``broken`` before any
-    byte of an answer came, and those that were ``refused`` with 503 and one line. Anything else is
-    kept as ``wrong``.
+    ``counts`` has the answers that are ``right``, the calls whose connection was ``broken`` before
+    the first byte of an answer, and those ``refused`` with 503 and one line. Other answers are in
+    ``wrong``.
     """
 
     url: str
     right: Mapping[str, Any] = field(default_factory=lambda: RIGHT)
     tls: ssl.SSLContext | None = None
-    told: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _answered: asyncio.Event = field(default_factory=asyncio.Event)
 
     @asynccontextmanager
-    async def calling(self, callers: int = 4) -> AsyncIterator[Crowd]:
+    async def calling(self, callers: int = 4) -> AsyncIterator[Callers]:
         """Call while the block runs; every other caller opens a connection for each call."""
         self._tasks = [
             asyncio.create_task(self._call_on(keep=number % 2 == 0)) for number in range(callers)
@@ -188,9 +188,9 @@ class Crowd:
 
     async def until(self, count: int, outcome: str = "right") -> None:
         """Wait for so many more of an outcome."""
-        target = self.told[outcome] + count
+        target = self.counts[outcome] + count
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while self.told[outcome] < target:
+            while self.counts[outcome] < target:
                 self._answered.clear()
                 await self._answered.wait()
 
@@ -199,7 +199,7 @@ class Crowd:
         async with aiohttp.ClientSession(connector=connector) as session:
             while True:
                 for verb, body in CALLS.items():
-                    self.told[await self._outcome(session, verb, body)] += 1
+                    self.counts[await self._outcome(session, verb, body)] += 1
                     self._answered.set()
 
     async def _outcome(self, session: aiohttp.ClientSession, verb: str, body: bytes) -> str:
@@ -221,10 +221,10 @@ class Crowd:
         return "wrong"
 
 
-class Line:
-    """A way to ``target`` ("HOST:PORT") through ``port`` that can go dead, or be reset.
+class Proxy:
+    """A proxy on ``port`` for ``target`` ("HOST:PORT") that can stop forwarding or reset.
 
-    With ``tls``, who comes speaks TLS; ``target`` is asked plainly.
+    With ``tls``, clients of the proxy use TLS; ``target`` is called without it.
     """
 
     def __init__(self, target: str, tls: ssl.SSLContext | None = None) -> None:
@@ -233,12 +233,11 @@ class Line:
         self.tls = tls
         self.port = 0
         self.dead = False
-        self._revived = asyncio.Event()
         self._pairs: dict[asyncio.Task[None], tuple[asyncio.StreamWriter, ...]] = {}
 
     @asynccontextmanager
-    async def held(self) -> AsyncIterator[Line]:
-        """Keep the line while the block runs."""
+    async def listening(self) -> AsyncIterator[Proxy]:
+        """Listen until the block ends."""
         server = await asyncio.start_server(self._accept, "127.0.0.1", self.port, ssl=self.tls)
         self.port = server.sockets[0].getsockname()[1]
         try:
@@ -248,14 +247,14 @@ class Line:
             self.reset()
             await asyncio.gather(*self._pairs, return_exceptions=True)
 
-    def fall_silent(self) -> None:
-        """Forward nothing more on any connection that there is, and close none."""
+    def stop_forwarding(self) -> None:
+        """Forward nothing more on any connection, and close none."""
         for pair in self._pairs:
             pair.cancel("silence")
         self.dead = True
 
     def revive(self) -> None:
-        """Forward again for those who connect from now on."""
+        """Forward again on new connections."""
         self.dead = False
 
     def reset(self) -> None:
@@ -286,7 +285,7 @@ async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 
 def abort(writer: asyncio.StreamWriter) -> None:
-    """End a connection as a machine does that has lost its memory: with a reset."""
+    """Reset a connection."""
     sock = writer.get_extra_info("socket")
     if sock is not None and sock.fileno() >= 0:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

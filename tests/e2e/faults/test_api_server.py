@@ -1,4 +1,4 @@
-"""The API server as another process: killed, started anew with another world, stuck, behind TLS."""
+"""The API server as a process: killed, restarted with other objects, stuck, and with TLS."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tests.commands import COMMAND, ROOT
 from tests.e2e.faults.extender_processes import (
     NODES,
     RIGHT,
-    Crowd,
-    Line,
-    begun,
+    Callers,
+    Proxy,
     extender,
-    figure,
+    metric,
     objects,
     ready,
     right,
-    shown,
+    start_extender,
+    wait_for_page,
 )
 from tests.faults.short_lived_certificates import Pair, self_signed
 from tests.faults.table import API_CERTIFICATE, API_KILLED, LINE_DEAD
@@ -48,25 +48,25 @@ async def api_server(
     return process, (await process.stdout.readline()).decode().split()[-1]
 
 
-async def test_killed_and_started_anew_with_another_world(tmp_path: Path) -> None:
-    """It comes back at versions that it had before, as a server does that was restored."""
+async def test_killed_and_restarted_with_other_objects(tmp_path: Path) -> None:
+    """Its resource versions start again, as on a server that was restored from a backup."""
     server, url = await api_server(tmp_path, objects(), 0)
     try:
         async with extender(tmp_path, url) as running:
             for run in API_KILLED.seeds:
                 is_full = run % 2 == 0
-                async with Crowd(
+                async with Callers(
                     running.url, RIGHT if is_full else right(FEWER)
-                ).calling() as crowd:
-                    await crowd.until(20)
+                ).calling() as callers:
+                    await callers.until(20)
                     server.kill()
                     await server.wait()
-                    await crowd.until(200)
-                    assert crowd.told["broken"] + crowd.told["refused"] == 0
+                    await callers.until(200)
+                    assert callers.counts["broken"] + callers.counts["refused"] == 0
                 world = FEWER if is_full else objects()
                 server, _ = await api_server(tmp_path, world, int(url.rpartition(":")[2]))
                 pods = f'reprieve_objects{{kind="pods"}} {len(world) - len(NODES)}.0'
-                await shown(running.url, "/metrics", pods)
+                await wait_for_page(running.url, "/metrics", pods)
                 await ready(running.url)
     finally:
         if server.returncode is None:
@@ -74,35 +74,35 @@ async def test_killed_and_started_anew_with_another_world(tmp_path: Path) -> Non
         await server.wait()
 
 
-async def test_a_line_that_goes_dead_is_noticed(tmp_path: Path) -> None:
-    """The server's minutes are seconds here, so that bookmarks come each second."""
+async def test_a_dead_connection_is_detected(tmp_path: Path) -> None:
+    """The server's clock runs at 60 times the speed, so that it sends bookmarks each second."""
     clock = VirtualClock.from_host()
     clock.run(60)
     async with FakeCluster(run="none", clock=clock) as cluster:
         cluster.load(objects())
         target = cluster.server.url.removeprefix("http://")
         async with (
-            Line(target).held() as line,
+            Proxy(target).listening() as proxy,
             extender(
-                tmp_path, f"http://127.0.0.1:{line.port}", watchSilenceSeconds=3, staleSeconds=6
+                tmp_path, f"http://127.0.0.1:{proxy.port}", watchSilenceSeconds=3, staleSeconds=6
             ) as running,
         ):
             for _ in LINE_DEAD.seeds:
-                async with Crowd(running.url).calling(2) as crowd:
-                    await crowd.until(20)
-                    line.fall_silent()
-                    await shown(running.url, "/readyz", "no recent data for ")
-                    await crowd.until(5, "refused")
-                    line.revive()
+                async with Callers(running.url).calling(2) as callers:
+                    await callers.until(20)
+                    proxy.stop_forwarding()
+                    await wait_for_page(running.url, "/readyz", "no recent data for ")
+                    await callers.until(5, "refused")
+                    proxy.revive()
                     await ready(running.url)
-                    before = crowd.told["refused"]
-                    await crowd.until(50)
-                    assert crowd.told["refused"] - before <= 2, "those that were under way"
-                    assert crowd.told["broken"] == 0
+                    before = callers.counts["refused"]
+                    await callers.until(50)
+                    assert callers.counts["refused"] - before <= 2, "those that were under access"
+                    assert callers.counts["broken"] == 0
 
 
 def kubeconfig(folder: Path, port: int, *trusted: Pair) -> str:
-    """Write how to reach a server that shows one of these."""
+    """Write a kubeconfig that trusts these certificates."""
     authorities = b"".join(each.certificate for each in trusted)
     cluster = {
         "server": f"https://127.0.0.1:{port}",
@@ -124,8 +124,8 @@ def kubeconfig(folder: Path, port: int, *trusted: Pair) -> str:
     return str(path)
 
 
-def shows(context: ssl.SSLContext, pair: Pair, folder: Path) -> None:
-    """Have a server show a certificate from now on."""
+def serve_certificate(context: ssl.SSLContext, pair: Pair, folder: Path) -> None:
+    """Serve a certificate from now on."""
     path = folder / "server.pem"
     path.write_bytes(pair.certificate + pair.key)
     context.load_cert_chain(path)
@@ -137,25 +137,25 @@ async def test_its_certificate_expires(tmp_path: Path) -> None:
     now = time.time()
     expired, good = self_signed(now - 900, now - 1), self_signed(now - 60, now + 9000, 1)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    shows(context, expired, tmp_path)
+    serve_certificate(context, expired, tmp_path)
     async with FakeCluster(run="none", clock=clock) as cluster:
         cluster.load(objects())
-        async with Line(cluster.server.url.removeprefix("http://"), context).held() as line:
-            way = ("--kubeconfig", kubeconfig(tmp_path, line.port, expired, good))
-            running = await begun(tmp_path, *way, watchSilenceSeconds=3, staleSeconds=6)
-            await shown(running.url, "/readyz", "not ready: waiting for ")
+        async with Proxy(cluster.server.url.removeprefix("http://"), context).listening() as proxy:
+            access = ("--kubeconfig", kubeconfig(tmp_path, proxy.port, expired, good))
+            running = await start_extender(tmp_path, *access, watchSilenceSeconds=3, staleSeconds=6)
+            await wait_for_page(running.url, "/readyz", "not ready: waiting for ")
             for _ in API_CERTIFICATE.seeds:
-                shows(context, good, tmp_path)
+                serve_certificate(context, good, tmp_path)
                 await ready(running.url)
-                async with Crowd(running.url).calling(2) as crowd:
-                    await crowd.until(20)
-                    shows(context, expired, tmp_path)
-                    await crowd.until(20)
-                    assert crowd.told["refused"] == 0, "what is open stays open"
-                    line.reset()
-                    await shown(running.url, "/readyz", "no recent data for ")
-                    await crowd.until(5, "refused")
-            assert await figure(running.url, "reprieve_requests_total") > 0
+                async with Callers(running.url).calling(2) as callers:
+                    await callers.until(20)
+                    serve_certificate(context, expired, tmp_path)
+                    await callers.until(20)
+                    assert callers.counts["refused"] == 0, "open connections stay open"
+                    proxy.reset()
+                    await wait_for_page(running.url, "/readyz", "no recent data for ")
+                    await callers.until(5, "refused")
+            assert await metric(running.url, "reprieve_requests_total") > 0
             log = await running.end()
             assert "certificate has expired" in log
             assert "Traceback" not in log

@@ -1,4 +1,4 @@
-"""The extender's own certificate: it expires while calls come, and so does the one after it."""
+"""The extender's own certificate expires under load, and so does the next one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 
 from fakeapi.testing.fake_cluster import FakeCluster
-from tests.e2e.faults.extender_processes import Crowd, extender, figure, objects, shown
+from tests.e2e.faults.extender_processes import Callers, extender, metric, objects, wait_for_page
 from tests.faults.short_lived_certificates import Pair, self_signed
 from tests.faults.table import OWN_CERTIFICATE
 
 
-def mount(folder: Path, pair: Pair) -> None:
-    """Put a pair in place at a stroke, as Kubernetes does."""
+def mount_pair(folder: Path, pair: Pair) -> None:
+    """Replace the pair atomically, as Kubernetes does."""
     version = folder / f"version-{pair.ends}-{len(list(folder.iterdir()))}"
     version.mkdir()
     (version / "tls.crt").write_bytes(pair.certificate)
@@ -24,39 +24,39 @@ def mount(folder: Path, pair: Pair) -> None:
     link.rename(folder / "data")
 
 
-async def live(folder: Path, server: str) -> None:
-    """Take up one that ends soon, be offered an expired one, and then a good one."""
+async def rotate(folder: Path, server: str) -> None:
+    """Rotate to a pair that expires soon, an expired one, and a valid one."""
     (folder / "mounted").mkdir(parents=True)
     now = time.time()
-    mount(folder / "mounted", self_signed(now - 60, now + 9000))
+    mount_pair(folder / "mounted", self_signed(now - 60, now + 9000))
     tls = {name: str(folder / "mounted" / "data" / f"tls.{end}") for name, end in FILES}
-    blind = ssl.create_default_context()  # kube-scheduler without caData looks at nothing
+    blind = ssl.create_default_context()  # kube-scheduler without caData verifies nothing
     blind.check_hostname, blind.verify_mode = False, ssl.CERT_NONE
     async with (
         extender(folder, server, trusted=blind, tls=tls) as running,
-        Crowd(running.url, tls=blind).calling(2) as crowd,
+        Callers(running.url, tls=blind).calling(2) as callers,
     ):
         short = self_signed(now - 60, time.time() + 20)
-        mount(folder / "mounted", short)
-        await shown(running.url, "/metrics", told_end(short), blind)
-        mount(folder / "mounted", self_signed(now - 900, now - 1, 1))
+        mount_pair(folder / "mounted", short)
+        await wait_for_page(running.url, "/metrics", expiry_metric(short), blind)
+        mount_pair(folder / "mounted", self_signed(now - 900, now - 1, 1))
         page = "/readyz?verbose"
-        told = await shown(running.url, page, "has expired; expected a valid one", blind)
-        assert "[!] certificate " in told
-        assert told.endswith("\nok\n")
-        assert await figure(running.url, "reprieve_certificate_trouble", blind) == 1
-        await shown(running.url, page, "[!] certificate expired at ", blind)
-        await crowd.until(10)
+        counts = await wait_for_page(running.url, page, "has expired; expected a valid one", blind)
+        assert "[!] certificate " in counts
+        assert counts.endswith("\nok\n")
+        assert await metric(running.url, "reprieve_certificate_trouble", blind) == 1
+        await wait_for_page(running.url, page, "[!] certificate expired at ", blind)
+        await callers.until(10)
         good = self_signed(now - 60, now + 9000, 2)
-        mount(folder / "mounted", good)
-        await shown(running.url, "/metrics", told_end(good), blind)
+        mount_pair(folder / "mounted", good)
+        await wait_for_page(running.url, "/metrics", expiry_metric(good), blind)
         trusting = ssl.create_default_context(cadata=good.certificate.decode())
-        await shown(running.url, "/livez", "ok", trusting)
-        assert set(crowd.told) == {"right"}
+        await wait_for_page(running.url, "/livez", "ok", trusting)
+        assert set(callers.counts) == {"right"}
 
 
-def told_end(pair: Pair) -> str:
-    """Return the figure that says until when a certificate in use is good."""
+def expiry_metric(pair: Pair) -> str:
+    """Return the metric of the expiry of the certificate in use."""
     return f"reprieve_certificate_expires_seconds {f'{pair.ends / 1e9:.9f}'.rstrip('0')}e+09"
 
 
@@ -68,4 +68,4 @@ async def test_it_expires_under_load(tmp_path: Path) -> None:
         cluster.load(objects())
         async with asyncio.TaskGroup() as lives:
             for run in OWN_CERTIFICATE.seeds:
-                lives.create_task(live(tmp_path / str(run), cluster.url))
+                lives.create_task(rotate(tmp_path / str(run), cluster.url))

@@ -1,4 +1,4 @@
-"""Clients that send slowly, or vanish, by the hundred, while others keep calling."""
+"""Hundreds of clients that send slowly or disconnect, while others keep calling."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from fakeapi.testing.fake_cluster import FakeCluster
-from tests.e2e.faults.extender_processes import Crowd, Line, abort, extender, figure, objects
+from tests.e2e.faults.extender_processes import Callers, Proxy, abort, extender, metric, objects
 from tests.extender.conftest import filter_body
 from tests.extender.secure_serving.conftest import TlsFiles, files
 from tests.extender.secure_serving.raw_clients import post
@@ -34,10 +34,10 @@ ASKING: Final = post("/filter", filter_body(None, "node-1"))
 HEADER: Final = ASKING.index(b"\r\n\r\n")
 
 Slow = Callable[[int], bytes]
-"""Gives the bytes of a step, beginning with 0."""
+"""Returns the bytes of a step, beginning with 0."""
 
 BODIES: Final = "a body byte by byte"
-"""The only way to use up the limit of calls, so that others are refused."""
+"""The only access to use up the limit of calls, so that others are refused."""
 
 WAYS: Final[dict[str, Slow]] = {
     "a header byte by byte": lambda step: ASKING[step % HEADER : step % HEADER + 1],
@@ -52,8 +52,8 @@ WAYS: Final[dict[str, Slow]] = {
 }
 
 
-async def dribble(port: int, slow: Slow, paced: asyncio.Condition) -> None:
-    """Send a step whenever another client was answered; connect anew when cut off."""
+async def send_slowly(port: int, slow: Slow, paced: asyncio.Condition) -> None:
+    """Send a step after each answer to another client; reconnect when cut off."""
     while True:
         with suppress(OSError):
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**10)
@@ -68,52 +68,52 @@ async def dribble(port: int, slow: Slow, paced: asyncio.Condition) -> None:
                 abort(writer)
 
 
-async def pace(crowd: Crowd, paced: asyncio.Condition) -> None:
-    """Have everybody go a step for each answer."""
+async def notify_steps(callers: Callers, paced: asyncio.Condition) -> None:
+    """Start a step of all slow clients after each answer."""
     while True:
-        await crowd.until(1)
+        await callers.until(1)
         async with paced:
             paced.notify_all()
 
 
-async def quiet(url: str) -> None:
+async def wait_until_closed(url: str) -> None:
     """Wait until the only connection is the one that reads the metrics."""
     async with asyncio.timeout(30):
-        while await figure(url, "reprieve_connections") > 1:
+        while await metric(url, "reprieve_connections") > 1:
             pass
 
 
 @pytest.mark.parametrize("slow", WAYS.values(), ids=WAYS)
-async def test_slow_clients_cost_others_no_answer(tmp_path: Path, slow: Slow) -> None:
+async def test_slow_clients_do_not_affect_answers_to_others(tmp_path: Path, slow: Slow) -> None:
     async with FakeCluster(run="none") as cluster:
         cluster.load(objects())
         async with extender(tmp_path, cluster.url, limits=LIMITS) as running:
             port = int(running.url.rpartition(":")[2])
-            async with Crowd(running.url).calling(CROWD) as crowd:
-                await crowd.until(20)
+            async with Callers(running.url).calling(CROWD) as callers:
+                await callers.until(20)
                 before, paced = running.resident_bytes, asyncio.Condition()
-                company = [asyncio.create_task(pace(crowd, paced))]
-                company += [
-                    asyncio.create_task(dribble(port, slow, paced))
+                tasks = [asyncio.create_task(notify_steps(callers, paced))]
+                tasks += [
+                    asyncio.create_task(send_slowly(port, slow, paced))
                     for _ in range(SLOW_LORIS.times // len(WAYS))
                 ]
                 for _ in range(10):
-                    await crowd.until(20)
-                    assert await figure(running.url, "reprieve_connections") <= 2 * CONNECTIONS
-                for task in company:
+                    await callers.until(20)
+                    assert await metric(running.url, "reprieve_connections") <= 2 * CONNECTIONS
+                for task in tasks:
                     task.cancel()
-                await asyncio.gather(*company, return_exceptions=True)
+                await asyncio.gather(*tasks, return_exceptions=True)
                 assert running.resident_bytes - before < MOST_GROWTH
-                assert slow is WAYS[BODIES] or crowd.told["refused"] == 0
-            assert await figure(running.url, "reprieve_connections_full_total") > 0
-            await quiet(running.url)
+                assert slow is WAYS[BODIES] or callers.counts["refused"] == 0
+            assert await metric(running.url, "reprieve_connections_full_total") > 0
+            await wait_until_closed(running.url)
 
 
-async def vanish(port: int, rng: Random, tls: ssl.SSLContext | None) -> None:
-    """Connect, say some of a call or all of it, and be gone, with a reset."""
+async def disconnect(port: int, rng: Random, tls: ssl.SSLContext | None) -> None:
+    """Connect, send a part of a call or all of it, and reset the connection."""
     with suppress(OSError):
         if rng.random() < 0.3:
-            tls = None  # what TLS takes for a broken handshake
+            tls = None  # a broken handshake for a TLS server
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
         writer.write(ASKING[: rng.choice([0, 5, HEADER, HEADER + 9, len(ASKING)])])
         for _ in range(rng.randrange(20)):
@@ -124,7 +124,7 @@ async def vanish(port: int, rng: Random, tls: ssl.SSLContext | None) -> None:
 
 
 @pytest.mark.parametrize("secured", [False, True], ids=["plain", "tls"])
-async def test_vanished_clients_leave_nothing_behind(
+async def test_disconnected_clients_leave_no_connections(
     tmp_path: Path, files: TlsFiles, *, secured: bool
 ) -> None:
     tls = {"certificate": files.tls.certificate, "key": files.tls.key} if secured else None
@@ -135,30 +135,30 @@ async def test_vanished_clients_leave_nothing_behind(
             tmp_path, cluster.url, limits=LIMITS, trusted=context, tls=tls
         ) as running:
             port, rng = int(running.url.rpartition(":")[2]), Random(7)
-            async with Crowd(running.url, tls=context).calling(CROWD) as crowd:
-                await crowd.until(20)
+            async with Callers(running.url, tls=context).calling(CROWD) as callers:
+                await callers.until(20)
                 before = running.resident_bytes
                 for _ in range(HALF_OPEN.times // 40):
-                    await asyncio.gather(*(vanish(port, rng, context) for _ in range(10)))
-                    await crowd.until(4)
+                    await asyncio.gather(*(disconnect(port, rng, context) for _ in range(10)))
+                    await callers.until(4)
                 assert running.resident_bytes - before < MOST_GROWTH
-                assert crowd.told["refused"] == 0
+                assert callers.counts["refused"] == 0
                 if not secured:
-                    await silently(port, crowd)
+                    await disconnect_silently(port, callers)
 
 
-async def silently(port: int, crowd: Crowd) -> None:
-    """Vanish in the middle of everything: no packet arrives any more, not even a FIN."""
-    async with Line(f"127.0.0.1:{port}").held() as line:
+async def disconnect_silently(port: int, callers: Callers) -> None:
+    """Stop sending packets in the middle of calls, without a FIN."""
+    async with Proxy(f"127.0.0.1:{port}").listening() as proxy:
         writers = []
         for number in range(HALF_OPEN.times // 4):
-            _, writer = await asyncio.open_connection("127.0.0.1", line.port)
+            _, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
             writer.write(ASKING[: (0, 5, HEADER, HEADER + 9)[number % 4]])
             writers.append(writer)
-        await crowd.until(20)
-        line.fall_silent()
+        await callers.until(20)
+        proxy.stop_forwarding()
         async with asyncio.timeout(30):
-            while await figure(crowd.url, "reprieve_connections") > CROWD + 1:
-                await crowd.until(1)
+            while await metric(callers.url, "reprieve_connections") > CROWD + 1:
+                await callers.until(1)
         for writer in writers:
             abort(writer)

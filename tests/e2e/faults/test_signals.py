@@ -1,4 +1,4 @@
-"""SIGKILL and SIGTERM at any moment under load: no answer is wrong or half, none is lost."""
+"""SIGKILL and SIGTERM at any moment under load: no answer is wrong, partial or lost."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from random import Random
 
 from fakeapi.testing.fake_cluster import FakeCluster
-from tests.e2e.faults.extender_processes import CALLS, RIGHT, Crowd, extender, figure, objects
+from tests.e2e.faults.extender_processes import CALLS, RIGHT, Callers, extender, metric, objects
 from tests.extender.secure_serving.raw_clients import Client
 from tests.faults.table import KILLED, STOPPED
 
 
 async def begun_calls(port: int, count: int) -> list[Client]:
-    """Begin calls whose header the extender has read: it says that it goes on to the body."""
+    """Begin calls whose header the extender has read, as its 100 Continue shows."""
     clients = []
     for _ in range(count):
         client = Client(*await asyncio.open_connection("127.0.0.1", port))
@@ -32,13 +32,13 @@ async def test_killed_at_any_moment(tmp_path: Path) -> None:
         cluster.load(objects())
         for seed in KILLED.seeds:
             async with extender(tmp_path, cluster.url) as running:
-                async with Crowd(running.url).calling() as crowd:
-                    await crowd.until(Random(seed).randrange(1, 120))
+                async with Callers(running.url).calling() as callers:
+                    await callers.until(Random(seed).randrange(1, 120))
                     running.process.kill()
                     await running.process.wait()
-                    await crowd.until(4, "broken")
+                    await callers.until(4, "broken")
                 assert running.process.returncode == -signal.SIGKILL
-                assert crowd.told["refused"] == 0
+                assert callers.counts["refused"] == 0
 
 
 async def test_sigterm_at_any_moment(tmp_path: Path) -> None:
@@ -46,28 +46,28 @@ async def test_sigterm_at_any_moment(tmp_path: Path) -> None:
         cluster.load(objects())
         for seed in STOPPED.seeds:
             async with extender(tmp_path, cluster.url) as running:
-                async with Crowd(running.url).calling() as crowd:
-                    await crowd.until(Random(seed).randrange(1, 120))
+                async with Callers(running.url).calling() as callers:
+                    await callers.until(Random(seed).randrange(1, 120))
                     under_way = await begun_calls(int(running.url.rpartition(":")[2]), 5)
                     running.process.send_signal(signal.SIGTERM)
-                    await crowd.until(4, "broken")
+                    await callers.until(4, "broken")
                     for client in under_way:
                         await client.send(CALLS["filter"][9:])
                         answer = await client.answer()
                         assert answer.startswith("HTTP/1.1 200 "), answer
                         assert json.loads(answer.partition("\r\n\r\n")[2]) == RIGHT["filter"]
                         client.close()
-                assert crowd.told["refused"] == 0
-                await running.ended()  # after a second signal it need not finish anything
+                assert callers.counts["refused"] == 0
+                await running.ended()  # a second signal would end calls
 
 
-async def test_started_anew_it_answers_the_same_and_keeps_its_size(tmp_path: Path) -> None:
+async def test_its_memory_does_not_grow_after_a_restart(tmp_path: Path) -> None:
     async with FakeCluster(run="none") as cluster:
         cluster.load(objects())
         async with extender(tmp_path, cluster.url) as running:
-            async with Crowd(running.url).calling() as crowd:
-                await crowd.until(400)
+            async with Callers(running.url).calling() as callers:
+                await callers.until(400)
                 before = running.resident_bytes
-                await crowd.until(1200)
+                await callers.until(1200)
             assert running.resident_bytes - before < 8 * 2**20
-            assert await figure(running.url, "reprieve_requests_total") >= 1600
+            assert await metric(running.url, "reprieve_requests_total") >= 1600

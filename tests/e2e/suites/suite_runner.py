@@ -1,4 +1,4 @@
-"""Running a suite that others wrote, in a pytest of its own, against a served fakeapi."""
+"""Suites of other projects in processes of their own: pytest, and schemathesis."""
 
 from __future__ import annotations
 
@@ -21,24 +21,31 @@ PATIENCE_SECONDS: Final = 300.0
 async def run_suite(
     tests: Sequence[str], expectations: str, environment: Mapping[str, str], home: Path
 ) -> None:
-    """Run a suite, and fail with its report unless all goes as expected."""
+    """Run a pytest suite, and fail with its report unless its results are as expected."""
+    own = {
+        **environment,
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        VARIABLE: str(HERE / expectations),
+    }
+    command = (sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini"), *tests)
+    await _run(command, own, home)
+
+
+async def run_schemathesis(document: str, *flags: str, home: Path, hooks: str = "") -> None:
+    """Send requests generated from an OpenAPI document, and fail with the report of errors."""
+    fixed = ("--generation-deterministic", "--warnings=off", "--no-color")
+    program = Path(sys.executable).with_name("schemathesis")
+    environment = {"SCHEMATHESIS_HOOKS": hooks} if hooks else {}
+    await _run((str(program), "run", document, *flags, *fixed), environment, home)
+
+
+async def _run(command: Sequence[str], environment: Mapping[str, str], home: Path) -> None:
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "pytest",
-        "-c",
-        str(HERE / "pytest.ini"),
-        *tests,
+        *command,
         cwd=home,
-        env={
-            **os.environ,
-            **environment,
-            "HOME": str(home),
-            "TMPDIR": str(home),
-            "PYTHONPATH": str(ROOT),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            VARIABLE: str(HERE / expectations),
-        },
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
