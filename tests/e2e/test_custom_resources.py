@@ -1,8 +1,8 @@
-"""kubectl on custom resources: what it prints, and how objects come from version to version.
+"""kubectl on custom resources: its output, and the conversion of objects between versions.
 
-``custom/expected`` holds what is printed here, read against upstream's sources; unlike the golden
-transcripts of ``kubectl/`` it was not recorded in front of a real kube-apiserver. It is written
-anew by ``python -m tests.e2e.test_custom_resources``.
+``custom/expected`` has the expected output, checked against upstream's sources; unlike the golden
+transcripts of ``kubectl/`` it was not recorded with a real kube-apiserver. ``python -m
+tests.e2e.test_custom_resources`` writes it again.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pytest
 
 from fakeapi import FakeCluster
 from fakeapi.apiserver.serving.client_access import Tls, create_tls
+from tests.builders import manifest
 from tests.e2e.clients import RELEASES, programs
 from tests.e2e.scenario_runner import Target, Terminal, play, write_kubeconfig
 from tests.e2e.transcripts import Exchange, Scenario, Step, read_transcript, scenarios
@@ -38,7 +39,7 @@ async def played(scenario: Scenario, release: str, home: Path) -> list[Exchange]
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("scenario", scenarios(HERE), ids=lambda scenario: scenario.name)
-async def test_it_prints_what_was_read_and_found_right(
+async def test_kubectl_prints_the_expected_output(
     scenario: Scenario, release: str, tmp_path: Path
 ) -> None:
     seen = await played(scenario, release, tmp_path)
@@ -52,18 +53,13 @@ def at(port: int, trusted: Tls) -> dict[str, Any]:
     return converted(url=f"https://127.0.0.1:{port}/convert", caBundle=bundle)
 
 
-async def test_kubectl_sees_what_a_webhook_has_converted(tmp_path: Path) -> None:
+async def test_kubectl_reads_objects_that_a_webhook_converts(tmp_path: Path) -> None:
     tls = create_tls("127.0.0.1")
     async with FakeCluster() as cluster, serving(tls.server) as port:
         cluster.load([at(port, tls)])
         kubeconfig = write_kubeconfig(tmp_path / ".kubeconfig", cluster.url)
         terminal = Terminal(programs("1.37"), Target(cluster.url, kubeconfig), tmp_path)
-        made = {
-            "apiVersion": "example.com/v2",
-            "kind": "Widget",
-            "metadata": {"name": "one", "namespace": "default"},
-            "spec": {"length": 3},
-        }
+        made = manifest("Widget", "one", version="example.com/v2", spec={"length": 3})
         await terminal.type(Step(("create", "-f", "-"), "create", json.dumps(made)))
 
         async def asked(version: str, path: str) -> str:
@@ -75,17 +71,13 @@ async def test_kubectl_sees_what_a_webhook_has_converted(tmp_path: Path) -> None
         assert await asked("v2", "{.spec}") == '{"color":"red","length":3}'
 
 
-async def test_a_webhook_that_is_not_trusted_converts_nothing(tmp_path: Path) -> None:
+async def test_an_untrusted_conversion_webhook_is_an_error(tmp_path: Path) -> None:
     tls, other = create_tls("127.0.0.1"), create_tls("127.0.0.1")
     async with FakeCluster() as cluster, serving(tls.server) as port:
         cluster.load([at(port, other)])
         kubeconfig = write_kubeconfig(tmp_path / ".kubeconfig", cluster.url)
         terminal = Terminal(programs("1.37"), Target(cluster.url, kubeconfig), tmp_path)
-        made = {
-            "apiVersion": "example.com/v2",
-            "kind": "Widget",
-            "metadata": {"name": "one", "namespace": "default"},
-        }
+        made = manifest("Widget", "one", version="example.com/v2")
         [seen] = await terminal.type(Step(("create", "-f", "-"), "create", json.dumps(made)))
     assert "conversion webhook for example.com/v2, Kind=Widget failed: Post" in seen.output
     assert "tls: failed to verify certificate" in seen.output

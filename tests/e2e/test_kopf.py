@@ -1,9 +1,9 @@
-"""An operator written with kopf, against this server, from the first object to the last.
+"""An operator written with kopf, with fakeapi as its API server.
 
-The operator keeps a config map for each widget. kopf watches the definition and the widgets, puts
-its finalizer and its notes into them, and patches what handlers return into their status.
+The operator keeps a config map for each widget. kopf watches the definition and the widgets, adds
+its finalizer and annotations to them, and patches the results of handlers into their status.
 
-kopf's own end-to-end tests are in its repository only; its package carries none.
+kopf's own end-to-end tests are in its repository only, not in its package.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 import kopf
 import lightkube
 import msgspec
-import orjson
 import pytest
 from lightkube import KubeConfig
 from lightkube.models.meta_v1 import ObjectMeta
@@ -27,6 +26,7 @@ from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.client import Client, PatchType
 from extender.kube.rest.resources import Resource
 from fakeapi import FakeCluster
+from tests.builders import encoded
 from tests.builders.definitions import ANYTHING, INTEGER, definition, record, version, widget
 
 PATIENCE_SECONDS = 30.0
@@ -78,7 +78,7 @@ def operator(client: lightkube.Client, url: str) -> kopf.OperatorRegistry:
 
 @asynccontextmanager
 async def running(registry: kopf.OperatorRegistry) -> AsyncIterator[None]:
-    """Run an operator until the block ends, in a thread: it ends whatever else is in its loop."""
+    """Run an operator until the block ends, in a thread, since it stops its event loop."""
     ready, stop = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -102,13 +102,13 @@ async def client() -> AsyncIterator[Client]:
     async with FakeCluster() as cluster:
         cluster.load([DEFINITION])
         config = KubeConfig.from_file(cluster.kubeconfig_path)
-        with lightkube.Client(config=config) as hands:
-            async with running(operator(hands, cluster.url)):
+        with lightkube.Client(config=config) as writer:
+            async with running(operator(writer, cluster.url)):
                 yield cluster.client
 
 
 async def until(client: Client, holds: Callable[[Any], bool]) -> Any:
-    """Wait until something holds of the widget; gives the widget as it is then."""
+    """Return the widget once a condition holds for it."""
     listing = await client.list(WIDGETS, decode)
     found = [thing for thing in listing.items if holds(thing)]
     if found:
@@ -126,12 +126,12 @@ async def until(client: Client, holds: Callable[[Any], bool]) -> Any:
 
 
 async def create_one(client: Client, size: int = 3) -> Any:
-    """Create the widget, and wait until the operator has seen to it."""
-    await client.create(WIDGETS.collection("default"), orjson.dumps(widget(size=size)), decode)
+    """Create the widget, and wait until the operator has handled it."""
+    await client.create(WIDGETS.collection("default"), encoded(widget(size=size)), decode)
     return await until(client, lambda thing: "create" in thing.get("status", {}))
 
 
-async def test_it_makes_what_a_new_object_asks_for(client: Client) -> None:
+async def test_it_creates_the_child_of_a_new_object(client: Client) -> None:
     one = await create_one(client)
     assert (await client.get(CHILD, decode))["data"] == {"size": "3"}
     assert one["status"]["create"] == {"size": 3}
@@ -147,7 +147,7 @@ async def test_it_follows_a_change(client: Client) -> None:
     assert one["metadata"]["generation"] == 2
 
 
-async def test_it_cleans_up_before_the_object_goes(client: Client) -> None:
+async def test_it_cleans_up_before_an_object_is_deleted(client: Client) -> None:
     await create_one(client)
     await client.delete(ONE)
     await until(client, lambda thing: "finalizers" not in thing["metadata"])

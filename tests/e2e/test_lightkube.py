@@ -1,4 +1,4 @@
-"""lightkube against this server: its words for everyday work, its models for the answers."""
+"""lightkube with fakeapi as its API server: everyday operations, and its models of objects."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ from lightkube.resources.core_v1 import ConfigMap, Node, Pod
 from lightkube.types import PatchType
 
 from fakeapi import FakeCluster
+from tests.builders import manifest, workload_json
 
 
 @pytest.fixture
 async def cluster() -> AsyncIterator[FakeCluster]:
     async with FakeCluster() as running:
-        running.load([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}}])
+        running.load([manifest("Node", "node")])
         yield running
 
 
@@ -46,7 +47,13 @@ async def client(cluster: FakeCluster) -> AsyncIterator[AsyncClient]:
     await connected.close()
 
 
-def pod(name: str) -> Pod:
+JSON_PATCH = [
+    {"op": "replace", "path": "/data/a", "value": "2"},
+    {"op": "remove", "path": "/data/b"},
+]
+
+
+def pod_of_web(name: str) -> Pod:
     spec = PodSpec(containers=[Container(name="main", image="nginx")])
     return Pod(metadata=ObjectMeta(name=name, labels={"app": "web"}), spec=spec)
 
@@ -57,7 +64,7 @@ def settings(**data: str) -> ConfigMap:
 
 
 async def test_it_creates_reads_lists_and_deletes(client: Any) -> None:
-    created = await client.create(pod("one"))
+    created = await client.create(pod_of_web("one"))
     assert created.status.phase == "Pending"
     assert [found.metadata.name async for found in client.list(Pod, labels={"app": "web"})] == [
         "one"
@@ -72,7 +79,7 @@ async def test_it_waits_until_a_pod_runs(cluster: FakeCluster, client: Any) -> N
     for part in ("scheduler", "kubelet"):
         cluster.control_plane[part].start()
     async with asyncio.timeout(20):
-        await client.create(pod("one"))
+        await client.create(pod_of_web("one"))
         ready = await client.wait(Pod, "one", for_conditions=["Ready"])
     assert ready.spec.nodeName == "node"
 
@@ -96,13 +103,7 @@ async def test_it_watches(client: Any) -> None:
     [
         (PatchType.STRATEGIC, {"data": {"a": "2", "b": None}}),
         (PatchType.MERGE, {"data": {"a": "2", "b": None}}),
-        (
-            PatchType.JSON,
-            [
-                {"op": "replace", "path": "/data/a", "value": "2"},
-                {"op": "remove", "path": "/data/b"},
-            ],
-        ),
+        (PatchType.JSON, JSON_PATCH),
     ],
     ids=lambda value: value.name.lower() if isinstance(value, PatchType) else "",
 )
@@ -127,21 +128,7 @@ async def test_an_applied_field_of_another_is_a_conflict(client: Any) -> None:
 
 
 async def test_it_scales(client: Any) -> None:
-    await client.create(
-        Deployment.from_dict(
-            {
-                "metadata": {"name": "web"},
-                "spec": {
-                    "replicas": 1,
-                    "selector": {"matchLabels": {"app": "web"}},
-                    "template": {
-                        "metadata": {"labels": {"app": "web"}},
-                        "spec": {"containers": [{"name": "main", "image": "nginx"}]},
-                    },
-                },
-            }
-        )
-    )
+    await client.create(Deployment.from_dict(workload_json("Deployment", "web")))
     scale = await client.get(Deployment.Scale, "web")
     scale.spec.replicas = 3
     await client.replace(scale, "web")

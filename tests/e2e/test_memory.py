@@ -32,35 +32,35 @@ BUSY = "while True: pass"
 
 
 @pytest.fixture
-async def ears() -> AsyncIterator[NotifierListener]:
+async def listener() -> AsyncIterator[NotifierListener]:
     made = NotifierListener(SystemClock())
     yield made
     made.close()
 
 
-def refused(ears: NotifierListener, make: Callable[[], Notifier]) -> str:
+def refused(listener: NotifierListener, make: Callable[[], Notifier]) -> str:
     """Listen to a notifier; gives why that cannot be had, or nothing."""
     try:
-        ears.add(make())
+        listener.add(make())
     except NotifierError as error:
         return str(error)
     return ""
 
 
-async def test_cpu_stalls_are_notified(ears: NotifierListener) -> None:
+async def test_cpu_stalls_are_notified(listener: NotifierListener) -> None:
     """Stalls on a processor are notified like those on memory, and are easier to cause."""
     path = PROC / "pressure/cpu"
-    problem = refused(ears, lambda: PsiNotifier(path))
+    problem = refused(listener, lambda: PsiNotifier(path))
     crowd = [
         await asyncio.create_subprocess_exec(sys.executable, "-c", BUSY)
         for _ in range(2 * (os.cpu_count() or 1) + 1)
     ]
-    heard = await ears.wait(0 if problem else LONGEST)
+    notified = await listener.wait(0 if problem else LONGEST)
     for each in crowd:
         each.kill()
         await each.wait()
-    told = [f"{path}: tasks stalled for 100 ms of 2000"]
-    assert heard == told or (not heard and problem.startswith(f"{path}: "))
+    expected = [f"{path}: tasks stalled for 100 ms of 2000"]
+    assert notified == expected or (not notified and problem.startswith(f"{path}: "))
 
 
 def group_of_version_one() -> Cgroup | None:
@@ -68,21 +68,21 @@ def group_of_version_one() -> Cgroup | None:
     return group if group is not None and group.version is CgroupVersion.ONE else None
 
 
-async def test_using_memory_crosses_a_threshold(ears: NotifierListener) -> None:
+async def test_using_memory_crosses_a_threshold(listener: NotifierListener) -> None:
     """Without a version 1 cgroup there is no threshold to cross."""
     group = group_of_version_one()
     used = MemoryReader(PROC, group).read(0).usage
     assert used is not None
     directory = PROC if group is None else group.directory
     level = used + 32 * MIB
-    problem = refused(ears, lambda: ThresholdNotifier(directory, level))
+    problem = refused(listener, lambda: ThresholdNotifier(directory, level))
     held = [bytearray(b"x" * MIB) for _ in range(256)]
-    heard = await ears.wait(0 if problem else LONGEST)
+    notified = await listener.wait(0 if problem else LONGEST)
     assert len(held) == 256
-    told = [f"{directory}/memory.usage_in_bytes: has crossed {level} bytes"]
-    assert heard == told or (not heard and problem.startswith(f"{directory}/"))
+    expected = [f"{directory}/memory.usage_in_bytes: has crossed {level} bytes"]
+    assert notified == expected or (not notified and problem.startswith(f"{directory}/"))
 
 
-async def test_the_machine_is_listened_to_or_says_why_not(ears: NotifierListener) -> None:
-    attention = CgroupNotifiers(ears, PROC, find_cgroup(PROC))
-    assert all(line.startswith("/") and "\n" not in line for line in attention.unavailable)
+async def test_the_machine_is_listened_to_or_says_why_not(listener: NotifierListener) -> None:
+    notifiers = CgroupNotifiers(listener, PROC, find_cgroup(PROC))
+    assert all(line.startswith("/") and "\n" not in line for line in notifiers.unavailable)

@@ -13,40 +13,40 @@ from kubernetes import client
 from kubernetes.informer import ADDED, DELETED, MODIFIED, SharedInformer
 
 from fakeapi import FakeCluster
-from tests.builders import manifest
+from tests.builders import manifest, owner
 
 PATIENCE_SECONDS = 20.0
 
 
-class Notes:
+class InformerEvents:
     """The events of an informer, across threads."""
 
     def __init__(self) -> None:
-        self._told: set[tuple[str, str]] = set()
+        self._seen: set[tuple[str, str]] = set()
         self._changed = threading.Condition()
 
-    def take(self, event: str, name: str) -> None:
+    def add(self, event: str, name: str) -> None:
         with self._changed:
-            self._told.add((event, name))
+            self._seen.add((event, name))
             self._changed.notify_all()
 
-    async def holds(self, event: str, name: str) -> bool:
+    async def wait_for(self, event: str, name: str) -> bool:
         """Wait for this event, and return whether it came."""
         return await asyncio.to_thread(self._wait, (event, name))
 
     def _wait(self, note: tuple[str, str]) -> bool:
         with self._changed:
-            return self._changed.wait_for(lambda: note in self._told, PATIENCE_SECONDS)
+            return self._changed.wait_for(lambda: note in self._seen, PATIENCE_SECONDS)
 
 
 @asynccontextmanager
-async def informer(core: Any, notes: Notes) -> AsyncIterator[Any]:
+async def informer(core: Any, events: InformerEvents) -> AsyncIterator[Any]:
     """Follow the pods of a namespace until the block ends; each watch lasts a second."""
     start: Any = SharedInformer  # it has no annotations
     running = start(core.list_namespaced_pod, namespace="default", resync_period=1)
     for event in (ADDED, MODIFIED, DELETED):
         running.add_event_handler(
-            event, lambda thing, event=event: notes.take(event, thing.metadata.name)
+            event, lambda thing, event=event: events.add(event, thing.metadata.name)
         )
     running.start()
     try:
@@ -55,14 +55,9 @@ async def informer(core: Any, notes: Notes) -> AsyncIterator[Any]:
         await asyncio.to_thread(running.stop)
 
 
-def pod(name: str) -> dict[str, Any]:
-    return manifest("Pod", name, spec={"containers": [{"name": "main", "image": "nginx"}]})
-
-
-@pytest.fixture
-async def cluster() -> AsyncIterator[FakeCluster]:
-    async with FakeCluster() as running:
-        yield running
+def pod_of_nginx(name: str, **metadata: Any) -> dict[str, Any]:
+    container = {"name": "main", "image": "nginx"}
+    return manifest("Pod", name, metadata=metadata, spec={"containers": [container]})
 
 
 @pytest.fixture
@@ -76,41 +71,35 @@ def core(cluster: FakeCluster) -> Iterator[client.CoreV1Api]:
 async def test_its_informer_follows_the_server(
     core: Any,
 ) -> None:
-    notes = Notes()
-    await asyncio.to_thread(core.create_namespaced_pod, "default", pod("one"))
-    async with informer(core, notes) as following:
-        assert await notes.holds(ADDED, "one")
-        await asyncio.to_thread(core.create_namespaced_pod, "default", pod("two"))
-        assert await notes.holds(ADDED, "two")
+    events = InformerEvents()
+    await asyncio.to_thread(core.create_namespaced_pod, "default", pod_of_nginx("one"))
+    async with informer(core, events) as following:
+        assert await events.wait_for(ADDED, "one")
+        await asyncio.to_thread(core.create_namespaced_pod, "default", pod_of_nginx("two"))
+        assert await events.wait_for(ADDED, "two")
         label = {"metadata": {"labels": {"a": "b"}}}
         await asyncio.to_thread(core.patch_namespaced_pod, "two", "default", label)
-        assert await notes.holds(MODIFIED, "two")
+        assert await events.wait_for(MODIFIED, "two")
         await asyncio.to_thread(core.delete_namespaced_pod, "one", "default")
-        assert await notes.holds(DELETED, "one")
+        assert await events.wait_for(DELETED, "one")
         assert following.cache.list_keys() == ["default/two"]
 
 
 async def test_its_informer_survives_compaction(cluster: FakeCluster, core: Any) -> None:
-    notes = Notes()
-    async with informer(core, notes):
-        await asyncio.to_thread(core.create_namespaced_pod, "default", pod("one"))
-        assert await notes.holds(ADDED, "one")
-        cluster.load([{**pod(name)} for name in ("two", "three")])
+    events = InformerEvents()
+    async with informer(core, events):
+        await asyncio.to_thread(core.create_namespaced_pod, "default", pod_of_nginx("one"))
+        assert await events.wait_for(ADDED, "one")
+        cluster.load(map(pod_of_nginx, ("two", "three")))
         cluster.api.store.compact(cluster.api.store.version)
-        assert await notes.holds(ADDED, "three")
+        assert await events.wait_for(ADDED, "three")
 
 
-def owned(name: str, owner: Any, *, blocks: bool = False) -> dict[str, Any]:
+def owned(name: str, parent: Any, *, blocks: bool = False) -> dict[str, Any]:
     """Build a pod that belongs to another one."""
-    reference = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "name": owner.metadata.name,
-        "uid": owner.metadata.uid,
-        "blockOwnerDeletion": blocks,
-    }
-    metadata = {"name": name, "namespace": "default", "ownerReferences": [reference]}
-    return {**pod(name), "metadata": metadata}
+    meta = parent.metadata
+    reference = owner(meta.name, "Pod", uid=meta.uid, blockOwnerDeletion=blocks)
+    return pod_of_nginx(name, ownerReferences=[reference])
 
 
 @pytest.mark.parametrize(
@@ -119,7 +108,7 @@ def owned(name: str, owner: Any, *, blocks: bool = False) -> dict[str, Any]:
 async def test_its_deletes_cascade_to_dependents(
     policy: str, left: list[str], cluster: FakeCluster, core: Any
 ) -> None:
-    parent = await asyncio.to_thread(core.create_namespaced_pod, "default", pod("parent"))
+    parent = await asyncio.to_thread(core.create_namespaced_pod, "default", pod_of_nginx("parent"))
     child = owned("child", parent, blocks=True)
     await asyncio.to_thread(core.create_namespaced_pod, "default", child)
     options = client.V1DeleteOptions(propagation_policy=policy)
@@ -134,7 +123,7 @@ async def test_a_namespace_that_it_deletes_is_gone_with_its_content(
 ) -> None:
     body = client.V1Namespace(metadata=client.V1ObjectMeta(name="shop"))
     await asyncio.to_thread(core.create_namespace, body)
-    content = {**pod("p"), "metadata": {"name": "p"}}
+    content = pod_of_nginx("p", namespace="shop")
     await asyncio.to_thread(core.create_namespaced_pod, "shop", content)
     await asyncio.to_thread(core.delete_namespace, "shop")
     await cluster.clock.advance(60)

@@ -37,7 +37,7 @@ Slow = Callable[[int], bytes]
 """Returns the bytes of a step, beginning with 0."""
 
 BODIES: Final = "a body byte by byte"
-"""The only access to use up the limit of calls, so that others are refused."""
+"""Only these clients exhaust the limit of calls, so that others are refused."""
 
 WAYS: Final[dict[str, Slow]] = {
     "a header byte by byte": lambda step: ASKING[step % HEADER : step % HEADER + 1],
