@@ -1,12 +1,12 @@
-"""``make differential``: random clusters, each put to a real kube-scheduler and to us.
+"""``make differential``: random clusters, scheduled by a real kube-scheduler and by us.
 
     make differential COUNT=5000 SEED=7
     python -m tests.differential --count 5000 --seed 7 --upstream 1.30
     python -m tests.differential --replay bench-results/differential/1.37-7-12-1.json
 
-Every question on which we differ is written to a file, which ``--replay`` judges again without a
-scheduler. A cluster that differs is put to the scheduler once more, and counts only if it does so
-again: what the scheduler had not heard of in time is no rule of its. Exit code 1 tells of one.
+Every case that differs is written to a file, which ``--replay`` compares again without a scheduler.
+A cluster that differs is scheduled once more, and counts only if it differs again: the scheduler
+may have received an event late. The exit code is 1 if one differs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.conformance.build import BuildError, NoGoError, program
 from tests.conformance.scheduling.releases import RELEASES
 from tests.differential.case import Case, read, write
 from tests.differential.comparison import differences
-from tests.differential.kube_scheduler import Asker, asker
+from tests.differential.kube_scheduler import ScheduleRunner, schedule_runner
 from tests.differential.random_clusters import generate
 
 OUTPUT: Final = Path("bench-results/differential")
@@ -41,26 +41,27 @@ class Tally:
         self.passing: list[str] = []
 
     def count(self, cases: list[Case]) -> None:
-        """Count what came of a cluster."""
+        """Count the outcomes of a cluster."""
         self.outcomes.update(map(_outcome, cases))
 
 
 async def compare(upstream: str, seed: int, numbers: range) -> Tally:
-    """Put clusters of a seed to a scheduler of the release ``upstream``, and to us."""
+    """Compare a scheduler of the release ``upstream`` with us on clusters of a seed."""
     tally = Tally()
-    async with asker(program(RELEASES[upstream]), upstream) as asking:
+    async with schedule_runner(program(RELEASES[upstream]), upstream) as runner:
         for number in numbers:
-            await _compare_one(asking, seed, number, tally)
+            await _compare_one(runner, seed, number, tally)
     return tally
 
 
-async def _compare_one(asking: Asker, seed: int, number: int, tally: Tally) -> None:
-    name = f"{asking.upstream}-{seed}-{number}"
-    cases = await asking.ask(name, generate(seed, number))
+async def _compare_one(runner: ScheduleRunner, seed: int, number: int, tally: Tally) -> None:
+    name = f"{runner.upstream}-{seed}-{number}"
+    cases = await runner.schedule_all(name, generate(seed, number))
     tally.count(cases)
     if not any(map(differences, cases)):
         return
-    again = [case for case in await asking.ask(name, generate(seed, number)) if differences(case)]
+    repeated = await runner.schedule_all(name, generate(seed, number))
+    again = [case for case in repeated if differences(case)]
     tally.mismatches += again
     if not again:
         tally.passing.append(name)
@@ -84,11 +85,11 @@ async def _run(upstream: str, seed: int, count: int) -> int:
             write(case, path)
             sys.stdout.write(f"{path}\n" + "".join(f"  {line}\n" for line in differences(case)))
         found += len(tally.mismatches)
-        _tell(upstream, tally, numbers.stop, time.perf_counter() - begun)
+        _print_progress(upstream, tally, numbers.stop, time.perf_counter() - begun)
     return found
 
 
-def _tell(upstream: str, tally: Tally, clusters: int, seconds: float) -> None:
+def _print_progress(upstream: str, tally: Tally, clusters: int, seconds: float) -> None:
     outcomes = ", ".join(f"{count} {what}" for what, count in sorted(tally.outcomes.items()))
     passing = f", passing: {', '.join(tally.passing)}" if tally.passing else ""
     sys.stdout.write(
@@ -110,14 +111,14 @@ def _replay(path: Path) -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
     parser.add_argument("--count", type=int, default=1000, help="how many clusters")
-    parser.add_argument("--seed", type=int, default=1, help="which ones")
+    parser.add_argument("--seed", type=int, default=1, help="the seed of the clusters")
     parser.add_argument("--upstream", choices=tuple(RELEASES), help="only this release")
-    parser.add_argument("--replay", metavar="FILE", type=Path, help="judge a case again")
+    parser.add_argument("--replay", metavar="FILE", type=Path, help="compare a case again")
     return parser.parse_args()
 
 
 def main() -> None:
-    """Do what is asked for."""
+    """Run the command."""
     asked = _arguments()
     if asked.replay is not None:
         sys.exit(1 if _replay(asked.replay) else 0)

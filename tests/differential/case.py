@@ -1,4 +1,4 @@
-"""One question put to a real kube-scheduler with its answer, as a file that can be judged again.
+"""One pod scheduled by a real kube-scheduler, as a file that can be compared again.
 
 from tests.builders import Document
 
@@ -25,8 +25,8 @@ class Offer(msgspec.Struct, frozen=True):
 class Answer(msgspec.Struct, rename="camel", frozen=True):
     """The result of kube-scheduler.
 
-    ``candidates`` is what it put to its extender, which sent it back as it was; None if it put
-    nothing. ``victims`` are the UIDs of the pods that were deleted, sorted; ``message`` is of
+    ``candidates`` is what it offered to its extender, which returned it unchanged; None without a
+    call. ``victims`` are the UIDs of the pods that were deleted, sorted; ``message`` is of
     the pod's PodScheduled condition.
     """
 
@@ -38,7 +38,7 @@ class Answer(msgspec.Struct, rename="camel", frozen=True):
 
 
 class Case(msgspec.Struct, rename="camel", frozen=True):
-    """A cluster as it stood, the pod that wanted in, and what a release made of it."""
+    """A cluster, the pod to be scheduled, and the result of a release."""
 
     name: str
     upstream: str

@@ -1,8 +1,8 @@
 """Whether ``explain preempt`` decides as a real kube-scheduler did.
 
-Where upstream leaves a choice to chance, any of its outcomes will do: which of the equally good
-nodes is chosen, and in which order disruption budgets are charged (a map's; since 1.37 the order
-matters, so a case is only a mismatch if no order explains it).
+Where upstream chooses at random, each outcome is accepted: which of the equally good nodes is
+chosen, and the order in which disruption budgets are counted (a map's; since 1.37 the order
+matters, so a case is a mismatch only if no order explains it).
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def _decide(case: Case, items: Sequence[Document]) -> PreemptionDecision:
         cluster.write_bytes(msgspec.json.encode({"kind": "List", "items": items}))
         pod.write_bytes(msgspec.json.encode(case.pod))
         files = load_cluster([str(cluster)], rules.release)
-        asking = load_pod(str(pod), files, rules.release)
-    return explain_preempt(asking, files.snapshot, rules, None)
+        runner = load_pod(str(pod), files, rules.release)
+    return explain_preempt(runner, files.snapshot, rules, None)
 
 
 def _compared(case: Case, items: Sequence[Document]) -> list[str]:
@@ -106,8 +106,8 @@ def _choice(ours: PreemptionDecision, case: Case, theirs: Answer) -> Iterator[st
         if going != set(theirs.victims):
             yield f"it told {sorted(theirs.victims)} to go, we {sorted(going)}"
         rules = release(case.upstream)
-        told, other = (fit_error.candidate_found(each, rules) for each in (chosen, nominated))
-        message = ours.message.replace(told, other) if told else ours.message
+        expected, other = (fit_error.candidate_found(each, rules) for each in (chosen, nominated))
+        message = ours.message.replace(expected, other) if expected else ours.message
     if message != theirs.message:
         yield f"it says {theirs.message!r}, we {message!r}"
 

@@ -1,11 +1,11 @@
-"""Many clusters put to one real kube-scheduler, one after another.
+"""Many clusters scheduled by one real kube-scheduler, one after another.
 
-fakeapi and an extender that echoes what it is sent live in this process, the scheduler in its own.
-Between clusters everything is deleted, so that the scheduler's caches live on.
+fakeapi and an extender that returns its input run in this process, the scheduler in another.
+Between clusters everything is deleted, so that the scheduler's caches stay valid.
 
-Watches of different kinds tell of things in any order. So before each question a *witness*, a tiny
-pod that fits only its own node, has to be bound: by then the scheduler has heard of all that came
-before. Node and witnesses are part of the cluster for both sides.
+Watches of different kinds deliver events in any order. So before each pod a *marker*, a tiny pod
+that fits only its own node, has to be bound: then the scheduler has received all earlier events.
+The node and the markers are part of the cluster for both sides.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from aiohttp import web
 
 from fakeapi import FakeCluster
 from fakeapi.apiserver.endpoints import Api, Request, Response
-from tests.builders import Document, node_json, pod_json, rfc3339
+from tests.builders import Document, manifest, node_json, pod_json, rfc3339
 from tests.conformance.scheduling.kube_scheduler import Extender, configuration, kube_scheduler
 from tests.differential.case import Answer, Case, Offer
 from tests.differential.random_clusters import NAMESPACES, SCHEDULER, Generated
 
 PATIENCE_SECONDS: Final = 60.0
-_WITNESSES: Final = "witnesses"
+_MARKERS: Final = "witnesses"
 _KINDS: Final = (
     "/api/v1/namespaces",
     "/api/v1/nodes",
@@ -55,37 +55,37 @@ _LONGEST_LINE: Final = 2**22
 
 
 class UnansweredError(RuntimeError):
-    """The scheduler did not do what it was waited for; the text says what."""
+    """The scheduler did not do in time what the text names."""
 
 
 @dataclass(slots=True)
-class Asker:
-    """Puts pods to a scheduler: the API that it watches, and what it has sent to its extender."""
+class ScheduleRunner:
+    """Has a scheduler schedule pods: the API that it watches, and its calls to its extender."""
 
     api: Api
     load: Callable[[Sequence[Document]], int]
     upstream: str
     _pods: dict[str, Document] = field(default_factory=dict)
-    _said: dict[str, str] = field(default_factory=dict)
+    _messages: dict[str, str] = field(default_factory=dict)
     _offers: dict[str, dict[str, Offer]] = field(default_factory=dict)
     _others: set[tuple[str, str]] = field(default_factory=set)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _witnesses: int = 0
+    _markers: int = 0
     _running: int = 0
 
-    async def ask(self, name: str, generated: Generated) -> list[Case]:
-        """Set a cluster up, put its pods to it, and take it down again."""
-        self.load([*generated.items, _witness_node()])
+    async def schedule_all(self, name: str, generated: Generated) -> list[Case]:
+        """Load a cluster, schedule its pods, and delete it again."""
+        self.load([*generated.items, _marker_node()])
         cases: list[Case] = []
         for number, pod in enumerate(generated.pods):
-            cases.append(await self._put(f"{name}-{number}", pod))
-            if _takes_a_promise_back(cases):
-                break  # a pod that lost its node looks for another one at once
+            cases.append(await self._schedule(f"{name}-{number}", pod))
+            if _has_lost_nomination(cases):
+                break  # a pod that lost its nominated node is scheduled again at once
         await self._clear()
         return cases
 
-    async def _put(self, name: str, pod: Document) -> Case:
-        await self._hear_a_witness()
+    async def _schedule(self, name: str, pod: Document) -> Case:
+        await self._wait_for_marker()
         items = self._items()
         uid = pod["metadata"]["uid"]
         self._others.clear()
@@ -95,11 +95,11 @@ class Asker:
         if case.answer.bound_to:
             self._start(uid)
         elif not case.answer.nominated_node:
-            self._delete(_path(pod))  # or it would ask again when something changes
+            self._delete(_path(pod))  # or it would be scheduled again after changes
         return case
 
     def _start(self, uid: str) -> None:
-        """Let a pod that was bound run: of equal pods that have not started any may go first."""
+        """Start a bound pod: the order of victims that have not started is random."""
         self._running += 1
         pod, started = self._pods[uid], rfc3339(_LATER + self._running)
         status = {**pod["status"], "phase": "Running", "startTime": started}
@@ -110,7 +110,7 @@ class Asker:
         if pod is None or self._is_bound(uid):
             return pod is not None
         if not (nominated := pod["status"].get("nominatedNodeName")):
-            return uid in self._said
+            return uid in self._messages
         return all(map(self._is_leaving, self._offers[uid][nominated].victims))
 
     def _is_leaving(self, uid: str) -> bool:
@@ -121,7 +121,7 @@ class Asker:
         pod, offers = self._pods[uid], self._offers.get(uid, {})
         nominated = pod["status"].get("nominatedNodeName", "")
         own = offers[nominated].victims if nominated else ()
-        others = {victim for asking, victim in self._others if asking != uid}.difference(own)
+        others = {victim for runner, victim in self._others if runner != uid}.difference(own)
         staying = [
             item["metadata"]["uid"]
             for item in items
@@ -132,50 +132,50 @@ class Asker:
             candidates=self._offers.get(uid),
             nominated_node=nominated,
             victims=tuple(sorted(filter(self._is_leaving, {*staying} - others))),
-            message=self._said.get(uid, ""),
+            message=self._messages.get(uid, ""),
         )
 
-    async def _hear_a_witness(self) -> None:
-        """Return once the scheduler knows of all that there is.
+    async def _wait_for_marker(self) -> None:
+        """Return once the scheduler has received all events.
 
-        A witness that came before its node would be tried again only after a second: so another
-        one is put in its place.
+        A marker that arrives before its node would be tried again only after a second, so another
+        one replaces it.
         """
         while True:
-            self._witnesses += 1
-            pod = _witness(self._witnesses)
+            self._markers += 1
+            pod = _marker(self._markers)
             uid = pod["metadata"]["uid"]
             self.load([pod])
-            await self._until("a witness", partial(self._is_heard, uid))
+            await self._until("a witness", partial(self._has_result, uid))
             if self._is_bound(uid):
                 return
             self._delete(_path(pod))
 
-    def _is_heard(self, uid: str) -> bool:
-        return self._is_bound(uid) or uid in self._said
+    def _has_result(self, uid: str) -> bool:
+        return self._is_bound(uid) or uid in self._messages
 
     def _is_bound(self, uid: str) -> bool:
         pod = self._pods.get(uid)
         return pod is not None and "nodeName" in pod["spec"]
 
     async def _clear(self) -> None:
-        for namespace in (*NAMESPACES, _WITNESSES):
+        for namespace in (*NAMESPACES, _MARKERS):
             for root, plural in (("/api/v1", "pods"), *_NAMESPACED):
                 self._delete(f"{root}/namespaces/{namespace}/{plural}")
         for path in _CLUSTER_WIDE:
             self._delete(path)
         await self._until("an empty cluster", lambda: not self._pods)
-        self._said.clear()
+        self._messages.clear()
         self._offers.clear()
 
     def _delete(self, path: str) -> None:
         request = Request("DELETE", path, {"gracePeriodSeconds": "0"})
-        _sure(self.api.handle(request), path)
+        _succeeded(self.api.handle(request), path)
 
     def _items(self) -> list[Document]:
         found = []
         for path in _KINDS:
-            listed = orjson.loads(_sure(self.api.handle(Request("GET", path)), path).body)
+            listed = orjson.loads(_succeeded(self.api.handle(Request("GET", path)), path).body)
             kind = listed["kind"].removesuffix("List")
             found += [{**item, "kind": kind} for item in listed["items"]]
         return found
@@ -187,12 +187,10 @@ class Asker:
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            raise UnansweredError(f"waited in vain for {what}") from None
-
-    # What the scheduler does.
+            raise UnansweredError(f"timed out waiting for {what}") from None
 
     async def echo(self, request: web.Request) -> web.Response:
-        """Answer a preempt call with what it offers, and remember the first about each pod."""
+        """Answer a preempt call with its own candidates, and record the first call for each pod."""
         asked = orjson.loads(await request.read())
         uid, offered = asked["Pod"]["metadata"]["uid"], asked["NodeNameToMetaVictims"]
         offers = {
@@ -203,8 +201,8 @@ class Asker:
         self._others |= {(uid, victim) for each in offers.values() for victim in each.victims}
         return web.json_response({"NodeNameToMetaVictims": offered})
 
-    async def follow(self, url: str) -> None:
-        """Keep a copy of all pods, and what is first said of each that is not scheduled."""
+    async def watch_pods(self, url: str) -> None:
+        """Watch all pods, and record the first message about each unschedulable one."""
         forever = aiohttp.ClientTimeout(total=None)
         async with (
             aiohttp.ClientSession(url, timeout=forever, read_bufsize=_LONGEST_LINE) as http,
@@ -212,9 +210,9 @@ class Asker:
         ):
             async for line in answer.content:
                 event = orjson.loads(line)
-                self._note(event["type"], event["object"])
+                self._record(event["type"], event["object"])
 
-    def _note(self, change: str, pod: Document) -> None:
+    def _record(self, change: str, pod: Document) -> None:
         uid = pod["metadata"]["uid"]
         if change == "DELETED":
             self._pods.pop(uid, None)
@@ -222,28 +220,28 @@ class Asker:
             self._pods[uid] = pod
             for condition in pod.get("status", {}).get("conditions", ()):
                 if condition["type"] == "PodScheduled" and condition.get("status") == "False":
-                    self._said.setdefault(uid, condition["message"])
+                    self._messages.setdefault(uid, condition["message"])
         self._changed.set()
 
 
 @asynccontextmanager
-async def asker(program: Path, upstream: str) -> AsyncIterator[Asker]:
-    """Run a scheduler of the release ``upstream`` with all that it needs until the block ends."""
+async def schedule_runner(program: Path, upstream: str) -> AsyncIterator[ScheduleRunner]:
+    """Run a scheduler of the release ``upstream`` and its extender until the block ends."""
     async with FakeCluster(run="none") as cluster:
         cluster.load(_namespaces())
-        made = Asker(cluster.api, cluster.load, upstream)
-        async with _extender(made) as url, asyncio.TaskGroup() as group:
-            following = group.create_task(made.follow(cluster.url))
+        runner = ScheduleRunner(cluster.api, cluster.load, upstream)
+        async with _extender(runner) as url, asyncio.TaskGroup() as group:
+            following = group.create_task(runner.watch_pods(cluster.url))
             given = configuration(cluster.kubeconfig_path, [Extender(url, ("preempt",))])
             async with kube_scheduler(program, given):
-                yield made
+                yield runner
             following.cancel()
 
 
 @asynccontextmanager
-async def _extender(made: Asker) -> AsyncIterator[str]:
+async def _extender(calls: ScheduleRunner) -> AsyncIterator[str]:
     app = web.Application(client_max_size=_LONGEST_LINE)
-    app.router.add_post("/preempt", made.echo)
+    app.router.add_post("/preempt", calls.echo)
     runner = web.AppRunner(app)
     await runner.setup()
     try:
@@ -254,31 +252,29 @@ async def _extender(made: Asker) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-def _takes_a_promise_back(cases: Sequence[Case]) -> bool:
+def _has_lost_nomination(cases: Sequence[Case]) -> bool:
     nominated = [case.answer.nominated_node for case in cases]
     return bool(nominated[-1]) and nominated[-1] in nominated[:-1]
 
 
 def _namespaces() -> list[Document]:
+    teams = {**{name: name for name in NAMESPACES}, _MARKERS: "none"}
     return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-        for name, labels in (
-            *((each, {"team": each}) for each in NAMESPACES),
-            (_WITNESSES, {"team": "none"}),
-        )
+        manifest("Namespace", name, metadata={"labels": {"team": team}})
+        for name, team in teams.items()
     ]
 
 
-def _witness_node() -> Document:
+def _marker_node() -> Document:
     return node_json("witness", cpu="1", taints=["witness:NoSchedule"])
 
 
-def _witness(number: int) -> Document:
-    """Return a witness; it asks for nothing, so that any number of them fits."""
+def _marker(number: int) -> Document:
+    """Return a marker; it requests nothing, so that any number of them fits."""
     name = f"witness-{number}"
     return pod_json(
         name,
-        namespace=_WITNESSES,
+        namespace=_MARKERS,
         uid=name,
         priority=2_000_000_000,
         spec={
@@ -301,7 +297,7 @@ def _path(pod: Document) -> str:
     return f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
 
 
-def _sure(answer: Any, path: str) -> Response:
+def _succeeded(answer: Any, path: str) -> Response:
     if not isinstance(answer, Response) or answer.status != 200:
         raise UnansweredError(f"{path}: {answer}")
     return answer

@@ -1,4 +1,4 @@
-"""Random small clusters, and pods to put to them: the same for the same seed and number.
+"""Random small clusters, and pods to be scheduled: the same for the same seed and number.
 
 Amounts, priorities and labels come from tiny ranges, so that exact fits, overcommitted nodes,
 spent budgets and ties between nodes are common. Start times all differ, and of the pods on a node
@@ -28,7 +28,7 @@ _YEAR_2100: Final = 4_100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """The objects of a cluster as they are to be stored; the pods that will want in, in turn."""
+    """The objects of a cluster, and the pods that are then created one after another."""
 
     items: Sequence[Document]
     pods: Sequence[Document]
@@ -51,12 +51,12 @@ class _Generator:
         nodes = [self._node(f"n{n}") for n in range(draw.randint(2, 6))]
         storage = volumes.storage(draw, [node["metadata"]["name"] for node in nodes])
         residents = [
-            self._resident(f"p{node}-{n}", f"n{node}")
+            self._running(f"p{node}-{n}", f"n{node}")
             for node in range(len(nodes))
             for n in range(draw.randint(0, 7))
         ]
         budgets = [self._budget(f"b{n}") for n in range(draw.randint(0, 4))]
-        newcomers = [self._newcomer(f"new-{n}") for n in range(draw.randint(2, 4))]
+        newcomers = [self._pending(f"new-{n}") for n in range(draw.randint(2, 4))]
         return Generated([*nodes, *storage, *budgets, *residents], newcomers)
 
     def _node(self, name: str) -> Document:
@@ -78,7 +78,7 @@ class _Generator:
             unschedulable=True if draw.random() < 0.06 else None,
         )
 
-    def _resident(self, name: str, node: str) -> Document:
+    def _running(self, name: str, node: str) -> Document:
         draw = self._draw
         priority = draw.choice(_PRIORITIES)
         spec = self._spec(seldom=0.25)
@@ -103,7 +103,7 @@ class _Generator:
         )
         return volumes.mounted(draw, pod)
 
-    def _newcomer(self, name: str) -> Document:
+    def _pending(self, name: str) -> Document:
         draw = self._draw
         preempts = "Never" if draw.random() < 0.03 else "PreemptLowerPriority"
         pod = pod_json(

@@ -1,4 +1,4 @@
-"""The comparison notices what differs, and takes for equal what upstream leaves to chance."""
+"""The comparison reports differences, but accepts the random choices of upstream."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.differential.random_clusters import generate
 
 FILTERED = "0/2 nodes are available: 2 Insufficient cpu."
 PLACED = "preemption: found a potential placement for pod on node {}, preempting 1 victims"
-NEWCOMER = pod_json("new", cpu="2", priority=10)
+PENDING = pod_json("new", cpu="2", priority=10)
 
 
 def cluster(first: int = 0, second: int = 1, *others: Document) -> list[Document]:
@@ -28,24 +28,24 @@ def cluster(first: int = 0, second: int = 1, *others: Document) -> list[Document
     ]
 
 
-def said(node: str) -> str:
+def message_for(node: str) -> str:
     return f"{FILTERED} {PLACED.format(node)}"
 
 
 OFFERED = {"n1": Offer(("one",), 0), "n2": Offer(("two",), 0)}
-TRUE = Answer("", OFFERED, "n1", ("one",), said("n1"))
+TRUE = Answer("", OFFERED, "n1", ("one",), message_for("n1"))
 
 
-def judged(answer: Answer, items: list[Document] | None = None, pod: Document = NEWCOMER) -> str:
+def compared(answer: Answer, items: list[Document] | None = None, pod: Document = PENDING) -> str:
     return "; ".join(differences(Case("case", "1.37", items or cluster(), pod, answer)))
 
 
-def test_a_true_answer_differs_in_nothing() -> None:
-    assert judged(TRUE) == ""
+def test_a_right_answer_has_no_difference() -> None:
+    assert compared(TRUE) == ""
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "expected"),
     [
         ({"candidates": {"n1": OFFERED["n1"]}}, "on n2 its victims and violations are None"),
         ({"candidates": {**OFFERED, "n2": Offer(("two",), 1)}}, "(('two',), 1), ours"),
@@ -59,20 +59,20 @@ def test_a_true_answer_differs_in_nothing() -> None:
         ({"bound_to": "n1"}, "it was bound to n1; we say that it does not fit: 0/2"),
     ],
 )
-def test_each_difference_is_reported(changed: dict[str, object], told: str) -> None:
-    assert told in judged(msgspec.structs.replace(TRUE, **changed))
+def test_each_difference_is_reported(changed: dict[str, object], expected: str) -> None:
+    assert expected in compared(msgspec.structs.replace(TRUE, **changed))
 
 
 def test_a_pod_that_fits_must_have_been_bound() -> None:
     fits = [*cluster(), node_json("n3", cpu="2")]
-    assert "we say that it fits n3" in judged(TRUE, fits)
-    assert judged(Answer(bound_to="n3"), fits) == ""
+    assert "we say that it fits n3" in compared(TRUE, fits)
+    assert compared(Answer(bound_to="n3"), fits) == ""
 
 
-def test_of_equally_good_nodes_either_may_be_chosen() -> None:
+def test_each_of_equally_good_nodes_may_be_chosen() -> None:
     tied = cluster(first=1, second=1)
-    assert judged(TRUE, tied) == ""
-    assert judged(Answer("", OFFERED, "n2", ("two",), said("n2")), tied) == ""
+    assert compared(TRUE, tied) == ""
+    assert compared(Answer("", OFFERED, "n2", ("two",), message_for("n2")), tied) == ""
 
 
 def test_terminating_pods_are_not_deleted_again() -> None:
@@ -84,7 +84,7 @@ def test_terminating_pods_are_not_deleted_again() -> None:
         metadata={"deletionTimestamp": "2100-01-01T00:00:00Z"},
     )
     items = [each for each in cluster() if each["metadata"]["name"] != "one"] + [leaving]
-    assert judged(msgspec.structs.replace(TRUE, victims=()), items) == ""
+    assert compared(msgspec.structs.replace(TRUE, victims=()), items) == ""
 
 
 def test_any_order_of_budgets_explains_an_answer() -> None:
@@ -107,14 +107,14 @@ def test_any_order_of_budgets_explains_an_answer() -> None:
         answer = Answer(
             "", {"n1": Offer(("one", "two"), violations)}, "n1", ("one", "two"), message
         )
-        assert judged(answer, [*items, *budgets]) == ""
-        assert judged(answer, [*items, *reversed(budgets)]) == ""
+        assert compared(answer, [*items, *budgets]) == ""
+        assert compared(answer, [*items, *reversed(budgets)]) == ""
     none = Answer("", {"n1": Offer(("one", "two"), 0)}, "n1", ("one", "two"), message)
-    assert "(('one', 'two'), 0), ours" in judged(none, [*items, *budgets])
+    assert "(('one', 'two'), 0), ours" in compared(none, [*items, *budgets])
 
 
-def test_a_case_survives_its_file(tmp_path: Path) -> None:
-    case = Case("case", "1.37", cluster(), NEWCOMER, TRUE)
+def test_a_case_is_read_as_it_was_written(tmp_path: Path) -> None:
+    case = Case("case", "1.37", cluster(), PENDING, TRUE)
     write(case, tmp_path / "case.json")
     assert read(tmp_path / "case.json") == case
 

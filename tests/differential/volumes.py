@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Final
 
-from tests.builders import Document
+from tests.builders import Document, manifest, owner
 
 DRIVER: Final = "csi.example.com"
 _CLAIMS: Final = ("alone", "zonal", "first", "second", "third")
@@ -18,14 +18,14 @@ def storage(draw: Random, nodes: Sequence[str]) -> list[Document]:
 
     ``alone`` is for one pod at a time, ``zonal`` has a volume that only one zone reaches.
     """
-    made: list[Document] = [_driver(), _class()]
-    made += [_csi_node(name, draw.choice((None, 1, 2, 4))) for name in nodes]
+    runner: list[Document] = [_driver(), _class()]
+    runner += [_csi_node(name, draw.choice((None, 1, 2, 4))) for name in nodes]
     for namespace in ("red", "blue"):
         for name in _CLAIMS:
             zone = draw.choice("ab") if name == "zonal" else None
             mode = "ReadWriteOncePod" if name == "alone" else "ReadWriteMany"
-            made += [_claim(namespace, name, mode), _volume(namespace, name, mode, zone)]
-    return made
+            runner += [_claim(namespace, name, mode), _volume(namespace, name, mode, zone)]
+    return runner
 
 
 def mounted(draw: Random, pod: Document) -> Document:
@@ -38,32 +38,31 @@ def mounted(draw: Random, pod: Document) -> Document:
 
 
 def _claim(namespace: str, name: str, mode: str) -> Document:
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
+    return manifest(
+        "PersistentVolumeClaim",
+        name,
+        namespace=namespace,
+        metadata={
             "uid": f"claim-{namespace}-{name}",
             "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
         },
-        "spec": {
+        spec={
             "accessModes": [mode],
             "resources": {"requests": {"storage": "1Gi"}},
             "storageClassName": "fast",
             "volumeName": f"{namespace}-{name}",
             "volumeMode": "Filesystem",
         },
-        "status": {"phase": "Bound"},
-    }
+        status={"phase": "Bound"},
+    )
 
 
 def _volume(namespace: str, name: str, mode: str, zone: str | None) -> Document:
-    whose = {"namespace": namespace, "name": name, "uid": f"claim-{namespace}-{name}"}
+    claim = owner(name, "PersistentVolumeClaim", uid=f"claim-{namespace}-{name}")
     spec: Document = {
         "accessModes": [mode],
         "capacity": {"storage": "1Gi"},
-        "claimRef": {"kind": "PersistentVolumeClaim", "apiVersion": "v1", **whose},
+        "claimRef": {**claim, "namespace": namespace},
         "csi": {"driver": DRIVER, "volumeHandle": f"{namespace}-{name}"},
         "storageClassName": "fast",
         "volumeMode": "Filesystem",
@@ -71,40 +70,28 @@ def _volume(namespace: str, name: str, mode: str, zone: str | None) -> Document:
     if zone is not None:
         within = {"key": "zone", "operator": "In", "values": [zone]}
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [within]}]}}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": f"{namespace}-{name}", "uid": f"volume-{namespace}-{name}"},
-        "spec": spec,
-        "status": {"phase": "Bound"},
-    }
+    uid = f"volume-{namespace}-{name}"
+    status = {"phase": "Bound"}
+    return manifest(
+        "PersistentVolume", f"{namespace}-{name}", metadata={"uid": uid}, spec=spec, status=status
+    )
 
 
 def _csi_node(name: str, count: int | None) -> Document:
     limits = {} if count is None else {"allocatable": {"count": count}}
     drivers = [{"name": DRIVER, "nodeID": name, "topologyKeys": [], **limits}]
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "CSINode",
-        "metadata": {"name": name, "uid": f"csi-{name}"},
-        "spec": {"drivers": drivers},
-    }
+    return manifest("CSINode", name, metadata={"uid": f"csi-{name}"}, spec={"drivers": drivers})
 
 
 def _driver() -> Document:
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "CSIDriver",
-        "metadata": {"name": DRIVER, "uid": "driver"},
-        "spec": {"attachRequired": True},
-    }
+    return manifest("CSIDriver", DRIVER, metadata={"uid": "driver"}, spec={"attachRequired": True})
 
 
 def _class() -> Document:
-    return {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": "fast", "uid": "class"},
-        "provisioner": DRIVER,
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
+    return manifest(
+        "StorageClass",
+        "fast",
+        metadata={"uid": "class"},
+        provisioner=DRIVER,
+        volumeBindingMode="WaitForFirstConsumer",
+    )

@@ -97,7 +97,7 @@ async def test_a_dead_connection_is_detected(tmp_path: Path) -> None:
                     await ready(running.url)
                     before = callers.counts["refused"]
                     await callers.until(50)
-                    assert callers.counts["refused"] - before <= 2, "those that were under access"
+                    assert callers.counts["refused"] - before <= 2, "calls that had begun before"
                     assert callers.counts["broken"] == 0
 
 
