@@ -68,7 +68,7 @@ async def wait_ready(url: str, seconds: float = 60.0) -> None:
             async with session.get(f"{url}/readyz") as response:
                 if response.status == 200:
                     return
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.05)
 
 
 def written(tmp_path: Path, name: str, *documents: Any) -> str:

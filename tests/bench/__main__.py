@@ -1,9 +1,9 @@
-"""``make bench``: what the extender and fakeapi cost, on stdout and in ``bench-results/``.
+"""``make bench``: the costs of the extender and fakeapi, on stdout and in ``bench-results/``.
 
-Figures that depend on the machine stand beside an echo of the same bytes in the same run, or beside
-a calibration loop; the ratio is what to compare. ``--check`` fails if one breaks its budget twice:
-its part is measured once more before, since noise rarely comes again. ``--quick`` leaves out what
-takes minutes, ``--only`` measures one part. ``--document`` measures nothing: it writes the last
+Figures that depend on the machine are shown next to an echo of the same bytes in the same run, or
+to a calibration loop; compare the ratios. ``--check`` fails if one breaks its budget twice: its
+part is measured once more, since noise rarely occurs twice. ``--quick`` omits measurements that
+take minutes, ``--only`` measures one part. ``--document`` measures nothing: it writes the last
 full run into docs/performance.md. Another API server is measured next to fakeapi: the one at
 ``--beside URL``, or an etcd and kube-apiserver that are started if the environment variables
 ``ETCD`` and ``KUBE_APISERVER`` name their binaries.
@@ -22,10 +22,9 @@ from pathlib import Path
 
 from tests.bench import budgets, controllers, extender, fakeapi, report, scheduling, webhooks
 from tests.bench.budgets import Figure
-from tests.bench.calibration import calibrate
 from tests.bench.document import NoResultsError, write_document
 from tests.bench.report import Measured
-from tests.bench.timing import FULL, QUICK
+from tests.bench.timing import FULL, QUICK, calibrate
 from tests.real_server import TOKEN, real_server
 
 
@@ -90,7 +89,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="smaller, and less often")
     parser.add_argument("--document", action="store_true", help="write docs/performance.md")
     parser.add_argument("--beside", metavar="URL", default="", help="another API server")
-    parser.add_argument("--token", default="", help="how that one lets us in")
+    parser.add_argument("--token", default="", help="its bearer token")
     return parser.parse_args()
 
 

@@ -1,7 +1,7 @@
-"""A mutating webhook that says yes and does nothing else: what asking over HTTPS costs by itself.
+"""A mutating webhook that only allows, to measure the cost of the HTTPS call alone.
 
-Started as a process of its own with the URL of an API server; it makes itself known there, as one
-that is asked about pods created in namespaces labelled ``approved``, and prints its URL.
+A process that is started with the URL of an API server; it registers itself there for pods that
+are created in namespaces labelled ``approved``, and prints its URL.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ async def _approve(body: bytes) -> bytes:
 async def _main(api: str) -> None:
     server = WebhookServer(generate_certificate("127.0.0.1"))
     url = await server.start("127.0.0.1", 0)
-    reception = server.endpoint(lambda _spec: ())
-    reception.serve({_PATH: _approve})
+    endpoint = server.endpoint(lambda _spec: ())
+    endpoint.serve({_PATH: _approve})
     pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
     webhook = {
         "name": "approving.bench.example",
         "admissionReviewVersions": ["v1"],
-        "clientConfig": reception.client_config(_PATH),
+        "clientConfig": endpoint.client_config(_PATH),
         "namespaceSelector": {"matchLabels": {"approved": "yes"}},
         "rules": [{**pods, "resources": ["pods"]}],
         "sideEffects": "None",

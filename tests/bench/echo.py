@@ -1,6 +1,6 @@
-"""A server that reads JSON and writes it back: what HTTP and JSON alone cost here.
+"""A server that returns the JSON that it receives, to measure the cost of HTTP and JSON alone.
 
-Started as a process of its own; prints its URL.
+A process that prints its URL.
 """
 
 from __future__ import annotations

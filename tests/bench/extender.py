@@ -16,9 +16,10 @@ from policies import DEFAULT_RULES, Snapshot, decide_filter, post_filter
 from tests.bench import eviction, preemption_decisions, ranking, spreading
 from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import cluster, encoded, pending, preemptor, snapshot_of
-from tests.bench.http import Beside, beside_echo, wait_ready
-from tests.bench.processes import Server, echo, loaded, reprieve
+from tests.bench.http import Beside, beside_echo
+from tests.bench.processes import READY_SECONDS, Server, echo, loaded, reprieve
 from tests.bench.timing import Effort, milliseconds
+from tests.commands import wait_ready
 
 NODES = 5_000
 SERVING = "vectorized"
@@ -47,7 +48,7 @@ async def _served(effort: Effort, decision: float | None) -> dict[str, Figure]:
         reprieve("serve", "--port", "0", "--search", "cluster", "--server", api.url) as extender,
     ):
         begun = time.perf_counter()
-        await wait_ready(extender)
+        await wait_ready(extender.url, READY_SECONDS)
         figures = _synced(time.perf_counter() - begun, extender)
         figures |= await _preempt(extender, bare, effort, decision)
         figures |= _memory("memory-later", "resident memory after these calls", extender)
@@ -75,7 +76,7 @@ async def _filtered(effort: Effort) -> dict[str, Figure]:
         echo() as bare,
         reprieve("serve", "--port", "0", "--server", api.url) as extender,
     ):
-        await wait_ready(extender)
+        await wait_ready(extender.url, READY_SECONDS)
         names = [f"{_CLOUD_PREFIX}{index:05}" for index in range(NODES)]
         body = encoded({"Pod": preemptor("small", NODES), "Nodes": None, "NodeNames": names})
         beside = await beside_echo(extender, "filter", body, bare, effort)

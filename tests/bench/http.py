@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from dataclasses import dataclass
 
@@ -12,7 +11,6 @@ from tests.bench.processes import Server
 from tests.bench.timing import Effort, Latency, is_enough, latency
 
 WARM_UP = 2
-_ASK_EVERY_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +36,6 @@ async def beside_echo(
             for url, taken in zip(urls, times, strict=True):
                 taken.append(await _post(session, url, body))
     return Beside(latency(times[0]), latency(times[1]))
-
-
-async def wait_ready(server: Server) -> None:
-    """Ask /readyz until it says yes."""
-    async with aiohttp.ClientSession() as session:
-        while True:
-            async with session.get(f"{server.url}/readyz") as response:
-                if response.status == 200:
-                    return
-            await asyncio.sleep(_ASK_EVERY_SECONDS)
 
 
 async def _post(session: aiohttp.ClientSession, url: str, body: bytes) -> float:

@@ -14,7 +14,7 @@ import aiohttp
 import orjson
 
 from tests.bench.clusters import preemptor
-from tests.builders import Document
+from tests.builders import Document, manifest
 
 _START: Final = "start"
 _CLASS: Final = "urgent"
@@ -43,32 +43,32 @@ class Nominated:
 
 
 @dataclass(slots=True)
-class Newcomers:
-    """Creates pods and sees what becomes of them; ``leaving`` names pods on their way out."""
+class PodCreator:
+    """Creates pods and watches all pods; ``terminating`` are the names of terminating ones."""
 
     http: aiohttp.ClientSession
-    leaving: set[str] = field(default_factory=set)
+    terminating: set[str] = field(default_factory=set)
     _created: int = 0
     _nominated: dict[str, tuple[str, float, int]] = field(default_factory=dict)
     _bound: set[str] = field(default_factory=set)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def one(self) -> Nominated:
-        """Create a pod, and return when it has landed.
+        """Create a pod, and return when it is bound.
 
-        Its victims go together: if some went before the last is deleted, it would preempt again.
+        Its victims are removed together: otherwise it would preempt again.
         """
         name, begun = await self._create()
         await self._until(lambda: name in self._nominated)
         node, moment, count = self._nominated[name]
-        await self._until(lambda: len(self.leaving) == count)
-        victims = frozenset(self.leaving)
-        await asyncio.gather(*map(self._let_go, victims))
+        await self._until(lambda: len(self.terminating) == count)
+        victims = frozenset(self.terminating)
+        await asyncio.gather(*map(self._remove, victims))
         await self._until(lambda: name in self._bound)
         return Nominated(Chosen(node, victims), moment - begun)
 
     async def at_once(self, count: int) -> float:
-        """Create so many pods; gives the seconds until the last of them is nominated."""
+        """Create so many pods; return the seconds until the last of them is nominated."""
         begun = time.perf_counter()
         names = {name for name, _ in await asyncio.gather(*(self._create() for _ in range(count)))}
         await self._until(lambda: names <= self._nominated.keys())
@@ -78,10 +78,10 @@ class Newcomers:
         self._created += 1
         name = f"preemptor-{self._created}"
         begun = time.perf_counter()
-        await self._ask("POST", _PODS, orjson.dumps(_newcomer(name)))
+        await self._ask("POST", _PODS, orjson.dumps(_plain_pod(name)))
         return name, begun
 
-    async def _let_go(self, name: str) -> None:
+    async def _remove(self, name: str) -> None:
         await self._ask("DELETE", f"{_PODS}/{name}", params=_NOW)
 
     async def _ask(self, method: str, path: str, body: bytes = b"", **options: Any) -> Document:
@@ -98,49 +98,44 @@ class Newcomers:
                 await self._changed.wait()
 
     async def follow(self, version: str) -> None:
-        """See what happens to pods since a version, and when."""
+        """Watch pods since a version, and record the times of changes."""
         params = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "3600"}
         async with self.http.get("/api/v1/pods", params=params) as answer:
             async for line in answer.content:
                 event = orjson.loads(line)
-                self._note(event["type"], event["object"], time.perf_counter())
+                self._record(event["type"], event["object"], time.perf_counter())
 
-    def _note(self, change: str, pod: Document, moment: float) -> None:
+    def _record(self, change: str, pod: Document, moment: float) -> None:
         name = pod["metadata"]["name"]
         if change == "DELETED":
-            self.leaving.discard(name)
+            self.terminating.discard(name)
         elif node := pod["status"].get("nominatedNodeName"):
             if name not in self._nominated:
                 self._nominated[name] = node, moment, _announced(pod)
         elif "deletionTimestamp" in pod["metadata"]:
-            self.leaving.add(name)
+            self.terminating.add(name)
         if pod["metadata"]["labels"].get("app") == "preemptor" and "nodeName" in pod["spec"]:
             self._bound.add(name)
         self._changed.set()
 
 
 async def prepare(url: str) -> None:
-    """Add the newcomers' priority to a cluster, and remember the cluster as it is then."""
-    urgent = {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": _CLASS},
-        "value": 1000,
-    }
+    """Add the pods' PriorityClass to a cluster, and take a snapshot of it."""
+    urgent = manifest("PriorityClass", _CLASS, value=1000)
     async with aiohttp.ClientSession(url, timeout=_forever()) as http:
         await _manage(http, "load", orjson.dumps(urgent))
         await _manage(http, f"snapshot?name={_START}")
 
 
 @asynccontextmanager
-async def newcomers(url: str) -> AsyncIterator[Newcomers]:
-    """Bring a prepared cluster back as it was, and let pods come until the block ends."""
+async def pod_creator(url: str) -> AsyncIterator[PodCreator]:
+    """Restore the snapshot of a prepared cluster, and create pods until the block ends."""
     async with (
         aiohttp.ClientSession(url, timeout=_forever(), read_bufsize=_LONGEST_LINE) as http,
         asyncio.TaskGroup() as group,
     ):
         await _manage(http, f"restore/{_START}")
-        made = Newcomers(http)
+        made = PodCreator(http)
         listed = await made._ask("GET", "/api/v1/pods", params={"limit": "1"})
         following = group.create_task(made.follow(listed["metadata"]["resourceVersion"]))
         yield made
@@ -166,14 +161,11 @@ def _announced(pod: Document) -> int:
     return int(found[1])
 
 
-def _newcomer(name: str) -> Document:
-    """Return the *plain* preemptor as a client would write it."""
+def _plain_pod(name: str) -> Document:
+    """Return the *plain* preemptor as a client writes it."""
     pod = preemptor("plain", 0)
     spec = {key: value for key, value in pod["spec"].items() if key != "priority"}
     containers = [{**each, "image": "registry.example/c:1"} for each in spec["containers"]]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "labels": pod["metadata"]["labels"]},
-        "spec": {**spec, "containers": containers, "priorityClassName": _CLASS},
-    }
+    metadata = {"labels": pod["metadata"]["labels"]}
+    spec |= {"containers": containers, "priorityClassName": _CLASS}
+    return manifest("Pod", name, metadata=metadata, spec=spec)

@@ -1,4 +1,4 @@
-"""Servers as processes of their own, so that a client never shares their interpreter."""
+"""Servers as processes, so that clients do not share their interpreter."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from tests.bench.clusters import PREFIX, cluster, encoded
+from tests.commands import COMMAND
 
-_REPRIEVE = ("-c", "from fakeapi.cli import main; main()")
+READY_SECONDS: Final = 600.0
+"""The longest first sync of an extender."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ def processor_seconds(pid: int) -> float:
 @contextmanager
 def reprieve(*arguments: str, log: Path = Path(os.devnull)) -> Iterator[Server]:
     """Run a ``reprieve`` server while the block runs; what it logs goes to a file."""
-    with _listening(*_REPRIEVE, *arguments, log=log) as server:
+    with _listening(*COMMAND, *arguments, log=log) as server:
         yield server
 
 
@@ -69,14 +72,14 @@ def loaded(nodes: int, pods_per_node: int, prefix: str = PREFIX) -> Iterator[Ser
 @contextmanager
 def echo() -> Iterator[Server]:
     """Run the echo server while the block runs."""
-    with _listening("-m", "tests.bench.echo") as server:
+    with _listening(sys.executable, "-m", "tests.bench.echo") as server:
         yield server
 
 
 @contextmanager
 def approving(url: str) -> Iterator[Server]:
-    """Run a webhook that says yes to pods, known to the API server of the URL, for a while."""
-    with _listening("-m", "tests.bench.allow_webhook", url) as server:
+    """Run a webhook that allows all pods, registered at the API server of the URL."""
+    with _listening(sys.executable, "-m", "tests.bench.allow_webhook", url) as server:
         yield server
 
 
@@ -84,9 +87,7 @@ def approving(url: str) -> Iterator[Server]:
 def _listening(*arguments: str, log: Path = Path(os.devnull)) -> Iterator[Server]:
     begun = time.perf_counter()
     with log.open("wb") as file:
-        process = subprocess.Popen(
-            [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=file, text=True
-        )
+        process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=file, text=True)
     try:
         line = process.stdout.readline() if process.stdout else ""
         if not line.startswith("listening on "):

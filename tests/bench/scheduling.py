@@ -1,17 +1,17 @@
 """The time of a preemption by a real kube-scheduler: alone, and with ``reprieve serve``.
 
-On the cluster of the other measurements (every node full, 100 disruption budgets) pods of high
-priority want in that need six victims each, wherever they go. Measured are the time from a pod's
-creation to its nomination, one pod after the other (each lands before the next one comes), and how
-many of those that come at once are nominated in a second.
+On the cluster of the other measurements (every node full, 100 disruption budgets), pods of high
+priority are created that need six victims each on any node. Measured are the time from a pod's
+creation to its nomination, one pod after the other (each is bound before the next one), and the
+nominations in a second of pods that are created at once.
 
-- *alone*: kube-scheduler by itself, as it is configured by default: a tenth of the nodes is tried;
-- *offered*: the same, and the extender chooses among the nodes that were tried;
-- *cluster*: kube-scheduler tries one node, the extender evaluates all of them;
-- *floor*: kube-scheduler tries one node, and an extender agrees at once, looking at nothing;
-- *exact*: kube-scheduler tries every node, by itself. One pod, to compare the victims it chooses.
+- *alone*: kube-scheduler without an extender, by default with a dry run on a tenth of the nodes;
+- *offered*: the same, and the extender chooses among these nodes;
+- *cluster*: kube-scheduler samples one node, the extender evaluates all of them;
+- *floor*: kube-scheduler samples one node, and an extender agrees at once;
+- *exact*: kube-scheduler alone, on every node. One pod, to compare the chosen victims.
 
-Each has a scheduler process, and extender, of its own, and finds the cluster as it was.
+Each has its own scheduler process, and extender, and starts with the same cluster.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from policies import DEFAULT_RULES, decide_filter, post_filter
 from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER
 from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import cluster, pending, snapshot_of
-from tests.bench.http import wait_ready
-from tests.bench.incoming_pods import Chosen, Newcomers, newcomers, prepare
-from tests.bench.processes import Server, echo, loaded, processor_seconds, reprieve
+from tests.bench.incoming_pods import Chosen, PodCreator, pod_creator, prepare
+from tests.bench.processes import READY_SECONDS, Server, echo, loaded, processor_seconds, reprieve
 from tests.bench.timing import milliseconds
+from tests.commands import wait_ready
 from tests.conformance.build import program
 from tests.conformance.scheduling.kube_scheduler import (
     DEFAULT,
@@ -50,21 +50,21 @@ _PATIENT_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """How much is measured: how large the clusters are, how often, and how many come at once."""
+class Extent:
+    """The sizes of clusters, the number of rounds, and the number of pods created at once."""
 
     nodes: tuple[int, ...]
     rounds: int
     crowd: int
 
 
-FULL: Final = Trouble(nodes=(1_000, 5_000), rounds=15, crowd=100)
-QUICK: Final = Trouble(nodes=(1_000,), rounds=7, crowd=20)
+FULL: Final = Extent(nodes=(1_000, 5_000), rounds=15, crowd=100)
+QUICK: Final = Extent(nodes=(1_000,), rounds=7, crowd=20)
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """How kube-scheduler is run: how many nodes it tries, and what its extender is, if any."""
+    """The options of kube-scheduler: the nodes that it samples, and its extender."""
 
     name: str
     sampling: Sampling = DEFAULT
@@ -96,20 +96,20 @@ class Costs:
         return statistics.median(self.rounds)
 
 
-def measure(trouble: Trouble) -> dict[str, Figure]:
+def measure(extent: Extent) -> dict[str, Figure]:
     """Measure every setup on clusters of every size."""
-    return asyncio.run(_measure(trouble))
+    return asyncio.run(_measure(extent))
 
 
-async def _measure(trouble: Trouble) -> dict[str, Figure]:
+async def _measure(extent: Extent) -> dict[str, Figure]:
     figures: dict[str, Figure] = {}
-    for nodes in trouble.nodes:
+    for nodes in extent.nodes:
         with loaded(nodes, 30) as api:
             await prepare(api.url)
-            costs = {each.name: await _costs(api, each, trouble) for each in SETUPS}
+            costs = {each.name: await _costs(api, each, extent) for each in SETUPS}
             exact = await _first(api, EXACT)
-        figures |= dict(_figures(nodes, costs, trouble))
-        figures |= dict(_whom(nodes, costs["cluster"].first, exact))
+        figures |= dict(_figures(nodes, costs, extent))
+        figures |= dict(_choice(nodes, costs["cluster"].first, exact))
     return figures
 
 
@@ -118,20 +118,20 @@ async def _first(api: Server, setup: Setup) -> Chosen:
         return (await running.arriving.one()).chosen
 
 
-async def _costs(api: Server, setup: Setup, trouble: Trouble) -> Costs:
+async def _costs(api: Server, setup: Setup, extent: Extent) -> Costs:
     async with _set_up(api, setup) as running:
-        costs = Costs((await running.arriving.one()).chosen)  # also what warms everything up
+        costs = Costs((await running.arriving.one()).chosen)  # also the warm-up
         before = running.processor_seconds()
-        for _ in range(trouble.rounds):
+        for _ in range(extent.rounds):
             costs.rounds.append((await running.arriving.one()).seconds)
-        costs.processor = (running.processor_seconds() - before) / trouble.rounds
-        costs.crowd = await running.arriving.at_once(trouble.crowd)
+        costs.processor = (running.processor_seconds() - before) / extent.rounds
+        costs.crowd = await running.arriving.at_once(extent.crowd)
     return costs
 
 
 @dataclass(frozen=True, slots=True)
 class _Running:
-    arriving: Newcomers
+    arriving: PodCreator
     pids: tuple[int, ...]
 
     def processor_seconds(self) -> float:
@@ -140,12 +140,12 @@ class _Running:
 
 @asynccontextmanager
 async def _set_up(api: Server, setup: Setup) -> AsyncIterator[_Running]:
-    """Run a scheduler, and its extender, before the cluster as it was, until the block ends."""
+    """Run a scheduler and its extender on the restored cluster until the block ends."""
     async with AsyncExitStack() as stack:
-        arriving = await stack.enter_async_context(newcomers(api.url))
+        arriving = await stack.enter_async_context(pod_creator(api.url))
         beside = _extender(stack, api, setup)
         if beside is not None and setup.search != "echo":
-            await wait_ready(beside)
+            await wait_ready(beside.url, READY_SECONDS)
         directory = Path(stack.enter_context(TemporaryDirectory()))
         kubeconfig = write_kubeconfig(directory / "kubeconfig", api.url)
         entries = [] if beside is None else [Extender(beside.url, ("preempt",), _PATIENT_SECONDS)]
@@ -163,20 +163,20 @@ def _extender(stack: AsyncExitStack, api: Server, setup: Setup) -> Server | None
     return stack.enter_context(reprieve("serve", *flags))
 
 
-def _figures(nodes: int, costs: Mapping[str, Costs], trouble: Trouble) -> NamedFigures:
+def _figures(nodes: int, costs: Mapping[str, Costs], extent: Extent) -> NamedFigures:
     alone, cluster_wide, floor = (costs[name] for name in ("alone", "cluster", "floor"))
     for name, each in costs.items():
         what = f"{name}, {nodes:,} nodes: creation to nomination, p50"
-        shown = f"{milliseconds(each.latency)} of {trouble.rounds}"
+        shown = f"{milliseconds(each.latency)} of {extent.rounds}"
         yield f"{name}-{nodes}", Figure(what, shown, each.latency)
         what = f"{name}, {nodes:,} nodes: processor time of scheduler and extender for one"
         yield (
             f"{name}-{nodes}-processor",
             Figure(what, milliseconds(each.processor), each.processor),
         )
-        what = f"{name}, {nodes:,} nodes: {trouble.crowd} at once"
-        shown = f"{trouble.crowd / each.crowd:.1f} nominated a second"
-        yield f"{name}-{nodes}-crowd", Figure(what, shown, each.crowd / trouble.crowd)
+        what = f"{name}, {nodes:,} nodes: {extent.crowd} at once"
+        shown = f"{extent.crowd / each.crowd:.1f} nominated a second"
+        yield f"{name}-{nodes}-crowd", Figure(what, shown, each.crowd / extent.crowd)
     for rival, other in (("alone", alone), ("floor", floor)):
         what = f"cluster by {rival}, {nodes:,} nodes"
         took, ticked = (
@@ -193,7 +193,7 @@ def _ratio(what: str, ours: float, other: float) -> Figure:
     return untimed(what, shown, ours / other)
 
 
-def _whom(nodes: int, ours: Chosen, exact: Chosen) -> NamedFigures:
+def _choice(nodes: int, ours: Chosen, exact: Chosen) -> NamedFigures:
     """Compare two choices on the same cluster by kube-scheduler's criteria."""
     snapshot, pod = snapshot_of(cluster(nodes)), pending("plain", nodes)
     filtering = decide_filter(pod, snapshot, DEFAULT_RULES)

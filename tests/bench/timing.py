@@ -1,7 +1,8 @@
-"""Measuring again and again: how often, how long at most, and what is made of it."""
+"""Repeated measurements: their number and duration, their summary, and a calibration loop."""
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 import time
@@ -14,8 +15,8 @@ from typing import Final
 class Effort:
     """How much is measured.
 
-    A slow thing is measured less often than ``rounds`` times, but at least three times, once it has
-    taken ``seconds``. Controllers are put beside each other ``contests`` times.
+    A measurement that has taken ``seconds`` ends before ``rounds``, but after three at least.
+    Controllers are compared ``contests`` times.
     """
 
     nodes: tuple[int, ...]
@@ -29,6 +30,8 @@ FULL: Final = Effort(nodes=(1_000, 5_000, 15_000), rounds=100, seconds=30, event
 QUICK: Final = Effort(nodes=(1_000, 5_000), rounds=50, seconds=4, events=1_500, contests=3)
 
 _LEAST_ROUNDS = 3
+_DOCUMENT = {"metadata": {"name": "n", "labels": {f"k{i}": f"v{i}" for i in range(20)}}, "spec": {}}
+_CALIBRATION_ROUNDS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +44,14 @@ class Latency:
 
 
 def latency(seconds: Sequence[float]) -> Latency:
-    """Sum up what single rounds took."""
+    """Summarize the seconds of rounds."""
     ordered = sorted(seconds)
     p99 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
     return Latency(statistics.median(ordered), p99, len(ordered))
 
 
 def repeated(effort: Effort, once: Callable[[], float]) -> list[float]:
-    """Do ``once`` until that is enough; it gives the seconds that count."""
+    """Repeat ``once``, which returns the seconds to count."""
     taken: list[float] = []
     begun = time.perf_counter()
     while not is_enough(effort, len(taken), time.perf_counter() - begun):
@@ -57,20 +60,33 @@ def repeated(effort: Effort, once: Callable[[], float]) -> list[float]:
 
 
 def is_enough(effort: Effort, rounds: int, seconds: float) -> bool:
-    """Return whether so many rounds in so many seconds will do."""
+    """Return whether so many rounds in so many seconds are enough."""
     return rounds >= effort.rounds or (rounds >= _LEAST_ROUNDS and seconds > effort.seconds)
 
 
 def slope(costs: Mapping[int, float]) -> float:
     """Return the exponent by which cost grows with size: least squares on the logarithms.
 
-    1 is linear. ``costs`` maps at least two sizes to what they cost.
+    1 is linear. ``costs`` maps at least two sizes to costs.
     """
     points = [(math.log(size), math.log(cost)) for size, cost in costs.items()]
     return statistics.linear_regression(*zip(*points, strict=True)).slope
 
 
 def milliseconds(seconds: float) -> str:
-    """Write a time in milliseconds with three digits that count."""
+    """Write a time in milliseconds with three significant digits."""
     value = seconds * 1e3
     return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
+
+
+def calibrate() -> float:
+    """Return the median seconds of a fixed piece of work, in which budgets are given."""
+    return statistics.median(_work() for _ in range(5))
+
+
+def _work() -> float:
+    started = time.perf_counter()
+    for turn in range(_CALIBRATION_ROUNDS):
+        document = json.loads(json.dumps(_DOCUMENT))
+        document["metadata"]["labels"].update({f"x{turn % 7}": "y"})
+    return time.perf_counter() - started

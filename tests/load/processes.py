@@ -13,8 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tests.bench.http import wait_ready
-from tests.bench.processes import Server, echo, loaded, processor_seconds, reprieve, resident_bytes
+from tests.bench.processes import (
+    READY_SECONDS,
+    Server,
+    echo,
+    loaded,
+    processor_seconds,
+    reprieve,
+    resident_bytes,
+)
+from tests.commands import wait_ready
 from tests.load.figures import Moment, Share, rate
 from tests.load.mixes import CAPACITY, NODES, PODS_PER_NODE, Phase, Plan
 from tests.load.records import read_calls
@@ -82,7 +90,7 @@ def start(stack: ExitStack, directory: Path, log: Path) -> dict[str, Server]:
     api = stack.enter_context(loaded(NODES, PODS_PER_NODE))
     flags = ("--port", "0", "--config", str(config), "--server", api.url)
     extender = stack.enter_context(reprieve("serve", *flags, log=log))
-    asyncio.run(wait_ready(extender))
+    asyncio.run(wait_ready(extender.url, READY_SECONDS))
     return {EXTENDER: extender, "fakeapi": api, "echo": stack.enter_context(echo())}
 
 

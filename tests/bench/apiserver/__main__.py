@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from tests.bench.apiserver import loads
-from tests.bench.apiserver.wire import Address
+from tests.bench.apiserver.http_connection import Address
 
 PODS = 5_500
 Figures = dict[str, dict[str, Any]]

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from tests.bench.apiserver.wire import MERGE, Address, Connection, RequestFailedError
+from tests.bench.apiserver.http_connection import MERGE, Address, Connection, RequestFailedError
 
 NAMESPACE = "bench"
 FILLER_BYTES = 280
