@@ -1,4 +1,4 @@
-"""Right answers are found right and wrong ones wrong, whatever state they were decided on."""
+"""Right and wrong answers are recognized, whatever the state of their decision."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.load.records import Change, Decision, Event, Sample
 NODES = 100
 ASKED = ("filter-5000", "preempt-100")
 BODIES = 3
-"""What a small cluster can be asked."""
+"""The calls that a small cluster can answer."""
 
 
 _EVENTS = {"POST": "ADDED", "PATCH": "MODIFIED", "DELETE": "DELETED"}
@@ -60,8 +60,8 @@ class Feed:
 
 
 @dataclass
-class Story:
-    """What a run leaves behind, made without a server."""
+class RunResults:
+    """The results of a run, built without a server."""
 
     changes: list[Change] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
@@ -112,48 +112,48 @@ def follow(following: SchedulerCache, feed: Feed, change: Change) -> None:
 
 
 @cache
-def told() -> Story:
+def full_run() -> RunResults:
     """Ask an extender now and then while pods change."""
-    story, feed = Story(changes(400)), Feed()
+    results, feed = RunResults(changes(400)), Feed()
     following, service = live(feed)
     calls = [(name, number) for number in range(BODIES) for name in ASKED] * 2
-    for index, change in enumerate(story.changes):
+    for index, change in enumerate(results.changes):
         follow(following, feed, change)
         if index % 30 == 29 and calls:
             name, number = calls.pop()
-            ask(story, service, f"r-{index}", name, number)
-    return story
+            ask(results, service, f"r-{index}", name, number)
+    return results
 
 
-def ask(story: Story, service: Service, request_id: str, name: str, number: int) -> None:
+def ask(results: RunResults, service: Service, request_id: str, name: str, number: int) -> None:
     verb, body = KIND[name].verb, sent()[name][number]
     with capture_logs() as logs:
         answered = service.answer(VerbCall(verb, body, 0.0, request_id))
         answered.record()
     [line] = [each for each in logs if each["event"] == verb]
-    story.decisions.append(msgspec.convert({**line, "request_id": request_id}, Decision))
+    results.decisions.append(msgspec.convert({**line, "request_id": request_id}, Decision))
     answer = answered.body.decode()
-    story.samples.append(Sample("steady", name, number, request_id, 1.0, 1.1, answer))
+    results.samples.append(Sample("steady", name, number, request_id, 1.0, 1.1, answer))
 
 
-def altered(sample: Sample, answer: object) -> Story:
+def altered(sample: Sample, answer: object) -> RunResults:
     """Return the same run with another answer kept, and that alone."""
-    return replace(told(), samples=[msgspec.structs.replace(sample, answer=json.dumps(answer))])
+    return replace(full_run(), samples=[msgspec.structs.replace(sample, answer=json.dumps(answer))])
 
 
 def of_kind(name: str) -> list[Sample]:
-    return [each for each in told().samples if each.kind == name]
+    return [each for each in full_run().samples if each.kind == name]
 
 
 @pytest.mark.slow
 def test_the_answers_of_the_fast_engine_are_right_in_every_state() -> None:
-    checked = told().check()
+    checked = full_run().check()
     assert checked.wrong == []
     assert checked.right == {"filter-5000": 6, "preempt-100": 6}
-    assert sum(bool(each.victims) for each in told().decisions) >= 5
+    assert sum(bool(each.victims) for each in full_run().decisions) >= 5
 
 
-def test_the_states_are_not_all_alike() -> None:
+def test_the_states_differ() -> None:
     by_body: dict[int, set[str]] = {}
     for sample in of_kind("filter-5000"):
         by_body.setdefault(sample.body, set()).add(sample.answer)
@@ -178,7 +178,7 @@ def test_another_reason_is_found() -> None:
     assert f"FailedNodes: {node}: 'bad weather' in place of " in wrong
 
 
-@pytest.mark.parametrize("fault", ["another node", "a victim less", "budgets", "nobody"])
+@pytest.mark.parametrize("fault", ["another node", "a victim less", "budgets", "no node"])
 def test_another_choice_is_found(fault: str) -> None:
     sample = of_kind("preempt-100")[-1]
     answer = json.loads(sample.answer)
@@ -201,22 +201,24 @@ def test_an_answer_of_another_state_is_found() -> None:
     assert len(altered(late, json.loads(early.answer)).check().wrong) == 1
 
 
-def test_an_answer_that_forgets_what_was_promised_is_found() -> None:
-    forgetful = [msgspec.structs.replace(each, victims=()) for each in told().decisions]
-    assert replace(told(), decisions=forgetful).check().wrong
+def test_an_answer_that_ignores_assumed_preemptions_is_found() -> None:
+    forgetful = [msgspec.structs.replace(each, victims=()) for each in full_run().decisions]
+    assert replace(full_run(), decisions=forgetful).check().wrong
 
 
-def test_an_answer_that_the_log_does_not_tell_of_is_wrong() -> None:
-    story = replace(told(), samples=told().samples[-1:], decisions=told().decisions[:-1])
-    last = told().decisions[-1].request_id
-    assert story.check().wrong == [f"{last}: the log does not tell of it"]
+def test_an_answer_that_is_not_in_the_log_is_wrong() -> None:
+    results = replace(
+        full_run(), samples=full_run().samples[-1:], decisions=full_run().decisions[:-1]
+    )
+    last = full_run().decisions[-1].request_id
+    assert results.check().wrong == [f"{last}: not in the log"]
 
 
 def test_pods_that_go_back_in_time_are_wrong() -> None:
-    *earlier, last = told().decisions
+    *earlier, last = full_run().decisions
     back = msgspec.structs.replace(last, pods_version="3")
-    story = replace(told(), samples=told().samples[-1:], decisions=[*earlier, back])
-    assert story.check().wrong == [f"{last.request_id}: pods went back to version 3"]
+    results = replace(full_run(), samples=full_run().samples[-1:], decisions=[*earlier, back])
+    assert results.check().wrong == [f"{last.request_id}: pods went back to version 3"]
 
 
 NOTE = "7 nodes were not tried before the deadline"
@@ -234,7 +236,7 @@ def cut_short(choose: str) -> Checked:
         msgspec.structs.replace(each, notes=(NOTE,))
         if each.request_id == sample.request_id
         else each
-        for each in told().decisions
+        for each in full_run().decisions
     ]
     return replace(altered(sample, answer), decisions=decisions).check()
 
@@ -244,16 +246,16 @@ def test_a_search_that_was_cut_short_may_name_a_worse_candidate() -> None:
     assert (checked.wrong, checked.cut_short) == ([], 1)
 
 
-def test_but_none_that_is_no_candidate() -> None:
+def test_a_search_that_was_cut_short_may_not_name_a_node_that_is_no_candidate() -> None:
     [wrong] = cut_short("wrong").wrong
     assert wrong.endswith("is no candidate with these victims")
 
 
-def test_what_is_kept_node_by_node_is_what_the_extender_keeps() -> None:
-    story, feed = told(), Feed()
+def test_the_history_equals_the_extenders_cache() -> None:
+    results, feed = full_run(), Feed()
     following, _ = live(feed)
-    history = History(first(), story.changes, DEFAULT_RULES.release)
-    for change in story.changes:
+    history = History(first(), results.changes, DEFAULT_RULES.release)
+    for change in results.changes:
         follow(following, feed, change)
         if change.version % 50 == 0:
             history.advance(change.version)
@@ -278,7 +280,7 @@ def test_staleness_begins_when_another_replica_saw_the_change(
 
 
 @pytest.mark.parametrize(
-    ("given", "expected", "told_as"),
+    ("given", "expected", "expected_line"),
     [
         ({"a": 1}, {"a": 1}, ""),
         ({"a": 1, "b": 2}, {"a": 1}, "b: 2 in place of None"),
@@ -287,6 +289,6 @@ def test_staleness_begins_when_another_replica_saw_the_change(
     ],
 )
 def test_a_difference_is_reported_in_one_line(
-    given: object, expected: object, told_as: str
+    given: object, expected: object, expected_line: str
 ) -> None:
-    assert difference(given, expected) == told_as
+    assert difference(given, expected) == expected_line

@@ -1,6 +1,6 @@
-"""docs/performance.md: what the last full run found, beside what Go needed, as tables and a plot.
+"""docs/performance.md: the results of the last full run next to Go's, as tables and a plot.
 
-The text of the document is written by hand. What stands between two marks is replaced::
+The text of the document is written by hand. Blocks between two marks are replaced::
 
     <!-- decisions -->
     …
@@ -40,7 +40,7 @@ Times = Mapping[int, tuple[float, ...]]
 
 
 class NoResultsError(RuntimeError):
-    """There is no full run to write of; the text says what to do."""
+    """There are no results of a full run; the text says what to do."""
 
 
 def write_document() -> None:

@@ -1,4 +1,4 @@
-"""A cluster that changes by one pod at a time, and what it costs to keep up with that."""
+"""A cluster that changes by one pod at a time, and the cost of following it."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Event:
     gone: bool
 
 
-class Moving:
-    """Snapshots of a cluster where, in turns, a pod comes, one begins to go, and one goes.
+class ChangingCluster:
+    """Snapshots of a cluster where, in turns, a pod is created, one terminates, one is deleted.
 
-    Which node it happens on is drawn anew each time.
+    The node of each change is random.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -41,7 +41,7 @@ class Moving:
         self._turn = 0
 
     def step(self) -> Event:
-        """Make the next snapshot; gives what has changed since the last one."""
+        """Make the next snapshot, and return the change since the last one."""
         name = self._rng.choice(self._names)
         state = self.snapshot.nodes[name]
         event = self._event(name, state.pods)
@@ -65,7 +65,7 @@ class Moving:
         return Event(pod, node, gone=True)
 
 
-def measure(moving: Moving, effort: Effort) -> dict[str, Figure]:
+def measure(moving: ChangingCluster, effort: Effort) -> dict[str, Figure]:
     """Measure single pod events, through the live cluster and into each engine's columns."""
     nodes = len(moving.snapshot.nodes)
     figures = {f"live-event-{nodes}": _live(moving, effort, nodes)}
@@ -74,7 +74,7 @@ def measure(moving: Moving, effort: Effort) -> dict[str, Figure]:
     return figures
 
 
-def _live(moving: Moving, effort: Effort, nodes: int) -> Figure:
+def _live(moving: ChangingCluster, effort: Effort, nodes: int) -> Figure:
     cluster = SchedulerCache(time.monotonic)
     start = moving.snapshot
     cluster.nodes.replace([state.node for state in start.nodes.values()])
@@ -95,7 +95,7 @@ def _seconds_live(cluster: SchedulerCache, event: Event) -> float:
     return time.perf_counter() - begun
 
 
-def _columns(name: str, moving: Moving, effort: Effort, nodes: int) -> dict[str, Figure]:
+def _columns(name: str, moving: ChangingCluster, effort: Effort, nodes: int) -> dict[str, Figure]:
     engine = ENGINES[name](DEFAULT_RULES)
     seconds = [_seconds_anew(name, moving.snapshot) for _ in range(_ANEW)]
     anew = statistics.median(seconds)
@@ -117,7 +117,7 @@ def _seconds_anew(name: str, snapshot: Snapshot) -> float:
     return time.perf_counter() - begun
 
 
-def _seconds_followed(engine: Engine, moving: Moving) -> float:
+def _seconds_followed(engine: Engine, moving: ChangingCluster) -> float:
     before = moving.snapshot
     event = moving.step()
     begun = time.perf_counter()

@@ -1,9 +1,8 @@
-"""Node-pressure eviction in this process: one ranking, and one round of a whole fleet.
+"""Node-pressure eviction in this process: one ranking, and one round of 5,000 nodes.
 
-The fleet is 5,000 nodes with 30 pods each, with the kubelet's default configuration. In the
-calm round no node runs short; in the short one every node does, so that each ranks its pods and
-evicts one. Every round is the second of its kubelets, the first is not measured. What was measured
-on the nodes is made beforehand.
+The nodes have 30 pods each, and the kubelet's default configuration. In the calm round no node is
+short of memory; in the short one every node is, so that each ranks its pods and evicts one. Every
+measured round is the second of its kubelets. The observations are built beforehand.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ def _node(memory: str, at: int) -> NodeStats:
 
 
 def _population(rng: Random, size: int) -> tuple[list[EvictablePod], dict[str, PodStats]]:
-    """Make pods with requests and limits, and what they use."""
+    """Build pods with requests and limits, and their usage."""
     pods, stats = [], {}
     for index in range(size):
         pod = evictable(

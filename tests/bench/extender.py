@@ -1,9 +1,9 @@
 """The cost of the extender: decisions in process, eviction, its first sync, its verbs over HTTP.
 
-Over HTTP the cluster is the one of 5,000 nodes and 150,000 pods, served by fakeapi; extender,
-fakeapi and echo are processes of their own. ``preempt`` is asked as the README configures
-kube-scheduler (one node offered) and as it asks by default (a tenth of the nodes); each answer is a
-promise that the next decision reckons with.
+Over HTTP the cluster has 5,000 nodes and 150,000 pods, served by fakeapi; extender, fakeapi and
+echo are processes. ``preempt`` is called as kube-scheduler does with the README's configuration
+(one node offered) and by default (a tenth of the nodes); each answer is an assumed preemption for
+the next decisions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SERVING = "vectorized"
 """The engine that decides in ``serve``, to whose decision in process its answer is compared."""
 
 _CLOUD_PREFIX = "ip-10-134-201-17.eu-central-1.comput"
-"""Names of 41 characters, as in the call of 221 kB that Go and others were measured with."""
+"""Names of 41 characters, as in the call of 221 kB of other measurements."""
 _MIB = 2**20
 _OFFERED = (1, NODES // 10)
 _SYNCED = f"first sync of {NODES:,} nodes and 150,000 pods"
@@ -101,8 +101,8 @@ async def _preempt(
         if decision is not None:
             ratio = beside.extender.p50 / (decision + beside.echo.p50)
             shown = f"{ratio:.2f}; decision {milliseconds(decision)}"
-            told = f"{what}, by decision + echo: p50"
-            figures[f"{name}-ratio"] = untimed(told, shown, ratio)
+            title = f"{what}, by decision + echo: p50"
+            figures[f"{name}-ratio"] = untimed(title, shown, ratio)
     return figures
 
 

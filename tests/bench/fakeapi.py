@@ -45,9 +45,9 @@ def _virtual() -> dict[str, Figure]:
     answer = subprocess.run(
         [sys.executable, "-m", "tests.bench.virtual"], capture_output=True, text=True, check=True
     )
-    told = json.loads(answer.stdout)
-    idle, nodes, fork = told["idle"], told["nodes"], told["fork"]
-    kept, watched = told["kept"], told["watched"]
+    results = json.loads(answer.stdout)
+    idle, nodes, fork = results["idle"], results["nodes"], results["fork"]
+    kept, watched = results["kept"], results["watched"]
     pace = f"{idle:.2f} s, {3600 / idle:,.0f} x real time"
     return {
         "idle-hour": Figure("virtual: an idle hour, all parts running", pace, idle),
@@ -80,14 +80,14 @@ def _start() -> dict[str, Figure]:
 
 def _everyday() -> dict[str, Figure]:
     with reprieve("fakeapi", "--port", "0") as server:
-        told = ask(server.url, "everyday")
-    return {name: _figure(what, told[name]) for name, what in _EVERYDAY.items()}
+        results = run_client(server.url, "everyday")
+    return {name: _figure(what, results[name]) for name, what in _EVERYDAY.items()}
 
 
 def everyday(url: str, token: str) -> dict[str, Figure]:
-    """Measure what the load client does to any server."""
-    told = ask(url, "everyday", token)
-    return {name: _figure(what, told[name]) for name, what in _EVERYDAY.items()}
+    """Measure the loads of the load client on any server."""
+    results = run_client(url, "everyday", token)
+    return {name: _figure(what, results[name]) for name, what in _EVERYDAY.items()}
 
 
 def _writes() -> dict[str, Figure]:
@@ -95,9 +95,9 @@ def _writes() -> dict[str, Figure]:
     costs: dict[str, list[float]] = {"create": [], "patch": []}
     for pods in (1_000, 100_000):
         with loaded(1, pods) as server:
-            told = ask(server.url, "writes")
+            results = run_client(server.url, "writes")
         for verb, seconds in costs.items():
-            seconds.append(told[verb]["cost"])
+            seconds.append(results[verb]["cost"])
     for verb, (small, large) in costs.items():
         shown = f"{small * 1e3:.2f} ms, {large * 1e3:.2f} ms"
         what = f"{verb}, p50, among 1,000 and among 100,000 pods"
@@ -115,15 +115,15 @@ def _many() -> dict[str, Figure]:
     }
 
 
-def ask(url: str, what: str, token: str = "") -> dict[str, Any]:
+def run_client(url: str, what: str, token: str = "") -> dict[str, Any]:
     """Run the load client and return its output."""
     client = [sys.executable, "-m", "tests.bench.apiserver", "--server", url, "--what", what]
     if token:
         client += ["--token", token]
     answer = subprocess.run(client, stdout=subprocess.PIPE, text=True, check=True)
-    told: dict[str, Any] = json.loads(answer.stdout)
-    return told
+    results: dict[str, Any] = json.loads(answer.stdout)
+    return results
 
 
-def _figure(what: str, told: dict[str, Any]) -> Figure:
-    return Figure(what, told["shown"], told["cost"])
+def _figure(what: str, results: dict[str, Any]) -> Figure:
+    return Figure(what, results["shown"], results["cost"])

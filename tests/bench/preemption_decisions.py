@@ -1,9 +1,8 @@
 """One preemption decision over all nodes, in this process: how long, and how that grows.
 
-Each decision is taken on a snapshot that differs from the last one by one pod event, which the
-engine has followed already, so that none can be remembered from before; and it is read as far as
-the extender reads it. Garbage is collected as it is in production: modules are set aside, the
-cluster is not.
+Each decision is made on a snapshot that differs from the last one by one pod event, which the
+engine has followed already, so that no decision is cached; and it is read as far as the extender
+reads it. Garbage is collected as in production: modules are frozen, the cluster is not.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from policies.preemption.policy import DEFAULT_RULES
 from tests.bench import events
 from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import cluster, pending, snapshot_of
-from tests.bench.events import Moving
+from tests.bench.events import ChangingCluster
 from tests.bench.timing import Effort, Latency, latency, milliseconds, repeated, slope
 from tests.engines import ENGINES, able
 
@@ -30,7 +29,7 @@ VARIANTS: Final[Mapping[str, tuple[str, str]]] = {
     **{f"{each}-no-pdb": (each, f"{each}, no PDB") for each in PREEMPTORS},
     **{each: (each, f"{each}, 100 PDBs") for each in PREEMPTORS},
 }
-"""Variant → its preemptor, and how the variant is called."""
+"""Variant → its preemptor and its name in tables."""
 
 WARM_UP: Final = 2
 
@@ -42,7 +41,7 @@ def measure(effort: Effort) -> dict[str, Figure]:
     medians: dict[tuple[str, str], dict[int, float]] = {}
     figures: dict[str, Figure] = {}
     for nodes in effort.nodes:
-        moving = Moving(snapshot_of(cluster(nodes)))
+        moving = ChangingCluster(snapshot_of(cluster(nodes)))
         for engine in able(nodes):
             for variant in VARIANTS:
                 taken = _decisions(engine, variant, moving, effort)
@@ -52,18 +51,18 @@ def measure(effort: Effort) -> dict[str, Figure]:
     return figures | dict(_growth(medians))
 
 
-def _decisions(name: str, variant: str, moving: Moving, effort: Effort) -> Latency:
+def _decisions(name: str, variant: str, moving: ChangingCluster, effort: Effort) -> Latency:
     engine = ENGINES[name](DEFAULT_RULES)
     pod = pending(VARIANTS[variant][0], len(moving.snapshot.nodes))
     budgets = () if variant.endswith("no-pdb") else moving.snapshot.budgets
-    moved = Moving(replace(moving.snapshot, budgets=budgets))
+    moved = ChangingCluster(replace(moving.snapshot, budgets=budgets))
     engine.follow(moved.snapshot, None)
     for _ in range(WARM_UP):
         _one(engine, pod, moved)
     return latency(repeated(effort, lambda: _one(engine, pod, moved)))
 
 
-def _one(engine: Engine, pod: Pod, moving: Moving) -> float:
+def _one(engine: Engine, pod: Pod, moving: ChangingCluster) -> float:
     event = moving.step()
     engine.follow(moving.snapshot, [event.node])
     begun = time.perf_counter()
@@ -72,7 +71,7 @@ def _one(engine: Engine, pod: Pod, moving: Moving) -> float:
 
 
 def _use(decision: PreemptionDecision) -> None:
-    """Read what the extender reads of a decision, and see that there was one."""
+    """Read what the extender reads of a decision, and check that there is one."""
     read = (len(decision.candidates), len(decision.rejected), decision.message)
     if decision.chosen is None or decision.decided_by is None:
         raise RuntimeError(f"the benchmark's decision is none: {read}")

@@ -1,9 +1,8 @@
 """One sync of a WorkloadSpread of 5,000 pods in three subsets, in this process.
 
-*Settled*: every pod says its subset and its cost, and the status is what it should be. *Adopted*:
-no webhook has seen any pod, so each is tried on the subsets. The last is the controller's whole
-look at a settled one, in a world without sockets: what stands behind it is gathered from the copies
-first.
+*Settled*: every pod has its subset and its cost, and the status is up to date. *Adopted*: no pod
+has been admitted by a webhook, so each is matched with the subsets. The last is a whole sync of the
+controller for a settled one, in a world without sockets, including the reads from the caches.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def measure(effort: Effort) -> dict[str, Figure]:
     return {
         "spread-settled": _ruled(effort, settled, f"{_WHAT}, all settled, p50"),
         "spread-adopted": _ruled(effort, strangers, f"{_WHAT}, all adopted, p50"),
-        "spread-look": asyncio.run(_looked(effort)),
+        "spread-look": asyncio.run(_synced(effort)),
     }
 
 
@@ -79,8 +78,8 @@ def _ruled(effort: Effort, pods: tuple[SpreadPod, ...], what: str) -> Figure:
     return Figure(what, milliseconds(taken.p50), taken.p50)
 
 
-async def _looked(effort: Effort) -> Figure:
-    """Measure looks of a controller, step by step."""
+async def _synced(effort: Effort) -> Figure:
+    """Measure syncs of a controller, step by step."""
     async with VirtualCluster(run="workloadspread") as cluster:
         part = cluster.control_plane["workloadspread"]
         await cluster.clock.advance(1)
@@ -97,10 +96,10 @@ async def _looked(effort: Effort) -> Figure:
             await cluster.clock.advance(1)
             version = cluster.api.store.version
             begun = time.perf_counter()
-            looked = await part.step()
+            key = await part.step()
             taken.append(time.perf_counter() - begun)
-            if (looked, cluster.api.store.version) != ("default/web", version):
-                raise RuntimeError(f"the benchmark's look at {looked!r} was none, or wrote")
+            if (key, cluster.api.store.version) != ("default/web", version):
+                raise RuntimeError(f"the benchmark's sync of {key!r} did nothing, or wrote")
         found = latency(taken)
         return Figure(f"{_WHAT}, the controller's look, p50", milliseconds(found.p50), found.p50)
 

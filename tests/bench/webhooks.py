@@ -1,18 +1,16 @@
 """The cost of WorkloadSpread webhooks: an answer, a create that waits for it, and conflicts.
 
-fakeapi and the webhooks are processes of their own, with HTTPS between them. There are 1,000
-WorkloadSpreads with their targets, and 20,000 pods and 100 nodes that the webhooks have copied,
-since one WorkloadSpread has its pods tried on them.
+fakeapi and the webhooks are processes, with HTTPS between them. There are 1,000 WorkloadSpreads
+with their targets, and 20,000 pods and 100 nodes in the caches of the webhooks, since one
+WorkloadSpread simulates scheduling.
 
-- Pods are created by turns in namespaces that the webhooks are asked about and in one that they are
-  not: 50 at a time, those of one ReplicaSet, which is what people wait for, or each of another
-  WorkloadSpread, which is what a process can spare least; and one at a time. The controller
-  follows: it counts the pods. Where the subset has a limit, what waits to be counted shares writes
-  of a status.
-- The same with a webhook that says yes and does nothing: no webhook can cost less.
+- Pods are created in turns in namespaces with webhook calls and in one without: 50 at a time, of
+  one ReplicaSet or each of another WorkloadSpread; and one at a time. The controller counts the
+  pods meanwhile. If the subset has a limit, pods that wait to be counted share writes of a status.
+- The same with a webhook that only allows: no webhook can cost less.
 - Reviews are sent as an API server sends them, one after the other and 50 at a time; each pod is
-  put into a subset with a limit, so that each answer waits for a status to be written.
-- Two processes are asked by turns about one WorkloadSpread, 50 at a time.
+  put into a subset with a limit, so that each answer waits for the write of a status.
+- Two processes are called in turns for one WorkloadSpread, 50 calls at a time.
 """
 
 from __future__ import annotations
@@ -56,14 +54,14 @@ _CONFIGURATION: Final = (
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/reprieve-workloadspread"
 )
 _JSON: Final = {"Content-Type": "application/json"}
-_CONFLICTS: Final = "workloadspread_webhook_conflicts_total "
+_CONFLICTS_METRIC: Final = "workloadspread_webhook_conflicts_total "
 
 Where = Callable[[int], tuple[str, str]]
-"""Gives the namespace and the owner of a pod."""
+"""Returns the namespace and the owner of a pod."""
 
 
 def measure(rounds: int) -> dict[str, Figure]:
-    """Measure all of it; pods are created in so many rounds."""
+    """Measure everything; pods are created in so many rounds."""
     with ExitStack() as stack:
         server = stack.enter_context(reprieve("fakeapi", "--port", "0", "--run", "none"))
         stack.enter_context(approving(server.url))
@@ -82,33 +80,33 @@ async def _measure(server: Server, hooked: Callable[[], Server], rounds: int) ->
         server.url, timeout=timeout, connector=connector, headers=_JSON
     ) as http:
         await _load(http)
-        hooks = Hooks(http, hooked())
+        hooks = WebhookProcess(http, hooked())
         await hooks.found()
         create = Creating(server.url)
-        await create("adaptive", "spread-0", next(_NUMBERS))  # from now on pods are copied
+        await create("adaptive", "spread-0", next(_NUMBERS))  # from now on pods are cached
         figures: dict[str, Figure] = {}
         for name, what, where, at_once in (
             ("set-ratio", "all of one ReplicaSet", _of_one_set, AT_ONCE),
             ("create-ratio", "of many WorkloadSpreads", _anywhere, AT_ONCE),
             ("create-free-ratio", "its subset without a limit", _without_limit, AT_ONCE),
-            ("approved-ratio", "a webhook says yes and does nothing", _approved, AT_ONCE),
+            ("approved-ratio", "a webhook only allows", _approved, AT_ONCE),
             ("create-1-ratio", "of many WorkloadSpreads", _anywhere, 1),
         ):
             await _quiet(server, hooks.server)
             turns = Turns(create, server.pid, at_once)
             figures |= await turns.figures(rounds, name, what, where)
-        for at_once in (1, AT_ONCE):  # last, as half a minute later these pods are given up
+        for at_once in (1, AT_ONCE):  # last, since these pods are rescheduled after half a minute
             figures |= _latencies(at_once, latency(await hooks.reviews(at_once, _anywhere)))
-        other = Hooks(http, hooked())
+        other = WebhookProcess(http, hooked())
         await other.found()
-        figures["conflicts"] = await _wrestling(hooks, other)
+        figures["conflicts"] = await _conflicts(hooks, other)
         for each in (create, hooks, other):
             await each.close()
         return figures
 
 
 async def _quiet(*servers: Server) -> None:
-    """Wait until servers have done what they still had to do."""
+    """Wait until servers are idle."""
     begun = 0.0
     while (worked := sum(processor_seconds(each.pid) for each in servers)) > begun + _QUIET_SECONDS:
         begun = worked
@@ -119,8 +117,8 @@ _NUMBERS: Final = count()
 
 
 @dataclass
-class Hooks:
-    """A process with webhooks, asked as an API server asks it."""
+class WebhookProcess:
+    """A process with webhooks, and a client that calls it as an API server does."""
 
     http: aiohttp.ClientSession
     server: Server
@@ -128,7 +126,7 @@ class Hooks:
     session: aiohttp.ClientSession | None = None
 
     async def found(self) -> None:
-        """Find where it is asked, once it has said so to the API server."""
+        """Wait until it has registered its webhooks, and connect to their address."""
         known = await self._address()
         while known is None or known["url"] in _SEEN:
             known = await self._address()
@@ -144,7 +142,7 @@ class Hooks:
             await self.session.close()
 
     async def reviews(self, at_once: int, where: Where) -> list[float]:
-        """Have pods reviewed; gives the seconds that each took."""
+        """Send reviews of pods, and return the seconds of each."""
         taken: list[float] = []
 
         async def ask(number: int) -> None:
@@ -156,7 +154,7 @@ class Hooks:
         return taken
 
     async def review(self, namespace: str, spread: str, number: int) -> Document:
-        """Have a pod reviewed; gives the response."""
+        """Send the review of a pod, and return the response."""
         request = {
             "uid": str(number),
             "operation": "CREATE",
@@ -170,8 +168,8 @@ class Hooks:
             response: Document = orjson.loads(await answer.read())["response"]
             return response
 
-    async def figure(self, name: str) -> float:
-        """Return one of its own figures."""
+    async def metric(self, name: str) -> float:
+        """Return one of its metrics."""
         url = f"{self.server.url}/metrics"
         async with aiohttp.ClientSession() as session, session.get(url) as answer:
             lines = (await answer.text()).splitlines()
@@ -210,7 +208,7 @@ class Creating:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Pods created by turns with and without the webhooks, so many at a time."""
+    """Pods created in turns with and without the webhooks, so many at a time."""
 
     create: Creating
     pid: int
@@ -219,7 +217,7 @@ class Turns:
     async def figures(
         self, rounds: int, name: str, told: str, asked_at: Where
     ) -> dict[str, Figure]:
-        """Create pods; gives how much longer it took, and how much more of the processor."""
+        """Create pods, and return the ratios of wall time and of processor time."""
         pairs = [[await self._turn(where) for where in (_unasked, asked_at)] for _ in range(rounds)]
         [bare, asked] = (
             [statistics.median(each) for each in zip(*turns, strict=True)]
@@ -238,7 +236,7 @@ class Turns:
     async def _turn(self, where: Where) -> tuple[float, float]:
         """Return the seconds of wall time, and of fakeapi's processor time, for each of many pods.
 
-        The latter includes what the controller asks for until the next turn.
+        The latter includes the requests of the controller until the next turn.
         """
 
         async def create(number: int) -> None:
@@ -251,9 +249,9 @@ class Turns:
         return taken / _CREATES, (processor_seconds(self.pid) - worked) / _CREATES
 
 
-async def _wrestling(one: Hooks, other: Hooks) -> Figure:
-    """Ask two processes by turns about one WorkloadSpread."""
-    before = [await each.figure(_CONFLICTS) for each in (one, other)]
+async def _conflicts(one: WebhookProcess, other: WebhookProcess) -> Figure:
+    """Call two processes in turns for one WorkloadSpread."""
+    before = [await each.metric(_CONFLICTS_METRIC) for each in (one, other)]
     admitted, refused = 0, 0
 
     async def ask(number: int) -> None:
@@ -265,7 +263,7 @@ async def _wrestling(one: Hooks, other: Hooks) -> Figure:
             refused += 1
 
     await _several(ask, _REVIEWS, AT_ONCE)
-    after = [await each.figure(_CONFLICTS) for each in (one, other)]
+    after = [await each.metric(_CONFLICTS_METRIC) for each in (one, other)]
     conflicts = (sum(after) - sum(before)) / admitted
     what = f"conflicts per pod, two processes, {AT_ONCE} pods at a time for one WorkloadSpread"
     shown = f"{conflicts:.2f}; {refused} of {_REVIEWS:,} pods refused"
@@ -273,7 +271,7 @@ async def _wrestling(one: Hooks, other: Hooks) -> Figure:
 
 
 async def _several(act: Callable[[int], Awaitable[None]], times: int, at_once: int) -> None:
-    """Act so often, so many at a time, each time with another number."""
+    """Call ``act`` so often, so many at a time, with a new number each time."""
     left = iter(range(times))
 
     async def work() -> None:

@@ -1,10 +1,9 @@
-"""Whether kept answers are what the reference engine decides on the very same state.
+"""Whether kept answers are those of the reference engine on the same state.
 
-The extender's log has the order of its decisions, the version up to which it knew the pods, and the
-victims. From this and from what a watch has shown (:mod:`tests.load.history`) the state of each
-decision is rebuilt, and the reference engine decides on it. Its answer must be the same, by node
-and reason by reason. An answer that says that time was up may name a worse candidate, but none that
-the reference would not have.
+The extender's log has the order of its decisions, the resource version of its pods, and the
+victims. From this and from the events of a watch (:mod:`tests.load.history`) the state of each
+decision is rebuilt, and the reference engine decides on it. Its answer must be equal. An answer
+that reports that the deadline has passed may name a worse candidate, but no other node.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ _CUT_SHORT: Final = "were not tried before the deadline"
 
 @dataclass(slots=True)
 class Checked:
-    """What came of checking: ``wrong`` says of each wrong answer what is wrong with it.
+    """The results of the check; ``wrong`` has a line for each wrong answer.
 
-    ``behind`` are seconds: how long before each checked call the oldest change had been seen by
-    others that its answer did not know of.
+    ``behind`` are seconds: for how long a change had been visible to others when a call was made
+    whose answer did not know it.
     """
 
     right: dict[str, int] = field(default_factory=dict)
@@ -53,7 +52,7 @@ def check(
     bodies: Mapping[str, Sequence[bytes]],
     rules: SchedulerRules,
 ) -> Checked:
-    """Check every sample; one that is not in the log is wrong, too."""
+    """Check every sample; one that is not in the log is wrong."""
     waiting = {sample.request_id: sample for sample in samples}
     history = History(first, changes, rules.release)
     asking = {
@@ -77,19 +76,19 @@ def check(
                 found.behind.append(lags.behind(version, sample.started))
         if decision.node is not None and decision.victims:
             history.name(asking[decision.pod], decision.node, decision.victims)
-    found.wrong += [f"{each}: the log does not tell of it" for each in waiting]
+    found.wrong += [f"{each}: not in the log" for each in waiting]
     return found
 
 
 class Lags:
-    """When each version was seen by a watch of our own."""
+    """The times at which a watch of our own has received each version."""
 
     def __init__(self, changes: Sequence[Change]) -> None:
         self._versions = [change.version for change in changes]
         self._seen = [change.at for change in changes]
 
     def behind(self, version: int, at: float) -> float:
-        """Return for how long, at a time, a reader at this version had missed a newer one."""
+        """Return for how long a newer version than this had been visible at a time."""
         following = bisect_right(self._versions, version)
         if following == len(self._seen):
             return 0.0
@@ -122,7 +121,7 @@ def _check_one(
 
 
 def difference(given: Any, expected: Any) -> str:
-    """Return in one line where an answer differs from what was expected, "" if nowhere."""
+    """Return the first difference of an answer in one line; "" if there is none."""
     if not isinstance(given, dict):
         return f"not an object: {str(given)[:100]}"
     for key in [*expected, *(each for each in given if each not in expected)]:
@@ -144,7 +143,7 @@ def _first_difference(given: Any, expected: Any) -> str:
 
 
 def _not_among(given: Any, decision: object) -> str:
-    """Return what is wrong with the best candidate of a search that was cut short."""
+    """Return what is wrong with the candidate of a search that was cut short."""
     assert isinstance(decision, PreemptionDecision)
     for node, entry in given["NodeNameToMetaVictims"].items():
         candidate = decision.candidates.get(node)

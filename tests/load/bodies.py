@@ -1,7 +1,7 @@
-"""The calls that are sent, as files: made once, so that sending costs the load client little.
+"""The bodies of calls as files: built once, so that sending costs the load client little.
 
-Each preempt call offers nodes with the victims that kube-scheduler would have found before anything
-changed, half of them among the nodes that change most.
+Each preempt call offers nodes with the victims that kube-scheduler finds in the initial state, half
+of them among the nodes that change most.
 """
 
 from __future__ import annotations
@@ -21,18 +21,20 @@ from tests.load.mixes import KINDS, NODES, Kind
 from tests.load.pod_changes import hot_nodes
 
 _SEED: Final = 7
-_ROOMS: Final = ({"cpu": "1", "memory": "2Gi"}, {"cpu": "2", "memory": "4Gi"})
-"""What filtered pods ask for: one may stand beside another of the churn's pods, or only alone."""
+_REQUESTS: Final = ({"cpu": "1", "memory": "2Gi"}, {"cpu": "2", "memory": "4Gi"})
+"""Requests of filtered pods: one fits next to one of the changing pods, the other only alone."""
 
 
 def preemptors(kind: Kind) -> Iterator[Document]:
-    """Return the pods of the kind's calls; each is a pod of its own."""
+    """Return the distinct pods of the kind's calls."""
     for number in range(kind.bodies):
         pod = preemptor(_variant(kind, number), NODES)
         name = f"{kind.name}-{number}"
         pod["metadata"] |= {"name": name, "uid": f"uid-{name}"}
         if kind.verb == "filter":
-            pod["spec"]["containers"][0]["resources"]["requests"] = _ROOMS[number % len(_ROOMS)]
+            pod["spec"]["containers"][0]["resources"]["requests"] = _REQUESTS[
+                number % len(_REQUESTS)
+            ]
         yield pod
 
 

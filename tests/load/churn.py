@@ -1,9 +1,9 @@
-"""Pods come, change and go, so many a second; a watch of our own writes down what was seen.
+"""Creates, changes and deletes so many pods a second, and records the events of a watch.
 
-A process of its own: ``python -m tests.load.churn --server URL --out FILE``. It says ``listening on
-URL`` once its watch is open, and goes on until SIGTERM; then it waits until every change has been
-seen, and says how many there were, and in how many seconds. Writes are made one after another, so
-that their order is known; whenever they fall behind their pace, they follow each other at once.
+A process: ``python -m tests.load.churn --server URL --out FILE``. It prints ``listening on URL``
+once its watch is open, and runs until SIGTERM; then it waits for the events of all changes, and
+prints their number and the seconds. Writes are made one after another, so that their order is
+known; when they are late, they follow each other without a pause.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ async def _main(server: str, out: Path) -> None:
 
 
 class _Seen:
-    """What the watch has shown, written to a file as it comes."""
+    """The events of the watch, written to a file as they arrive."""
 
     def __init__(self, out: Path) -> None:
         self._file = out.open("wb")
@@ -107,7 +107,7 @@ def _say(line: str) -> None:
 
 
 def main() -> None:
-    """Read the arguments and go."""
+    """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m tests.load.churn", description=__doc__)
     parser.add_argument("--server", required=True)
     parser.add_argument("--out", type=Path, required=True)

@@ -1,8 +1,8 @@
-"""The cluster as it was at any moment of a run, rebuilt from what a watch has shown.
+"""The state of the cluster at any version of a run, rebuilt from the events of a watch.
 
-This is the readable twin of what the extender keeps (:mod:`extender.cluster`): all pods of a node
-are put on it anew. The extender's assumed preemptions are applied to it: the victims last named for
-a preemptor are assumed to go, and the preemptor is assumed on the node.
+This is the readable twin of the extender's cache (:mod:`extender.cluster`): the state of a changed
+node is built again. The extender's assumed preemptions are applied to it: the victims last named
+for a preemptor are assumed to be terminating, and the preemptor is assumed on the node.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.load.records import Change
 
 @dataclass(frozen=True, slots=True)
 class NamedFigures:
-    """An answer that stands: these pods, by UID, go from the node for the preemptor."""
+    """The last answer for a preemptor: its node, and the UIDs of the victims."""
 
     preemptor: Pod
     node: str
@@ -26,11 +26,11 @@ class NamedFigures:
 
 
 class History:
-    """Goes from state to state, never back; ``changes`` stand in the order of their versions."""
+    """Advances from state to state, never back; ``changes`` are in the order of their versions."""
 
     def __init__(self, first: Snapshot, changes: Iterable[Change], release: Release) -> None:
         self._current = first
-        self._coming = list(reversed(list(changes)))
+        self._pending = list(reversed(list(changes)))
         self._release = release
         self._pods = {
             name: {pod.key: pod for pod in state.pods} for name, state in first.nodes.items()
@@ -41,29 +41,29 @@ class History:
         self.version = 0
 
     def advance(self, version: int) -> None:
-        """Let happen what has happened up to a version. Raises ValueError for an older one."""
+        """Apply the changes up to a version. Raise ValueError for an older one."""
         if version < self.version:
             raise ValueError(f"version {version} comes after {self.version}")
         self.version = version
-        while self._coming and self._coming[-1].version <= version:
-            self._happen(self._coming.pop())
+        while self._pending and self._pending[-1].version <= version:
+            self._apply(self._pending.pop())
 
     def name(self, preemptor: Pod, node: str, victims: Sequence[str]) -> None:
-        """Remember an answer in place of an older one for its pod; ``victims`` are keys."""
+        """Record an answer, replacing an older one for the pod; ``victims`` are keys."""
         older = self._named.get(preemptor.uid)
         uids = frozenset(self._pods[node][key].uid for key in victims)
         self._named[preemptor.uid] = NamedFigures(preemptor, node, uids)
         self._touched |= {node} if older is None else {node, older.node}
 
     def snapshot(self) -> Snapshot:
-        """Return the state that has been reached."""
+        """Return the current state."""
         if self._touched:
             states = {name: self._state(name) for name in self._touched}
             self._current = replace(self._current, nodes={**self._current.nodes, **states})
             self._touched.clear()
         return self._current
 
-    def _happen(self, change: Change) -> None:
+    def _apply(self, change: Change) -> None:
         pod = decode_pod(bytes(change.event.object), self._release)
         before = self._where.pop(pod.key, None)
         if before is not None:

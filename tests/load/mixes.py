@@ -1,8 +1,8 @@
-"""What is asked of the extender, how often, and in which phases: as data.
+"""The calls of a load run, their rates, and its phases, as data.
 
 A phase is one run of locust with users of the named classes of ``locustfile.py``. Its rate is a
-multiple of the capacity that an earlier phase has found, which is what a closed loop without pauses
-is answered in a second: so an even pace is one on any machine, and saturation is.
+multiple of the capacity that an earlier phase has measured, the answers in a second to a closed
+loop without pauses: so phases are below or above saturation on any machine.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Final
 class Kind:
     """A kind of call: its verb, and how many nodes it names.
 
-    There are ``bodies`` different ones of it; of ``weight`` is how often it is sent beside others.
-    An answer is kept to be checked about every ``sampled_seconds``.
+    There are ``bodies`` different ones; ``weight`` is its relative frequency. An answer is kept for
+    the check about every ``sampled_seconds``.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The phases in their order, and how much rarer than said by its kind an answer is kept."""
+    """The phases in order, and a factor for the interval at which answers are kept."""
 
     phases: tuple[Phase, ...]
     sampling: float
@@ -77,11 +77,11 @@ CROWDED: Final = "crowded"
 
 
 CROWD: Final = 384
-"""Users who each keep a connection busy: half as many again as the extender has room for."""
+"""Users who each keep a connection busy: one and a half times the limit of the extender."""
 
 _WARM_UP_SECONDS: Final = 5
 _WITHOUT_A_MIX: Final = frozenset({ECHO_CAPACITY, CROWDED})
-"""In which the extender isn't asked at all, or in one way only."""
+"""Phases in which the extender is not called, or in one way only."""
 
 
 def plan(flat_out: int, steady: int, below: int, above: int, crowded: int, sampling: float) -> Plan:
@@ -119,7 +119,7 @@ def due(plan: Plan) -> dict[str, float]:
 
 
 BURST_SECONDS: Final = 5.0
-"""How often many calls come at once."""
+"""The interval of bursts."""
 
 
 def burst_calls(rate: float) -> int:
@@ -140,7 +140,7 @@ def drawn(rng: random.Random) -> Iterator[tuple[Kind, int]]:
 
 
 def gaps(rng: random.Random, rate: float, doubling: float = 0.0) -> Iterator[float]:
-    """Return the seconds between arrivals that know nothing of each other.
+    """Return the seconds between independent arrivals.
 
     There are ``rate`` in a second, and twice as many after each ``doubling`` seconds, if any.
     """

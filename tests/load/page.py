@@ -1,4 +1,4 @@
-"""One page about a run: its figures, and plots of ratios, memory and refusals; needs no network."""
+"""The page of a run: its figures, and plots of ratios, memory and refusals; needs no network."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def page(
     broken: Mapping[str, str],
     found: Outcome,
 ) -> str:
-    """Return the page as HTML; ``title`` says what ran where."""
+    """Return the page as HTML."""
     begun = min(call.started for call in found.calls)
     parts = [
         "<!doctype html><html lang='en'><meta charset='utf-8'><title>Reprieve under load</title>",

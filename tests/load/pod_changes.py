@@ -1,9 +1,8 @@
-"""What happens to the pods of the cluster while it is asked about: a list of changes by a seed.
+"""Changes of pods during a load run: a list of writes by a seed.
 
-Small pods, the guests, come to some of the nodes, start to run and go, so that now one node is full
-and now another; and they change their labels, so that now one disruption budget covers them and now
-another. No two pods have started at the same moment, so that none of these states leaves a decision
-to chance.
+Small pods are created on some of the nodes, start and are deleted, so that different nodes are
+full; and their labels change, so that different disruption budgets cover them. No two pods have the
+same start time, so that no decision is random.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from tests.bench.clusters import PREFIX
 
 _SEED: Final = 11
 _HOT: Final = 10
-_GUESTS_PER_NODE: Final = 1.6
-"""Of the two that a node has room for."""
+_PODS_PER_NODE: Final = 1.6
+"""On average, of the two that fit on a node."""
 
 _APPS: Final = 200
 """Half of them are covered by a disruption budget."""
@@ -40,27 +39,27 @@ class Write:
 
 
 def hot_nodes(names: Iterable[str]) -> list[str]:
-    """Return the nodes that pods come to and go from: one in ten."""
+    """Return the nodes whose pods change: one in ten."""
     return sorted(names)[::_HOT]
 
 
 def writes(nodes: int) -> Iterator[Write]:
-    """Return changes without end, the same each time: guests come, are relabelled, and go again."""
+    """Return endless changes, the same each time: pods are created, relabelled and deleted."""
     rng = random.Random(_SEED)
     hot = hot_nodes(f"{PREFIX}{index:05}" for index in range(nodes))
-    guests: list[str] = []
+    present: list[str] = []
     for number in count():
-        if guests and rng.random() < _RELABELLED:
-            yield _relabel(rng.choice(guests), rng.randrange(_APPS), number)
-        elif len(guests) < _GUESTS_PER_NODE * len(hot) or rng.random() < 0.5:
-            guests.append(f"guest-{number}")
-            yield from _come(guests[-1], rng.choice(hot), _BEGIN + timedelta(seconds=number))
+        if present and rng.random() < _RELABELLED:
+            yield _relabel(rng.choice(present), rng.randrange(_APPS), number)
+        elif len(present) < _PODS_PER_NODE * len(hot) or rng.random() < 0.5:
+            present.append(f"guest-{number}")
+            yield from _create(present[-1], rng.choice(hot), _BEGIN + timedelta(seconds=number))
         else:
-            name = guests.pop(rng.randrange(len(guests)))
+            name = present.pop(rng.randrange(len(present)))
             yield Write("DELETE", f"/{name}?gracePeriodSeconds=0")
 
 
-def _come(name: str, node: str, started: datetime) -> Iterator[Write]:
+def _create(name: str, node: str, started: datetime) -> Iterator[Write]:
     requests = {"cpu": "1", "memory": "2Gi"}
     container = {"name": "c", "image": "c", "resources": {"requests": requests}}
     pod = {

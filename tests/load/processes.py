@@ -1,4 +1,4 @@
-"""The processes of a load run, and what is observed of them while they work."""
+"""The processes of a load run, and observations of their memory and processor time."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tests.load.mixes import CAPACITY, NODES, PODS_PER_NODE, Phase, Plan
 from tests.load.records import read_calls
 
 CONFIG: Final = "promiseSeconds: 3600\ndeadlineMilliseconds: {filter: 2000, preempt: 2000}\n"
-"""All defaults but two: no promise ends in the course of a run, so that each is known; and a call
-may wait longer, since all the processes of a run want the same cores.
+"""Two options differ from the defaults: assumed preemptions outlast a run, so that each is known;
+and deadlines are longer, since the processes of a run share the cores.
 """
 
 EXTENDER: Final = "extender"
@@ -50,7 +50,7 @@ class Churn:
 
 @dataclass(slots=True)
 class Observer:
-    """Looks at the extender's memory and everybody's processor time while a phase lasts."""
+    """Observes the extender's memory and the processor time of all processes in a phase."""
 
     pids: Mapping[str, int]
     moments: list[Moment] = field(default_factory=list)

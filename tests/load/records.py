@@ -1,4 +1,4 @@
-"""What a load run leaves behind: calls as CSV, samples and the extender's decisions as JSON lines.
+"""The records of a load run: calls as CSV, samples and the extender's decisions as JSON lines.
 
 Times are in seconds of the machine's monotonic clock, which all processes share.
 """
@@ -18,7 +18,7 @@ REFUSED: Final = "refused"
 FULL_HOUSE: Final = "refused: a full house"
 CUT: Final = "cut"
 ORDERLY: Final = frozenset({ANSWERED, REFUSED, FULL_HOUSE})
-"""What may become of a call under any load."""
+"""The acceptable outcomes under any load."""
 
 REPRIEVE: Final = "reprieve"
 ECHO: Final = "echo"
@@ -50,7 +50,7 @@ class Call:
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """A call whose answer was kept; ``body`` is the number of what was sent among its kind."""
+    """A call whose answer was kept; ``body`` is the number of its body among its kind."""
 
     phase: str
     kind: str
@@ -62,7 +62,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """A decision as the extender's log tells it; ``event`` is the verb."""
+    """A decision in the extender's log; ``event`` is the verb."""
 
     event: str
     request_id: str
@@ -74,7 +74,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """An event of a pod as a watch of our own showed it, and when."""
+    """An event of a pod, and when a watch of our own received it."""
 
     at: float
     event: Event
