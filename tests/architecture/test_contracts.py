@@ -52,11 +52,7 @@ VIOLATIONS: Final = (
         "policies.preemption.victim_selection",
         "policies.preemption.vectorized.engine",
     ),
-    (
-        "OpenTelemetry is known in one place",
-        "extender.observability.metrics",
-        "opentelemetry",
-    ),
+    ("OpenTelemetry is known in one place", "extender.observability.metrics", "opentelemetry"),
     ("policies decide and do nothing else", "policies.kubernetes.quantity", "random"),
     (
         "The reference engine is plain Python",

@@ -13,7 +13,7 @@ fits everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from math import isqrt
 from typing import Final
@@ -22,6 +22,7 @@ import orjson
 
 from extender.kube.decoders.cluster_objects import decode_budget, decode_namespace, decode_node
 from extender.kube.decoders.pods import decode_pod
+from policies import DEFAULT_RULES, decide_filter, post_filter
 from policies.kubernetes.releases import NEWEST, Release
 from policies.kubernetes.snapshot import Pod, Snapshot, assemble
 from tests.builders import Document, manifest, node_json, pdb_json, pod_json
@@ -93,6 +94,19 @@ def snapshot_of(documents: Iterator[Document], release: Release = NEWEST) -> Sna
 def pending(variant: str, nodes: int, release: Release = NEWEST) -> Pod:
     """Return a preemptor as the extender decodes it."""
     return decode_pod(encoded(preemptor(variant, nodes)), release)
+
+
+def offers(pod: Pod, snapshot: Snapshot, names: Sequence[str]) -> Document:
+    """Return the nodes and victims that kube-scheduler offers to an extender, as JSON."""
+    filtering = decide_filter(pod, snapshot, DEFAULT_RULES, names)
+    candidates = post_filter(filtering, snapshot, DEFAULT_RULES, names).candidates
+    return {
+        node: {
+            "Pods": [{"UID": victim.uid} for victim in candidate.victims.pods],
+            "NumPDBViolations": candidate.victims.violations,
+        }
+        for node, candidate in candidates.items()
+    }
 
 
 class _Splitmix:

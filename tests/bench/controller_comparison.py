@@ -85,9 +85,7 @@ async def bench(controllers: Controllers, objects: Iterable[Document]) -> AsyncI
     """Run a fakeapi that has loaded objects, and a controller, until the block ends."""
     with reprieve("fakeapi", "--port", "0", "--run", "none") as server:
         async with aiohttp.ClientSession(
-            server.url,
-            timeout=aiohttp.ClientTimeout(total=None),
-            read_bufsize=_LONGEST_LINE,
+            server.url, timeout=aiohttp.ClientTimeout(total=None), read_bufsize=_LONGEST_LINE
         ) as http:
             load = orjson.dumps(list(objects))
             async with http.post("/_fakeapi/load", data=load) as answer:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 
-from policies import DEFAULT_RULES, Snapshot, decide_filter, post_filter
+from policies import Snapshot
 from tests.bench import eviction, preemption_decisions, ranking, spreading
 from tests.bench.budgets import Figure, NamedFigures, untimed
-from tests.bench.clusters import cluster, encoded, pending, preemptor, snapshot_of
+from tests.bench.clusters import cluster, encoded, offers, pending, preemptor, snapshot_of
 from tests.bench.http import Beside, beside_echo
 from tests.bench.processes import READY_SECONDS, Server, echo, loaded, reprieve
 from tests.bench.timing import Effort, milliseconds
@@ -116,20 +115,12 @@ def _compared(name: str, what: str, beside: Beside) -> NamedFigures:
 
 def _preempt_body(snapshot: Snapshot, count: int) -> bytes:
     """Build the call that offers ``count`` nodes with the victims that kube-scheduler finds."""
-    pod, names = pending("plain", NODES), list(snapshot.nodes)[:count]
-    filtering = decide_filter(pod, snapshot, DEFAULT_RULES, names)
-    candidates = post_filter(filtering, snapshot, DEFAULT_RULES, names).candidates
-    offers: Mapping[str, object] = {
-        node: {
-            "Pods": [{"UID": victim.uid} for victim in candidate.victims.pods],
-            "NumPDBViolations": candidate.victims.violations,
-        }
-        for node, candidate in candidates.items()
-    }
+    names = list(snapshot.nodes)[:count]
+    offered = offers(pending("plain", NODES), snapshot, names)
     return encoded(
         {
             "Pod": preemptor("plain", NODES),
             "NodeNameToVictims": None,
-            "NodeNameToMetaVictims": offers,
+            "NodeNameToMetaVictims": offered,
         }
     )

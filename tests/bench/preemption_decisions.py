@@ -85,9 +85,7 @@ def _figures(engine: str, nodes: int, variant: str, taken: Latency) -> NamedFigu
         yield f"{engine}-{nodes}-{variant}{name}", Figure(title, shown, seconds)
 
 
-def _growth(
-    medians: Mapping[tuple[str, str], Mapping[int, float]],
-) -> NamedFigures:
+def _growth(medians: Mapping[tuple[str, str], Mapping[int, float]]) -> NamedFigures:
     for (engine, variant), costs in medians.items():
         if len(costs) > 1:
             exponent = slope(costs)

@@ -39,10 +39,7 @@ def machine() -> str:
 
 
 def write(
-    part: str,
-    measured: Measured,
-    budgets: Mapping[str, Budget],
-    beside: Mapping[str, Figure],
+    part: str, measured: Measured, budgets: Mapping[str, Budget], beside: Mapping[str, Figure]
 ) -> None:
     """Write ``<part>.md`` (also to stdout) and ``<part>.json``; ``beside`` is another server's."""
     text = table(list(_rows(part, measured, budgets, beside)))
@@ -65,10 +62,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _rows(
-    part: str,
-    measured: Measured,
-    budgets: Mapping[str, Budget],
-    beside: Mapping[str, Figure],
+    part: str, measured: Measured, budgets: Mapping[str, Budget], beside: Mapping[str, Figure]
 ) -> Iterator[tuple[str, ...]]:
     yield "what", part, "per calibration", "aim", "beside"
     for name, figure in measured.figures.items():

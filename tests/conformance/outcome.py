@@ -84,9 +84,7 @@ class Normaliser:
 
 
 def outcome(
-    records: Iterable[RequestRecord],
-    moments: Sequence[Sequence[Document]],
-    normaliser: Normaliser,
+    records: Iterable[RequestRecord], moments: Sequence[Sequence[Document]], normaliser: Normaliser
 ) -> list[Step]:
     """Return the outcome of a scenario by steps; ``moments`` are the objects after each."""
     steps = _steps(records)

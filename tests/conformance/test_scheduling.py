@@ -6,11 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.conformance.scheduling import (
-    extender_scenarios,
-    preemption_scenarios,
-    subset_scenarios,
-)
+from tests.conformance.scheduling import extender_scenarios, preemption_scenarios, subset_scenarios
 from tests.conformance.scheduling.environment import SchedulingScenario, environment
 from tests.conformance.scheduling.releases import scheduler
 from tests.conformance.scheduling.servers import Opening

@@ -284,10 +284,7 @@ def test_our_part_of_the_schema_allows_no_unknown_keys() -> None:
         ({"image": {"digest": f"sha256:{'0' * 63}"}}, "image.digest"),
         ({"tls": {"clients": {"ca": {"secretName": "a"}}}}, "tls.clients.ca.secretName"),
         ({"tls": {"clients": {"ca": {"configMapName": "a"}}}}, "tls.clients.ca.configMapName"),
-        (
-            verified({"secretName": "a", "configMapName": "a"}),
-            "tls.clients.ca.configMapName",
-        ),
+        (verified({"secretName": "a", "configMapName": "a"}), "tls.clients.ca.configMapName"),
         (verified({"key": "../ca.crt"}), "tls.clients.ca.key"),
         (verified({"secret": "a"}), "secret is not allowed"),
         ({"podLabels": {"app.kubernetes.io/name": "mine"}}, "podLabels"),

@@ -51,9 +51,7 @@ def test_an_installation_becomes_ready_and_answers(
 
 
 @pytest.mark.parametrize(
-    "values",
-    [{}, PLAIN, MUTUAL, EVERYTHING],
-    ids=["defaults", "plain", "mutual", "everything"],
+    "values", [{}, PLAIN, MUTUAL, EVERYTHING], ids=["defaults", "plain", "mutual", "everything"]
 )
 def test_the_configuration_is_valid(
     values: Mapping[str, Any], net: Network, image: Image, tmp_path: Path

@@ -77,11 +77,7 @@ def test_each_of_equally_good_nodes_may_be_chosen() -> None:
 
 def test_terminating_pods_are_not_deleted_again() -> None:
     leaving = pod_json(
-        "one",
-        on="n1",
-        cpu="2",
-        started=1,
-        metadata={"deletionTimestamp": "2100-01-01T00:00:00Z"},
+        "one", on="n1", cpu="2", started=1, metadata={"deletionTimestamp": "2100-01-01T00:00:00Z"}
     )
     items = [each for each in cluster() if each["metadata"]["name"] != "one"] + [leaving]
     assert compared(msgspec.structs.replace(TRUE, victims=()), items) == ""

@@ -88,13 +88,17 @@ class Target:
     token: str = ""
 
 
-def write_kubeconfig(path: Path, url: str, token: str = "") -> Path:
-    """Write a kubeconfig for a server, whose namespace is that of the scenarios."""
-    secure = url.startswith("https:")
+def write_kubeconfig(path: Path, url: str, token: str = "", authority: bytes = b"") -> Path:
+    """Write a kubeconfig for a server; without an ``authority`` its certificate is not verified."""
+    cluster: dict[str, object] = {"server": url}
+    if authority:
+        cluster["certificate-authority-data"] = b64encode(authority).decode()
+    else:
+        cluster["insecure-skip-tls-verify"] = url.startswith("https:")
     document = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": url, "insecure-skip-tls-verify": secure}}],
+        "clusters": [{"name": "c", "cluster": cluster}],
         "users": [{"name": "u", "user": {"token": token} if token else {}}],
         "contexts": [
             {"name": "x", "context": {"cluster": "c", "user": "u", "namespace": NAMESPACE}}

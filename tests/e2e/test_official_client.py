@@ -68,9 +68,7 @@ def core(cluster: FakeCluster) -> Iterator[client.CoreV1Api]:
         yield client.CoreV1Api(session)
 
 
-async def test_its_informer_follows_the_server(
-    core: Any,
-) -> None:
+async def test_its_informer_follows_the_server(core: Any) -> None:
     events = InformerEvents()
     await asyncio.to_thread(core.create_namespaced_pod, "default", pod_of_nginx("one"))
     async with informer(core, events) as following:

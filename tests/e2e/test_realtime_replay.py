@@ -18,18 +18,9 @@ from tests.recorded.spread import BOOK
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 PATIENCE_SECONDS = 240
-ONE_CANDIDATE = {
-    "profiles": [
-        {
-            "pluginConfig": [
-                {
-                    "name": "DefaultPreemption",
-                    "args": {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 1},
-                }
-            ]
-        }
-    ]
-}
+_SAMPLING = {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 1}
+_PLUGIN = {"name": "DefaultPreemption", "args": _SAMPLING}
+ONE_CANDIDATE = {"profiles": [{"pluginConfig": [_PLUGIN]}]}
 
 
 def a_free_port() -> int:

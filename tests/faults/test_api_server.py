@@ -20,13 +20,7 @@ import pytest
 
 from fakeapi.testing.faults import Fault, fault
 from tests.faults import table
-from tests.faults.extender_environment import (
-    AGENT,
-    ExtenderEnvironment,
-    Reply,
-    cancel,
-    environment,
-)
+from tests.faults.extender_environment import AGENT, ExtenderEnvironment, Reply, cancel, environment
 from tests.faults.table import CLOCK_SKEW, Row, noted
 
 FAULT_SECONDS: Final = 300.0

@@ -75,10 +75,7 @@ FORMS: Final[dict[str, tuple[bytes, list[int]]]] = {
     "with Expect: 100-continue": (asking("Expect: 100-continue"), [100, OK]),
     "with an expectation that nobody knows": (asking("Expect: a miracle"), [417]),
     "said to be gzip and is not": (asking("Content-Encoding: gzip"), [BAD]),
-    "gzip that was cut": (
-        asking("Content-Encoding: gzip", body=gzip.compress(BODY)[:-40]),
-        [BAD],
-    ),
+    "gzip that was cut": (asking("Content-Encoding: gzip", body=gzip.compress(BODY)[:-40]), [BAD]),
     "gzip of more than is allowed": (
         asking("Content-Encoding: gzip", body=gzip.compress(b" " * (65 * 2**20))),
         [413],

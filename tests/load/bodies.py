@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from extender.kube.decoders.pods import decode_pod
-from policies import DEFAULT_RULES, Snapshot, decide_filter, post_filter
+from policies import Snapshot
 from policies.kubernetes.releases import NEWEST
-from policies.kubernetes.snapshot import Pod
-from tests.bench.clusters import encoded, preemptor
+from tests.bench.clusters import encoded, offers, preemptor
 from tests.builders import Document
 from tests.load.mixes import KINDS, NODES, Kind
 from tests.load.pod_changes import hot_nodes
@@ -75,8 +74,8 @@ def _filter(kind: Kind, pod: Document, snapshot: Snapshot, _: random.Random) -> 
 
 def _preempt(kind: Kind, pod: Document, snapshot: Snapshot, rng: random.Random) -> dict[str, Any]:
     names = _names(kind.nodes, snapshot, rng)
-    offers = _offers(decode_pod(encoded(pod), NEWEST), snapshot, names)
-    return {"Pod": pod, "NodeNameToVictims": None, "NodeNameToMetaVictims": offers}
+    offered = offers(decode_pod(encoded(pod), NEWEST), snapshot, names)
+    return {"Pod": pod, "NodeNameToVictims": None, "NodeNameToMetaVictims": offered}
 
 
 def _names(size: int, snapshot: Snapshot, rng: random.Random) -> list[str]:
@@ -84,15 +83,3 @@ def _names(size: int, snapshot: Snapshot, rng: random.Random) -> list[str]:
     chosen = rng.sample(hot, min(size // 2, len(hot)))
     others = sorted(frozenset(snapshot.nodes).difference(chosen))
     return sorted([*chosen, *rng.sample(others, size - len(chosen))])
-
-
-def _offers(pod: Pod, snapshot: Snapshot, names: Sequence[str]) -> dict[str, object]:
-    filtering = decide_filter(pod, snapshot, DEFAULT_RULES, names)
-    candidates = post_filter(filtering, snapshot, DEFAULT_RULES, names).candidates
-    return {
-        node: {
-            "Pods": [{"UID": victim.uid} for victim in candidate.victims.pods],
-            "NumPDBViolations": candidate.victims.violations,
-        }
-        for node, candidate in candidates.items()
-    }

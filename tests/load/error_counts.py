@@ -8,16 +8,7 @@ from typing import Final
 
 from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.load.mixes import ABOVE, CROWDED
-from tests.load.records import (
-    ANSWERED,
-    CUT,
-    FULL_HOUSE,
-    ORDERLY,
-    REFUSED,
-    REPRIEVE,
-    Call,
-    select,
-)
+from tests.load.records import ANSWERED, CUT, FULL_HOUSE, ORDERLY, REFUSED, REPRIEVE, Call, select
 
 _SLOW_SENDER: Final = "SlowSender"
 

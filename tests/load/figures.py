@@ -186,10 +186,7 @@ def _evidence(found: Outcome) -> NamedFigures:
 def _processor(found: Outcome) -> NamedFigures:
     """Compare the processor time of an answer, which does not depend on other processes."""
     costs = []
-    for phase, target, process in (
-        (CAPACITY, REPRIEVE, "extender"),
-        (ECHO_CAPACITY, ECHO, "echo"),
-    ):
+    for phase, target, process in ((CAPACITY, REPRIEVE, "extender"), (ECHO_CAPACITY, ECHO, "echo")):
         answered = sum(call.outcome == ANSWERED for call in select(found.calls, phase, target))
         taken = {share.phase: share.processor.get(process, 0.0) for share in found.shares}
         if answered and taken.get(phase):

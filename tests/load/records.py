@@ -136,19 +136,7 @@ def write_calls(path: Path, calls: Iterable[Call]) -> None:
 def read_calls(path: Path) -> list[Call]:
     """Read what :func:`write_calls` wrote."""
     with path.open(newline="") as file:
-        return [
-            Call(
-                row["phase"],
-                row["user"],
-                row["target"],
-                row["kind"],
-                float(row["started"]),
-                float(row["ended"]),
-                int(row["status"]),
-                row["outcome"],
-            )
-            for row in csv.DictReader(file)
-        ]
+        return [msgspec.convert(row, Call, strict=False) for row in csv.DictReader(file)]
 
 
 def read_samples(path: Path) -> list[Sample]:

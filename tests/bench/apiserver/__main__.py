@@ -30,10 +30,7 @@ async def everyday(address: Address) -> Figures:
     return {
         "create-1": _rate(single),
         "create-50": _rate(many),
-        "list": {
-            "shown": f"{listed.seconds:.3f} s, {size / 1e6:.1f} MB",
-            "cost": listed.seconds,
-        },
+        "list": {"shown": f"{listed.seconds:.3f} s, {size / 1e6:.1f} MB", "cost": listed.seconds},
         "patches": {
             "shown": f"{watched.rate:,.0f} patches/s, {watched.rate * 20:,.0f} events/s",
             "cost": 1 / watched.rate,

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.builders import Document
-from tests.conformance.objects import (
-    YEAR_HOURS,
-    deployment,
-    owned,
-    replica_set,
-    stored_pod,
-)
+from tests.conformance.objects import YEAR_HOURS, deployment, owned, replica_set, stored_pod
 from tests.conformance.scenario_runner import Scenario
 from tests.conformance.world import World
 

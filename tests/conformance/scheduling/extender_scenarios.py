@@ -127,8 +127,7 @@ def _licensed_container() -> dict[str, object]:
 def _managed(*, ignored: bool) -> Setting:
     managed = [{"name": _LICENSE, "ignoredByScheduler": ignored}]
     return Setting(
-        extender=partial(Extender, managed_resources=managed),
-        serving={"managedResources": managed},
+        extender=partial(Extender, managed_resources=managed), serving={"managedResources": managed}
     )
 
 

@@ -74,11 +74,7 @@ def configuration(
         "kind": "KubeSchedulerConfiguration",
         "parallelism": sampling.parallelism,
         "leaderElection": {"leaderElect": False},
-        "clientConnection": {
-            "kubeconfig": str(kubeconfig),
-            "qps": _UNHURRIED,
-            "burst": _UNHURRIED,
-        },
+        "clientConnection": {"kubeconfig": str(kubeconfig), "qps": _UNHURRIED, "burst": _UNHURRIED},
         "profiles": [
             {
                 "schedulerName": "default-scheduler",

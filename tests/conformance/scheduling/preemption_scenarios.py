@@ -7,13 +7,7 @@ from typing import Final
 
 from tests.conformance.scheduling.environment import Environment, SchedulingScenario, Setting
 from tests.conformance.scheduling.kube_scheduler import ONE_NODE
-from tests.conformance.scheduling.pods import (
-    admitted,
-    bound_pod,
-    budget,
-    pending_pod,
-    small_node,
-)
+from tests.conformance.scheduling.pods import admitted, bound_pod, budget, pending_pod, small_node
 
 NODES: Final = 200
 RESIDENTS: Final = 20

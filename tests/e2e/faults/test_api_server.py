@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
 import ssl
 import time
 from asyncio.subprocess import PIPE, Process
@@ -28,6 +26,7 @@ from tests.e2e.faults.extender_processes import (
     start_extender,
     wait_for_page,
 )
+from tests.e2e.scenario_runner import write_kubeconfig
 from tests.faults.short_lived_certificates import Pair, self_signed
 from tests.faults.table import API_CERTIFICATE, API_KILLED, LINE_DEAD
 
@@ -101,29 +100,6 @@ async def test_a_dead_connection_is_detected(tmp_path: Path) -> None:
                     assert callers.counts["broken"] == 0
 
 
-def kubeconfig(folder: Path, port: int, *trusted: Pair) -> str:
-    """Write a kubeconfig that trusts these certificates."""
-    authorities = b"".join(each.certificate for each in trusted)
-    cluster = {
-        "server": f"https://127.0.0.1:{port}",
-        "certificate-authority-data": base64.b64encode(authorities).decode(),
-    }
-    path = folder / "kubeconfig"
-    path.write_text(
-        json.dumps(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "clusters": [{"name": "here", "cluster": cluster}],
-                "users": [{"name": "me", "user": {}}],
-                "contexts": [{"name": "it", "context": {"cluster": "here", "user": "me"}}],
-                "current-context": "it",
-            }
-        )
-    )
-    return str(path)
-
-
 def serve_certificate(context: ssl.SSLContext, pair: Pair, folder: Path) -> None:
     """Serve a certificate from now on."""
     path = folder / "server.pem"
@@ -141,7 +117,9 @@ async def test_its_certificate_expires(tmp_path: Path) -> None:
     async with FakeCluster(run="none", clock=clock) as cluster:
         cluster.load(objects())
         async with Proxy(cluster.server.url.removeprefix("http://"), context).listening() as proxy:
-            access = ("--kubeconfig", kubeconfig(tmp_path, proxy.port, expired, good))
+            url, trusted = f"https://127.0.0.1:{proxy.port}", expired.certificate + good.certificate
+            kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", url, authority=trusted)
+            access = ("--kubeconfig", str(kubeconfig))
             running = await start_extender(tmp_path, *access, watchSilenceSeconds=3, staleSeconds=6)
             await wait_for_page(running.url, "/readyz", "not ready: waiting for ")
             for _ in API_CERTIFICATE.seeds:

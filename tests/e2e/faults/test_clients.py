@@ -24,12 +24,7 @@ __all__ = ["files"]
 CONNECTIONS: Final = 64
 CROWD: Final = 4
 MOST_GROWTH: Final = 24 * 2**20
-LIMITS: Final = {
-    "connections": CONNECTIONS,
-    "headerSeconds": 1,
-    "bodySeconds": 1,
-    "idleSeconds": 2,
-}
+LIMITS: Final = {"connections": CONNECTIONS, "headerSeconds": 1, "bodySeconds": 1, "idleSeconds": 2}
 ASKING: Final = post("/filter", filter_body(None, "node-1"))
 HEADER: Final = ASKING.index(b"\r\n\r\n")
 
