@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
@@ -41,6 +42,13 @@ async def reprieve(*arguments: str, stdin: bytes = b"") -> Done:
     process = await start(*arguments)
     out, err = await process.communicate(stdin)
     return Done(process.returncode, out.decode(), err.decode())
+
+
+async def reprieve_json(*arguments: str, stdin: bytes = b"") -> Any:
+    """Run a command that must succeed without warnings, and return its decoded output."""
+    done = await reprieve(*arguments, stdin=stdin)
+    assert (done.code, done.err) == (0, "")
+    return json.loads(done.out)
 
 
 @asynccontextmanager

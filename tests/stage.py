@@ -125,16 +125,20 @@ class ApiAccess:
         """Return all objects of a resource."""
         return (await self.client.list(resource, decode)).items
 
-    async def names(self, resource: Resource = CONFIG_MAPS) -> list[str]:
-        """Return the names of all objects of a resource, without those that every cluster has."""
+    async def names(self, resource: Resource = CONFIG_MAPS, *, after: float = 0) -> list[str]:
+        """Return the names of all objects of a resource, without those that every cluster has.
+
+        If ``after`` is not 0, let so many seconds pass first.
+        """
+        if after:
+            await self.passes(after)
         names = [each["metadata"]["name"] for each in await self.all(resource)]
         return sorted(name for name in names if not name.startswith(("kube-", "default")))
 
-    async def event_log(self) -> list[tuple[str, str, str]]:
+    async def list_events(self) -> list[tuple[str, str, str]]:
         """Return reason, object and message of all Events."""
         events = await self.all(EVENTS)
         return [(e["reason"], e["involvedObject"]["name"], e["message"]) for e in events]
-
 
 
 class Stage(ApiAccess):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import aiohttp
@@ -32,23 +32,27 @@ SERVICE = {"namespace": "tools", "name": "labeller", "path": "/label"}
 LABELLED = answering(warnings=["labelled"], **patching(add("/metadata/labels", {"seen": "yes"})))
 
 
+Post = Callable[..., Awaitable[tuple[int, Any, list[str]]]]
+
+
 @pytest.fixture
-async def session(cluster: FakeCluster) -> AsyncIterator[aiohttp.ClientSession]:
+async def post(cluster: FakeCluster) -> AsyncIterator[Post]:
+    """Return a function that creates a config map with a webhook of some fields.
+
+    It returns the status, the body and the warnings.
+    """
     async with aiohttp.ClientSession(cluster.url) as session:
-        yield session
+
+        async def create(**fields: Any) -> tuple[int, Any, list[str]]:
+            cluster.load([configuration("mutating", webhook(NAME, **fields))])
+            async with session.post(MAPS, json=named("m")) as answer:
+                return answer.status, await answer.json(), answer.headers.getall("Warning", [])
+
+        yield create
 
 
 class TestOverHttps:
-    async def post(
-        self, cluster: FakeCluster, session: aiohttp.ClientSession, **fields: Any
-    ) -> tuple[int, Any, list[str]]:
-        cluster.load([configuration("mutating", webhook(NAME, **fields))])
-        async with session.post(MAPS, json=named("m")) as answer:
-            return answer.status, await answer.json(), answer.headers.getall("Warning", [])
-
-    async def test_a_webhook_is_called_at_its_path_and_may_patch_and_warn(
-        self, cluster: FakeCluster, session: aiohttp.ClientSession
-    ) -> None:
+    async def test_a_webhook_is_called_at_its_path_and_may_patch_and_warn(self, post: Post) -> None:
         seen = []
 
         async def handler(request: web.Request) -> web.Response:
@@ -57,17 +61,15 @@ class TestOverHttps:
 
         async with serving(handler) as server:
             fields = {"clientConfig": server.client("/label"), "timeoutSeconds": 3}
-            status, made, warnings = await self.post(cluster, session, **fields)
+            status, made, warnings = await post(**fields)
         assert (status, made["metadata"]["labels"]) == (201, {"seen": "yes"})
         assert warnings == ['299 - "labelled"']
         assert seen == [("POST", "/label?timeout=3s", "application/json")]
 
-    async def test_a_denial_is_returned_with_its_warnings(
-        self, cluster: FakeCluster, session: aiohttp.ClientSession
-    ) -> None:
+    async def test_a_denial_is_returned_with_its_warnings(self, post: Post) -> None:
         refused = answering(allowed=False, warnings=["beware"], status={"message": "no"})
         async with serving(replying(refused)) as server:
-            status, body, warnings = await self.post(cluster, session, clientConfig=server.client())
+            status, body, warnings = await post(clientConfig=server.client())
         assert (status, warnings) == (400, ['299 - "beware"'])
         assert body["message"] == f'admission webhook "{NAME}" denied the request: no'
 
@@ -89,28 +91,21 @@ class TestOverHttps:
         ],
     )
     async def test_an_answer_that_is_no_review_fails(
-        self,
-        cluster: FakeCluster,
-        session: aiohttp.ClientSession,
-        code: int,
-        text: str,
-        error: str,
+        self, post: Post, code: int, text: str, error: str
     ) -> None:
         async def handler(_request: web.Request) -> web.Response:
             return web.Response(status=code, text=text)
 
         async with serving(handler) as server:
-            status, body, _ = await self.post(cluster, session, clientConfig=server.client())
+            status, body, _ = await post(clientConfig=server.client())
         assert status == 500
         failed = f'Internal error occurred: failed calling webhook "{NAME}": failed to call webhook'
         assert body["message"].startswith(f"{failed}: {error.replace(chr(92), '')}")
 
-    async def test_an_unreachable_webhook_is_an_error(
-        self, cluster: FakeCluster, session: aiohttp.ClientSession
-    ) -> None:
+    async def test_an_unreachable_webhook_is_an_error(self, post: Post) -> None:
         async with serving(replying(LABELLED)) as server:
             config = server.client()
-        status, body, _ = await self.post(cluster, session, clientConfig=config)
+        status, body, _ = await post(clientConfig=config)
         address = server.url.removeprefix("https://")
         assert status == 500
         assert body["message"] == (
@@ -118,31 +113,25 @@ class TestOverHttps:
             f'Post "{server.url}/?timeout=10s": dial tcp {address}: connect: connection refused'
         )
 
-    async def test_an_unreachable_webhook_may_be_ignored(
-        self, cluster: FakeCluster, session: aiohttp.ClientSession
-    ) -> None:
+    async def test_an_unreachable_webhook_may_be_ignored(self, post: Post) -> None:
         async with serving(replying(LABELLED)) as server:
             config = server.client()
         fields = {"clientConfig": config, "failurePolicy": "Ignore"}
-        assert (await self.post(cluster, session, **fields))[0] == 201
+        assert (await post(**fields))[0] == 201
 
     @pytest.mark.parametrize("bundle", [b"", CertificateAuthority().certificate])
-    async def test_an_untrusted_certificate_fails(
-        self, cluster: FakeCluster, session: aiohttp.ClientSession, bundle: bytes
-    ) -> None:
+    async def test_an_untrusted_certificate_fails(self, post: Post, bundle: bytes) -> None:
         async with serving(replying(LABELLED)) as server:
             config = {**server.client(), "caBundle": b64encode(bundle).decode()}
-            status, body, _ = await self.post(cluster, session, clientConfig=config)
+            status, body, _ = await post(clientConfig=config)
         assert status == 500
         assert body["message"].endswith(
             "tls: failed to verify certificate: x509: certificate signed by unknown authority"
         )
 
-    async def test_a_certificate_for_another_name_fails(
-        self, cluster: FakeCluster, session: aiohttp.ClientSession
-    ) -> None:
+    async def test_a_certificate_for_another_name_fails(self, post: Post) -> None:
         async with serving(replying(LABELLED), "elsewhere.example.com") as server:
-            status, body, _ = await self.post(cluster, session, clientConfig=server.client())
+            status, body, _ = await post(clientConfig=server.client())
         assert (status, "tls: failed to verify certificate" in body["message"]) == (500, True)
 
 

@@ -15,7 +15,7 @@ import pytest
 from tests.builders import encoded, node_json, pod_json
 from tests.builders.replicas import RECORDED, member_json, replica_set_json
 from tests.builders.workloadspread import spread_json
-from tests.commands import reprieve, serving, written
+from tests.commands import reprieve, reprieve_json, serving, written
 from tests.extender.go_decoder import filtered
 
 VIP = pod_json("vip", cpu="1", priority=10)
@@ -53,9 +53,7 @@ def vip(tmp_path: Path) -> str:
 
 class TestExplain:
     async def test_filter_prints_one_json_document(self, cluster: str, vip: str) -> None:
-        done = await reprieve("explain", "filter", "--cluster", cluster, "--pod", vip)
-        assert (done.code, done.err) == (0, "")
-        assert json.loads(done.out) == {
+        assert await reprieve_json("explain", "filter", "--cluster", cluster, "--pod", vip) == {
             "feasible": [],
             "rejected": {
                 "node-1": {"reason": "Insufficient cpu", "resolvable": True},
@@ -67,9 +65,9 @@ class TestExplain:
     @pytest.mark.slow
     async def test_preempt_prints_one_json_document(self, cluster: str, vip: str) -> None:
         options = ("-o", "json", "--now", "2026-01-02T15:04:05Z", "--policy", "kube-scheduler")
-        done = await reprieve("explain", "preempt", "--cluster", cluster, "--pod", vip, *options)
-        assert (done.code, done.err) == (0, "")
-        document = json.loads(done.out)
+        document = await reprieve_json(
+            "explain", "preempt", "--cluster", cluster, "--pod", vip, *options
+        )
         assert list(document) == [
             *("eligible", "reason", "node", "victims", "numPDBViolations", "decidedBy"),
             *("candidates", "rejected", "message", "unjudged"),
@@ -86,8 +84,8 @@ class TestExplain:
         config = written(tmp_path, "reprieve.json", {"pluginConfig": [plugin]})
         for verb in ("filter", "preempt"):
             options = ("--cluster", cluster, "--pod", vip, "--config", config)
-            done = await reprieve("explain", verb, *options)
-            reasons = {each["reason"] for each in json.loads(done.out)["rejected"].values()}
+            document = await reprieve_json("explain", verb, *options)
+            reasons = {each["reason"] for each in document["rejected"].values()}
             assert reasons == {"node(s) didn't match scheduler-enforced node affinity"}
 
     @pytest.mark.slow
@@ -95,7 +93,7 @@ class TestExplain:
         filters = ("--upstream", "1.33", "--filters", "NodeResourcesFit,NodePorts")
         options = ("--cluster", "-", "--pod", vip, *filters, "--nodes", "node-2")
         lines = b"\n".join(map(encoded, CLUSTER))
-        document = json.loads((await reprieve("explain", "preempt", *options, stdin=lines)).out)
+        document = await reprieve_json("explain", "preempt", *options, stdin=lines)
         assert document["node"] is None
         reason = "No preemption victims found for incoming pod"
         assert document["rejected"]["node-2"]["reason"] == reason
@@ -127,9 +125,7 @@ class TestExplainScaledown:
         cluster = written(tmp_path, "cluster.json", recorded["cluster"])
         replica_set = ("--replicaset", recorded["replicaset"], "--delete", str(recorded["delete"]))
         options = ("--cluster", cluster, *replica_set, "--now", recorded["now"])
-        done = await reprieve("explain", "scaledown", *options)
-        assert (done.code, done.err) == (0, "")
-        document = json.loads(done.out)
+        document = await reprieve_json("explain", "scaledown", *options)
         assert list(document) == ["delete", "order", "because"]
         assert sorted(document["delete"]) == recorded["deleted"]
         assert document["order"][: recorded["delete"]] == document["delete"]
@@ -140,10 +136,10 @@ class TestExplainScaledown:
         pods = (member_json("b", ready=1), member_json("a", ready=2))
         cluster = written(tmp_path, "cluster.json", replica_set_json(), *pods)
         command = ("explain", "scaledown", "--cluster", cluster, "--replicaset", "default/web")
-        today = await reprieve(*command, "--delete", "1")
-        then = await reprieve(*command, "--delete", "1", "--now", "2023-11-14T22:13:20Z")
-        assert json.loads(today.out)["because"][0]["criterion"] == "uid"
-        assert json.loads(then.out)["because"][0]["criterion"] == "ready-time"
+        today = await reprieve_json(*command, "--delete", "1")
+        then = await reprieve_json(*command, "--delete", "1", "--now", "2023-11-14T22:13:20Z")
+        assert today["because"][0]["criterion"] == "uid"
+        assert then["because"][0]["criterion"] == "ready-time"
 
     @pytest.mark.slow
     async def test_text_output(self, tmp_path: Path) -> None:

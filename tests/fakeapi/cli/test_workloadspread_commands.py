@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.builders.workloadspread import clone_set_json, pod_of, spread_json
-from tests.commands import reprieve, written
+from tests.commands import reprieve, reprieve_json, written
 
 SPREAD = spread_json({"name": "a", "maxReplicas": 1}, {"name": "b"})
 
@@ -19,9 +18,7 @@ async def test_explain_prints_one_json_document(tmp_path: Path) -> None:
     pod = written(tmp_path, "pod.json", pod_of("web-1", "a"))
     options = ("--workloadspread", "default/web", "--now", "2026-01-01T12:00:00Z")
     review = ("--pod", pod, "--operation", "evict")
-    done = await reprieve("explain", "spread", "--cluster", cluster, *options, *review)
-    assert (done.code, done.err) == (0, "")
-    document = json.loads(done.out)
+    document = await reprieve_json("explain", "spread", "--cluster", cluster, *options, *review)
     assert document["subsets"] == {"web-1": "a"}
     assert document["deletionCosts"] == {"web-1": 200}
     assert document["admitted"]["subset"] == "a"
@@ -37,7 +34,8 @@ async def test_versions_and_quirks_are_options(tmp_path: Path) -> None:
     command = ("explain", "spread", "--cluster", cluster, "--workloadspread", "default/web")
 
     async def status(*options: str) -> Any:
-        return json.loads((await reprieve(*command, *options)).out)["status"]
+        document = await reprieve_json(*command, *options)
+        return document["status"]
 
     plain, upstream = await status(), await status("--quirks", "upstream")
     apart = await status("--versioned-kinds", "CloneSet")
@@ -53,9 +51,8 @@ async def test_validate_reports_errors(tmp_path: Path) -> None:
     patched = {"name": "a", "patch": {"spec": {"containers": [{"name": "side"}]}}}
     path = written(tmp_path, "spread.json", spread_json(patched))
     cluster = written(tmp_path, "cluster.json", clone_set_json(template=template))
-    done = await reprieve("validate", "workloadspread", path, "--cluster", cluster)
-    assert (done.code, done.err) == (0, "")
-    field = "spec.subsets[0].patch.containers[0].image"
-    assert json.loads(done.out) == {"valid": False, "errors": [{"field": field, "message": ""}]}
+    found = await reprieve_json("validate", "workloadspread", path, "--cluster", cluster)
+    error = {"field": "spec.subsets[0].patch.containers[0].image", "message": ""}
+    assert found == {"valid": False, "errors": [error]}
     done = await reprieve("validate", "workloadspread", path, "-o", "text")
     assert (done.code, done.out) == (0, "default/web is valid\n")

@@ -14,7 +14,7 @@ import pytest
 
 from extender.recording.files import parse_recording, read_recording
 from fakeapi import FakeCluster
-from tests.commands import reprieve, start
+from tests.commands import reprieve, reprieve_json, start
 from tests.extender.recording.recording_lines import an_object, header
 from tests.extender.recording.recording_lines import line as recorded_line
 from tests.fakeapi.replay.test_preemption import FILE as PREEMPTION_FILE
@@ -118,9 +118,7 @@ def recorded_bytes(path: Path) -> bytes:
 
 class TestReplay:
     async def test_the_output_is_one_json_document(self, short: Path) -> None:
-        done = await reprieve("replay", str(short), "-o", "json")
-        assert (done.code, done.err) == (0, "")
-        report = json.loads(done.out)
+        report = await reprieve_json("replay", str(short), "-o", "json")
         assert report["same"] is True
         assert report["recording"]["events"] == {"LISTED": 1, "ADDED": 2, "DELETED": 1}
         assert report["resources"]["pods"]["replayed"] == 1

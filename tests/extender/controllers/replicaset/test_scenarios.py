@@ -58,7 +58,7 @@ class ReplicaSetStage(Stage):
 
     async def event_counts(self) -> Counter[str]:
         """Count the Events by reason."""
-        return Counter(reason for reason, _, _ in await self.event_log())
+        return Counter(reason for reason, _, _ in await self.list_events())
 
 
 Build = Callable[..., Awaitable[ReplicaSetStage]]
@@ -118,7 +118,7 @@ async def test_created_and_deleted_pods_are_reported_by_events(build: Build) -> 
     stage = await build(a_replica_set(replicas=2))
     made = await stage.pod_names()
     await stage.scale(0)
-    assert set(await stage.event_log()) == {
+    assert set(await stage.list_events()) == {
         *(("SuccessfulCreate", "web", f"Created pod: {name}") for name in made),
         *(("SuccessfulDelete", "web", f"Deleted pod: {name}") for name in made),
     }
@@ -202,7 +202,7 @@ async def test_no_pods_are_created_in_a_terminating_namespace(build: Build) -> N
     found = await stage.get(REPLICA_SETS, "web", "shop")
     assert found["status"]["replicas"] == 0
     assert "conditions" not in found["status"]
-    assert await stage.event_log() == []
+    assert await stage.list_events() == []
 
 
 async def test_a_namespace_with_replica_sets_is_removed(build: Build) -> None:
@@ -239,7 +239,7 @@ async def test_a_quota_limits_the_pods_and_sets_a_condition(build: Build) -> Non
     refusal = f'admission webhook "{QUOTA}" denied the request: exceeded quota: pods'
     assert (condition["type"], condition["status"]) == ("ReplicaFailure", "True")
     assert (condition["reason"], condition["message"]) == ("FailedCreate", refusal)
-    assert ("FailedCreate", "web", f"Error creating: {refusal}") in await stage.event_log()
+    assert ("FailedCreate", "web", f"Error creating: {refusal}") in await stage.list_events()
     calls = quota.calls
     await stage.passes(60)
     assert 0 < quota.calls - calls < 10  # the delay increases

@@ -276,7 +276,7 @@ async def test_a_failed_deletion_is_reported_and_retried() -> None:
         stage.cluster.faults.end()
         await stage.passes()
         assert (await stage.sync()).deletes == 1
-        assert sorted(reason for reason, _, _ in await stage.event_log()) == [
+        assert sorted(reason for reason, _, _ in await stage.list_events()) == [
             "FailedDelete",
             "SuccessfulDelete",
             "SuccessfulDelete",

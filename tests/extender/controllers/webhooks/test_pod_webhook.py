@@ -145,7 +145,7 @@ async def test_kinds_are_followed_once_the_configuration_lists_them() -> None:
 
 async def failed_creates(stage: WebhookStage) -> list[tuple[str, str]]:
     """Return object and message of the Events about pods that cannot be created."""
-    return [each[1:] for each in await stage.event_log() if each[0] == "FailedCreate"]
+    return [each[1:] for each in await stage.list_events() if each[0] == "FailedCreate"]
 
 
 async def test_a_pod_with_a_missing_owner_is_refused_and_its_controller_reports_it() -> None:

@@ -229,7 +229,7 @@ async def test_a_full_zone_is_avoided_and_tried_again_after_five_minutes() -> No
         assert await stage.schedulable() == ["False", "True", "True"]
         await stage.passes(30)
         assert await stage.schedulable() == ["True", "True", "True"]
-        assert ("RecoverSchedulable", "web") in [each[:2] for each in await stage.event_log()]
+        assert ("RecoverSchedulable", "web") in [each[:2] for each in await stage.list_events()]
         await stage.scale(8)
         assert await stage.counts() == {"a": 2, "b": 4, "c": 2}
 
@@ -289,7 +289,7 @@ async def test_an_admitted_pod_that_never_appears_expires_with_an_event() -> Non
         await stage.passes(60)
         (entry, *_) = (await stage.status())["versionedSubsetStatuses"]["versionIgnored"]
         assert entry == {"name": "a", "replicas": 1, "missingReplicas": 2}
-        events = [each for each in await stage.event_log() if each[1] == "web"]
+        events = [each for each in await stage.list_events() if each[1] == "web"]
         assert ("CreatePodFailed", "web", events[-1][2]) in events
         assert "missing" in events[-1][2]
 

@@ -198,7 +198,7 @@ class Expected:
         self._check_conditions(status)
         self._check_pods(pods)
         for reason in self._expect.get("events", ()):
-            assert reason in [each[0] for each in await self._stage.event_log()]
+            assert reason in [each[0] for each in await self._stage.list_events()]
 
     def _check_status(self, status: Document) -> None:
         if "subsetStatuses" in self._expect:

@@ -108,7 +108,7 @@ async def test_failed_pod_deletions_are_reported_and_retried() -> None:
         assert await stage.annotations() == {}
         assert sorted(stage.statuses("DELETE")) == [200, 200, 500, 500, 500]
         place = "in Subset a of WorkloadSpread default/web"
-        assert {each for each in await stage.event_log() if each[1] == "web"} == {
+        assert {each for each in await stage.list_events() if each[1] == "web"} == {
             ("DeletePodFailed", "web", f"Failed to delete unschedulabe Pod default/{name} {place}")
             for name in ("s1", "s2")
         }
@@ -125,7 +125,7 @@ async def test_events_are_sent_even_if_a_pod_deletion_fails() -> None:
     pods = [stuck_pod("s1")]
     async with two_zones(spread, *pods, replicas=1, faults=(refused,)) as stage:
         await stage.passes(30)
-        reasons = [reason for reason, name, _ in await stage.event_log() if name == "web"]
+        reasons = [reason for reason, name, _ in await stage.list_events() if name == "web"]
         assert sorted(reasons) == ["CreatePodFailed", "DeletePodFailed"]
 
 
@@ -141,7 +141,7 @@ async def test_a_missing_or_replaced_pod_is_no_error() -> None:
         await stage.passes(30)
         assert sorted(stage.statuses("DELETE")) == [404, 409]
         assert list(await stage.annotations()) == ["s2"]
-        assert await stage.event_log() == []
+        assert await stage.list_events() == []
 
 
 async def test_an_error_of_one_pod_s_patch_blocks_no_other() -> None:

@@ -152,7 +152,7 @@ async def test_the_status_counts_pods(name: str, set_stage: SetStage) -> None:
     assert figures(found) == case.figures
     assert condition["reason"] == ("SyncFailed" if case.error else reason)
     assert condition["message"] == case.error
-    assert [reason for reason, _, _ in await stage.event_log()] == list(case.events)
+    assert [reason for reason, _, _ in await stage.list_events()] == list(case.events)
 
 
 async def test_the_status_follows_the_pods(set_stage: SetStage) -> None:
@@ -198,7 +198,7 @@ async def test_a_disrupted_pod_counts_again_after_two_minutes(set_stage: SetStag
     await stage.passes(2)
     found = await status(stage)
     assert (figures(found), "disruptedPods" in found) == ((2, 1, 2, 1), False)
-    assert [reason for reason, _, _ in await stage.event_log()] == ["NotDeleted"]
+    assert [reason for reason, _, _ in await stage.list_events()] == ["NotDeleted"]
 
 
 async def test_a_stale_condition_is_reset_after_two_minutes(set_stage: SetStage) -> None:
@@ -221,4 +221,4 @@ async def test_a_pod_with_two_budgets_is_reported(set_stage: SetStage) -> None:
     stage = await set_stage("disruption", *budgets, seconds=1)
     stage.load(web(0))
     await stage.passes(1)
-    assert ("MultiplePodDisruptionBudgets", "web-0") in [t[:2] for t in await stage.event_log()]
+    assert ("MultiplePodDisruptionBudgets", "web-0") in [t[:2] for t in await stage.list_events()]

@@ -77,16 +77,14 @@ async def test_content_is_deleted_first(name: str, run: str, set_stage: SetStage
 async def test_objects_of_other_namespaces_stay(set_stage: SetStage) -> None:
     stage = await set_stage("namespaces", SHOP, inside("a"), thing("mine"))
     await stage.delete(NAMESPACES, "shop")
-    await stage.passes(10)
-    assert await stage.names() == ["mine"]
+    assert await stage.names(after=10) == ["mine"]
 
 
 async def test_pods_are_deleted_first(set_stage: SetStage) -> None:
     pod = running_pod("p", "node", namespace="shop")
     stage = await set_stage("namespaces", SHOP, pod, inside("a"))
     await stage.delete(NAMESPACES, "shop")
-    await stage.passes(60)
-    assert await stage.names() == ["a"]
+    assert await stage.names(after=60) == ["a"]
     await stage.client.delete(PODS.object("p", "shop"), grace_period_seconds=0)
     await stage.passes(60)
     assert await stage.find(NAMESPACES, "shop") is None
@@ -145,5 +143,4 @@ async def test_a_new_namespace_of_the_same_name_is_empty(set_stage: SetStage) ->
     await stage.passes(5)
     await stage.create(NAMESPACES, SHOP)
     await stage.create(CONFIG_MAPS, inside("b"))
-    await stage.passes(60)
-    assert await stage.names() == ["b"]
+    assert await stage.names(after=60) == ["b"]

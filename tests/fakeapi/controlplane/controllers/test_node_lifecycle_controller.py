@@ -135,7 +135,9 @@ async def test_a_node_that_recovers_in_time_keeps_its_pods(set_stage: SetStage) 
         await stage.passes(600)
         assert await taints(stage, "a") == []
         assert "deletionTimestamp" not in (await stage.pod("p"))["metadata"]
-        messages = [message for reason, _, message in await stage.event_log() if "Taint" in reason]
+        messages = [
+            message for reason, _, message in await stage.list_events() if "Taint" in reason
+        ]
         assert messages == ["Cancelling deletion of Pod default/p"]
 
 
@@ -229,4 +231,4 @@ async def test_a_pod_without_tolerations_is_deleted_at_once(set_stage: SetStage)
     assert "deletionTimestamp" in found["metadata"]
     condition = next(c for c in found["status"]["conditions"] if c["type"] == "DisruptionTarget")
     assert condition["reason"] == "DeletionByTaintManager"
-    assert [t[2] for t in await stage.event_log()] == ["Marking for deletion Pod default/p"]
+    assert [t[2] for t in await stage.list_events()] == ["Marking for deletion Pod default/p"]

@@ -45,8 +45,7 @@ async def test_pods_of_a_deleted_node_fail_and_are_deleted(set_stage: SetStage) 
     pods = running_pod("p", "node"), running_pod("q", "other")
     stage = await set_stage("podgc", NODE, *pods, seconds=39)
     assert await stage.names(PODS) == ["p", "q"]
-    await stage.passes(21)
-    assert await stage.names(PODS) == ["p"]
+    assert await stage.names(PODS, after=21) == ["p"]
     last = [c.object for c in stage.cluster.history("pods", name="q")][-1]["status"]
     assert last["phase"] == "Failed"
     mark = next(c for c in last["conditions"] if c["type"] == "DisruptionTarget")
@@ -56,8 +55,7 @@ async def test_pods_of_a_deleted_node_fail_and_are_deleted(set_stage: SetStage) 
 async def test_a_node_that_is_created_again_in_time_keeps_its_pods(set_stage: SetStage) -> None:
     stage = await set_stage("podgc", running_pod("p", "node"), seconds=30)
     stage.load(NODE)
-    await stage.passes(300)
-    assert await stage.names(PODS) == ["p"]
+    assert await stage.names(PODS, after=300) == ["p"]
 
 
 async def test_a_pod_deleted_before_it_was_bound_is_removed(set_stage: SetStage) -> None:
@@ -80,6 +78,5 @@ async def test_terminating_pods_on_an_out_of_service_node(
     node = {**NODE, "spec": {"taints": taints}, "status": status}
     stage = await set_stage("podgc", node, running_pod("p", "node"))
     await stage.delete(PODS, "p")
-    await stage.passes(60)
-    assert await stage.names(PODS) == left
+    assert await stage.names(PODS, after=60) == left
     assert await stage.names(NODES) == ["node"]

@@ -53,8 +53,10 @@ class KubeletStage(Stage):
         status: Document = (await self.pod(name))["status"]
         return status
 
-    async def phases(self) -> dict[str, str]:
-        """Return all pods' phases, those of ready ones with an asterisk."""
+    async def phases(self, *, after: float = 0) -> dict[str, str]:
+        """Return all pods' phases after some seconds, those of ready ones with an asterisk."""
+        if after:
+            await self.passes(after)
         listed = await self.all(PODS)
         return {each["metadata"]["name"]: _phase(each["status"]) for each in listed}
 

@@ -68,8 +68,7 @@ async def test_a_restored_cluster_continues(kubelets: SetKubelets) -> None:
     await stage.tell_to_go("p0")
     for moment in (starting, saved):
         stage.cluster.restore(moment)
-        await stage.passes(10)
-        assert await stage.phases() == {"p0": "Running*", "p1": "Running*"}
+        assert await stage.phases(after=10) == {"p0": "Running*", "p1": "Running*"}
         assert (await stage.conditions("n"))["Ready"] == "True"
         found = await stage.get(NODES, "n")
         assert found["status"]["capacity"]["pods"] == "110"

@@ -52,7 +52,7 @@ async def test_the_pod_that_exceeds_its_request_is_evicted(stage: KubeletStage) 
     [target] = [c for c in status["conditions"] if c["type"] == "DisruptionTarget"]
     assert (target["status"], target["reason"]) == ("True", "TerminationByKubelet")
     assert target["message"] == status["message"]
-    events = await stage.event_log()
+    events = await stage.list_events()
     assert ("EvictionThresholdMet", "n", "Attempting to reclaim memory") in events
     assert ("Evicted", "greedy", status["message"]) in events
 
@@ -65,7 +65,7 @@ async def test_pressure_is_reported_for_five_minutes_after_it_ended(stage: Kubel
         seen.append((await stage.conditions("n"))["MemoryPressure"])
     assert seen == ["True"] * 6 + ["False"] * 2
     assert await stage.phases() == {"greedy": "Failed"}
-    reasons = [reason for reason, name, _ in await stage.event_log() if name == "n"]
+    reasons = [reason for reason, name, _ in await stage.list_events() if name == "n"]
     assert reasons.count("NodeHasInsufficientMemory") == 1
     assert reasons.count("NodeHasSufficientMemory") == 1
 
@@ -79,8 +79,7 @@ async def test_under_memory_pressure_best_effort_pods_are_rejected(stage: Kubele
         using("tolerates", "", "{}", tolerations=[tolerant]),
         using("critical", "", "{}", priorityClassName="system-node-critical"),
     )
-    await stage.passes(10)
-    assert await stage.phases() == {
+    assert await stage.phases(after=10) == {
         "greedy": "Failed",
         "asks": "Running*",
         "asks-nothing": "Failed",
@@ -112,8 +111,7 @@ async def test_one_pod_is_evicted_in_a_round_until_memory_suffices(stage: Kubele
 async def test_a_full_disk_is_cleaned_up_before_an_eviction(stage: KubeletStage) -> None:
     await stage.run(pod("p"))
     await stage.say(NODES, "n", "{stages: [{images: 16500Mi}]}")
-    await stage.passes(40)
-    assert await stage.phases() == {"p": "Running*"}
+    assert await stage.phases(after=40) == {"p": "Running*"}
     assert (await stage.conditions("n"))["DiskPressure"] == "True"  # for five minutes
     fs = (await stage.asked("n", "stats/summary"))["node"]["fs"]
     assert fs["usedBytes"] < 4 * GI
@@ -144,8 +142,7 @@ async def test_a_pod_with_a_volume_over_its_limit_is_evicted(stage: KubeletStage
 async def test_a_pod_is_evicted_by_its_new_script(stage: KubeletStage) -> None:
     await stage.run(pod("p"), seconds=60)
     await stage.say(PODS, "p", "{stages: [{memory: 2000Mi}]}")
-    await stage.passes(30)
-    assert await stage.phases() == {"p": "Failed"}
+    assert await stage.phases(after=30) == {"p": "Failed"}
 
 
 async def test_a_silent_node_reports_an_eviction_later(stage: KubeletStage) -> None:
@@ -186,10 +183,8 @@ async def test_soft_thresholds_have_a_grace_period(kubelets: SetKubelets) -> Non
     await stage.run(using("p", "", stubborn), seconds=60)
     assert (await stage.conditions("n"))["MemoryPressure"] == "True"
     assert await stage.phases() == {"p": "Running*"}
-    await stage.passes(45)
-    assert await stage.phases() == {"p": "Running*"}  # it has twenty seconds to stop
-    await stage.passes(30)
-    assert await stage.phases() == {"p": "Failed"}
+    assert await stage.phases(after=45) == {"p": "Running*"}  # it has twenty seconds to stop
+    assert await stage.phases(after=30) == {"p": "Failed"}
     await stage.passes(60)
     assert (await stage.conditions("n"))["MemoryPressure"] == "False"
 
@@ -197,7 +192,7 @@ async def test_soft_thresholds_have_a_grace_period(kubelets: SetKubelets) -> Non
 async def test_an_invalid_configuration_is_reported(stage: KubeletStage) -> None:
     await stage.say(NODES, "n", '{config: {evictionHard: {memory.available: "-1"}}}')
     await stage.passes(1)
-    events = await stage.event_log()
+    events = await stage.list_events()
     expected = "config.evictionHard: eviction threshold memory.available must be positive: -1"
     assert [event[2] for event in events if event[0] == "InvalidScript"] == [expected]
 

@@ -29,8 +29,7 @@ SILENT = "{stages: [{silent: true}]}"
 
 async def test_nodes_register_themselves(kubelets: SetKubelets) -> None:
     stage = await kubelets(kubelet=REGISTER)
-    await stage.passes(1)
-    assert await stage.names(NODES) == ["node-0", "node-1", "node-2"]
+    assert await stage.names(NODES, after=1) == ["node-0", "node-1", "node-2"]
     found = [await stage.get(NODES, f"node-{index}") for index in range(3)]
     zones = [each["metadata"]["labels"]["topology.kubernetes.io/zone"] for each in found]
     assert zones == ["a", "b", "a"]
@@ -163,8 +162,7 @@ async def test_changes_during_a_silence_are_not_lost(kubelets: SetKubelets, step
     await stage.patch(NODES, "n", {"metadata": {"annotations": {SCRIPT: None}}})
     await stage.passes(0)
     component.resume()
-    await stage.passes(5)
-    assert await stage.phases() == {"p": "Running*"}
+    assert await stage.phases(after=5) == {"p": "Running*"}
 
 
 async def test_an_annotation_silences_a_node_and_ends_its_silence(kubelets: SetKubelets) -> None:
@@ -187,7 +185,7 @@ async def test_a_node_reports_that_it_is_not_ready(kubelets: SetKubelets) -> Non
         await stage.passes(4)
         seen.append((await stage.conditions("n"))["Ready"])
     assert seen == ["True", "False", "True"]
-    assert ("NodeNotReady", "n", "Node n status is now: NodeNotReady") in await stage.event_log()
+    assert ("NodeNotReady", "n", "Node n status is now: NodeNotReady") in await stage.list_events()
 
 
 async def test_foreign_writes_of_node_conditions_are_corrected(kubelets: SetKubelets) -> None:
@@ -205,11 +203,9 @@ async def test_a_deleted_node_has_no_kubelet_until_it_is_recreated(kubelets: Set
     await stage.passes(60)
     assert await stage.find(LEASES, "n", "kube-node-lease") is None
     await stage.delete(PODS, "p")
-    await stage.passes(60)
-    assert await stage.phases() == {"p": "Running*"}  # no kubelet is there to end it
+    assert await stage.phases(after=60) == {"p": "Running*"}  # no kubelet is there to end it
     stage.load(node("n"))
-    await stage.passes(5)
-    assert await stage.phases() == {}
+    assert await stage.phases(after=5) == {}
     assert await stage.renewed("n") > "2026-01-01T00:02"
 
 
@@ -218,7 +214,7 @@ async def test_an_invalid_script_is_reported_by_an_event(kubelets: SetKubelets) 
     await stage.run(pod("p", script="{start: soon}"))
     await stage.say(NODES, "n", "{stagez: []}")
     await stage.passes(5)
-    events = await stage.event_log()
+    events = await stage.list_events()
     assert [each[1:] for each in events if each[0] == "InvalidScript"] == [
         ("n", "(the document): object contains unknown field stagez"),
         ("p", "start: expected a duration such as 1m30s, got 'soon'"),

@@ -22,10 +22,8 @@ async def history(stage: KubeletStage, name: str) -> list[str]:
 async def test_a_deleted_pod_is_removed_once_it_has_stopped(stage: KubeletStage) -> None:
     await stage.run(pod("p", script="{stop: 5s}"), seconds=5)
     await stage.tell_to_go("p")
-    await stage.passes(4)
-    assert await stage.phases() == {"p": "Running*"}
-    await stage.passes(2)
-    assert await stage.phases() == {}
+    assert await stage.phases(after=4) == {"p": "Running*"}
+    assert await stage.phases(after=2) == {}
     assert await history(stage, "p") == [
         *("ADDED Pending", "MODIFIED Pending", "MODIFIED Running", "MODIFIED Running!"),
         *("MODIFIED Succeeded!", "DELETED Succeeded!"),
@@ -35,8 +33,7 @@ async def test_a_deleted_pod_is_removed_once_it_has_stopped(stage: KubeletStage)
 async def test_a_pod_that_does_not_stop_is_killed(stage: KubeletStage) -> None:
     await stage.run(pod("p", script="{stop: 100s}", terminationGracePeriodSeconds=20), seconds=5)
     await stage.tell_to_go("p")
-    await stage.passes(19)
-    assert await stage.phases() == {"p": "Running*"}
+    assert await stage.phases(after=19) == {"p": "Running*"}
     await stage.passes(2)
     [*_, last] = stage.cluster.history("pods", "default", "p")
     state = last.object["status"]["containerStatuses"][0]["state"]["terminated"]
@@ -48,8 +45,7 @@ async def test_a_second_delete_may_shorten_the_grace_period(stage: KubeletStage)
     await stage.tell_to_go("p")
     await stage.passes(2)
     await stage.tell_to_go("p", 5)
-    await stage.passes(6)
-    assert await stage.phases() == {}
+    assert await stage.phases(after=6) == {}
 
 
 async def test_a_pod_deleted_by_force_frees_its_resources(stage: KubeletStage) -> None:
@@ -76,8 +72,7 @@ async def test_finalizers_hold_a_pod_that_has_stopped(stage: KubeletStage) -> No
     assert held["metadata"]["deletionGracePeriodSeconds"] == 0
     assert held["status"]["phase"] == "Succeeded"
     await stage.run(pod("q", **asking(cpu="4")))  # its resources are free again
-    await stage.passes(5)
-    assert (await stage.phases())["q"] == "Running*"
+    assert (await stage.phases(after=5))["q"] == "Running*"
     await stage.patch(PODS, "p", {"metadata": {"finalizers": None}})
     assert "p" not in await stage.phases()
 
@@ -85,10 +80,8 @@ async def test_finalizers_hold_a_pod_that_has_stopped(stage: KubeletStage) -> No
 async def test_the_least_grace_period_is_a_second(stage: KubeletStage) -> None:
     await stage.run(pod("p", script="{stop: 100s}", finalizers=["example.com/hold"]), seconds=5)
     await stage.tell_to_go("p", 0)
-    await stage.passes(0.9)
-    assert await stage.phases() == {"p": "Running*"}
-    await stage.passes(0.2)
-    assert await stage.phases() == {"p": "Failed"}
+    assert await stage.phases(after=0.9) == {"p": "Running*"}
+    assert await stage.phases(after=0.2) == {"p": "Failed"}
 
 
 async def test_a_pod_deleted_before_it_starts(stage: KubeletStage) -> None:
@@ -107,7 +100,6 @@ async def test_a_pod_that_was_deleted_meanwhile_is_no_error(stage: KubeletStage)
     await stage.tell_to_go("p", 0)
     await stage.run(pod("p"))
     component.resume()
-    await stage.passes(5)
-    assert await stage.phases() == {"p": "Running*"}
+    assert await stage.phases(after=5) == {"p": "Running*"}
     with pytest.raises(ApiError):
         await stage.client.get(PODS.object("q", "default"), bytes)

@@ -31,7 +31,7 @@ async def test_a_pod_starts_and_is_ready(stage: KubeletStage) -> None:
     assert types == [
         *("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
     ]
-    reasons = [reason for reason, name, _ in await stage.event_log() if name == "p"]
+    reasons = [reason for reason, name, _ in await stage.list_events() if name == "p"]
     assert reasons == ["Pulled", "Created", "Started"]
 
 
@@ -57,8 +57,7 @@ async def test_jobs_terminate(stage: KubeletStage) -> None:
         pod("bad", script="{stages: [{after: 10s, exit: 3}]}", restartPolicy="Never"),
         pod("late", restartPolicy="Never", activeDeadlineSeconds=10),
     )
-    await stage.passes(15)
-    assert await stage.phases() == {"good": "Succeeded", "bad": "Failed", "late": "Failed"}
+    assert await stage.phases(after=15) == {"good": "Succeeded", "bad": "Failed", "late": "Failed"}
     late = await stage.status("late")
     assert late["reason"] == "DeadlineExceeded"
     assert late["message"] == "Pod was active on the node longer than the specified deadline"
@@ -71,7 +70,9 @@ async def test_a_crash_loop_is_reported_by_events(stage: KubeletStage) -> None:
     [container] = (await stage.status("p"))["containerStatuses"]
     assert container["state"]["waiting"]["reason"] == "CrashLoopBackOff"
     assert container["lastState"]["terminated"]["exitCode"] == 1
-    events = [(reason, message) for reason, name, message in await stage.event_log() if name == "p"]
+    events = [
+        (reason, message) for reason, name, message in await stage.list_events() if name == "p"
+    ]
     uid = (await stage.pod("p"))["metadata"]["uid"]
     back_off = f"Back-off restarting failed container c in pod p_default({uid})"
     assert events[-1] == ("BackOff", back_off)
@@ -121,7 +122,7 @@ async def test_a_pod_that_does_not_fit_fails(stage: KubeletStage) -> None:
         "startTime": "2026-01-01T00:00:01Z",
         "observedGeneration": 1,
     }
-    [event] = [each for each in await stage.event_log() if each[1] == "b"]
+    [event] = [each for each in await stage.list_events() if each[1] == "b"]
     assert event[0] == "OutOfcpu"
 
 
@@ -135,10 +136,8 @@ async def test_a_terminated_pod_frees_its_resources(stage: KubeletStage) -> None
 async def test_a_critical_pod_waits_for_its_victims(stage: KubeletStage) -> None:
     await stage.run(pod("a", script="{stop: 10s}", **asking(cpu="3")), seconds=5)
     await stage.run(pod("c", priorityClassName="system-node-critical", **asking(cpu="2")))
-    await stage.passes(5)
-    assert await stage.phases() == {"a": "Running*", "c": "Pending"}
-    await stage.passes(10)
-    assert await stage.phases() == {"a": "Failed", "c": "Running*"}
+    assert await stage.phases(after=5) == {"a": "Running*", "c": "Pending"}
+    assert await stage.phases(after=10) == {"a": "Failed", "c": "Running*"}
     status = await stage.status("a")
     assert status["reason"] == "Preempting"
     assert status["message"] == "Preempted in order to admit critical pod"
@@ -150,8 +149,7 @@ async def test_a_pod_waits_for_its_node(stage: KubeletStage) -> None:
     await stage.run(pod("p", "later"), seconds=10)
     assert await stage.phases() == {"p": "Pending"}
     stage.load(node("later"))
-    await stage.passes(5)
-    assert await stage.phases() == {"p": "Running*"}
+    assert await stage.phases(after=5) == {"p": "Running*"}
 
 
 async def test_pods_of_an_earlier_kubelet_continue(kubelets: SetKubelets) -> None:
@@ -197,22 +195,20 @@ async def test_a_final_phase_by_another_client_stays(stage: KubeletStage) -> Non
 async def test_foreign_writes_of_pod_conditions_are_corrected(stage: KubeletStage) -> None:
     await stage.run(pod("p"), seconds=5)
     await stage.report("p", {"conditions": [{"type": "Ready", "status": "False"}]})
-    await stage.passes(1)
-    assert await stage.phases() == {"p": "Running*"}
+    assert await stage.phases(after=1) == {"p": "Running*"}
 
 
 async def test_readiness_gates_count(stage: KubeletStage) -> None:
     await stage.run(pod("p", readinessGates=[{"conditionType": "example.com/open"}]), seconds=5)
     assert await stage.phases() == {"p": "Running"}
     await stage.report("p", {"conditions": [{"type": "example.com/open", "status": "True"}]})
-    await stage.passes(1)
-    assert await stage.phases() == {"p": "Running*"}
+    assert await stage.phases(after=1) == {"p": "Running*"}
 
 
 async def test_events_can_be_left_out(kubelets: SetKubelets) -> None:
     stage = await kubelets(node("n"), kubelet="events: false")
     await stage.run(pod("p"), seconds=5)
-    assert await stage.event_log() == []
+    assert await stage.list_events() == []
 
 
 async def test_a_pod_is_evicted_from_a_silent_node(kubelets: SetKubelets) -> None:
@@ -226,8 +222,7 @@ async def test_a_pod_is_evicted_from_a_silent_node(kubelets: SetKubelets) -> Non
     gone = await stage.pod("p")
     assert "deletionTimestamp" in gone["metadata"]  # no kubelet is there to delete it
     await stage.say(NODES, "n", "{}")
-    await stage.passes(15)
-    assert await stage.phases() == {}
+    assert await stage.phases(after=15) == {}
 
 
 @pytest.mark.slow

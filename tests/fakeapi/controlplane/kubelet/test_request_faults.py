@@ -54,8 +54,7 @@ async def test_a_delete_that_arrives_after_a_status_is_not_missed(stage: FaultSt
     await stage.plan_for_watches(fault("lag", seconds=10).on("watch", "pods"))
     await stage.run(pod("p", script="{stages: [{after: 20s, ready: true}]}"), seconds=15)
     await stage.tell_to_go("p")  # the watch shows it ten seconds later, after "ready"
-    await stage.passes(60)
-    assert await stage.phases() == {}
+    assert await stage.phases(after=60) == {}
 
 
 async def test_foreign_writes_before_a_heartbeat_are_kept(stage: FaultStage) -> None:
@@ -111,8 +110,7 @@ async def test_pods_are_admitted_despite_faults(stage: FaultStage) -> None:
     await stage.passes(30)
     for index in range(3):
         await stage.tell_to_go(f"p{index}")
-    await stage.passes(120)
-    assert await stage.phases() == {"p3": "Running*", "p4": "Running*", "big": "Failed"}
+    assert await stage.phases(after=120) == {"p3": "Running*", "p4": "Running*", "big": "Failed"}
 
 
 async def test_known_pods_are_evicted_while_no_pod_can_be_read(stage: FaultStage) -> None:
@@ -120,5 +118,4 @@ async def test_known_pods_are_evicted_while_no_pod_can_be_read(stage: FaultStage
     await stage.run(*(pod(f"p{after}", script=hog.format(after)) for after in (10, 60)), seconds=50)
     assert await stage.phases() == {"p10": "Failed", "p60": "Running*"}
     stage.plan(fault(500).on("get", "pods"))
-    await stage.passes(60)
-    assert await stage.phases() == {"p10": "Failed", "p60": "Failed"}
+    assert await stage.phases(after=60) == {"p10": "Failed", "p60": "Failed"}

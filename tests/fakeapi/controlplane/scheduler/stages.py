@@ -96,8 +96,10 @@ class SchedulerStage(Stage):
         super().__init__(cluster)
         self.trace = cluster.scheduler.trace
 
-    async def places(self) -> dict[str, str]:
-        """Return the node of each pod: "→ n" where it is only nominated, "" where it has none."""
+    async def places(self, *, after: float = 0) -> dict[str, str]:
+        """Return the node of each pod after some seconds: "→ n" if nominated, "" if it has none."""
+        if after:
+            await self.passes(after)
         listed = await self.all(PODS)
         return {each["metadata"]["name"]: _place(each) for each in listed}
 
@@ -111,7 +113,7 @@ class SchedulerStage(Stage):
 
     async def messages(self, reason: str) -> list[tuple[str, str]]:
         """Return the object and the message of each Event with a reason."""
-        return [event[1:] for event in await self.event_log() if event[0] == reason]
+        return [event[1:] for event in await self.list_events() if event[0] == reason]
 
     async def told_of(self, name: str) -> list[Document]:
         """Return the Events about an object."""

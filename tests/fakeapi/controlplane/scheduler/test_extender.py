@@ -224,8 +224,7 @@ async def test_a_pod_may_be_deleted_during_an_extender_call(schedule: SetSchedul
     clock.append(stage.cluster.clock)
     await stage.run(pod("p"), seconds=1)
     await stage.end("p")
-    await stage.passes(5)
-    assert (await stage.places(), await stage.messages("Scheduled")) == ({}, [])
+    assert (await stage.places(after=5), await stage.messages("Scheduled")) == ({}, [])
 
 
 REASONS: dict[str, tuple[Document, str]] = {

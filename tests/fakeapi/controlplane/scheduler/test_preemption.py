@@ -32,8 +32,7 @@ async def test_the_least_important_pods_are_preempted(schedule: SetScheduler, re
     assert sorted(await stage.messages("Preempted")) == [
         (name, "Preempted by pod vip on node a") for name in ("a1", "a2")
     ]
-    await stage.passes(2)
-    assert await stage.places() == {"b1": "b", "vip": "a"}
+    assert await stage.places(after=2) == {"b1": "b", "vip": "a"}
     assert await stage.messages("Scheduled") == [("vip", "Successfully assigned default/vip to a")]
 
 
@@ -79,8 +78,7 @@ async def test_budgets_are_kept_if_possible(schedule: SetScheduler) -> None:
         pdb_json("db", match={"app": "db"}, allowed=0),
         vip(),
     )  # fmt: skip
-    await stage.passes(0.5)
-    assert await stage.places() == {"a1": "a", "vip": "→ b"}
+    assert await stage.places(after=0.5) == {"a1": "a", "vip": "→ b"}
 
 
 async def test_nominated_pods_count_for_equal_or_lower_priorities(schedule: SetScheduler) -> None:
@@ -91,8 +89,7 @@ async def test_nominated_pods_count_for_equal_or_lower_priorities(schedule: SetS
     stage.load(vip("second", "1", 100), vip("least", "1", 1))
     await stage.passes(1)
     await stage.end("going")
-    await stage.passes(15)
-    assert await stage.places() == {"vip": "a", "second": "", "least": ""}
+    assert await stage.places(after=15) == {"vip": "a", "second": "", "least": ""}
 
 
 @pytest.mark.parametrize("release", [OLD, NEW])
@@ -102,11 +99,9 @@ async def test_a_more_important_preemptor_clears_the_nomination_of_another(
     stage = await schedule(upstream=release)
     stage.load(node("a", "3"), pod("low", "2", on="a", spec=SLOW), vip(priority=50))
     stage.load(pod("low2", "1", on="a", priority=1, spec=SLOW))
-    await stage.passes(0.5)
-    assert (await stage.places())["vip"] == "→ a"
+    assert (await stage.places(after=0.5))["vip"] == "→ a"
     stage.load(vip("king", "3", 100))
-    await stage.passes(0.5)
-    assert await stage.places() == {"low": "a", "low2": "a", "vip": "", "king": "→ a"}
+    assert await stage.places(after=0.5) == {"low": "a", "low2": "a", "vip": "", "king": "→ a"}
 
 
 async def test_two_preemptors_at_once_take_different_nodes(schedule: SetScheduler) -> None:

@@ -41,8 +41,7 @@ async def test_a_gated_pod_waits_for_its_gates(schedule: SetScheduler) -> None:
     assert await stage.places() == {"p": ""}
     assert (await stage.refusal("p"))[0] == "SchedulingGated"
     await stage.patch(PODS, "p", {"spec": {"schedulingGates": None}})
-    await stage.passes(0.1)
-    assert await stage.places() == {"p": "a"}
+    assert await stage.places(after=0.1) == {"p": "a"}
 
 
 async def test_pods_of_other_schedulers_stay_pending(schedule: SetScheduler) -> None:
@@ -62,8 +61,7 @@ async def test_profiles_filter_by_their_own_rules(schedule: SetScheduler) -> Non
     stage = await schedule(scheduler={"profiles": profiles})
     stage.load(node("a", "9", taints=["k=v:NoSchedule"]))
     stage.load(*(pod(name, spec={"schedulerName": name}) for name in ("bold", "shy")))
-    await stage.passes(1)
-    assert await stage.places() == {"bold": "a", "shy": ""}
+    assert await stage.places(after=1) == {"bold": "a", "shy": ""}
 
 
 async def test_a_pod_without_nodes_is_unschedulable_until_one_joins(schedule: SetScheduler) -> None:
@@ -94,11 +92,9 @@ async def test_an_unschedulable_pod_is_retried_after_five_minutes(schedule: SetS
 
 async def fits_once(stage: SchedulerStage, change: Any) -> None:
     """Check that p is pending until a change."""
-    await stage.passes(5)
-    assert (await stage.places())["p"] == ""
+    assert (await stage.places(after=5))["p"] == ""
     await change
-    await stage.passes(0.5)
-    assert (await stage.places())["p"] == "a"
+    assert (await stage.places(after=0.5))["p"] == "a"
 
 
 PENDING = pod("p")
@@ -156,8 +152,7 @@ async def test_a_pod_that_is_being_deleted_is_not_placed(schedule: SetScheduler)
     stage = await schedule()
     terminating = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a.example/b"]}
     stage.load(pod("p", metadata=terminating), node("a"))
-    await stage.passes(1)
-    assert await stage.places() == {"p": ""}
+    assert await stage.places(after=1) == {"p": ""}
     skipped = [("p", "skip schedule deleting pod: default/p")]
     assert await stage.messages("FailedScheduling") == skipped
 
@@ -170,8 +165,7 @@ async def test_a_restarted_scheduler_continues(schedule: SetScheduler) -> None:
     await stage.run(pod("p"), seconds=5)
     assert await stage.places() == {"p": ""}
     switch.start()
-    await stage.passes(0.5)
-    assert await stage.places() == {"p": "a"}
+    assert await stage.places(after=0.5) == {"p": "a"}
 
 
 async def test_a_configured_extender_is_called_once(schedule: SetScheduler) -> None:
