@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import orjson
 
@@ -11,13 +10,13 @@ from extender.kube.rest.transport import Request, TransportError
 from fakeapi import VirtualCluster
 from fakeapi.apiserver.serving.local_transport import LocalTransport
 from fakeapi.testing.faults import Fault
+from tests.builders import Document, manifest
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-def config_map(name: str) -> dict[str, Any]:
-    metadata = {"name": name, "namespace": "default"}
-    return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata}
+def config_map(name: str) -> Document:
+    return manifest("ConfigMap", name)
 
 
 async def create(transport: LocalTransport, name: str) -> int:

@@ -17,7 +17,7 @@ GZIP = 16 + zlib.MAX_WBITS
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-def config_map(name: str, size: int) -> dict[str, Any]:
+def config_map_of_size(name: str, size: int) -> dict[str, Any]:
     return manifest("ConfigMap", name, data={"text": "x" * size})
 
 
@@ -41,7 +41,7 @@ async def fetch(cluster: FakeCluster, path: str, **headers: str) -> tuple[int, A
 async def test_large_answers_are_compressed_for_clients_that_can_read_them(
     cluster: FakeCluster, size: int, accepted: str, encoding: str | None
 ) -> None:
-    cluster.load([config_map("a", size)])
+    cluster.load([config_map_of_size("a", size)])
     path = "/api/v1/namespaces/default/configmaps/a"
     status, headers, body = await fetch(cluster, path, **{"Accept-Encoding": accepted})
     assert (status, headers.get("Content-Encoding")) == (200, encoding)
@@ -52,7 +52,7 @@ async def test_large_answers_are_compressed_for_clients_that_can_read_them(
 
 
 async def test_others_are_served_while_an_answer_is_compressed(cluster: FakeCluster) -> None:
-    cluster.load([config_map(f"m{number}", 900_000) for number in range(20)])
+    cluster.load([config_map_of_size(f"m{number}", 900_000) for number in range(20)])
     large = fetch(cluster, "/api/v1/configmaps", **{"Accept-Encoding": "gzip"})
     (_, _, body), (_, _, health) = await asyncio.gather(large, fetch(cluster, "/livez"))
     assert len(orjson.loads(zlib.decompress(body, GZIP))["items"]) == 20

@@ -20,7 +20,7 @@ from tests.builders import manifest
 WAIT_SECONDS = 20
 
 
-def config_map(name: str, **data: str) -> dict[str, Any]:
+def labelled_config_map(name: str, **data: str) -> dict[str, Any]:
     return manifest("ConfigMap", name, metadata={"labels": {"app": name}}, data=data)
 
 
@@ -44,12 +44,9 @@ def threaded() -> Iterator[ThreadedCluster[Any]]:
 
 @pytest.fixture
 def blocking(threaded: ThreadedCluster[Any]) -> Iterator[kubernetes.client.ApiClient]:
-    with _blocking(threaded.kubeconfig_path) as session:
+    kubeconfig = str(threaded.kubeconfig_path)
+    with kubernetes.config.new_client_from_config(kubeconfig) as session:
         yield session
-
-
-def _blocking(kubeconfig: Path) -> kubernetes.client.ApiClient:
-    return kubernetes.config.new_client_from_config(str(kubeconfig))
 
 
 def _stop(informer: SharedInformer, cluster: ThreadedCluster[Any]) -> None:
@@ -57,7 +54,7 @@ def _stop(informer: SharedInformer, cluster: ThreadedCluster[Any]) -> None:
     stopping = threading.Thread(target=informer.stop)
     stopping.start()
     while stopping.is_alive():
-        cluster.load([config_map("news")])
+        cluster.load([labelled_config_map("news")])
         stopping.join(0.05)
 
 
@@ -65,7 +62,7 @@ class TestAsyncio:
     async def test_it_creates_lists_patches_and_deletes(self, session: Any) -> None:
         core = aio.client.CoreV1Api(session)
         for name in "ab":
-            await core.create_namespaced_config_map("default", config_map(name, k="v"))
+            await core.create_namespaced_config_map("default", labelled_config_map(name, k="v"))
         listed = await core.list_namespaced_config_map("default", label_selector="app=b")
         assert [found.metadata.name for found in listed.items] == ["b"]
         patched = await core.patch_namespaced_config_map("a", "default", {"data": {"x": "y"}})
@@ -78,7 +75,7 @@ class TestAsyncio:
     async def test_it_watches(self, session: Any) -> None:
         core = aio.client.CoreV1Api(session)
         listed = await core.list_namespaced_config_map("default")
-        await core.create_namespaced_config_map("default", config_map("a"))
+        await core.create_namespaced_config_map("default", labelled_config_map("a"))
         await core.delete_namespaced_config_map("a", "default")
         seen = []
         async with aio.watch.Watch() as watching:
@@ -97,7 +94,7 @@ class TestAsyncio:
     async def test_its_dynamic_client_discovers(self, session: Any, tmp_path: Path) -> None:
         client = await aio_dynamic.DynamicClient(session, cache_file=str(tmp_path / "discovery"))
         maps = await client.resources.get(api_version="v1", kind="ConfigMap")
-        await maps.create(body=config_map("a", k="v"), namespace="default")
+        await maps.create(body=labelled_config_map("a", k="v"), namespace="default")
         found = await maps.get(name="a", namespace="default")
         assert (found.data.k, found.kind) == ("v", "ConfigMap")
 
@@ -108,13 +105,13 @@ class TestBlocking:
     ) -> None:
         client = dynamic.DynamicClient(blocking, cache_file=str(tmp_path / "discovery"))
         maps = client.resources.get(api_version="v1", kind="ConfigMap")
-        maps.create(body=config_map("a", k="v"), namespace="default")
+        maps.create(body=labelled_config_map("a", k="v"), namespace="default")
         assert [item.metadata.name for item in maps.get(namespace="default").items] == ["a"]
 
     def test_its_informer_follows(
         self, threaded: ThreadedCluster[Any], blocking: kubernetes.client.ApiClient
     ) -> None:
-        threaded.load([config_map("a")])
+        threaded.load([labelled_config_map("a")])
         core = kubernetes.client.CoreV1Api(blocking)
         informer = SharedInformer(core.list_namespaced_config_map, namespace="default")
         seen: list[tuple[str, str]] = []
@@ -130,7 +127,7 @@ class TestBlocking:
         informer.start()
         try:
             assert known.wait(WAIT_SECONDS)
-            core.create_namespaced_config_map("default", config_map("b"))
+            core.create_namespaced_config_map("default", labelled_config_map("b"))
             core.patch_namespaced_config_map("b", "default", {"data": {"x": "y"}})
             core.delete_namespaced_config_map("b", "default")
             assert gone.wait(WAIT_SECONDS)

@@ -1,4 +1,4 @@
-"""Stages on which parts of the control plane act; they end with the test."""
+"""Stages with components of the control plane; they end with the test."""
 
 from __future__ import annotations
 

@@ -150,16 +150,10 @@ def test_the_same_seed_gives_the_same_demo(result: Result) -> None:
     assert asyncio.run(run_demo(SCENARIO)) == result
 
 
-def unimportant() -> LoopScenario:
-    """Return a scenario whose burst has the priority of the other pods."""
-    burst = [
-        {**pod, "spec": {**pod["spec"], "priorityClassName": "batch"}} for pod in SCENARIO.burst
-    ]
-    return replace(SCENARIO, burst=tuple(burst))
-
-
 async def test_a_burst_that_may_not_preempt_is_reported() -> None:
-    outcome, _ = await run_demo(unimportant())
+    batch = {"priorityClassName": "batch"}
+    burst = ({**pod, "spec": {**pod["spec"], **batch}} for pod in SCENARIO.burst)
+    outcome, _ = await run_demo(replace(SCENARIO, burst=tuple(burst)))
     assert outcome.step is DemoStep.BURST
     assert outcome.missing == (
         *(f"{key} has no node" for key in SCENARIO.burst_pods),

@@ -99,21 +99,16 @@ class Churn(RandomStage):
         await self.create(REPLICA_SETS, replica_set)
 
 
-async def record_churn(path: Path, seed: int) -> Any:
-    """Record ten minutes of random changes, and return the objects at the end."""
-    async with VirtualCluster(run="all", seed=seed, kubelet=BOOK) as cluster:
-        churn = Churn(cluster, seed)
-        await churn.begin()
-        with cluster.record(path):
-            await churn.run(SECONDS)
-        return contents(cluster)
-
-
 async def played_back(seed: int) -> None:
     """Record random changes, replay them without components, and find no difference."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "churn.jsonl.gz"
-        end = await record_churn(path, seed)
+        async with VirtualCluster(run="all", seed=seed, kubelet=BOOK) as cluster:
+            churn = Churn(cluster, seed)
+            await churn.begin()
+            with cluster.record(path):
+                await churn.run(SECONDS)
+            end = contents(cluster)
         recording = read_recording(str(path))
         assert len(recording.events) > 300
         async with VirtualCluster(run="none", start_ns=recording.header.start_ns) as cluster:

@@ -95,34 +95,27 @@ class TestInjectedDifferences:
     """The report names exactly the changed fields of the recording."""
 
     @pytest.mark.parametrize("run", ["workloadspread", "replicaset,workloadspread"])
-    async def test_a_subset(self, run: str) -> None:
+    @pytest.mark.parametrize(
+        ("annotation", "value"),
+        [
+            (MATCHED_WORKLOADSPREAD, '{"name":"web","subset":"elastic"}'),
+            (DELETION_COST, "7"),
+        ],
+        ids=["subset", "deletion cost"],
+    )
+    async def test_an_annotation(self, run: str, annotation: str, value: str) -> None:
         name = last_pod()
 
         def change(_: str, document: Document) -> None:
-            marks = document["metadata"].get("annotations", {})
-            if document["metadata"]["name"] == name and MATCHED_WORKLOADSPREAD in marks:
-                marks[MATCHED_WORKLOADSPREAD] = '{"name":"web","subset":"elastic"}'
+            annotations = document["metadata"].get("annotations", {})
+            if document["metadata"]["name"] == name and annotation in annotations:
+                annotations[annotation] = value
 
         report = await replayed(changed_recording(change), run)
         [changed] = report.resources["pods"].changed
-        assert (changed.name, changed.fields) == (
-            f"default/{name}",
-            [f"metadata.annotations.{MATCHED_WORKLOADSPREAD}"],
-        )
+        assert changed.name == f"default/{name}"
+        assert changed.fields == [f"metadata.annotations.{annotation}"]
         assert [n for n, each in report.resources.items() if not each.same] == ["pods"]
-
-    @pytest.mark.parametrize("run", ["workloadspread", "replicaset,workloadspread"])
-    async def test_a_deletion_cost(self, run: str) -> None:
-        name = last_pod()
-
-        def change(_: str, document: Document) -> None:
-            marks = document["metadata"].get("annotations", {})
-            if document["metadata"]["name"] == name and DELETION_COST in marks:
-                marks[DELETION_COST] = "7"
-
-        report = await replayed(changed_recording(change), run)
-        [changed] = report.resources["pods"].changed
-        assert changed.fields == [f"metadata.annotations.{DELETION_COST}"]
 
     async def test_a_status(self) -> None:
         def change(resource: str, document: Document) -> None:

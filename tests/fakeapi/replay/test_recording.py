@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from random import Random
 
@@ -62,10 +62,6 @@ async def recorded(
 @pytest.fixture
 def cluster(virtual_cluster: VirtualCluster) -> VirtualCluster:
     return virtual_cluster
-
-
-def names_of(recording: Recording) -> Sequence[str]:
-    return [each.name for each in recording.header.resources]
 
 
 async def test_a_recording_begins_with_lists_at_time_zero(cluster: VirtualCluster) -> None:
@@ -145,7 +141,7 @@ class TestResources:
         cluster.load([GADGET_DEFINITION])
         async with recorded(cluster, "gadgets", "pods") as output:
             await cluster.clock.advance(1)
-        assert names_of(output.recording) == [
+        assert [each.name for each in output.recording.header.resources] == [
             "customresourcedefinitions.apiextensions.k8s.io",
             "gadgets.example.com",
             "pods",

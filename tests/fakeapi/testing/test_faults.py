@@ -33,12 +33,12 @@ async def http(cluster: FakeCluster) -> AsyncIterator[ClientSession]:
         yield session
 
 
-def config_map(name: str, size: int = 1) -> dict[str, Any]:
+def config_map_of_size(name: str, size: int = 1) -> dict[str, Any]:
     return manifest("ConfigMap", name, data={"k": "v" * size})
 
 
 async def create(http: ClientSession, name: str) -> int:
-    async with http.post(MAPS, data=orjson.dumps(config_map(name)), headers=JSON) as answer:
+    async with http.post(MAPS, data=orjson.dumps(config_map_of_size(name)), headers=JSON) as answer:
         return answer.status
 
 
@@ -82,7 +82,7 @@ class TestResponses:
 
     @pytest.mark.parametrize("size", [1, 3_000_000])
     async def test_an_abrupt_cut_ends_the_document(self, cluster: FakeCluster, size: int) -> None:
-        cluster.load([config_map("a", size)])
+        cluster.load([config_map_of_size("a", size)])
         whole, _ = await raw_exchange(cluster.url, f"{MAPS}/a?timeout=1")
         cluster.faults.plan(fault("cut").on("get"))
         half, reset = await raw_exchange(cluster.url, f"{MAPS}/a")
@@ -94,7 +94,7 @@ class TestResponses:
     async def test_a_clean_cut_is_a_whole_answer_with_half_a_document(
         self, cluster: FakeCluster, http: ClientSession
     ) -> None:
-        cluster.load([config_map("a", 1_000_000)])
+        cluster.load([config_map_of_size("a", 1_000_000)])
         cluster.faults.plan(fault("cut", end="clean").on("get"))
         async with http.get(f"{MAPS}/a", headers={"Accept-Encoding": "gzip"}) as answer:
             body = await answer.read()
@@ -114,7 +114,7 @@ class TestResponses:
     async def test_a_watch_breaks_after_a_frame(
         self, cluster: FakeCluster, rule: Any, expected: set[str]
     ) -> None:
-        cluster.load([config_map("a"), config_map("b")])
+        cluster.load([config_map_of_size("a"), config_map_of_size("b")])
         cluster.faults.plan(rule.on("watch"))
         arrived, reset = await raw_exchange(cluster.url, f"{MAPS}?watch=1")
         first, _, rest = arrived.partition(b"}\n")
@@ -130,7 +130,7 @@ class TestResponses:
         async with FakeCluster(tls=True, run="none") as cluster:
             cluster.faults.plan(fault("drop", when="after").on("create").once())
             transport = AiohttpTransport(cluster._access.endpoint(cluster.url))
-            creation = Request("POST", MAPS, body=orjson.dumps(config_map("a")))
+            creation = Request("POST", MAPS, body=orjson.dumps(config_map_of_size("a")))
             with pytest.raises(TransportError, match="reset"):
                 await transport.request(creation)  # aiohttp itself would repeat a read
             assert (await transport.request(creation)).status == 409

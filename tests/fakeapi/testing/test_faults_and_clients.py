@@ -58,10 +58,6 @@ PLANS = {name: (rule,) for name, rule in FAULTS.items()} | {
 NO_STREAM = fault(503).on("watch").once()
 
 
-def about_lists(plan: tuple[Fault, ...]) -> bool:
-    return plan[0].match.get("verbs") == ["list"]
-
-
 class FastClock(SystemClock):
     """The system clock, with sleeps that are fifty times shorter."""
 
@@ -107,7 +103,7 @@ class TestOurInformer:
     @pytest.mark.parametrize("name", PLANS)
     async def test_without_sockets(self, name: str, kind: type[Reflector[Any]]) -> None:
         plan = PLANS[name]
-        if kind is not Reflector[Any] and about_lists(plan):
+        if kind is not Reflector[Any] and plan[0].match.get("verbs") == ["list"]:
             plan = (NO_STREAM, *plan)
         async with VirtualCluster(run="none", seed=5) as cluster:
             write(cluster, 0)

@@ -1,4 +1,4 @@
-"""Stages on which kubelets act; they end with the test."""
+"""Stages with kubelets; they end with the test."""
 
 from __future__ import annotations
 

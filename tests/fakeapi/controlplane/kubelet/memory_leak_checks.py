@@ -7,7 +7,7 @@ under test.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from extender.kube.rest.resources import NODES
 from fakeapi import VirtualCluster
@@ -67,13 +67,6 @@ def check_order(runs: Sequence[PodRun], resource: str, tolerance: int) -> None:
         assert available(runs, resource, at) < THRESHOLD[resource] + tolerance
 
 
-def shortages(runs: Sequence[PodRun], resource: str, seconds: Sequence[int]) -> Iterator[int]:
-    """List the times at which a node is short."""
-    for at in seconds:
-        if available(runs, resource, at) < THRESHOLD[resource]:
-            yield at
-
-
 async def live_an_hour(resource: str, count: int) -> None:
     """Run so many nodes for an hour, and check evictions, conditions, taints and replicas."""
     script = leak_script(resource, count)
@@ -87,8 +80,10 @@ async def live_an_hour(resource: str, count: int) -> None:
         for name, runs in nodes.items():
             check_order(runs, resource, tolerance=0)
             evicted += len(evictions(runs))
-            short = list(shortages(runs, resource, range(began, cluster.clock.now_ns(), SECOND)))
-            check_conditions(stage.pressed(name), short, cluster.clock.now_ns())
+            now = cluster.clock.now_ns()
+            times = range(began, now, SECOND)
+            short = [at for at in times if available(runs, resource, at) < THRESHOLD[resource]]
+            check_conditions(stage.pressed(name), short, now)
         assert evicted > 2 * count  # so that something was checked
         await check_taints(stage)
         await stage.passes(5)

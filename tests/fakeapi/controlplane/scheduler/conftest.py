@@ -1,4 +1,4 @@
-"""Stages on which a scheduler acts; they end with the test."""
+"""Stages with a scheduler; they end with the test."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.fakeapi.controlplane.scheduler.stages import SchedulerStage
-from tests.stage import Opener, opener
-
-SetScheduler = Opener[SchedulerStage]
+from tests.fakeapi.controlplane.scheduler.stages import SchedulerStage, SetScheduler
+from tests.stage import opener
 
 
 @pytest.fixture

@@ -13,12 +13,14 @@ from typing import Any, Final
 from extender.kube.rest.resources import NODES, PODS
 from fakeapi import VirtualCluster
 from fakeapi.controlplane.scheduler.configuration import Call, ExtenderFunction, Reply
-from tests.builders import Document, container_json, manifest, node_json, pdb_json, pod_json
-from tests.stage import EVENTS, Stage
+from tests.builders import Document, manifest, node_json, pod_json
+from tests.builders import pdb_json as pdb_json
+from tests.stage import EVENTS, Opener, Stage
 
 X: Final = "http://x.example/scheduler"
 Y: Final = "http://y.example"
 
+SetScheduler = Opener["SchedulerStage"]
 Answer = Document | list[Document] | Reply | Exception | Callable[[Document], Any]
 
 
@@ -165,19 +167,38 @@ def _place(document: Mapping[str, Any]) -> str:
     return node or (f"→ {nominated}" if nominated else "")
 
 
-__all__ = [
-    "Document",
-    "SchedulerStage",
-    "X",
-    "Y",
-    "configured",
-    "container_json",
-    "metas",
-    "node",
-    "passing",
-    "pdb_json",
-    "player",
-    "pod",
-    "preempting",
-    "victims",
-]
+OLD, NEW = "1.30", "1.38"
+NO_FIT = "0/2 nodes are available: 2 Insufficient cpu."
+
+
+def vip(name: str = "vip", cpu: str = "2", priority: int = 100, **more: Any) -> Document:
+    """Build an important pod as the API server has it."""
+    return pod(name, cpu, priority=priority, **more)
+
+
+FULL = (
+    node("a"),
+    node("b"),
+    pod("a1", on="a", priority=1, started=1),
+    pod("a2", on="a", priority=2, started=1),
+    pod("b1", "2", on="b", priority=5, started=1),
+)
+"""Two full nodes; b has one pod, which is more important than both of a's."""
+
+
+async def preempted(
+    schedule: SetScheduler,
+    extend: ExtenderFunction | None = None,
+    *more: Document,
+    upstream: str = NEW,
+    seconds: float = 0.5,
+    **entry: Any,
+) -> SchedulerStage:
+    """Open a stage with two full nodes and the pending pod vip."""
+    return await schedule(
+        *(*FULL, *more, vip()),
+        extenders={X: extend} if extend else {},
+        scheduler=configured(*([entry] if extend else [])),
+        upstream=upstream,
+        seconds=seconds,
+    )

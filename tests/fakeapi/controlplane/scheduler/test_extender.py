@@ -15,15 +15,14 @@ from fakeapi.controlplane.scheduler.configuration import (
     UnansweredError,
 )
 from fakeapi.controlplane.scheduler.extender_trace import ExtenderOutcome
-from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
+from tests.builders import Document, container_json
 from tests.fakeapi.controlplane.scheduler.stages import (
     Answer,
-    Document,
     SchedulerStage,
+    SetScheduler,
     X,
     Y,
     configured,
-    container_json,
     node,
     passing,
     player,

@@ -20,7 +20,7 @@ from fakeapi.controlplane.scheduler.extender_v1 import (
     decode_preemption_result,
 )
 from fakeapi.demo.scenarios import captured_request
-from tests.fakeapi.controlplane.scheduler.stages import Document
+from tests.builders import Document
 
 
 def as_stored(document: Document, kind: str) -> bytes:

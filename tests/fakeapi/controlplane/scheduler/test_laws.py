@@ -21,15 +21,14 @@ from fakeapi.testing.extenders import InProcessReprieve
 from policies import Snapshot, assemble, decide_filter, decide_preemption
 from policies.kubernetes.releases import NEWEST
 from policies.kubernetes.snapshot import Pod
+from tests.builders import Document, pdb_json
 from tests.fakeapi.controlplane.scheduler.stages import (
-    Document,
     SchedulerStage,
     X,
     Y,
     configured,
     node,
     passing,
-    pdb_json,
     pod,
 )
 from tests.sampling import seeds

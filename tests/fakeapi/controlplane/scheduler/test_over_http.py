@@ -18,7 +18,8 @@ from fakeapi.apiserver.wire.http_messages import ADMIN_USER
 from fakeapi.controlplane.scheduler.configuration import TlsConfig, UnansweredError, plain_extender
 from fakeapi.controlplane.scheduler.extender_http import tls_context
 from fakeapi.controlplane.scheduler.extender_trace import ExtenderCall, ExtenderOutcome
-from tests.fakeapi.controlplane.scheduler.stages import Document, configured, node, pod
+from tests.builders import Document
+from tests.fakeapi.controlplane.scheduler.stages import configured, node, pod
 from tests.fakeapi.webhook_server import serving
 
 Serve = Callable[[Callable[[web.Request], Awaitable[web.StreamResponse]]], Awaitable[str]]

@@ -6,12 +6,15 @@ import pytest
 
 from fakeapi.controlplane.scheduler.configuration import Call, ExtenderFunction, Reply
 from fakeapi.controlplane.scheduler.extender_trace import ExtenderOutcome
-from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
-from tests.fakeapi.controlplane.scheduler.full_nodes import FULL, NEW, NO_FIT, OLD, preempted, vip
+from tests.builders import Document
 from tests.fakeapi.controlplane.scheduler.stages import (
+    FULL,
+    NEW,
+    NO_FIT,
+    OLD,
     Answer,
-    Document,
     SchedulerStage,
+    SetScheduler,
     X,
     Y,
     configured,
@@ -19,8 +22,10 @@ from tests.fakeapi.controlplane.scheduler.stages import (
     passing,
     player,
     pod,
+    preempted,
     preempting,
     victims,
+    vip,
 )
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import pytest
 
 from extender.kube.rest.resources import PODS
+from tests.builders import Document, pdb_json
 from tests.fakeapi.admission_webhooks import answered, configuration, rule, webhook
-from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
-from tests.fakeapi.controlplane.scheduler.full_nodes import FULL, NEW, NO_FIT, OLD, preempted, vip
 from tests.fakeapi.controlplane.scheduler.stages import (
-    Document,
+    FULL,
+    NEW,
+    NO_FIT,
+    OLD,
+    SetScheduler,
     X,
     configured,
     node,
-    pdb_json,
     player,
     pod,
+    preempted,
+    vip,
 )
 
 SLOW: Document = {"terminationGracePeriodSeconds": 30}

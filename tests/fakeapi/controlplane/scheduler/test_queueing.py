@@ -9,9 +9,9 @@ import pytest
 
 from extender.kube.rest.resources import NODES, PODS
 from tests.builders import Document, manifest
-from tests.fakeapi.controlplane.scheduler.conftest import SetScheduler
 from tests.fakeapi.controlplane.scheduler.stages import (
     SchedulerStage,
+    SetScheduler,
     X,
     configured,
     node,

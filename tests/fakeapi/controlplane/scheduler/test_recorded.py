@@ -14,8 +14,8 @@ import pytest
 
 from extender.kube.rest.resources import PODS
 from fakeapi import VirtualCluster
+from tests.builders import Document
 from tests.fakeapi.controlplane.scheduler.stages import (
-    Document,
     SchedulerStage,
     X,
     configured,
