@@ -31,7 +31,7 @@ async def names(transport: LocalTransport, **query: str) -> list[str]:
 
 
 class Follower:
-    """Collects what a watch shows and when, and how it ends."""
+    """Collects the events of a watch with their times, and how it ends."""
 
     def __init__(self, cluster: VirtualCluster, **query: str) -> None:
         self.seen: list[tuple[float, str, str]] = []

@@ -1,4 +1,4 @@
-"""Calls over raw sockets: what is sent, errors in Go's words, and connections that are reused."""
+"""Calls over raw sockets: requests, errors in Go's words, and the reuse of connections."""
 
 from __future__ import annotations
 

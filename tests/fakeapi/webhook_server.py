@@ -19,7 +19,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class WebhookServer:
-    """Where a webhook listens, and whose certificate it shows."""
+    """The address of a webhook, and the authority of its certificate."""
 
     url: str
     ca_bundle: str

@@ -85,7 +85,7 @@ class PodRun:
         return self.uses(resource, at) - self.leak.request * MI
 
     def rank(self, resource: str, at: int) -> tuple[bool, int, int, str]:
-        """Return its place in the order of eviction: the least goes first."""
+        """Return its place in the order of eviction: the least is evicted first."""
         above = self.above(resource, at)
         return above <= 0, self.leak.priority, -above, self.name
 
@@ -161,7 +161,7 @@ class LeakingCluster(Stage):
         return list(_pod_runs(last))
 
     async def check_replicas(self) -> None:
-        """Check that each ReplicaSet has what it asks for, and that bound pods are ready."""
+        """Check that each ReplicaSet has its replicas, and that bound pods are ready."""
         sets = await self.all(REPLICA_SETS)
         expected = {each["metadata"]["name"]: each["spec"]["replicas"] for each in sets}
         active = [each for each in await self.all(PODS) if _is_active(each)]

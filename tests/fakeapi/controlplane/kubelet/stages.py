@@ -67,7 +67,7 @@ class KubeletStage(Stage):
         if seconds:
             await self.passes(seconds)
 
-    async def tell_to_go(self, name: str, grace: int | None = None) -> None:
+    async def delete_pod(self, name: str, grace: int | None = None) -> None:
         """Delete a pod, with a grace period of its own or the pod's."""
         await self.end(name, grace)
 

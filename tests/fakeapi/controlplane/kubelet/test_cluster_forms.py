@@ -65,7 +65,7 @@ async def test_a_restored_cluster_continues(kubelets: SetKubelets) -> None:
     await stage.passes(0.5)
     starting = stage.cluster.snapshot()
     await stage.passes(10)
-    await stage.tell_to_go("p0")
+    await stage.delete_pod("p0")
     for moment in (starting, saved):
         stage.cluster.restore(moment)
         assert await stage.phases(after=10) == {"p0": "Running*", "p1": "Running*"}

@@ -61,7 +61,7 @@ async def test_jobs_terminate(stage: KubeletStage) -> None:
     late = await stage.status("late")
     assert late["reason"] == "DeadlineExceeded"
     assert late["message"] == "Pod was active on the node longer than the specified deadline"
-    await stage.tell_to_go("good")
+    await stage.delete_pod("good")
     assert "good" not in await stage.phases()
 
 

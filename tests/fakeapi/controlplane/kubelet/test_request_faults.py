@@ -53,7 +53,7 @@ async def stage() -> AsyncIterator[FaultStage]:
 async def test_a_delete_that_arrives_after_a_status_is_not_missed(stage: FaultStage) -> None:
     await stage.plan_for_watches(fault("lag", seconds=10).on("watch", "pods"))
     await stage.run(pod("p", script="{stages: [{after: 20s, ready: true}]}"), seconds=15)
-    await stage.tell_to_go("p")  # the watch shows it ten seconds later, after "ready"
+    await stage.delete_pod("p")  # the watch shows it ten seconds later, after "ready"
     assert await stage.phases(after=60) == {}
 
 
@@ -79,7 +79,7 @@ async def test_foreign_writes_before_a_heartbeat_are_kept(stage: FaultStage) -> 
 async def test_a_stopped_pod_is_finally_deleted(stage: FaultStage, rule: Fault) -> None:
     await stage.run(pod("p"), seconds=5)
     stage.plan(rule)
-    await stage.tell_to_go("p")
+    await stage.delete_pod("p")
     await stage.passes(60)
     assert stage.cluster.faults.injected != (0,)
     assert await stage.phases() == {}
@@ -109,7 +109,7 @@ async def test_pods_are_admitted_despite_faults(stage: FaultStage) -> None:
     await stage.run(*(pod(f"p{index}") for index in range(5)), pod("big", **asking(cpu="8")))
     await stage.passes(30)
     for index in range(3):
-        await stage.tell_to_go(f"p{index}")
+        await stage.delete_pod(f"p{index}")
     assert await stage.phases(after=120) == {"p3": "Running*", "p4": "Running*", "big": "Failed"}
 
 

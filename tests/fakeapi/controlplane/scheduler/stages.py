@@ -117,7 +117,7 @@ class SchedulerStage(Stage):
         """Return the object and the message of each Event with a reason."""
         return [event[1:] for event in await self.list_events() if event[0] == reason]
 
-    async def told_of(self, name: str) -> list[Document]:
+    async def events_about(self, name: str) -> list[Document]:
         """Return the Events about an object."""
         listed = await self.all(EVENTS)
         return [each for each in listed if each["involvedObject"]["name"] == name]
@@ -132,14 +132,14 @@ class SchedulerStage(Stage):
         }
 
     def asked(self, verb: str = "") -> list[str]:
-        """Return which pods extenders were asked about, in order."""
+        """Return the pods of the calls of extenders, in order."""
         return [each.pod.partition("/")[2] for each in self.trace.calls(verb)]
 
     def problems(self) -> list[str]:
         """Return the errors of the answers that could not be used."""
         return [each.problem for each in self.trace.refused()]
 
-    async def passing_turns(self) -> None:
+    async def run_pending_tasks(self) -> None:
         """Let watches deliver events without passing time."""
         for _ in range(20):
             await asyncio.sleep(0)

@@ -203,7 +203,7 @@ async def test_a_victim_deleted_during_a_call_is_still_reported(schedule: SetSch
     async def deleting(call: Call) -> Reply:
         if call.verb == "preempt" and call.document()["NodeNameToVictims"]:
             await stages[0].end("a1")
-            await stages[0].passing_turns()
+            await stages[0].run_pending_tasks()
         return passing(call)
 
     entries = configured(
@@ -227,7 +227,7 @@ async def test_a_preemptor_deleted_during_a_call_evicts_no_pod(schedule: SetSche
 
     async def deleting(call: Call) -> Reply:
         await stages[0].end("vip")
-        await stages[0].passing_turns()
+        await stages[0].run_pending_tasks()
         return passing(call)
 
     stage = await schedule(extenders={X: deleting}, scheduler=configured({"filterVerb": ""}))

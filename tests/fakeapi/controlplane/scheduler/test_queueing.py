@@ -75,11 +75,11 @@ async def test_a_pod_without_nodes_is_unschedulable_until_one_joins(schedule: Se
 async def tried_at(stage: SchedulerStage, seconds: float) -> list[float]:
     """Return when the pod p is marked unschedulable, in seconds from now."""
     begun = stage.cluster.clock.now_ns()
-    before = {each["metadata"]["name"] for each in await stage.told_of("p")}
+    before = {each["metadata"]["name"] for each in await stage.events_about("p")}
     tried: list[float] = []
     for _ in range(round(seconds * 2)):
         await stage.passes(0.5)
-        counts = [each["count"] for each in await stage.told_of("p")]
+        counts = [each["count"] for each in await stage.events_about("p")]
         tried += [(stage.cluster.clock.now_ns() - begun) / 1e9] * (sum(counts) - len(tried))
     assert before == set()
     return tried
