@@ -1,12 +1,14 @@
-"""Terms about other pods and spread constraints, as written and as meant."""
+"""Pods: affinity and spread constraints, when they started, and who controls them."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from extender.kube.decoders.pods import decode_pod
+from extender.kube.decoders.pods import decode_pod, epoch_ns
+from policies.kubernetes.default_selector import PodOwner
 from policies.kubernetes.releases import NEWEST
 from policies.kubernetes.selectors import LabelSelector, Requirement
 from policies.kubernetes.snapshot import AffinityTerm, Pod, SpreadConstraint
@@ -52,7 +54,7 @@ def test_required_terms_count_and_preferred_ones_do_not(field: str) -> None:
         ({"matchLabelKeys": None, "mismatchLabelKeys": None}, []),
     ],
 )
-def test_label_keys_stand_for_the_pods_own_values(
+def test_label_keys_select_the_pods_own_values(
     keys: Document, requirement: list[Requirement]
 ) -> None:
     term = {"labelSelector": MATCH_WEB, "topologyKey": "zone", **keys}
@@ -73,17 +75,93 @@ def test_a_constraint_has_kubernetes_defaults() -> None:
         ({"nodeAffinityPolicy": "Honor", "nodeTaintsPolicy": "Ignore"}, {}),
     ],
 )
-def test_a_constraint_says_which_nodes_count(fields: Document, expected: dict[str, Any]) -> None:
+def test_the_policies_of_a_constraint_decide_which_nodes_count(
+    fields: Document, expected: dict[str, Any]
+) -> None:
     assert constrained(**fields) == (
         SpreadConstraint(1, "zone", LabelSelector((WEB,)), **expected),
     )
 
 
-def test_a_constraint_without_a_selector_has_none_to_add_labels_to() -> None:
+def test_label_keys_are_ignored_without_a_selector() -> None:
     assert constrained(labelSelector=None, matchLabelKeys=["rev"])[0].selector is None
     own = Requirement("rev", "In", ("7",))
     assert constrained(matchLabelKeys=["rev"])[0].selector == LabelSelector((WEB, own))
 
 
-def test_a_constraint_that_only_prefers_does_not_filter() -> None:
+def test_a_soft_constraint_does_not_filter() -> None:
     assert constrained(whenUnsatisfiable="ScheduleAnyway") == ()
+
+
+@pytest.mark.parametrize(
+    ("moment", "ns"),
+    [
+        (datetime(1970, 1, 1, 0, 0, 7, tzinfo=UTC), 7 * 10**9),
+        (datetime(1970, 1, 1, 0, 0, 7, tzinfo=UTC).replace(tzinfo=None), 7 * 10**9),
+        (datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC), -(10**9)),
+        (datetime(2262, 4, 11, 23, 47, 16, tzinfo=UTC), 9_223_372_036 * 10**9),
+        (datetime(2262, 4, 11, 23, 47, 17, tzinfo=UTC), 2**63 - 1),
+        (datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC), 2**63 - 1),
+        (datetime(1, 1, 1, tzinfo=UTC), 1 - 2**63),
+    ],
+)
+def test_a_time_beyond_int64_is_clamped(moment: datetime, ns: int) -> None:
+    assert epoch_ns(moment) == ns
+    assert -(2**63) < -epoch_ns(moment) < 2**63
+
+
+def test_a_pod_with_the_last_possible_start_is_decoded() -> None:
+    document = pod_json(status={"startTime": "9999-12-31T23:59:59Z"})
+    assert decode_pod(encoded(document), NEWEST).started_ns == 2**63 - 1
+
+
+def controller_of(*references: Document) -> PodOwner | None:
+    document = pod_json(metadata={"ownerReferences": list(references)})
+    return decode_pod(encoded(document), NEWEST).controller
+
+
+def reference(api_version: str, kind: str, *, controller: bool | None = True) -> Document:
+    return {"apiVersion": api_version, "kind": kind, "name": "web", "controller": controller}
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "followed"),
+    [
+        ("apps/v1", "ReplicaSet", True),
+        ("apps/v1", "StatefulSet", True),
+        ("v1", "ReplicationController", True),
+        ("apps/v1", "DaemonSet", False),
+        ("batch/v1", "Job", False),
+        ("apps/v1beta1", "StatefulSet", False),
+        ("v1", "ReplicaSet", False),
+    ],
+)
+def test_the_controller_of_a_pod_is_known_if_it_is_of_a_kind_that_spreads_pods(
+    api_version: str, kind: str, *, followed: bool
+) -> None:
+    found = controller_of(reference(api_version, kind))
+    assert found == (PodOwner(kind, "web") if followed else None)
+
+
+def test_only_the_owner_that_controls_a_pod_counts() -> None:
+    other = reference("apps/v1", "StatefulSet", controller=None)
+    assert controller_of(other) is None
+    assert controller_of(other, reference("apps/v1", "ReplicaSet")) == PodOwner("ReplicaSet", "web")
+    job = reference("batch/v1", "Job")
+    assert controller_of(job, reference("apps/v1", "ReplicaSet")) is None
+
+
+@pytest.mark.parametrize(
+    ("actions", "soft"),
+    [
+        ((), False),
+        (("DoNotSchedule",), False),
+        (("ScheduleAnyway",), True),
+        (("DoNotSchedule", "ScheduleAnyway"), True),
+    ],
+)
+def test_the_presence_of_soft_constraints_is_known(actions: tuple[str, ...], *, soft: bool) -> None:
+    constraints = [
+        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": action} for action in actions
+    ]
+    assert decoded(topologySpreadConstraints=constraints).soft_spread is soft

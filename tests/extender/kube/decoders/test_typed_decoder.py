@@ -19,6 +19,9 @@ from policies.kubernetes.snapshot import Pod
 from tests.builders import Document, container_json, encoded, pod_json
 
 MIDNIGHT_2024 = 1_704_067_200
+NO_QUANTITY = "is not a quantity; expected a number such as 100m, 2 or 1.5Gi"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+NEAR = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Near"}]}]}
 
 
 def decode(raw: bytes) -> Pod:
@@ -48,9 +51,7 @@ def limited(containers: str, **limits: object) -> Document:
         (None, 0),
     ],
 )
-def test_a_quantity_may_be_a_text_a_bare_number_or_null_as_for_gos_decoder(
-    amount: object, milli_cpu: int
-) -> None:
+def test_a_quantity_is_a_string_a_number_or_null_as_in_go(amount: object, milli_cpu: int) -> None:
     assert decode(encoded(asking(cpu=amount))).requests.milli_cpu == milli_cpu
 
 
@@ -59,49 +60,31 @@ def test_a_quantity_may_be_a_text_a_bare_number_or_null_as_for_gos_decoder(
     [
         (
             asking(cpu="1 core"),
-            (
-                "spec.containers[0].resources.requests.cpu: '1 core' is not a quantity; "
-                "expected a number such as 100m, 2 or 1.5Gi"
-            ),
+            f"spec.containers[0].resources.requests.cpu: '1 core' {NO_QUANTITY}",
         ),
         (
             pod_json(containers=[container_json(), container_json(requests={"memory": "lots"})]),
-            (
-                "spec.containers[1].resources.requests.memory: 'lots' is not a quantity; "
-                "expected a number such as 100m, 2 or 1.5Gi"
-            ),
+            f"spec.containers[1].resources.requests.memory: 'lots' {NO_QUANTITY}",
         ),
         (
             pod_json(spec={"initContainers": [container_json(requests={"cpu": "?"})]}),
-            (
-                "spec.initContainers[0].resources.requests.cpu: '?' is not a quantity; "
-                "expected a number such as 100m, 2 or 1.5Gi"
-            ),
+            f"spec.initContainers[0].resources.requests.cpu: '?' {NO_QUANTITY}",
         ),
         (
             limited("containers", cpu="1 core"),
-            (
-                "spec.containers[0].resources.limits.cpu: '1 core' is not a quantity; "
-                "expected a number such as 100m, 2 or 1.5Gi"
-            ),
+            f"spec.containers[0].resources.limits.cpu: '1 core' {NO_QUANTITY}",
         ),
         (
             limited("initContainers", memory="lots"),
-            (
-                "spec.initContainers[0].resources.limits.memory: 'lots' is not a quantity; "
-                "expected a number such as 100m, 2 or 1.5Gi"
-            ),
+            f"spec.initContainers[0].resources.limits.memory: 'lots' {NO_QUANTITY}",
         ),
         (
             pod_json(spec={"resources": {"limits": {"cpu": "?"}}}),
-            (
-                "spec.resources.limits.cpu: '?' is not a quantity; "
-                "expected a number such as 100m, 2 or 1.5Gi"
-            ),
+            f"spec.resources.limits.cpu: '?' {NO_QUANTITY}",
         ),
         (
             pod_json(spec={"overhead": {"cpu": "1x"}}),
-            "spec.overhead.cpu: '1x' is not a quantity; expected a number such as 100m, 2 or 1.5Gi",
+            f"spec.overhead.cpu: '1x' {NO_QUANTITY}",
         ),
         (
             asking(cpu=True),
@@ -121,23 +104,8 @@ def test_a_quantity_may_be_a_text_a_bare_number_or_null_as_for_gos_decoder(
             "status.startTime: invalid RFC3339 encoded datetime",
         ),
         (
-            pod_json(
-                spec={
-                    "affinity": {
-                        "nodeAffinity": {
-                            "requiredDuringSchedulingIgnoredDuringExecution": {
-                                "nodeSelectorTerms": [
-                                    {"matchExpressions": [{"key": "a", "operator": "Near"}]}
-                                ]
-                            }
-                        }
-                    }
-                }
-            ),
-            (
-                "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution: "
-                "'Near' is not a valid node selector operator"
-            ),
+            pod_json(spec={"affinity": {"nodeAffinity": {REQUIRED: NEAR}}}),
+            f"spec.affinity.nodeAffinity.{REQUIRED}: 'Near' is not a valid node selector operator",
         ),
     ],
 )
@@ -162,9 +130,7 @@ def test_an_error_names_the_object_the_field_and_what_was_expected(
         (b'{"metadata":{"name":"x"},"spec":{}} more', "Pod: not JSON: "),
     ],
 )
-def test_bytes_that_are_no_such_object_are_an_error_and_nothing_worse(
-    raw: bytes, problem: str
-) -> None:
+def test_invalid_bytes_are_an_error(raw: bytes, problem: str) -> None:
     with pytest.raises(ObjectError) as caught:
         decode(raw)
     assert str(caught.value).startswith(problem)
@@ -181,7 +147,7 @@ def test_bytes_that_are_no_such_object_are_an_error_and_nothing_worse(
         ("PriorityClass", decode_priority_class),
     ],
 )
-def test_an_object_without_a_name_is_none(
+def test_a_name_is_required(
     kind: str, decode_one: Callable[[bytes], object], metadata: Document
 ) -> None:
     with pytest.raises(ObjectError) as caught:
@@ -190,14 +156,14 @@ def test_an_object_without_a_name_is_none(
 
 
 @pytest.mark.parametrize("depth", [500, 100_000])
-def test_absurd_nesting_is_skipped_or_refused(depth: int) -> None:
+def test_deep_nesting_is_skipped_or_refused(depth: int) -> None:
     nested = b"[" * depth + b"]" * depth
     raw = b'{"metadata":{"name":"x"},"spec":{"volumes":[{"rbd":' + nested + b"}]}}"
     read = tolerant_decoder("Pod", decode)(raw)
     assert isinstance(read, (Pod, Unreadable))
 
 
-def test_a_broken_node_and_a_broken_budget_are_named_as_well() -> None:
+def test_an_invalid_node_or_budget_is_reported_as_well() -> None:
     with pytest.raises(ObjectError, match=r"^Node node-1: status\.allocatable\.cpu: 'x' is not"):
         decode_node(b'{"metadata":{"name":"node-1"},"status":{"allocatable":{"cpu":"x"}}}')
     with pytest.raises(ObjectError, match=r"^PodDisruptionBudget blue/web: spec\.selector: "):
@@ -207,14 +173,14 @@ def test_a_broken_node_and_a_broken_budget_are_named_as_well() -> None:
         )
 
 
-# Broken objects as values
+# Invalid objects as values
 
 
-def test_an_object_that_can_be_read_is_given_as_it_is() -> None:
+def test_a_valid_object_is_returned_unchanged() -> None:
     assert tolerant_decoder("Pod", decode)(encoded(pod_json())) == decode(encoded(pod_json()))
 
 
-def test_a_broken_object_keeps_its_identity_and_its_node() -> None:
+def test_an_invalid_object_keeps_its_identity_and_its_node() -> None:
     broken = asking(cpu="?")
     broken["spec"]["nodeName"] = "node-1"
     broken["metadata"]["namespace"] = "blue"
@@ -241,13 +207,13 @@ def test_a_broken_object_keeps_its_identity_and_its_node() -> None:
         ({"metadata": {"name": "x"}, "spec": {"nodeName": 5}}, "x"),
     ],
 )
-def test_as_much_of_the_identity_is_kept_as_can_be_read(document: object, identity: str) -> None:
+def test_the_valid_part_of_the_identity_is_kept(document: object, identity: str) -> None:
     read = tolerant_decoder("Pod", decode)(encoded(document))
     assert isinstance(read, Unreadable)
     assert (read.key, read.node_name) == (identity, None)
 
 
-def test_an_object_without_a_namespace_goes_by_its_name_alone() -> None:
+def test_the_key_of_a_cluster_scoped_object_is_its_name() -> None:
     read = tolerant_decoder("Node", decode_node)(b'{"metadata":{"name":"node-1"},"spec":5}')
     assert isinstance(read, Unreadable)
     assert read.key == "node-1"

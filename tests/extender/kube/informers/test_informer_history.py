@@ -1,8 +1,8 @@
 """No change is lost or delivered twice, whatever fails: an informer and a model of the server.
 
-The server writes while it is watched, lists and streams. Chance decides where it breaks a watch
-off, how it refuses, and when it forgets its history. In the end the copy must be what the server
-holds, and between two lists the store must have received exactly the server's own history.
+The server writes while it is watched, lists and streams. It breaks watches, refuses requests and
+drops its history at random. In the end the cache must equal the server's objects, and between two
+lists the store must have received exactly the server's own history.
 """
 
 from __future__ import annotations
@@ -38,41 +38,41 @@ from tests.extender.kube.conftest import (
 )
 from tests.sampling import examples
 
-CHANGES_TO_MAKE = 60
+CHANGES = 60
 
 
 class Server:
-    """A few pods, a history that is sometimes forgotten, and connections that do not last."""
+    """A few pods, a history that is sometimes dropped, and connections that break."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self.version = 1
         self.pods: dict[str, int] = {}
         self.history: list[tuple[int, str, bytes]] = []
-        self.forgotten = 0
+        self.compacted = 0
         self.served = 0
         self.done = asyncio.Event()
 
     def change(self) -> None:
-        """Create, change or delete some pod; now and then forget the past."""
+        """Create, change or delete a random pod; sometimes drop the history."""
         self.version += 1
         name = self._rng.choice("abcde")
         known = name in self.pods
         if known and self._rng.random() < 0.4:
             del self.pods[name]
-            self._note("-", deleted(name, self.version), name)
+            self._record("-", deleted(name, self.version), name)
         else:
             self.pods[name] = self.version
             frame = modified if known else added
-            self._note("+", frame(name, self.version), name)
+            self._record("+", frame(name, self.version), name)
         if self._rng.random() < 0.05:
-            self.forgotten = self.version - self._rng.randrange(3)
+            self.compacted = self.version - self._rng.randrange(3)
 
-    def _note(self, sign: str, frame: bytes, name: str) -> None:
+    def _record(self, sign: str, frame: bytes, name: str) -> None:
         self.history.append((self.version, f"{sign}{name}{self.version}", frame))
 
     async def request(self, request: Request) -> Response:
-        """A list, unless it fails."""
+        """Return a list, or fail."""
         if self._rng.random() < 0.2:
             raise TransportError("refused")
         least = int(dict(request.query).get("resourceVersion", "0"))
@@ -83,23 +83,25 @@ class Server:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[Stream]:
-        """A watch, unless it is refused."""
+        """Open a watch, or refuse it."""
         query = dict(request.query)
         since = int(query.get("resourceVersion", "0"))
         if self._rng.random() < 0.2:
             raise TransportError("refused")
         if "sendInitialEvents" in query:
-            yield Beginning(self, self._rng, self._rng.choice([200, 200, 200, 410, 422, 429, 500]))
+            yield InitialStream(
+                self, self._rng, self._rng.choice([200, 200, 200, 410, 422, 429, 500])
+            )
             return
-        refused = 410 if since < self.forgotten else self._rng.choice([200, 200, 200, 429, 500])
+        refused = 410 if since < self.compacted else self._rng.choice([200, 200, 200, 429, 500])
         yield Connection(self, self._rng, since, refused)
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to close."""
 
 
 class Connection:
-    """One watch, from one version on, for as long as chance has it."""
+    """One watch, from one version on, until it breaks at random."""
 
     def __init__(self, server: Server, rng: random.Random, since: int, status: int) -> None:
         self.status = status
@@ -113,11 +115,11 @@ class Connection:
 
     async def __anext__(self) -> bytes:
         while not (pending := self._pending()):
-            await self._something_happens()
+            await self._change_at_random()
             if self._rng.random() < 0.2:
                 self._since = max(self._since, self._server.version if not self._pending() else 0)
                 return bookmark(self._since)
-        self._break_perhaps()
+        self._break_at_random()
         self._since, _, frame = pending[0]
         return frame if self._rng.random() < 0.95 else an_error(410, "Expired")
 
@@ -127,16 +129,16 @@ class Connection:
     def _pending(self) -> list[tuple[int, str, bytes]]:
         return [entry for entry in self._server.history if entry[0] > self._since]
 
-    async def _something_happens(self) -> None:
+    async def _change_at_random(self) -> None:
         await asyncio.sleep(0)
-        self._break_perhaps()
-        if self._server.version > CHANGES_TO_MAKE:
+        self._break_at_random()
+        if self._server.version > CHANGES:
             self._server.done.set()
             await asyncio.Event().wait()
         for _ in range(self._rng.randrange(4)):
             self._server.change()
 
-    def _break_perhaps(self) -> None:
+    def _break_at_random(self) -> None:
         chance = self._rng.random()
         if chance < 0.1:
             raise StopAsyncIteration
@@ -144,8 +146,8 @@ class Connection:
             raise TransportError("lost")
 
 
-class Beginning(Connection):
-    """A watch that begins with what there is; more may happen before all of that has been said."""
+class InitialStream(Connection):
+    """A watch that begins with the existing objects; others may change before it is through."""
 
     def __init__(self, server: Server, rng: random.Random, status: int) -> None:
         super().__init__(server, rng, server.version, status)
@@ -155,7 +157,7 @@ class Beginning(Connection):
 
     async def __anext__(self) -> bytes:
         if self._first:
-            self._break_perhaps()
+            self._break_at_random()
             if self._rng.random() < 0.2:
                 self._server.change()
             return self._first.popleft()
@@ -166,37 +168,37 @@ class Beginning(Connection):
         return await super().__anext__()
 
 
-class Ledger:
-    """A sink that checks each change against the server's history."""
+class CheckingStore:
+    """A store that compares each change with the server's history."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._at = 0
-        self.copy: dict[str, int] = {}
+        self.cache: dict[str, int] = {}
 
     def replace(self, items: Sequence[Thing]) -> None:
-        self.copy = {item.name: int(item.version) for item in items}
-        self._at = max([self._server.served, *self.copy.values()])
+        self.cache = {item.name: int(item.version) for item in items}
+        self._at = max([self._server.served, *self.cache.values()])
 
     def upsert(self, item: Thing) -> None:
         self._expect(f"+{item.name}{item.version}")
-        self.copy[item.name] = int(item.version)
+        self.cache[item.name] = int(item.version)
 
     def remove(self, item: Thing) -> None:
         self._expect(f"-{item.name}{item.version}")
-        del self.copy[item.name]
+        del self.cache[item.name]
 
-    def _expect(self, told: str) -> None:
+    def _expect(self, change: str) -> None:
         later = [entry for entry in self._server.history if entry[0] > self._at]
-        assert told == later[0][1], "a change was lost, repeated or told out of order"
+        assert change == later[0][1], "a change was lost, repeated or delivered out of order"
         self._at = later[0][0]
 
 
-async def follow(seed: int, kind: type[Reflector[Thing]]) -> tuple[Server, Ledger]:
+async def follow(seed: int, kind: type[Reflector[Thing]]) -> tuple[Server, CheckingStore]:
     rng, clock = random.Random(seed), SteppedClock()
     server = Server(rng)
-    ledger = Ledger(server)
-    informer = kind(ReflectorContext(Client(server), clock, rng), PODS, thing, ledger)
+    store = CheckingStore(server)
+    informer = kind(ReflectorContext(Client(server), clock, rng), PODS, thing, store)
     running = asyncio.create_task(informer.run())
     done = asyncio.create_task(server.done.wait())
     await asyncio.wait({running, done}, return_when="FIRST_COMPLETED")
@@ -204,7 +206,7 @@ async def follow(seed: int, kind: type[Reflector[Thing]]) -> tuple[Server, Ledge
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await running
-    return server, ledger
+    return server, store
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -212,6 +214,6 @@ async def follow(seed: int, kind: type[Reflector[Thing]]) -> tuple[Server, Ledge
 def test_the_cache_equals_the_server_and_each_change_was_delivered_once(
     seed: int, kind: type[Reflector[Thing]]
 ) -> None:
-    server, ledger = asyncio.run(follow(seed, kind))
-    assert server.version > CHANGES_TO_MAKE
-    assert ledger.copy == server.pods
+    server, store = asyncio.run(follow(seed, kind))
+    assert server.version > CHANGES
+    assert store.cache == server.pods

@@ -8,7 +8,6 @@ import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-import orjson
 import pytest
 
 from extender.kube.informers.reflector import Reflector, ReflectorContext
@@ -17,11 +16,12 @@ from extender.kube.rest.client import Client, PatchType
 from extender.kube.rest.clock import Clock, SystemClock
 from extender.kube.rest.resources import NODES
 from fakeapi.testing.fake_cluster import FakeCluster
+from tests.builders import encoded, manifest
 from tests.extender.kube.conftest import SteppedClock, Thing, thing
 
 
-class Copy:
-    """A sink that can be awaited until it looks as it should."""
+class NameStore:
+    """A store of names; tests can wait for its contents."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -46,16 +46,18 @@ class Copy:
 
 
 def a_node(name: str) -> bytes:
-    return orjson.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+    return encoded(manifest("Node", name))
 
 
 @asynccontextmanager
-async def following(client: Client, clock: Clock) -> AsyncIterator[tuple[Copy, Reflector[Thing]]]:
-    copy = Copy()
-    informer = Reflector(ReflectorContext(client, clock, random.Random(5)), NODES, thing, copy)
+async def following(
+    client: Client, clock: Clock
+) -> AsyncIterator[tuple[NameStore, Reflector[Thing]]]:
+    store = NameStore()
+    informer = Reflector(ReflectorContext(client, clock, random.Random(5)), NODES, thing, store)
     running = asyncio.create_task(informer.run())
     await informer.wait_synced()
-    yield copy, informer
+    yield store, informer
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await running
@@ -63,58 +65,58 @@ async def following(client: Client, clock: Clock) -> AsyncIterator[tuple[Copy, R
 
 @pytest.fixture(params=["socket", "memory"])
 def a_client(request: pytest.FixtureRequest) -> Callable[[FakeCluster], Client]:
-    """Picks the way to the cluster."""
+    """Return a function that connects a client, over a socket or without one."""
     if request.param == "socket":
         return lambda cluster: cluster.client
     return lambda cluster: Client(cluster.local_transport())
 
 
-async def test_the_copy_follows_the_cluster(a_client: Callable[[FakeCluster], Client]) -> None:
+async def test_the_cache_follows_the_cluster(a_client: Callable[[FakeCluster], Client]) -> None:
     async with FakeCluster() as cluster:
         client = a_client(cluster)
         await client.create(NODES.collection(), a_node("n1"), thing)
-        async with following(client, SystemClock()) as (copy, informer):
-            await copy.becomes("n1")
+        async with following(client, SystemClock()) as (store, informer):
+            await store.becomes("n1")
             await client.create(NODES.collection(), a_node("n2"), thing)
             labels = b'{"metadata":{"labels":{"zone":"a"}}}'
             await client.patch(NODES.object("n2"), PatchType.MERGE, labels, thing)
-            await copy.becomes("n1", "n2")
+            await store.becomes("n1", "n2")
             await client.delete(NODES.object("n1"))
-            await copy.becomes("n2")
+            await store.becomes("n2")
             newest = (await client.list(NODES, thing)).resource_version
             assert informer.resource_version == newest
             assert informer.watching
 
 
-async def test_a_history_that_was_forgotten_is_listed_again(
+async def test_objects_are_listed_again_after_a_lost_history(
     a_client: Callable[[FakeCluster], Client],
 ) -> None:
     names = [f"n{number}" for number in range(30)]
     async with (
         FakeCluster(history=3) as cluster,
-        following(a_client(cluster), SteppedClock()) as (copy, informer),
+        following(a_client(cluster), SteppedClock()) as (store, informer),
     ):
-        while not informer.watching:  # noqa: ASYNC110 a turn of the loop opens the watch
+        while not informer.watching:  # noqa: ASYNC110 the watch is opened by the event loop
             await asyncio.sleep(0)
-        cluster.load([orjson.loads(a_node(name)) for name in names])
-        await copy.becomes(*names)
+        cluster.load([manifest("Node", name) for name in names])
+        await store.becomes(*names)
         assert informer.relists == 1
 
 
-async def test_an_hour_of_bookmarks_and_timeouts_passes_in_an_instant() -> None:
+async def test_bookmarks_and_timeouts_of_an_hour_cause_no_list() -> None:
     clock = SteppedClock()
     async with FakeCluster(run="none", clock=clock) as cluster:
         client = Client(cluster.local_transport())
-        async with following(client, clock) as (copy, informer):
-            while clock.elapsed < 3600:  # noqa: ASYNC110 the clock jumps while others take turns
+        async with following(client, clock) as (store, informer):
+            while clock.elapsed < 3600:  # noqa: ASYNC110 the clock jumps while other tasks run
                 await asyncio.sleep(0)
             await client.create(NODES.collection(), a_node("late"), thing)
-            await copy.becomes("late")
+            await store.becomes("late")
             assert informer.reconnects >= 5
             assert informer.relists == 0
 
 
-async def test_refusals_carry_the_servers_reason(
+async def test_refusals_have_the_reason_of_the_server(
     a_client: Callable[[FakeCluster], Client],
 ) -> None:
     async with FakeCluster() as cluster:

@@ -1,4 +1,4 @@
-"""A stream gives what a list and a watch give, and where there is none, list and watch are used."""
+"""A stream gives the same as a list and a watch, which are used if there is no stream."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_one_request_gives_the_state_and_what_follows() -> None:
     assert story.informer.synced
 
 
-async def test_a_stream_is_asked_for_as_the_server_wants_it() -> None:
+async def test_a_stream_is_requested_with_the_parameters_of_upstream() -> None:
     story = await play(a_watch(initial_end(5), bookmark(6)))
     query = story.api.asked[0].query
     timeout = int(query.pop("timeoutSeconds"))
@@ -60,7 +60,7 @@ async def test_no_event_and_no_sync_before_the_bookmark() -> None:
     assert not story.informer.synced
 
 
-async def test_an_empty_resource_is_synced_too() -> None:
+async def test_an_empty_resource_is_synced() -> None:
     story = await play(a_watch(initial_end(9)))
     assert (story.copy.told, story.informer.resource_version) == (["="], "9")
     assert story.versions == ["stream newest", "9"]
@@ -113,7 +113,7 @@ async def test_a_stream_refused_for_its_version_begins_with_the_newest_at_once(
 
 
 @pytest.mark.parametrize(
-    "trouble",
+    "error",
     [
         a_refusal(422, "Invalid"),
         a_refusal(400, "BadRequest"),
@@ -132,8 +132,8 @@ async def test_a_stream_refused_for_its_version_begins_with_the_newest_at_once(
     ],
     ids=str,
 )
-async def test_where_there_is_no_stream_there_are_list_and_watch_at_once(trouble: Reply) -> None:
-    story = await play(trouble, a_list(3, A1), a_watch(added("b", 4)))
+async def test_list_and_watch_follow_a_refused_stream_at_once(error: Reply) -> None:
+    story = await play(error, a_list(3, A1), a_watch(added("b", 4)))
     assert story.copy.told == ["=a1", "+b4"]
     assert story.versions == ["stream newest", "list 0", "3", "4"]
     assert story.pauses[0] == 0
@@ -147,7 +147,7 @@ async def test_a_silent_stream_ends_half_a_minute_after_its_timeout() -> None:
 
 
 @pytest.mark.parametrize(
-    "trouble",
+    "error",
     [
         Lost(),
         a_refusal(429, "TooManyRequests", retry_after=45),
@@ -155,8 +155,8 @@ async def test_a_silent_stream_ends_half_a_minute_after_its_timeout() -> None:
     ],
     ids=str,
 )
-async def test_a_stream_is_retried_later_if_the_server_is_unavailable(trouble: Reply) -> None:
-    story = await play(trouble, a_watch(added("b", 2), initial_end(4)))
+async def test_a_stream_is_retried_later_if_the_server_is_unavailable(error: Reply) -> None:
+    story = await play(error, a_watch(added("b", 2), initial_end(4)))
     assert story.versions == ["stream newest", "stream newest", "4"]
     assert story.pauses[0] >= 0.8
     assert story.copy.told == ["=b2"]
@@ -174,7 +174,7 @@ async def test_a_list_that_fails_is_repeated_before_a_stream_is_tried_again() ->
     assert story.copy.told == ["=a1", "=a5"]
 
 
-async def test_a_server_that_knows_no_version_at_all_is_listed() -> None:
+async def test_a_server_without_any_known_version_is_listed() -> None:
     story = await play(
         a_watch(initial_end(7), an_error(410, "Expired")), TOO_NEW, TOO_NEW, a_list(3, A1)
     )
