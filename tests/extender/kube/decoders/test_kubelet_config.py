@@ -26,15 +26,15 @@ def configured(release: str = NEWEST_EVICTION.name, **fields: Any) -> EvictionCo
     return read(**fields).configuration(ONE_FILESYSTEM, EVICTION_RELEASES[release])
 
 
-def told(configuration: EvictionConfig) -> list[str]:
+def thresholds(configuration: EvictionConfig) -> list[str]:
     return [str(threshold) for threshold in configuration.thresholds]
 
 
-def test_an_empty_kubelet_configuration() -> None:
+def test_an_empty_configuration_has_the_defaults() -> None:
     assert configured() == EvictionConfig(DEFAULT_THRESHOLDS, 5 * MINUTE, 0, isolates_storage=True)
 
 
-def test_a_complete_kubelet_configuration() -> None:
+def test_a_complete_configuration_is_decoded() -> None:
     found = read(
         kind="KubeletConfiguration",
         apiVersion="kubelet.config.k8s.io/v1beta1",
@@ -61,8 +61,8 @@ def test_a_complete_kubelet_configuration() -> None:
     )
 
 
-def test_configz_wraps_the_same() -> None:
-    assert told(configured(kubeletconfig={"evictionHard": {"pid.available": "10%"}})) == [
+def test_the_answer_of_configz_is_decoded() -> None:
+    assert thresholds(configured(kubeletconfig={"evictionHard": {"pid.available": "10%"}})) == [
         "pid.available<10%"
     ]
 
@@ -72,31 +72,31 @@ def test_no_transition_period_is_five_minutes(period: str | None) -> None:
     assert configured(evictionPressureTransitionPeriod=period).transition_ns == 5 * MINUTE
 
 
-def test_one_hard_threshold_replaces_all_defaults_unless_they_are_to_be_merged() -> None:
+def test_a_hard_threshold_replaces_all_defaults_unless_they_are_merged() -> None:
     hard: dict[str, Any] = {
         "evictionHard": {"nodefs.available": "1Gi"},
         "enforceNodeAllocatable": [],
     }
-    assert told(configured(**hard)) == ["nodefs.available<1Gi"]
+    assert thresholds(configured(**hard)) == ["nodefs.available<1Gi"]
     merged = configured(**hard, mergeDefaultEvictionSettings=True)
-    assert told(merged) == [
+    assert thresholds(merged) == [
         "nodefs.available<1Gi",
         "memory.available<100Mi",
         "nodefs.inodesFree<5%",
         "imagefs.available<15%",
         "imagefs.inodesFree<5%",
     ]
-    assert told(configured("1.32", **hard, mergeDefaultEvictionSettings=True)) == [
+    assert thresholds(configured("1.32", **hard, mergeDefaultEvictionSettings=True)) == [
         "nodefs.available<1Gi"
     ]
 
 
-def test_no_hard_thresholds_at_all_may_be_wanted() -> None:
-    assert told(configured(evictionHard={})) == []
+def test_the_hard_thresholds_may_be_empty() -> None:
+    assert thresholds(configured(evictionHard={})) == []
 
 
 @pytest.mark.parametrize(
-    ("fields", "field", "words"),
+    ("fields", "field", "message"),
     [
         (
             {"evictionSoft": {"memory.available": "1Gi"}},
@@ -110,10 +110,12 @@ def test_no_hard_thresholds_at_all_may_be_wanted() -> None:
         ),
     ],
 )
-def test_mistakes_have_upstreams_words(fields: dict[str, Any], field: str, words: str) -> None:
+def test_errors_of_thresholds_are_those_of_upstream(
+    fields: dict[str, Any], field: str, message: str
+) -> None:
     with pytest.raises(ThresholdError) as raised:
         configured(**fields)
-    assert (raised.value.field, str(raised.value)) == (field, words)
+    assert (raised.value.field, str(raised.value)) == (field, message)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_mistakes_have_upstreams_words(fields: dict[str, Any], field: str, words
         ({"kubeletconfig": {"evictionSoft": 1}}, "kubeletconfig.evictionSoft: expected"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(fields: dict[str, Any], problem: str) -> None:
+def test_an_invalid_field_is_reported(fields: dict[str, Any], problem: str) -> None:
     with pytest.raises(ManifestError) as raised:
         read(**fields)
     assert str(raised.value).startswith(f"kubelet.yaml[0]: {problem}")

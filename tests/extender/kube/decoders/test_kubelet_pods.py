@@ -18,6 +18,7 @@ from policies.eviction.signals import Quantity, read_quantity
 from tests.builders import Document, encoded, pod_json, toleration
 
 MI = 2**20
+STORAGE = "ephemeral-storage"
 
 
 def decode(document: Document, release: str = NEWEST_EVICTION.name) -> EvictablePod:
@@ -28,15 +29,15 @@ def with_spec(release: str = NEWEST_EVICTION.name, **spec: Any) -> EvictablePod:
     return decode(pod_json(spec=spec), release)
 
 
-def container(name: str = "main", **resources: Any) -> Document:
+def container_with(name: str = "main", **resources: Any) -> Document:
     return {"name": name, "resources": resources}
 
 
 def sidecar(name: str = "sidecar", **resources: Any) -> Document:
-    return {**container(name, **resources), "restartPolicy": "Always"}
+    return {**container_with(name, **resources), "restartPolicy": "Always"}
 
 
-def test_a_bare_pod() -> None:
+def test_a_minimal_pod_is_decoded() -> None:
     bare = decode_evictable_pod(b'{"metadata":{"name":"x"},"spec":{}}', NEWEST_EVICTION)
     assert bare == EvictablePod("default", "x", "", best_effort=True)
 
@@ -83,7 +84,7 @@ def test_identity_and_priority_of_a_pod() -> None:
         ({"kubernetes.io/config.mirror": "abc"}, None, True),
     ],
 )
-def test_where_a_pod_comes_from(
+def test_the_source_of_a_pod_is_an_annotation(
     annotations: dict[str, str], source: str | None, *, mirror: bool
 ) -> None:
     pod = decode(pod_json(metadata={"annotations": annotations}))
@@ -106,8 +107,8 @@ def test_a_mirror_pod_has_the_uid_of_the_static_pod(annotations: dict[str, str],
 def test_requests_are_summed_and_kept_for_each_container() -> None:
     pod = with_spec(
         containers=[
-            container("a", requests={"memory": "100Mi", "ephemeral-storage": "1.5Gi"}),
-            container("b", requests={"memory": "1024Mi"}),
+            container_with("a", requests={"memory": "100Mi", "ephemeral-storage": "1.5Gi"}),
+            container_with("b", requests={"memory": "1024Mi"}),
         ],
         initContainers=[sidecar(requests={"memory": "50Mi"})],
         overhead={"memory": "10Mi"},
@@ -121,31 +122,31 @@ def test_requests_are_summed_and_kept_for_each_container() -> None:
     assert pod.containers[1].memory_request.text == "1Gi"
 
 
-def test_older_releases_neither_count_sidecars_nor_tell_of_them() -> None:
+def test_older_releases_neither_count_nor_report_sidecars() -> None:
     spec: Document = {
-        "containers": [container(requests={"memory": "100Mi"})],
-        "initContainers": [sidecar(requests={"memory": "50Mi"}, limits={"ephemeral-storage": "1"})],
+        "containers": [container_with(requests={"memory": "100Mi"})],
+        "initContainers": [sidecar(requests={"memory": "50Mi"}, limits={STORAGE: "1"})],
     }
 
-    def seen(release: str) -> tuple[int, list[str], bool]:
+    def decoded(release: str) -> tuple[int, list[str], bool]:
         pod = with_spec(release, **spec)
         limited = any(each.storage_limit for each in pod.containers)
         return pod.memory_request // MI, [each.name for each in pod.containers], limited
 
-    assert seen("1.31") == (100, ["main"], False)
-    assert seen("1.33") == (100, ["main", "sidecar"], False)
-    assert seen("1.36") == (150, ["main", "sidecar"], False)
-    assert seen("1.37") == (150, ["main", "sidecar"], True)
+    assert decoded("1.31") == (100, ["main"], False)
+    assert decoded("1.33") == (100, ["main", "sidecar"], False)
+    assert decoded("1.36") == (150, ["main", "sidecar"], False)
+    assert decoded("1.37") == (150, ["main", "sidecar"], True)
 
 
-def test_an_init_container_that_ends_has_no_limit_that_is_kept_to() -> None:
-    pod = with_spec(initContainers=[container("init", limits={"ephemeral-storage": "1Gi"})])
+def test_the_limit_of_an_ordinary_init_container_is_ignored() -> None:
+    pod = with_spec(initContainers=[container_with("init", limits={STORAGE: "1Gi"})])
     assert pod.containers[-1] == Container("init")
 
 
-def test_pod_level_requests() -> None:
+def test_pod_level_requests_count_in_newer_releases() -> None:
     spec: Document = {
-        "containers": [container(requests={"memory": "100Mi", "ephemeral-storage": "1Gi"})],
+        "containers": [container_with(requests={"memory": "100Mi", "ephemeral-storage": "1Gi"})],
         "resources": {"requests": {"memory": "2048Mi"}},
     }
     new, old = with_spec(**spec), with_spec("1.33", **spec)
@@ -170,12 +171,14 @@ def test_pod_level_requests() -> None:
         ([1000], 1000, "1k"),
     ],
 )
-def test_limits_of_storage_are_summed_and_spelled_alike(
+def test_limits_of_storage_are_summed_in_the_same_format(
     limits: list[str | None], total: int | None, text: str
 ) -> None:
     pod = with_spec(
         containers=[
-            container(f"c{index}", limits={} if limit is None else {"ephemeral-storage": limit})
+            container_with(
+                f"c{index}", limits={} if limit is None else {"ephemeral-storage": limit}
+            )
             for index, limit in enumerate(limits)
         ]
     )
@@ -187,33 +190,33 @@ def test_limits_of_storage_are_summed_and_spelled_alike(
 @pytest.mark.parametrize(
     ("containers", "init", "text"),
     [
-        ([container(limits={"ephemeral-storage": "1G"})], [], "1G"),
+        ([container_with(limits={STORAGE: "1G"})], [], "1G"),
         (
-            [container(limits={"ephemeral-storage": "1G"})],
-            [container("init", limits={"ephemeral-storage": "2Gi"})],
+            [container_with(limits={STORAGE: "1G"})],
+            [container_with("init", limits={STORAGE: "2Gi"})],
             "2Gi",
         ),
         (
-            [container(limits={"ephemeral-storage": "2Gi"})],
-            [container("init", limits={"ephemeral-storage": "1G"})],
+            [container_with(limits={STORAGE: "2Gi"})],
+            [container_with("init", limits={STORAGE: "1G"})],
             "2Gi",
         ),
         (
-            [container()],
-            [sidecar(limits={"ephemeral-storage": "1Gi"}), container("init")],
+            [container_with()],
+            [sidecar(limits={STORAGE: "1Gi"}), container_with("init")],
             "1Gi",
         ),
         (
-            [container()],
+            [container_with()],
             [
-                sidecar(limits={"ephemeral-storage": "1Gi"}),
-                container("init", limits={"ephemeral-storage": "1G"}),
+                sidecar(limits={STORAGE: "1Gi"}),
+                container_with("init", limits={STORAGE: "1G"}),
             ],
             "2073741824",
         ),
     ],
 )
-def test_the_sum_is_spelled_like_the_first_of_the_limits_that_make_it(
+def test_the_sum_has_the_format_of_the_first_limit(
     containers: list[Document], init: list[Document], text: str
 ) -> None:
     limit = with_spec(containers=containers, initContainers=init).storage_limit
@@ -242,7 +245,7 @@ def test_the_sum_is_spelled_like_the_first_of_the_limits_that_make_it(
         ({"persistentVolumeClaim": {"claimName": "x"}}, Volume("v")),
     ],
 )
-def test_which_volumes_take_room_on_the_nodes_disks(source: Document, volume: Volume) -> None:
+def test_some_volumes_use_the_disks_of_the_node(source: Document, volume: Volume) -> None:
     assert with_spec(volumes=[{"name": "v", **source}]).volumes == (volume,)
 
 
@@ -257,12 +260,14 @@ def test_which_volumes_take_room_on_the_nodes_disks(source: Document, volume: Vo
         (pod_json(spec={"resources": {"limits": {"memory": "1Gi"}}}), False),
     ],
 )
-def test_which_pods_are_best_effort(document: Document, *, best_effort: bool) -> None:
+def test_the_quality_of_service_is_that_of_the_status_or_computed(
+    document: Document, *, best_effort: bool
+) -> None:
     assert decode(document).best_effort is best_effort
 
 
-def test_a_pod_written_by_hand_gets_what_an_api_server_adds() -> None:
-    document = pod_json(spec={"containers": [container(limits={"memory": "1Gi"})]})
+def test_a_handwritten_pod_gets_the_api_server_s_defaults() -> None:
+    document = pod_json(spec={"containers": [container_with(limits={"memory": "1Gi"})]})
     written = decode_undefaulted_evictable_pod(encoded(document), NEWEST_EVICTION)
     assert (written.memory_request, written.grace_seconds) == (1024 * MI, 30)
     assert (decode(document).memory_request, decode(document).grace_seconds) == (0, None)
@@ -272,11 +277,11 @@ def test_a_pod_written_by_hand_gets_what_an_api_server_adds() -> None:
     ("spec", "problem"),
     [
         (
-            {"containers": [container(requests={"memory": "much"})]},
+            {"containers": [container_with(requests={"memory": "much"})]},
             "spec.containers[0].resources.requests.memory: 'much' is not a quantity",
         ),
         (
-            {"initContainers": [container(limits={"ephemeral-storage": "x"})]},
+            {"initContainers": [container_with(limits={STORAGE: "x"})]},
             "spec.initContainers[0].resources.limits.ephemeral-storage: 'x' is not",
         ),
         ({"overhead": {"memory": "x"}}, "spec.overhead.memory: 'x' is not"),
@@ -289,7 +294,7 @@ def test_a_pod_written_by_hand_gets_what_an_api_server_adds() -> None:
         ({"volumes": [{"name": "v", "emptyDir": 1}]}, "spec.volumes[0].emptyDir: expected"),
     ],
 )
-def test_what_cannot_be_read_is_named(spec: Document, problem: str) -> None:
+def test_an_invalid_field_is_reported(spec: Document, problem: str) -> None:
     with pytest.raises(ObjectError) as raised:
         with_spec(**spec)
     assert str(raised.value).startswith(f"Pod default/pod: {problem}")

@@ -68,12 +68,12 @@ def named(manifests: list[Manifest]) -> list[tuple[str, str]]:
         "YAML List",
     ],
 )
-def test_every_form_gives_the_same_objects(tmp_path: Path, content: str) -> None:
+def test_every_format_gives_the_same_objects(tmp_path: Path, content: str) -> None:
     assert named(read(tmp_path, content)) == BOTH
     assert named(read(tmp_path, gzip.compress(content.encode(), mtime=0))) == BOTH
 
 
-def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(f"{WEB}\n{NODE}".encode())))
     found = read_manifests("-")
     assert named(found) == BOTH
@@ -87,17 +87,17 @@ def test_items_of_a_typed_list_need_no_kind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "\n", "---\n", '{"kind":"List","items":[]}'])
-def test_nothing_in_it_is_no_mistake(tmp_path: Path, content: str) -> None:
+def test_an_empty_file_has_no_objects(tmp_path: Path, content: str) -> None:
     assert read(tmp_path, content) == []
 
 
-def test_objects_know_where_they_stood(tmp_path: Path) -> None:
+def test_objects_have_their_place_in_the_file(tmp_path: Path) -> None:
     [web, node] = read(tmp_path, f'{WEB}\n{{"kind":"List","items":[{NODE}]}}')
     assert web.source == f"{tmp_path / 'file'}[0]"
     assert node.source == f"{tmp_path / 'file'}[1].items[0]"
 
 
-def test_times_in_yaml_stay_texts(tmp_path: Path) -> None:
+def test_times_in_yaml_stay_strings(tmp_path: Path) -> None:
     text = "kind: Pod\nstatus:\n  startTime: 2026-01-02T03:04:05Z\n  day: 2026-01-02\n"
     [pod] = read(tmp_path, text)
     assert json.loads(pod.raw)["status"] == {
@@ -138,7 +138,7 @@ def test_numbers_and_keys_in_yaml_become_json(tmp_path: Path) -> None:
         (b'{"kind":' + b"[" * 10**5 + b"]" * 10**5 + b"}", ": nested too deeply"),
     ],
 )
-def test_a_mistake_names_file_and_place_in_one_line(
+def test_an_error_has_file_and_place_in_one_line(
     tmp_path: Path, content: bytes, problem: str
 ) -> None:
     with pytest.raises(ManifestError) as raised:
@@ -147,7 +147,7 @@ def test_a_mistake_names_file_and_place_in_one_line(
     assert "\n" not in str(raised.value)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     path = str(tmp_path / "none.yaml")
     with pytest.raises(ManifestError) as raised:
         read_manifests(path)
@@ -158,7 +158,7 @@ def test_many_documents_are_read_in_linear_time(tmp_path: Path) -> None:
     assert len(read(tmp_path, f"{PRETTY_WEB}\n" * 20_000)) == 20_000
 
 
-def test_documents_of_no_kind_are_read_with_their_place(tmp_path: Path) -> None:
+def test_documents_without_a_kind_are_read_with_their_place(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text('{"a": 1}\n{"a": "x"}\n')
     first, second = read_documents(str(path))
@@ -178,7 +178,7 @@ def test_documents_of_no_kind_are_read_with_their_place(tmp_path: Path) -> None:
     ],
     ids=["cut off", "not UTF-8", "deep"],
 )
-def test_a_document_that_cannot_be_read_is_named(raw: bytes, problem: str) -> None:
+def test_an_invalid_document_is_reported(raw: bytes, problem: str) -> None:
     with pytest.raises(ManifestError) as raised:
         decode_document(msgspec.json.Decoder(object), Document(raw, "x"))
     assert str(raised.value).startswith(problem)

@@ -13,52 +13,46 @@ from extender.kube.decoders.node_hosts import (
     decode_advised_node,
 )
 from policies.eviction.kubelet_releases import NEWEST_EVICTION
-from tests.builders import encoded
+from tests.builders import Document, encoded, manifest, pod_json
 
-decode_occupant = advised_pod_decoder(NEWEST_EVICTION)
-
-
-def node(**parts: Any) -> bytes:
-    return encoded({"kind": "Node", "metadata": {"name": "n", "uid": "u"}, **parts})
+decode_advised_pod = advised_pod_decoder(NEWEST_EVICTION)
 
 
-def pod(meta: dict[str, Any] | None = None, **parts: Any) -> AdvisedPod:
-    metadata = {"name": "p", "namespace": "shop", "uid": "u", **(meta or {})}
-    spec = {"nodeName": "n", "containers": [{"name": "c"}]}
-    return decode_occupant(encoded({"kind": "Pod", "metadata": metadata, "spec": spec, **parts}))
+def advised_node(**fields: Any) -> AdvisedNode:
+    return decode_advised_node(encoded(manifest("Node", "n", metadata={"uid": "u"}, **fields)))
 
 
-def condition(type_: str, status: str) -> dict[str, str]:
-    return {"type": type_, "status": status}
+def advised_pod(meta: Document | None = None, **fields: Any) -> AdvisedPod:
+    document = pod_json("p", namespace="shop", uid="u", on="n", metadata=meta)
+    return decode_advised_pod(encoded({**document, **fields}))
+
+
+CONDITIONS = [
+    {"type": "PIDPressure", "status": "True"},
+    {"type": "MemoryPressure", "status": "True"},
+    {"type": "DiskPressure", "status": "False"},
+    {"type": "Ready", "status": "True"},
+]
 
 
 @pytest.mark.parametrize(
-    ("parts", "host"),
+    ("fields", "node"),
     [
         ({}, AdvisedNode("n", "u")),
         ({"spec": {"unschedulable": True}}, AdvisedNode("n", "u", unschedulable=True)),
         (
-            {
-                "status": {
-                    "conditions": [
-                        condition("PIDPressure", "True"),
-                        condition("MemoryPressure", "True"),
-                        condition("DiskPressure", "False"),
-                        condition("Ready", "True"),
-                    ]
-                }
-            },
+            {"status": {"conditions": CONDITIONS}},
             AdvisedNode("n", "u", pressures=("MemoryPressure", "PIDPressure")),
         ),
-        ({"spec": {"unschedulable": "yes"}}, AdvisedNode("n")),  # makes no sense, but is there
+        ({"spec": {"unschedulable": "yes"}}, AdvisedNode("n")),  # invalid, but it exists
     ],
 )
-def test_a_node_is_read(parts: dict[str, Any], host: AdvisedNode) -> None:
-    assert decode_advised_node(node(**parts)) == host
+def test_a_node_is_decoded(fields: Document, node: AdvisedNode) -> None:
+    assert advised_node(**fields) == node
 
 
-def test_a_pod_is_read() -> None:
-    found = pod()
+def test_a_pod_is_decoded() -> None:
+    found = advised_pod()
     assert (found.key, found.node, found.active) == ("shop/p", "n", True)
     assert (found.terminating, found.daemon, found.static_uid, found.problem) == (
         False,
@@ -74,12 +68,12 @@ def test_a_pod_is_read() -> None:
     ("phase", "active"),
     [("Pending", True), ("Running", True), ("Succeeded", False), ("Failed", False)],
 )
-def test_a_pod_that_has_ended_is_not_active(phase: str, *, active: bool) -> None:
-    assert pod(status={"phase": phase}).active == active
+def test_a_finished_pod_is_not_active(phase: str, *, active: bool) -> None:
+    assert advised_pod(status={"phase": phase}).active == active
 
 
-def test_a_pod_that_was_deleted_is_leaving() -> None:
-    assert pod({"deletionTimestamp": "2026-01-01T00:00:00Z"}).terminating
+def test_a_deleted_pod_is_terminating() -> None:
+    assert advised_pod({"deletionTimestamp": "2026-01-01T00:00:00Z"}).terminating
 
 
 @pytest.mark.parametrize(
@@ -91,22 +85,20 @@ def test_a_pod_that_was_deleted_is_leaving() -> None:
         ({"kind": "ReplicaSet", "apiVersion": "apps/v1", "controller": True}, False),
     ],
 )
-def test_a_pod_may_be_one_that_a_daemon_set_makes_anew(
-    owner: dict[str, Any], *, daemon: bool
-) -> None:
-    assert pod({"ownerReferences": [{"name": "o", "uid": "o", **owner}]}).daemon == daemon
+def test_a_pod_of_a_daemon_set_is_recognized(owner: Document, *, daemon: bool) -> None:
+    assert advised_pod({"ownerReferences": [{"name": "o", "uid": "o", **owner}]}).daemon == daemon
 
 
-def test_a_mirror_tells_its_static_pod() -> None:
+def test_a_mirror_pod_has_the_uid_of_its_static_pod() -> None:
     annotations = {"kubernetes.io/config.mirror": "x", "kubernetes.io/config.hash": "static"}
-    found = pod({"annotations": annotations})
+    found = advised_pod({"annotations": annotations})
     assert found.static_uid == "static"
     assert found.pod is not None
     assert found.pod.critical
 
 
-def test_a_pod_that_cannot_be_read_keeps_its_name_and_node() -> None:
-    found = pod(spec={"nodeName": "n", "containers": "none"})
+def test_an_invalid_pod_keeps_its_name_and_node() -> None:
+    found = advised_pod(spec={"nodeName": "n", "containers": "none"})
     assert (found.key, found.node, found.pod) == ("shop/p", "n", None)
     assert "containers" in found.problem
     assert "\n" not in found.problem

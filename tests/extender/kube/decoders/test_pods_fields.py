@@ -30,7 +30,7 @@ def with_status(**status: Any) -> Pod:
     return decode(pod_json(status=status))
 
 
-def test_a_bare_pod_has_the_defaults_that_scheduling_gives_it() -> None:
+def test_a_minimal_pod_has_the_defaults_of_scheduling() -> None:
     bare = decode_pod(b'{"metadata":{"name":"x"},"spec":{}}', NEWEST)
     assert bare == Pod(namespace="default", name="x", uid="")
 
@@ -44,17 +44,17 @@ def test_null_everywhere_is_the_same_as_absent() -> None:
     assert decode({**document, "status": None}) == Pod(namespace="default", name="x", uid="")
 
 
-def test_null_inside_what_is_there_is_the_same_as_absent() -> None:
+def test_nested_null_is_the_same_as_absent() -> None:
     container = {
         "name": "c",
         "resources": {"requests": None, "limits": None},
         "ports": [{"hostPort": None, "hostIP": None, "protocol": None}],
         "restartPolicy": None,
     }
-    nobody = {"nodeAffinity": {NODE_REQUIRED: None}, "podAntiAffinity": {NODE_REQUIRED: None}}
+    empty = {"nodeAffinity": {NODE_REQUIRED: None}, "podAntiAffinity": {NODE_REQUIRED: None}}
     found = with_spec(
         containers=[container, {"name": "d", "resources": None, "ports": None}],
-        affinity={**nobody, "podAffinity": None},
+        affinity={**empty, "podAffinity": None},
         tolerations=[dict.fromkeys(("key", "operator", "value", "effect"))],
     )
     assert found == Pod("default", "pod", "pod", tolerations=(Toleration(),))
@@ -65,7 +65,7 @@ def test_unknown_fields_are_ignored() -> None:
     assert decode({**odd, "apiVersion": 7, "more": None}).name == "pod"
 
 
-def test_the_plain_fields() -> None:
+def test_plain_fields_are_decoded() -> None:
     found = decode(
         pod_json(
             "web-0",
@@ -93,7 +93,7 @@ def test_the_plain_fields() -> None:
 
 
 @pytest.mark.parametrize("field", ["nodeName", "preemptionPolicy", "priorityClassName"])
-def test_an_empty_text_is_the_same_as_absent(field: str) -> None:
+def test_an_empty_string_is_the_same_as_absent(field: str) -> None:
     assert with_spec(**{field: ""}) == with_spec()
     assert with_status(nominatedNodeName="") == with_status()
 
@@ -101,7 +101,7 @@ def test_an_empty_text_is_the_same_as_absent(field: str) -> None:
 @pytest.mark.parametrize(
     ("policy", "preempts"), [("Never", False), ("PreemptLowerPriority", True), (None, True)]
 )
-def test_the_preemption_policy(policy: str | None, *, preempts: bool) -> None:
+def test_the_preemption_policy_is_decoded(policy: str | None, *, preempts: bool) -> None:
     assert with_spec(preemptionPolicy=policy).preempts is preempts
 
 
@@ -109,7 +109,7 @@ def test_the_preemption_policy(policy: str | None, *, preempts: bool) -> None:
     ("phase", "finished"),
     [("Succeeded", True), ("Failed", True), ("Running", False), ("Pending", False), ("", False)],
 )
-def test_a_pod_has_finished_by_its_phase(phase: str, *, finished: bool) -> None:
+def test_the_phase_decides_whether_a_pod_has_finished(phase: str, *, finished: bool) -> None:
     assert with_status(phase=phase).finished is finished
 
 
@@ -132,13 +132,13 @@ def target(status: str = "True", reason: str | None = "PreemptionByScheduler") -
         ([{**target(), "type": "Ready"}], False),
     ],
 )
-def test_only_the_first_disruption_target_condition_tells_of_preemption(
+def test_only_the_first_disruption_target_condition_counts(
     conditions: list[Document], *, preempted: bool
 ) -> None:
     assert with_status(conditions=conditions).preempted is preempted
 
 
-# What it asks
+# Requests
 
 
 def test_requests_are_summed_over_containers_and_overhead() -> None:
@@ -159,7 +159,7 @@ def test_requests_are_summed_over_containers_and_overhead() -> None:
 @pytest.mark.parametrize(
     ("release", "milli_cpu"), [("1.32", 100), ("1.33", 300), ("1.36", 300), ("1.37", 300)]
 )
-def test_what_a_containers_status_reports_is_read(release: str, milli_cpu: int) -> None:
+def test_the_status_of_a_container_is_decoded(release: str, milli_cpu: int) -> None:
     document = pod_json(
         containers=[container_json("main", {"cpu": "100m"})],
         status={
@@ -177,7 +177,7 @@ def test_what_a_containers_status_reports_is_read(release: str, milli_cpu: int) 
 
 
 @pytest.mark.parametrize(("release", "milli_cpu"), [("1.32", 150), ("1.33", 450)])
-def test_what_a_sidecars_status_reports_is_read(release: str, milli_cpu: int) -> None:
+def test_the_status_of_a_sidecar_is_decoded(release: str, milli_cpu: int) -> None:
     sidecar = container_json("side", {"cpu": "100m"}, restartPolicy="Always")
     document = pod_json(
         cpu="50m",
@@ -225,12 +225,12 @@ def test_pod_level_resources_and_their_status_are_read(release: str, milli_cpu: 
     assert decode(document, release).requests.milli_cpu == milli_cpu
 
 
-def test_a_limit_alone_requests_nothing_of_a_pod_that_an_api_server_has_defaulted() -> None:
+def test_a_limit_alone_requests_nothing() -> None:
     found = with_spec(containers=[{"name": "a", "resources": {"limits": {"cpu": "1"}}}])
     assert found.requests == Resources()
 
 
-def test_every_resource_that_any_container_names_is_known_even_at_zero() -> None:
+def test_every_named_resource_is_known_even_at_zero() -> None:
     found = with_spec(
         containers=[{"name": "a", "resources": {"limits": {"example.com/gpu": "0"}}}],
         initContainers=[container_json(requests={"cpu": "0"})],
@@ -251,7 +251,7 @@ def test_every_resource_that_any_container_names_is_known_even_at_zero() -> None
         ({"hostPort": 0}, []),
     ],
 )
-def test_host_ports(port: Document, taken: Iterable[str | int]) -> None:
+def test_host_ports_are_decoded(port: Document, taken: Iterable[str | int]) -> None:
     found = with_spec(containers=[container_json(ports=[port])])
     assert found.host_ports == {host_port(each) for each in taken}
 
@@ -271,10 +271,10 @@ def test_the_host_ports_of_sidecars_count_since_1_33(release: str, taken: set[in
     assert {each.port for each in ports} == taken
 
 
-# Where it may go
+# Placement
 
 
-def test_the_node_selector_and_the_required_node_affinity() -> None:
+def test_node_selector_and_required_node_affinity_are_decoded() -> None:
     found = with_spec(
         nodeSelector={"disk": "ssd"},
         affinity={
@@ -306,7 +306,7 @@ def test_an_affinity_with_empty_terms_matches_no_node() -> None:
     assert not found.node_affinity.matches("node-1", {})
 
 
-def test_tolerations_that_are_alike_are_one_value() -> None:
+def test_equal_tolerations_are_one_object() -> None:
     document = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}
     first, second = (with_spec(tolerations=[document]).tolerations for _ in range(2))
     assert first == (Toleration("gpu", "Exists", "", "NoSchedule"),)
@@ -326,7 +326,7 @@ WEB = LabelSelector((Requirement("app", "In", ("web",)),))
         ({"namespaces": ["blue"], "namespaceSelector": {}}, {"blue"}, LabelSelector()),
     ],
 )
-def test_required_anti_affinity_speaks_of_its_own_namespace_unless_it_names_others(
+def test_anti_affinity_concerns_the_own_namespace_unless_it_names_others(
     fields: Document, namespaces: set[str], selector: LabelSelector | None
 ) -> None:
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone", **fields}
@@ -362,7 +362,9 @@ VOLUMES = [
 
 
 @pytest.mark.parametrize(("source", "read"), VOLUMES, ids=lambda it: str(it)[:40])
-def test_volumes_that_filters_heed(source: Document, read: ClaimVolume | Disk | None) -> None:
+def test_volumes_that_filters_read_are_decoded(
+    source: Document, read: ClaimVolume | Disk | None
+) -> None:
     found = with_spec(volumes=[{"name": "v", **source}]).storage
     assert found == (None if read is None else PodStorage((read,)))
 
@@ -389,7 +391,7 @@ MADE = [{"name": "made", "resourceClaimName": "gpu-x"}, {"name": "needless"}]
         ({"name": "needless", "resourceClaimTemplateName": "t"}, []),
     ],
 )
-def test_device_claims(source: Document, read: list[DeviceClaim]) -> None:
+def test_device_claims_are_decoded(source: Document, read: list[DeviceClaim]) -> None:
     document = pod_json(
         spec={"resourceClaims": [{"name": "it", **source}]},
         status={"resourceClaimStatuses": MADE},

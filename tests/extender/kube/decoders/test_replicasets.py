@@ -27,7 +27,7 @@ def restarting(**counts: int) -> list[Document]:
     return [{"name": name, "restartCount": count} for name, count in counts.items()]
 
 
-def test_all_of_a_pod() -> None:
+def test_a_complete_pod_is_decoded() -> None:
     status = {
         "containerStatuses": restarting(main=1, more=3),
         "initContainerStatuses": restarting(proxy=2, setup=9),
@@ -54,7 +54,7 @@ def test_all_of_a_pod() -> None:
     assert pod == ReplicaSetPod(replica, labels={"app": "web"}, owner="rs-web", active=True)
 
 
-def test_nothing_of_a_pod() -> None:
+def test_a_minimal_pod_is_decoded() -> None:
     for bare in ({"metadata": {"name": "a"}}, {"metadata": {"name": "a"}, "status": None}):
         assert decode_member(encoded(bare)) == ReplicaSetPod(
             RankedPod("default", "a", "default/a", "", "", False, None, 0, 0, 0, None),  # noqa: FBT003
@@ -64,7 +64,7 @@ def test_nothing_of_a_pod() -> None:
         )
 
 
-def test_nulls_are_as_nothing() -> None:
+def test_nulls_are_the_same_as_absent_fields() -> None:
     status = dict.fromkeys(("phase", "conditions", "containerStatuses", "initContainerStatuses"))
     meta = dict.fromkeys(("creationTimestamp", "annotations", "ownerReferences", "labels"))
     pod = {
@@ -91,7 +91,7 @@ def test_nulls_are_as_nothing() -> None:
         ([condition("False", 5), condition("True", NOW)], False, 5 * SECOND),
     ],
 )
-def test_the_first_condition_called_ready_counts(
+def test_the_first_ready_condition_counts(
     conditions: list[Document], *, ready: bool, since: int | None
 ) -> None:
     replica = decoded(status={"conditions": conditions}).replica
@@ -126,17 +126,15 @@ def test_active_pods_are_neither_finished_nor_being_deleted(
         ([reference("ReplicaSet", "web", "")], "ReplicaSet/default/web"),
     ],
 )
-def test_the_owner_is_the_first_that_controls(
-    references: list[Document], owner: str | None
-) -> None:
+def test_the_owner_is_the_first_controller(references: list[Document], owner: str | None) -> None:
     assert decoded(metadata={"ownerReferences": references}).owner == owner
 
 
-def test_a_time_without_a_creation_is_no_time() -> None:
+def test_the_zero_time_is_none() -> None:
     assert decoded(metadata={"creationTimestamp": ZERO}).replica.created_ns is None
 
 
-def test_a_replica_set() -> None:
+def test_a_replica_set_is_decoded() -> None:
     expressions = [{"key": "tier", "operator": "Exists"}]
     written = replica_set_json("web", owner="d")
     written["spec"]["selector"]["matchExpressions"] = expressions
@@ -172,13 +170,13 @@ def test_a_replica_set_without_a_spec_selects_nothing() -> None:
         ),
     ],
 )
-def test_a_broken_pod_is_refused_by_its_field(broken: Document, problem: str) -> None:
+def test_an_invalid_pod_is_reported_with_the_field(broken: Document, problem: str) -> None:
     with pytest.raises(ObjectError) as raised:
         decode_member(encoded(broken))
     assert str(raised.value).startswith(problem)
 
 
-def test_a_broken_selector_is_refused() -> None:
+def test_an_invalid_selector_is_reported() -> None:
     written = replica_set_json()
     written["spec"]["selector"] = {"matchExpressions": [{"key": "a", "operator": "Like"}]}
     with pytest.raises(ObjectError) as raised:

@@ -211,7 +211,7 @@ TABLES: list[tuple[Callable[[bytes], object], list[Any]]] = [
     ("decode", "document", "expected"),
     [(decode, *row) for decode, rows in TABLES for row in rows],
 )
-def test_an_object_is_read_as_far_as_filters_need_it(
+def test_the_fields_that_filters_read_are_decoded(
     decode: Callable[[bytes], object], document: Document, expected: object
 ) -> None:
     assert decode(encoded(document)) == expected
@@ -238,7 +238,7 @@ def test_an_object_is_read_as_far_as_filters_need_it(
         (storage.decode_csi_node, {"metadata": {}}, "CSINode: metadata.name: required"),
     ],
 )  # fmt: skip
-def test_a_broken_one_is_named_with_the_field_and_what_was_expected(
+def test_an_invalid_object_is_reported_with_the_field(
     decode: Callable[[bytes], object], document: Document, problem: str
 ) -> None:
     with pytest.raises(ObjectError) as caught:

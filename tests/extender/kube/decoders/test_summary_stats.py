@@ -1,4 +1,4 @@
-"""/stats/summary: what is read of it, what may be absent, and what is refused."""
+"""/stats/summary: the decoded fields, absent ones, and invalid ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def of_pod(**fields: Any) -> PodStats:
     return read({"node": {}, "pods": [{"podRef": {"uid": "u"}, **fields}]}).pods["u"]
 
 
-def test_a_node_that_measures_nothing() -> None:
+def test_a_node_without_measurements_is_decoded() -> None:
     assert read({"node": {}}) == Summary(NodeStats())
     assert of_node(memory=None, fs=None, runtime=None, rlimit=None) == NodeStats()
     assert of_node(memory={}, fs={}, runtime={"imageFs": {}, "containerFs": {}}, rlimit={}) == (
@@ -51,7 +51,7 @@ def test_a_node_that_measures_nothing() -> None:
     )
 
 
-def test_all_that_is_read_of_a_node() -> None:
+def test_a_complete_node_is_decoded() -> None:
     disk = {
         "time": NOON,
         "availableBytes": 1,
@@ -88,7 +88,7 @@ def test_all_that_is_read_of_a_node() -> None:
     )
 
 
-def test_all_that_is_read_of_a_pod() -> None:
+def test_a_complete_pod_is_decoded() -> None:
     assert of_pod(
         startTime=NOON,
         memory={"workingSetBytes": 1},
@@ -116,17 +116,17 @@ def test_all_that_is_read_of_a_pod() -> None:
     )
 
 
-def test_memory_that_is_there_but_counts_nothing_is_zero() -> None:
+def test_memory_without_a_working_set_is_zero() -> None:
     assert of_pod(memory={"time": NOON}).working_set == 0
     assert of_pod().working_set is None
 
 
 @pytest.mark.parametrize("time", [None, "0001-01-01T00:00:00Z"])
-def test_no_time_is_none(time: str | None) -> None:
+def test_a_missing_time_is_none(time: str | None) -> None:
     assert of_node(memory={"time": time}).memory == MemoryStats()
 
 
-def test_pods_go_by_uid_or_else_by_name() -> None:
+def test_pods_are_keyed_by_uid_or_by_name() -> None:
     found = read(
         {
             "node": {},
@@ -139,7 +139,7 @@ def test_pods_go_by_uid_or_else_by_name() -> None:
     assert set(found.pods) == {"u", "x/b"}
 
 
-def test_the_node_may_be_named() -> None:
+def test_the_name_of_the_node_is_decoded() -> None:
     document = Document(encoded({"node": {"nodeName": "node-1"}}), "s")
     assert decode_summary(document)[0] == "node-1"
 
@@ -159,7 +159,7 @@ def test_the_node_may_be_named() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(document: Any, problem: str) -> None:
+def test_an_invalid_field_is_reported(document: Any, problem: str) -> None:
     with pytest.raises(ManifestError) as raised:
         read(document)
     assert str(raised.value).startswith(f"summary.json[0]: {problem}")

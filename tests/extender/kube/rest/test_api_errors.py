@@ -1,4 +1,4 @@
-"""A refusal keeps the machine's words and says whose move it is."""
+"""Refusals of an API server as errors: reason, message and remedy."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from extender.kube.rest.api_errors import ApiError, error_from_body
 from extender.kube.rest.transport import Request
 from tests.extender.kube.conftest import a_status
 
-ASKED = Request("GET", "/api/v1/pods", (("limit", "500"),))
+REQUEST = Request("GET", "/api/v1/pods", (("limit", "500"),))
 
 
 def refusal(status: int, body: bytes, **headers: str) -> ApiError:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return error_from_body(ASKED, status, named, body)
+    return error_from_body(REQUEST, status, named, body)
 
 
-def test_a_status_is_read() -> None:
+def test_a_status_is_decoded() -> None:
     error = refusal(409, a_status(409, "Conflict", cause="Stale", retry_after=7))
     assert (error.status, error.reason, error.message) == (409, "Conflict", "it is Conflict")
     assert error.causes == ("Stale",)
     assert error.retry_after == 7
 
 
-def test_it_reads_as_one_line_that_says_what_to_do() -> None:
+def test_the_text_is_one_line_with_the_remedy() -> None:
     assert str(refusal(403, a_status(403, "Forbidden"))) == (
         "GET /api/v1/pods?limit=500: 403 Forbidden: it is Forbidden "
         "(the account has no permission; grant it with RBAC)"
@@ -40,20 +40,20 @@ def test_it_reads_as_one_line_that_says_what_to_do() -> None:
         (b"x" * 5000, "x" * 300),
     ],
 )
-def test_a_proxys_answer_is_quoted_in_short(body: bytes, message: str) -> None:
+def test_a_response_of_a_proxy_is_shortened(body: bytes, message: str) -> None:
     error = refusal(502, body)
     assert (error.status, error.reason, error.message) == (502, "Bad Gateway", message)
     assert error.remedy == "the server failed; try again"
 
 
-def test_the_status_line_outweighs_the_body() -> None:
+def test_the_status_line_takes_precedence_over_the_body() -> None:
     assert refusal(404, a_status(410, "Expired")).status == 404
 
 
 @pytest.mark.parametrize(
     ("header", "seconds"), [("12", 12.0), ("Fri, 20 Nov 2026 10:00:00 GMT", None), ("-1", None)]
 )
-def test_the_header_says_how_long_to_wait(header: str, seconds: float | None) -> None:
+def test_the_delay_is_read_from_the_header(header: str, seconds: float | None) -> None:
     assert refusal(503, b"", retry_after=header).retry_after == seconds
 
 
@@ -66,10 +66,10 @@ OTHER = [ApiError(504, "Timeout", "slow"), ApiError(409, "Conflict", "")]
 
 
 def test_versions_that_the_server_cannot_serve_are_distinguished() -> None:
-    every = EXPIRED + AHEAD + OTHER
-    assert [error for error in every if error.expired] == EXPIRED
-    assert [error for error in every if error.ahead_of_server] == AHEAD
+    errors = EXPIRED + AHEAD + OTHER
+    assert [error for error in errors if error.expired] == EXPIRED
+    assert [error for error in errors if error.ahead_of_server] == AHEAD
 
 
-def test_a_code_without_a_name_is_survived() -> None:
+def test_an_unknown_code_has_the_reason_unknown() -> None:
     assert refusal(599, b"").reason == "Unknown"

@@ -38,12 +38,12 @@ async def listing(
     *script: Reply, version: str = "", selection: Selection | None = None
 ) -> tuple[ObjectList[Thing], ScriptedApi]:
     client, api = scripted(*script)
-    got = await client.list(PODS, thing, selection or Selection(), resource_version=version)
-    return got, api
+    found = await client.list(PODS, thing, selection or Selection(), resource_version=version)
+    return found, api
 
 
 @pytest.mark.parametrize("verb", ["get", "create", "update", "patch"])
-async def test_an_object_comes_back_decoded(verb: str) -> None:
+async def test_the_returned_object_is_decoded(verb: str) -> None:
     client, api = scripted(Response(201, an_object("web", 5)))
     calls = {
         "get": lambda: client.get(WEB, thing),
@@ -65,14 +65,14 @@ async def test_an_object_comes_back_decoded(verb: str) -> None:
         (PatchType.JSON, "application/json-patch+json"),
     ],
 )
-async def test_a_patch_says_how_it_is_written(kind: PatchType, content_type: str) -> None:
+async def test_a_patch_has_a_content_type(kind: PatchType, content_type: str) -> None:
     client, api = scripted(Response(200, an_object("web", 5)))
     await client.patch(WEB.subresource("status"), kind, b"[]", thing)
     assert api.asked[0].request.content_type == content_type
     assert api.asked[0].request.path == "/api/v1/namespaces/shop/pods/web/status"
 
 
-async def test_a_pod_is_deleted_only_if_it_is_still_the_same() -> None:
+async def test_a_deletion_may_have_a_uid_and_a_grace_period() -> None:
     client, api = scripted(Response(200, b"{}"), Response(202, b"{}"))
     await client.delete(WEB)
     await client.delete(WEB, uid="u-1", grace_period_seconds=0)
@@ -80,7 +80,7 @@ async def test_a_pod_is_deleted_only_if_it_is_still_the_same() -> None:
     assert bodies == [{}, {"gracePeriodSeconds": 0, "preconditions": {"uid": "u-1"}}]
 
 
-async def test_a_refusal_names_the_request_and_the_servers_words() -> None:
+async def test_a_refusal_has_the_request_and_the_message() -> None:
     client, _ = scripted(a_refusal(404, "NotFound"))
     with pytest.raises(ApiError, match="GET /api/v1/nodes/n9: 404 NotFound: it is NotFound"):
         await client.get(NODES.object("n9"), thing)
@@ -92,14 +92,14 @@ async def test_an_unreachable_server_is_not_a_refusal() -> None:
         await client.get(WEB, thing)
 
 
-async def test_a_list_is_put_together_from_its_chunks() -> None:
-    got, api = await listing(
+async def test_a_list_consists_of_its_pages() -> None:
+    found, api = await listing(
         a_list(9, an_object("a", 1), token="t1"),
         a_list(9, token="t2"),
         a_list(9, an_object("b", 2)),
         selection=Selection("", "app=web", ""),
     )
-    assert got == ObjectList("9", [Thing("a", "1"), Thing("b", "2")])
+    assert found == ObjectList("9", [Thing("a", "1"), Thing("b", "2")])
     assert [asked.query for asked in api.asked] == [
         {"labelSelector": "app=web", "limit": "500"},
         {"labelSelector": "app=web", "limit": "500", "continue": "t1"},
@@ -108,11 +108,11 @@ async def test_a_list_is_put_together_from_its_chunks() -> None:
 
 
 @pytest.mark.parametrize("before", [a_list(9, token="t"), a_list(9, an_object("a", 1), token="t")])
-async def test_a_list_whose_token_expired_starts_over_in_one_piece(before: Reply) -> None:
-    got, api = await listing(
+async def test_a_list_with_an_expired_token_is_repeated_without_pages(before: Reply) -> None:
+    found, api = await listing(
         before, a_refusal(410, "Expired"), a_list(12, an_object("b", 11)), version="0"
     )
-    assert got == ObjectList("12", [Thing("b", "11")])
+    assert found == ObjectList("12", [Thing("b", "11")])
     assert api.asked[2].query == {"resourceVersion": "0"}
 
 
@@ -138,12 +138,12 @@ async def test_a_list_at_least_as_new_as_a_version_has_no_limit(
 
 
 async def test_null_items_are_an_empty_list() -> None:
-    got, _ = await listing(Response(200, b'{"metadata":{"resourceVersion":"4"},"items":null}'))
-    assert got == ObjectList("4", [])
+    found, _ = await listing(Response(200, b'{"metadata":{"resourceVersion":"4"},"items":null}'))
+    assert found == ObjectList("4", [])
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"items":[]}', b'{"metadata":{},"items":[{]}'])
-async def test_an_answer_that_is_no_list_is_malformed(body: bytes) -> None:
+async def test_a_response_that_is_no_list_is_malformed(body: bytes) -> None:
     with pytest.raises(MalformedError, match="GET /api/v1/pods"):
         await listing(Response(200, body))
 
@@ -162,15 +162,15 @@ async def test_a_frame_with_an_object_nested_too_deeply_is_malformed() -> None:
 
 async def test_large_lists_are_decoded_whole_and_in_order() -> None:
     names = [f"pod-{number}" for number in range(1201)]
-    got, _ = await listing(a_list(9, *(an_object(name, 1) for name in names)))
-    assert [item.name for item in got.items] == names
+    found, _ = await listing(a_list(9, *(an_object(name, 1) for name in names)))
+    assert [item.name for item in found.items] == names
 
 
-async def test_a_watch_gives_events_until_the_server_ends_it() -> None:
+async def test_a_watch_returns_events_until_the_server_ends_it() -> None:
     client, api = scripted(a_watch(added("a", 3), bookmark(8)))
     async with client.watch(PODS, resource_version="2", timeout_seconds=60) as events:
-        got = [(event.type, event.resource_version) async for event in events]
-    assert got == [("ADDED", "3"), ("BOOKMARK", "8")]
+        found = [(event.type, event.resource_version) async for event in events]
+    assert found == [("ADDED", "3"), ("BOOKMARK", "8")]
     assert api.asked[0].query == {
         "watch": "true",
         "allowWatchBookmarks": "true",
@@ -188,7 +188,7 @@ async def test_a_refused_watch_is_an_error_on_entering() -> None:
     assert refused.value.retry_after == 4
 
 
-async def test_a_frame_too_long_to_hold_is_malformed() -> None:
+async def test_a_frame_over_the_limit_is_malformed() -> None:
     client, _ = scripted(a_watch(TooLong()))
     async with client.watch(PODS, resource_version="2", timeout_seconds=60) as events:
         with pytest.raises(MalformedError, match="a line too long to hold"):

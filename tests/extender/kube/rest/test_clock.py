@@ -1,4 +1,4 @@
-"""Time as an argument: what the clocks say, and work that has only so much of it."""
+"""Clocks, and work with a timeout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from tests.extender.kube.conftest import SteppedClock
 
 
-def test_the_system_clock_reads_the_hosts_time() -> None:
+def test_the_system_clock_has_the_time_of_the_machine() -> None:
     clock: Clock = SystemClock()
     before = (time.monotonic(), time.time_ns())
     now = (clock.monotonic(), clock.now_ns())
@@ -21,12 +21,12 @@ def test_the_system_clock_reads_the_hosts_time() -> None:
     assert before[1] <= now[1] <= after[1]
 
 
-async def test_the_system_clock_does_not_sleep_for_a_past_moment() -> None:
+async def test_the_system_clock_does_not_sleep_for_a_negative_time() -> None:
     await SystemClock().sleep(-5)
     await SystemClock().sleep(0)
 
 
-async def test_the_stepped_clock_is_there_at_once() -> None:
+async def test_the_stepped_clock_does_not_wait() -> None:
     clock: Clock = SteppedClock()
     started = clock.now_ns()
     await clock.sleep(3600)
@@ -42,21 +42,21 @@ async def lasting(clock: Clock, seconds: float, ended: list[float]) -> str:
     return "done"
 
 
-async def test_work_that_is_done_in_time_gives_what_it_gives() -> None:
+async def test_the_result_of_work_that_ends_in_time_is_returned() -> None:
     clock, ended = VirtualClock(), list[float]()
     working = asyncio.create_task(within(clock, 5, lasting(clock, 3, ended)))
     await clock.advance(10)
     assert (await working, ended) == ("done", [3])
 
 
-async def test_work_that_is_done_in_the_last_moment_counts() -> None:
+async def test_work_that_ends_at_the_timeout_counts() -> None:
     clock = VirtualClock()
     working = asyncio.create_task(within(clock, 5, lasting(clock, 5, [])))
     await clock.advance(10)
     assert await working == "done"
 
 
-async def test_work_that_is_not_done_in_time_is_cancelled() -> None:
+async def test_work_is_cancelled_at_the_timeout() -> None:
     clock, ended = VirtualClock(), list[float]()
     working = asyncio.create_task(within(clock, 5, lasting(clock, 60, ended)))
     await clock.advance(10)

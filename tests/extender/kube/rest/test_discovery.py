@@ -1,4 +1,4 @@
-"""Discovery: what is served, whatever some group's server does."""
+"""Discovery of served resources, also if a group is unavailable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fakeapi import VirtualCluster
 from tests.extender.kube.conftest import ScriptedApi, SteppedClock, a_refusal
 
 
-async def test_everything_is_found_once_in_the_preferred_version(
+async def test_every_resource_is_found_once_in_the_preferred_version(
     virtual_cluster: VirtualCluster,
 ) -> None:
     found = await discover(virtual_cluster.client)
@@ -36,7 +36,7 @@ async def test_a_kind_is_found_in_the_version_that_its_group_prefers(
     assert found.of_kind("apps/v1", "Pod") is None
 
 
-async def test_only_what_can_be_listed_watched_and_deleted_is_deletable(
+async def test_deletable_resources_can_be_listed_watched_and_deleted(
     virtual_cluster: VirtualCluster,
 ) -> None:
     deletable = {str(r.resource) for r in (await discover(virtual_cluster.client)).deletable()}
@@ -44,7 +44,7 @@ async def test_only_what_can_be_listed_watched_and_deleted_is_deletable(
     assert not deletable & {"bindings", "subjectaccessreviews.authorization.k8s.io"}
 
 
-async def test_a_group_that_does_not_answer_keeps_no_other_from_being_found() -> None:
+async def test_an_unavailable_group_does_not_hide_the_others() -> None:
     core = b'{"resources":[{"name":"pods","kind":"Pod","namespaced":true,"verbs":["list"]}]}'
     down = b'{"groups":[{"preferredVersion":{"groupVersion":"down.io/v1"}}]}'
     api = ScriptedApi(
@@ -60,7 +60,7 @@ async def test_a_group_that_does_not_answer_keeps_no_other_from_being_found() ->
     assert "it is ServiceUnavailable" in found.failures["down.io/v1"]
 
 
-async def test_of_one_group_each_kind_is_found_in_the_first_version_that_has_it(
+async def test_each_kind_of_a_group_is_found_in_the_first_version_that_has_it(
     virtual_cluster: VirtualCluster,
 ) -> None:
     scaling = {each.kind: each for each in await discover_group(virtual_cluster.client, "apps")}

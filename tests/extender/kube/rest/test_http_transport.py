@@ -1,16 +1,19 @@
-"""The socket: real connections to a small server on a free port."""
+"""The transport over a socket: real connections to a small server; lines and requests."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
 
 from extender.kube.rest.http_transport import AiohttpTransport, Endpoint, user_agent
-from extender.kube.rest.transport import LineTooLongError, Request, TransportError
+from extender.kube.rest.transport import LineSplitter, LineTooLongError, Request, TransportError
 
 WATCH = Request("GET", "/api/v1/pods", (("watch", "true"),))
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -18,7 +21,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @asynccontextmanager
 async def a_server(handler: Handler) -> AsyncIterator[str]:
-    """Serves `handler` for every path; gives the base URL."""
+    """Serve `handler` for every path, and return the base URL."""
     runner = web.ServerRunner(web.Server(handler), shutdown_timeout=0)  # type: ignore[arg-type]
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -32,7 +35,7 @@ async def a_server(handler: Handler) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def a_socket(answer: bytes, *, hold: asyncio.Event | None = None) -> AsyncIterator[str]:
-    """Serves `answer` byte for byte, then closes, or once `hold` is set."""
+    """Serve `answer` byte for byte, then close the connection, or once `hold` is set."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -67,10 +70,10 @@ def chunked(*chunks: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
 async def lines_of(transport: AiohttpTransport, into: list[bytes]) -> None:
     async with transport.stream(WATCH) as stream:
         async for line in stream:
-            into.append(line)  # noqa: PERF401 what came before an error counts
+            into.append(line)  # noqa: PERF401 lines before an error count
 
 
-async def test_a_request_arrives_as_it_was_meant() -> None:
+async def test_a_request_is_sent_completely() -> None:
     got: list[str] = []
 
     async def handler(request: web.Request) -> web.Response:
@@ -95,11 +98,11 @@ async def test_a_request_arrives_as_it_was_meant() -> None:
     assert response.headers["x-kind"] == "odd"
 
 
-async def test_we_say_who_we_are() -> None:
+async def test_requests_have_a_user_agent() -> None:
     assert user_agent().startswith("reprieve/")
 
 
-async def test_answers_are_asked_for_uncompressed_and_without_credentials() -> None:
+async def test_requests_accept_no_compression_and_have_no_credentials() -> None:
     seen: list[str | None] = []
 
     async def handler(request: web.Request) -> web.Response:
@@ -111,7 +114,7 @@ async def test_answers_are_asked_for_uncompressed_and_without_credentials() -> N
     assert seen == ["identity", None]
 
 
-async def test_a_refusal_is_an_answer_and_a_redirect_is_not_followed() -> None:
+async def test_a_refusal_is_a_response_and_a_redirect_is_not_followed() -> None:
     async def handler(request: web.Request) -> web.Response:
         return web.Response(status=int(request.path[1:]), headers={"Location": "/200"})
 
@@ -120,7 +123,7 @@ async def test_a_refusal_is_an_answer_and_a_redirect_is_not_followed() -> None:
             assert (await transport.request(Request("GET", f"/{status}"))).status == status
 
 
-async def test_connections_are_used_again() -> None:
+async def test_connections_are_reused() -> None:
     ports: set[int] = set()
 
     async def handler(request: web.Request) -> web.Response:
@@ -134,7 +137,7 @@ async def test_connections_are_used_again() -> None:
     assert len(ports) == 1
 
 
-async def test_an_unreachable_server_is_named() -> None:
+async def test_an_unreachable_server_is_reported() -> None:
     async with a_socket(b"") as url:
         pass
     async with a_transport(url) as transport:
@@ -143,13 +146,13 @@ async def test_an_unreachable_server_is_named() -> None:
     assert "\n" not in str(failed.value)
 
 
-async def test_a_connection_closed_without_an_answer_is_an_error() -> None:
+async def test_a_connection_closed_without_a_response_is_an_error() -> None:
     async with a_socket(b"") as url, a_transport(url) as transport:
         with pytest.raises(TransportError, match="disconnected"):
             await transport.request(Request("GET", "/"))
 
 
-async def test_a_truncated_answer_is_an_error() -> None:
+async def test_a_truncated_response_is_an_error() -> None:
     cut = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"
     async with a_socket(cut) as url, a_transport(url) as transport:
         with pytest.raises(TransportError):
@@ -158,18 +161,21 @@ async def test_a_truncated_answer_is_an_error() -> None:
 
 async def test_an_unresponsive_server_times_out() -> None:
     hold = asyncio.Event()
-    async with a_socket(chunked(b"one\n", end=b""), hold=hold) as url, a_transport(url) as way:
+    async with (
+        a_socket(chunked(b"one\n", end=b""), hold=hold) as url,
+        a_transport(url) as transport,
+    ):
         quick = Request("GET", "/", idle_timeout=0.05)
         with pytest.raises(TransportError, match=f"GET {url}/: "):
-            await way.request(quick)
-        async with way.stream(quick) as stream:
+            await transport.request(quick)
+        async with transport.stream(quick) as stream:
             lines = aiter(stream)
             assert await anext(lines) == b"one"
             with pytest.raises(TransportError):
                 await anext(lines)
 
 
-async def test_lines_come_whole_however_they_were_cut() -> None:
+async def test_lines_are_complete_however_they_were_split() -> None:
     got: list[bytes] = []
     answer = chunked(b'{"a"', b":1}\n{", b'"b":2}\n', b"\n", b"last\n")
     async with a_socket(answer) as url, a_transport(url) as transport:
@@ -177,7 +183,7 @@ async def test_lines_come_whole_however_they_were_cut() -> None:
     assert got == [b'{"a":1}', b'{"b":2}', b"", b"last"]
 
 
-async def test_a_line_that_the_end_cut_off_is_dropped() -> None:
+async def test_a_truncated_last_line_is_dropped() -> None:
     got: list[bytes] = []
     async with a_socket(chunked(b"whole\n", b'{"ha')) as url, a_transport(url) as transport:
         await lines_of(transport, got)
@@ -199,14 +205,14 @@ async def test_a_lost_connection_is_an_error_after_the_received_lines() -> None:
             await anext(lines)
 
 
-async def test_a_line_over_the_bound_is_an_error() -> None:
+async def test_a_streamed_line_over_the_limit_is_an_error() -> None:
     answer = chunked(b"x" * 64, b"x" * 64)
     async with a_socket(answer) as url, a_transport(url, max_line_bytes=100) as transport:
         with pytest.raises(LineTooLongError):
             await lines_of(transport, [])
 
 
-async def test_a_large_line_comes_whole() -> None:
+async def test_a_large_line_is_complete() -> None:
     got: list[bytes] = []
     large = b"x" * 3_000_000
     async with a_socket(chunked(large, b"\n")) as url, a_transport(url) as transport:
@@ -214,7 +220,7 @@ async def test_a_large_line_comes_whole() -> None:
     assert got == [large]
 
 
-async def test_a_reader_that_stops_makes_the_server_stop() -> None:
+async def test_the_server_stops_when_the_reader_stops() -> None:
     unsent: list[int] = []
 
     async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -228,7 +234,7 @@ async def test_a_reader_that_stops_makes_the_server_stop() -> None:
     async with await asyncio.start_server(flood, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         async with a_transport(f"http://127.0.0.1:{port}") as transport, transport.stream(WATCH):
-            while len(unsent) < 2_000:  # noqa: ASYNC110 turns of the loop are what is counted
+            while len(unsent) < 2_000:  # noqa: ASYNC110 iterations of the event loop are counted
                 await asyncio.sleep(0)
     assert unsent[-1] == unsent[-1_000] > 2**25
 
@@ -246,7 +252,7 @@ async def test_the_body_of_a_refused_stream_can_be_read() -> None:
         assert len(await stream.read()) == 2**20
 
 
-async def test_leaving_a_stream_ends_it_on_the_server_too() -> None:
+async def test_leaving_a_stream_closes_the_connection() -> None:
     left = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -264,7 +270,7 @@ async def test_leaving_a_stream_ends_it_on_the_server_too() -> None:
             await left.wait()
 
 
-class Badge:
+class RenewedToken:
     """Credentials whose token is renewed after each refusal."""
 
     def __init__(self) -> None:
@@ -277,7 +283,7 @@ class Badge:
         self.number += 1
 
 
-async def test_every_request_carries_the_token_of_the_moment() -> None:
+async def test_every_request_has_the_current_token() -> None:
     seen: list[str] = []
 
     async def handler(request: web.Request) -> web.Response:
@@ -285,7 +291,7 @@ async def test_every_request_carries_the_token_of_the_moment() -> None:
         return web.Response(status=401 if len(seen) < 3 else 200)
 
     async with a_server(handler) as url:
-        transport = AiohttpTransport(Endpoint(url, Badge()))
+        transport = AiohttpTransport(Endpoint(url, RenewedToken()))
         await transport.request(Request("GET", "/"))
         async with transport.stream(WATCH) as stream:
             assert stream.status == 401
@@ -295,7 +301,7 @@ async def test_every_request_carries_the_token_of_the_moment() -> None:
     assert seen == ["Bearer t1", "Bearer t2", "Bearer t3", "Bearer t3"]
 
 
-async def test_a_proxy_is_used_if_the_endpoint_names_one() -> None:
+async def test_the_proxy_of_the_endpoint_is_used() -> None:
     seen: list[str] = []
 
     async def handler(request: web.Request) -> web.Response:
@@ -307,3 +313,34 @@ async def test_a_proxy_is_used_if_the_endpoint_names_one() -> None:
         response = await transport.request(Request("GET", "/livez"))
         await transport.close()
     assert (response.body, seen) == (b"by proxy", ["api.invalid"])
+
+
+@given(st.lists(st.binary(max_size=6)), st.lists(st.integers(0, 40), max_size=8))
+def test_lines_do_not_depend_on_the_chunks(parts: list[bytes], cuts: list[int]) -> None:
+    whole = b"\n".join(parts)
+    edges = [0, *sorted(min(cut, len(whole)) for cut in cuts), len(whole)]
+    splitter = LineSplitter()
+    lines = [
+        line for start, end in itertools.pairwise(edges) for line in splitter.feed(whole[start:end])
+    ]
+    assert lines == whole.split(b"\n")[:-1]
+
+
+def test_a_line_may_be_as_long_as_the_limit() -> None:
+    assert LineSplitter(4).feed(b"1234\n12") == [b"1234"]
+
+
+@pytest.mark.parametrize("chunks", [[b"12345\n"], [b"123", b"45"], [b"1\n12345"]])
+def test_a_line_over_the_limit_is_an_error_before_it_is_complete(chunks: list[bytes]) -> None:
+    splitter = LineSplitter(4)
+    *before, last = chunks
+    for chunk in before:
+        splitter.feed(chunk)
+    with pytest.raises(LineTooLongError, match="exceeds 4 bytes"):
+        splitter.feed(last)
+
+
+def test_the_text_of_a_request_is_its_request_line() -> None:
+    request = Request("GET", "/api/v1/pods", (("labelSelector", "a=b,c"), ("limit", "5")))
+    assert str(request) == "GET /api/v1/pods?labelSelector=a%3Db%2Cc&limit=5"
+    assert str(Request("DELETE", "/api/v1/nodes/n")) == "DELETE /api/v1/nodes/n"

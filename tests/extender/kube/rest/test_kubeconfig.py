@@ -1,4 +1,4 @@
-"""Server and credentials are found as kubectl finds them, or one line says what is missing."""
+"""Server, credentials and proxy are found as kubectl finds them; errors are one line."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from extender.kube.rest.kubeconfig import (
     connect,
     in_cluster_endpoint,
     kubeconfig_endpoint,
+    proxy_for,
     server_endpoint,
 )
 from extender.kube.rest.transport import TransportError
 
 IN_CLUSTER = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
-# Signs nothing: its key was thrown away.
+# A CA certificate; its key was deleted.
 CA = """\
 -----BEGIN CERTIFICATE-----
 MIIBbzCCARWgAwIBAgIUQgohe53u2yxKL+9AV/yx3DqjxNwwCgYIKoZIzj0EAwIw
@@ -34,7 +35,7 @@ CCqGSM49BAMCA0gAMEUCICeLrCIcHOT4UFKkkrkZC3p1JE7+f6CWzQTeuBiPva8E
 AiEA0BC05UsnkUn1KegXE27ZO+GAeTLqvGWcy31iH4SwH68=
 -----END CERTIFICATE-----
 """
-NOWHERE: Mapping[str, str] = {"KUBECONFIG": "/nonexistent/config"}
+MISSING: Mapping[str, str] = {"KUBECONFIG": "/nonexistent/config"}
 
 
 def kubeconfig(
@@ -43,7 +44,7 @@ def kubeconfig(
     server: str = "http://127.0.0.1:8001",
     **cluster: object,
 ) -> Path:
-    """Writes a kubeconfig with one context, `here`."""
+    """Write a kubeconfig with one context, `here`."""
     document = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -57,7 +58,7 @@ def kubeconfig(
 
 
 def plugin(folder: Path, **expiry: str) -> dict[str, object]:
-    """A user whose credential plugin gives token-1, token-2, ... at each run."""
+    """Return a user whose credential plugin returns token-1, token-2, ... at each run."""
     script = folder / "plugin.py"
     counter = folder / "runs"
     counter.write_text("0")
@@ -75,26 +76,26 @@ def plugin(folder: Path, **expiry: str) -> dict[str, object]:
     return {"exec": {"apiVersion": version, "command": sys.executable, "args": [str(script)]}}
 
 
-async def test_a_given_server_wins_over_everything(tmp_path: Path) -> None:
+async def test_a_given_server_takes_precedence(tmp_path: Path) -> None:
     config = kubeconfig(tmp_path / "config", {}, "http://127.0.0.1:1")
     transport = await connect("http://127.0.0.1:2/", config, environ=IN_CLUSTER)
     assert transport.url == "http://127.0.0.1:2"
     await transport.close()
 
 
-async def test_a_given_kubeconfig_wins_over_the_cluster_we_run_in(tmp_path: Path) -> None:
+async def test_a_given_kubeconfig_takes_precedence_over_the_service_account(tmp_path: Path) -> None:
     config = kubeconfig(tmp_path / "config", {}, "http://127.0.0.1:1/base/")
     transport = await connect(kubeconfig=config, environ=IN_CLUSTER)
     assert transport.url == "http://127.0.0.1:1/base"
     await transport.close()
 
 
-async def test_in_a_pod_the_service_account_is_tried() -> None:
+async def test_the_service_account_is_used_in_a_pod() -> None:
     with pytest.raises(ConnectionConfigError, match=r"service account .*token file"):
         await connect(environ=IN_CLUSTER)
 
 
-async def test_else_the_default_kubeconfig_is_read(tmp_path: Path) -> None:
+async def test_the_default_kubeconfig_is_read_otherwise(tmp_path: Path) -> None:
     config = kubeconfig(tmp_path / "config", {"token": "t"}, "http://127.0.0.1:3")
     paths = os.pathsep.join(["/nonexistent", str(config)])
     transport = await connect(environ={"KUBECONFIG": paths})
@@ -102,7 +103,7 @@ async def test_else_the_default_kubeconfig_is_read(tmp_path: Path) -> None:
     await transport.close()
 
 
-async def test_a_context_picks_another_cluster(tmp_path: Path) -> None:
+async def test_a_context_selects_another_cluster(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "config", {})
     document = yaml.safe_load(path.read_text())
     document["clusters"].append({"name": "d", "cluster": {"server": "http://other:1"}})
@@ -135,7 +136,7 @@ def test_a_server_needs_no_credentials_and_may_be_behind_a_proxy() -> None:
         ("current-context: x\ncontexts: []\nclusters: []\n", "config: .*name x"),
     ],
 )
-async def test_a_broken_kubeconfig_is_explained_on_one_line(
+async def test_an_invalid_kubeconfig_is_reported_in_one_line(
     tmp_path: Path, text: str, expected: str
 ) -> None:
     path = tmp_path / "config"
@@ -145,11 +146,11 @@ async def test_a_broken_kubeconfig_is_explained_on_one_line(
     assert "\n" not in str(refused.value)
 
 
-async def test_a_missing_kubeconfig_is_named_with_what_was_expected(tmp_path: Path) -> None:
+async def test_a_missing_kubeconfig_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConnectionConfigError, match="absent: no such file; expected a kubeconfig"):
         await kubeconfig_endpoint(tmp_path / "absent")
     with pytest.raises(ConnectionConfigError, match="/nonexistent/config: no such file"):
-        await connect(environ=NOWHERE)
+        await connect(environ=MISSING)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +170,7 @@ async def test_a_missing_kubeconfig_is_named_with_what_was_expected(tmp_path: Pa
         ),
     ],
 )
-async def test_what_a_kubeconfig_lacks_is_named(
+async def test_a_missing_or_invalid_part_of_a_kubeconfig_is_reported(
     tmp_path: Path, part: str, replacement: object, expected: str
 ) -> None:
     path = kubeconfig(tmp_path / "config", {})
@@ -220,7 +221,7 @@ async def test_a_plugin_runs_again_before_its_token_expires(tmp_path: Path) -> N
     assert await endpoint.credentials.authorization() == "Bearer token-2"
 
 
-async def test_a_plugin_does_not_run_while_its_token_is_good(tmp_path: Path) -> None:
+async def test_a_plugin_does_not_run_while_its_token_is_valid(tmp_path: Path) -> None:
     user = plugin(tmp_path, expirationTimestamp="2999-01-01T00:00:00Z")
     endpoint = await kubeconfig_endpoint(kubeconfig(tmp_path / "config", user))
     assert await endpoint.credentials.authorization() == "Bearer token-1"
@@ -229,14 +230,14 @@ async def test_a_plugin_does_not_run_while_its_token_is_good(tmp_path: Path) -> 
 
 async def test_a_plugin_that_fails_later_is_a_transient_error(tmp_path: Path) -> None:
     endpoint = await kubeconfig_endpoint(kubeconfig(tmp_path / "config", plugin(tmp_path)))
-    (tmp_path / "plugin.py").write_text("raise SystemExit('no card in the reader')")
+    (tmp_path / "plugin.py").write_text("raise SystemExit('no smart card')")
     endpoint.credentials.refused()
     for _ in range(2):
-        with pytest.raises(TransportError, match=r"no credentials: .*no card in the reader"):
+        with pytest.raises(TransportError, match=r"no credentials: .*no smart card"):
             await endpoint.credentials.authorization()
 
 
-async def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+async def test_an_invalid_certificate_is_reported(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("not a certificate")
     path = kubeconfig(
         tmp_path / "config", {}, "https://127.0.0.1:1", **{"certificate-authority": "ca.crt"}
@@ -245,27 +246,35 @@ async def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> Non
         await kubeconfig_endpoint(path)
 
 
-async def test_tls_is_checked_unless_the_kubeconfig_says_otherwise(tmp_path: Path) -> None:
-    lax = {"insecure-skip-tls-verify": True, "tls-server-name": "api", "proxy-url": "http://p:1"}
-    strict = await kubeconfig_endpoint(kubeconfig(tmp_path / "a", {}, "https://127.0.0.1:1"))
-    loose = await kubeconfig_endpoint(kubeconfig(tmp_path / "b", {}, "https://127.0.0.1:1", **lax))
-    assert strict.tls is not None
-    assert loose.tls is not None
-    assert strict.tls.check_hostname
-    assert not loose.tls.check_hostname
-    assert (loose.tls_server_name, loose.proxy) == ("api", "http://p:1")
+async def test_certificates_are_verified_unless_the_kubeconfig_disables_it(tmp_path: Path) -> None:
+    options = {
+        "insecure-skip-tls-verify": True,
+        "tls-server-name": "api",
+        "proxy-url": "http://p:1",
+    }
+    verified = await kubeconfig_endpoint(kubeconfig(tmp_path / "a", {}, "https://127.0.0.1:1"))
+    unverified = await kubeconfig_endpoint(
+        kubeconfig(tmp_path / "b", {}, "https://127.0.0.1:1", **options)
+    )
+    assert verified.tls is not None
+    assert unverified.tls is not None
+    assert verified.tls.check_hostname
+    assert not unverified.tls.check_hostname
+    assert (unverified.tls_server_name, unverified.proxy) == ("api", "http://p:1")
 
 
 @pytest.fixture
 def service_account(tmp_path: Path) -> tuple[Path, Path]:
-    """A token file and a CA file as kubelet mounts them."""
+    """Return a token file and a CA file as the kubelet mounts them."""
     token, ca = tmp_path / "token", tmp_path / "ca.crt"
     token.write_text("first\n")
     ca.write_text(CA)
     return token, ca
 
 
-async def test_a_service_account_is_the_pods_way_in(service_account: tuple[Path, Path]) -> None:
+async def test_a_service_account_has_a_url_a_ca_and_a_token(
+    service_account: tuple[Path, Path],
+) -> None:
     endpoint = await in_cluster_endpoint(IN_CLUSTER, *service_account)
     assert endpoint.url == "https://10.96.0.1:443"
     assert endpoint.tls is not None
@@ -297,15 +306,65 @@ async def test_a_missing_token_file_is_a_transient_error(
     assert await endpoint.credentials.authorization() == "Bearer back"
 
 
-async def test_a_service_account_needs_a_sound_ca(service_account: tuple[Path, Path]) -> None:
+async def test_a_service_account_needs_a_valid_ca(service_account: tuple[Path, Path]) -> None:
     token, ca = service_account
     ca.write_text("no certificate")
     with pytest.raises(ConnectionConfigError, match=r"service account .*certificates"):
         await in_cluster_endpoint(IN_CLUSTER, token, ca)
 
 
-async def test_outside_a_pod_there_is_no_service_account(
+async def test_there_is_no_service_account_outside_a_pod(
     service_account: tuple[Path, Path],
 ) -> None:
     with pytest.raises(ConnectionConfigError, match="Service host/port is not set"):
         await in_cluster_endpoint({}, *service_account)
+
+
+HTTPS, HTTP = "https://api.example.com:6443", "http://api.example.com"
+
+
+@pytest.mark.parametrize(
+    ("url", "environ", "expected"),
+    [
+        (HTTPS, {}, None),
+        (HTTPS, {"HTTPS_PROXY": "http://p:1"}, "http://p:1"),
+        (HTTPS, {"https_proxy": "http://p:2"}, "http://p:2"),
+        (HTTPS, {"HTTPS_PROXY": "http://p:1", "https_proxy": "http://p:2"}, "http://p:1"),
+        (HTTPS, {"HTTP_PROXY": "http://p:3"}, None),
+        (HTTP, {"HTTP_PROXY": "http://p:3"}, "http://p:3"),
+        ("http://localhost:8001", {"HTTP_PROXY": "http://p"}, None),
+        ("http://127.0.0.1:8001", {"HTTP_PROXY": "http://p"}, None),
+        ("http://[::1]:8001", {"HTTP_PROXY": "http://p"}, None),
+        ("http://10.1.2.3", {"HTTP_PROXY": "http://p"}, "http://p"),
+    ],
+)
+def test_the_proxy_is_an_environment_variable(
+    url: str, environ: dict[str, str], expected: str | None
+) -> None:
+    assert proxy_for(url, environ) == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "exceptions", "direct"),
+    [
+        ("api.example.com", "*", True),
+        ("api.example.com", "example.com", True),
+        ("api.example.com", ".example.com", True),
+        ("API.Example.com", "example.COM", True),
+        ("example.com", "example.com", True),
+        ("api.example.com", "other.org, example.com", True),
+        ("10.96.0.1", "10.0.0.0/8", True),
+        ("10.96.0.1", "10.96.0.1", True),
+        ("10.96.0.1", "*", True),
+        ("notexample.com", "example.com", False),
+        ("api.example.com", "10.0.0.0/8", False),
+        ("api.example.com", "", False),
+        ("10.96.0.1", "192.168.0.0/16,example.com", False),
+        ("10.96.0.1", "", False),
+    ],
+)
+def test_exceptions_are_reached_without_the_proxy(
+    host: str, exceptions: str, *, direct: bool
+) -> None:
+    environ = {"HTTP_PROXY": "http://p", "no_proxy": exceptions}
+    assert (proxy_for(f"http://{host}", environ) is None) == direct

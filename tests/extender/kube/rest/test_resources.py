@@ -42,7 +42,7 @@ from extender.kube.rest.resources import (
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_paths(path: CollectionPath | ObjectPath, expected: str) -> None:
+def test_resources_have_paths(path: CollectionPath | ObjectPath, expected: str) -> None:
     assert path.path == expected
 
 
@@ -51,16 +51,16 @@ def test_a_pod_without_its_namespace_is_refused() -> None:
         PODS.object("web-0")
 
 
-def test_an_object_without_a_name_is_refused_lest_it_become_the_collection() -> None:
+def test_an_object_without_a_name_is_refused() -> None:
     with pytest.raises(ValueError, match="nodes: expected a name"):
         NODES.object("")
 
 
-def test_a_namespace_for_a_cluster_wide_resource_is_refused() -> None:
+def test_a_namespace_for_a_cluster_scoped_resource_is_refused() -> None:
     with pytest.raises(ValueError, match="nodes have no namespace"):
         NODES.collection("shop")
 
 
-def test_a_resource_is_called_as_kubectl_calls_it() -> None:
+def test_the_text_of_a_resource_is_that_of_kubectl() -> None:
     assert str(PODS) == "pods"
     assert str(LEASES) == "leases.coordination.k8s.io"
