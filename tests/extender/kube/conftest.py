@@ -1,4 +1,4 @@
-"""A clock that jumps, and an API server that plays a script, both without sockets."""
+"""A clock that jumps, and an API server with scripted replies, both without sockets."""
 
 from __future__ import annotations
 
@@ -113,14 +113,14 @@ def _frame(kind: str, body: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Stay:
-    """The stream stays open this long without a word."""
+    """The stream stays open this long without an event."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Silence:
-    """The peer vanished: no byte until the reader gives up."""
+    """No byte arrives until the reader times out."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Lost:
 
 @dataclass(frozen=True)
 class TooLong:
-    """A line comes that exceeds the bound."""
+    """A line exceeds the limit."""
 
 
 Step = bytes | Stay | Silence | Lost | TooLong
@@ -138,7 +138,7 @@ Step = bytes | Stay | Silence | Lost | TooLong
 
 @dataclass(frozen=True)
 class Watch:
-    """A watch that gives these lines, then ends."""
+    """A watch that returns these lines, then ends."""
 
     steps: tuple[Step, ...]
     status: int = 200
@@ -153,8 +153,8 @@ Reply = Response | Watch | Lost
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request and when it came, in seconds of the test's clock."""
+class TimedRequest:
+    """A request and its time, in seconds of the test's clock."""
 
     at: float
     request: Request
@@ -165,17 +165,17 @@ class Asked:
 
 
 class ScriptedApi:
-    """A Transport that answers each request with the next line of its script, then hangs."""
+    """A transport that answers each request with the next reply of its script, and then never."""
 
     def __init__(self, clock: SteppedClock, *script: Reply) -> None:
         self._clock = clock
         self._script = deque(script)
-        self.asked: list[Asked] = []
+        self.asked: list[TimedRequest] = []
         self.played = asyncio.Event()
 
     async def request(self, request: Request) -> Response:
         reply = await self._next(request)
-        assert isinstance(reply, Response), f"{request} came where the script has {reply}"
+        assert isinstance(reply, Response), f"the script has no response to {request}, but {reply}"
         return reply
 
     @asynccontextmanager
@@ -188,7 +188,7 @@ class ScriptedApi:
         self.played.set()
 
     async def _next(self, request: Request) -> Response | Watch:
-        self.asked.append(Asked(self._clock.elapsed, request))
+        self.asked.append(TimedRequest(self._clock.elapsed, request))
         if not self._script:
             self.played.set()
             await asyncio.Event().wait()
@@ -228,5 +228,5 @@ class _ScriptedStream:
             raise LineTooLongError("a line too long to hold")
         if isinstance(step, Silence):
             await self._clock.sleep(self._request.idle_timeout)
-            raise IdleTimeoutError("nothing came")
+            raise IdleTimeoutError("nothing was received")
         raise TransportError("connection lost")

@@ -1,4 +1,4 @@
-"""Scripts for informers: what the server does, and what the informer holds in the end."""
+"""Informers that follow a scripted server, and what they contain in the end."""
 
 from __future__ import annotations
 

@@ -18,25 +18,26 @@ from extender.kube.workloadspread.pod_injection import (
 )
 from extender.kube.workloadspread.spread_pods import MATCHED_WORKLOADSPREAD
 from extender.kube.workloadspread.spreads import StoredWorkloadSpread, decode_workloadspread
+from policies.replicaset import DELETION_COST
 from tests.builders import encoded
-from tests.builders.workloadspread import pod_of, spread_json
+from tests.builders.workloadspread import injected, pod_of, spread_json
 
-IN_A = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+ZONE_A = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
 ON_X = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["x"]}]}
-WEIGHED = {"weight": 5, "preference": IN_A}
+PREFERENCE = {"weight": 5, "preference": ZONE_A}
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 PATCH = {"metadata": {"labels": {"zone": "a"}, "annotations": {"x": "y"}}, "spec": {"x": 1}}
 IGNORE = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
 
 
-def written(**fields: Any) -> StoredWorkloadSpread:
+def stored(**fields: Any) -> StoredWorkloadSpread:
     return decode_workloadspread(encoded(spread_json({"name": "a", **fields})))
 
 
-def injected(pod: dict[str, Any], uid: str = "", **fields: Any) -> dict[str, Any]:
+def inject_into(pod: dict[str, Any], uid: str = "", **fields: Any) -> dict[str, Any]:
     before = deepcopy(pod)
-    after = inject(pod, written(**fields), "a", uid)
+    after = inject(pod, stored(**fields), "a", uid)
     assert pod == before
     return after
 
@@ -46,123 +47,128 @@ def with_terms(*terms: dict[str, Any]) -> dict[str, Any]:
     return pod_of("web-1", spec={"affinity": affinity})
 
 
-class TestInjection:
-    def test_the_annotation_says_where_a_pod_belongs(self) -> None:
-        after = injected(pod_of("web-1", metadata={"annotations": {"mine": "x"}}))
-        said = after["metadata"]["annotations"]
-        assert said == {"mine": "x", MATCHED_WORKLOADSPREAD: '{"name":"web","subset":"a"}'}
-        assert after["spec"]["affinity"] == {"nodeAffinity": {}}
-
-    def test_a_pod_without_a_name_is_identified_by_its_id(self) -> None:
-        said = injected(pod_of("web-1"), uid="i")["metadata"]["annotations"][MATCHED_WORKLOADSPREAD]
-        assert msgspec.json.decode(said) == {"name": "web", "subset": "a", "uid": "i"}
-
-    def test_tolerations_are_added(self) -> None:
-        own, more = {"key": "own", "operator": "Exists"}, {"operator": "Exists"}
-        pod = pod_of("web-1", spec={"tolerations": [own]})
-        assert injected(pod, tolerations=[more])["spec"]["tolerations"] == [own, more]
-        assert "tolerations" not in injected(pod_of("web-1"), tolerations=[])["spec"]
-
-    def test_preferences_are_added(self) -> None:
-        pod = pod_of("web-1", spec={"affinity": {"nodeAffinity": {PREFERRED: [WEIGHED]}}})
-        after = injected(pod, preferredNodeSelector=[WEIGHED])
-        assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [WEIGHED, WEIGHED]}
-
-    @pytest.mark.parametrize(
-        ("terms", "narrowed"),
-        [
-            ((), [IN_A]),
-            ((ON_X,), [{**IN_A, **ON_X}]),
-            (
-                (IN_A, {}),
-                [{"matchExpressions": IN_A["matchExpressions"] * 2}, IN_A],
-            ),
-        ],
-    )
-    def test_each_term_asks_for_what_the_subset_requires(
-        self, terms: tuple[dict[str, Any], ...], narrowed: list[dict[str, Any]]
-    ) -> None:
-        after = injected(with_terms(*terms), requiredNodeSelector=IN_A)
-        found = after["spec"]["affinity"]["nodeAffinity"][REQUIRED]
-        assert found == {"nodeSelectorTerms": narrowed}
-
-    def test_other_affinity_stays(self) -> None:
-        pod = pod_of("web-1", spec={"affinity": {"podAffinity": {"x": []}}})
-        assert injected(pod)["spec"]["affinity"]["podAffinity"] == {"x": []}
-
-    def test_the_patch_is_merged_after_that(self) -> None:
-        patch = {
-            "metadata": {"labels": {"zone": "a"}},
-            "spec": {"containers": [{"name": "main", "image": "web:2"}], "tolerations": None},
-        }
-        after = injected(pod_of("web-1"), patch=patch, tolerations=[{"operator": "Exists"}])
-        assert after["metadata"]["labels"] == {"zone": "a"}
-        assert after["spec"]["containers"] == [{"name": "main", "image": "web:2"}]
-        assert "tolerations" not in after["spec"]
-
-    @pytest.mark.parametrize(
-        ("spec", "patched", "priority"),
-        [
-            ({}, "high", None),
-            ({"priorityClassName": "low"}, "high", None),
-            ({"priorityClassName": "high"}, "high", 7),
-        ],
-    )
-    def test_another_priority_class_has_another_priority(
-        self, spec: dict[str, Any], patched: str, priority: int | None
-    ) -> None:
-        pod = pod_of("web-1", spec={**spec, "priority": 7})
-        after = injected(pod, patch={"spec": {"priorityClassName": patched}})
-        assert after["spec"].get("priority") == priority
-
-    def test_an_invalid_patch_is_reported(self) -> None:
-        with pytest.raises(PatchError, match="does not contain declared merge key: name"):
-            injected(pod_of("web-1"), patch={"spec": {"containers": [{"image": "x"}]}})
-        with pytest.raises(PatchError, match="invalid JSON document"):
-            injected(pod_of("web-1"), patch="x")
+def test_the_annotation_is_the_subset_of_a_pod() -> None:
+    after = inject_into(pod_of("web-1", metadata={"annotations": {"mine": "x"}}))
+    annotations = after["metadata"]["annotations"]
+    assert annotations == {"mine": "x", **injected("a")}
+    assert after["spec"]["affinity"] == {"nodeAffinity": {}}
 
 
-class TestAdoption:
-    def test_an_existing_pod_gets_only_metadata(self) -> None:
-        annotations = {"x": "y", MATCHED_WORKLOADSPREAD: '{"name":"web","subset":"a"}'}
-        assert adoption_patch(written(patch=PATCH), "a") == {
-            "metadata": {"labels": {"zone": "a"}, "annotations": annotations}
-        }
-
-    def test_or_only_where_it_belongs(self) -> None:
-        only = {
-            "metadata": {"annotations": {MATCHED_WORKLOADSPREAD: '{"name":"web","subset":"a"}'}}
-        }
-        document = spread_json({"name": "a", "patch": PATCH})
-        document["metadata"]["annotations"] = {IGNORE: "true"}
-        assert adoption_patch(decode_workloadspread(encoded(document)), "a") == only
-        assert adoption_patch(written(), "a") == only
-        assert adoption_patch(written(patch={"spec": {}}), "a") == only
-
-    def test_costs_are_an_annotation(self) -> None:
-        said = {"controller.kubernetes.io/pod-deletion-cost": "-100"}
-        assert cost_patch("-100") == {"metadata": {"annotations": said}}
+def test_a_pod_without_a_name_is_identified_by_its_id() -> None:
+    annotations = inject_into(pod_of("web-1"), uid="i")["metadata"]["annotations"]
+    written = msgspec.json.decode(annotations[MATCHED_WORKLOADSPREAD])
+    assert written == {"name": "web", "subset": "a", "uid": "i"}
 
 
-class TestLikeness:
-    @pytest.mark.parametrize(
-        ("patch", "alike"),
-        [
-            ({"metadata": {"labels": {"zone": "a"}}}, True),
-            ({"metadata": {"annotations": {"not": "there"}}}, True),
-            ({"metadata": {"labels": {"zone": "b"}}}, False),
-            ({"spec": {"containers": [{"name": "main", "image": "web:1"}]}}, True),
-            ({"spec": {"containers": [{"name": "main", "env": []}]}}, True),
-            ({"spec": {"containers": [{"name": "side", "image": "web:1"}]}}, False),
-            ({"spec": {"containers": [{"image": "web:1"}]}}, False),
-            ({}, True),
-        ],
-    )
-    def test_a_patch_that_changes_nothing_was_applied(
-        self, patch: dict[str, Any], *, alike: bool
-    ) -> None:
-        pod = pod_of("web-1", metadata={"labels": {"zone": "a"}})
-        assert is_as_patched(pod, {"name": "a", "patch": patch}) == alike
+def test_tolerations_are_added() -> None:
+    own, more = {"key": "own", "operator": "Exists"}, {"operator": "Exists"}
+    pod = pod_of("web-1", spec={"tolerations": [own]})
+    assert inject_into(pod, tolerations=[more])["spec"]["tolerations"] == [own, more]
+    assert "tolerations" not in inject_into(pod_of("web-1"), tolerations=[])["spec"]
+
+
+def test_preferences_are_added() -> None:
+    pod = pod_of("web-1", spec={"affinity": {"nodeAffinity": {PREFERRED: [PREFERENCE]}}})
+    after = inject_into(pod, preferredNodeSelector=[PREFERENCE])
+    assert after["spec"]["affinity"]["nodeAffinity"] == {PREFERRED: [PREFERENCE, PREFERENCE]}
+
+
+@pytest.mark.parametrize(
+    ("terms", "narrowed"),
+    [
+        ((), [ZONE_A]),
+        ((ON_X,), [{**ZONE_A, **ON_X}]),
+        (
+            (ZONE_A, {}),
+            [{"matchExpressions": ZONE_A["matchExpressions"] * 2}, ZONE_A],
+        ),
+    ],
+)
+def test_each_term_gets_the_requirements_of_the_subset(
+    terms: tuple[dict[str, Any], ...], narrowed: list[dict[str, Any]]
+) -> None:
+    after = inject_into(with_terms(*terms), requiredNodeSelector=ZONE_A)
+    found = after["spec"]["affinity"]["nodeAffinity"][REQUIRED]
+    assert found == {"nodeSelectorTerms": narrowed}
+
+
+def test_other_affinity_stays() -> None:
+    pod = pod_of("web-1", spec={"affinity": {"podAffinity": {"x": []}}})
+    assert inject_into(pod)["spec"]["affinity"]["podAffinity"] == {"x": []}
+
+
+def test_the_patch_is_merged_last() -> None:
+    patch = {
+        "metadata": {"labels": {"zone": "a"}},
+        "spec": {"containers": [{"name": "main", "image": "web:2"}], "tolerations": None},
+    }
+    after = inject_into(pod_of("web-1"), patch=patch, tolerations=[{"operator": "Exists"}])
+    assert after["metadata"]["labels"] == {"zone": "a"}
+    assert after["spec"]["containers"] == [{"name": "main", "image": "web:2"}]
+    assert "tolerations" not in after["spec"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "patched", "priority"),
+    [
+        ({}, "high", None),
+        ({"priorityClassName": "low"}, "high", None),
+        ({"priorityClassName": "high"}, "high", 7),
+    ],
+)
+def test_another_priority_class_has_another_priority(
+    spec: dict[str, Any], patched: str, priority: int | None
+) -> None:
+    pod = pod_of("web-1", spec={**spec, "priority": 7})
+    after = inject_into(pod, patch={"spec": {"priorityClassName": patched}})
+    assert after["spec"].get("priority") == priority
+
+
+def test_an_invalid_patch_is_reported() -> None:
+    with pytest.raises(PatchError, match="does not contain declared merge key: name"):
+        inject_into(pod_of("web-1"), patch={"spec": {"containers": [{"image": "x"}]}})
+    with pytest.raises(PatchError, match="invalid JSON document"):
+        inject_into(pod_of("web-1"), patch="x")
+
+
+def test_an_existing_pod_gets_only_metadata() -> None:
+    annotations = {"x": "y", **injected("a")}
+    assert adoption_patch(stored(patch=PATCH), "a") == {
+        "metadata": {"labels": {"zone": "a"}, "annotations": annotations}
+    }
+
+
+def test_an_existing_pod_gets_only_the_annotation_without_metadata_in_the_patch() -> None:
+    only = {"metadata": {"annotations": injected("a")}}
+    document = spread_json({"name": "a", "patch": PATCH})
+    document["metadata"]["annotations"] = {IGNORE: "true"}
+    assert adoption_patch(decode_workloadspread(encoded(document)), "a") == only
+    assert adoption_patch(stored(), "a") == only
+    assert adoption_patch(stored(patch={"spec": {}}), "a") == only
+
+
+def test_a_deletion_cost_is_an_annotation() -> None:
+    assert cost_patch("-100") == {"metadata": {"annotations": {DELETION_COST: "-100"}}}
+
+
+@pytest.mark.parametrize(
+    ("patch", "applied"),
+    [
+        ({"metadata": {"labels": {"zone": "a"}}}, True),
+        ({"metadata": {"annotations": {"not": "there"}}}, True),
+        ({"metadata": {"labels": {"zone": "b"}}}, False),
+        ({"spec": {"containers": [{"name": "main", "image": "web:1"}]}}, True),
+        ({"spec": {"containers": [{"name": "main", "env": []}]}}, True),
+        ({"spec": {"containers": [{"name": "side", "image": "web:1"}]}}, False),
+        ({"spec": {"containers": [{"image": "web:1"}]}}, False),
+        ({}, True),
+    ],
+)
+def test_a_patch_that_changes_nothing_has_been_applied(
+    patch: dict[str, Any], *, applied: bool
+) -> None:
+    pod = pod_of("web-1", metadata={"labels": {"zone": "a"}})
+    assert is_as_patched(pod, {"name": "a", "patch": patch}) == applied
 
 
 def test_lists_of_pods_merge_by_their_keys() -> None:

@@ -1,4 +1,4 @@
-"""Pods decoded for spreading, and what their annotation says."""
+"""Pods decoded for spreading, and their annotation."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from policies.kubernetes.selectors import Toleration
 from policies.workloadspread.model import Expression, NodeTerm, SpreadPod, SubsetInjection
 from policies.workloadspread.object_references import WorkloadReference
 from tests.builders import encoded
-from tests.builders.workloadspread import CLONE_SET, at, pod_of
+from tests.builders.workloadspread import CLONE_SET, UNSCHEDULABLE, at, pod_of
 
 
 def decoded(document: Any) -> SpreadPod:
     return decode_spread_pod(encoded(document))
 
 
-def test_all_of_a_pod() -> None:
+def test_a_complete_pod_is_decoded() -> None:
     document = pod_of(
         "web-1",
         "a",
@@ -55,7 +55,7 @@ def test_all_of_a_pod() -> None:
             "phase": "Pending",
             "conditions": [
                 {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T11:59:30Z"},
-                {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"},
+                UNSCHEDULABLE,
             ],
             "containerStatuses": [{"name": "main", "restartCount": 2}],
             "initContainerStatuses": [{"name": "proxy", "restartCount": 4}],
@@ -83,7 +83,7 @@ def test_all_of_a_pod() -> None:
     )
 
 
-def test_nothing_of_a_pod() -> None:
+def test_a_minimal_pod_is_decoded() -> None:
     for bare in ({"metadata": {"name": "x"}}, {"metadata": {"name": "x"}, "spec": None}):
         assert decoded(bare) == SpreadPod("default", "x", uid="Pod/x")
 
@@ -92,7 +92,7 @@ def test_a_new_pod_may_have_no_name() -> None:
     assert decoded({"metadata": {"generateName": "web-"}}).name == ""
 
 
-def test_the_controller_is_the_owner_that_says_so() -> None:
+def test_the_controller_is_the_owner_with_that_flag() -> None:
     owners = [
         {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "c"},
         {"apiVersion": "v1", "kind": "Game", "name": "g", "uid": "g", "controller": True},
@@ -103,11 +103,11 @@ def test_the_controller_is_the_owner_that_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "waits"), [("Unschedulable", True), ("SchedulingGated", False), ("", False)]
+    ("reason", "unschedulable"), [("Unschedulable", True), ("SchedulingGated", False), ("", False)]
 )
-def test_only_the_schedulers_verdict_counts(reason: str, *, waits: bool) -> None:
-    told = {"type": "PodScheduled", "status": "False", "reason": reason}
-    assert decoded(pod_of("x", status={"conditions": [told]})).unschedulable == waits
+def test_only_the_condition_of_the_scheduler_counts(reason: str, *, unschedulable: bool) -> None:
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason}
+    assert decoded(pod_of("x", status={"conditions": [condition]})).unschedulable == unschedulable
 
 
 @pytest.mark.parametrize(
@@ -125,13 +125,13 @@ def test_only_the_schedulers_verdict_counts(reason: str, *, waits: bool) -> None
         (None, None),
     ],
 )
-def test_annotations_are_read_as_go_reads_them(
+def test_annotations_are_read_like_in_go(
     text: str | None, injection: SubsetInjection | None
 ) -> None:
     assert read_injection(text) == injection
 
 
-def test_annotations_are_written_as_go_writes_them() -> None:
+def test_annotations_are_written_like_in_go() -> None:
     assert write_injection(SubsetInjection("web", "a")) == '{"name":"web","subset":"a"}'
     with_id = SubsetInjection("web", "a", "i")
     assert write_injection(with_id) == '{"name":"web","subset":"a","uid":"i"}'

@@ -30,10 +30,10 @@ from policies.workloadspread.model import (
 )
 from policies.workloadspread.object_references import WorkloadReference
 from tests.builders import encoded
-from tests.builders.workloadspread import CLONE_SET, at, moment, spread_json
+from tests.builders.workloadspread import CLONE_SET, at, in_zone, moment, spread_json
 
 ALPHA = "apps.kruise.io/v1alpha1"
-ZONE = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+ZONE = in_zone("a")["requiredNodeSelector"]
 IN_ZONE = NodeTerm((Expression("zone", "In", ("a",)),))
 
 
@@ -47,7 +47,7 @@ def problem(document: Any) -> str:
     return str(caught.value)
 
 
-def test_all_of_a_subset() -> None:
+def test_a_complete_subset_is_decoded() -> None:
     (subset,) = decoded(
         spread_json(
             {
@@ -70,7 +70,7 @@ def test_all_of_a_subset() -> None:
     )
 
 
-def test_nothing_of_a_spread() -> None:
+def test_a_minimal_workload_spread_is_decoded() -> None:
     for bare in (
         {"metadata": {"name": "web"}},
         {"metadata": {"name": "web"}, "spec": None, "status": None},
@@ -79,7 +79,7 @@ def test_nothing_of_a_spread() -> None:
         assert decoded(bare) == WorkloadSpread("default", "web", None, ())
 
 
-def test_the_older_version_says_the_same() -> None:
+def test_the_older_version_is_decoded_alike() -> None:
     older = spread_json(
         {
             "name": "a",
@@ -91,7 +91,7 @@ def test_the_older_version_says_the_same() -> None:
     assert subset == Subset("a", required=IN_ZONE, preferred=(Preference(5, IN_ZONE),))
 
 
-def test_the_rest_of_a_spread() -> None:
+def test_all_other_fields_are_decoded() -> None:
     document = spread_json(
         scheduleStrategy={
             "type": "Adaptive",
@@ -127,7 +127,7 @@ def test_the_rest_of_a_spread() -> None:
     )
 
 
-def test_a_selector_that_makes_no_sense_is_kept_as_a_problem() -> None:
+def test_an_invalid_selector_is_kept_as_an_error() -> None:
     selector = {"matchExpressions": [{"key": "app", "operator": "Like"}]}
     found = decoded(spread_json(targetFilter={"selector": selector})).target_filter
     assert found == TargetFilter(error='"Like" is not a valid label selector operator')
@@ -165,7 +165,7 @@ STATUS = {
 }
 
 
-def test_a_status_is_written_as_it_was_read() -> None:
+def test_a_status_is_encoded_as_it_was_decoded() -> None:
     found = decoded({**spread_json(), "status": STATUS}).status
     assert found == WorkloadSpreadStatus(
         3,
@@ -187,11 +187,11 @@ def test_a_status_is_written_as_it_was_read() -> None:
     assert encode_status(found) == STATUS
 
 
-def test_nothing_of_a_status() -> None:
+def test_an_empty_status_is_encoded() -> None:
     assert encode_status(decoded(spread_json()).status) == {}
 
 
-def test_times_may_have_a_zone_and_none_is_long_ago() -> None:
+def test_times_may_have_a_zone_and_null_is_none() -> None:
     entry = {
         "name": "a",
         "replicas": 0,
@@ -204,23 +204,25 @@ def test_times_may_have_a_zone_and_none_is_long_ago() -> None:
     assert found.conditions[0].changed_ns is None
 
 
-class TestBadOnes:
-    def test_errors_are_reported_in_one_line(self) -> None:
-        told = problem(spread_json({"name": "a", "maxReplicas": 1.5}))
-        assert told.startswith("WorkloadSpread default/web: spec.subsets[0].maxReplicas: ")
-        assert "\n" not in told
+def test_errors_are_reported_in_one_line() -> None:
+    message = problem(spread_json({"name": "a", "maxReplicas": 1.5}))
+    assert message.startswith("WorkloadSpread default/web: spec.subsets[0].maxReplicas: ")
+    assert "\n" not in message
 
-    def test_types(self) -> None:
-        assert "spec.subsets: " in problem(spread_json(subsets={}))
-        assert "spec.targetRef: " in problem(spread_json(targetRef="web"))
 
-    def test_versions(self) -> None:
-        expected = "expected apps.kruise.io/v1beta1 or apps.kruise.io/v1alpha1"
-        assert expected in problem({**spread_json(), "apiVersion": "apps.kruise.io/v2"})
+def test_invalid_types_are_reported() -> None:
+    assert "spec.subsets: " in problem(spread_json(subsets={}))
+    assert "spec.targetRef: " in problem(spread_json(targetRef="web"))
 
-    @pytest.mark.parametrize("raw", [b"{", b"[]", b"\xff", b"{}"])
-    def test_what_is_no_object(self, raw: bytes) -> None:
-        assert problem(raw)
+
+def test_an_unknown_version_is_reported() -> None:
+    expected = "expected apps.kruise.io/v1beta1 or apps.kruise.io/v1alpha1"
+    assert expected in problem({**spread_json(), "apiVersion": "apps.kruise.io/v2"})
+
+
+@pytest.mark.parametrize("raw", [b"{", b"[]", b"\xff", b"{}"])
+def test_bytes_that_are_no_object_are_reported(raw: bytes) -> None:
+    assert problem(raw)
 
 
 def test_a_subset_is_found_by_name() -> None:
@@ -233,7 +235,7 @@ def test_a_subset_is_found_by_name() -> None:
         written.subset("b")
 
 
-def test_an_object_seen_twice_is_decoded_once() -> None:
+def test_an_unchanged_object_is_decoded_once() -> None:
     raw = encoded(spread_json())
     assert decode_workloadspread(raw + b"\n") is decode_workloadspread(raw)
 

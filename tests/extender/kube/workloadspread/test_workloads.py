@@ -29,7 +29,7 @@ def decoded(kind: str, api_version: str, **fields: Any) -> TargetWorkload:
     return decode_workload(kind, encoded(document), [GAMES])
 
 
-def test_all_of_a_clone_set() -> None:
+def test_a_complete_clone_set_is_decoded() -> None:
     owner = {"apiVersion": "v1", "kind": "Game", "name": "g", "uid": "g", "controller": True}
     workload = decode_workload(
         "CloneSet",
@@ -88,11 +88,11 @@ def test_jobs_have_parallelism() -> None:
     assert decoded("Job", "batch/v1", spec={"parallelism": 4}).parallelism == 4
 
 
-def test_items_of_typed_lists_need_not_say_their_version() -> None:
+def test_items_of_typed_lists_need_no_version() -> None:
     assert decoded("ReplicaSet", "").identity.group == "apps"
 
 
-def test_templates_are_the_same_whatever_their_hash() -> None:
+def test_templates_are_compared_without_their_hash() -> None:
     labels = {"app": "web", "pod-template-hash": "h1"}
     hashed = {**TEMPLATE, "metadata": {"labels": labels, "creationTimestamp": None}}
     assert (
@@ -103,65 +103,71 @@ def test_templates_are_the_same_whatever_their_hash() -> None:
     assert decoded("ReplicaSet", "apps/v1", spec={"template": only}).template == {}
 
 
-class TestScales:
-    def game(self, **fields: Any) -> Scale | None:
-        return decoded("Game", "game.io/v1", **fields).scale
-
-    def test_a_kind_with_a_scale(self) -> None:
-        scale = self.game(spec={"count": 4}, status={"selector": "app=web,tier in (a,b)"})
-        assert scale == Scale(4, parse_label_selector("app=web,tier in (a,b)"))
-
-    @pytest.mark.parametrize("status", [{}, {"selector": ""}, {"selector": "!!"}, None, "x"])
-    def test_one_that_says_no_selector(self, status: Any) -> None:
-        assert self.game(spec={"count": 4}, status=status) == Scale(4)
-
-    def test_one_that_says_no_number(self) -> None:
-        assert self.game() == Scale(0)
-
-    def test_a_kind_without(self) -> None:
-        assert decoded("Other", "game.io/v1").scale is None
-
-    def test_definitions_say_which_kinds_have_one(self) -> None:
-        scale = {"specReplicasPath": ".spec.count", "statusReplicasPath": ".status.count"}
-        definition = {
-            "metadata": {"name": "games.game.io"},
-            "spec": {
-                "group": "game.io",
-                "names": {"kind": "Game"},
-                "versions": [{"name": "v0"}, {"name": "v1", "subresources": {"scale": scale}}],
-            },
-        }
-        assert decode_scaled_kinds(encoded(definition)) == [
-            ScaledKind("game.io", "Game", ".spec.count", "")
-        ]
-        definition["spec"] = {"group": "game.io", "names": {"kind": "Game"}, "versions": []}
-        assert decode_scaled_kinds(encoded(definition)) == []
+def scale_of_game(**fields: Any) -> Scale | None:
+    return decoded("Game", "game.io/v1", **fields).scale
 
 
-class TestWhitelists:
-    def whitelist(self, text: str | None) -> AllowedKinds:
-        data = {} if text is None else {WHITELIST_KEY: text}
-        return decode_allowed_kinds(encoded({"metadata": META, "data": data}))
+def test_the_scale_is_read_by_its_paths() -> None:
+    scale = scale_of_game(spec={"count": 4}, status={"selector": "app=web,tier in (a,b)"})
+    assert scale == Scale(4, parse_label_selector("app=web,tier in (a,b)"))
 
-    def test_keys_may_have_any_case(self) -> None:
-        text = """{"workloads": [
-            {"Group": "game.io", "Kind": "Game", "replicasPath": "spec.count",
-             "subResources": [{"Group": "game.io", "Version": "v1", "Kind": "Server"}]},
-            {"group": "x.io", "VERSION": "v1", "kind": "X"}
-        ]}"""
-        assert self.whitelist(text).kinds == (
-            AllowedKind("game.io", "", "Game", "spec.count", (("game.io", "Server"),)),
-            AllowedKind("x.io", "v1", "X"),
-        )
 
-    @pytest.mark.parametrize("text", [None, "{}", '{"workloads": null}', '{"workloads": []}'])
-    def test_there_may_be_none(self, text: str | None) -> None:
-        assert self.whitelist(text) == AllowedKinds()
+@pytest.mark.parametrize("status", [{}, {"selector": ""}, {"selector": "!!"}, None, "x"])
+def test_a_missing_or_invalid_selector_of_a_scale_is_none(status: Any) -> None:
+    assert scale_of_game(spec={"count": 4}, status=status) == Scale(4)
 
-    @pytest.mark.parametrize("text", ["", "[]", '{"workloads": [5]}', '{"workloads": 5}'])
-    def test_an_invalid_one_is_reported(self, text: str) -> None:
-        with pytest.raises(ObjectError, match=f"data.{WHITELIST_KEY}: expected JSON such as"):
-            self.whitelist(text)
+
+def test_missing_replicas_of_a_scale_are_zero() -> None:
+    assert scale_of_game() == Scale(0)
+
+
+def test_a_kind_without_a_scale_has_none() -> None:
+    assert decoded("Other", "game.io/v1").scale is None
+
+
+def test_kinds_with_a_scale_are_read_from_definitions() -> None:
+    scale = {"specReplicasPath": ".spec.count", "statusReplicasPath": ".status.count"}
+    definition = {
+        "metadata": {"name": "games.game.io"},
+        "spec": {
+            "group": "game.io",
+            "names": {"kind": "Game"},
+            "versions": [{"name": "v0"}, {"name": "v1", "subresources": {"scale": scale}}],
+        },
+    }
+    assert decode_scaled_kinds(encoded(definition)) == [
+        ScaledKind("game.io", "Game", ".spec.count", "")
+    ]
+    definition["spec"] = {"group": "game.io", "names": {"kind": "Game"}, "versions": []}
+    assert decode_scaled_kinds(encoded(definition)) == []
+
+
+def allowed(text: str | None) -> AllowedKinds:
+    data = {} if text is None else {WHITELIST_KEY: text}
+    return decode_allowed_kinds(encoded({"metadata": META, "data": data}))
+
+
+def test_keys_of_the_configuration_may_have_any_case() -> None:
+    text = """{"workloads": [
+        {"Group": "game.io", "Kind": "Game", "replicasPath": "spec.count",
+         "subResources": [{"Group": "game.io", "Version": "v1", "Kind": "Server"}]},
+        {"group": "x.io", "VERSION": "v1", "kind": "X"}
+    ]}"""
+    assert allowed(text).kinds == (
+        AllowedKind("game.io", "", "Game", "spec.count", (("game.io", "Server"),)),
+        AllowedKind("x.io", "v1", "X"),
+    )
+
+
+@pytest.mark.parametrize("text", [None, "{}", '{"workloads": null}', '{"workloads": []}'])
+def test_the_configuration_may_be_empty(text: str | None) -> None:
+    assert allowed(text) == AllowedKinds()
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"workloads": [5]}', '{"workloads": 5}'])
+def test_an_invalid_configuration_is_reported(text: str) -> None:
+    with pytest.raises(ObjectError, match=f"data.{WHITELIST_KEY}: expected JSON such as"):
+        allowed(text)
 
 
 def test_an_invalid_workload_is_reported() -> None:
