@@ -153,10 +153,7 @@ def a_replica_set(
 
 def template(labels: Mapping[str, str], image: str = "i") -> Document:
     """Build the pod template of a ReplicaSet or Deployment."""
-    return {
-        "metadata": {"labels": labels},
-        "spec": {"containers": [{"name": "c", "image": image}]},
-    }
+    return {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": image}]}}
 
 
 def a_pod(

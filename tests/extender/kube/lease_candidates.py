@@ -79,12 +79,7 @@ class UncancelledTransport(TransportWrapper):
 class Candidate:
     """A process that leads as long as it can, and is a candidate again when it has lost."""
 
-    def __init__(
-        self,
-        cluster: VirtualCluster,
-        name: str,
-        rate: float = 1.0,
-    ) -> None:
+    def __init__(self, cluster: VirtualCluster, name: str, rate: float = 1.0) -> None:
         self.name = name
         self.running = asyncio.Event()
         self.running.set()

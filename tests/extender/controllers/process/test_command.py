@@ -58,9 +58,7 @@ async def count_reaches(cluster: FakeCluster, replicas: int) -> None:
     async with (
         asyncio.timeout(TIMEOUT_SECONDS),
         cluster.client.watch(
-            REPLICA_SETS,
-            resource_version=listed.resource_version,
-            timeout_seconds=TIMEOUT_SECONDS,
+            REPLICA_SETS, resource_version=listed.resource_version, timeout_seconds=TIMEOUT_SECONDS
         ) as events,
     ):
         status = (await cluster.client.get(path, decode)).get("status", {})
@@ -127,9 +125,7 @@ async def holder(cluster: FakeCluster) -> str:
 
 
 @pytest.mark.slow
-async def test_another_process_takes_over_when_the_leader_ends(
-    cluster: FakeCluster,
-) -> None:
+async def test_another_process_takes_over_when_the_leader_ends(cluster: FakeCluster) -> None:
     cluster.load([a_replica_set(replicas=2)])
     options = ("--server", cluster.url, "--leader-elect", "--lease", "default/test")
     async with controlling(*options) as first:

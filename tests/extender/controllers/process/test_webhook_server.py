@@ -46,10 +46,10 @@ async def serving(
 ) -> AsyncIterator[tuple[WebhookServer, aiohttp.ClientSession]]:
     server = WebhookServer(identity)
     await server.start("127.0.0.1", 0)
-    reception = server.endpoint(pod_spec_errors)
-    detach = reception.serve(handlers)
-    told = reception.client_config("/echo")
-    context = ssl.create_default_context(cadata=b64decode(told["caBundle"]).decode())
+    endpoint = server.endpoint(pod_spec_errors)
+    detach = endpoint.serve(handlers)
+    config = endpoint.client_config("/echo")
+    context = ssl.create_default_context(cadata=b64decode(config["caBundle"]).decode())
     connector = aiohttp.TCPConnector(ssl=context)
     try:
         async with aiohttp.ClientSession(server.url, connector=connector) as session:
@@ -64,7 +64,7 @@ async def post(session: aiohttp.ClientSession, path: str, body: bytes = b"{}") -
         return answer.status, (await answer.text()).rstrip()
 
 
-ANSWERS = [
+RESPONSES = [
     ("/echo", b"{}", 200, "{}"),
     ("/refuse", b"{}", 400, "AdmissionReview: request: expected object"),
     ("/fail", b"{}", 500, "RuntimeError: broken"),
@@ -74,14 +74,14 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "status", "text"), ANSWERS, ids=[str(each[2]) for each in ANSWERS]
+    ("path", "body", "status", "text"), RESPONSES, ids=[str(each[2]) for each in RESPONSES]
 )
-async def test_what_is_answered(path: str, body: bytes, status: int, text: str) -> None:
+async def test_requests_get_a_response(path: str, body: bytes, status: int, text: str) -> None:
     async with serving(generate_certificate("127.0.0.1")) as (_, session):
         assert await post(session, path, body) == (status, text)
 
 
-async def test_only_reviews_are_taken() -> None:
+async def test_other_methods_are_refused() -> None:
     async with (
         serving(generate_certificate("127.0.0.1")) as (_, session),
         session.get("/echo") as answer,
@@ -89,7 +89,7 @@ async def test_only_reviews_are_taken() -> None:
         assert answer.status == 405
 
 
-async def test_without_handlers_it_answers_503() -> None:
+async def test_the_response_without_handlers_is_503() -> None:
     async with serving(generate_certificate("127.0.0.1"), {}) as (_, session):
         assert await post(session, "/echo") == (503, "webhooks are starting or stopping")
 
@@ -107,7 +107,7 @@ async def test_a_certificate_is_read_from_a_directory(tmp_path: Path) -> None:
         assert await post(session, "/echo") == (200, "{}")
 
 
-def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "tls.crt").write_bytes(b"x")
     with pytest.raises(WebhookCertificateError, match=r"tls\.key: No such file"):
         read_certificate(tmp_path)
@@ -118,13 +118,13 @@ async def test_an_invalid_certificate_is_reported() -> None:
         await WebhookServer(WebhookCertificate(b"x", b"y", b"z")).start("127.0.0.1", 0)
 
 
-async def test_how_it_is_reached_may_differ_from_where_it_listens() -> None:
+async def test_the_url_may_differ_from_the_address() -> None:
     url = "https://hooks.example.org:8443/"
     server = WebhookServer(generate_certificate("127.0.0.1", url), url)
     address = await server.start("127.0.0.1", 0)
     try:
-        told = server.endpoint(pod_spec_errors).client_config("/convert")
-        assert told["url"] == "https://hooks.example.org:8443/convert"
+        config = server.endpoint(pod_spec_errors).client_config("/convert")
+        assert config["url"] == "https://hooks.example.org:8443/convert"
         assert address.startswith("https://127.0.0.1:")
     finally:
         await server.stop()

@@ -131,6 +131,8 @@ SETS = [
     a_replica_set("none", selector=None),
 ]
 NOTHING = Effects([], {}, [], [])
+WEB_ENQUEUED = Effects(["web"], {}, [], [])
+DELETION_OBSERVED = Effects(["web"], {}, [], ["web"])
 
 
 def web(version: str = "2", **fields: Any) -> Document:
@@ -148,7 +150,7 @@ def of_another(version: str = "2", **reference: str) -> Document:
 
 
 EVENTS: list[tuple[str, str, Document | None, Document, Effects]] = [
-    ("an orphan is added", "add", None, orphan(), Effects(["web"], {}, [], [])),
+    ("an orphan is added", "add", None, orphan(), WEB_ENQUEUED),
     ("an orphan without labels is added", "add", None, orphan(labels={}), NOTHING),
     ("an orphan of another namespace is added", "add", None, orphan(namespace="n"), NOTHING),
     ("a terminating orphan is added", "add", None, orphan(deleting=True), NOTHING),
@@ -164,15 +166,9 @@ EVENTS: list[tuple[str, str, Document | None, Document, Effects]] = [
         Effects(["web"], {}, ["web"], []),
     ),
     ("another kind's pod is deleted", "delete", None, of_another(kind="StatefulSet"), NOTHING),
-    ("a pod is deleted", "delete", None, web(), Effects(["web"], {}, [], ["web"])),
-    (
-        "a pod begins to terminate",
-        "update",
-        web("1"),
-        web(deleting=True),
-        Effects(["web"], {}, [], ["web"]),
-    ),
-    ("a pod changes", "update", web("1"), web(node="n"), Effects(["web"], {}, [], [])),
+    ("a pod is deleted", "delete", None, web(), DELETION_OBSERVED),
+    ("a pod begins to terminate", "update", web("1"), web(deleting=True), DELETION_OBSERVED),
+    ("a pod changes", "update", web("1"), web(node="n"), WEB_ENQUEUED),
     (
         "a pod becomes ready",
         "update",
@@ -185,24 +181,18 @@ EVENTS: list[tuple[str, str, Document | None, Document, Effects]] = [
         "update",
         web("1", ready_since=NOON),
         web(ready_since=NOON),
-        Effects(["web"], {}, [], []),
+        WEB_ENQUEUED,
     ),
-    ("a pod becomes an orphan", "update", web("1"), orphan(), Effects(["web"], {}, [], [])),
-    (
-        "a pod becomes an orphan without labels",
-        "update",
-        web("1"),
-        orphan(labels={}),
-        Effects(["web"], {}, [], []),
-    ),
+    ("a pod becomes an orphan", "update", web("1"), orphan(), WEB_ENQUEUED),
+    ("a pod becomes an orphan without labels", "update", web("1"), orphan(labels={}), WEB_ENQUEUED),
     (
         "a pod gets a controller of another kind",
         "update",
         web("1"),
         of_another(kind="StatefulSet"),
-        Effects(["web"], {}, [], []),
+        WEB_ENQUEUED,
     ),
-    ("a pod is adopted", "update", orphan("1"), web(), Effects(["web"], {}, [], [])),
+    ("a pod is adopted", "update", orphan("1"), web(), WEB_ENQUEUED),
     ("an orphan is bound", "update", orphan("1"), orphan(node="n"), NOTHING),
     (
         "an orphan is relabelled",

@@ -92,11 +92,7 @@ def test_an_allowed_review_has_no_details() -> None:
 
 def test_a_denied_review_has_a_code_and_a_message() -> None:
     response = response_to_review(denied(400, "because"))["response"]
-    assert response == {
-        "uid": "1",
-        "allowed": False,
-        "status": {"code": 400, "message": "because"},
-    }
+    assert response == {"uid": "1", "allowed": False, "status": {"code": 400, "message": "because"}}
 
 
 def test_a_change_is_a_patch() -> None:
@@ -134,11 +130,7 @@ def test_a_conversion_to_an_unknown_version_names_the_known_ones() -> None:
 
 
 def test_a_conversion_of_no_objects_succeeds() -> None:
-    assert conversion() == {
-        "uid": "1",
-        "convertedObjects": [],
-        "result": {"status": "Success"},
-    }
+    assert conversion() == {"uid": "1", "convertedObjects": [], "result": {"status": "Success"}}
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"request": {"uid": "1"}}'])

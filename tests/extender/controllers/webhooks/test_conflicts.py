@@ -17,11 +17,7 @@ from tests.extender.controllers.webhooks.stages import process_stage
 from tests.sampling import seeds
 from tests.stage import SPREADS, Stage
 
-THREE = (
-    {"name": "a", "maxReplicas": 60},
-    {"name": "b", "maxReplicas": 60},
-    {"name": "c"},
-)
+THREE = ({"name": "a", "maxReplicas": 60}, {"name": "b", "maxReplicas": 60}, {"name": "c"})
 
 
 SLOW = (

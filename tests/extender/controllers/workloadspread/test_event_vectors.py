@@ -165,9 +165,7 @@ async def test_a_changed_node_enqueues_nothing() -> None:
         assert not await stage.has_enqueued()
 
 
-async def test_an_invalid_object_is_logged_and_skipped(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+async def test_an_invalid_object_is_logged_and_skipped(capsys: pytest.CaptureFixture[str]) -> None:
     broken = a_pod("broken", "web", node="node-a")
     broken["metadata"]["creationTimestamp"] = "yesterday"
     invalid = a_replica_set("invalid", replicas="many")

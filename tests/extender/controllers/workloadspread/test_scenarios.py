@@ -12,7 +12,7 @@ from extender.kube.rest.resources import REPLICA_SETS
 from tests.builders import Document, manifest
 from tests.builders.replicas import a_replica_set, controlled_by, template
 from tests.builders.workloadspread import in_zone
-from tests.extender.controllers.workloadspread.zones import Zones, subset_of, zones
+from tests.extender.controllers.workloadspread.zones import Zones, spread_zones, subset_of, zones
 from tests.stage import DEPLOYMENTS, SPREADS
 
 LABELS = {"app": "web"}
@@ -25,10 +25,9 @@ ADAPTIVE = {
 
 @MODES
 async def test_scaling_to_thirty_to_ten_and_to_zero(quirks: str) -> None:
-    async with zones(quirks) as stage:
-        await stage.create_spread(in_zone("a", 10), in_zone("b", 10), in_zone("c"))
-        await stage.create_replica_set()
-        await stage.scale(30)
+    async with spread_zones(
+        in_zone("a", 10), in_zone("b", 10), in_zone("c"), replicas=30, quirks=quirks
+    ) as stage:
         assert await stage.counts() == {"a": 10, "b": 10, "c": 10}
         assert await stage.missing() == [0, 0, -1]
         costs = [{"300"}, {"200"}, {"100"}]
@@ -44,10 +43,7 @@ async def test_scaling_to_thirty_to_ten_and_to_zero(quirks: str) -> None:
 
 
 async def test_subsets_are_emptied_from_the_last_one() -> None:
-    async with zones() as stage:
-        await stage.create_spread(in_zone("a", 3), in_zone("b", 3), in_zone("c"))
-        await stage.create_replica_set()
-        await stage.scale(8)
+    async with spread_zones(in_zone("a", 3), in_zone("b", 3), in_zone("c"), replicas=8) as stage:
         seen = []
         for replicas in range(7, 0, -1):
             await stage.scale(replicas)
@@ -58,9 +54,7 @@ async def test_subsets_are_emptied_from_the_last_one() -> None:
 
 @MODES
 async def test_pods_are_deleted_in_reverse_even_without_the_controller(quirks: str) -> None:
-    async with zones(quirks) as stage:
-        await stage.create_spread(in_zone("a", 4), in_zone("b"))
-        await stage.create_replica_set()
+    async with spread_zones(in_zone("a", 4), in_zone("b"), quirks=quirks) as stage:
         stage.cluster.control_plane["workloadspread"].pause()
         await stage.scale(6)
         assert await stage.counts() == {"a": 4, "b": 2}
@@ -89,10 +83,7 @@ async def test_percentages_are_of_the_desired_replicas() -> None:
 
 
 async def test_a_lower_limit_moves_no_pod_but_changes_deletion_costs() -> None:
-    async with zones() as stage:
-        await stage.create_spread(in_zone("a", 6), in_zone("b"))
-        await stage.create_replica_set()
-        await stage.scale(8)
+    async with spread_zones(in_zone("a", 6), in_zone("b"), replicas=8) as stage:
         assert await stage.counts() == {"a": 6, "b": 2}
         await stage.change_subsets(in_zone("a", 2), in_zone("b"))
         assert await stage.counts() == {"a": 6, "b": 2}
@@ -106,10 +97,7 @@ async def test_a_lower_limit_moves_no_pod_but_changes_deletion_costs() -> None:
 
 
 async def test_pods_of_a_removed_subset_are_deleted_first() -> None:
-    async with zones() as stage:
-        await stage.create_spread(in_zone("a", 2), in_zone("b", 2), in_zone("c"))
-        await stage.create_replica_set()
-        await stage.scale(6)
+    async with spread_zones(in_zone("a", 2), in_zone("b", 2), in_zone("c"), replicas=6) as stage:
         await stage.change_subsets(in_zone("b", 2), in_zone("c"))
         assert await stage.costs() == {"a": {"-300"}, "b": {"200"}, "c": {"100"}}
         await stage.scale(4)
@@ -212,11 +200,9 @@ async def test_a_rollout_without_its_replica_set_is_waited_for() -> None:
 
 
 async def test_a_full_zone_is_avoided_and_tried_again_after_five_minutes() -> None:
-    async with zones() as stage:
-        await stage.create_spread(
-            in_zone("a", 4), in_zone("b", 4), in_zone("c"), scheduleStrategy=ADAPTIVE
-        )
-        await stage.create_replica_set()
+    async with spread_zones(
+        in_zone("a", 4), in_zone("b", 4), in_zone("c"), scheduleStrategy=ADAPTIVE
+    ) as stage:
         await stage.close("a")
         await stage.set_replicas(6)
         await stage.passes(15)
@@ -235,9 +221,9 @@ async def test_a_full_zone_is_avoided_and_tried_again_after_five_minutes() -> No
 
 
 async def test_upstream_does_not_notice_that_pods_have_become_unschedulable() -> None:
-    async with zones("upstream") as stage:
-        await stage.create_spread(in_zone("a", 4), in_zone("b"), scheduleStrategy=ADAPTIVE)
-        await stage.create_replica_set()
+    async with spread_zones(
+        in_zone("a", 4), in_zone("b"), scheduleStrategy=ADAPTIVE, quirks="upstream"
+    ) as stage:
         await stage.close("a")
         await stage.set_replicas(2)
         await stage.passes(120)
@@ -248,9 +234,7 @@ async def test_upstream_does_not_notice_that_pods_have_become_unschedulable() ->
 
 
 async def test_a_zone_that_was_full_for_a_short_time_is_not_avoided() -> None:
-    async with zones() as stage:
-        await stage.create_spread(in_zone("a", 4), in_zone("b"), scheduleStrategy=ADAPTIVE)
-        await stage.create_replica_set()
+    async with spread_zones(in_zone("a", 4), in_zone("b"), scheduleStrategy=ADAPTIVE) as stage:
         await stage.close("a")
         await stage.set_replicas(2)
         await stage.passes(15)
@@ -263,10 +247,9 @@ async def test_a_zone_that_was_full_for_a_short_time_is_not_avoided() -> None:
 @MODES
 @pytest.mark.parametrize("how", ["delete", "evict"])
 async def test_pods_that_are_deleted_all_at_once_are_replaced(how: str, quirks: str) -> None:
-    async with zones(quirks) as stage:
-        await stage.create_spread(in_zone("a", 6), in_zone("b", 6), in_zone("c"))
-        await stage.create_replica_set()
-        await stage.scale(18)
+    async with spread_zones(
+        in_zone("a", 6), in_zone("b", 6), in_zone("c"), replicas=18, quirks=quirks
+    ) as stage:
         for _ in range(3):
             await stage.remove((await stage.pod_names())[:14], how)
             await stage.settle()
@@ -277,10 +260,7 @@ async def test_pods_that_are_deleted_all_at_once_are_replaced(how: str, quirks: 
 
 
 async def test_an_admitted_pod_that_never_appears_expires_with_an_event() -> None:
-    async with zones() as stage:
-        await stage.create_spread(in_zone("a", 3), in_zone("b"))
-        await stage.create_replica_set()
-        await stage.scale(1)
+    async with spread_zones(in_zone("a", 3), in_zone("b"), replicas=1) as stage:
         written = await stage.get(SPREADS, "web")
         (entry, *_) = written["status"]["versionedSubsetStatuses"]["versionIgnored"]
         entry["creatingPods"] = {"missing": "2026-01-01T00:01:00Z"}
@@ -296,10 +276,7 @@ async def test_an_admitted_pod_that_never_appears_expires_with_an_event() -> Non
 
 async def test_nothing_is_written_without_a_change() -> None:
     for quirks in ("fixed", "upstream"):
-        async with zones(quirks) as stage:
-            await stage.create_spread(in_zone("a", 3), in_zone("b"))
-            await stage.create_replica_set()
-            await stage.scale(5)
+        async with spread_zones(in_zone("a", 3), in_zone("b"), replicas=5, quirks=quirks) as stage:
             stage.simulation.cancel()
             before = await stage.find(SPREADS, "web"), await stage.pods()
             await stage.passes(11 * 3600)  # in that time all are synced once more

@@ -155,9 +155,7 @@ async def test_a_target_filter_has_the_paths_of_replicas_and_the_selector_of_pod
         assert await stage.counts() == [(1, 3), (0, 4)]
 
 
-async def test_a_path_without_a_value_is_tried_again(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+async def test_a_path_without_a_value_is_tried_again(capsys: pytest.CaptureFixture[str]) -> None:
     async with started(SPREAD_DEFINITION) as stage:
         stage.load(allowed_kinds({"Group": "game.io", "Kind": "Game", "replicasPath": "spec.size"}))
         stage.load(definition("game.io/v1", "Game"))

@@ -12,12 +12,7 @@ from fakeapi.testing.faults import Fault, fault
 from policies.replicaset import DELETION_COST
 from tests.builders import Document
 from tests.builders.replicas import a_pod, a_replica_set
-from tests.builders.workloadspread import (
-    in_zone,
-    injected,
-    spread_json,
-    target_json,
-)
+from tests.builders.workloadspread import in_zone, injected, spread_json, target_json
 from tests.extender.controllers.workloadspread.stages import (
     ControllerStage,
     controller_stage,
@@ -118,10 +113,7 @@ async def test_events_are_sent_even_if_a_pod_deletion_fails() -> None:
     refused = fault(500).on("delete", "pods").once()
     missing: Document = {"name": "b", "replicas": 0, "missingReplicas": -1}
     missing["creatingPods"] = {"missing": "2025-12-31T23:50:00Z"}
-    spread = {
-        **web_spread(scheduleStrategy=ADAPTIVE),
-        "status": {"subsetStatuses": [missing]},
-    }
+    spread = {**web_spread(scheduleStrategy=ADAPTIVE), "status": {"subsetStatuses": [missing]}}
     pods = [stuck_pod("s1")]
     async with two_zones(spread, *pods, replicas=1, faults=(refused,)) as stage:
         await stage.passes(30)

@@ -196,3 +196,16 @@ async def zones(
             yield stage
         finally:
             await cancel_tasks((stage.simulation,))
+
+
+@asynccontextmanager
+async def spread_zones(
+    *subsets: Document, replicas: int = 0, quirks: str = "fixed", **spec: Any
+) -> AsyncIterator[Zones]:
+    """Open a cluster with the WorkloadSpread ``web``, and a ReplicaSet with so many pods."""
+    async with zones(quirks) as stage:
+        await stage.create_spread(*subsets, **spec)
+        await stage.create_replica_set()
+        if replicas:
+            await stage.scale(replicas)
+        yield stage

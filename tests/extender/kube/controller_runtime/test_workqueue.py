@@ -277,9 +277,7 @@ async def test_many_workers_never_share_a_key(queue: WorkQueue[str], clock: Virt
     assert (len(queue), busy) == (0, {})
 
 
-async def test_keys_are_delivered_by_rank_and_then_in_order(
-    clock: VirtualClock,
-) -> None:
+async def test_keys_are_delivered_by_rank_and_then_in_order(clock: VirtualClock) -> None:
     queue = WorkQueue[str](clock, rank=lambda key: -int(key[0]))
     for key in ("1a", "9a", "5a", "9b", "1a"):
         queue.add(key)

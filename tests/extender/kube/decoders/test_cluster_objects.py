@@ -149,8 +149,7 @@ def test_every_workload_kind_has_a_decoder() -> None:
 
 @pytest.mark.parametrize("kind", ["Service", "ReplicationController"])
 @pytest.mark.parametrize(
-    ("selector", "requirements"),
-    [(None, None), ({}, ()), ({"app": "web"}, (APP_IS_WEB,))],
+    ("selector", "requirements"), [(None, None), ({}, ()), ({"app": "web"}, (APP_IS_WEB,))]
 )
 def test_some_kinds_select_by_a_map(
     kind: str, selector: Any, requirements: tuple[Requirement, ...] | None

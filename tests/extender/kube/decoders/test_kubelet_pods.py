@@ -201,17 +201,10 @@ def test_limits_of_storage_are_summed_in_the_same_format(
             [container_with("init", limits={STORAGE: "1G"})],
             "2Gi",
         ),
+        ([container_with()], [sidecar(limits={STORAGE: "1Gi"}), container_with("init")], "1Gi"),
         (
             [container_with()],
-            [sidecar(limits={STORAGE: "1Gi"}), container_with("init")],
-            "1Gi",
-        ),
-        (
-            [container_with()],
-            [
-                sidecar(limits={STORAGE: "1Gi"}),
-                container_with("init", limits={STORAGE: "1G"}),
-            ],
+            [sidecar(limits={STORAGE: "1Gi"}), container_with("init", limits={STORAGE: "1G"})],
             "2073741824",
         ),
     ],

@@ -217,10 +217,7 @@ def test_pod_level_resources_and_their_status_are_read(release: str, milli_cpu: 
     document = pod_json(
         cpu="100m",
         spec={"resources": {"requests": {"cpu": "1"}}},
-        status={
-            "resources": {"requests": {"cpu": "3"}},
-            "allocatedResources": {"cpu": "2"},
-        },
+        status={"resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "2"}},
     )
     assert decode(document, release).requests.milli_cpu == milli_cpu
 
@@ -393,7 +390,6 @@ MADE = [{"name": "made", "resourceClaimName": "gpu-x"}, {"name": "needless"}]
 )
 def test_device_claims_are_decoded(source: Document, read: list[DeviceClaim]) -> None:
     document = pod_json(
-        spec={"resourceClaims": [{"name": "it", **source}]},
-        status={"resourceClaimStatuses": MADE},
+        spec={"resourceClaims": [{"name": "it", **source}]}, status={"resourceClaimStatuses": MADE}
     )
     assert decode(document).storage == (PodStorage((), tuple(read)) if read else None)

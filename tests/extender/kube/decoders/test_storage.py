@@ -208,8 +208,7 @@ TABLES: list[tuple[Callable[[bytes], object], list[Any]]] = [
 
 
 @pytest.mark.parametrize(
-    ("decode", "document", "expected"),
-    [(decode, *row) for decode, rows in TABLES for row in rows],
+    ("decode", "document", "expected"), [(decode, *row) for decode, rows in TABLES for row in rows]
 )
 def test_the_fields_that_filters_read_are_decoded(
     decode: Callable[[bytes], object], document: Document, expected: object

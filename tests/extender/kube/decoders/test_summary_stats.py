@@ -108,10 +108,7 @@ def test_a_complete_pod_is_decoded() -> None:
         1,
         2,
         3,
-        (
-            ContainerStats("main", 5, DiskUsage(6, 7), DiskUsage(8)),
-            ContainerStats("silent"),
-        ),
+        (ContainerStats("main", 5, DiskUsage(6, 7), DiskUsage(8)), ContainerStats("silent")),
         (VolumeStats("v", DiskUsage(9, 10), 11),),
     )
 

@@ -82,10 +82,7 @@ def test_a_quantity_is_a_string_a_number_or_null_as_in_go(amount: object, milli_
             pod_json(spec={"resources": {"limits": {"cpu": "?"}}}),
             f"spec.resources.limits.cpu: '?' {NO_QUANTITY}",
         ),
-        (
-            pod_json(spec={"overhead": {"cpu": "1x"}}),
-            f"spec.overhead.cpu: '1x' {NO_QUANTITY}",
-        ),
+        (pod_json(spec={"overhead": {"cpu": "1x"}}), f"spec.overhead.cpu: '1x' {NO_QUANTITY}"),
         (
             asking(cpu=True),
             (
@@ -95,10 +92,7 @@ def test_a_quantity_is_a_string_a_number_or_null_as_in_go(amount: object, milli_
         ),
         (pod_json(spec={"priority": "5"}), "spec.priority: expected int | null, got str"),
         (pod_json(spec={"containers": "x"}), "spec.containers: expected array | null, got str"),
-        (
-            pod_json(spec={"containers": [None]}),
-            "spec.containers[0]: expected object, got null",
-        ),
+        (pod_json(spec={"containers": [None]}), "spec.containers[0]: expected object, got null"),
         (
             pod_json(status={"startTime": "yesterday"}),
             "status.startTime: invalid RFC3339 encoded datetime",

@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.kube.decoders.object_meta import ObjectMeta, PartialObject
-from extender.kube.informers.indexer import (
-    BY_NAMESPACE,
-    BY_NODE,
-    Indexer,
-    namespace_of,
-    node_of,
-)
+from extender.kube.informers.indexer import BY_NAMESPACE, BY_NODE, Indexer, namespace_of, node_of
 
 
 def item(name: str, version: int = 1, uid: str = "", team: str = "red") -> PartialObject:

@@ -39,10 +39,7 @@ MISSING: Mapping[str, str] = {"KUBECONFIG": "/nonexistent/config"}
 
 
 def kubeconfig(
-    path: Path,
-    user: Mapping[str, object],
-    server: str = "http://127.0.0.1:8001",
-    **cluster: object,
+    path: Path, user: Mapping[str, object], server: str = "http://127.0.0.1:8001", **cluster: object
 ) -> Path:
     """Write a kubeconfig with one context, `here`."""
     document = {

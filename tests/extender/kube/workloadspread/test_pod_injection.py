@@ -78,10 +78,7 @@ def test_preferences_are_added() -> None:
     [
         ((), [ZONE_A]),
         ((ON_X,), [{**ZONE_A, **ON_X}]),
-        (
-            (ZONE_A, {}),
-            [{"matchExpressions": ZONE_A["matchExpressions"] * 2}, ZONE_A],
-        ),
+        ((ZONE_A, {}), [{"matchExpressions": ZONE_A["matchExpressions"] * 2}, ZONE_A]),
     ],
 )
 def test_each_term_gets_the_requirements_of_the_subset(
