@@ -1,4 +1,4 @@
-"""A cluster without sockets on a virtual clock, and short ways to act on it and to read it."""
+"""Stages: a cluster without sockets on a virtual clock, with short methods to act and to read."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", name
 
 
 def decode(raw: Any) -> Document:
-    """Read a whole object."""
+    """Decode a whole object."""
     document: Document = orjson.loads(bytes(raw))
     return document
 
 
 class ApiAccess:
-    """Short ways to write and read objects through a client."""
+    """Short methods that write and read objects through a client."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -142,7 +142,7 @@ class ApiAccess:
 
 
 class Stage(ApiAccess):
-    """A cluster without sockets, and short ways to act on it."""
+    """A cluster without sockets, and short methods that act on it."""
 
     def __init__(self, cluster: VirtualCluster) -> None:
         self.cluster = cluster
@@ -157,26 +157,26 @@ class Stage(ApiAccess):
         return format_time(self.cluster.clock.now_ns())
 
     def load(self, *things: Document) -> None:
-        """Put objects there, as they are."""
+        """Load objects unchanged."""
         self.cluster.load(things)
 
     def plan_faults(self, *faults: Fault, agent: str = "") -> None:
-        """Have requests meet faults from now on: all, or those of one client."""
+        """Apply faults from now on, to all requests or to those of one client."""
         if faults:
             self.cluster.faults.plan(*(each.by(agent) if agent else each for each in faults))
 
     async def passes(self, seconds: float = 1.0) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         await self.cluster.clock.advance(seconds)
 
     async def make_ready(self, name: str) -> None:
-        """Have a pod run and be ready from now on."""
+        """Make a pod run and be ready from now on."""
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": self.now}
         await self.patch(PODS, name, {"status": {"phase": "Running", "conditions": [ready]}})
 
 
 def without_version(document: Mapping[str, Any]) -> Document:
-    """Return a document without what counts writes."""
+    """Return a document without its resourceVersion."""
     metadata = {k: v for k, v in document["metadata"].items() if k != "resourceVersion"}
     return {**document, "metadata": metadata}
 

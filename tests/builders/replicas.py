@@ -1,8 +1,16 @@
-"""Builders and known answers for ReplicaSets and the pods that they delete first.
+"""Builders of ReplicaSets and their pods, and known answers about the pods deleted first.
 
-``replica("a", ready=3600)`` is a pod that has been ready for an hour at ``NOW``, and all that is
-left out is the same in each: so two replicas differ in what a test says, and in their UIDs, which
-are their names. ``created`` is an age, too; None is a time that is missing.
+Values that decisions read, and the documents that are decoded into them::
+
+    replica("a", ready=3600), replica_set_json("web"), member_json("web-1", ready=3600)
+
+``replica("a", ready=3600)`` is a pod that has been ready for an hour at ``NOW``. All other fields
+have the same defaults, so two replicas differ only in the arguments, and in their UIDs, which are
+their names. ``created`` is an age, too; None is a missing time.
+
+Objects for API servers and controllers::
+
+    a_replica_set(replicas=2), a_pod("web-1", "web", node="node-1")
 """
 
 from __future__ import annotations
@@ -51,7 +59,7 @@ def replica(
     sidecar_restarts: int = 0,
     created: float | None = 7200,
 ) -> RankedPod:
-    """Build a replica that has been ready and there for so many seconds at ``NOW``."""
+    """Build a replica that has been ready, and existed, for so many seconds at ``NOW``."""
     return RankedPod(
         namespace="default",
         name=name,

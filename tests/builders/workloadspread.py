@@ -1,4 +1,4 @@
-"""Builders for WorkloadSpreads, their targets and pods.
+"""Builders of WorkloadSpreads, their workloads and pods.
 
 Values that decisions read::
 
@@ -71,7 +71,7 @@ def at(seconds: float) -> int:
 
 
 def rules(quirks: Quirks = FIXED, kinds: frozenset[str] = DEFAULT_VERSIONED_KINDS) -> SpreadRules:
-    """Return rules."""
+    """Return the rules of a reconcile."""
     return SpreadRules(kinds, quirks)
 
 
@@ -101,7 +101,7 @@ def status(*subsets: SubsetStatus, **versions: tuple[SubsetStatus, ...]) -> Work
 
 
 def member(name: str, put_into: str | None = None, **fields: Any) -> SpreadPod:
-    """Build a pod of CLONE_SET that has been put into a subset of the WorkloadSpread web."""
+    """Build a pod of CLONE_SET in a subset of the WorkloadSpread web."""
     injection = None if put_into is None else SubsetInjection("web", put_into)
     own: dict[str, Any] = {
         "controller": CLONE_SET,
@@ -114,7 +114,7 @@ def member(name: str, put_into: str | None = None, **fields: Any) -> SpreadPod:
 
 
 def stuck(name: str, put_into: str, since: float) -> SpreadPod:
-    """Build a pod that was created some seconds ago and is unschedulable."""
+    """Build an unschedulable pod that was created some seconds ago."""
     return member(
         name, put_into, node="", phase="Pending", unschedulable=True, created_ns=at(-since)
     )
@@ -134,24 +134,24 @@ def replica_set(template_hash: str, **fields: Any) -> TargetWorkload:
 
 
 def condition(status: str, since: float, reason: str = "", message: str = "") -> SubsetCondition:
-    """Build a condition that has had its status since some seconds after NOW."""
+    """Build a condition whose last transition was some seconds after NOW."""
     usual = {"True": "Sufficient", "False": "PodUnschedulable"}
     return SubsetCondition("Schedulable", status, reason or usual[status], message, at(since))
 
 
 def term(key: str, *values: str) -> NodeTerm:
-    """Build a node selector term that wants one of some values."""
+    """Build a node selector term for a label with one of these values."""
     return NodeTerm((Expression(key, "In", values),))
 
 
 def around(*nodes: Node, patched: Iterable[str] = ()) -> GroupingContext:
-    """Build the context of grouping; ``patched`` has the names of pods that equal their patch."""
+    """Build a grouping context; ``patched`` are the names of pods that match the patch."""
     names = frozenset(patched)
     return GroupingContext({node.name: node for node in nodes}, lambda pod, _: pod.name in names)
 
 
 def files(*documents: Mapping[str, Any]) -> WorkloadSpreadFiles:
-    """Decode documents as from files."""
+    """Return documents as they are read from files."""
     return WorkloadSpreadFiles(
         [Manifest(each["kind"], encoded(each), "cluster.json") for each in documents],
         "cluster.json",
@@ -217,5 +217,5 @@ def pod_of(name: str, put_into: str | None = None, **parts: Document) -> Documen
 
 
 def decoded(document: object) -> Any:
-    """Return a document after encoding and decoding."""
+    """Return a document as it is after encoding and decoding."""
     return msgspec.json.decode(encoded(document))
