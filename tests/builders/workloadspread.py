@@ -160,13 +160,9 @@ def files(*documents: Mapping[str, Any]) -> WorkloadSpreadFiles:
 
 def spread_json(*subsets: Document, name: str = "web", **spec: Any) -> Document:
     """Build a WorkloadSpread for the CloneSet web; ``spec`` adds or overrides fields."""
-    reference = {"apiVersion": CLONE_SET.api_version, "kind": "CloneSet", "name": "web"}
-    return manifest(
-        "WorkloadSpread",
-        name,
-        metadata={"uid": f"{name}-spread"},
-        spec={"targetRef": reference, "subsets": list(subsets), **spec},
-    )
+    target = target_json("CloneSet", CLONE_SET.api_version)
+    fields = {"targetRef": target, "subsets": list(subsets), **spec}
+    return manifest("WorkloadSpread", name, metadata={"uid": f"{name}-spread"}, spec=fields)
 
 
 def in_zone(name: str, limit: MaxReplicas = None) -> Document:
@@ -206,12 +202,11 @@ def pod_of(name: str, put_into: str | None = None, **parts: Document) -> Documen
     metadata: Document = {"ownerReferences": [controller]}
     if put_into is not None:
         metadata["annotations"] = injected(put_into)
-    spec: Document = {"containers": [{"name": "main", "image": "web:1"}]}
     return manifest(
         "Pod",
         name,
         metadata=metadata | parts.get("metadata", {}),
-        spec=spec | parts.get("spec", {}),
+        spec={"containers": [{"name": "main", "image": "web:1"}]} | parts.get("spec", {}),
         status={"phase": "Running"} | parts.get("status", {}),
     )
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import msgspec
+import pytest
 
 from extender.kube.rest.transport import (
     IdleTimeoutError,
@@ -18,6 +19,12 @@ from extender.kube.rest.transport import (
     Stream,
     TransportError,
 )
+from fakeapi.apiserver.serving.virtual_clock import VirtualClock
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
 
 
 class SteppedClock:

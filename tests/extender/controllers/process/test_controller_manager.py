@@ -26,7 +26,7 @@ from extender.kube.rest.clock import SystemClock
 from extender.kube.rest.resources import NODES, REPLICA_SETS
 from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.controlplane.components import COMPONENTS, DEFAULT_RUN, components, parse_run
-from tests.builders import blocking, thing
+from tests.builders import blocking, manifest, owner, thing
 from tests.builders.replicas import a_replica_set
 from tests.stage import CONFIG_MAPS, decode
 
@@ -86,9 +86,8 @@ async def test_a_component_paused_before_its_start_starts_paused() -> None:
         gc.pause()
         gc.start()
         await cluster.clock.advance(1)
-        owned = [{"apiVersion": "v1", "kind": "Node", "name": "missing", "uid": "missing"}]
-        orphan = {"name": "a", "ownerReferences": owned}
-        cluster.load([{"apiVersion": "v1", "kind": "Node", "metadata": orphan}])
+        owners = [owner("missing", "Node")]
+        cluster.load([manifest("Node", "a", metadata={"ownerReferences": owners})])
         await cluster.clock.advance(60)
         assert gc.pending == 1
         gc.resume()
@@ -159,7 +158,7 @@ async def test_an_error_of_a_handler_is_raised_by_the_factory(
     shared.of(NODES, decode_partial).objects.add_handler(FailingHandler())
     await clock.advance(1)
     assert not failed.done()
-    virtual_cluster.load([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}])
+    virtual_cluster.load([manifest("Node", "a")])
     await clock.advance(1)
     assert failed.done()
     with pytest.raises(ZeroDivisionError):

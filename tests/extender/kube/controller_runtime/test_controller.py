@@ -14,11 +14,6 @@ from extender.kube.rest.api_errors import ApiError
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 
 
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
 @asynccontextmanager
 async def running(controller: Controller[str]) -> AsyncIterator[asyncio.Task[None]]:
     task = asyncio.create_task(controller.run())

@@ -12,11 +12,6 @@ from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 
 
 @pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
 def queue(clock: VirtualClock) -> WorkQueue[str]:
     return WorkQueue(clock)
 

@@ -42,22 +42,21 @@ async def lasting(clock: Clock, seconds: float, ended: list[float]) -> str:
     return "done"
 
 
-async def test_the_result_of_work_that_ends_in_time_is_returned() -> None:
-    clock, ended = VirtualClock(), list[float]()
+async def test_the_result_of_work_that_ends_in_time_is_returned(clock: VirtualClock) -> None:
+    ended: list[float] = []
     working = asyncio.create_task(within(clock, 5, lasting(clock, 3, ended)))
     await clock.advance(10)
     assert (await working, ended) == ("done", [3])
 
 
-async def test_work_that_ends_at_the_timeout_counts() -> None:
-    clock = VirtualClock()
+async def test_work_that_ends_at_the_timeout_counts(clock: VirtualClock) -> None:
     working = asyncio.create_task(within(clock, 5, lasting(clock, 5, [])))
     await clock.advance(10)
     assert await working == "done"
 
 
-async def test_work_is_cancelled_at_the_timeout() -> None:
-    clock, ended = VirtualClock(), list[float]()
+async def test_work_is_cancelled_at_the_timeout(clock: VirtualClock) -> None:
+    ended: list[float] = []
     working = asyncio.create_task(within(clock, 5, lasting(clock, 60, ended)))
     await clock.advance(10)
     with pytest.raises(TimeoutError, match="not within 5 s"):
@@ -73,8 +72,8 @@ async def test_an_exception_of_the_work_is_raised() -> None:
         await within(VirtualClock(), 5, fails())
 
 
-async def test_cancellation_cancels_the_work() -> None:
-    clock, ended = VirtualClock(), list[float]()
+async def test_cancellation_cancels_the_work(clock: VirtualClock) -> None:
+    ended: list[float] = []
     working = asyncio.create_task(within(clock, 5, lasting(clock, 3, ended)))
     await clock.advance(1)
     working.cancel()

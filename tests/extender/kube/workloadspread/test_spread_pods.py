@@ -16,7 +16,7 @@ from extender.kube.workloadspread.spread_pods import (
 from policies.kubernetes.selectors import Toleration
 from policies.workloadspread.model import Expression, NodeTerm, SpreadPod, SubsetInjection
 from policies.workloadspread.object_references import WorkloadReference
-from tests.builders import encoded
+from tests.builders import encoded, owner
 from tests.builders.workloadspread import CLONE_SET, UNSCHEDULABLE, at, pod_of
 
 
@@ -93,10 +93,7 @@ def test_a_new_pod_may_have_no_name() -> None:
 
 
 def test_the_controller_is_the_owner_with_that_flag() -> None:
-    owners = [
-        {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "c"},
-        {"apiVersion": "v1", "kind": "Game", "name": "g", "uid": "g", "controller": True},
-    ]
+    owners = [owner("c"), owner("g", "Game", controller=True)]
     pod = decoded({"metadata": {"name": "x", "ownerReferences": owners}})
     assert pod.controller == WorkloadReference("v1", "Game", "g", "g")
     assert pod.owners == {"c", "g"}

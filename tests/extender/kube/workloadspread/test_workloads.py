@@ -17,7 +17,7 @@ from extender.kube.workloadspread.workloads import (
 from policies.kubernetes.selectors import LabelSelector, equals_all, parse_label_selector
 from policies.workloadspread.object_references import ObjectKey, WorkloadReference
 from policies.workloadspread.workloads import AllowedKind, AllowedKinds, Scale, TargetWorkload
-from tests.builders import encoded
+from tests.builders import encoded, owner
 
 META = {"name": "web", "namespace": "default", "uid": "u"}
 GAMES = ScaledKind("game.io", "Game", ".spec.count", ".status.selector")
@@ -30,7 +30,6 @@ def decoded(kind: str, api_version: str, **fields: Any) -> TargetWorkload:
 
 
 def test_a_complete_clone_set_is_decoded() -> None:
-    owner = {"apiVersion": "v1", "kind": "Game", "name": "g", "uid": "g", "controller": True}
     workload = decode_workload(
         "CloneSet",
         encoded(
@@ -40,7 +39,7 @@ def test_a_complete_clone_set_is_decoded() -> None:
                     **META,
                     "labels": {"l": "x"},
                     "generation": 4,
-                    "ownerReferences": [owner],
+                    "ownerReferences": [owner("g", "Game", controller=True)],
                     "annotations": {"deployment.kubernetes.io/revision": "7"},
                     "deletionTimestamp": "2026-01-01T00:00:00Z",
                 },
