@@ -177,8 +177,13 @@ class ScriptedApi:
     def __init__(self, clock: SteppedClock, *script: Reply) -> None:
         self._clock = clock
         self._script = deque(script)
-        self.asked: list[TimedRequest] = []
+        self.requests: list[TimedRequest] = []
         self.played = asyncio.Event()
+
+    @property
+    def asked(self) -> list[TimedRequest]:
+        """The requests, by their name in other folders."""
+        return self.requests
 
     async def request(self, request: Request) -> Response:
         reply = await self._next(request)
@@ -195,7 +200,7 @@ class ScriptedApi:
         self.played.set()
 
     async def _next(self, request: Request) -> Response | Watch:
-        self.asked.append(TimedRequest(self._clock.elapsed, request))
+        self.requests.append(TimedRequest(self._clock.elapsed, request))
         if not self._script:
             self.played.set()
             await asyncio.Event().wait()

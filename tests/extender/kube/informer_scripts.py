@@ -17,45 +17,53 @@ from tests.extender.kube.conftest import Reply, ScriptedApi, SteppedClock, Thing
 A1, B2 = an_object("a", 1), an_object("b", 2)
 
 
-class Copy:
-    """A store that keeps the state and the sequence of its events."""
+class RecordingStore:
+    """A store that keeps the state and records the changes."""
 
     def __init__(self) -> None:
         self.state: dict[str, str] = {}
-        self.told: list[str] = []
+        self.changes: list[str] = []
 
     def replace(self, items: Sequence[Thing]) -> None:
         self.state = {item.name: item.version for item in items}
-        self.told.append("=" + ",".join(f"{item.name}{item.version}" for item in items))
+        self.changes.append("=" + ",".join(f"{item.name}{item.version}" for item in items))
 
     def upsert(self, item: Thing) -> None:
         self.state[item.name] = item.version
-        self.told.append(f"+{item.name}{item.version}")
+        self.changes.append(f"+{item.name}{item.version}")
 
     def remove(self, item: Thing) -> None:
         del self.state[item.name]
-        self.told.append(f"-{item.name}{item.version}")
+        self.changes.append(f"-{item.name}{item.version}")
+
+    @property
+    def told(self) -> list[str]:
+        """The changes, by their name in other folders."""
+        return self.changes
+
+
+Copy = RecordingStore  # the name in other folders
 
 
 @dataclass
-class Story:
+class ScriptRun:
     """The state after a script has run."""
 
     api: ScriptedApi
     clock: SteppedClock
-    copy: Copy
+    store: RecordingStore
     informer: Reflector[Thing]
 
     @property
     def versions(self) -> list[str]:
         """The resourceVersion of each request; lists and streams are marked."""
-        asked = [item.query for item in self.api.asked]
-        return [_asked_for(query) + query.get("resourceVersion", "newest") for query in asked]
+        queries = [item.query for item in self.api.requests]
+        return [_kind_of(query) + query.get("resourceVersion", "newest") for query in queries]
 
     @property
     def pauses(self) -> list[float]:
         """Seconds from each request to the next."""
-        times = [item.at for item in self.api.asked]
+        times = [item.at for item in self.api.requests]
         return [after - before for before, after in itertools.pairwise(times)]
 
 
@@ -63,11 +71,11 @@ async def play(
     *script: Reply,
     selection: Selection | None = None,
     kind: type[Reflector[Thing]] = Reflector[Thing],
-) -> Story:
-    clock, copy = SteppedClock(), Copy()
+) -> ScriptRun:
+    clock, store = SteppedClock(), RecordingStore()
     api = ScriptedApi(clock, *script)
     context = ReflectorContext(Client(api), clock, random.Random(7))
-    informer = kind(context, PODS, thing, copy, selection or Selection())
+    informer = kind(context, PODS, thing, store, selection or Selection())
     running = asyncio.create_task(informer.run())
     await asyncio.wait(
         {running, asyncio.create_task(api.played.wait())}, return_when="FIRST_COMPLETED"
@@ -75,10 +83,10 @@ async def play(
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await running
-    return Story(api, clock, copy, informer)
+    return ScriptRun(api, clock, store, informer)
 
 
-def _asked_for(query: dict[str, str]) -> str:
+def _kind_of(query: dict[str, str]) -> str:
     if "watch" not in query:
         return "list "
     return "stream " if "sendInitialEvents" in query else ""

@@ -248,8 +248,8 @@ async def test_delays_are_ten_seconds_except_a_random_first_one() -> None:
         recorder.normal(POD, "Fine", "it works")
         for _ in range(50):
             await asyncio.sleep(0)
-    times = [asked.at for asked in api.asked]
+    times = [each.at for each in api.requests]
     assert 0 < times[1] < 10
     assert (times[2] - times[1], times[3] - times[2]) == pytest.approx((10, 10))
-    assert {asked.request.method for asked in api.asked} == {"POST"}
-    assert isinstance(api.asked[0].request, Request)
+    assert {each.request.method for each in api.requests} == {"POST"}
+    assert isinstance(api.requests[0].request, Request)

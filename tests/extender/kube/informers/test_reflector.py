@@ -35,14 +35,14 @@ from tests.extender.kube.conftest import (
     modified,
     thing,
 )
-from tests.extender.kube.informer_scripts import A1, B2, Copy, play
+from tests.extender.kube.informer_scripts import A1, B2, RecordingStore, play
 
 
 async def test_the_list_is_followed_by_each_change_in_order() -> None:
-    story = await play(a_list(2, A1, B2), a_watch(added("c", 3), modified("a", 4), deleted("b", 5)))
-    assert story.copy.told == ["=a1,b2", "+c3", "+a4", "-b5"]
-    assert story.copy.state == {"a": "4", "c": "3"}
-    assert story.versions == ["list 0", "2", "5"]
+    run = await play(a_list(2, A1, B2), a_watch(added("c", 3), modified("a", 4), deleted("b", 5)))
+    assert run.store.changes == ["=a1,b2", "+c3", "+a4", "-b5"]
+    assert run.store.state == {"a": "4", "c": "3"}
+    assert run.versions == ["list 0", "2", "5"]
 
 
 async def test_it_is_synced_after_the_first_list_and_not_before() -> None:
@@ -54,21 +54,21 @@ async def test_it_is_synced_after_the_first_list_and_not_before() -> None:
 
 
 async def test_an_empty_resource_is_synced() -> None:
-    story = await play(a_list(9))
-    assert story.informer.synced
-    assert story.copy.told == ["="]
+    run = await play(a_list(9))
+    assert run.informer.synced
+    assert run.store.changes == ["="]
 
 
 async def test_bookmarks_change_only_the_version_to_resume_from() -> None:
-    story = await play(a_list(2, A1), a_watch(bookmark(50)))
-    assert story.copy.told == ["=a1"]
-    assert story.versions == ["list 0", "2", "50"]
-    assert story.informer.resource_version == "50"
+    run = await play(a_list(2, A1), a_watch(bookmark(50)))
+    assert run.store.changes == ["=a1"]
+    assert run.versions == ["list 0", "2", "50"]
+    assert run.informer.resource_version == "50"
 
 
 async def test_a_watch_requests_bookmarks_and_five_to_ten_minutes() -> None:
-    story = await play(a_list(2), *[a_watch(bookmark(n)) for n in range(3, 23)])
-    watches = [asked.query for asked in story.api.asked[1:]]
+    run = await play(a_list(2), *[a_watch(bookmark(n)) for n in range(3, 23)])
+    watches = [each.query for each in run.api.requests[1:]]
     timeouts = [int(query["timeoutSeconds"]) for query in watches]
     assert all(query["allowWatchBookmarks"] == "true" for query in watches)
     assert all(300 <= seconds < 600 for seconds in timeouts)
@@ -77,24 +77,24 @@ async def test_a_watch_requests_bookmarks_and_five_to_ten_minutes() -> None:
 
 async def test_a_selection_narrows_lists_and_watches_alike() -> None:
     some = Selection("shop", "app=web", "spec.nodeName=n1")
-    story = await play(a_list(2), selection=some)
-    for asked in story.api.asked:
-        assert asked.request.path == "/api/v1/namespaces/shop/pods"
-        assert asked.query["labelSelector"] == "app=web"
-        assert asked.query["fieldSelector"] == "spec.nodeName=n1"
+    run = await play(a_list(2), selection=some)
+    for each in run.api.requests:
+        assert each.request.path == "/api/v1/namespaces/shop/pods"
+        assert each.query["labelSelector"] == "app=web"
+        assert each.query["fieldSelector"] == "spec.nodeName=n1"
 
 
 async def test_a_watch_that_ends_by_its_timeout_is_resumed_at_once() -> None:
-    story = await play(a_list(2), a_watch(added("a", 3), Stay(400)), a_watch(Stay(500)))
-    assert story.versions == ["list 0", "2", "3", "3"]
-    assert story.pauses == [0, 400, 500]
-    assert (story.informer.relists, story.informer.reconnects) == (0, 1)
+    run = await play(a_list(2), a_watch(added("a", 3), Stay(400)), a_watch(Stay(500)))
+    assert run.versions == ["list 0", "2", "3", "3"]
+    assert run.pauses == [0, 400, 500]
+    assert (run.informer.relists, run.informer.reconnects) == (0, 1)
 
 
 async def test_a_watch_that_ends_at_once_without_an_event_is_resumed_after_a_delay() -> None:
-    story = await play(a_list(2), a_watch(), a_watch(bookmark(2)))
-    assert story.versions == ["list 0", "2", "2", "2"]
-    assert all(pause >= 0.8 for pause in story.pauses[1:])
+    run = await play(a_list(2), a_watch(), a_watch(bookmark(2)))
+    assert run.versions == ["list 0", "2", "2", "2"]
+    assert all(pause >= 0.8 for pause in run.pauses[1:])
 
 
 @pytest.mark.parametrize(
@@ -114,10 +114,10 @@ async def test_a_watch_that_ends_at_once_without_an_event_is_resumed_after_a_del
     ids=str,
 )
 async def test_transient_errors_cause_no_list(error: Reply) -> None:
-    story = await play(a_list(2, A1), a_watch(added("b", 3)), error, a_watch(added("c", 4)))
-    assert story.copy.told == ["=a1", "+b3", "+c4"]
-    assert story.versions == ["list 0", "2", "3", "3", "4"]
-    assert 0.8 <= story.pauses[2] < 1.6
+    run = await play(a_list(2, A1), a_watch(added("b", 3)), error, a_watch(added("c", 4)))
+    assert run.store.changes == ["=a1", "+b3", "+c4"]
+    assert run.versions == ["list 0", "2", "3", "3", "4"]
+    assert 0.8 <= run.pauses[2] < 1.6
 
 
 @pytest.mark.parametrize(
@@ -141,21 +141,19 @@ async def test_transient_errors_cause_no_list(error: Reply) -> None:
     ids=str,
 )
 async def test_an_expired_watch_is_listed_again(error: Reply) -> None:
-    story = await play(
+    run = await play(
         a_list(2, A1), a_watch(added("b", 3)), error, a_list(9, B2), a_watch(added("c", 10))
     )
-    assert story.copy.told == ["=a1", "+b3", "=b2", "+c10"]
-    assert story.versions == ["list 0", "2", "3", "list 3", "9", "10"]
-    assert 0.8 <= story.pauses[2] < 1.6
-    assert story.informer.relists == 1
+    assert run.store.changes == ["=a1", "+b3", "=b2", "+c10"]
+    assert run.versions == ["list 0", "2", "3", "list 3", "9", "10"]
+    assert 0.8 <= run.pauses[2] < 1.6
+    assert run.informer.relists == 1
 
 
 async def test_events_before_a_410_are_kept() -> None:
-    story = await play(
-        a_list(2, A1), a_watch(added("b", 3), an_error(410, "Expired")), a_list(5, A1)
-    )
-    assert story.copy.told == ["=a1", "+b3", "=a1"]
-    assert story.versions[2] == "list 3"
+    run = await play(a_list(2, A1), a_watch(added("b", 3), an_error(410, "Expired")), a_list(5, A1))
+    assert run.store.changes == ["=a1", "+b3", "=a1"]
+    assert run.versions[2] == "list 3"
 
 
 @pytest.mark.parametrize(
@@ -166,77 +164,77 @@ async def test_events_before_a_410_are_kept() -> None:
 async def test_a_list_refused_for_its_version_is_repeated_at_once_for_the_newest(
     refusal: Reply,
 ) -> None:
-    story = await play(
+    run = await play(
         a_list(7, A1), a_refusal(410, "Expired"), refusal, a_list(3, B2), a_refusal(410, "Expired")
     )
-    assert story.versions == ["list 0", "7", "list 7", "list newest", "3", "list 3"]
-    assert story.pauses[2] == 0
-    assert story.copy.state == {"b": "2"}
+    assert run.versions == ["list 0", "7", "list 7", "list newest", "3", "list 3"]
+    assert run.pauses[2] == 0
+    assert run.store.state == {"b": "2"}
 
 
 async def test_a_refused_list_of_the_newest_is_repeated_after_a_delay() -> None:
     gone = a_refusal(410, "Expired")
-    story = await play(a_list(7), gone, gone, gone, gone, a_list(9, A1))
-    assert story.versions[2:6] == ["list 7", "list newest", "list newest", "list newest"]
-    assert story.pauses[2] == 0
-    assert all(pause >= 0.8 for pause in story.pauses[3:5])
+    run = await play(a_list(7), gone, gone, gone, gone, a_list(9, A1))
+    assert run.versions[2:6] == ["list 7", "list newest", "list newest", "list newest"]
+    assert run.pauses[2] == 0
+    assert all(pause >= 0.8 for pause in run.pauses[3:5])
 
 
 async def test_a_failed_list_leaves_the_cache_unchanged() -> None:
-    story = await play(
+    run = await play(
         a_list(2, A1), a_refusal(410, "Expired"), Lost(), a_refusal(500, "InternalError")
     )
-    assert story.copy.state == {"a": "1"}
-    assert story.versions[2:] == ["list 2", "list 2", "list 2"]
+    assert run.store.state == {"a": "1"}
+    assert run.versions[2:] == ["list 2", "list 2", "list 2"]
 
 
 async def test_delays_double_up_to_thirty_seconds_and_are_reset_after_two_healthy_minutes() -> None:
-    story = await play(a_list(2), *[Lost()] * 9, a_watch(bookmark(3), Stay(121), Lost()))
+    run = await play(a_list(2), *[Lost()] * 9, a_watch(bookmark(3), Stay(121), Lost()))
     bases = [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30, 30]
-    for pause, base in zip(story.pauses[1:10], bases, strict=True):
+    for pause, base in zip(run.pauses[1:10], bases, strict=True):
         assert base <= pause < 2 * base
-    assert 121.8 <= story.pauses[10] < 122.6
+    assert 121.8 <= run.pauses[10] < 122.6
 
 
 async def test_the_server_may_request_a_longer_delay_of_at_most_five_minutes() -> None:
     busy = a_refusal(429, "TooManyRequests", retry_after=45)
     absurd = a_refusal(503, "ServiceUnavailable", retry_after=10**6)
-    story = await play(a_list(2), busy, absurd)
-    assert story.pauses == [0, 45, 300]
+    run = await play(a_list(2), busy, absurd)
+    assert run.pauses == [0, 45, 300]
 
 
 async def test_a_silent_watch_ends_half_a_minute_after_its_timeout() -> None:
-    story = await play(a_list(2, A1), a_watch(added("b", 3), Silence()), a_watch(added("c", 4)))
-    timeout = int(story.api.asked[1].query["timeoutSeconds"])
-    assert story.copy.told == ["=a1", "+b3", "+c4"]
-    assert timeout + 30.8 <= story.pauses[1] < timeout + 31.6
+    run = await play(a_list(2, A1), a_watch(added("b", 3), Silence()), a_watch(added("c", 4)))
+    timeout = int(run.api.requests[1].query["timeoutSeconds"])
+    assert run.store.changes == ["=a1", "+b3", "+c4"]
+    assert timeout + 30.8 <= run.pauses[1] < timeout + 31.6
 
 
 async def test_a_resumed_watch_loses_and_repeats_nothing() -> None:
-    story = await play(
+    run = await play(
         a_list(2, A1),
         a_watch(modified("a", 3), modified("a", 4), Lost()),
         a_watch(modified("a", 5)),
         Lost(),
         a_watch(modified("a", 6)),
     )
-    assert story.copy.told == ["=a1", "+a3", "+a4", "+a5", "+a6"]
-    assert story.versions == ["list 0", "2", "4", "5", "5", "6"]
-    assert story.informer.reconnects == 2
+    assert run.store.changes == ["=a1", "+a3", "+a4", "+a5", "+a6"]
+    assert run.versions == ["list 0", "2", "4", "5", "5", "6"]
+    assert run.informer.reconnects == 2
 
 
 async def test_the_last_message_and_the_version_of_the_cache_are_known() -> None:
-    story = await play(a_list(2), a_watch(Stay(60), bookmark(8), Stay(90)))
-    assert story.informer.last_heard == story.clock.elapsed - 90
-    assert story.informer.resource_version == "8"
-    assert not story.informer.watching
+    run = await play(a_list(2), a_watch(Stay(60), bookmark(8), Stay(90)))
+    assert run.informer.last_heard == run.clock.elapsed - 90
+    assert run.informer.resource_version == "8"
+    assert not run.informer.watching
 
 
 async def test_watching_is_true_while_a_watch_is_open() -> None:
     clock, reached = SteppedClock(), asyncio.Event()
     informer: Reflector[Thing]
 
-    class Observer(Copy):
+    class Observer(RecordingStore):
         def upsert(self, item: Thing) -> None:
             super().upsert(item)
             seen.append(informer.watching)
@@ -281,7 +279,7 @@ async def test_a_forbidden_optional_resource_does_not_block_the_sync(code: int) 
     optional = await play(no, no, kind=OptionalReflector)
     await optional.informer.wait_settled()
     assert (optional.informer.settled, optional.informer.synced) == (True, False)
-    assert optional.copy.told == []
+    assert optional.store.changes == []
     required = await play(no, no)
     assert not required.informer.settled
 
@@ -292,16 +290,16 @@ async def test_an_optional_resource_is_awaited_while_the_server_fails() -> None:
         a_refusal(401, "Unauthorized"),
         Lost(),
     ]
-    story = await play(*errors, kind=OptionalReflector)
-    assert not story.informer.settled
+    run = await play(*errors, kind=OptionalReflector)
+    assert not run.informer.settled
 
 
 async def test_an_optional_resource_is_watched_once_it_is_served() -> None:
     no = a_refusal(404, "NotFound")
-    story = await play(no, no, a_list(2, A1), a_watch(added("b", 3)), kind=OptionalReflector)
-    assert story.copy.told == ["=a1", "+b3"]
-    assert story.informer.synced
-    assert all(pause >= 0.8 for pause in story.pauses[:2])
+    run = await play(no, no, a_list(2, A1), a_watch(added("b", 3)), kind=OptionalReflector)
+    assert run.store.changes == ["=a1", "+b3"]
+    assert run.informer.synced
+    assert all(pause >= 0.8 for pause in run.pauses[:2])
 
 
 class NoJitter(random.Random):

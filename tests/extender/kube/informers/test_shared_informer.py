@@ -103,8 +103,8 @@ async def test_one_stream_feeds_a_cache(stage: InformerStage) -> None:
     await stage.delete(NODES, "a")
     await stage.passes(1)
     assert [change for _, change in handler.all] == ["+a", "+b", "-a"]
-    asked = [request for request in stage.cluster.requests if request.method == "GET"]
-    assert ["sendInitialEvents=true" in request.query for request in asked] == [True]
+    reads = [request for request in stage.cluster.requests if request.method == "GET"]
+    assert ["sendInitialEvents=true" in request.query for request in reads] == [True]
 
 
 async def test_a_cache_is_fed_by_list_and_watch_if_the_stream_fails(stage: InformerStage) -> None:
@@ -120,13 +120,13 @@ async def test_a_cache_is_fed_by_list_and_watch_if_the_stream_fails(stage: Infor
 async def test_deletions_during_a_lost_history_are_delivered(stage: InformerStage) -> None:
     stage.load_nodes("stays")
     saved = stage.cluster.snapshot()
-    stage.load_nodes("goes")
+    stage.load_nodes("removed")
     handler = RecordingHandler(stage.cluster.clock)
     stage.informers.of(NODES, decode_partial).objects.add_handler(handler)
     await stage.passes(10)
     stage.cluster.restore(saved)  # every watch expires
     await stage.passes(10)
-    assert [change for _, change in handler.all] == ["+goes", "+stays", "?goes"]
+    assert [change for _, change in handler.all] == ["+removed", "+stays", "?removed"]
 
 
 async def test_a_resync_delivers_all_objects_again(stage: InformerStage) -> None:

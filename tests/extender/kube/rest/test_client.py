@@ -53,8 +53,8 @@ async def test_the_returned_object_is_decoded(verb: str) -> None:
     }
     assert await calls[verb]() == Thing("web", "5")
     methods = {"get": "GET", "create": "POST", "update": "PUT", "patch": "PATCH"}
-    assert api.asked[0].request.method == methods[verb]
-    assert api.asked[0].request.body == (None if verb == "get" else b"{}")
+    assert api.requests[0].request.method == methods[verb]
+    assert api.requests[0].request.body == (None if verb == "get" else b"{}")
 
 
 @pytest.mark.parametrize(
@@ -68,15 +68,15 @@ async def test_the_returned_object_is_decoded(verb: str) -> None:
 async def test_a_patch_has_a_content_type(kind: PatchType, content_type: str) -> None:
     client, api = scripted(Response(200, an_object("web", 5)))
     await client.patch(WEB.subresource("status"), kind, b"[]", thing)
-    assert api.asked[0].request.content_type == content_type
-    assert api.asked[0].request.path == "/api/v1/namespaces/shop/pods/web/status"
+    assert api.requests[0].request.content_type == content_type
+    assert api.requests[0].request.path == "/api/v1/namespaces/shop/pods/web/status"
 
 
 async def test_a_deletion_may_have_a_uid_and_a_grace_period() -> None:
     client, api = scripted(Response(200, b"{}"), Response(202, b"{}"))
     await client.delete(WEB)
     await client.delete(WEB, uid="u-1", grace_period_seconds=0)
-    bodies = [msgspec.json.decode(asked.request.body or b"") for asked in api.asked]
+    bodies = [msgspec.json.decode(each.request.body or b"") for each in api.requests]
     assert bodies == [{}, {"gracePeriodSeconds": 0, "preconditions": {"uid": "u-1"}}]
 
 
@@ -100,7 +100,7 @@ async def test_a_list_consists_of_its_pages() -> None:
         selection=Selection("", "app=web", ""),
     )
     assert found == ObjectList("9", [Thing("a", "1"), Thing("b", "2")])
-    assert [asked.query for asked in api.asked] == [
+    assert [each.query for each in api.requests] == [
         {"labelSelector": "app=web", "limit": "500"},
         {"labelSelector": "app=web", "limit": "500", "continue": "t1"},
         {"labelSelector": "app=web", "limit": "500", "continue": "t2"},
@@ -113,7 +113,7 @@ async def test_a_list_with_an_expired_token_is_repeated_without_pages(before: Re
         before, a_refusal(410, "Expired"), a_list(12, an_object("b", 11)), version="0"
     )
     assert found == ObjectList("12", [Thing("b", "11")])
-    assert api.asked[2].query == {"resourceVersion": "0"}
+    assert api.requests[2].query == {"resourceVersion": "0"}
 
 
 async def test_a_list_that_expired_on_its_first_page_is_refused() -> None:
@@ -134,7 +134,7 @@ async def test_a_list_at_least_as_new_as_a_version_has_no_limit(
     version: str, query: dict[str, str]
 ) -> None:
     _, api = await listing(a_list(80), version=version)
-    assert api.asked[0].query == query
+    assert api.requests[0].query == query
 
 
 async def test_null_items_are_an_empty_list() -> None:
@@ -171,13 +171,13 @@ async def test_a_watch_returns_events_until_the_server_ends_it() -> None:
     async with client.watch(PODS, resource_version="2", timeout_seconds=60) as events:
         found = [(event.type, event.resource_version) async for event in events]
     assert found == [("ADDED", "3"), ("BOOKMARK", "8")]
-    assert api.asked[0].query == {
+    assert api.requests[0].query == {
         "watch": "true",
         "allowWatchBookmarks": "true",
         "resourceVersion": "2",
         "timeoutSeconds": "60",
     }
-    assert api.asked[0].request.idle_timeout == 90
+    assert api.requests[0].request.idle_timeout == 90
 
 
 async def test_a_refused_watch_is_an_error_on_entering() -> None:
