@@ -1,4 +1,4 @@
-"""The control manager as a whole: components by name, and errors in them."""
+"""The control plane as a whole: components by name, and errors in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ReplicaSets and pods decoded for scaling down: what is missing, odd, or broken."""
+"""ReplicaSets and pods decoded for scaling down: missing, odd and invalid fields."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Resources of the Kubernetes API and their paths."""
+
 from __future__ import annotations
 
 import pytest
