@@ -38,8 +38,9 @@ class ControllerStage(Stage):
         metadata = [each["metadata"] for each in await self.all(PODS)]
         return {each["name"]: each.get("annotations", {}) for each in metadata}
 
-    async def counts(self) -> list[tuple[int, int]]:
-        """Return the replicas and missing replicas of each subset, from the status."""
+    async def counts_after(self, seconds: float = 5.0) -> list[tuple[int, int]]:
+        """Advance the clock, and return replicas and missing replicas of each subset's status."""
+        await self.passes(seconds)
         entries = (await self.status_of(SPREADS)).get("subsetStatuses", ())
         return [(each["replicas"], each["missingReplicas"]) for each in entries]
 

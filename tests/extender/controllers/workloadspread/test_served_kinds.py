@@ -100,14 +100,11 @@ async def test_targets_and_their_changes_are_counted(
         await create_spread(stage, resource, kind)
         owner = await create_web(stage, resource, kind, **spec, **{field: 4})
         await create_pod(stage, owner)
-        await stage.passes(5)
-        assert await stage.counts() == [(1, 1), (0, 2)]
+        assert await stage.counts_after() == [(1, 1), (0, 2)]
         await stage.patch(resource, "web", {"spec": {field: 8}})
-        await stage.passes(5)
-        assert await stage.counts() == [(1, 3), (0, 4)]
+        assert await stage.counts_after() == [(1, 3), (0, 4)]
         await stage.delete(resource, "web", Propagation.BACKGROUND)
-        await stage.passes(5)
-        assert await stage.counts() == [(0, 0), (0, 0)]
+        assert await stage.counts_after() == [(0, 0), (0, 0)]
 
 
 async def test_a_stateful_set_s_new_size_is_not_noticed_upstream() -> None:
@@ -115,14 +112,11 @@ async def test_a_stateful_set_s_new_size_is_not_noticed_upstream() -> None:
         await create_spread(stage, STATEFUL_SETS, "StatefulSet")
         owner = await create_web(stage, STATEFUL_SETS, "StatefulSet", **COMMON, replicas=4)
         await create_pod(stage, owner)
-        await stage.passes(5)
-        assert await stage.counts() == [(1, 1), (0, 2)]
+        assert await stage.counts_after() == [(1, 1), (0, 2)]
         await stage.patch(STATEFUL_SETS, "web", {"spec": {"replicas": 8}})
-        await stage.passes(60)
-        assert await stage.counts() == [(1, 1), (0, 2)]
+        assert await stage.counts_after(60) == [(1, 1), (0, 2)]
         await create_pod(stage, owner, "b")
-        await stage.passes(5)
-        assert await stage.counts() == [(1, 3), (1, 3)]
+        assert await stage.counts_after() == [(1, 3), (1, 3)]
 
 
 async def test_a_deployment_s_pods_are_those_of_its_replica_sets() -> None:
@@ -134,8 +128,7 @@ async def test_a_deployment_s_pods_are_those_of_its_replica_sets() -> None:
         owners = [controller_reference(deployment)]
         replica_set["metadata"] |= {"labels": labels, "ownerReferences": owners}
         await create_pod(stage, await stage.create(REPLICA_SETS, replica_set))
-        await stage.passes(5)
-        assert await stage.counts() == [(1, 1), (0, 2)]
+        assert await stage.counts_after() == [(1, 1), (0, 2)]
         found = await stage.pod("web-a")
         assert found["metadata"]["annotations"][DELETION_COST] == "200"
 
@@ -151,8 +144,7 @@ async def test_a_target_filter_has_the_paths_of_replicas_and_the_selector_of_pod
         parts = {"parts": [{"replicas": 6}], "more": 2, "count": 1}
         owner = await create_web(stage, GAMES, "Game", **parts)
         await create_pod(stage, owner)
-        await stage.passes(5)
-        assert await stage.counts() == [(1, 3), (0, 4)]
+        assert await stage.counts_after() == [(1, 3), (0, 4)]
 
 
 async def test_a_path_without_a_value_is_tried_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,14 +153,12 @@ async def test_a_path_without_a_value_is_tried_again(capsys: pytest.CaptureFixtu
         stage.load(definition("game.io/v1", "Game"))
         await create_spread(stage, GAMES, "Game")
         await create_web(stage, GAMES, "Game", count=4)
-        await stage.passes(10)
-        assert await stage.counts() == []
+        assert await stage.counts_after(10) == []
         log = capsys.readouterr().out
         assert log.count("look_ended_early") == 1
         assert 'path "size" not exists' in log.replace("\\", "")
         await stage.patch(GAMES, "web", {"spec": {"size": 4}})
-        await stage.passes(30)
-        assert await stage.counts() == [(0, 2), (0, 2)]
+        assert await stage.counts_after(30) == [(0, 2), (0, 2)]
 
 
 async def test_allowed_kinds_are_counted_by_their_path() -> None:
@@ -178,11 +168,9 @@ async def test_allowed_kinds_are_counted_by_their_path() -> None:
         owner = await create_web(stage, GAMES, "Game", count=4)
         await create_spread(stage, GAMES, "Game")
         await create_pod(stage, owner)
-        await stage.passes(5)
-        assert await stage.counts() == [(1, 1), (0, 2)]
+        assert await stage.counts_after() == [(1, 1), (0, 2)]
         await stage.patch(GAMES, "web", {"spec": {"count": 8}})
-        await stage.passes(5)
-        assert await stage.counts() == [(1, 3), (0, 4)]
+        assert await stage.counts_after() == [(1, 3), (0, 4)]
 
 
 async def test_a_target_of_a_kind_that_is_not_allowed_has_no_replicas() -> None:
@@ -191,8 +179,7 @@ async def test_a_target_of_a_kind_that_is_not_allowed_has_no_replicas() -> None:
         owner = await create_web(stage, GAMES, "Game", count=4)
         await create_spread(stage, GAMES, "Game", subsets=[{"name": "a", "maxReplicas": 2}])
         await create_pod(stage, owner)
-        await stage.passes(5)
-        assert await stage.counts() == [(1, 1)]
+        assert await stage.counts_after() == [(1, 1)]
 
 
 async def test_pods_with_another_owner_count_by_the_scale_selector() -> None:
@@ -202,8 +189,7 @@ async def test_pods_with_another_owner_count_by_the_scale_selector() -> None:
         await stage.patch(GAMES, "web", {"status": {"selector": "app=web"}})
         await create_pod(stage, manifest("Other", "x", metadata={"uid": "x"}, spec={}))
         await create_spread(stage, GAMES, "Game")
-        await stage.passes(5)
-        assert await stage.counts() == [(1, 1), (0, 2)]
+        assert await stage.counts_after() == [(1, 1), (0, 2)]
 
 
 async def test_the_allowed_kinds_may_change_and_may_be_invalid(
@@ -212,15 +198,12 @@ async def test_the_allowed_kinds_may_change_and_may_be_invalid(
     async with started(SPREAD_DEFINITION, definition("game.io/v1", "Game", SCALE)) as stage:
         await create_web(stage, GAMES, "Game", count=4, size=6)
         await create_spread(stage, GAMES, "Game")
-        await stage.passes(5)
-        assert await stage.counts() == [(0, 2), (0, 2)]
+        assert await stage.counts_after() == [(0, 2), (0, 2)]
         stage.load(allowed_kinds({"Group": "game.io", "Kind": "Game", "replicasPath": "spec.size"}))
-        await stage.passes(5)
-        assert await stage.counts() == [(0, 3), (0, 3)]
+        assert await stage.counts_after() == [(0, 3), (0, 3)]
         data = {"WorkloadSpread_Watch_Custom_Workload_WhiteList": "nonsense"}
         await stage.patch(CONFIG_MAPS, "kruise-configuration", {"data": data}, "kruise-system")
-        await stage.passes(5)
-        assert await stage.counts() == [(0, 2), (0, 2)]
+        assert await stage.counts_after() == [(0, 2), (0, 2)]
         assert capsys.readouterr().out.count("configuration_ignored") == 1
 
 
@@ -228,11 +211,9 @@ async def test_a_changed_scale_is_read_again() -> None:
     async with started(SPREAD_DEFINITION, definition("game.io/v1", "Game", SCALE)) as stage:
         await create_web(stage, GAMES, "Game", count=4, size=6)
         await create_spread(stage, GAMES, "Game")
-        await stage.passes(5)
-        assert await stage.counts() == [(0, 2), (0, 2)]
+        assert await stage.counts_after() == [(0, 2), (0, 2)]
         stage.load(definition("game.io/v1", "Game", {**SCALE, "specReplicasPath": ".spec.size"}))
-        await stage.passes(5)
-        assert await stage.counts() == [(0, 3), (0, 3)]
+        assert await stage.counts_after() == [(0, 3), (0, 3)]
 
 
 async def test_a_server_without_workload_spreads_is_waited_for(
@@ -244,14 +225,12 @@ async def test_a_server_without_workload_spreads_is_waited_for(
         assert capsys.readouterr().out.count("kind_not_served") == 1
         await stage.create(DEFINITIONS, SPREAD_DEFINITION)
         await create_spread(stage, REPLICA_SETS, "ReplicaSet")
-        await stage.passes(5)
-        assert await stage.counts() == [(0, 2), (0, 2)]
+        assert await stage.counts_after() == [(0, 2), (0, 2)]
         await stage.delete(DEFINITIONS, SPREAD_DEFINITION["metadata"]["name"])
         await stage.passes(5)
         await stage.create(DEFINITIONS, SPREAD_DEFINITION)
         await create_spread(stage, REPLICA_SETS, "ReplicaSet")
-        await stage.passes(5)
-        assert await stage.counts() == [(0, 2), (0, 2)]
+        assert await stage.counts_after() == [(0, 2), (0, 2)]
 
 
 async def test_a_target_of_a_kind_that_is_not_served_yet_is_waited_for(
@@ -259,13 +238,11 @@ async def test_a_target_of_a_kind_that_is_not_served_yet_is_waited_for(
 ) -> None:
     async with started(SPREAD_DEFINITION) as stage:
         await create_spread(stage, CLONE_SETS, "CloneSet")
-        await stage.passes(3600)
-        assert await stage.counts() == []
+        assert await stage.counts_after(3600) == []
         assert capsys.readouterr().out.count("target_kind_not_served") == 1
         await stage.create(DEFINITIONS, CLONE_SET_DEFINITION)
         await create_web(stage, CLONE_SETS, "CloneSet", replicas=4)
-        await stage.passes(5)
-        assert await stage.counts() == [(0, 2), (0, 2)]
+        assert await stage.counts_after() == [(0, 2), (0, 2)]
 
 
 async def test_a_workload_spread_without_a_target_or_invalid_is_skipped(
@@ -274,11 +251,9 @@ async def test_a_workload_spread_without_a_target_or_invalid_is_skipped(
     async with started(SPREAD_DEFINITION) as stage:
         subsets = [{"name": "a", "maxReplicas": 1.5}]
         stage.load(manifest("WorkloadSpread", "web", spec={"subsets": subsets}))
-        await stage.passes(60)
-        assert await stage.counts() == []
+        assert await stage.counts_after(60) == []
         assert capsys.readouterr().out.count("workload_spread_ignored") == 1
         await create_web(stage, REPLICA_SETS, "ReplicaSet", **COMMON, replicas=4)
         await stage.delete(SPREADS, "web")
         await create_spread(stage, REPLICA_SETS, "ReplicaSet")
-        await stage.passes(5)
-        assert await stage.counts() == [(0, 2), (0, 2)]
+        assert await stage.counts_after() == [(0, 2), (0, 2)]
