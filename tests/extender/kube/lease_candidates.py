@@ -161,6 +161,11 @@ class Election(Stage):
             await super().passes(step)
             assert len(self.leaders) <= 1, self.leaders
 
+    async def leaders_after(self, seconds: float) -> list[str]:
+        """Let time pass, and return the names of the leaders."""
+        await self.passes(seconds)
+        return self.leaders
+
     async def wait_for_leader(self, seconds: float) -> str:
         """Let time pass until there is a leader, and return its name."""
         for _ in range(round(seconds / 0.25)):

@@ -30,8 +30,7 @@ def held(holder: str, seconds: int = 15, spec: Document | None = None) -> Docume
 
 async def test_a_candidate_creates_a_missing_lease_and_leads() -> None:
     async with election("a") as stage:
-        await stage.passes(1)
-        assert stage.leaders == ["a"]
+        assert await stage.leaders_after(1) == ["a"]
         assert stage["a"].working
         assert await stage.lease_spec() == {
             "holderIdentity": "a",
@@ -70,10 +69,8 @@ async def test_a_lease_is_taken_over_after_its_duration_without_a_change(
     lease: Document, after: float, transitions: int
 ) -> None:
     async with election("a", lease=lease) as stage:
-        await stage.passes(after - 0.25 if after else 0)
-        assert stage.leaders == []
-        await stage.passes(5)
-        assert stage.leaders == ["a"]
+        assert await stage.leaders_after(after - 0.25 if after else 0) == []
+        assert await stage.leaders_after(5) == ["a"]
         found = await stage.lease()
         assert found["spec"]["leaseTransitions"] == transitions
         assert found["metadata"]["labels"] == {"kept": "yes"}
@@ -82,16 +79,14 @@ async def test_a_lease_is_taken_over_after_its_duration_without_a_change(
 async def test_one_of_three_leads_while_the_others_wait() -> None:
     async with election("a", "b", "c") as stage:
         leader = await stage.wait_for_leader(1)
-        await stage.passes(120)
-        assert stage.leaders == [leader]
+        assert await stage.leaders_after(120) == [leader]
         assert sum(each.elections for each in stage.candidates) == 1
         assert {each.elector.holder for each in stage.candidates} == {leader}
 
 
 async def test_a_stopping_leader_releases_the_lease_and_another_leads_at_once() -> None:
     async with election("a", "b") as stage:
-        await stage.passes(1)
-        assert stage.leaders == ["a"]
+        assert await stage.leaders_after(1) == ["a"]
         await stage["a"].stop()
         spec = await stage.lease_spec()
         assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("", 1)
@@ -120,12 +115,10 @@ async def test_a_paused_leader_is_replaced_and_notices_it() -> None:
     async with election("a", "b") as stage:
         await stage.passes(1)
         stage["a"].running.clear()
-        await stage.passes(10)
-        assert stage.leaders == []
+        assert await stage.leaders_after(10) == []
         assert await stage.wait_for_leader(12) == "b"
         stage["a"].running.set()
-        await stage.passes(30)
-        assert stage.leaders == ["b"]
+        assert await stage.leaders_after(30) == ["b"]
         assert (stage["a"].losses, stage["a"].working) == (1, False)
 
 
@@ -145,11 +138,9 @@ async def test_a_leader_that_cannot_renew_stops_in_time(error: Fault) -> None:
         stage.plan_faults(error, agent="a")
         await stage.passes(11)
         assert (stage.leaders, stage["a"].working) == ([], False)
-        await stage.passes(25)
-        assert stage.leaders == ["b"]
+        assert await stage.leaders_after(25) == ["b"]
         stage.cluster.faults.end()
-        await stage.passes(30)
-        assert stage.leaders == ["b"]
+        assert await stage.leaders_after(30) == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -170,8 +161,7 @@ async def test_a_leader_survives_transient_errors(error: Fault) -> None:
     async with election("a", "b") as stage:
         await stage.passes(1)
         stage.plan_faults(error, agent="a")
-        await stage.passes(60)
-        assert stage.leaders == ["a"]
+        assert await stage.leaders_after(60) == ["a"]
         assert stage["a"].losses == 0
 
 
@@ -180,10 +170,8 @@ async def test_a_renewal_counts_from_the_time_of_the_request() -> None:
         await stage.passes(1)
         late = fault("latency", seconds=4, when="after").once()
         stage.plan_faults(late, fault("drop").after(1), agent="a")
-        await stage.passes(10.75)  # renewed at 2 s, answered at 6 s
-        assert stage.leaders == ["a"]
-        await stage.passes(0.25)
-        assert stage.leaders == []
+        assert await stage.leaders_after(10.75) == ["a"]  # renewed at 2 s, answered at 6 s
+        assert await stage.leaders_after(0.25) == []
 
 
 async def test_jumps_of_wall_clocks_change_nothing() -> None:
@@ -192,8 +180,7 @@ async def test_jumps_of_wall_clocks_change_nothing() -> None:
         for jump in (+3600, -7200, +(10**6)):
             for candidate in stage.candidates:
                 candidate.clock.jumped_ns = jump * 10**9
-                await stage.passes(20)
-        assert stage.leaders == ["a"]
+                assert await stage.leaders_after(20) == ["a"]
         assert stage["a"].losses == stage["b"].elections == 0
 
 
@@ -202,11 +189,9 @@ async def test_clocks_may_run_at_somewhat_different_rates(rate: float) -> None:
     async with election("a", "b", rate=rate) as stage:
         await stage.passes(1)
         stage.plan_faults(fault("drop").between(10, 60), agent="a")
-        await stage.passes(60)
-        assert stage.leaders == ["b"]
+        assert await stage.leaders_after(60) == ["b"]
         stage.plan_faults(fault("drop").between(10, 60), agent="b")
-        await stage.passes(60)
-        assert stage.leaders == ["a"]
+        assert await stage.leaders_after(60) == ["a"]
 
 
 async def test_a_delayed_write_makes_no_candidate_lead() -> None:
@@ -216,27 +201,23 @@ async def test_a_delayed_write_makes_no_candidate_lead() -> None:
         stage["a"].clock.jumped_ns = 1  # so that it is another write than the last
         await stage.passes(2.5)
         stage.plan_faults(fault("drop"), agent="a")
-        await stage.passes(12)
-        assert stage.leaders == []
+        assert await stage.leaders_after(12) == []
         assert (await stage.lease_spec())["renewTime"].endswith("00:02.000000Z")
-        await stage.passes(30)
-        assert stage.leaders == ["b"]
+        assert await stage.leaders_after(30) == ["b"]
 
 
 async def test_a_deleted_lease_is_created_again() -> None:
     async with election("a") as stage:
         await stage.passes(1)
         await stage.delete(LEASES, LEASE, namespace=NAMESPACE)
-        await stage.passes(3)
-        assert stage.leaders == ["a"]
+        assert await stage.leaders_after(3) == ["a"]
         assert (await stage.lease_spec())["holderIdentity"] == "a"
 
 
 async def test_an_invalid_response_is_survived() -> None:
     truncated = fault("cut", end="clean").times(2)
     async with election("a", lease=held("b", 3), faults=(truncated,)) as stage:
-        await stage.passes(20)
-        assert stage.leaders == ["a"]
+        assert await stage.leaders_after(20) == ["a"]
 
 
 @pytest.mark.parametrize(
