@@ -25,7 +25,7 @@ COMMAND = (sys.executable, "-c", "from fakeapi.cli import main; main()")
 
 @dataclass(frozen=True)
 class Done:
-    """A process that has ended."""
+    """The result of a process."""
 
     code: int | None
     out: str

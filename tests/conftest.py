@@ -37,9 +37,9 @@ async def cluster() -> AsyncIterator[FakeCluster]:
 
 @pytest.fixture
 def command_line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., int]]:
-    """Run a command line that ends at once in this very process: a new one takes a second.
+    """Return a function that runs a short command in this process, since a new one takes a second.
 
-    It gives the exit code, which is 0 if nothing else is said.
+    The function returns the exit code.
     """
 
     def run(*arguments: str) -> int:

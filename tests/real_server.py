@@ -1,4 +1,4 @@
-"""A real etcd and kube-apiserver from binaries that someone has, on free ports of 127.0.0.1."""
+"""A real etcd and kube-apiserver from given binaries, on free ports of 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _START_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class RealServer:
-    """Where it listens (TLS, with a certificate of its own), and a directory that goes with it."""
+    """The URL of the server (TLS, self-signed), and a directory of its files."""
 
     url: str
     directory: Path

@@ -157,7 +157,7 @@ def test_no_file_is_longer_than_400_lines() -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_every_package_tells_type_checkers_that_it_is_typed(package: str) -> None:
+def test_every_package_has_a_py_typed_file(package: str) -> None:
     assert (ROOT / package / "py.typed").is_file()
 
 

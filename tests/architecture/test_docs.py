@@ -41,7 +41,7 @@ def problem(link: Link) -> str:
 
 
 @pytest.mark.parametrize("page", pages())
-def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
+def test_every_link_of_a_page_has_a_target(page: str) -> None:
     assert [told for link in links(page) if (told := problem(link))] == []
 
 
@@ -71,7 +71,7 @@ def test_every_page_is_in_the_table_of_contents_once() -> None:
     assert Counter(contents(nav)) == Counter(place(page) for page in pages())
 
 
-def test_links_are_led_to_where_things_are_in_the_site() -> None:
+def test_links_are_rewritten_for_the_site() -> None:
     text = (
         "[a](security.md#tls) [b](../extender/config.py) [c](../CONTRIBUTING.md) [d](#here) "
         "[e](https://example.com/x.md)"

@@ -1,7 +1,7 @@
 """The requests of a scenario to an API server, and its watched state.
 
-Nothing waits for a time: a copy of the world is kept by watches, and a condition is checked each
-time the copy changes.
+Nothing waits for a fixed time: watches keep a cache of the objects, and conditions are checked when
+it changes.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ Key = tuple[str, str, str]
 class WatchedCluster:
     """Requests to a server, and a copy of its objects.
 
-    ``owners`` tells of every UID whose it is, ``generated`` of every name that the server has made
-    what it begins with.
+    ``owners`` maps UIDs to the names of their objects, ``generated`` generated names to prefixes.
     """
 
     def __init__(self, http: aiohttp.ClientSession, group: asyncio.TaskGroup) -> None:
@@ -56,8 +55,6 @@ class WatchedCluster:
         self._changes = 0
         self._changed = asyncio.Event()
 
-    # What is there.
-
     def all(self, kind: str, namespace: str = NAMESPACE) -> list[Document]:
         """Return the copies of a kind's objects."""
         return [thing for (k, n, _), thing in self._copy.items() if (k, n) == (kind, namespace)]
@@ -66,10 +63,8 @@ class WatchedCluster:
         """Return the copy of an object, or None."""
         return self._copy.get((kind, namespace, name))
 
-    # What can be done.
-
     async def create(self, thing: Document) -> Document:
-        """Create an object, and give it as it is then."""
+        """Create an object, and return it."""
         made = await self._send("POST", _collection(thing), thing, _JSON)
         await self._see(thing["kind"], made)
         return made
@@ -92,16 +87,12 @@ class WatchedCluster:
         await self._send("POST", path, eviction, _JSON)
         await self.until(lambda: is_going(self.get("Pod", name)))
 
-    # How one waits.
-
     async def until(self, holds: Callable[[], bool]) -> None:
         """Return once a condition of the copy holds; raise TimeoutError if it does not in time."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not holds():
                 self._changed.clear()
                 await self._changed.wait()
-
-    # How the copy is kept.
 
     def follow(self, *kinds: str) -> None:
         """Keep copies of the objects of kinds, which have to be served."""
@@ -114,7 +105,7 @@ class WatchedCluster:
             task.cancel()
 
     async def _follow(self, kind: str) -> None:
-        """Watch a kind, and go on where a watch has ended, as it does for who reads too slowly."""
+        """Watch a kind, and resume ended watches, as the server ends those of slow readers."""
         while True:
             seen = self._versions.get(kind)
             since = {} if seen is None else {"resourceVersion": str(seen)}
@@ -176,7 +167,7 @@ async def watched(session: aiohttp.ClientSession, *kinds: str) -> AsyncIterator[
 
 
 def is_going(thing: Document | None) -> bool:
-    """Return whether an object has gone, or is about to."""
+    """Return whether an object is deleted or terminating."""
     return thing is None or "deletionTimestamp" in thing["metadata"]
 
 

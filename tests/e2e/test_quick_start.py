@@ -22,7 +22,7 @@ from tests.e2e.clients import programs
 
 PAGE = (ROOT / "docs" / "quick-start.md").read_text()
 API, EXTENDER = ("8001", "8888")
-CHANCE = {
+RANDOM = {
     r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b": "UID",
     r"\b10\.\d+\.\d+\.\d+\b": "IP",
     r'("at": )"[^"]*"': r"\1TIME",
@@ -32,11 +32,11 @@ CHANCE = {
     r"[ \t]+": " ",
     r" ?\n": "\n",
 }
-"""What is different each time, and what stands for it; kubectl pads its columns by it."""
+"""Patterns of random parts and their replacements; kubectl pads its columns by them."""
 
 
 def terminals() -> Iterator[str]:
-    """Return the blocks of the page, each as it stands there."""
+    """Return the code blocks of the page."""
     for block in re.findall(r"(?:^    .*\n?|^\n(?=    ))+", PAGE, re.MULTILINE):
         yield "".join(line.removeprefix("    ") for line in block.splitlines(keepends=True)).strip()
 
@@ -59,14 +59,14 @@ def steps() -> Iterator[Step]:
 
 
 def plain(text: str) -> str:
-    """Take out of an output what is different each time."""
-    for pattern, name in CHANCE.items():
+    """Replace the random parts of an output."""
+    for pattern, name in RANDOM.items():
         text = re.sub(pattern, name, text)
     return text.strip()
 
 
 class Shell:
-    """A shell as the page has it after its first block; ports are free ones."""
+    """A shell in the state after the page's first block, with free ports."""
 
     def __init__(self, folder: Path) -> None:
         reprieve = folder / "reprieve"
@@ -106,7 +106,7 @@ class Shell:
 
     @asynccontextmanager
     async def terminal(self, line: str) -> AsyncIterator[None]:
-        """Run a server in a terminal of its own, from when it listens; it must end well."""
+        """Run a server in a terminal until the block ends; it must exit with 0."""
         process = await self.start(line)
         assert process.stdout is not None
         assert process.stderr is not None
@@ -135,7 +135,7 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path)
 
 
-async def test_it_does_what_it_says(shell: Shell) -> None:
+async def test_the_commands_print_the_documented_output(shell: Shell) -> None:
     install, cluster, extender, *_ = terminals()
     assert install == "make quick-start\n. .venv/bin/activate"
     ready, *rest = steps()

@@ -25,7 +25,7 @@ def typed() -> list[list[str]]:
 
 
 async def kubectl(program: Path, url: str, *words: str) -> str:
-    """Run kubectl, which has to succeed, and give what it prints."""
+    """Run kubectl, which must succeed, and return its output."""
     process = await asyncio.create_subprocess_exec(
         program, *(word.replace(URL, url) for word in words), cwd=ROOT, stdout=PIPE, stderr=PIPE
     )
@@ -35,7 +35,7 @@ async def kubectl(program: Path, url: str, *words: str) -> str:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-async def test_it_does_what_it_says(release: str) -> None:
+async def test_the_commands_spread_pods_as_documented(release: str) -> None:
     server, controllers, apply, get_pods, get_old = typed()
     program = programs(release)["kubectl"]
     port = server.index("--port")
@@ -65,5 +65,5 @@ async def test_it_does_what_it_says(release: str) -> None:
     assert (process.returncode, log) == (0, b"")
     assert spread["apiVersion"] == "apps.kruise.io/v1alpha1"
     assert "requiredNodeSelectorTerm" in spread["spec"]["subsets"][0]
-    told_of = {each["name"]: each["replicas"] for each in spread["status"]["subsetStatuses"]}
-    assert told_of == {"reserved": 2, "spot": 3}
+    counts = {each["name"]: each["replicas"] for each in spread["status"]["subsetStatuses"]}
+    assert counts == {"reserved": 2, "spot": 3}

@@ -1,4 +1,4 @@
-"""Replays in time, as processes: an extender elsewhere, and WorkloadSpreads with their webhooks."""
+"""Replays in real time as processes: with an extender, and with WorkloadSpreads and webhooks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def ended(process: Process) -> None:
 
 
 async def report_of(process: Process) -> Any:
-    """Read what a replay prints that goes on serving; its first line says where."""
+    """Read the report of a replay that continues to serve."""
     assert process.stdout is not None
     text = ""
     async with asyncio.timeout(PATIENCE_SECONDS):
@@ -45,8 +45,8 @@ async def report_of(process: Process) -> Any:
 
 
 @pytest.mark.parametrize("speed", ["1", "4"])
-async def test_an_extender_elsewhere_decides_as_it_did(tmp_path: Path, speed: str) -> None:
-    """It starts when the world is served, and is waited for; no head start is guessed."""
+async def test_an_extender_process_decides_as_recorded(tmp_path: Path, speed: str) -> None:
+    """The replay waits until the extender, which starts later, is ready."""
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump(ONE_CANDIDATE))
     port = str(a_free_port())
@@ -67,7 +67,7 @@ async def test_an_extender_elsewhere_decides_as_it_did(tmp_path: Path, speed: st
 
 
 @pytest.mark.parametrize("run", ["replicaset,workloadspread", "workloadspread", "kubelet"])
-async def test_pods_are_spread_in_time_as_they_were(tmp_path: Path, run: str) -> None:
+async def test_pods_are_spread_as_recorded(tmp_path: Path, run: str) -> None:
     book = tmp_path / "book.yaml"
     book.write_text(yaml.safe_dump(BOOK))
     played = ("--kubelet", str(book)) if "kubelet" in run else ()

@@ -23,14 +23,14 @@ PODS = "/api/v1/namespaces/default/pods"
 SPREADS = "/apis/apps.kruise.io/v1beta1/namespaces/default/workloadspreads"
 
 THREE = ({"name": "a", "maxReplicas": 60}, {"name": "b", "maxReplicas": 60}, {"name": "c"})
-COMING = 200
+POD_COUNT = 200
 REASONS = ("the object has been modified", "context deadline exceeded")
-"""Why a pod may be refused: conflicts, or a machine that is busy with other things."""
+"""Accepted reasons for refusing a pod: conflicts, or timeouts on a busy machine."""
 
 
 @asynccontextmanager
 async def balanced() -> AsyncIterator[tuple[str, list[int]]]:
-    """Return an address whose connections go to the ports of the list by turns, once it has any."""
+    """Yield an address that forwards connections to the ports of a list in turns, and the list."""
     ports: list[int] = []
     turns = cycle(range(1_000_000))
 
@@ -54,7 +54,7 @@ async def _pass_on(reader: StreamReader, writer: StreamWriter) -> None:
 
 @asynccontextmanager
 async def answering(cluster: FakeCluster, url: str, certs: Path) -> AsyncIterator[int]:
-    """Run a process with webhooks, and give its port; it must end well."""
+    """Run a process with webhooks, and yield its port; it must exit with 0."""
     of = ("--server", cluster.url, "--run", "workloadspread", "--webhook-port", "0")
     shared = ("--webhook-url", url, "--webhook-certs", str(certs))
     process = await start("controllers", *of, *shared)
@@ -68,7 +68,7 @@ async def answering(cluster: FakeCluster, url: str, certs: Path) -> AsyncIterato
     assert process.returncode == 0, errors
 
 
-async def test_many_pods_at_once_never_overfill_a_subset_and_leave_none_short(
+async def test_many_concurrent_pods_fill_the_subsets_exactly(
     tmp_path: Path,
 ) -> None:
     made = generate_certificate("127.0.0.1")
@@ -87,25 +87,25 @@ async def test_many_pods_at_once_never_overfill_a_subset_and_leave_none_short(
         session = await stack.enter_async_context(
             aiohttp.ClientSession(cluster.url, connector=connector)
         )
-        refused = await asyncio.gather(*(come(session, f"web-{n}") for n in range(COMING)))
+        refused = await asyncio.gather(*(create_pod(session, f"web-{n}") for n in range(POD_COUNT)))
         async with session.get(PODS) as answer:
             pods: list[Document] = (await answer.json())["items"]
         async with session.get(f"{SPREADS}/web") as answer:
             status = (await answer.json())["status"]["versionedSubsetStatuses"]
     found = Counter((injection(pod) or {}).get("subset") for pod in pods)
-    assert found == {"a": 60, "b": 60, "c": 80}, f"{sum(refused)} were refused and came again"
+    assert found == {"a": 60, "b": 60, "c": 80}, f"{sum(refused)} were refused and retried"
     missing = {each["name"]: each["missingReplicas"] for each in status["versionIgnored"]}
     assert missing == {"a": 0, "b": 0, "c": -1}
 
 
-async def come(session: aiohttp.ClientSession, name: str) -> int:
-    """Create a pod, as often as it takes; gives how often it was refused."""
+async def create_pod(session: aiohttp.ClientSession, name: str) -> int:
+    """Create a pod, retrying until it is admitted; return the number of refusals."""
     refused = 0
     while True:
         async with session.post(PODS, json=pod_of(name)) as answer:
             if answer.status == 201:
                 return refused
-            told = (await answer.json())["message"]
-            assert answer.status == 500, told
-            assert any(reason in told for reason in REASONS), told
+            message = (await answer.json())["message"]
+            assert answer.status == 500, message
+            assert any(reason in message for reason in REASONS), message
             refused += 1

@@ -1,7 +1,7 @@
-"""The output of a client by commands, without all that differs from run to run.
+"""The output of a client by commands, without the parts that differ from run to run.
 
-A scenario is a world (objects that exist beforehand), some files, and steps: commands as one types
-them. Its transcript is a list of exchanges. Two servers are alike where the transcripts are equal.
+A scenario has initial objects, files, and steps, which are commands. Its transcript is a list of
+exchanges. Two servers behave alike if the transcripts are equal.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What exists, which files lie about, what is typed, and what runs of the control plane.
+    """The initial objects, files and steps, and the components of the control plane that run.
 
-    ``still``: no second passes meanwhile, for what is listed in an order that depends on seconds.
+    ``still`` stops the clock, for lists whose order depends on seconds.
     """
 
     name: str
@@ -119,7 +119,7 @@ def _exchange(block: str) -> Exchange:
 
 
 def write_golden(release: str, scenario: str, exchanges: Iterable[Exchange]) -> None:
-    """Keep a transcript as the truth."""
+    """Write a golden transcript."""
     path = golden_path(release, scenario)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(map(str, exchanges)))
@@ -151,7 +151,7 @@ _TAKEN_OUT: Final = [
 
 
 def normalise(output: str) -> str:
-    """Take out what no two runs share: names by chance, times, addresses, widths of columns."""
+    """Replace the parts that differ from run to run: random names, times, addresses, widths."""
     for pattern, replacement in _TAKEN_OUT:
         output = pattern.sub(replacement, output)
     return output if not output or output.endswith("\n") else output + "\n"

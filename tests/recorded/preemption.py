@@ -3,11 +3,10 @@
     .venv/bin/python -m tests.conformance.build scheduler
     .venv/bin/python -m tests.recorded.preemption
 
-Who decides is a real kube-scheduler that offers one candidate at a time, and ``reprieve serve`` as
-its extender, which searches the whole cluster. Three urgent pods take the place of one batch pod
-each, a huge one that of two pods, whose ReplicaSets replace them: the web pod preempts again, the
-batch pods wait for a node that comes at last, as does one that may not preempt. There are no
-kubelets: who makes it lets victims go.
+A real kube-scheduler offers one candidate at a time to ``reprieve serve``, its extender, which
+searches the whole cluster. Three urgent pods preempt one batch pod each, a huge one two pods, whose
+ReplicaSets replace them: the web pod preempts again, the batch pods stay pending until a node is
+added, as does one that may not preempt. There are no kubelets: this module removes the victims.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.builders import Document
+from tests.builders import Document, manifest
 from tests.builders.replicas import a_replica_set
 from tests.commands import COMMAND
 from tests.conformance.build import program
@@ -39,13 +38,7 @@ _RECORD: Final = (*COMMAND, "record")
 _BETWEEN_SECONDS: Final = 0.05
 _PAUSE_SECONDS: Final = 3.0
 """Longer than a pod's first two backoffs together, so that no pod is waiting for one."""
-_QUIET: Final = {
-    "apiVersion": "scheduling.k8s.io/v1",
-    "kind": "PriorityClass",
-    "metadata": {"name": "quiet"},
-    "value": 100,
-    "preemptionPolicy": "Never",
-}
+_QUIET: Final = manifest("PriorityClass", "quiet", value=100, preemptionPolicy="Never")
 
 
 def residents() -> Iterable[Document]:
@@ -67,7 +60,7 @@ def workload(name: str, priority: int) -> Document:
 
 
 async def play(there: Environment) -> None:
-    """Have pods come, and victims go."""
+    """Create pods, and remove their victims."""
     for n in range(3):
         await there.cluster.create(pending_pod(f"urgent-{n}"))
         await _make_room(there, f"urgent-{n}", victims=1)
@@ -92,13 +85,13 @@ async def _make_room(there: Environment, preemptor: str, victims: int) -> None:
 
 
 def unplaced(there: Environment) -> list[str]:
-    """Name the pods that have no node."""
+    """Return the names of pods without a node."""
     pods = there.cluster.all("Pod")
     return [pod["metadata"]["name"] for pod in pods if not pod["spec"].get("nodeName")]
 
 
 async def make(path: Path) -> None:
-    """Live that life, and record it as anybody would."""
+    """Record the cluster with ``reprieve record``."""
     setting = Setting(ONE_NODE, serving={"search": "cluster"}, run=RUN)
     async with environment(program(RELEASES[RELEASE]), RELEASE, setting) as there:
         await there.load(_QUIET, *residents())
@@ -115,7 +108,7 @@ def _adopted(there: Environment) -> int:
 
 @asynccontextmanager
 async def _recording(server: str, path: Path) -> AsyncIterator[None]:
-    """Record a server, from the moment that everything has been listed."""
+    """Record a server, once everything has been listed, until the block ends."""
     _unlink(path)
     options = ("--server", server, "--resources", _FOLLOWED, "--out", str(path))
     process = await asyncio.create_subprocess_exec(*_RECORD, *options)
@@ -128,7 +121,7 @@ async def _recording(server: str, path: Path) -> AsyncIterator[None]:
 
 
 async def _begun(process: Process, path: Path) -> None:
-    """Return when there is a header: nothing else shows that all has been listed."""
+    """Return when the file has a header: nothing else shows that everything has been listed."""
     while process.returncode is None and not _is_begun(path):  # noqa: ASYNC110 - files send no event
         await asyncio.sleep(_BETWEEN_SECONDS)
 

@@ -1,6 +1,6 @@
-"""A relay between kube-scheduler and an extender: it passes calls on, or spoils them.
+"""A relay between kube-scheduler and an extender, which forwards, delays or fails calls.
 
-Every call is kept with its answer, so that a scenario can say what was offered and what was named.
+Every call is recorded with its answer, so that a scenario can check the offered and named nodes.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Relay:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def behave(self, manner: Manner) -> None:
-        """Treat calls so from now on, those that are held included."""
+        """Change the handling of calls, including those that are held."""
         self._manner = manner
         self._changed.set()
         self._changed = asyncio.Event()
@@ -96,12 +96,12 @@ class Relay:
 
     async def _answer(self, verb: str, body: bytes) -> tuple[int, bytes]:
         if self._manner is Manner.REFUSED:
-            return 500, b"out of order"
+            return 500, b"injected failure"
         try:
             async with self.http.post(f"{self.target}/{verb}", data=body) as answer:
                 return answer.status, await answer.read()
         except aiohttp.ClientConnectionError:
-            return 502, b"nobody there"
+            return 502, b"no connection"
 
 
 @asynccontextmanager
