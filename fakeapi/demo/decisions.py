@@ -69,8 +69,8 @@ def explain_decision(
         chosen.node,
         tuple(ExplainedVictim(pod.key, pod.priority) for pod in chosen.victims.pods),
         tuple(
-            ReprievedPod(pod.key, pod.priority, why)
-            for pod, why in zip(chosen.spared, _reasons(chosen, budgets, release), strict=True)
+            ReprievedPod(pod.key, pod.priority, reason)
+            for pod, reason in zip(chosen.spared, _reasons(chosen, budgets, release), strict=True)
         ),
         decision.decided_by or "",
         len(decision.candidates),

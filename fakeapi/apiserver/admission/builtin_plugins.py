@@ -71,8 +71,8 @@ def admit_service_account(
     if entry is None:
         named = document["metadata"].get("name") or document["metadata"].get("generateName", "")
         missing = f'serviceaccount "{name}" not found'
-        why = f"error looking up service account {namespace}/{name}: {missing}"
-        raise forbidden(kind, named, why)
+        detail = f"error looking up service account {namespace}/{name}: {missing}"
+        raise forbidden(kind, named, detail)
     account = entry.document()
     if _wants_token(spec, account):
         _mount_token(spec, sources)
@@ -197,8 +197,8 @@ def admit_create(
         _admit_namespace(objects, kind, namespace, document)
     if kind.custom is not None and kind.custom.terminating:
         named = document["metadata"].get("name", "")
-        why = "create not allowed while custom resource definition is terminating"
-        raise forbidden(kind, named, why)
+        detail = "create not allowed while custom resource definition is terminating"
+        raise forbidden(kind, named, detail)
     for admit in _ON_CREATE.get(kind.resource, ()):
         admit(objects, kind, document)
 
@@ -220,9 +220,9 @@ def _admit_namespace(
     if b'"deletionTimestamp"' not in namespace.raw:  # avoids decoding the namespace for each create
         return
     if "deletionTimestamp" in namespace.document()["metadata"]:
-        why = f"unable to create new content in namespace {name} because it is being terminated"
+        detail = f"unable to create new content in namespace {name} because it is being terminated"
         message = f"namespace {name} is being terminated"
         cause = Cause("NamespaceTerminating", message, "metadata.namespace")
         metadata = document["metadata"]
         named = metadata.get("name") or metadata.get("generateName", "")
-        raise forbidden(kind, named, why, [cause])
+        raise forbidden(kind, named, detail, [cause])

@@ -83,14 +83,14 @@ def check_priority_class(_objects: ObjectReader, kind: ResourceInfo, document: D
     causes = []
     if name.startswith("system-"):
         if _SYSTEM.get(name) != value:
-            why = (
+            detail = (
                 "priority class names with 'system-' prefix are reserved for system use only. "
                 f"error: {name} is not a known system priority class"
             )
-            causes.append(Cause("FieldValueForbidden", f"Forbidden: {why}", "metadata.name"))
+            causes.append(Cause("FieldValueForbidden", f"Forbidden: {detail}", "metadata.name"))
     elif isinstance(value, int) and value > HIGHEST_USER_PRIORITY:
-        why = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
-        causes.append(Cause("FieldValueForbidden", f"Forbidden: {why}", "value"))
+        detail = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
+        causes.append(Cause("FieldValueForbidden", f"Forbidden: {detail}", "value"))
     if causes:
         raise invalid(kind.qualified_kind, name, causes)
 
@@ -103,8 +103,8 @@ def check_priority_class_update(
     _admit_default(objects, kind, document, name)
     causes = []
     if document.get("value", 0) != old.get("value", 0):
-        why = "Forbidden: may not be changed in an update."
-        causes.append(Cause("FieldValueForbidden", why, "value"))
+        detail = "Forbidden: may not be changed in an update."
+        causes.append(Cause("FieldValueForbidden", detail, "value"))
     policy = document.get("preemptionPolicy", _PREEMPT_LOWER_PRIORITY)
     if policy != old.get("preemptionPolicy", _PREEMPT_LOWER_PRIORITY):
         message = f'Invalid value: "{policy}": field is immutable'
@@ -155,8 +155,8 @@ def _admit_default(
     present = _default_class(objects)
     name = present["metadata"]["name"] if present else itself
     if name != itself:
-        why = f"PriorityClass {name} is already marked as default. Only one default can exist"
-        raise forbidden(kind, _object_name(document), why)
+        detail = f"PriorityClass {name} is already marked as default. Only one default can exist"
+        raise forbidden(kind, _object_name(document), detail)
 
 
 def _object_name(document: Mapping[str, Any]) -> str:

@@ -42,9 +42,9 @@ class RbacAuthorizer:
         """Return the binding that allows the operation, or None."""
         if MASTERS in attributes.user.groups:
             return ""
-        for why, rule in self._rules(attributes.user, attributes.namespace):
+        for detail, rule in self._rules(attributes.user, attributes.namespace):
             if _allows(rule, attributes):
-                return f"RBAC: allowed by {why}"
+                return f"RBAC: allowed by {detail}"
         return None
 
     def rules(self, user: User, namespace: str) -> ResourceRules:
@@ -70,9 +70,9 @@ class RbacAuthorizer:
         )
         if subject is None:
             return
-        why = _describe(binding, subject, namespace)
+        detail = _describe(binding, subject, namespace)
         for rule in self._role_rules(binding.get("roleRef") or {}, namespace):
-            yield why, rule
+            yield detail, rule
 
     def _role_rules(self, reference: Mapping[str, Any], namespace: str) -> list[Rule]:
         name = reference.get("name", "")

@@ -152,9 +152,9 @@ def _allocate_address(service: Document, store: ObjectReader) -> None:
         return
     pool = _allocation_range(service, store)
     if requested:
-        why = pool.unavailable_reason(requested[0])
-        if why:
-            raise invalid("Service", name, [_unavailable_error(requested, why)])
+        detail = pool.unavailable_reason(requested[0])
+        if detail:
+            raise invalid("Service", name, [_unavailable_error(requested, detail)])
         return
     try:
         spec["clusterIP"] = pool.next_free()
@@ -164,9 +164,9 @@ def _allocate_address(service: Document, store: ObjectReader) -> None:
     spec["clusterIPs"] = [spec["clusterIP"]]
 
 
-def _unavailable_error(requested: list[str], why: str) -> Cause:
+def _unavailable_error(requested: list[str], detail: str) -> Cause:
     return invalid_value(
-        "spec.clusterIPs", requested, f"failed to allocate IP {requested[0]}: {why}"
+        "spec.clusterIPs", requested, f"failed to allocate IP {requested[0]}: {detail}"
     )
 
 

@@ -155,9 +155,9 @@ def _review_response(scope: RequestScope, review: Document, status: Document) ->
     return json_response(201, {**head, **spec, "status": status})
 
 
-def _invalid(field: str, value: str, why: str) -> StatusError:
+def _invalid(field: str, value: str, detail: str) -> StatusError:
     """Return a 422 Invalid without a kind, as upstream does."""
-    cause = Cause("FieldValueInvalid", f"Invalid value: {value}: {why}", field)
+    cause = Cause("FieldValueInvalid", f"Invalid value: {value}: {detail}", field)
     return invalid(".authorization.k8s.io", "", [cause])
 
 

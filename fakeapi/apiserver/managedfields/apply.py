@@ -64,7 +64,7 @@ _NUMERIC: Final = ("integer", "number")
 
 def validation_errors(shape: Type, config: Mapping[str, Any]) -> list[str]:
     """Return the messages of all errors of a configuration, each with its path."""
-    return [f"{path}: {why}" if path else why for path, why in _validate(shape, config)]
+    return [f"{path}: {detail}" if path else detail for path, detail in _validate(shape, config)]
 
 
 PathErrors = Iterator[tuple[str, str]]
@@ -108,8 +108,8 @@ def _list(shape: ListType, values: Any) -> PathErrors:
 
 
 def _under(element: str, found: PathErrors) -> PathErrors:
-    for path, why in found:
-        yield element + path, why
+    for path, detail in found:
+        yield element + path, detail
 
 
 def _scalar(shape: Scalar, value: Any) -> PathErrors:

@@ -188,9 +188,11 @@ def _check_custom_type(
     group, _, version = api_version.rpartition("/")
     if group != kind.group:
         full = f"{group}/{version}, Kind={name}"
-        why = f'{full} is unstructured and is not suitable for converting to "{kind.api_version}"'
+        detail = (
+            f'{full} is unstructured and is not suitable for converting to "{kind.api_version}"'
+        )
     elif version not in custom.versions:
-        why = f"request to convert CR from an invalid group/version: {api_version}"
+        detail = f"request to convert CR from an invalid group/version: {api_version}"
     elif api_version != kind.api_version:
         raise bad_request(_OTHER_VERSION.format(api_version, kind.api_version))
     elif name != kind.kind:
@@ -200,7 +202,7 @@ def _check_custom_type(
         )
     else:
         return
-    raise bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {why}')
+    raise bad_request(f'{name} in version "{version}" cannot be handled as a {kind.kind}: {detail}')
 
 
 def _type_mismatch(kind: ResourceInfo, value: Any, where: str, go_type: str) -> Exception:

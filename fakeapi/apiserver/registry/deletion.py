@@ -73,8 +73,8 @@ def check_delete(kind: ResourceInfo, name: str, document: Document, options: Del
         raise forbidden(kind, name, kind.undeletable_why)
     if options.unsafe:
         namespace = document["metadata"].get("namespace", "")
-        why = "unsafe deletion is not allowed because the object is decodable from storage"
-        raise storage_conflict(kind, namespace, name, why)
+        detail = "unsafe deletion is not allowed because the object is decodable from storage"
+        raise storage_conflict(kind, namespace, name, detail)
     check_preconditions(kind, name, document, options)
 
 
@@ -152,14 +152,16 @@ def check_finalizers(kind: ResourceInfo, document: Document, old: Mapping[str, A
     added = [f for f in document["metadata"].get("finalizers") or () if f not in present]
     if added:
         listed = ", ".join(f'"{finalizer}"' for finalizer in sorted(added))
-        why = "no new finalizers can be added if the object is being deleted, found new finalizers"
-        message = f"Forbidden: {why} []string{{{listed}}}"
+        detail = (
+            "no new finalizers can be added if the object is being deleted, found new finalizers"
+        )
+        message = f"Forbidden: {detail} []string{{{listed}}}"
         cause = Cause("FieldValueForbidden", message, "metadata.finalizers")
         raise invalid(kind.qualified_kind, before["name"], [cause])
 
 
-def _precondition_conflict(kind: ResourceInfo, name: str, why: str) -> StatusError:
-    message = f'Operation cannot be fulfilled on {kind.qualified_kind} "{name}": {why}'
+def _precondition_conflict(kind: ResourceInfo, name: str, detail: str) -> StatusError:
+    message = f'Operation cannot be fulfilled on {kind.qualified_kind} "{name}": {detail}'
     details = {"name": name, "group": kind.group, "kind": kind.kind}
     return StatusError(409, "Conflict", message, details)
 

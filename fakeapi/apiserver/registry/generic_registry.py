@@ -340,8 +340,8 @@ def _check_uid(target: Target, metadata: Mapping[str, Any], present: str) -> Non
     """Raise StatusError (409) if a replacement is meant for an earlier object of this name."""
     uid = metadata.get("uid")
     if uid and uid != present:
-        why = precondition_failed("UID", uid, present)
-        raise storage_conflict(target.kind, target.namespace, target.name, why)
+        detail = precondition_failed("UID", uid, present)
+        raise storage_conflict(target.kind, target.namespace, target.name, detail)
 
 
 def _apply_configuration(

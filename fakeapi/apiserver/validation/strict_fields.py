@@ -66,17 +66,17 @@ class FieldValidator:
     ) -> Document:
         """Return a patched document with the fields of its kind only; raise StatusError (422)."""
         before = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
-        why = ""
+        detail = ""
         try:
             self._decode(kind, document, patch)
         except StructDecodeError as error:
-            why = str(error)
+            detail = str(error)
         if self._level == "Strict" and self._errors:
-            why = why or self._strict_error()
-        if why:
+            detail = detail or self._strict_error()
+        if detail:
             strategic = media_type(content_type) == _STRATEGIC
             text = format_as_go(read_json(patch)) if strategic else before.decode()
-            raise invalid("", "", [invalid_value("patch", text, why)])
+            raise invalid("", "", [invalid_value("patch", text, detail)])
         return document
 
     def _decode(self, kind: ResourceInfo, document: Document, body: bytes) -> None:

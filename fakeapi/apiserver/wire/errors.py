@@ -122,30 +122,30 @@ def already_exists(kind: ResourceInfo, name: str) -> StatusError:
     return StatusError(409, "AlreadyExists", message, _details(kind, name))
 
 
-def conflict(kind: ResourceInfo, name: str, why: str = OBJECT_MODIFIED) -> StatusError:
+def conflict(kind: ResourceInfo, name: str, detail: str = OBJECT_MODIFIED) -> StatusError:
     """Return a 409 Conflict: the write is based on an older version or another object."""
-    message = f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}'
+    message = f'Operation cannot be fulfilled on {kind.resource} "{name}": {detail}'
     return StatusError(409, "Conflict", message, _details(kind, name))
 
 
 def generated_name_conflict(kind: ResourceInfo, name: str) -> StatusError:
     """Return a 409 AlreadyExists: no generated name is free; ``name`` is the last one tried."""
-    why = "already exists, the server was not able to generate a unique name for the object"
+    detail = "already exists, the server was not able to generate a unique name for the object"
     details = _details(kind, name) | {"retryAfterSeconds": 1}
-    return StatusError(409, "AlreadyExists", f'{kind.resource} "{name}" {why}', details)
+    return StatusError(409, "AlreadyExists", f'{kind.resource} "{name}" {detail}', details)
 
 
-def storage_conflict(kind: ResourceInfo, namespace: str, name: str, why: str) -> StatusError:
-    """Return a 409 Conflict: the storage rejects the write; ``why`` is the reason."""
+def storage_conflict(kind: ResourceInfo, namespace: str, name: str, detail: str) -> StatusError:
+    """Return a 409 Conflict: the storage rejects the write; ``detail`` is the reason."""
     key = "/".join(filter(None, (kind.plural, namespace, name)))
     head = f"StorageError: invalid object, Code: 4, Key: /registry/{key}, ResourceVersion: 0"
-    return conflict(kind, name, f"{head}, AdditionalErrorMsg: {why}")
+    return conflict(kind, name, f"{head}, AdditionalErrorMsg: {detail}")
 
 
-def too_many_requests(why: str, causes: Sequence[Cause], seconds: int = 0) -> StatusError:
+def too_many_requests(detail: str, causes: Sequence[Cause], seconds: int = 0) -> StatusError:
     """Return a 429 TooManyRequests: retry after ``seconds`` (0: the time is unknown)."""
     details = {"causes": [cause.document() for cause in causes], "retryAfterSeconds": seconds}
-    return StatusError(429, "TooManyRequests", why, details)
+    return StatusError(429, "TooManyRequests", detail, details)
 
 
 def unauthorized() -> StatusError:
@@ -153,10 +153,12 @@ def unauthorized() -> StatusError:
     return StatusError(401, "Unauthorized", "Unauthorized")
 
 
-def forbidden(kind: ResourceInfo, name: str, why: str, causes: Sequence[Cause] = ()) -> StatusError:
+def forbidden(
+    kind: ResourceInfo, name: str, detail: str, causes: Sequence[Cause] = ()
+) -> StatusError:
     """Return a 403 Forbidden: admission rejects the write."""
     details = _details(kind, name) | {"causes": [cause.document() for cause in causes]}
-    message = f'{kind.resource} "{name}" is forbidden: {why}'
+    message = f'{kind.resource} "{name}" is forbidden: {detail}'
     return StatusError(403, "Forbidden", message, details)
 
 
@@ -230,10 +232,10 @@ def unprocessable_patch() -> StatusError:
     return StatusError(422, "Invalid", message, {})
 
 
-def internal_error(why: str) -> StatusError:
+def internal_error(detail: str) -> StatusError:
     """Return a 500 InternalError: an error of this server."""
-    cause = Cause("", why)
-    message = f"Internal error occurred: {why}"
+    cause = Cause("", detail)
+    message = f"Internal error occurred: {detail}"
     return StatusError(500, "InternalError", message, {"causes": [cause.document()]})
 
 

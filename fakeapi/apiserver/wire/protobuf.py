@@ -69,8 +69,8 @@ def _prefix_as_go() -> str:
     return f"[{' '.join(str(byte) for byte in PREFIX)}]"
 
 
-def _unrecognized(why: str, body: bytes) -> StatusError:
-    return bad_request(f"the object provided is unrecognized: {why} ({body[:1024].hex()})")
+def _unrecognized(detail: str, body: bytes) -> StatusError:
+    return bad_request(f"the object provided is unrecognized: {detail} ({body[:1024].hex()})")
 
 
 def _envelope(data: bytes) -> tuple[str, str, bytes]:

@@ -168,8 +168,8 @@ def _map_key(key: Any) -> str:
     return str(key)
 
 
-def _yaml_error(why: str) -> StatusError:
-    return bad_request(f"error converting YAML to JSON: yaml: {why}")
+def _yaml_error(detail: str) -> StatusError:
+    return bad_request(f"error converting YAML to JSON: yaml: {detail}")
 
 
 _READABLE = (JSON, YAML, PROTOBUF)

@@ -121,8 +121,8 @@ def _integer(query: Mapping[str, str], name: str) -> int | None:
     return parse_integer(text) if text else None
 
 
-def _forbidden_error(field: str, why: str) -> Cause:
-    return Cause(_FORBIDDEN, f"Forbidden: {why}", field)
+def _forbidden_error(field: str, detail: str) -> Cause:
+    return Cause(_FORBIDDEN, f"Forbidden: {detail}", field)
 
 
 def _match_errors(options: ListOptions) -> list[Cause]:
@@ -165,13 +165,13 @@ def _watch_errors(options: ListOptions) -> list[Cause]:
     field = "resourceVersionMatch"
     causes = []
     if options.initial_events is not None and options.match != "NotOlderThan":
-        why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        causes.append(_forbidden_error(field, why))
+        detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        causes.append(_forbidden_error(field, detail))
     if not options.match:
         return causes
     if options.initial_events is None:
-        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        causes.append(_forbidden_error(field, why))
+        detail = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        causes.append(_forbidden_error(field, detail))
     if options.match != "NotOlderThan":
         message = f'Unsupported value: "{options.match}": supported values: "NotOlderThan"'
         causes.append(Cause("FieldValueNotSupported", message, field))
@@ -248,17 +248,17 @@ def parse_delete_options(query: Mapping[str, str], body: Mapping[str, Any]) -> D
 def check_collection_options(options: DeleteOptions) -> None:
     """Raise StatusError (422) for options that are valid for single objects only."""
     if options.unsafe:
-        why = "is not allowed with DELETECOLLECTION, try again after removing the option"
-        cause = Cause("FieldValueInvalid", f"Invalid value: true: {why}", _UNSAFE)
+        detail = "is not allowed with DELETECOLLECTION, try again after removing the option"
+        cause = Cause("FieldValueInvalid", f"Invalid value: true: {detail}", _UNSAFE)
         raise invalid(_QUALIFIED, "", [cause])
 
 
 def check_eviction_options(name: str, options: DeleteOptions) -> None:
     """Raise StatusError (422) for options that an eviction may not have; ``name`` is the pod's."""
     if options.unsafe:
-        why = "can not be set for pod eviction, try after removing the option"
+        detail = "can not be set for pod eviction, try after removing the option"
         field = f"deleteOptions.{_UNSAFE}"
-        cause = Cause("FieldValueInvalid", f"Invalid value: true: {why}", field)
+        cause = Cause("FieldValueInvalid", f"Invalid value: true: {detail}", field)
         raise invalid("Eviction.policy", name, [cause])
 
 
@@ -306,8 +306,8 @@ def _policy_errors(values: Mapping[str, Any]) -> list[Cause]:
     field = "propagationPolicy"
     causes = []
     if policy is not None and values.get("orphanDependents") is not None:
-        why = "orphanDependents and deletionPropagation cannot be both set"
-        causes.append(Cause("FieldValueInvalid", f'Invalid value: "{policy}": {why}', field))
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        causes.append(Cause("FieldValueInvalid", f'Invalid value: "{policy}": {detail}', field))
     if policy is not None and policy not in _POLICIES:
         supported = ", ".join(f'"{name}"' for name in (*_POLICIES, "nil"))
         message = f'Unsupported value: "{policy}": supported values: {supported}'

@@ -119,8 +119,8 @@ class DisruptionController:
         except (ApiError, BudgetError) as error:
             if isinstance(error, ApiError) and error.status == 409:
                 raise  # a conflict; the other write enqueues the budget
-            why = error.message if isinstance(error, ApiError) else str(error)
-            await self._write(budget, failed_status(budget, why, self._now()))
+            reason = error.message if isinstance(error, ApiError) else str(error)
+            await self._write(budget, failed_status(budget, reason, self._now()))
             return None
 
     async def _update_budget(self, budget: Budget) -> float | None:

@@ -188,7 +188,7 @@ def new_status(
     return status
 
 
-def failed_status(budget: Budget, why: str, now: str) -> BudgetStatus:
+def failed_status(budget: Budget, reason: str, now: str) -> BudgetStatus:
     """Return the status of a budget that cannot be calculated: no disruption is allowed."""
     old = budget.status
     noted = (old.disrupted_pods, old.conditions)
@@ -197,7 +197,7 @@ def failed_status(budget: Budget, why: str, now: str) -> BudgetStatus:
     )
     status.disrupted_pods = noted[0]
     generation = old.observed_generation
-    status.conditions = _with_condition(noted[1], "False", "SyncFailed", why, generation, now)
+    status.conditions = _with_condition(noted[1], "False", "SyncFailed", reason, generation, now)
     return status
 
 
@@ -271,6 +271,6 @@ def _scaled_value(value: IntOrPercent, total: int) -> int:
         return value
     digits = value.removesuffix("%")
     if digits == value or not digits.isdecimal():
-        why = "invalid type: string is not a percentage"
-        raise BudgetError(f"invalid value for IntOrString: {why}")
+        reason = "invalid type: string is not a percentage"
+        raise BudgetError(f"invalid value for IntOrString: {reason}")
     return -(-int(digits) * total // 100)

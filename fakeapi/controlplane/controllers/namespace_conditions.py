@@ -116,7 +116,7 @@ def _failing(found: DeletionPass) -> list[tuple[str, tuple[str, str]]]:
 
 
 def _undiscovered(failures: Mapping[str, str]) -> str:
-    listed = ", ".join(f"{version}: {why}" for version, why in sorted(failures.items()))
+    listed = ", ".join(f"{version}: {reason}" for version, reason in sorted(failures.items()))
     return (
         f"Discovery failed for some groups, {len(failures)} failing: "
         f"unable to retrieve the complete list of server APIs: {listed}"

@@ -67,8 +67,10 @@ def check_filter(
                 )
     else:
         left = answer.nodes or ()
-    lost = {name: unresolvable(Code.BY_EXTENDER, why) for name, why in answer.unresolvable.items()}
-    others = {name: refused(Code.BY_EXTENDER, why) for name, why in answer.failed.items()}
+    lost = {
+        name: unresolvable(Code.BY_EXTENDER, reason) for name, reason in answer.unresolvable.items()
+    }
+    others = {name: refused(Code.BY_EXTENDER, reason) for name, reason in answer.failed.items()}
     return FilteredNodes(left, {**others, **lost}, tuple(_filter_notes(answer, sent, left)))
 
 

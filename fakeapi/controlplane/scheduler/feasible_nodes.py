@@ -177,9 +177,9 @@ class NodeFinder:
         else:
             examined = frozenset(order[:looked_at])
             statuses |= {
-                name: why
-                for name, why in rejected.items()
-                if name in examined or why.reasons[0].code is Code.NOT_EXAMINED
+                name: node_status
+                for name, node_status in rejected.items()
+                if name in examined or node_status.reasons[0].code is Code.NOT_EXAMINED
             }
         return tuple(found)
 

@@ -137,8 +137,8 @@ class DefaultPreemption:
         candidates = dict(decision.candidates)
         refusals = {name: decision.rejected[name] for name in potential if name not in candidates}
         if self._offers_victimless_nodes(case):
-            for name, why in tuple(refusals.items()):
-                if why.reasons[0].code is Code.NO_VICTIM_NEEDED:
+            for name, node_status in tuple(refusals.items()):
+                if node_status.reasons[0].code is Code.NO_VICTIM_NEEDED:
                     candidates[name] = Candidate(name, VictimSet(()))
                     del refusals[name]
         order = rotated(potential, self._rng.randrange(len(potential)))

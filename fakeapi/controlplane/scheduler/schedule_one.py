@@ -235,5 +235,5 @@ class Binder:
             raise BindingError(_failed(str(error))) from None
 
 
-def _failed(why: str) -> str:
-    return f'running Bind plugin "DefaultBinder": {why}'
+def _failed(reason: str) -> str:
+    return f'running Bind plugin "DefaultBinder": {reason}'

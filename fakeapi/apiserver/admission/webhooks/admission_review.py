@@ -244,12 +244,12 @@ def denial(name: str, result: Mapping[str, Any]) -> StatusError:
     return StatusError(code, result.get("reason") or "", message, result.get("details"))
 
 
-def _call_error(why: str) -> CallError:
-    return CallError(f"failed to call webhook: {why}")
+def _call_error(detail: str) -> CallError:
+    return CallError(f"failed to call webhook: {detail}")
 
 
-def _invalid_response(why: str) -> CallError:
-    return CallError(f"received invalid webhook response: {why}")
+def _invalid_response(detail: str) -> CallError:
+    return CallError(f"received invalid webhook response: {detail}")
 
 
 def _mismatch(value: Any, where: str, go_type: str) -> CallError:
@@ -282,8 +282,8 @@ def match_conditions_hold(
         except ExpressionError as error:
             faults.append(f"expression '{expression}' resulted in error: {error}")
     if faults and not webhook.fails_open:
-        why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
-        raise forbidden(attributes.requested.resource, attributes.name, why)
+        detail = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
+        raise forbidden(attributes.requested.resource, attributes.name, detail)
     return not faults
 
 

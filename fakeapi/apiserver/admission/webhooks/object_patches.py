@@ -37,8 +37,8 @@ def decode_patch(name: str, patch: bytes, patch_type: str, *, has_object: bool) 
     if not isinstance(operations, list) or not all(isinstance(o, dict) for o in operations):
         raise _undecodable("json: cannot unmarshal into Go value of type jsonpatch.Patch")
     if operations and not has_object:
-        why = "attempted to modify the object, which is not supported for this operation"
-        raise internal_error(f'admission webhook "{name}" {why}')
+        detail = "attempted to modify the object, which is not supported for this operation"
+        raise internal_error(f'admission webhook "{name}" {detail}')
     if operations and patch_type != "JSONPatch":
         raise CallError(f'unsupported patch type "{patch_type}"')
     return operations
@@ -177,8 +177,8 @@ def _operation_error(document: Any, operation: Document) -> str:
     if name == "replace":
         return f"replace operation does not apply: doc is missing key: {path}: missing value"
     if name == "remove":
-        why = f"unable to remove nonexistent key: {key}: missing value"
-        return f"error in remove for path: '{path}': {why}"
+        detail = f"unable to remove nonexistent key: {key}: missing value"
+        return f"error in remove for path: '{path}': {detail}"
     return f"error in add for path: '{path}': invalid index referenced"
 
 
@@ -203,5 +203,5 @@ def _check_header(webhook_kind: ResourceInfo, document: Document) -> None:
         )
 
 
-def _undecodable(why: str) -> CallError:
-    return CallError(f"received undecodable patch in webhook response: {why}")
+def _undecodable(detail: str) -> CallError:
+    return CallError(f"received undecodable patch in webhook response: {detail}")

@@ -96,8 +96,8 @@ def _check_pod(target: Target, pod: Document, expected: Mapping[str, Any]) -> No
     metadata, spec, name = pod["metadata"], pod.get("spec") or {}, target.name
     for label, key in (("UID", "uid"), ("ResourceVersion", "resourceVersion")):
         if expected.get(key) and expected[key] != metadata[key]:
-            why = precondition_failed(label, expected[key], metadata[key])
-            raise storage_conflict(PODS, target.namespace, name, why)
+            detail = precondition_failed(label, expected[key], metadata[key])
+            raise storage_conflict(PODS, target.namespace, name, detail)
     if "deletionTimestamp" in metadata:
         raise _unbindable(name, f"pod {name} is being deleted, cannot be assigned to a host")
     if spec.get("nodeName"):
@@ -106,6 +106,6 @@ def _check_pod(target: Target, pod: Document, expected: Mapping[str, Any]) -> No
         raise _unbindable(name, f"pod {name} has non-empty .spec.schedulingGates")
 
 
-def _unbindable(name: str, why: str) -> StatusError:
-    message = f'Operation cannot be fulfilled on pods/binding "{name}": {why}'
+def _unbindable(name: str, detail: str) -> StatusError:
+    message = f'Operation cannot be fulfilled on pods/binding "{name}": {detail}'
     return StatusError(409, "Conflict", message, {"name": name, "kind": "pods/binding"})

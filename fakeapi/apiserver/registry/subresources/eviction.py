@@ -162,8 +162,8 @@ _NONE_LEFT: Final = {
 def _check_budget(name: str, metadata: Mapping[str, Any], status: Mapping[str, Any]) -> None:
     allowed = status.get("disruptionsAllowed", 0)
     if status.get("observedGeneration", 0) < metadata.get("generation", 0):
-        why = f"The disruption budget {name} is still being processed by the server."
-        raise too_many_requests(_TOO_MANY, [_cause(why)], 10)
+        detail = f"The disruption budget {name} is still being processed by the server."
+        raise too_many_requests(_TOO_MANY, [_cause(detail)], 10)
     if allowed < 0:
         raise _budget_error(name, _NEGATIVE, _NEGATIVE)
     if len(status.get("disruptedPods") or {}) > _MOST_DISRUPTED:
@@ -197,10 +197,10 @@ def _cause(message: str) -> Cause:
     return Cause("DisruptionBudget", message)
 
 
-def _budget_error(name: str, why: str, cause: str) -> StatusError:
+def _budget_error(name: str, detail: str, cause: str) -> StatusError:
     head = f"The disruption budget {name} does not allow evicting pods currently"
-    refusal = forbidden(POD_DISRUPTION_BUDGETS, name, why, [_cause(f"{head}: {cause}")])
-    refusal.message = f'poddisruptionbudget.policy "{name}" is forbidden: {why}'
+    refusal = forbidden(POD_DISRUPTION_BUDGETS, name, detail, [_cause(f"{head}: {cause}")])
+    refusal.message = f'poddisruptionbudget.policy "{name}" is forbidden: {detail}'
     refusal.details = {**(refusal.details or {}), "kind": "poddisruptionbudget"}
     return refusal
 

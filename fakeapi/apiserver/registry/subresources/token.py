@@ -71,8 +71,8 @@ def _check_metadata(target: Target, metadata: Mapping[str, Any]) -> None:
     for member, expected in (("name", target.name), ("namespace", target.namespace)):
         value = metadata.get(member)
         if value and value != expected:
-            why = f"must match the service account {member} if specified"
-            raise _invalid(target.name, f"metadata.{member}", f'"{value}"', why)
+            detail = f"must match the service account {member} if specified"
+            raise _invalid(target.name, f"metadata.{member}", f'"{value}"', detail)
 
 
 def _check_spec(spec: Mapping[str, Any]) -> Document:
@@ -81,11 +81,11 @@ def _check_spec(spec: Mapping[str, Any]) -> Document:
     audiences = spec.get("audiences") or [ISSUER]
     field = "spec.expirationSeconds"
     if seconds < _LEAST_SECONDS:
-        why = "may not specify a duration less than 10 minutes"
-        raise _invalid("", field, str(seconds), why)
+        detail = "may not specify a duration less than 10 minutes"
+        raise _invalid("", field, str(seconds), detail)
     if seconds > _MOST_SECONDS:
-        why = "may not specify a duration larger than 2^32 seconds"
-        raise _invalid("", field, str(seconds), why)
+        detail = "may not specify a duration larger than 2^32 seconds"
+        raise _invalid("", field, str(seconds), detail)
     return {
         "audiences": audiences,
         "expirationSeconds": seconds,
@@ -123,11 +123,11 @@ def _check_bound(
         )
     uid = reference.get("uid")
     if uid and uid != document["metadata"]["uid"]:
-        why = (
+        detail = (
             f"the UID in the bound object reference ({uid}) does not match the UID in record. The "
             "object might have been deleted and then recreated"
         )
-        raise conflict(kind, reference.get("name", ""), why)
+        raise conflict(kind, reference.get("name", ""), detail)
 
 
 def _user(claims: TokenClaims, uid: str) -> User:
@@ -139,6 +139,6 @@ def _user(claims: TokenClaims, uid: str) -> User:
     return User(claims.subject, uid, groups, extra)
 
 
-def _invalid(name: str, field: str, value: str, why: str) -> StatusError:
-    cause = Cause("FieldValueInvalid", f"Invalid value: {value}: {why}", field)
+def _invalid(name: str, field: str, value: str, detail: str) -> StatusError:
+    cause = Cause("FieldValueInvalid", f"Invalid value: {value}: {detail}", field)
     return invalid("TokenRequest.authentication.k8s.io", name, [cause])

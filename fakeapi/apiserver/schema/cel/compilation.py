@@ -148,8 +148,8 @@ def rule_errors(rule: Json, node: SchemaNode, path: str) -> Iterator[Cause]:
     elif _breaks(message.strip()):
         yield invalid_value(f"{path}.message", message, _NO_BREAKS)
     elif _breaks(source) and not message.strip():
-        why = "message must be specified if rule contains line breaks"
-        yield required(f"{path}.message", why)
+        detail = "message must be specified if rule contains line breaks"
+        yield required(f"{path}.message", detail)
     worded = rule.get("messageExpression")
     if worded and not worded.strip():
         yield required(
@@ -201,11 +201,11 @@ def expression_errors(
         yield invalid_value(f"{path}.messageExpression", _rule_value(rule), message)
     if compile_expression(rule["rule"].strip()).uses_old:
         if uncorrelated:
-            why = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
-            yield invalid_value(f"{path}.rule", rule["rule"], f"{why} {uncorrelated}")
+            detail = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
+            yield invalid_value(f"{path}.rule", rule["rule"], f"{detail} {uncorrelated}")
     elif "optionalOldSelf" in rule:
-        why = "may not be set if oldSelf is not used in rule"
-        yield invalid_value(f"{path}.optionalOldSelf", rule["optionalOldSelf"], why)
+        detail = "may not be set if oldSelf is not used in rule"
+        yield invalid_value(f"{path}.optionalOldSelf", rule["optionalOldSelf"], detail)
 
 
 def expression_error(source: str, scope: Scope, result_type: str) -> str | None:

@@ -217,8 +217,10 @@ class _Evaluation:
             if rule.expression.evaluate(variables) is True:
                 return None
         except CostError as error:
-            why = "no further validation rules will be run due to call cost exceeds limit for rule"
-            raise _BudgetExceededError(f"'{error}': {why}: {rule.description}") from None
+            detail = (
+                "no further validation rules will be run due to call cost exceeds limit for rule"
+            )
+            raise _BudgetExceededError(f"'{error}': {detail}: {rule.description}") from None
         except ExpressionError as error:
             return invalid_value(
                 path or NIL_PATH, self._kind, _failure(str(error), rule.description)
@@ -272,8 +274,8 @@ def _join_path(path: str, below: str) -> str:
 
 def _failure(error: str, message: str) -> str:
     if error.startswith("no such overload"):
-        why = "call arguments did not match a supported operator, function or macro signature"
-        return f"'{error}': {why} for rule: {message}"
+        detail = "call arguments did not match a supported operator, function or macro signature"
+        return f"'{error}': {detail} for rule: {message}"
     return f"{error} evaluating rule: {message}"
 
 

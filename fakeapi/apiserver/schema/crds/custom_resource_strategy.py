@@ -233,5 +233,5 @@ def _finalizer_warning(name: str) -> str | None:
     if "/" in name or name in _STANDARD or invalid_label_key(name):
         return None
     path = " including a path (/)" if "." in name else ""
-    why = "to avoid accidental conflicts with other finalizer writers"
-    return f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name{path} {why}'
+    detail = "to avoid accidental conflicts with other finalizer writers"
+    return f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name{path} {detail}'

@@ -153,8 +153,8 @@ class _SchemaErrorCollector:
     def _visit_additional(self, schema: Json, place: SchemaPath) -> None:
         below = place.below("additionalProperties", place.node.additional if place.node else None)
         if place.in_metadata:
-            why = "inside additionalProperties applying to object metadata"
-            below = replace(below, no_defaults=why)
+            detail = "inside additionalProperties applying to object metadata"
+            below = replace(below, no_defaults=detail)
         self.visit(schema, below)
 
     def _visit_property(self, schema: Json, name: str, below: Json, place: SchemaPath) -> None:
