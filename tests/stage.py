@@ -125,13 +125,8 @@ class ApiAccess:
         """Return all objects of a resource."""
         return (await self.client.list(resource, decode)).items
 
-    async def names(self, resource: Resource = CONFIG_MAPS, *, after: float = 0) -> list[str]:
-        """Return the names of all objects of a resource, without those that every cluster has.
-
-        If ``after`` is not 0, let so many seconds pass first.
-        """
-        if after:
-            await self.passes(after)
+    async def names(self, resource: Resource = CONFIG_MAPS) -> list[str]:
+        """Return the names of all objects of a resource, without those that every cluster has."""
         names = [each["metadata"]["name"] for each in await self.all(resource)]
         return sorted(name for name in names if not name.startswith(("kube-", "default")))
 
@@ -168,6 +163,12 @@ class Stage(ApiAccess):
     async def passes(self, seconds: float = 1.0) -> None:
         """Advance the clock."""
         await self.cluster.clock.advance(seconds)
+
+    async def names(self, resource: Resource = CONFIG_MAPS, *, after: float = 0) -> list[str]:
+        """Return the names as of ``after`` seconds from now."""
+        if after:
+            await self.passes(after)
+        return await super().names(resource)
 
     async def make_ready(self, name: str) -> None:
         """Make a pod run and be ready from now on."""

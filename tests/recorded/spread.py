@@ -27,7 +27,7 @@ SPREADS = Resource("apps.kruise.io", "v1beta1", "workloadspreads", namespaced=Tr
 ZONE = "topology.kubernetes.io/zone"
 _CAPACITY = {"cpu": "16", "memory": "32Gi"}
 _TAINT = {"key": "elastic", "value": "yes", "effect": "NoSchedule"}
-BOOK: Document = {
+SIMULATION_SCRIPT: Document = {
     "register": [
         {"name": "a-{}", "count": 1, "capacity": _CAPACITY, "labels": {ZONE: "a"}},
         {
@@ -130,7 +130,7 @@ class SlowStage(Stage):
 
 async def make(path: Path) -> None:
     """Record the cluster; ReplicaSets grow by one pod a minute, so that no two pods are alike."""
-    async with VirtualCluster(run=RUN, seed=9, kubelet=BOOK) as cluster:
+    async with VirtualCluster(run=RUN, seed=9, kubelet=SIMULATION_SCRIPT) as cluster:
         stage = SlowStage(cluster)
         await cluster.clock.advance(5)
         with cluster.record(path):

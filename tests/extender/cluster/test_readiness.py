@@ -32,7 +32,7 @@ from tests.extender.kube.conftest import (
     bookmark,
     thing,
 )
-from tests.extender.kube.informer_scripts import A1, Copy, play
+from tests.extender.kube.informer_scripts import A1, RecordingStore, play
 
 
 def readiness(seconds: float, **feeds: InformerState) -> Readiness:
@@ -94,35 +94,35 @@ async def test_a_stale_service_is_not_ready_and_gives_no_decision() -> None:
 
 class TestWatchesWithoutEvents:
     async def test_a_watch_without_events_is_opened_again_at_its_version(self) -> None:
-        clock, copy = SteppedClock(), Copy()
+        clock, store = SteppedClock(), RecordingStore()
         api = ScriptedApi(
             clock, a_list(2, A1), a_watch(bookmark(7), Silence()), a_watch(added("b", 8))
         )
         context = ReflectorContext(Client(api), clock, random.Random(0), silence_seconds=90)
-        informer = Reflector(context, PODS, thing, copy)
+        informer = Reflector(context, PODS, thing, store)
         following = asyncio.create_task(informer.run())
         await api.played.wait()
         following.cancel()
-        assert copy.told == ["=a1", "+b8"]
-        assert [asked.request.idle_timeout for asked in api.asked[1:3]] == [90, 90]
-        assert api.asked[2].query["resourceVersion"] == "7"
-        assert 90 <= api.asked[2].at - api.asked[1].at < 92
+        assert store.changes == ["=a1", "+b8"]
+        assert [each.request.idle_timeout for each in api.requests[1:3]] == [90, 90]
+        assert api.requests[2].query["resourceVersion"] == "7"
+        assert 90 <= api.requests[2].at - api.requests[1].at < 92
 
     async def test_an_opened_watch_counts_as_an_event(self) -> None:
         story = await play(a_list(2, A1), Lost(), a_watch(Stay(60)))
-        opened = story.api.asked[2].at
+        opened = story.api.requests[2].at
         assert opened > 0
         assert story.informer.last_heard - story.clock.monotonic() == opened - story.clock.elapsed
 
     async def test_watches_without_events_do_not_count_as_contact(self) -> None:
         silent = a_watch(Silence())
         story = await play(a_list(2, A1), a_watch(bookmark(3), Silence()), silent, silent)
-        assert len(story.api.asked) == 5
-        assert story.informer.last_heard == story.api.asked[1].at
+        assert len(story.api.requests) == 5
+        assert story.informer.last_heard == story.api.requests[1].at
 
     async def test_one_event_on_a_later_watch_is_contact(self) -> None:
         story = await play(a_list(2, A1), a_watch(Silence()), a_watch(Stay(9), bookmark(3)))
-        assert story.informer.last_heard == story.api.asked[2].at + 9
+        assert story.informer.last_heard == story.api.requests[2].at + 9
 
 
 async def test_a_server_that_stops_answering_is_detected_on_a_real_socket() -> None:
@@ -143,7 +143,7 @@ async def test_a_server_that_stops_answering_is_detected_on_a_real_socket() -> N
     transport = await connect(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
     clock = SteppedClock()
     context = ReflectorContext(Client(transport), clock, random.Random(0), silence_seconds=0.05)
-    informer = Reflector(context, PODS, thing, Copy())
+    informer = Reflector(context, PODS, thing, RecordingStore())
     following = asyncio.create_task(informer.run())
     first, second = await watches.get(), await watches.get()
     assert "resourceVersion=5" in first

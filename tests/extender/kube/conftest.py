@@ -180,11 +180,6 @@ class ScriptedApi:
         self.requests: list[TimedRequest] = []
         self.played = asyncio.Event()
 
-    @property
-    def asked(self) -> list[TimedRequest]:
-        """The requests, by their name in other folders."""
-        return self.requests
-
     async def request(self, request: Request) -> Response:
         reply = await self._next(request)
         assert isinstance(reply, Response), f"the script has no response to {request}, but {reply}"

@@ -36,14 +36,6 @@ class RecordingStore:
         del self.state[item.name]
         self.changes.append(f"-{item.name}{item.version}")
 
-    @property
-    def told(self) -> list[str]:
-        """The changes, by their name in other folders."""
-        return self.changes
-
-
-Copy = RecordingStore  # the name in other folders
-
 
 @dataclass
 class ScriptRun:

@@ -28,7 +28,7 @@ from tests.fakeapi.replay.replays import (
     replayed,
     web_pod,
 )
-from tests.recorded.spread import BOOK, WEB, make
+from tests.recorded.spread import SIMULATION_SCRIPT, WEB, make
 
 FILE = Path(__file__).parents[2] / "recorded" / "spread.jsonl.gz"
 SPREAD = read_recording(str(FILE))
@@ -53,7 +53,7 @@ CAUSES = {"replicaset": 5, "somebody": 1, "workloadspread": 2, "gc": 3}
     ],
 )
 async def test_attached_components_act_as_recorded(run: str, left: dict[str, int]) -> None:
-    script: Document = {"kubelet": BOOK} if "kubelet" in run else {}
+    script: Document = {"kubelet": SIMULATION_SCRIPT} if "kubelet" in run else {}
     report = await replayed(SPREAD, run, seed=0, **script)
     assert report.same
     assert report.left == left
