@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.commands import start
-from tests.recorded.spread import BOOK
+from tests.recorded.spread import SIMULATION_SCRIPT
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 PATIENCE_SECONDS = 240
@@ -68,9 +68,9 @@ async def test_an_extender_process_decides_as_recorded(tmp_path: Path, speed: st
 
 @pytest.mark.parametrize("run", ["replicaset,workloadspread", "workloadspread", "kubelet"])
 async def test_pods_are_spread_as_recorded(tmp_path: Path, run: str) -> None:
-    book = tmp_path / "book.yaml"
-    book.write_text(yaml.safe_dump(BOOK))
-    played = ("--kubelet", str(book)) if "kubelet" in run else ()
+    script = tmp_path / "script.yaml"
+    script.write_text(yaml.safe_dump(SIMULATION_SCRIPT))
+    played = ("--kubelet", str(script)) if "kubelet" in run else ()
     told = ("--run", run, "--speed", "30", "-o", "json")
     replay = await start("replay", str(RECORDED / "spread.jsonl.gz"), *told, *played)
     async with asyncio.timeout(PATIENCE_SECONDS):

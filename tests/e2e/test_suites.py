@@ -26,7 +26,7 @@ def package(name: str) -> Path:
 
 RUN: Final = "gc,namespaces,scheduler,kubelet"
 NODE: Final = manifest("Node", "node", metadata={"labels": {"kubernetes.io/os": "linux"}})
-BOOK: Final = {"pods": [{"match": {}, "start": 0, "stop": 0}]}
+SIMULATION_SCRIPT: Final = {"pods": [{"match": {}, "start": 0, "stop": 0}]}
 """Every pod runs at once and stops at once."""
 SYSTEM_POD: Final = manifest(
     "Pod",
@@ -40,7 +40,7 @@ SYSTEM_POD: Final = manifest(
 
 @pytest.mark.parametrize("part", ["api", "auth", "config", "data_utils", "gen", "io", "objects"])
 async def test_kr8s(part: str, tmp_path: Path) -> None:
-    async with FakeCluster(run=RUN, kubelet=BOOK, tls=True) as cluster:
+    async with FakeCluster(run=RUN, kubelet=SIMULATION_SCRIPT, tls=True) as cluster:
         cluster.load([NODE, SYSTEM_POD])
         await run_suite(
             [str(package("kr8s") / f"tests/test_{part}.py"), "-p", "tests.e2e.suites.kr8s_cluster"],
@@ -52,7 +52,7 @@ async def test_kr8s(part: str, tmp_path: Path) -> None:
 
 async def test_the_dynamic_client_of_kubernetes_asyncio(tmp_path: Path) -> None:
     dynamic = package("kubernetes_asyncio") / "dynamic"
-    async with FakeCluster(run=RUN, kubelet=BOOK) as cluster:
+    async with FakeCluster(run=RUN, kubelet=SIMULATION_SCRIPT) as cluster:
         cluster.load([NODE])
         await run_suite(
             [

@@ -15,7 +15,7 @@ from extender.recording.files import read_recording
 from fakeapi import VirtualCluster
 from tests.builders import container_json, manifest
 from tests.fakeapi.replay.random_world import RandomStage, contents
-from tests.recorded.spread import BATCH, BOOK, SPREADS, WEB, a_replica_set
+from tests.recorded.spread import BATCH, SIMULATION_SCRIPT, SPREADS, WEB, a_replica_set
 
 SECONDS: Final = 600.0
 
@@ -103,7 +103,7 @@ async def played_back(seed: int) -> None:
     """Record random changes, replay them without components, and find no difference."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "churn.jsonl.gz"
-        async with VirtualCluster(run="all", seed=seed, kubelet=BOOK) as cluster:
+        async with VirtualCluster(run="all", seed=seed, kubelet=SIMULATION_SCRIPT) as cluster:
             churn = Churn(cluster, seed)
             await churn.begin()
             with cluster.record(path):
