@@ -36,8 +36,9 @@ SEEDS := 100
 faults: $(CLIENTS)  ## run the fault tests; SEEDS=1000 ten times as often
 	SEEDS=$(SEEDS) $(BIN)/pytest -n auto --timeout 3600 tests/faults tests/e2e/faults
 
+# These tests wait for a third of the time, so three of them run on two cores.
 e2e: $(CLIENTS) conformance  ## run real clients, their own tests, and real controllers against fakeapi
-	$(BIN)/pytest -n auto --timeout 300 tests/e2e tests/conformance
+	$(BIN)/pytest -n $$(($$(nproc) * 3 / 2)) --timeout 300 tests/e2e tests/conformance
 
 manifests: $(CLIENTS) conformance  ## build, render, apply and run the contents of deploy/; needs root
 	$(BIN)/pytest --timeout 600 tests/deploy
