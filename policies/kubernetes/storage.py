@@ -12,7 +12,7 @@ not evaluate the pod.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -246,42 +246,3 @@ class Storage:
 
 
 NO_STORAGE = Storage()
-
-StorageObject = (
-    PersistentVolumeClaim
-    | PersistentVolume
-    | StorageClass
-    | CsiNode
-    | CsiDriver
-    | VolumeAttachment
-    | ResourceClaim
-)
-
-
-def build_storage(
-    objects: Iterable[StorageObject], unknown: Collection[StorageKind] = ()
-) -> Storage:
-    """Build a storage from single objects, in any order."""
-    items = tuple(objects)
-    return Storage(
-        claims={each.key: each for each in items if isinstance(each, PersistentVolumeClaim)},
-        volumes={each.name: each for each in items if isinstance(each, PersistentVolume)},
-        classes={each.name: each for each in items if isinstance(each, StorageClass)},
-        csi_nodes={each.name: each for each in items if isinstance(each, CsiNode)},
-        drivers={each.name: each for each in items if isinstance(each, CsiDriver)},
-        attachments=attachments_by_node(
-            each for each in items if isinstance(each, VolumeAttachment)
-        ),
-        devices={each.key: each for each in items if isinstance(each, ResourceClaim)},
-        unknown=frozenset(unknown),
-    )
-
-
-def attachments_by_node(
-    attachments: Iterable[VolumeAttachment],
-) -> Mapping[str, tuple[VolumeAttachment, ...]]:
-    """Return the attachments by node."""
-    found: dict[str, list[VolumeAttachment]] = {}
-    for each in attachments:
-        found.setdefault(each.node, []).append(each)
-    return {node: tuple(each) for node, each in found.items()}

@@ -44,9 +44,8 @@ from policies.kubernetes.storage import (
     PodStorage,
     StorageClass,
     StorageKind,
-    StorageObject,
-    build_storage,
 )
+from tests.builders.storage import StorageObject, build_storage
 
 SECOND = 10**9
 NO_LABELS: Mapping[str, str] = {}
@@ -76,7 +75,7 @@ def pod(
     devices: Iterable[DeviceClaim] = (),
     **fields: Any,
 ) -> Pod:
-    """Build a pod bound to node ``on``, or pending; ``fields`` are those of policies.model.Pod.
+    """Build a pod bound to node ``on``, or pending; ``fields`` are those of Pod.
 
     A volume that is a name is that of a claim.
     """

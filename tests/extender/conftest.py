@@ -25,9 +25,10 @@ from extender.server.service import Service
 from fakeapi.demo.scenarios import scenario
 from fakeapi.testing.fake_cluster import FakeCluster
 from policies.kubernetes.snapshot import DisruptionBudget, Node, Pod
-from policies.kubernetes.storage import StorageKind, StorageObject
+from policies.kubernetes.storage import StorageKind
 from policies.preemption.reference_engine import ReferenceEngine
 from tests.builders import encoded, pod_json
+from tests.builders.storage import StorageObject
 
 
 class HandClock:

@@ -18,11 +18,11 @@ from policies.kubernetes.storage import (
     Disk,
     PersistentVolume,
     ResourceClaim,
-    StorageObject,
     VolumeAttachment,
 )
 from policies.preemption.reference_engine import filter_nodes
 from tests.builders import claim, node, pod, snapshot, volume
+from tests.builders.storage import StorageObject
 
 
 @dataclass(frozen=True)

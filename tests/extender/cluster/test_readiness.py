@@ -109,20 +109,20 @@ class TestWatchesWithoutEvents:
         assert 90 <= api.requests[2].at - api.requests[1].at < 92
 
     async def test_an_opened_watch_counts_as_an_event(self) -> None:
-        story = await play(a_list(2, A1), Lost(), a_watch(Stay(60)))
-        opened = story.api.requests[2].at
+        scene = await play(a_list(2, A1), Lost(), a_watch(Stay(60)))
+        opened = scene.api.requests[2].at
         assert opened > 0
-        assert story.informer.last_heard - story.clock.monotonic() == opened - story.clock.elapsed
+        assert scene.informer.last_heard - scene.clock.monotonic() == opened - scene.clock.elapsed
 
     async def test_watches_without_events_do_not_count_as_contact(self) -> None:
         silent = a_watch(Silence())
-        story = await play(a_list(2, A1), a_watch(bookmark(3), Silence()), silent, silent)
-        assert len(story.api.requests) == 5
-        assert story.informer.last_heard == story.api.requests[1].at
+        scene = await play(a_list(2, A1), a_watch(bookmark(3), Silence()), silent, silent)
+        assert len(scene.api.requests) == 5
+        assert scene.informer.last_heard == scene.api.requests[1].at
 
     async def test_one_event_on_a_later_watch_is_contact(self) -> None:
-        story = await play(a_list(2, A1), a_watch(Silence()), a_watch(Stay(9), bookmark(3)))
-        assert story.informer.last_heard == story.api.requests[2].at + 9
+        scene = await play(a_list(2, A1), a_watch(Silence()), a_watch(Stay(9), bookmark(3)))
+        assert scene.informer.last_heard == scene.api.requests[2].at + 9
 
 
 async def test_a_server_that_stops_answering_is_detected_on_a_real_socket() -> None:

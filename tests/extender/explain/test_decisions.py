@@ -17,11 +17,11 @@ from extender.explain.decisions import (
 from extender.terminal.tables import filter_table, preempt_table, scale_down_table
 from policies import decide_filter
 from policies.kubernetes.snapshot import Snapshot
-from policies.kubernetes.storage import build_storage
 from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER, DEFAULT_RULES
 from policies.replicaset import decide_scale_down
 from tests.builders import LATE, budget, late_claim, node, pod, snapshot
 from tests.builders.replicas import NOW_NS, replica
+from tests.builders.storage import build_storage
 from tests.commands import rendered
 
 VIP = pod("vip", cpu="2", priority=10)

@@ -26,7 +26,6 @@ from policies.kubernetes.storage import (
     ResourceClaim,
     Storage,
     StorageKind,
-    build_storage,
 )
 from policies.preemption.decision import Candidate
 from policies.preemption.filtering import IN_TREE, Filter, FilterSettings, configured_filters
@@ -42,6 +41,7 @@ from policies.preemption.policy import (
 from policies.preemption.reference_engine import filter_nodes, filter_with_terminating_pods, preempt
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import LATE, claim, late_claim, volume
+from tests.builders.storage import build_storage
 from tests.engines import assert_agreement
 from tests.strategies import NODES, Cluster, clusters, rich_clusters
 

@@ -9,7 +9,7 @@ from textwrap import dedent
 import pytest
 
 from policies.kubernetes.snapshot import Snapshot
-from policies.kubernetes.storage import StorageKind, build_storage
+from policies.kubernetes.storage import StorageKind
 from policies.preemption.decision import PreemptionDecision, no_preemption_needed
 from policies.preemption.filtering.status import (
     Code,
@@ -23,6 +23,7 @@ from policies.preemption.filtering.status import (
 from policies.preemption.policy import Policy, ProtectedPods, SchedulerRules
 from policies.preemption.reference_engine import filter_nodes, preempt
 from tests.builders import LATE, budget, claim, late_claim, node, pod, snapshot
+from tests.builders.storage import build_storage
 
 WEB = {"app": "web"}
 

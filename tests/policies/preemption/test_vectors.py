@@ -29,7 +29,7 @@ from policies import (
 )
 from policies.kubernetes.releases import NEWEST, RELEASES, Release
 from policies.kubernetes.snapshot import Pod
-from policies.kubernetes.storage import Storage, build_storage
+from policies.kubernetes.storage import Storage
 from policies.preemption.decision import Candidate, VictimSet
 from policies.preemption.disruption_budgets import BudgetCoverage, split_by_pdb_violation
 from policies.preemption.filtering import IN_TREE, filters_named
@@ -41,6 +41,7 @@ from policies.preemption.policy import (
 )
 from policies.preemption.victim_selection import ineligibility, is_terminating_by_preemption
 from tests.builders import encoded
+from tests.builders.storage import build_storage
 
 CASES: list[dict[str, Any]] = msgspec.json.decode(
     (Path(__file__).parents[2] / "vectors" / "preemption.json").read_bytes()

@@ -17,12 +17,12 @@ from policies.kubernetes.storage import (
     PersistentVolume,
     StorageClass,
     StorageKind,
-    StorageObject,
     VolumeAttachment,
 )
 from policies.preemption.filtering import filters_named
 from policies.preemption.filtering.status import Code, Rejection, refused, unresolvable
 from tests.builders import claim, node, pod, snapshot, volume
+from tests.builders.storage import StorageObject
 
 FILTER = filters_named(["NodeVolumeLimits"])
 RULES = SchedulerRules(filters=FILTER)

@@ -16,11 +16,11 @@ from policies.kubernetes.storage import (
     PersistentVolume,
     StorageClass,
     StorageKind,
-    StorageObject,
 )
 from policies.preemption.filtering import filters_named
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
 from tests.builders import LATE, claim, late_claim, node, pod, snapshot
+from tests.builders.storage import StorageObject
 
 RULES = SchedulerRules(filters=filters_named(["VolumeBinding"]))
 EBS_ZONE = "topology.ebs.csi.aws.com/zone"

@@ -14,11 +14,11 @@ from policies.kubernetes.storage import (
     PersistentVolumeClaim,
     StorageClass,
     StorageKind,
-    StorageObject,
 )
 from policies.preemption.filtering import filters_named
 from policies.preemption.filtering.status import Code, Rejection, unresolvable
 from tests.builders import LATE, claim, late_claim, node, pod, snapshot
+from tests.builders.storage import StorageObject
 
 RULES = SchedulerRules(filters=filters_named(["VolumeZone"]))
 REFUSED = unresolvable(Code.VOLUME_ZONE)
