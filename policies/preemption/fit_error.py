@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Snapshot
 from policies.preemption.decision import Candidate
-from policies.preemption.filtering import deallocation_result
+from policies.preemption.filtering import deallocation_result, is_claim_conflict
 from policies.preemption.filtering.status import (
     Code,
     FilterDecision,
@@ -24,6 +24,7 @@ from policies.preemption.filtering.status import (
 
 NO_NODES = "no nodes available to schedule pods"
 """The message without any nodes, before filtering (ErrNoNodesAvailable in schedule_one.go)."""
+_NO_STATE = "not found"  # ErrNotFound of framework.CycleState
 _PREFIX = "preemption: "
 _NOT_HELPFUL = Reason(Code.NOT_HELPFUL)
 
@@ -52,6 +53,18 @@ def deallocation_prefix(filtering: FilterDecision, snapshot: Snapshot, release: 
     message.
     """
     return f"{deallocation_result(filtering, snapshot)}, " if release.mentions_claims else ""
+
+
+def deallocation_error(filtering: FilterDecision, release: Release) -> str:
+    """Return the second sentence if the PostFilter of DynamicResources fails, else "".
+
+    It reads what the PreFilter of DynamicResources has stored. If an earlier PreFilter refuses
+    every node, nothing is stored, and preemption does not run after this error.
+    """
+    conflict = filtering.conflict
+    if conflict is None or not release.device_claims or is_claim_conflict(conflict):
+        return ""
+    return _NO_STATE
 
 
 def not_eligible(reason: str, first: str) -> str:

@@ -138,10 +138,12 @@ def post_filter(
         Counter(_reasons(statuses.values())),
         rules.release,
     )
+    error = fit_error.deallocation_error(filtering, rules.release)
     reason = ineligibility(pod, snapshot, nominated_status(pod, statuses, rules))
     if reason is not None:
         first = fit_error.deallocation_prefix(filtering, snapshot, rules.release)
-        return _ineligible(filtering, reason, f"{failure} {fit_error.not_eligible(reason, first)}")
+        outcome = error or fit_error.not_eligible(reason, first)
+        return _ineligible(filtering, reason, f"{failure} {outcome}")
     tried = _potential(snapshot, statuses, potential)
     candidates, refusals = _dry_run(pod, snapshot, tried, rules, has_time_left)
     order = rules.policy.candidates
@@ -151,7 +153,7 @@ def post_filter(
         outcome = fit_error.candidate_found(ranked[0], rules.release)
     else:
         first = fit_error.deallocation_prefix(filtering, snapshot, rules.release)
-        outcome = _no_candidates(len(rejected), refusals, first)
+        outcome = error or _no_candidates(len(rejected), refusals, first)
     return PreemptionDecision(
         pod,
         eligible=True,

@@ -20,7 +20,11 @@ from policies.preemption.filtering import (
     volume_restrictions,
     volume_zone,
 )
-from policies.preemption.filtering.dynamic_resources import DynamicResources, deallocation_result
+from policies.preemption.filtering.dynamic_resources import (
+    DynamicResources,
+    deallocation_result,
+    is_claim_conflict,
+)
 from policies.preemption.filtering.framework import (
     NOTHING_TO_CHECK,
     Filter,
@@ -164,6 +168,7 @@ __all__ = [
     "configured_filters",
     "deallocation_result",
     "filters_named",
+    "is_claim_conflict",
     "not_evaluated",
     "reads_workloads",
     "run_pre_filters",

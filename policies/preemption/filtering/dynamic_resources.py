@@ -24,6 +24,16 @@ from policies.preemption.filtering.framework import NOTHING_TO_CHECK, NodeFilter
 from policies.preemption.filtering.status import Code, FilterDecision, Rejection, unresolvable
 
 _ELSEWHERE = unresolvable(Code.DEVICES_ELSEWHERE)
+_CONFLICTS = frozenset(
+    (
+        Code.NO_DEVICE_CLAIM_YET,
+        Code.NO_DEVICE_SOURCE,
+        Code.NO_DEVICE_CLAIM,
+        Code.DEVICE_CLAIM_DELETED,
+        Code.DEVICE_CLAIM_OF_OTHER,
+        Code.DEVICE_CLAIM_OF_OTHER_POD,
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +99,11 @@ def deallocation_result(filtering: FilterDecision, snapshot: Snapshot) -> str:
     nodes = [snapshot.nodes[name].node for name, why in rejected.items() if why == _ELSEWHERE]
     useless = any(not usable.matches(node.name, node.labels) for usable in free for node in nodes)
     return "deallocation of ResourceClaim completed" if useless else "still not schedulable"
+
+
+def is_claim_conflict(conflict: Rejection) -> bool:
+    """Return whether the PreFilter of DynamicResources has refused every node."""
+    return conflict.reasons[0].code in _CONFLICTS
 
 
 def _has_unknown_objects(pod: Pod, snapshot: Snapshot) -> bool:
