@@ -20,8 +20,8 @@ from typing import Final
 
 from tests.bench.budgets import Figure, untimed
 from tests.bench.clusters import average_container
-from tests.bench.controller_comparison import PODS_PATH, SETS_PATH, Bench, Costs, bench
-from tests.bench.processes import resident_bytes
+from tests.bench.servers.controller_comparison import PODS_PATH, SETS_PATH, Bench, Costs, bench
+from tests.bench.servers.processes import resident_bytes
 from tests.bench.timing import milliseconds
 from tests.builders import Document, manifest
 from tests.conformance.build import program

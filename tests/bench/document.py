@@ -20,10 +20,10 @@ import msgspec
 from tests.bench import report
 from tests.bench.budgets import Budget, Figure
 from tests.bench.budgets import read as read_budgets
+from tests.bench.decisions.preemption_decisions import PREEMPTORS, VARIANTS
 from tests.bench.plot import Axis, Panel, Series, draw
-from tests.bench.preemption_decisions import PREEMPTORS, VARIANTS
 from tests.bench.report import Measured, table
-from tests.engines import ENGINES
+from tests.properties.engines import ENGINES
 
 DOCUMENT: Final = Path("docs/performance.md")
 PLOT: Final = Path("docs/performance.svg")

@@ -12,11 +12,11 @@ import asyncio
 import time
 
 from policies import Snapshot
-from tests.bench import eviction, preemption_decisions, ranking, spreading
 from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import cluster, encoded, offers, pending, preemptor, snapshot_of
+from tests.bench.decisions import eviction, preemption_decisions, ranking, spreading
 from tests.bench.http import Beside, beside_echo
-from tests.bench.processes import READY_SECONDS, Server, echo, loaded, reprieve
+from tests.bench.servers.processes import READY_SECONDS, Server, echo, loaded, reprieve
 from tests.bench.timing import Effort, milliseconds
 from tests.commands import wait_ready
 

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from typing import Any
 
-from tests.bench import admission, custom
+from tests.bench.apiserver import admission, custom
 from tests.bench.budgets import Figure, untimed
-from tests.bench.processes import loaded, reprieve
+from tests.bench.servers.processes import loaded, reprieve
 
 _MIB = 2**20
 _EVERYDAY = {
@@ -43,7 +43,10 @@ def measure() -> dict[str, Figure]:
 def _virtual() -> dict[str, Figure]:
     """Measure worlds without sockets: idle, with a hundred nodes, with 5,000, and a fork."""
     answer = subprocess.run(
-        [sys.executable, "-m", "tests.bench.virtual"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "tests.bench.apiserver.virtual"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     results = json.loads(answer.stdout)
     idle, nodes, fork = results["idle"], results["nodes"], results["fork"]

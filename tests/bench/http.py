@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from tests.bench.processes import Server
+from tests.bench.servers.processes import Server
 from tests.bench.timing import Effort, Latency, is_enough, latency
 
 WARM_UP = 2

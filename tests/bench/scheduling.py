@@ -29,8 +29,15 @@ from policies import DEFAULT_RULES, decide_filter, post_filter
 from policies.preemption.policy import DEFAULT_CANDIDATE_ORDER
 from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import cluster, pending, snapshot_of
-from tests.bench.incoming_pods import Chosen, PodCreator, pod_creator, prepare
-from tests.bench.processes import READY_SECONDS, Server, echo, loaded, processor_seconds, reprieve
+from tests.bench.servers.incoming_pods import Chosen, PodCreator, pod_creator, prepare
+from tests.bench.servers.processes import (
+    READY_SECONDS,
+    Server,
+    echo,
+    loaded,
+    processor_seconds,
+    reprieve,
+)
 from tests.bench.timing import milliseconds
 from tests.commands import wait_ready
 from tests.conformance.build import program

@@ -31,7 +31,7 @@ import orjson
 
 from fakeapi.http_client import HttpClient
 from tests.bench.budgets import Figure, untimed
-from tests.bench.processes import Server, approving, processor_seconds, reprieve
+from tests.bench.servers.processes import Server, approving, processor_seconds, reprieve
 from tests.bench.timing import Latency, latency, milliseconds
 from tests.bench.workloadspread_cluster import APPROVED, NAMESPACES, PLAIN, SPREADS, objects, pod
 from tests.builders import Document

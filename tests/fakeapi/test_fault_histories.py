@@ -21,7 +21,7 @@ from fakeapi.testing.faults import fault
 from tests.builders import container_json
 from tests.fakeapi.test_real_clients import Cache, name_and_version
 from tests.fakeapi.testing.test_faults_and_clients import stored
-from tests.sampling import examples
+from tests.properties.sampling import examples
 
 SEEDS: Final = examples(100)
 PODS_PATH: Final = "/api/v1/namespaces/default/pods"

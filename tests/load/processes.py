@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tests.bench.processes import (
+from tests.bench.servers.processes import (
     READY_SECONDS,
     Server,
     echo,

@@ -20,7 +20,7 @@ from extender.kube.decoders.pods import decode_pod
 from policies import PreemptionDecision, SchedulerRules, Snapshot, assemble, release
 from policies.kubernetes.snapshot import Pod
 from tests.bench.clusters import cluster, encoded, pending, preemptor, snapshot_of
-from tests.engines import ENGINES, able
+from tests.properties.engines import ENGINES, able
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 RULES = SchedulerRules(release("1.30"))

@@ -26,7 +26,7 @@ from extender.protocol.verbs import VERBS
 from policies.kubernetes.snapshot import assemble
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import ReferenceEngine
-from tests.bench.processes import resident_bytes
+from tests.bench.servers.processes import resident_bytes
 from tests.builders import encoded, node_json, pod_json
 from tests.commands import COMMAND, ROOT
 from tests.extender.conftest import filter_body, preempt_body

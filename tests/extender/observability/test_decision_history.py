@@ -33,8 +33,8 @@ from tests.extender.conftest import (
     preempt_body,
     served,
 )
-from tests.sampling import examples
-from tests.strategies import Cluster, clusters
+from tests.properties.sampling import examples
+from tests.properties.strategies import Cluster, clusters
 
 VIP = pod_json("vip", cpu="1", priority=10)
 

@@ -20,7 +20,7 @@ from tests.fakeapi.controlplane.controllers.test_disruption_controller import (
     web,
 )
 from tests.fakeapi.controlplane.state_machine import WorldMachine
-from tests.sampling import examples
+from tests.properties.sampling import examples
 
 SPECS: list[dict[str, Any]] = [
     {"minAvailable": 1, "maxUnavailable": None},

@@ -16,7 +16,7 @@ from hypothesis.stateful import rule
 from extender.kube.rest.client import Propagation
 from tests.builders import Document, thing
 from tests.fakeapi.controlplane.state_machine import WorldMachine
-from tests.sampling import examples
+from tests.properties.sampling import examples
 from tests.stage import CONFIG_MAPS
 
 NAMESPACES = ("default", "kube-system")

@@ -11,7 +11,7 @@ from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.resources import NAMESPACES, PODS
 from tests.builders import Document, manifest, running_pod, thing
 from tests.fakeapi.controlplane.state_machine import WorldMachine
-from tests.sampling import examples
+from tests.properties.sampling import examples
 from tests.stage import CONFIG_MAPS
 
 NAMES = ("red", "blue")

@@ -17,7 +17,7 @@ from fakeapi.testing.extenders import InProcessReprieve
 from policies.kubernetes.releases import release
 from tests.fakeapi.controlplane.scheduler.stages import X, configured
 from tests.fakeapi.replay.replays import replayed
-from tests.sampling import seeds
+from tests.properties.sampling import seeds
 
 FILE = Path(__file__).parents[2] / "recorded" / "preemption.jsonl.gz"
 PREEMPTION = read_recording(str(FILE))

@@ -19,7 +19,7 @@ from fakeapi.testing.faults import Fault, fault
 from tests.builders import Document
 from tests.fakeapi.replay.churn_recording import played_back
 from tests.fakeapi.replay.random_world import RandomWorld, contents, recording
-from tests.sampling import examples
+from tests.properties.sampling import examples
 
 RUN = "gc,namespaces,replicaset"
 RECORDER = "recorder/*"

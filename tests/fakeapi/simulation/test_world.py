@@ -19,7 +19,7 @@ from fakeapi.apiserver.testing.object_history import compare
 from fakeapi.testing.virtual_cluster import SocketlessCluster
 from tests.builders import blocking, manifest, owner, running_pod, thing
 from tests.fakeapi.controlplane.kubelet.stages import SCRIPT
-from tests.sampling import seeds
+from tests.properties.sampling import seeds
 from tests.stage import CONFIG_MAPS, Stage, without_version
 
 ROOT = Path(__file__).parents[3]

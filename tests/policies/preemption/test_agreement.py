@@ -42,8 +42,8 @@ from policies.preemption.reference_engine import filter_nodes, filter_with_termi
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import LATE, claim, late_claim, volume
 from tests.builders.storage import build_storage
-from tests.engines import assert_agreement
-from tests.strategies import NODES, Cluster, clusters, rich_clusters
+from tests.properties.engines import assert_agreement
+from tests.properties.strategies import NODES, Cluster, clusters, rich_clusters
 
 releases = st.sampled_from(list(RELEASES.values()))
 

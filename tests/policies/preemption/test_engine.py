@@ -12,7 +12,7 @@ from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import ReferenceEngine
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import node, pod, snapshot
-from tests.strategies import Cluster, clusters
+from tests.properties.strategies import Cluster, clusters
 
 
 def time_for(count: int) -> HasTimeLeft:

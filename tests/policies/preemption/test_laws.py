@@ -42,7 +42,7 @@ from policies.preemption.policy import (
 from policies.preemption.reference_engine import filter_nodes, preempt
 from policies.preemption.victim_selection import NodeDryRun
 from tests.builders import snapshot
-from tests.strategies import Cluster, clusters, rich_clusters
+from tests.properties.strategies import Cluster, clusters, rich_clusters
 
 releases = st.sampled_from(list(RELEASES.values()))
 any_clusters = rich_clusters() | clusters()

@@ -47,7 +47,7 @@ from policies.workloadspread.workload_versions import (
 )
 from tests.builders import encoded
 from tests.builders.workloadspread import files
-from tests.workloadspread_vectors import CASES, PARTS, Case, of
+from tests.vectors.workloadspread import CASES, PARTS, Case, of
 
 
 def patch(case: Case) -> None:

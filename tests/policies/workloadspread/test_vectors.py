@@ -30,7 +30,7 @@ from extender.kube.workloadspread.spreads import encode_status
 from policies.workloadspread.pod_groups import match_score
 from policies.workloadspread.quirks import FIXED, UPSTREAM, Quirks
 from tests.builders import encoded
-from tests.workloadspread_vectors import CASES, PARTS, Case, of
+from tests.vectors.workloadspread import CASES, PARTS, Case, of
 
 
 def deletion_cost(case: Case) -> None:

@@ -51,7 +51,7 @@ from tests.extender.controllers.replicaset.random_histories import (
     History,
 )
 from tests.extender.controllers.replicaset.stages import AGENT, WEB, SteppedStage, stepped_stage
-from tests.sampling import seeds
+from tests.properties.sampling import seeds
 from tests.stage import Stage
 
 DISTINGUISHABLE: Final = (*REFUSED, *WATCHED)

@@ -14,7 +14,7 @@ from extender.kube.workloadspread.spread_pods import MATCHED_WORKLOADSPREAD
 from fakeapi.testing.faults import fault
 from tests.builders.workloadspread import Document, pod_of, spread_json
 from tests.extender.controllers.webhooks.stages import process_stage
-from tests.sampling import seeds
+from tests.properties.sampling import seeds
 from tests.stage import SPREADS, Stage
 
 THREE = ({"name": "a", "maxReplicas": 60}, {"name": "b", "maxReplicas": 60}, {"name": "c"})

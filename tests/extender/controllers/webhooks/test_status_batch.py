@@ -23,7 +23,7 @@ from tests.builders import encoded
 from tests.builders.workloadspread import NOW_NS, pod_of, spread_json
 from tests.extender.controllers.webhooks.stages import process_stage
 from tests.extender.controllers.webhooks.test_conflicts import SLOW, subset_of
-from tests.sampling import examples
+from tests.properties.sampling import examples
 
 LIMITS = st.lists(st.integers(0, 3), min_size=1, max_size=3)
 PODS = st.lists(

@@ -17,7 +17,7 @@ from tests.extender.controllers.webhooks.stages import in_process, injection, ov
 from tests.policies.workloadspread.test_rule_vectors import assert_contains, at
 from tests.policies.workloadspread.test_vectors import meaningful, versions
 from tests.stage import OLD_SPREADS, SPREADS, ApiAccess
-from tests.workloadspread_vectors import CASES, of
+from tests.vectors.workloadspread import CASES, of
 
 Case = dict[str, Any]
 Opened = Callable[..., Any]

@@ -20,7 +20,7 @@ from tests.builders.workloadspread import UNSCHEDULABLE, injected, spread_json, 
 from tests.extender.controllers.workloadspread.objects import CLONE_SET_DEFINITION, definition
 from tests.extender.controllers.workloadspread.zones import DEFINITIONS, zone_node
 from tests.stage import DEPLOYMENTS, JOBS, SPREADS, Stage
-from tests.workloadspread_vectors import CASES, of
+from tests.vectors.workloadspread import CASES, of
 
 ADVANCED: Final = Resource("apps.kruise.io", "v1beta1", "statefulsets", namespaced=True)
 RESOURCES: Final = {

@@ -17,7 +17,7 @@ from __future__ import annotations
 import pytest
 
 from tests.extender.controllers.workloadspread.history_runner import run_each
-from tests.sampling import seeds
+from tests.properties.sampling import seeds
 
 
 @pytest.mark.parametrize("seed", seeds(3, 20))

@@ -36,7 +36,7 @@ from tests.builders import Document, manifest
 from tests.builders.workloadspread import moment
 from tests.extender.controllers.workloadspread.objects import CLONE_SET_DEFINITION, definition
 from tests.stage import CLONE_SETS, CONFIG_MAPS, DEPLOYMENTS, SPREADS, ApiAccess
-from tests.workloadspread_vectors import CASES, Case, of
+from tests.vectors.workloadspread import CASES, Case, of
 
 PACE: Final = 0.05
 TIMEOUT_SECONDS: Final = 30.0

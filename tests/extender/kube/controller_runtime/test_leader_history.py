@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from fakeapi import VirtualCluster
 from fakeapi.testing.faults import Fault, fault
 from tests.extender.kube.lease_candidates import Candidate, Election
-from tests.sampling import examples
+from tests.properties.sampling import examples
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from extender.kube.controller_runtime.workqueue import WorkQueue
 from fakeapi.apiserver.serving.virtual_clock import VirtualClock
-from tests.sampling import examples
+from tests.properties.sampling import examples
 
 _keys = st.sampled_from("abcd")
 

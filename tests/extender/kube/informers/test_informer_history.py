@@ -36,7 +36,7 @@ from tests.extender.kube.conftest import (
     modified,
     thing,
 )
-from tests.sampling import examples
+from tests.properties.sampling import examples
 
 CHANGES = 60
 

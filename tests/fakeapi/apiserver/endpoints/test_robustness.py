@@ -12,7 +12,7 @@ from fakeapi.apiserver.endpoints import Api, IdAndTimeSources, Request, Response
 from fakeapi.apiserver.objects.patch import PATCH_TYPES
 from fakeapi.apiserver.store.object_store import Store
 from tests.fakeapi.api_requests import send
-from tests.sampling import examples
+from tests.properties.sampling import examples
 
 COLLECTIONS = (
     "/api/v1/nodes",

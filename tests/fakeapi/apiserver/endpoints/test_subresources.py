@@ -18,7 +18,7 @@ from fakeapi.simulation.world import create_api
 from tests.builders import Document, controller_spec, manifest, pod_request
 from tests.fakeapi.api_requests import ACCOUNTS, MAPS, PODS, SETS, Ask, send
 from tests.fakeapi.apiserver.endpoints.subresource_requests import requests
-from tests.sampling import examples
+from tests.properties.sampling import examples
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 

@@ -27,7 +27,7 @@ from fakeapi.apiserver.managedfields.field_set import (
 )
 from fakeapi.apiserver.managedfields.typed_value import to_field_set
 from tests.fakeapi.apiserver.managedfields.example_kind import DOCUMENT, THINGS, specs, thing
-from tests.sampling import examples
+from tests.properties.sampling import examples
 
 Spec = dict[str, Any]
 

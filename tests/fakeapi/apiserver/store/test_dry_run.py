@@ -15,7 +15,7 @@ from fakeapi.apiserver.serving.virtual_clock import VirtualClock
 from fakeapi.simulation.world import create_api
 from tests.builders import pod_request
 from tests.fakeapi.api_requests import MAPS, PODS, send
-from tests.sampling import examples
+from tests.properties.sampling import examples
 
 WRITES: list[tuple[str, str, Any]] = [
     ("POST", MAPS, {"metadata": {"name": "b"}}),

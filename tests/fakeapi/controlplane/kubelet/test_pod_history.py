@@ -23,7 +23,7 @@ from extender.kube.rest.resources import NODES, PODS
 from tests.builders import Document
 from tests.fakeapi.controlplane.kubelet.stages import SCRIPT, KubeletStage, node, pod
 from tests.fakeapi.controlplane.state_machine import WorldMachine
-from tests.sampling import examples
+from tests.properties.sampling import examples
 
 NAMES: Final = ("p", "q")
 HOLD: Final = "example.com/hold"

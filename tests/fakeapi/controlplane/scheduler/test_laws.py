@@ -31,7 +31,7 @@ from tests.fakeapi.controlplane.scheduler.stages import (
     passing,
     pod,
 )
-from tests.sampling import seeds
+from tests.properties.sampling import seeds
 
 WITHOUT_KUBELETS, WITH_KUBELETS = "scheduler", "scheduler,kubelet,disruption"
 """Without kubelets victims are deleted at once; with them they have a grace period."""

@@ -37,7 +37,7 @@ from policies.preemption.policy import (
     start_time,
 )
 from tests.builders import budget, holding, node, pod, snapshot
-from tests.strategies import TOPOLOGIES, rich_budgets, rich_nodes, rich_residents
+from tests.properties.strategies import TOPOLOGIES, rich_budgets, rich_nodes, rich_residents
 
 NAMES = ("n1", "n2", "n3", "n4", "n5")
 GPU = "example.com/gpu"

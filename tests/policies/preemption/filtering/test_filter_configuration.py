@@ -24,7 +24,7 @@ from policies.preemption.filtering import (
     reads_workloads,
 )
 from tests.builders import node, on_nodes, pod, snapshot, workload
-from tests.engines import fit_by_node, victims_by_node
+from tests.properties.engines import fit_by_node, victims_by_node
 
 GPU = "example.com/gpu"
 DISK = "kubernetes.io/disk"

@@ -17,7 +17,7 @@ from policies.preemption.filtering.status import Code, Rejection, refused
 from policies.preemption.policy import SchedulerRules
 from policies.preemption.reference_engine import filter_nodes, preempt
 from tests.builders import holding, node, pod, snapshot
-from tests.engines import victims_by_node
+from tests.properties.engines import victims_by_node
 
 REFUSAL = refused(Code.TOO_MANY_PODS)
 

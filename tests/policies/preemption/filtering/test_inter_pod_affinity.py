@@ -11,7 +11,7 @@ from policies.kubernetes.selectors import LabelSelector, equals_all
 from policies.kubernetes.snapshot import AffinityTerm, Pod, Snapshot
 from policies.preemption.filtering import filters_named
 from tests.builders import node, pod, snapshot
-from tests.engines import fit_by_node, victims_by_node
+from tests.properties.engines import fit_by_node, victims_by_node
 
 RULES = SchedulerRules(filters=filters_named(["InterPodAffinity"]))
 ZONE, HOST = "zone", "host"

@@ -16,8 +16,8 @@ from policies.preemption.filtering.status import Code, unresolvable
 from policies.preemption.reference_engine import filter_nodes, filter_with_terminating_pods, preempt
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import budget, node, pod, snapshot
-from tests.engines import assert_agreement
-from tests.strategies import Cluster, rich_clusters
+from tests.properties.engines import assert_agreement
+from tests.properties.strategies import Cluster, rich_clusters
 
 RULES = SchedulerRules(NEWEST)
 PREEMPTOR = pod("preemptor", cpu="1", priority=10)

@@ -19,7 +19,7 @@ from policies.preemption.filtering import node_affinity
 from policies.preemption.filtering.status import Code, unresolvable
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import node, on_nodes, pod, snapshot
-from tests.engines import assert_agreement
+from tests.properties.engines import assert_agreement
 
 every_release = pytest.mark.parametrize("release", RELEASES.values(), ids=list(RELEASES))
 ON_N1 = on_nodes("n1")

@@ -15,7 +15,7 @@ from policies.kubernetes.selectors import (
 )
 from policies.preemption.vectorized import VectorizedEngine
 from tests.builders import node, pod, snapshot, toleration
-from tests.engines import assert_agreement
+from tests.properties.engines import assert_agreement
 
 every_release = pytest.mark.parametrize("release", RELEASES.values(), ids=list(RELEASES))
 

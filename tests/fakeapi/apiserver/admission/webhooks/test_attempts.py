@@ -23,7 +23,7 @@ from tests.fakeapi.admission_webhooks import (
     webhook,
 )
 from tests.fakeapi.api_requests import MAPS
-from tests.sampling import examples
+from tests.properties.sampling import examples
 
 NAME = "label.example.com"
 

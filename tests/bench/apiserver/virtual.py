@@ -1,4 +1,4 @@
-"""The cost of worlds without sockets, as JSON in seconds: ``python -m tests.bench.virtual``."""
+"""The cost of worlds without sockets, as JSON: ``python -m tests.bench.apiserver.virtual``."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from tests.builders import encoded
 from tests.builders.workloadspread import files, moment
 
 CASES: list[dict[str, Any]] = msgspec.json.decode(
-    (Path(__file__).parent / "vectors" / "workloadspread.json").read_bytes()
+    Path(__file__).with_name("workloadspread.json").read_bytes()
 )["cases"]
 
 PARTS = frozenset(

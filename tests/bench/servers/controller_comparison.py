@@ -11,7 +11,7 @@ from typing import Final
 import aiohttp
 import orjson
 
-from tests.bench.processes import processor_seconds, reprieve
+from tests.bench.servers.processes import processor_seconds, reprieve
 from tests.builders import Document
 from tests.conformance.controller_processes import Controllers, running
 from tests.conformance.objects import NAMESPACE

@@ -17,12 +17,12 @@ from policies.kubernetes.snapshot import Pod
 from policies.preemption.decision import PreemptionDecision
 from policies.preemption.engine import Engine
 from policies.preemption.policy import DEFAULT_RULES
-from tests.bench import events
 from tests.bench.budgets import Figure, NamedFigures, untimed
 from tests.bench.clusters import cluster, pending, snapshot_of
-from tests.bench.events import ChangingCluster
+from tests.bench.decisions import events
+from tests.bench.decisions.events import ChangingCluster
 from tests.bench.timing import Effort, Latency, latency, milliseconds, repeated, slope
-from tests.engines import ENGINES, able
+from tests.properties.engines import ENGINES, able
 
 PREEMPTORS: Final = ("plain", "constrained", "large")
 VARIANTS: Final[Mapping[str, tuple[str, str]]] = {

@@ -72,14 +72,14 @@ def loaded(nodes: int, pods_per_node: int, prefix: str = PREFIX) -> Iterator[Ser
 @contextmanager
 def echo() -> Iterator[Server]:
     """Run the echo server while the block runs."""
-    with _listening(sys.executable, "-m", "tests.bench.echo") as server:
+    with _listening(sys.executable, "-m", "tests.bench.servers.echo") as server:
         yield server
 
 
 @contextmanager
 def approving(url: str) -> Iterator[Server]:
     """Run a webhook that allows all pods, registered at the API server of the URL."""
-    with _listening(sys.executable, "-m", "tests.bench.allow_webhook", url) as server:
+    with _listening(sys.executable, "-m", "tests.bench.servers.allow_webhook", url) as server:
         yield server
 
 

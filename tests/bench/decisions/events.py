@@ -14,7 +14,7 @@ from policies.preemption.engine import Engine
 from policies.preemption.policy import DEFAULT_RULES
 from tests.bench.budgets import Figure
 from tests.bench.timing import Effort
-from tests.engines import ENGINES
+from tests.properties.engines import ENGINES
 
 _ANEW = 3
 
