@@ -1,4 +1,4 @@
-"""The fallback policy: the answer to a call when no decision can be made in time.
+"""The fallback policy: which answer a call gets when no decision can be made.
 
     reason      condition                                         evaluated
     late        the verb's deadline has passed since the header   when dequeued, and between nodes
@@ -10,6 +10,9 @@ kube-scheduler, whose configuration has the extender ignorable or not. A *veto* 
 for now, so that the pod waits and is retried. An *echo* passes the request through: every node of
 it is feasible, and every candidate keeps its victims. A fallback is not a decision: it is neither
 counted as one nor assumed.
+
+`extender.server.service` applies the policy. `refuse_all` and `pass_through` of the verbs in
+`extender.protocol` write the bodies.
 """
 
 from __future__ import annotations
