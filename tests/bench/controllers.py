@@ -25,7 +25,7 @@ from tests.bench.servers.processes import resident_bytes
 from tests.bench.timing import milliseconds
 from tests.builders import Document, manifest
 from tests.conformance.build import program
-from tests.conformance.controller_processes import OURS, Controllers, real
+from tests.conformance.clusters.controller_processes import OURS, Controllers, real
 from tests.conformance.objects import (
     NAMESPACE,
     NAMESPACE_DOCUMENT,

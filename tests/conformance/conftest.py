@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.conformance.controller_processes import Controllers, real
+from tests.conformance.clusters.controller_processes import Controllers, real
+from tests.conformance.clusters.workloadspread_cluster import SIMULATION_SCRIPT
 from tests.conformance.scheduling.kube_apiserver import RealApi, real_api
 from tests.conformance.scheduling.releases import built
 from tests.conformance.scheduling.servers import Opening, fake_server
-from tests.conformance.workloadspread_cluster import SIMULATION_SCRIPT
 
 
 @pytest.fixture(scope="session")

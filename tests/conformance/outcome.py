@@ -27,7 +27,7 @@ import orjson
 
 from fakeapi.apiserver.testing.request_log import RequestRecord
 from tests.builders import Document
-from tests.conformance.world import AGENT, MARKERS
+from tests.conformance.clusters.world import AGENT, MARKERS
 
 _WRITES: Final = ("POST", "PUT", "PATCH", "DELETE")
 _STATUS: Final = re.compile(r".*/replicasets/[^/]+/status")

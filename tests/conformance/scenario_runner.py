@@ -9,10 +9,10 @@ from typing import Final
 
 from fakeapi import FakeCluster
 from tests.builders import Document
-from tests.conformance.controller_processes import Controllers, running
+from tests.conformance.clusters.controller_processes import Controllers, running
+from tests.conformance.clusters.world import World, follow
 from tests.conformance.objects import NAMESPACE_DOCUMENT
 from tests.conformance.outcome import Normaliser, Step, outcome
-from tests.conformance.world import World, follow
 
 _SHOWN_LINES: Final = 60
 

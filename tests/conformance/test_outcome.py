@@ -8,9 +8,9 @@ import orjson
 import pytest
 
 from fakeapi.apiserver.testing.request_log import RequestRecord
+from tests.conformance.clusters.world import AGENT
 from tests.conformance.outcome import Normaliser, Step, outcome
 from tests.conformance.scenario_runner import differences
-from tests.conformance.world import AGENT
 
 UID = "b4862b21-fb97-4435-8856-1712e8e5216a"
 SETS = "/apis/apps/v1/namespaces/shop/replicasets"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.controller_processes import OURS, Controllers
+from tests.conformance.clusters.controller_processes import OURS, Controllers
 from tests.conformance.scenario_runner import Scenario, differences, play
 from tests.conformance.scenarios import claiming, errors, scaling, victims
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.conformance.controller_processes import Controllers
-from tests.conformance.workloadspread_cluster import COSTS, COSTS_OF_AN_OLD_VERSION, LIMITS, rollout
+from tests.conformance.clusters.controller_processes import Controllers
+from tests.conformance.clusters.workloadspread_cluster import (
+    COSTS,
+    COSTS_OF_AN_OLD_VERSION,
+    LIMITS,
+    rollout,
+)
 
 EACH_IN_ITS_ZONE = {(zone, f"node-{zone}") for zone in LIMITS}
 FULL = {"a": (4, 0), "b": (8, 0), "c": (18, -1)}

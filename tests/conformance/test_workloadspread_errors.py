@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.conformance.controller_processes import SPREADING, Controllers, running
-from tests.conformance.objects import (
-    NAMESPACE,
-    NAMESPACE_DOCUMENT,
-    owned,
-    replica_set,
-    with_metadata,
-)
-from tests.conformance.workloadspread_cluster import (
+from tests.conformance.clusters.controller_processes import SPREADING, Controllers, running
+from tests.conformance.clusters.workloadspread_cluster import (
     DEFINITION,
     Rollout,
     spread_cluster,
@@ -21,7 +14,14 @@ from tests.conformance.workloadspread_cluster import (
     webhooks_registered,
     zone_spread,
 )
-from tests.conformance.world import World
+from tests.conformance.clusters.world import World
+from tests.conformance.objects import (
+    NAMESPACE,
+    NAMESPACE_DOCUMENT,
+    owned,
+    replica_set,
+    with_metadata,
+)
 
 
 def failures(world: World, name: str) -> list[str]:

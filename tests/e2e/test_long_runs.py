@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.extender.controllers.workloadspread.history_runner import run_each
-from tests.fakeapi.controlplane.kubelet.memory_leak_checks import live_an_hour
+from tests.fakeapi.controlplane.kubelet.leaks.memory_leak_checks import live_an_hour
 from tests.fakeapi.replay.churn_recording import played_back
 
 

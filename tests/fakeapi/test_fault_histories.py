@@ -19,7 +19,7 @@ from fakeapi.apiserver.testing.request_log import RequestRecord
 from fakeapi.apiserver.watch.watch_cursor import encode_event
 from fakeapi.testing.faults import fault
 from tests.builders import container_json
-from tests.fakeapi.test_real_clients import Cache, name_and_version
+from tests.fakeapi.clients.test_real_clients import Cache, name_and_version
 from tests.fakeapi.testing.test_faults_and_clients import stored
 from tests.properties.sampling import examples
 

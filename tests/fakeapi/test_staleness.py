@@ -12,7 +12,7 @@ from fakeapi import VirtualCluster
 from fakeapi.apiserver.testing.fault_injection import PlanError
 from fakeapi.testing.faults import fault
 from tests.builders.definitions import DEFINITIONS, WIDGETS, definition, version, widget
-from tests.fakeapi.faulty_clients import MAPS, create, follow, follow_from, names
+from tests.fakeapi.clients.faulty_clients import MAPS, create, follow, follow_from, names
 
 
 class CacheReader:

@@ -13,7 +13,7 @@ import orjson
 
 from tests.bench.servers.processes import processor_seconds, reprieve
 from tests.builders import Document
-from tests.conformance.controller_processes import Controllers, running
+from tests.conformance.clusters.controller_processes import Controllers, running
 from tests.conformance.objects import NAMESPACE
 
 SETS_PATH: Final = f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets"

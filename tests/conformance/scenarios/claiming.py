@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.builders import Document
+from tests.conformance.clusters.world import World
 from tests.conformance.objects import owned, replica_set, stored_pod, with_metadata
 from tests.conformance.scenario_runner import Scenario
-from tests.conformance.world import World
 
 _SOMEBODY = "5e7c0b54-0000-4000-8000-000000000000"
 _OWN = "11111111-1111-4111-8111-111111111111"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fakeapi.testing.faults import Fault, fault
+from tests.conformance.clusters.world import World
 from tests.conformance.objects import NAMESPACE, replica_set
 from tests.conformance.scenario_runner import Scenario
-from tests.conformance.world import World
 
 _FULL = "exceeded quota: small, requested: pods=1, used: pods=3, limited: pods=3"
 

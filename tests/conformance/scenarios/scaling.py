@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.builders import Document
+from tests.conformance.clusters.world import World
 from tests.conformance.objects import ago, condition, replica_set, stored_pod, with_metadata
 from tests.conformance.scenario_runner import Scenario
-from tests.conformance.world import World
 
 
 async def through_six_hundred(world: World) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.builders import Document
+from tests.conformance.clusters.world import World
 from tests.conformance.objects import YEAR_HOURS, deployment, owned, replica_set, stored_pod
 from tests.conformance.scenario_runner import Scenario
-from tests.conformance.world import World
 
 _DEPLOYMENT = "dddddddd-dddd-4ddd-8ddd-dddddddddddd"
 _SMALLER, _GREATER = (f"{digit * 8}-1111-4111-8111-111111111111" for digit in "29")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.builders import Document
+from tests.conformance.clusters.watched_cluster import WatchedCluster, watched
 from tests.conformance.objects import NAMESPACE, NAMESPACE_DOCUMENT
 from tests.conformance.scheduling.kube_scheduler import (
     AGENT,
@@ -27,7 +28,6 @@ from tests.conformance.scheduling.pods import priority_classes
 from tests.conformance.scheduling.relay import Relay, relay
 from tests.conformance.scheduling.servers import Opening, Server, fake_server
 from tests.conformance.scheduling.serving import Served, served
-from tests.conformance.watched_cluster import WatchedCluster, watched
 
 _POD: Final = re.compile(rf"/api/v1/namespaces/{NAMESPACE}/pods/([^/]+)/?(.*)")
 

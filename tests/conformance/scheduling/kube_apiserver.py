@@ -20,11 +20,11 @@ import aiohttp
 import orjson
 
 from tests.builders import Document
+from tests.conformance.clusters.watched_cluster import open_session
+from tests.conformance.clusters.world import AGENT
 from tests.conformance.objects import NAMESPACE
 from tests.conformance.scheduling.pods import priority_class
 from tests.conformance.scheduling.servers import Write
-from tests.conformance.watched_cluster import open_session
-from tests.conformance.world import AGENT
 from tests.e2e.scenario_runner import write_kubeconfig
 from tests.real_server import TOKEN, real_server
 

@@ -12,8 +12,8 @@ import aiohttp
 
 from fakeapi import FakeCluster
 from fakeapi.testing.process_cluster import ProcessCluster
-from tests.conformance.watched_cluster import open_session
-from tests.conformance.world import AGENT
+from tests.conformance.clusters.watched_cluster import open_session
+from tests.conformance.clusters.world import AGENT
 
 
 class Write(NamedTuple):

@@ -12,14 +12,9 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from tests.builders import Document
-from tests.conformance.controller_processes import SPREADING, real, running
-from tests.conformance.objects import NAMESPACE, replica_set
-from tests.conformance.scheduling.environment import Environment, SchedulingScenario, Setting
-from tests.conformance.scheduling.pods import bound_pod, pending_pod, small_node
-from tests.conformance.scheduling.releases import built
-from tests.conformance.scheduling.servers import Server
-from tests.conformance.watched_cluster import watched
-from tests.conformance.workloadspread_cluster import (
+from tests.conformance.clusters.controller_processes import SPREADING, real, running
+from tests.conformance.clusters.watched_cluster import watched
+from tests.conformance.clusters.workloadspread_cluster import (
     DEFINITION,
     WEBHOOK_KINDS,
     are_webhooks_registered,
@@ -27,6 +22,11 @@ from tests.conformance.workloadspread_cluster import (
     subset_of,
     zone_spread,
 )
+from tests.conformance.objects import NAMESPACE, replica_set
+from tests.conformance.scheduling.environment import Environment, SchedulingScenario, Setting
+from tests.conformance.scheduling.pods import bound_pod, pending_pod, small_node
+from tests.conformance.scheduling.releases import built
+from tests.conformance.scheduling.servers import Server
 
 
 @asynccontextmanager

@@ -21,8 +21,8 @@ from extender.kube.rest.resources import PODS
 from fakeapi import FakeCluster, VirtualCluster
 from fakeapi.testing.fake_cluster import Cluster
 from fakeapi.testing.faults import Fault, fault
-from tests.fakeapi.kubectl import Kubectl, kubectl_for
-from tests.fakeapi.test_real_clients import Cache, labelled_pod, name_and_version
+from tests.fakeapi.clients.kubectl import Kubectl, kubectl_for
+from tests.fakeapi.clients.test_real_clients import Cache, labelled_pod, name_and_version
 
 OURS = "reprieve/*"
 

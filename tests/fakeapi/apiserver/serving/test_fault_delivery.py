@@ -11,7 +11,7 @@ import pytest
 from extender.kube.rest.transport import Request, TransportError
 from fakeapi import VirtualCluster
 from fakeapi.testing.faults import Fault, fault
-from tests.fakeapi.faulty_clients import MAPS, Follower, config_map, create, follow, names
+from tests.fakeapi.clients.faulty_clients import MAPS, Follower, config_map, create, follow, names
 from tests.stage import Stage
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from extender.kube.rest.resources import NODES, PODS
 from fakeapi import FakeCluster
+from tests.fakeapi.clients.kubectl import kubectl_for
 from tests.fakeapi.controlplane.kubelet.conftest import SetKubelets
 from tests.fakeapi.controlplane.kubelet.stages import KubeletStage, asking, node, pod
-from tests.fakeapi.kubectl import kubectl_for
 
 FOREVER = 3600
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from extender.kube.rest.resources import NODES
 from fakeapi import VirtualCluster
-from tests.fakeapi.controlplane.kubelet.memory_leaks import (
+from tests.fakeapi.controlplane.kubelet.leaks.memory_leaks import (
     CAPACITY,
     NODES_OWN,
     SECOND,

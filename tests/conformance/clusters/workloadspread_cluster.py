@@ -20,10 +20,10 @@ import yaml
 
 from fakeapi import FakeCluster
 from tests.builders import Document, manifest, without_none, workload_json
-from tests.conformance.controller_processes import SPREADING, Controllers, running
+from tests.conformance.clusters.controller_processes import SPREADING, Controllers, running
+from tests.conformance.clusters.watched_cluster import WatchedCluster
+from tests.conformance.clusters.world import World, follow
 from tests.conformance.objects import COST, NAMESPACE, NAMESPACE_DOCUMENT, TEMPLATE_SPEC
-from tests.conformance.watched_cluster import WatchedCluster
-from tests.conformance.world import World, follow
 
 ZONE: Final = "topology.kubernetes.io/zone"
 LIMITS: Final[Mapping[str, int | None]] = {"a": 4, "b": 8, "c": None}
@@ -36,7 +36,7 @@ _ANNOTATION: Final = "apps.kruise.io/matched-workloadspread"
 _HASH: Final = "pod-template-hash"
 WEBHOOK_KINDS: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _CONFIGURATION: Final = "reprieve-workloadspread"
-_CRD: Final = Path(__file__).parents[2] / "deploy/crds/workloadspreads.apps.kruise.io.yaml"
+_CRD: Final = Path(__file__).parents[3] / "deploy/crds/workloadspreads.apps.kruise.io.yaml"
 DEFINITION: Final[Document] = yaml.safe_load(_CRD.read_text())
 _UNBOUND: Final = {"watch": "true", "fieldSelector": "spec.nodeName=", "timeoutSeconds": "3600"}
 _PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"

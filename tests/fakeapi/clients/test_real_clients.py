@@ -17,7 +17,7 @@ from extender.kube.rest.clock import SystemClock
 from extender.kube.rest.resources import PODS
 from fakeapi import FakeCluster
 from tests.builders import Document, container_json, manifest, running_pod
-from tests.fakeapi.kubectl import Kubectl, kubectl_for
+from tests.fakeapi.clients.kubectl import Kubectl, kubectl_for
 
 
 def labelled_pod(name: str, **labels: str) -> Document:

@@ -16,8 +16,8 @@ import aiohttp
 
 from fakeapi.testing.process_cluster import ProcessCluster
 from tests.builders import Document, manifest
+from tests.conformance.clusters.watched_cluster import WatchedCluster, is_going, open_session
 from tests.conformance.objects import NAMESPACE, replica_set, with_metadata
-from tests.conformance.watched_cluster import WatchedCluster, is_going, open_session
 
 AGENT: Final = "scenario"
 MARKERS: Final = "markers"

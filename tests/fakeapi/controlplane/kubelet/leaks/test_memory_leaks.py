@@ -10,7 +10,7 @@ import pytest
 
 from fakeapi import VirtualCluster
 from fakeapi.testing.faults import fault
-from tests.fakeapi.controlplane.kubelet.memory_leak_checks import (
+from tests.fakeapi.controlplane.kubelet.leaks.memory_leak_checks import (
     RUN,
     by_node,
     check_order,
@@ -18,7 +18,7 @@ from tests.fakeapi.controlplane.kubelet.memory_leak_checks import (
     evictions,
     live_an_hour,
 )
-from tests.fakeapi.controlplane.kubelet.memory_leaks import MI, LeakingCluster, leak_script
+from tests.fakeapi.controlplane.kubelet.leaks.memory_leaks import MI, LeakingCluster, leak_script
 from tests.fakeapi.controlplane.kubelet.stages import kubelets_of_a_client
 
 
