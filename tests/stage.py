@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import orjson
 
 from extender.kube.decoders.object_meta import format_time
-from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.client import Client, PatchType, Propagation
 from extender.kube.rest.resources import PODS, REPLICA_SETS, Resource
 from fakeapi import VirtualCluster
@@ -110,12 +109,7 @@ class ApiAccess:
     ) -> Document | None:
         """Return an object, None if there is none."""
         path = resource.object(name, namespace if resource.namespaced else "")
-        try:
-            return await self.client.get(path, decode)
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
+        return await self.client.find(path, decode)
 
     async def status_of(self, resource: Resource, name: str = "web") -> Document:
         """Return the status of an object that exists; {} if it has none."""

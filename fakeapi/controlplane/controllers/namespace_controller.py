@@ -91,12 +91,7 @@ class NamespaceController:
         return (self._clock.now_ns() - deleted_at) / 10**9
 
     async def _read(self, name: str) -> Namespace | None:
-        try:
-            return await self._client.get(NAMESPACES.object(name), decode_namespace)
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
+        return await self._client.find(NAMESPACES.object(name), decode_namespace)
 
     async def _update_conditions(self, namespace: Namespace, emptied: DeletionPass) -> Namespace:
         now = format_time(self._clock.now_ns())

@@ -96,12 +96,8 @@ class OwnedObjects:
 
     async def get(self, path: ObjectPath) -> ObjectMeta | None:
         """Return an object's metadata; None if it does not exist."""
-        try:
-            return (await self._client.get(path, decode_partial)).metadata
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
+        partial = await self._client.find(path, decode_partial)
+        return None if partial is None else partial.metadata
 
 
 def _unblocked(owner: OwnerReference) -> OwnerReference:

@@ -24,7 +24,6 @@ from typing import Final
 from extender.controllers.context import ControllerContext
 from extender.kube.controller_runtime.controller import Controller
 from extender.kube.controller_runtime.workqueue import WorkQueue
-from extender.kube.rest.api_errors import ApiError
 from extender.kube.rest.resources import NODES, PODS
 from fakeapi.controlplane.controllers.pod_status_writer import DISRUPTED, PodStatusWriter
 from fakeapi.controlplane.controllers.types import Node, Pod, decode_node, decode_pod
@@ -129,13 +128,7 @@ class PodGarbageCollector:
                 await self._writer.fail_and_delete(pod, _NO_NODE)
 
     async def _exists(self, node: str) -> bool:
-        try:
-            await self._client.get(NODES.object(node), bytes)
-        except ApiError as error:
-            if error.status == 404:
-                return False
-            raise
-        return True
+        return await self._client.find(NODES.object(node), bytes) is not None
 
     async def _delete_all(self, pods: Iterable[Pod]) -> None:
         for pod in pods:

@@ -106,12 +106,7 @@ class NodeLeases:
 
     async def _read(self, lease: _NodeLease) -> bytes:
         """Return the current lease; b"" if there is none."""
-        try:
-            return await self._client.get(lease.path, _bytes)
-        except ApiError as error:
-            if error.status == 404:
-                return b""
-            raise
+        return await self._client.find(lease.path, _bytes) or b""
 
     def _renewed(self, response: bytes, node: str) -> bytes:
         """Return a lease with the current time as its renewTime."""
