@@ -189,7 +189,8 @@ async def _run(options: ControllersOptions) -> None:
             print(f"listening on {url}", flush=True)  # noqa: T201 - as all servers
         if webhooks:
             print(f"webhooks on {webhooks.address}", flush=True)  # noqa: T201 - the server's address
-        print(f"running {', '.join(options.names)} on {transport.url}", flush=True)  # noqa: T201
+        names = ", ".join(options.names)
+        print(f"running {names} on {transport.url}", flush=True)  # noqa: T201 - as all servers
         endpoint = webhooks.endpoint if webhooks else None
         shared = ManagerOptions(registry=registry, quirks=options.quirks, webhook_endpoint=endpoint)
         manager = ControllerManager(client, clock, rng, options.names, shared)

@@ -69,7 +69,11 @@ class NoResponse:
     def __init__(self, printer: Printer) -> None:
         self._printer = printer
 
-    async def respond(self, observed: ObservationRound, until: float) -> None:  # noqa: ARG002
+    async def respond(
+        self,
+        observed: ObservationRound,
+        until: float,  # noqa: ARG002 - see RoundResponse
+    ) -> None:
         """Print the round."""
         self._printer.finish_round(observed, None)
 
@@ -86,7 +90,11 @@ class DryRunResponse:
         self._printer = printer
         self._limits = limits
 
-    async def respond(self, observed: ObservationRound, until: float) -> None:  # noqa: ARG002
+    async def respond(
+        self,
+        observed: ObservationRound,
+        until: float,  # noqa: ARG002 - see RoundResponse
+    ) -> None:
         """Print the actions."""
         await self.respond_last(observed)
 

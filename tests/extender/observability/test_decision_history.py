@@ -258,7 +258,7 @@ class TestEvents:
         assert announced(keep, preempt_body(VIP, node_1=["expensive"])) == []
 
     @pytest.mark.parametrize("events", [True, False])
-    async def test_events_are_written_if_configured(self, events: bool) -> None:  # noqa: FBT001
+    async def test_events_are_written_if_configured(self, *, events: bool) -> None:
         web = pod_json("web", on="node-1", cpu="1", priority=1)
         objects = [node_json("node-1", cpu="1"), web, VIP]
         async with following(objects, Config(port=0, events=events)) as it:
