@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from typer.exceptions import TyperException
 
@@ -60,6 +61,7 @@ from extender.server.python_gc import limit_collections
 from extender.terminal.command_line import (
     ClusterFilesOption,
     ConfigFileOption,
+    FeatureGatesOption,
     FiltersOption,
     KubeconfigOption,
     NowOption,
@@ -68,6 +70,7 @@ from extender.terminal.command_line import (
     ServerOption,
     UpstreamOption,
     exit_with_errors,
+    log_line,
     log_to_stderr,
     parse_namespaced_name,
     print_output,
@@ -77,7 +80,7 @@ from extender.terminal.command_line import (
 )
 from extender.terminal.tables import filter_table, preempt_table, scale_down_table
 from policies import decide_filter
-from policies.kubernetes.releases import UnknownReleaseError, release
+from policies.kubernetes.releases import UnknownReleaseError, gate_warnings, release
 from policies.preemption.filtering import UnknownFilterError, filters_named
 from policies.preemption.policy import SchedulerRules
 from policies.replicaset import decide_scale_down
@@ -155,7 +158,7 @@ def _check_config(
     file: Annotated[Path, typer.Argument(metavar="F", help="A configuration file, as for serve.")],
 ) -> None:
     """Validate a configuration file, and print all of its errors."""
-    load_serving_config(file, {}, SystemClock())
+    _log_gate_warnings(load_serving_config(file, {}, SystemClock()))
     print(f"{file}: valid")  # noqa: T201 - the answer
 
 
@@ -164,12 +167,14 @@ def _explain_filter(
     pod: PodFileOption,
     config: ConfigFileOption = None,
     upstream: UpstreamOption = None,
+    feature_gates: FeatureGatesOption = None,
     filters: FiltersOption = None,
     now: NowOption = None,  # noqa: ARG001 - filtering is independent of time; every explain has it
     output: OutputOption = None,
 ) -> None:
     """Show the nodes on which a pod fits now, and why each other node is rejected."""
-    rules = _explanation_rules(config, upstream, filters)
+    settings = _explanation_settings(config, upstream, feature_gates)
+    rules = _explanation_rules(settings, filters)
     files = load_cluster(cluster, rules.release)
     decision = decide_filter(load_pod(pod, files, rules.release), files.snapshot, rules)
     print_output(output, lambda: filter_document(decision), lambda: filter_table(decision))
@@ -184,6 +189,7 @@ def _explain_preempt(
         typer.Option("--policy", metavar="NAME|FILE", help="Order of victims and candidates."),
     ] = None,
     upstream: UpstreamOption = None,
+    feature_gates: FeatureGatesOption = None,
     nodes: Annotated[
         str | None, typer.Option("--nodes", metavar="a,b", help="Try only these nodes.")
     ] = None,
@@ -192,7 +198,8 @@ def _explain_preempt(
     output: OutputOption = None,
 ) -> None:
     """Show which pods would be preempted for a pod, which are reprieved, and why."""
-    rules = _explanation_rules(config, upstream, filters, policy)
+    settings = _explanation_settings(config, upstream, feature_gates)
+    rules = _explanation_rules(settings, filters, policy)
     files = load_cluster(cluster, rules.release)
     preemptor = load_pod(pod, files, rules.release)
     potential = None
@@ -255,6 +262,7 @@ def _serve_command(embed: StartEmbedded) -> Callable[..., None]:
             Search | None, typer.Option("--search", help="Nodes that preempt considers.")
         ] = None,
         upstream: UpstreamOption = None,
+        feature_gates: FeatureGatesOption = None,
     ) -> None:
         """Answer kube-scheduler's filter and preempt calls."""
         flags = {
@@ -263,9 +271,11 @@ def _serve_command(embed: StartEmbedded) -> Callable[..., None]:
             "policy": policy,
             "search": search,
             "upstream": upstream,
+            "feature_gates": feature_gates,
         }
         overrides = {name: value for name, value in flags.items() if value is not None}
         settings = load_serving_config(config, overrides, SystemClock())
+        _log_gate_warnings(settings)
         if sum(source is not None for source in (kubeconfig, server, embedded)) > 1:
             raise ConfigError("--kubeconfig, --server and --embedded exclude each other")
         if embedded is not None and settings.tls is not None:
@@ -311,14 +321,33 @@ async def _serve(
         limiting.cancel()
 
 
-def _explanation_rules(
-    config: Path | None, upstream: str | None, filters: str | None, policy: str | None = None
-) -> SchedulerRules:
-    """Return the rules of an explanation: the configuration's, overridden by flags."""
+def _explanation_settings(
+    config: Path | None, upstream: str | None, feature_gates: dict[str, bool] | None
+) -> Config:
+    """Return the configuration of an explanation, overridden by flags."""
     settings = Config() if config is None else load_config(config)
+    settings = msgspec.structs.replace(
+        settings,
+        upstream=upstream or settings.upstream,
+        feature_gates=settings.feature_gates if feature_gates is None else feature_gates,
+    )
+    _log_gate_warnings(settings)
+    return settings
+
+
+def _explanation_rules(
+    settings: Config, filters: str | None, policy: str | None = None
+) -> SchedulerRules:
+    """Return the rules of an explanation."""
     known = filters_from_config(settings)
     return SchedulerRules(
-        release(upstream or settings.upstream),
+        release(settings.upstream, settings.feature_gates),
         known if filters is None else filters_named(split_names(filters), known),
         find_policy(policy or settings.policy),
     )
+
+
+def _log_gate_warnings(settings: Config) -> None:
+    """Log one line for each feature gate that has no effect in the configured release."""
+    for warning in gate_warnings(settings.upstream, settings.feature_gates):
+        log_line(f"featureGates: {warning}")

@@ -38,6 +38,7 @@ from policies.kubernetes.default_selector import (
     SERVICE,
     STATEFUL_SET,
 )
+from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Pod
 from policies.preemption.filtering import reads_workloads
@@ -107,8 +108,8 @@ def _storage_reflectors(
     if release.attachments_count:
         decode = storage.decode_volume_attachment
         yield build(attachments, "VolumeAttachment", decode, stores.attachments)
-    if release.driver_may_be_required:
+    if FeatureGate.VOLUME_LIMIT_SCALING in release.gates:
         yield build(resources.CSI_DRIVERS, "CSIDriver", storage.decode_csi_driver, stores.drivers)
-    if release.device_claims:
+    if FeatureGate.DYNAMIC_RESOURCE_ALLOCATION in release.gates:
         device_claims = resources.RESOURCE_CLAIMS, "ResourceClaim"
         yield build(*device_claims, storage.decode_resource_claim, stores.devices)

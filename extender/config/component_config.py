@@ -9,6 +9,7 @@ A configuration; every field is optional and has this default::
     policy: kube-scheduler    # a built-in policy or a file
     search: offered           # or: cluster
     upstream: "1.38"          # the kube-scheduler release whose rules to follow
+    featureGates: {}          # of that kube-scheduler, by name: {GenericWorkload: true}
     promiseSeconds: 30        # an assumed preemption expires then unless the watch confirms it
     managedResources: []      # as in the extender's entry of KubeSchedulerConfiguration
     pluginConfig: []          # as in a profile of KubeSchedulerConfiguration
@@ -181,6 +182,7 @@ class Config(msgspec.Struct, rename="camel", forbid_unknown_fields=True, frozen=
     policy: str = "kube-scheduler"
     search: Search = Search.OFFERED
     upstream: str = NEWEST.name
+    feature_gates: dict[str, bool] = {}
     promise_seconds: _Seconds = 30.0
     managed_resources: tuple[ManagedResource, ...] = ()
     plugin_config: tuple[PluginConfig, ...] = ()

@@ -129,7 +129,9 @@ async def run_server(
     are filled in the background; until they are, calls are answered with 503.
     """
     rules = SchedulerRules(
-        release(config.upstream), filters_from_config(config), find_policy(config.policy)
+        release(config.upstream, config.feature_gates),
+        filters_from_config(config),
+        find_policy(config.policy),
     )
     engine = VectorizedEngine(rules)
     cluster = SchedulerCache(clock.monotonic, engine.follow)

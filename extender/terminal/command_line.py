@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Final, NoReturn
 
 import msgspec
 import structlog
@@ -67,6 +67,20 @@ def parse_namespaced_name(text: str) -> str:
     return text
 
 
+def parse_feature_gates(text: str) -> dict[str, bool]:
+    """Parse feature gates of the command line: NAME=true,NAME=false."""
+    found: dict[str, bool] = {}
+    for each in split_names(text):
+        name, _, value = each.partition("=")
+        if not name or value not in _BOOLEANS:
+            raise typer.BadParameter(f"{each!r}; expected NAME=true or NAME=false")
+        found[name] = _BOOLEANS[value]
+    return found
+
+
+_BOOLEANS: Final = {"true": True, "false": False}
+
+
 class OutputFormat(Enum):
     """The output format of a decision."""
 
@@ -91,6 +105,15 @@ ServerOption = Annotated[
 ]
 UpstreamOption = Annotated[
     str | None, typer.Option("--upstream", metavar="V", help="kube-scheduler release to follow.")
+]
+FeatureGatesOption = Annotated[
+    dict[str, bool] | None,
+    typer.Option(
+        "--feature-gates",
+        metavar="NAME=BOOL,…",
+        parser=parse_feature_gates,
+        help="Feature gates of that kube-scheduler.",
+    ),
 ]
 FiltersOption = Annotated[
     str | None, typer.Option("--filters", metavar="NAME,…", help="Run only these in-tree filters.")

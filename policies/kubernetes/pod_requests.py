@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.quantity import milli, units
 from policies.kubernetes.releases import Release, StatusResources
 from policies.kubernetes.snapshot import Resources
@@ -62,13 +63,15 @@ class PodResources:
     resize_infeasible: bool = False
 
 
+_POD_LEVEL_RESIZE = FeatureGate.IN_PLACE_POD_LEVEL_RESOURCES_VERTICAL_SCALING
+
 Choice = Callable[[ContainerRequests], Amounts]
 
 
 def pod_requests(pod: PodResources, release: Release) -> Resources:
     """Return the requests of ``pod`` by the rules of ``release``: milliCPU, else whole units."""
     total = dict(_container_requests(pod, release))
-    if release.pod_level_requests:
+    if FeatureGate.POD_LEVEL_RESOURCES in release.gates:
         effective = _pod_level(pod, release)
         total.update({name: n for name, n in effective.items() if is_pod_level(name)})
     return as_resources(_sum((total, pod.overhead)))
@@ -132,7 +135,8 @@ def _larger_of_container(container: ContainerRequests, pod: PodResources) -> Amo
 
 def _larger_of_sums(pod: PodResources, release: Release) -> Amounts:
     fallback = _none if pod.resize_infeasible else _spec
-    if release.pod_level_status and pod.pod_allocated is not None and pod.pod_actuated is not None:
+    pod_level_status = _POD_LEVEL_RESIZE in release.gates
+    if pod_level_status and pod.pod_allocated is not None and pod.pod_actuated is not None:
         reported: tuple[Amounts, ...] = (pod.pod_actuated, pod.pod_allocated)
     else:
         choices: tuple[Choice, Choice] = (
@@ -147,7 +151,7 @@ def _larger_of_sums(pod: PodResources, release: Release) -> Amounts:
 def _pod_level(pod: PodResources, release: Release) -> Amounts:
     if not any(is_pod_level(name) for name in pod.pod_level):
         return NO_AMOUNTS
-    if not release.pod_level_status or pod.pod_actuated is None:
+    if _POD_LEVEL_RESIZE not in release.gates or pod.pod_actuated is None:
         return pod.pod_level
     spec = NO_AMOUNTS if pod.resize_infeasible else pod.pod_level
     effective = _largest((spec, pod.pod_actuated, pod.pod_allocated or NO_AMOUNTS))

@@ -18,8 +18,8 @@ Other differences in the sources make no difference here:
   that of a map upstream; here it is that of the snapshot.
 - *Two spread constraints with the same topology key* share one count up to 1.32. The API server
   admits no two hard ones, nor does kube-scheduler's configuration.
-- *Extended resources backed by device claims* (1.36), pod groups, and preemption for a resize need
-  objects or feature gates that are not followed.
+A rule behind a feature gate is not a field: it asks ``release.gates``, which has the gates that are
+on by default in the release, changed by the settings of the caller.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+
+from policies.kubernetes.feature_gates import FeatureGate, apply_settings
 
 
 class StatusResources(Enum):
@@ -71,9 +73,8 @@ class Release:
     """The rules of one minor release of kube-scheduler."""
 
     name: str
+    gates: frozenset[FeatureGate]  # the feature gates that are on
     status_resources: StatusResources
-    pod_level_requests: bool  # spec.resources counts (beta since 1.34)
-    pod_level_status: bool  # status.resources counts beside it (beta since 1.36)
     sidecar_host_ports: bool  # host ports of restartable init containers count
     taint_reason: TaintReason
     oversized_is_unresolvable: bool  # a request above allocatable cannot be helped by eviction
@@ -89,11 +90,7 @@ class Release:
     volume_affinity_is_a_conflict: bool  # … "had volume node affinity conflict", later reworded
     node_lists_volume_limits: bool  # status.allocatable of a node limits volumes, too
     attachments_count: bool  # a VolumeAttachment counts, whether or not a pod uses the volume
-    driver_may_be_required: bool  # CSIDriver.spec.preventPodSchedulingIfMissing is followed
     portworx: PortworxMigration
-    node_declared_features: bool  # NodeDeclaredFeatures filters (beta since 1.36)
-    device_claims: bool  # DynamicResources filters (GA, and on, since 1.34)
-    binding_conditions: bool  # an allocated device may have to become ready first
     claim_owner_is_capitalised: bool  # "was not created for Pod …", earlier "for pod …"
 
 
@@ -101,18 +98,18 @@ class UnknownReleaseError(ValueError):
     """A version that is not in the table; the message lists the known ones."""
 
 
-def _release(minor: int) -> Release:
+def _release(minor: int, settings: Mapping[str, bool]) -> Release:
+    gates = apply_settings(minor, settings).enabled
     return Release(
         name=f"1.{minor}",
+        gates=gates,
         status_resources=(
             StatusResources.IGNORED
-            if minor < 33
+            if FeatureGate.IN_PLACE_POD_VERTICAL_SCALING not in gates
             else StatusResources.PER_CONTAINER
             if minor < 37
             else StatusResources.PER_POD
         ),
-        pod_level_requests=minor >= 34,
-        pod_level_status=minor >= 36,
         sidecar_host_ports=minor >= 33,
         taint_reason=TaintReason.COUNTED if minor >= 34 else TaintReason.NAMED,
         oversized_is_unresolvable=minor >= 34,
@@ -132,7 +129,6 @@ def _release(minor: int) -> Release:
         volume_affinity_is_a_conflict=minor < 33,
         node_lists_volume_limits=minor < 32,
         attachments_count=minor >= 32,
-        driver_may_be_required=minor >= 37,
         portworx=(
             PortworxMigration.OFF
             if minor < 31
@@ -140,23 +136,36 @@ def _release(minor: int) -> Release:
             if minor < 36
             else PortworxMigration.ALWAYS
         ),
-        node_declared_features=minor >= 36,
-        device_claims=minor >= 34,
-        binding_conditions=minor >= 36,
         claim_owner_is_capitalised=minor >= 36,
     )
 
 
-RELEASES: Mapping[str, Release] = {f"1.{minor}": _release(minor) for minor in range(30, 39)}
+RELEASES: Mapping[str, Release] = {f"1.{minor}": _release(minor, {}) for minor in range(30, 39)}
 NEWEST = RELEASES["1.38"]
 
 
-def release(version: str) -> Release:
-    """Return the rules of ``version``: 1.34, v1.34 or 1.34.2. Else raise UnknownReleaseError."""
-    minor = ".".join(version.removeprefix("v").split(".")[:2])
-    if minor not in RELEASES:
+def release(version: str, settings: Mapping[str, bool] | None = None) -> Release:
+    """Return the rules of ``version``: 1.34, v1.34 or 1.34.2. Else raise UnknownReleaseError.
+
+    ``settings`` are feature gates by name; those that do not exist in the release have no effect.
+    """
+    minor = _minor(version)
+    return _release(minor, settings) if settings else RELEASES[f"1.{minor}"]
+
+
+def gate_warnings(version: str, settings: Mapping[str, bool]) -> tuple[str, ...]:
+    """Return one line for each of ``settings`` that has no effect in ``version``.
+
+    Raise UnknownReleaseError.
+    """
+    return apply_settings(_minor(version), settings).warnings
+
+
+def _minor(version: str) -> int:
+    name = ".".join(version.removeprefix("v").split(".")[:2])
+    if name not in RELEASES:
         known = ", ".join(RELEASES)
         raise UnknownReleaseError(
             f"unknown Kubernetes release {version!r}; expected one of {known}"
         )
-    return RELEASES[minor]
+    return int(name.removeprefix("1."))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Snapshot
 from policies.preemption.decision import Candidate
@@ -62,7 +63,8 @@ def deallocation_error(filtering: FilterDecision, release: Release) -> str:
     every node, nothing is stored, and preemption does not run after this error.
     """
     conflict = filtering.conflict
-    if conflict is None or not release.device_claims or is_claim_conflict(conflict):
+    has_claims = FeatureGate.DYNAMIC_RESOURCE_ALLOCATION in release.gates
+    if conflict is None or not has_claims or is_claim_conflict(conflict):
         return ""
     return _NO_STATE
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from policies import SchedulerRules
 from policies.kubernetes.csi_migration import PORTWORX, ZONE, translate_volume
+from policies.kubernetes.feature_gates import STAGES, FeatureGate
 from policies.kubernetes.releases import RELEASES, Release
 from policies.kubernetes.selectors import NodeSelector, NodeSelectorTerm, node_requirement
 from policies.kubernetes.snapshot import Node, Pod
@@ -27,7 +28,7 @@ from tests.builders.storage import StorageObject
 
 @dataclass(frozen=True)
 class Change:
-    """A rule that changed in ``minor``, and what ``seen`` returns before and since."""
+    """A rule or gate that changed in ``minor``, and what ``seen`` returns before and since."""
 
     rule: str
     minor: int
@@ -38,6 +39,15 @@ class Change:
     @property
     def releases(self) -> tuple[Release, Release]:
         return RELEASES[f"1.{self.minor - 1}"], RELEASES[f"1.{self.minor}"]
+
+    @property
+    def alone(self) -> Release:
+        """The release before, with this one change."""
+        before, since = self.releases
+        if self.rule in STAGES:
+            gate = FeatureGate(self.rule)
+            return replace(before, gates=before.gates ^ {gate})
+        return replace(before, **{self.rule: getattr(since, self.rule)})
 
     def __str__(self) -> str:
         return f"{self.rule}-1.{self.minor}"
@@ -141,7 +151,7 @@ STORAGE_CHANGES = [
         since=TOO_MANY,
     ),
     Change(
-        "driver_may_be_required",
+        "VolumeLimitScaling",
         37,
         said_of(CLAIMING, node(), *DATA, CsiDriver(DRIVER, required=True)),
         before=None,
@@ -167,13 +177,13 @@ STORAGE_CHANGES = [
         since=TOO_MANY,
     ),
     Change(
-        "device_claims",
+        "DynamicResourceAllocation",
         34,
         said_of(pod(devices=[GPU]), node()),
         before=None,
         since='could not find ResourceClaim "default/gpu"',
     ),
-    Change("binding_conditions", 36, waits_for_devices, before=False, since=True),
+    Change("DRADeviceBindingConditions", 36, waits_for_devices, before=False, since=True),
     Change(
         "claim_owner_is_capitalised",
         36,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
 from policies.kubernetes.storage import (
@@ -23,6 +24,7 @@ from policies.kubernetes.storage import (
 from policies.preemption.filtering.framework import NOTHING_TO_CHECK, NodeFilter, PreFilter
 from policies.preemption.filtering.status import Code, FilterDecision, Rejection, unresolvable
 
+_GATE = FeatureGate.DYNAMIC_RESOURCE_ALLOCATION
 _ELSEWHERE = unresolvable(Code.DEVICES_ELSEWHERE)
 _CONFLICTS = frozenset(
     (
@@ -44,7 +46,7 @@ class DynamicResources:
 
     def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:
         """Find the pod's claims; then match the nodes of each allocation."""
-        if pod.storage is None or not release.device_claims or _has_unknown_objects(pod, snapshot):
+        if pod.storage is None or _GATE not in release.gates or _has_unknown_objects(pod, snapshot):
             return NOTHING_TO_CHECK
         claims: list[ResourceClaim] = []
         for each in pod.storage.devices:
@@ -66,17 +68,17 @@ class DynamicResources:
 
 def cannot_evaluate(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
     """Return whether a claim is not allocated or not ready yet, or is unknown."""
-    if pod.storage is None or not release.device_claims:
+    if pod.storage is None or _GATE not in release.gates:
         return False
     if _has_unknown_objects(pod, snapshot):
         return True
+    conditions = FeatureGate.DRA_DEVICE_BINDING_CONDITIONS in release.gates
     found = (
         snapshot.storage.devices.get(f"{pod.namespace}/{each.claim}")
         for each in pod.storage.devices
     )
     return any(
-        claim is not None
-        and (not claim.allocated or (claim.conditional and release.binding_conditions))
+        claim is not None and (not claim.allocated or (claim.conditional and conditions))
         for claim in found
     )
 

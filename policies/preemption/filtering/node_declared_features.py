@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.filtering.framework import NOTHING_TO_CHECK, NodeFilter, PreFilter
@@ -25,7 +26,7 @@ class NodeDeclaredFeatures:
     def pre_filter(self, pod: Pod, snapshot: Snapshot, release: Release) -> PreFilter:  # noqa: ARG002
         """Refuse nodes without a required feature, where ``release`` has the filter."""
         required = pod.required_features
-        if not release.node_declared_features or not required:
+        if FeatureGate.NODE_DECLARED_FEATURES not in release.gates or not required:
             return NOTHING_TO_CHECK
         return PreFilter(
             NodeFilter(lambda state: None if required <= state.node.declared_features else REFUSAL)

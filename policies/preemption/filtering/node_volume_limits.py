@@ -21,6 +21,7 @@ from policies.kubernetes.csi_migration import (
     is_in_tree,
     translate_to_csi,
 )
+from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.releases import Release
 from policies.kubernetes.snapshot import Node, NodeState, Pod, Snapshot
 from policies.kubernetes.storage import (
@@ -69,7 +70,7 @@ def cannot_evaluate(pod: Pod, snapshot: Snapshot, release: Release) -> bool:
         return False
     needed = {StorageKind.CLAIMS, StorageKind.VOLUMES, StorageKind.CSI_NODES}
     needed |= {StorageKind.ATTACHMENTS} if release.attachments_count else set()
-    needed |= {StorageKind.DRIVERS} if release.driver_may_be_required else set()
+    needed |= {StorageKind.DRIVERS} if FeatureGate.VOLUME_LIMIT_SCALING in release.gates else set()
     storage = snapshot.storage
     return (
         not needed.isdisjoint(storage.unknown)
@@ -147,7 +148,7 @@ class VolumeCounting:
 
     def absent_driver(self, volumes: set[CsiVolume], node: CsiNode | None) -> str | None:
         """Return the first required driver that the node lacks, or None."""
-        if not self.release.driver_may_be_required:
+        if FeatureGate.VOLUME_LIMIT_SCALING not in self.release.gates:
             return None
         present = frozenset[str]() if node is None else node.drivers
         # Upstream names the first one of a map iteration.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from policies.kubernetes.feature_gates import FeatureGate
 from policies.kubernetes.releases import Release
 from policies.kubernetes.selectors import (
     NodeSelector,
@@ -65,7 +66,8 @@ def vectorize_taint_toleration(_: Filter, filter_input: FilterInput) -> Vectoriz
 def vectorize_node_declared_features(filter_input: FilterInput) -> VectorizedFilter:
     """Return the vectorized NodeDeclaredFeatures."""
     required = filter_input.pod.required_features
-    if not filter_input.release.node_declared_features or not required:
+    gates = filter_input.release.gates
+    if FeatureGate.NODE_DECLARED_FEATURES not in gates or not required:
         return VectorizedFilter()
     declared = filter_input.columns.nodes.declared_features.where(required.issubset)
     return VectorizedFilter((NodeConstraint(~declared, node_declared_features.REFUSAL),))

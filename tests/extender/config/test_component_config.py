@@ -42,6 +42,7 @@ bodyLimitMiB: 1
 policy: own.yaml
 search: cluster
 upstream: "1.31"
+featureGates: {NodeDeclaredFeatures: false}
 promiseSeconds: 2.5
 """
     assert load_config(written(tmp_path, text)) == Config(
@@ -52,6 +53,7 @@ promiseSeconds: 2.5
         "own.yaml",
         Search.CLUSTER,
         "1.31",
+        {"NodeDeclaredFeatures": False},
         2.5,
     )
 
@@ -64,6 +66,7 @@ promiseSeconds: 2.5
         ("bodyLimitMiB: 0", "bodyLimitMiB: Expected int >= 1"),
         ("search: everywhere", "search: Invalid enum value 'everywhere'"),
         ("upstream: 1.30", "upstream: Expected str, got float"),
+        ("featureGates: {A: 1}", "featureGates[...]: Expected bool, got int"),
         ("promiseSeconds: -1", "promiseSeconds: Expected float >= 0.0"),
         ("pathPrefixes: /scheduler", "pathPrefixes: Expected array, got str"),
         ("pathPrefixes: [1]", "pathPrefixes[0]: Expected str, got int"),
