@@ -64,6 +64,17 @@ async def test_a_valid_configuration_is_reported(files: TlsFiles) -> None:
 
 
 @pytest.mark.slow
+async def test_a_feature_gate_without_effect_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "reprieve.yaml"
+    path.write_text('upstream: "1.34"\nfeatureGates: {GenericWorkload: true}\n')
+    done = await reprieve("check-config", str(path))
+    assert (done.code, done.out) == (0, f"{path}: valid\n")
+    assert done.err == (
+        "reprieve: featureGates: GenericWorkload does not exist in 1.34; it is ignored\n"
+    )
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["check-config"], ["serve", "--embedded", "demo", "--config"]])
 async def test_all_errors_are_reported_in_a_line_each_and_nothing_starts(
     tmp_path: Path, command: list[str]

@@ -101,6 +101,29 @@ class TestExplain:
         assert document["message"].startswith("0/2 nodes are available: 2 Insufficient cpu.")
 
     @pytest.mark.slow
+    async def test_feature_gates_apply_and_one_without_effect_is_reported(
+        self, tmp_path: Path
+    ) -> None:
+        path = written(tmp_path, "nodes.json", node_json("node-1", cpu="4"))
+        restarting = pod_json("restarting", cpu="1")
+        restarting["spec"]["containers"][0]["restartPolicyRules"] = [
+            {"action": "RestartAllContainers"}
+        ]
+        pod = written(tmp_path, "pod.json", restarting)
+        gates = ("--upstream", "1.36", "--feature-gates", "NodeDeclaredFeatures=false,X=true")
+        done = await reprieve("explain", "filter", "--cluster", path, "--pod", pod, *gates)
+        assert json.loads(done.out)["feasible"] == ["node-1"]
+        assert done.err == "reprieve: featureGates: X changes no decision; it is ignored\n"
+
+    @pytest.mark.slow
+    async def test_a_malformed_feature_gate_is_one_line(self, cluster: str, vip: str) -> None:
+        gates = ("--feature-gates", "NodeDeclaredFeatures")
+        done = await reprieve("explain", "filter", "--cluster", cluster, "--pod", vip, *gates)
+        assert (done.code, done.out) == (2, "")
+        [line] = done.err.splitlines()
+        assert "'NodeDeclaredFeatures'; expected NAME=true or NAME=false" in line
+
+    @pytest.mark.slow
     async def test_text_output(self, cluster: str, vip: str) -> None:
         options = ("--cluster", cluster, "--pod", vip, "-o", "text")
         done = await reprieve("explain", "preempt", *options)
