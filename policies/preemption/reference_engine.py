@@ -54,7 +54,7 @@ def filter_nodes(
         tuple(feasible),
         rejected,
         pipeline.conflict,
-        not_evaluated(pod, snapshot, rules.release, rules.filters),
+        not_evaluated(pod, snapshot, rules.release, pipeline.ran),
     )
 
 

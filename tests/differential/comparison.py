@@ -8,6 +8,7 @@ matters, so a case is a mismatch only if no order explains it).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +18,8 @@ import msgspec
 from extender.explain.cluster_files import load_cluster, load_pod
 from extender.explain.decisions import explain_preempt
 from policies.kubernetes.releases import release
+from policies.kubernetes.snapshot import Snapshot
+from policies.kubernetes.storage import StorageKind
 from policies.preemption import fit_error
 from policies.preemption.decision import PreemptionDecision
 from policies.preemption.filtering.status import FEASIBLE
@@ -51,7 +54,16 @@ def _decide(case: Case, items: Sequence[Document]) -> PreemptionDecision:
         pod.write_bytes(msgspec.json.encode(case.pod))
         files = load_cluster([str(cluster)], rules.release)
         runner = load_pod(str(pod), files, rules.release)
-    return explain_preempt(runner, files.snapshot, rules, None)
+    return explain_preempt(runner, _complete(files.snapshot), rules, None)
+
+
+def _complete(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot of a case that has all objects of its cluster.
+
+    Only CSINodes may be missing from a recorded case; without any, they count as unknown.
+    """
+    unknown = snapshot.storage.unknown & {StorageKind.CSI_NODES}
+    return replace(snapshot, storage=replace(snapshot.storage, unknown=unknown))
 
 
 def _compared(case: Case, items: Sequence[Document]) -> list[str]:

@@ -83,6 +83,13 @@ def test_terminating_pods_are_not_deleted_again() -> None:
     assert compared(msgspec.structs.replace(TRUE, victims=()), items) == ""
 
 
+def test_a_claim_that_a_case_lacks_does_not_exist() -> None:
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "missing"}}
+    claiming = pod_json("new", priority=10, spec={"volumes": [volume]})
+    message = '0/2 nodes are available: persistentvolumeclaim "missing" not found. not found'
+    assert compared(Answer(message=message), pod=claiming) == ""
+
+
 def test_any_order_of_budgets_explains_an_answer() -> None:
     """Since 1.37 a budget that is broken spares those after it.
 

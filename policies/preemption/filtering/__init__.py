@@ -132,7 +132,8 @@ def not_evaluated(
     """Return the names of those of ``filters`` that cannot fully evaluate ``pod``.
 
     A filter cannot if a volume waits to be bound, if devices wait to be allocated, or if the
-    snapshot does not contain the objects that a claim refers to.
+    snapshot does not contain the objects that a claim refers to. If a filter refuses every node in
+    its PreFilter, pass only the filters up to that one: upstream runs no others.
     """
     if pod.storage is None:
         return frozenset()

@@ -96,7 +96,7 @@ class Pipeline:
     """All filters prepared for one pod, in kube-scheduler's order.
 
     ``only`` are the nodes left to evaluate (None: all) and ``limited_by`` the filters that limit
-    them.
+    them. ``ran`` are the filters whose PreFilters ran: with a conflict, those up to its filter.
     """
 
     pod: Pod
@@ -104,6 +104,7 @@ class Pipeline:
     conflict: Rejection | None = None
     only: frozenset[str] | None = None
     limited_by: tuple[str, ...] = ()
+    ran: Sequence[Filter] = ()
 
     def refuse(self, node: NodeState) -> Rejection | None:
         """Return the first rejection of ``node``, with and without the pods nominated to it.
@@ -166,13 +167,14 @@ def run_pre_filters(
     plugins: list[FilterPlugin] = []
     only: frozenset[str] | None = None
     limited_by: list[str] = []
-    for each in filters:
+    for count, each in enumerate(filters, 1):
         prepared = each.pre_filter(pod, snapshot, release)
         if prepared.conflict is not None:
-            return Pipeline(pod, (), conflict=prepared.conflict)
+            return Pipeline(pod, (), conflict=prepared.conflict, ran=filters[:count])
         if prepared.plugin is not None:
             plugins.append(prepared.plugin)
         if prepared.only is not None:
             only = prepared.only if only is None else only & prepared.only
             limited_by.append(each.name)
-    return Pipeline(pod, tuple(plugins), only=only, limited_by=tuple(sorted(limited_by)))
+    limits = tuple(sorted(limited_by))
+    return Pipeline(pod, tuple(plugins), only=only, limited_by=limits, ran=filters)

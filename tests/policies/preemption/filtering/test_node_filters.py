@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from policies import SchedulerRules, decide_preemption
+from policies import SchedulerRules, decide_filter, decide_preemption
 from policies.kubernetes.releases import NEWEST, RELEASES
 from policies.kubernetes.selectors import (
     NodeSelector,
@@ -14,6 +14,7 @@ from policies.kubernetes.selectors import (
     node_requirement,
 )
 from policies.kubernetes.snapshot import NodeState, Pod, Snapshot
+from policies.kubernetes.storage import DeviceClaim, StorageKind
 from policies.preemption.filtering import (
     IN_TREE,
     UnknownFilterError,
@@ -300,6 +301,23 @@ def test_filters_that_cannot_be_evaluated_are_named() -> None:
     assert not_evaluated(asking, moment, NEWEST) == {"VolumeBinding"}
     assert not_evaluated(asking, moment, NEWEST, filters_named(["VolumeZone"])) == frozenset()
     assert not_evaluated(pod(), moment, NEWEST) == frozenset()
+
+
+def test_filters_after_the_one_that_refuses_every_node_do_not_have_to_be_evaluated() -> None:
+    unlisted = [StorageKind.VOLUMES, StorageKind.CSI_NODES]
+    cluster = snapshot(node("node-1"), unknown=unlisted)
+    assert not_evaluated(pod(volumes=["missing"]), cluster, NEWEST) == {"NodeVolumeLimits"}
+    found = decide_filter(pod(volumes=["missing"]), cluster, SchedulerRules(NEWEST))
+    assert str(found.conflict) == 'persistentvolumeclaim "missing" not found'
+    assert found.not_evaluated == frozenset()
+
+
+def test_a_filter_before_the_one_that_refuses_every_node_may_not_be_evaluated() -> None:
+    cluster = snapshot(node("node-1"), late_claim("data"), LATE)
+    asking = pod(volumes=["data"], devices=[DeviceClaim("gpu", "missing")])
+    found = decide_filter(asking, cluster, SchedulerRules(RELEASES["1.37"]))
+    assert found.conflict is not None
+    assert found.not_evaluated == {"VolumeBinding"}
 
 
 # NodeDeclaredFeatures
