@@ -7,7 +7,9 @@ victims count as terminating, the preemptor as nominated to the node. This corre
 of kube-scheduler's cache.
 
 Each half of an assumed preemption ends when the watch confirms it, and all of it after a deadline,
-since kube-scheduler need not follow the answer.
+since kube-scheduler need not follow the answer. It also ends with the next preempt call for its
+pod. kube-scheduler makes that call only after it has finished or given up the earlier preemption,
+and what it has done of it reaches the watch. Victims that are still there have not been deleted.
 """
 
 from __future__ import annotations
@@ -47,9 +49,13 @@ class AssumedPreemptions:
 
     def assume(self, assumed: AssumedPreemption) -> frozenset[str]:
         """Assume an answer in place of an older one for its pod; return the nodes that change."""
-        older = self._by_preemptor.get(assumed.preemptor.uid)
+        older = self.withdraw(assumed.preemptor.uid)
         self._by_preemptor[assumed.preemptor.uid] = assumed
         return frozenset({assumed.node} if older is None else {assumed.node, older.node})
+
+    def withdraw(self, preemptor: str) -> AssumedPreemption | None:
+        """Drop the assumed preemption of a preemptor, by its UID; return it if there is one."""
+        return self._by_preemptor.pop(preemptor, None)
 
     def observe_pod(self, pod: Pod) -> frozenset[str]:
         """Record a pod from the watch; return the nodes whose assumed preemptions change."""

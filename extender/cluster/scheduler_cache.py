@@ -11,7 +11,8 @@ the node is marked (``NodeState.unreadable``), because its free resources are no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from extender.cluster.assumed_preemptions import AssumedPreemption, AssumedPreemptions
 from extender.cluster.object_stores import ObjectStore, PodStore, WorkloadIndex
@@ -91,6 +92,23 @@ class SchedulerCache:
     def assume(self, assumed: AssumedPreemption) -> None:
         """Assume a preemption until the watch confirms it or its deadline passes."""
         self._mark_nodes(self._assumed.assume(assumed))
+
+    @contextmanager
+    def deciding_anew(self, preemptor: str) -> Iterator[None]:
+        """End the assumed preemption of a pod, by its UID, before a new decision about the pod.
+
+        If the decision fails, the assumed preemption holds again.
+        """
+        older = self._assumed.withdraw(preemptor)
+        if older is None:
+            yield
+            return
+        self._mark_nodes((older.node,))
+        try:
+            yield
+        except BaseException:
+            self.assume(older)
+            raise
 
     def snapshot(self) -> Snapshot:
         """Return the current snapshot; the same object as before if nothing has changed."""

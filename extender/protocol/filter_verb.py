@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import msgspec
 
@@ -57,6 +58,7 @@ class FilterArgs:
     ``raw_names`` is the JSON of the names, ready to be sent back.
     """
 
+    ends_assumed_preemption: ClassVar[bool] = False
     pod: Pod
     names: Sequence[str]
     sent: tuple[SentNode, ...] | None

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from extender.kube.decoders.pods import decode_pod
 from extender.protocol import extender_v1
@@ -75,6 +76,7 @@ def guardrail_violation(
 class PreemptArgs:
     """A decoded preempt call: the preemptor, and kube-scheduler's candidate victims by node."""
 
+    ends_assumed_preemption: ClassVar[bool] = True
     pod: Pod
     candidates: Mapping[str, extender_v1.CandidateVictims]
 

@@ -22,6 +22,10 @@ class DecodedCall(Protocol):
     def pod(self) -> Pod:
         """The pod to schedule, or the preemptor."""
 
+    @property
+    def ends_assumed_preemption(self) -> bool:
+        """Whether the call shows that kube-scheduler does not act on an earlier answer any more."""
+
     def decide(self, context: CallContext, /) -> VerbResult:
         """Decide the call. Raise DeadlineExceededError if the context has no time left."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from extender.cluster.assumed_preemptions import AssumedPreemption
@@ -27,10 +28,10 @@ from extender.protocol.verb_context import (
     Search,
     VerbResult,
 )
-from extender.protocol.verbs import VERBS
+from extender.protocol.verbs import VERBS, DecodedCall
 from extender.server.call_queue import CallQueue, OverloadedError
 from extender.server.fallback_policy import DegradedError, FallbackPolicy, FallbackReason
-from policies.kubernetes.snapshot import Pod
+from policies.kubernetes.snapshot import Pod, Snapshot
 from policies.preemption.engine import DeadlineExceededError, Engine
 
 
@@ -130,15 +131,11 @@ class Service:
             return self._fall_back(FallbackReason.STALE, verb_call, detail)
         call = VERBS[verb_call.verb](verb_call.body, self.engine.rules)
         trace.pod = call.pod.key
-        snapshot = self.cluster.snapshot()
         pods = self.informers.get("pods")
         pods_version = "" if pods is None else pods.resource_version
         clock = self.clock
-        context = CallContext(
-            snapshot, self.engine, self.search, lambda: clock.monotonic() <= deadline
-        )
         try:
-            answer = call.decide(context)
+            answer, snapshot = self._decide(call, deadline)
         except DeadlineExceededError:
             detail = "the search did not finish before the deadline"
             return self._fall_back(FallbackReason.LATE, verb_call, detail)
@@ -159,6 +156,20 @@ class Service:
                 self.metrics.overdue.labels(verb_call.verb).inc()
 
         return VerbReply(body, record)
+
+    def _decide(self, call: DecodedCall, deadline: float) -> tuple[VerbResult, Snapshot]:
+        """Decide a call on the current snapshot; raise DeadlineExceededError.
+
+        A call that ends the pod's assumed preemption is decided without it. So while nothing
+        changes, a repeated preempt call gets the same node and victims.
+        """
+        clock, ending = self.clock, call.ends_assumed_preemption
+        with self.cluster.deciding_anew(call.pod.uid) if ending else nullcontext():
+            snapshot = self.cluster.snapshot()
+            context = CallContext(
+                snapshot, self.engine, self.search, lambda: clock.monotonic() <= deadline
+            )
+            return call.decide(context), snapshot
 
     def scrape(self) -> bytes:
         """Return the metrics with current gauges."""

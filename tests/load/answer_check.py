@@ -68,6 +68,8 @@ def check(
         if version < history.version:
             found.wrong.append(f"{decision.request_id}: pods went back to version {version}")
             continue
+        if decision.event == "preempt":
+            history.forget(asking[decision.pod])
         if sample is not None or decision.victims:
             history.advance(version)
         if sample is not None:

@@ -2,7 +2,8 @@
 
 This is the readable twin of the extender's cache (:mod:`extender.cluster`): the state of a changed
 node is built again. The extender's assumed preemptions are applied to it: the victims last named
-for a preemptor are assumed to be terminating, and the preemptor is assumed on the node.
+for a preemptor are assumed to be terminating, and the preemptor is assumed on the node, until the
+next decision about the preemptor.
 """
 
 from __future__ import annotations
@@ -49,11 +50,16 @@ class History:
             self._apply(self._pending.pop())
 
     def name(self, preemptor: Pod, node: str, victims: Sequence[str]) -> None:
-        """Record an answer, replacing an older one for the pod; ``victims`` are keys."""
-        older = self._named.get(preemptor.uid)
+        """Record an answer; ``victims`` are keys."""
         uids = frozenset(self._pods[node][key].uid for key in victims)
         self._named[preemptor.uid] = NamedFigures(preemptor, node, uids)
-        self._touched |= {node} if older is None else {node, older.node}
+        self._touched.add(node)
+
+    def forget(self, preemptor: Pod) -> None:
+        """Drop the last answer for a pod."""
+        older = self._named.pop(preemptor.uid, None)
+        if older is not None:
+            self._touched.add(older.node)
 
     def snapshot(self) -> Snapshot:
         """Return the current state."""

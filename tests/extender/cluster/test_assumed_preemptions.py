@@ -144,3 +144,12 @@ def test_a_nomination_that_was_known_already_does_not_end_a_newer_one() -> None:
     assert kept.observe_pod(earlier) == set()
     assert expected(kept.apply(NODE)) == ["vip"]
     assert kept.observe_pod(replace(VIP, nominated_node="node-1")) == {"node-1"}
+
+
+def test_a_withdrawn_assumed_preemption_changes_nothing_any_more() -> None:
+    rival = AssumedPreemption(pod("rival", priority=9), "node-1", frozenset({"api"}), 30.0)
+    made = overlay(ASSUMED, rival)
+    assert made.withdraw("vip") is ASSUMED
+    state = made.apply(NODE)
+    assert (leaving(state), expected(state)) == (["api"], ["rival"])
+    assert made.withdraw("vip") is None

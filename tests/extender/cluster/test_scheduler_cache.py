@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from structlog.testing import capture_logs
 
 from extender.cluster.assumed_preemptions import AssumedPreemption
 from extender.kube.decoders.cluster_objects import Namespace
 from policies.kubernetes.default_selector import REPLICA_SET, SERVICE
 from policies.kubernetes.snapshot import AffinityTerm, NodeState
+from policies.preemption.engine import DeadlineExceededError
 from tests.builders import budget, node, pod, workload
 from tests.extender.conftest import HandClock, broken, live_cluster
 
@@ -152,6 +155,23 @@ class TestAssumedPreemptions:
         clock.seconds = 30.0
         assert cluster.snapshot().nodes == before.nodes
         assert cluster.assumed_count == 0
+
+    def test_end_before_a_new_decision_about_their_pod(self) -> None:
+        cluster = live_cluster(node("node-1"), pod("web", on="node-1"))
+        before = cluster.snapshot()
+        cluster.assume(AssumedPreemption(pod("vip"), "node-1", frozenset({"web"}), deadline=30.0))
+        with cluster.deciding_anew("vip"):
+            assert cluster.snapshot().nodes == before.nodes
+        assert cluster.assumed_count == 0
+
+    def test_hold_again_if_the_new_decision_fails(self) -> None:
+        cluster = live_cluster(node("node-1"), pod("web", on="node-1"))
+        cluster.assume(AssumedPreemption(pod("vip"), "node-1", frozenset({"web"}), deadline=30.0))
+        assumed = cluster.snapshot()
+        with suppress(DeadlineExceededError), cluster.deciding_anew("vip"):
+            cluster.snapshot()
+            raise DeadlineExceededError
+        assert cluster.snapshot().nodes == assumed.nodes
 
     def test_end_when_another_pod_has_taken_the_victims_name(self) -> None:
         cluster = live_cluster(node("node-1"), pod("web", on="node-1", uid="old"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from extender.cluster.assumed_preemptions import AssumedPreemption
 from extender.config.component_config import Config, Deadlines, DegradedConfig, FallbackConfig
 from extender.protocol.extender_v1 import CandidateVictims
 from extender.protocol.preempt_verb import PreemptArgs
@@ -189,6 +190,15 @@ class TestDeadlinesWithinTheSearch:
             DegradedError, match=r"^late: the search did not finish before the deadline"
         ):
             serving.answer(VerbCall(verb, body, 0.0))
+
+    def test_a_repeated_call_without_a_decision_keeps_the_assumed_preemption(self) -> None:
+        serving = service(HandClock(step=0.1), FallbackKind.ERROR, seconds=0.45)
+        earlier = AssumedPreemption(pod("vip"), "node-1", frozenset({"web-1"}), deadline=30.0)
+        serving.cluster.assume(earlier)
+        assumed = serving.cluster.snapshot()
+        with pytest.raises(DegradedError, match=r"^late: the search did not finish"):
+            serving.answer(VerbCall("preempt", OFFERS, 0.0))
+        assert serving.cluster.snapshot().nodes == assumed.nodes
 
     def test_a_finished_decision_is_sent_after_the_deadline(self) -> None:
         serving = service(HandClock(step=0.1), FallbackKind.VETO, seconds=0.45)
